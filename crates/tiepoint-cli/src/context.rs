@@ -2,6 +2,7 @@
 
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt;
 use crate::output::{ProgressLine, print_error, print_line, profile_table};
 use serde_json::Value;
 use tiepoint::ErrorKind;
@@ -48,7 +49,10 @@ impl Context {
 
     fn with(mut processor: Processor, others: Vec<Processor>, global: &GlobalArguments) -> Outcome<Self> {
         let progress = ProgressLine::new(!global.quiet && !global.json)?;
+        let cancel = interrupt::cancel();
+        processor = processor.cancelled_by(&cancel);
         processor.cpu = progress.watch(processor.cpu.profiled());
+        let others: Vec<_> = others.into_iter().map(|other| other.cancelled_by(&cancel)).collect();
         for gpu in std::iter::once(&processor).chain(&others).filter_map(|p| p.gpu.as_ref()) {
             gpu.profile(global.profile);
         }

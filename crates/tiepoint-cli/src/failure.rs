@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The work could not be done: exit code 1.
     Work(String),
+    /// A signal ended the work: the process ends by it. The message says how to go on.
+    Interrupted(&'static str),
     /// stdout is closed, so that nothing more can be said: exit code 0, no message.
     StdoutClosed,
 }
@@ -35,10 +37,19 @@ impl Failure {
         }
     }
 
+    /// The same failure of a command that goes on where it was interrupted.
+    #[must_use]
+    pub(crate) fn of_resumable(self) -> Self {
+        match self {
+            Self::Interrupted(_) => Self::Interrupted("run the same command to go on"),
+            other => other,
+        }
+    }
+
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Usage(_) => ExitCode::from(2),
-            Self::Work(_) => ExitCode::FAILURE,
+            Self::Work(_) | Self::Interrupted(_) => ExitCode::FAILURE,
             Self::StdoutClosed => ExitCode::SUCCESS,
         }
     }
@@ -48,6 +59,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Usage(message) | Self::Work(message) => f.write_str(message),
+            Self::Interrupted(how) => write!(f, "interrupted; {how}"),
             Self::StdoutClosed => Ok(()),
         }
     }
@@ -60,6 +72,9 @@ impl From<Error> for Failure {
                 Some(flags) => format!("{flags} {value}: expected {expected}"),
                 None => error.to_string(),
             });
+        }
+        if let Error::Cancelled = error {
+            return Self::Interrupted("files that were written are whole");
         }
         Self::Work(format!("{error}{}", hint(error.kind())))
     }

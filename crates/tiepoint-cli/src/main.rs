@@ -9,6 +9,7 @@ mod context;
 mod draw;
 mod failure;
 mod input;
+mod interrupt;
 mod output;
 mod prefetch;
 
@@ -21,11 +22,13 @@ fn main() -> ExitCode {
         Ok(arguments) => commands::run(&arguments),
         Err(error) => refuse(&error),
     };
-    let Err(failure) = outcome else { return ExitCode::SUCCESS };
-    if !matches!(failure, Failure::StdoutClosed) {
+    if let Err(failure) = &outcome
+        && !matches!(failure, Failure::StdoutClosed)
+    {
         output::print_error(&format!("tiepoint: {failure}"));
     }
-    failure.code()
+    interrupt::pass_on();
+    outcome.map_or_else(|failure| failure.code(), |()| ExitCode::SUCCESS)
 }
 
 /// Prints help or version, or returns what is wrong with the command line.

@@ -27,6 +27,7 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use tiepoint::collection::{Collection, PhotographFeatures, VerifiedPair};
+use tiepoint::device::Cpu;
 use tiepoint::feature::{Descriptors, Features};
 use tiepoint::image::Size;
 use tiepoint::{Error, Result};
@@ -78,8 +79,14 @@ pub struct Exported {
 ///
 /// # Errors
 /// [`Error::Format`] for a file in the way that was not written here, or when a stage is missing; [`Error::Mismatch`]
-/// when not all pairs are matched; [`Error::Io`] when the database cannot be written.
-pub fn export(collection: &Collection, path: impl AsRef<Path>, options: &ExportOptions) -> Result<Exported> {
+/// when not all pairs are matched; [`Error::Io`] when the database cannot be written; [`Error::Cancelled`]
+/// when the work of `cpu` is to end.
+pub fn export(
+    collection: &Collection,
+    path: impl AsRef<Path>,
+    options: &ExportOptions,
+    cpu: &Cpu,
+) -> Result<Exported> {
     let path = path.as_ref();
     check(path, options.replace)?;
     let results = collection.results()?;
@@ -90,6 +97,7 @@ pub fn export(collection: &Collection, path: impl AsRef<Path>, options: &ExportO
     let mut exported = Exported::default();
     let mut sizes = Vec::with_capacity(collection.photographs().len());
     for_each_features(collection, |index, features| {
+        cpu.check()?;
         sizes.push(features.map(|features| features.image));
         let Some(features) = features else { return Ok(()) };
         exported.keypoints += features.len() as u64;
@@ -97,6 +105,7 @@ pub fn export(collection: &Collection, path: impl AsRef<Path>, options: &ExportO
     })?;
     tables.insert_images(collection, &sizes, &mut exported).map_err(fault)?;
     for block in 0..results.blocks() {
+        cpu.check()?;
         for pair in results.pairs_of(block)? {
             exported.pairs += 1;
             exported.inliers += tables.insert_pair(&pair).map_err(fault)? as u64;

@@ -421,10 +421,13 @@ impl Graph {
     /// Puts the work into the device's queue.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`Error::Driver`], [`Error::Cancelled`].
     pub fn run(&self) -> Result<()> {
         match &self.graph {
-            Some(graph) if !self.gpu.is_profiled() => graph.launch(),
+            Some(graph) if !self.gpu.is_profiled() => {
+                self.gpu.check_cancel()?;
+                graph.launch()
+            }
             _ => self.gpu.run(&self.commands),
         }
     }
@@ -455,7 +458,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Runs work beside the queue, which waits for it; on a profiled device `in_queue` runs it.
+    /// Runs work beside the queue, which waits for it; where the device is profiled or waits for every launch, `in_queue`
+    /// runs it.
     fn enqueue_beside(
         &self,
         work: Work<'_>,
@@ -463,11 +467,12 @@ impl Gpu {
         in_queue: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let driver = self.driver();
+        self.check_cancel()?;
         for mark in after {
             self.id().check(&mark.device)?;
         }
         let marks: Vec<_> = after.iter().map(|mark| mark.mark.as_ref()).collect();
-        if self.is_profiled() {
+        if self.is_profiled() || self.is_stepwise() {
             marks.iter().try_for_each(|mark| driver.hold(*mark))?;
             return in_queue();
         }

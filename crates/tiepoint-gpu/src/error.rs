@@ -63,6 +63,9 @@ pub enum Error {
         /// What the compiler says.
         log: String,
     },
+    /// The caller ended the work ([`crate::Cancel`]).
+    #[error("cancelled")]
+    Cancelled,
     /// A call of this crate that cannot be right.
     #[error("{0}")]
     Usage(String),

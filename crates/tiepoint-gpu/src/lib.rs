@@ -36,6 +36,7 @@
 mod arguments;
 mod buffer;
 mod cache;
+mod cancel;
 mod commands;
 mod cuda;
 pub mod dialect;
@@ -52,6 +53,7 @@ mod transfer;
 
 pub use arguments::{Access, Bound, Definitions, KernelArguments, Member, Value, parameter_list, structure};
 pub use buffer::{Buffer, Pinned};
+pub use cancel::Cancel;
 pub use commands::{Commands, Graph};
 pub use element::Element;
 pub use error::{Error, Result};
@@ -60,6 +62,7 @@ pub use program::{Kernel, Program};
 pub use source::KernelSource;
 pub use transfer::Transfer;
 
+use commands::Command;
 use driver::{Driver, DriverMark};
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
@@ -219,6 +222,7 @@ struct Shared {
     pinned: buffer::PinnedPool,
     queue: queue::Queue,
     profiled: AtomicBool,
+    cancel: Mutex<Option<Cancel>>,
     stages: Mutex<Vec<StageTime>>,
     id: DeviceId,
     driver: Box<dyn Driver>,
@@ -268,6 +272,7 @@ impl Gpu {
             pinned: buffer::PinnedPool::default(),
             queue: queue::Queue::default(),
             profiled: AtomicBool::new(false),
+            cancel: Mutex::default(),
             stages: Mutex::default(),
             driver,
         }));
@@ -278,14 +283,36 @@ impl Gpu {
     }
 
     /// Opens the same device again with a queue of its own, whose work runs beside that of this one. Like two devices
-    /// they share no memory, programs or times. The new one is profiled if this one is.
+    /// they share no memory, programs or times. The new one is profiled if this one is, and ends with it.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn beside(&self) -> Result<Self> {
         let beside = Self::open(self.info().api, self.info().index)?;
         beside.profile(self.is_profiled());
+        *beside.cancel() = self.cancel().clone();
         Ok(beside)
+    }
+
+    /// From now on work on this device ends with [`Error::Cancelled`] once `cancel` says so: between lists of commands
+    /// and before a program is compiled. A CPU under OpenCL takes seconds for what a GPU does in milliseconds: it then
+    /// waits for every launch, and ends between two of them.
+    pub fn cancelled_by(&self, cancel: &Cancel) {
+        *self.cancel() = Some(cancel.clone());
+    }
+
+    fn cancel(&self) -> MutexGuard<'_, Option<Cancel>> {
+        self.0.cancel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A safe point.
+    pub(crate) fn check_cancel(&self) -> Result<()> {
+        self.cancel().as_ref().map_or(Ok(()), Cancel::check)
+    }
+
+    /// Whether the host waits for every launch.
+    pub(crate) fn is_stepwise(&self) -> bool {
+        self.info().is_cpu && self.cancel().is_some()
     }
 
     fn driver(&self) -> &dyn Driver {
@@ -383,12 +410,13 @@ impl Gpu {
     /// A program, compiled if neither this device object nor the cache on disk has it.
     ///
     /// # Errors
-    /// [`Error::Compile`] with the compiler's log, [`Error::Driver`].
+    /// [`Error::Compile`] with the compiler's log, [`Error::Driver`], [`Error::Cancelled`].
     pub fn program(&self, source: &KernelSource) -> Result<Program> {
         let key = source.for_api(self.info().api);
         if let Some(program) = self.programs().get(&key) {
             return Ok(program.clone());
         }
+        self.check_cancel()?;
         // Without the lock, so that others can compile meanwhile.
         let program = Program::new(self, source)?;
         Ok(self.programs().entry(key).or_insert(program).clone())
@@ -409,7 +437,7 @@ impl Gpu {
     /// Puts work into the queue. Only a profiled device waits for it.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`].
+    /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`], [`Error::Cancelled`].
     pub fn run(&self, commands: &Commands) -> Result<()> {
         commands.run_on(self.id())?;
         let run = self.enqueue(commands);
@@ -419,8 +447,9 @@ impl Gpu {
     }
 
     fn enqueue(&self, commands: &Commands) -> Result<()> {
+        self.check_cancel()?;
         if !self.is_profiled() {
-            return commands.list.iter().try_for_each(|c| self.driver().enqueue(c));
+            return self.enqueue_all(&commands.list);
         }
         let mut marks: Vec<(&'static str, Arc<dyn DriverMark>)> = Vec::new();
         let mut stages = commands.stages.iter().peekable();
@@ -429,13 +458,28 @@ impl Gpu {
             while let Some((_, name)) = stages.next_if(|s| s.0 <= at) {
                 marks.push((name, self.driver().mark()?));
             }
-            self.driver().enqueue(command)?;
+            self.enqueue_all(std::slice::from_ref(command))?;
         }
         marks.push(("", self.driver().mark()?));
         self.finish()?;
         for pair in marks.windows(2) {
             let seconds = self.driver().seconds_between(pair[0].1.as_ref(), pair[1].1.as_ref())?;
             self.note(pair[0].0, seconds);
+        }
+        Ok(())
+    }
+
+    fn enqueue_all(&self, commands: &[Command]) -> Result<()> {
+        if !self.is_stepwise() {
+            return commands.iter().try_for_each(|command| self.driver().enqueue(command));
+        }
+        for command in commands {
+            match command {
+                Command::Together(lists) => lists.iter().try_for_each(|list| self.enqueue_all(list))?,
+                command => self.driver().enqueue(command)?,
+            }
+            self.driver().finish()?;
+            self.check_cancel()?;
         }
         Ok(())
     }

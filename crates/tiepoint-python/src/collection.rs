@@ -1,6 +1,6 @@
 //! Collections: the stages of a work folder, and what it holds.
 
-use crate::device::device_of;
+use crate::device::{device_of, interruptible};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::files::{Limits, limits};
@@ -167,7 +167,7 @@ impl Collection {
     ) -> PyResult<Bound<'py, PyDict>> {
         let options = ExportOptions::default().with_replace(replace).with_without_descriptors(!descriptors);
         let written =
-            py.detach(|| tiepoint_colmap::export(&self.collection, path, &options)).map_err(raised)?;
+            interruptible(py, |cpu| tiepoint_colmap::export(&self.collection, path, &options, cpu))?;
         let result = PyDict::new(py);
         result.set_item("images", written.images)?;
         result.set_item("cameras", written.cameras)?;

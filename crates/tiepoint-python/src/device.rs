@@ -1,9 +1,12 @@
 //! Devices, and how every call runs on one: without the interpreter's lock, and so that Ctrl-C ends it.
 //!
-//! **Ctrl-C.** Python notes signals on its main thread only. A call from there that computes on several threads waits
-//! and looks for signals, while another thread computes; with one thread the progress observer looks. A signal makes
-//! the observer unwind with [`Interrupted`], which ends the work as a panic would, without a message. Work of other
-//! threads on the same device may be ended too; it begins again, and finds the same.
+//! **Ctrl-C.** Python notes signals on its main thread only. A call from there waits and looks for signals, while
+//! another thread computes; a signal cancels the work, and the call raises what the signal's handler raised when the
+//! work has ended. Work of other threads on the same device may be cancelled with it; it begins again, and finds the
+//! same.
+//!
+//! **Locks.** No lock of Rust's is waited for while the interpreter's is held: whoever has it may need the
+//! interpreter's.
 //!
 //! **Fork.** The threads of a pool do not live on in a child process, and neither does CUDA. A device notes the process
 //! that it was opened in: in a child the CPU is opened anew, and a GPU is an error that says so.
@@ -12,26 +15,21 @@ use crate::errors::{raised, wrong_option};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
-use std::any::Any;
-use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tiepoint::device::gpu::{Api, Gpu};
-use tiepoint::device::{Cpu, Processor};
+use tiepoint::device::{Cancel, Cpu, Processor};
 
 /// How often a call looks for signals.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The process that opened a GPU first; 0: none has.
 static GPU_PROCESS: AtomicU32 = AtomicU32::new(0);
-
-/// What ends work on Ctrl-C: the exception where this thread has it.
-struct Interrupted(Option<PyErr>);
 
 /// Where to compute.
 ///
@@ -56,7 +54,7 @@ pub(crate) struct Device {
     threads: usize,
     memory: Option<u64>,
     opened: Mutex<Option<Opened>>,
-    interrupted: Arc<AtomicBool>,
+    cancel: Cancel,
 }
 
 struct Opened {
@@ -81,7 +79,7 @@ impl Device {
             return Err(wrong_option(&format!("option threads is {threads}: expected 1 to 1024")));
         }
         let memory = memory.map(|given| bytes("memory", given)).transpose()?;
-        let made = Self { device, threads, memory, opened: Mutex::default(), interrupted: Arc::default() };
+        let made = Self { device, threads, memory, opened: Mutex::default(), cancel: Cancel::new() };
         // A GPU that is named must be there; the others are opened by the first call.
         if !matches!(device, tiepoint::device::Device::Auto | tiepoint::device::Device::Cpu) {
             py.detach(|| made.processor()).map_err(raised)?;
@@ -162,11 +160,10 @@ impl Device {
         if self.device != tiepoint::device::Device::Cpu && parent != 0 && parent != process {
             return Err(self.forked());
         }
-        let mut processor = self.device.open(self.threads)?;
+        let processor = self.device.open(self.threads)?.cancelled_by(&self.cancel);
         if processor.gpu.is_some() {
             GPU_PROCESS.store(process, Ordering::Relaxed);
         }
-        processor.cpu = observed(processor.cpu, self.interrupted.clone());
         Ok(opened.insert(Opened { process, processor }).processor.clone())
     }
 
@@ -186,8 +183,7 @@ impl Device {
         py: Python<'_>,
         work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
-        let processor = self.opened(py)?;
-        self.run_on(py, &processor, false, work)
+        self.run_on(py, false, work)
     }
 
     /// Runs `work` without the interpreter's lock, so that Ctrl-C ends it. It may run more than once.
@@ -196,66 +192,64 @@ impl Device {
         py: Python<'_>,
         work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
-        let processor = self.opened(py)?;
-        let looks = processor.cpu.threads() > 1 && on_main_thread(py)?;
-        self.run_on(py, &processor, looks, work)
+        self.run_on(py, on_main_thread(py)?, work)
     }
 
     fn run_on<R: Send>(
         &self,
         py: Python<'_>,
-        processor: &Processor,
         looks: bool,
         work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
+        let work = || work(&self.processor()?);
         loop {
-            let caught = || catch_unwind(AssertUnwindSafe(|| work(processor)));
-            let done = py.detach(|| if looks { self.looking(caught) } else { Ok(caught()) });
-            let interrupted = match done? {
-                Ok(found) => return found.map_err(raised),
-                Err(payload) => {
-                    payload.downcast::<Interrupted>().unwrap_or_else(|panic| resume_unwind(panic))
-                }
-            };
-            if let Some(signal) = interrupted.0 {
-                return Err(signal);
-            }
-            // Another thread's call was ended: this one begins again.
+            let found = py.detach(|| if looks { looking(&self.cancel, work) } else { Ok(work()) })?;
+            let Err(tiepoint::Error::Cancelled) = found else { return found.map_err(raised) };
+            // A call of the main thread was ended: this one begins again.
             py.detach(|| {
-                while self.interrupted.load(Ordering::Relaxed) {
+                while self.cancel.is_cancelled() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             });
         }
     }
+}
 
-    /// Runs `work` on another thread, and looks for signals meanwhile.
-    fn looking<R: Send>(&self, work: impl FnOnce() -> R + Send) -> PyResult<R> {
-        std::thread::scope(|scope| {
-            let (done, wait) = channel();
-            let worker = scope.spawn(move || {
-                let found = work();
-                // Nobody listens after a signal.
-                let _ = done.send(());
-                found
-            });
-            let mut signal = None;
-            while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                if signal.is_none() {
-                    signal = pending();
-                    self.interrupted.store(signal.is_some(), Ordering::Relaxed);
-                }
+/// Runs work of no device, such as writing a file, so that Ctrl-C ends it.
+pub(crate) fn interruptible<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&Cpu) -> tiepoint::Result<R> + Send,
+) -> PyResult<R> {
+    let cancel = Cancel::new();
+    let cpu = Cpu::sequential().cancelled_by(&cancel);
+    let looks = on_main_thread(py)?;
+    py.detach(|| if looks { looking(&cancel, || work(&cpu)) } else { Ok(work(&cpu)) })?.map_err(raised)
+}
+
+/// Runs `work` on another thread, and looks for signals meanwhile. The exception of a signal comes when the work, which
+/// it cancels, has ended.
+fn looking<R: Send>(cancel: &Cancel, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    std::thread::scope(|scope| {
+        let (done, wait) = channel::<()>();
+        let worker = scope.spawn(move || {
+            // Dropped at the end, also by a panic.
+            let _done = done;
+            work()
+        });
+        let mut signal = None;
+        while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            signal = signal.or_else(pending);
+            if signal.is_some() {
+                cancel.cancel();
             }
-            let found = worker.join();
-            match signal {
-                Some(signal) => {
-                    self.interrupted.store(false, Ordering::Relaxed);
-                    Err(signal)
-                }
-                None => Ok(found.unwrap_or_else(|panic| resume_unwind(panic))),
-            }
-        })
-    }
+        }
+        let found = worker.join();
+        if let Some(signal) = signal {
+            cancel.reset();
+            return Err(signal);
+        }
+        Ok(found.unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 /// What is dropped without the interpreter's lock, because that may wait for a GPU, whose work may wait for another
@@ -309,27 +303,6 @@ fn on_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.eq(threading.call_method0("get_ident")?)
 }
 
-/// The CPU, observed so that its work stops once `interrupted` is set.
-fn observed(cpu: Cpu, interrupted: Arc<AtomicBool>) -> Cpu {
-    let alone = cpu.threads() == 1;
-    let looked = Mutex::new(Instant::now());
-    cpu.observed(move |_| {
-        if interrupted.load(Ordering::Relaxed) {
-            resume_unwind(Box::new(Interrupted(None)));
-        }
-        if alone
-            && let Ok(mut last) = looked.try_lock()
-            && last.elapsed() >= LOOK
-        {
-            *last = Instant::now();
-            drop(last);
-            if let Some(signal) = pending() {
-                resume_unwind(Box::new(Interrupted(Some(signal))) as Box<dyn Any + Send>);
-            }
-        }
-    })
-}
-
 /// Bytes, the value of this option: a number, or one with K, M, G or T, each 1024 times the one before, with or without
 /// `iB` or `B`.
 pub(crate) fn bytes(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -352,7 +325,7 @@ pub(crate) fn bytes(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
 
 /// The device that an argument names: itself, one by name, or the default one. Devices by name are opened once.
 pub(crate) fn device_of(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Py<Device>> {
-    static NAMED: PyOnceLock<Mutex<HashMap<String, Py<Device>>>> = PyOnceLock::new();
+    static NAMED: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let name = match device {
         None => "auto".to_owned(),
         Some(object) => match object.cast::<Device>() {
@@ -362,14 +335,13 @@ pub(crate) fn device_of(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> Py
             })?,
         },
     };
-    let named = NAMED.get_or_init(py, Mutex::default);
-    let known = named.lock().unwrap_or_else(PoisonError::into_inner).get(&name).map(|d| d.clone_ref(py));
-    if let Some(known) = known {
-        return Ok(known);
-    }
-    let made = Py::new(py, Device::new(py, &name, None, None)?)?;
-    let mut named = named.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(named.entry(name).or_insert(made).clone_ref(py))
+    let named = NAMED.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    let known = match named.get_item(&name)? {
+        Some(known) => known,
+        // Another thread may have been faster: its device is the one.
+        None => named.call_method1("setdefault", (&name, Device::new(py, &name, None, None)?))?,
+    };
+    Ok(known.cast_into::<Device>()?.unbind())
 }
 
 /// What can run here: a dictionary for the CPU and each GPU, and one with the reason for each driver that is missing.

@@ -139,8 +139,8 @@ impl Finder {
         let gpu = gpu_for(processor.gpu.as_ref(), id, "the image")?;
         let image = Tensor::of(image, gpu, "the image")?.image(gpu, "the image")?;
         let mask = mask.map(|mask| mask_there(mask, gpu)).transpose()?;
-        // The first call compiles kernels, which Ctrl-C may end.
-        let is_open = self.opened.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        // The first call compiles kernels, which Ctrl-C may end. Whoever does so now has the lock.
+        let is_open = self.opened.try_lock().is_ok_and(|opened| opened.is_some());
         if !is_open {
             device.run(py, |processor| self.finder(processor).map(drop))?;
         }

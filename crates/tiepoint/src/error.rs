@@ -78,6 +78,9 @@ pub enum Error {
         /// What failed.
         reason: String,
     },
+    /// The caller ended the work ([`Cancel`](crate::device::Cancel)). Nothing is wrong: the same call gives the result.
+    #[error("cancelled")]
+    Cancelled,
     /// A device works, but lacks what this computation needs.
     #[error("{device} lacks {feature}")]
     Unsupported {
@@ -156,6 +159,8 @@ pub enum ErrorKind {
     Device,
     /// A device lacks a feature; the CPU has it.
     Unsupported,
+    /// The caller ended the work.
+    Cancelled,
 }
 
 impl Error {
@@ -176,6 +181,7 @@ impl Error {
             Self::Degenerate { .. } => ErrorKind::Degenerate,
             Self::Device { .. } => ErrorKind::Device,
             Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Cancelled => ErrorKind::Cancelled,
         }
     }
 

@@ -208,7 +208,7 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
     let timed = Timed::start("export", context);
     let options =
         ExportOptions::default().with_replace(output.replace).with_without_descriptors(output.no_descriptors);
-    let exported = tiepoint_colmap::export(collection, output.output()?, &options)?;
+    let exported = tiepoint_colmap::export(collection, output.output()?, &options, &context.processor.cpu)?;
     if let Some(path) = &output.pair_list {
         write_pair_list(collection, path)?;
     }

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture, Reader};
+use crate::interrupt;
 use crate::output::{self, Clock, Part, Spent};
 use crate::prefetch::{Limits, OrderedQueue, Prefetcher};
 use serde_json::json;
@@ -88,7 +89,9 @@ fn detect(
     };
     let unwritten = if parallel && has_gpu { threads } else { 0 };
     // Images that are read at the same time need a profile each to tell their stages apart.
-    let reader = || if parallel { Cpu::sequential() } else { cpu.clone() }.profiled();
+    let reader = || {
+        if parallel { Cpu::sequential().cancelled_by(&interrupt::cancel()) } else { cpu.clone() }.profiled()
+    };
     let read_next = |i: usize| read(&jobs[i], arguments, &reader());
     let finder = detector.open(&context.processor)?;
     thread::scope(|scope| {

@@ -22,7 +22,7 @@ use crate::arguments::evaluate::EvaluateArguments;
 use crate::arguments::matching::MatchingArguments;
 use crate::arguments::{Arguments, Command, GlobalArguments};
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     check(&arguments.command)?;
@@ -37,6 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Command::Evaluate(a) => on_device(global, |context| evaluate::run(a, context)),
         Command::Collect(a) => {
             in_context(&Context::open_several(global)?, |context| collect::run(a, context))
+                .map_err(Failure::of_resumable)
         }
         Command::Bench(a) => on_device(global, |context| bench::run(a, context)),
         Command::Devices => on_cpu(global, devices::run),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tiepoint::synth::Random;
 
 /// Photographs of one plane from several places, and one of another.
-fn photographs(folder: &Folder) -> String {
+pub(super) fn photographs(folder: &Folder) -> String {
     let size = Size::new(240, 180);
     let images = folder.at("images");
     std::fs::create_dir_all(folder.at("images/sub folder")).unwrap();
@@ -160,7 +160,7 @@ fn killed_at_any_time_and_started_again() {
 }
 
 /// The unfinished files in a folder and those within.
-fn unfinished(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn unfinished(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         if entry.file_type().unwrap().is_dir() {

@@ -5,6 +5,8 @@ mod collect;
 #[cfg(target_os = "linux")]
 mod drivers;
 mod inputs;
+#[cfg(unix)]
+mod interrupts;
 mod manual;
 mod ranges;
 mod rectify;

@@ -18,7 +18,7 @@ use crate::{Error, Result, for_any_view};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a file of features holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,9 +77,8 @@ impl Collection {
         self.limits().check()?;
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let mine: Vec<usize> = (0..self.photographs().len()).filter(|i| shard.has(*i)).collect();
-        let is_there =
-            cpu.map(mine.len(), |i| Ok(self.stored(mine[i])?.whole().is_some_and(|s| s.outcome.is_ok())));
-        let is_there = is_there.into_iter().collect::<Result<Vec<bool>>>()?;
+        let is_there = cpu
+            .try_map(mine.len(), |i| Ok(self.stored(mine[i])?.whole().is_some_and(|s| s.outcome.is_ok())))?;
         let todo: Vec<usize> =
             mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
         remove_unfinished(self.folder().join("features"), 2)?;
@@ -224,7 +223,7 @@ impl Stage<'_> {
         if gpus.is_empty() {
             return self.on_cpu(cpu);
         }
-        self.on_gpus(cpu.threads(), &gpus)
+        self.on_gpus(cpu, &gpus)
     }
 
     /// The next photograph, read; none when all are taken.
@@ -321,8 +320,7 @@ impl Stage<'_> {
         let workers = cpu.threads().min(self.todo.len());
         let threads = cpu.threads() / workers.max(1);
         let work = |stop: &Stop| -> Result<()> {
-            let cpu = if threads > 1 { Cpu::with_threads(threads)? } else { Cpu::sequential() };
-            let finder = self.detector.open(&cpu.into())?;
+            let finder = self.detector.open(&Cpu::with_threads(threads.max(1))?.ending_with(cpu).into())?;
             while !stop.is_set()
                 && let Some(picture) = self.read_next()
             {
@@ -334,15 +332,17 @@ impl Stage<'_> {
             }
             Ok(())
         };
-        side_by_side((0..workers).map(|_| Box::new(work) as _).collect())
+        side_by_side(cpu, (0..workers).map(|_| Box::new(work) as _).collect())
     }
 
     /// Threads read, GPUs search, other threads write.
-    fn on_gpus(&self, threads: usize, gpus: &[&Processor]) -> Result<()> {
+    fn on_gpus(&self, cpu: &Cpu, gpus: &[&Processor]) -> Result<()> {
+        let threads = cpu.threads();
         let readers = threads.min(self.todo.len()).max(1);
         let (to_search, pictures) = sync_channel(threads + BATCH * gpus.len());
         let (to_write, found) = sync_channel::<(Picture, Features)>(threads.max(2 * BATCH));
-        let (pictures, found) = (Mutex::new(pictures), Mutex::new(found));
+        // Of the jobs that receive alone: when they have ended, whatever the reason, nobody waits to send.
+        let (pictures, found) = (Arc::new(Mutex::new(pictures)), Arc::new(Mutex::new(found)));
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for _ in 0..readers {
             let to_search = to_search.clone();
@@ -350,24 +350,16 @@ impl Stage<'_> {
         }
         drop(to_search);
         for processor in gpus {
-            let (pictures, to_write) = (&pictures, to_write.clone());
-            jobs.push(Box::new(move |stop| {
-                if let Err(error) = self.search_all(stop, processor, pictures, &to_write) {
-                    stop.because(error);
-                }
-                for_each_of(pictures, stop, |_| Ok(()));
-                Ok(())
-            }));
+            let (pictures, to_write) = (pictures.clone(), to_write.clone());
+            jobs.push(Box::new(move |stop| self.search_all(stop, processor, &pictures, &to_write)));
         }
-        drop(to_write);
         for _ in 0..threads.clamp(1, 4) {
-            let found = &found;
-            jobs.push(Box::new(move |stop| {
-                for_each_of(found, stop, |(picture, features)| self.keep(&picture, features));
-                Ok(())
-            }));
+            let found = found.clone();
+            let keep = |(picture, features): (Picture, Features)| self.keep(&picture, features);
+            jobs.push(Box::new(move |stop| for_each_of(&found, stop, keep)));
         }
-        side_by_side(jobs)
+        drop((pictures, to_write, found));
+        side_by_side(cpu, jobs)
     }
 
     /// Reads photographs until there are no more, or nobody searches them.

@@ -148,8 +148,7 @@ impl Collection {
         let tiles = self.tiles_of(round);
         let mine: Vec<[usize; 2]> =
             (0..).zip(tiles).filter(|(i, _)| shard.has(*i)).map(|(_, tile)| tile).collect();
-        let is_there = cpu.map(mine.len(), |i| Ok(self.tile(round, mine[i])?.whole().is_some()));
-        let is_there = is_there.into_iter().collect::<Result<Vec<bool>>>()?;
+        let is_there = cpu.try_map(mine.len(), |i| Ok(self.tile(round, mine[i])?.whole().is_some()))?;
         let todo: Vec<[usize; 2]> =
             mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(tile, _)| *tile).collect();
         let pairs: u64 = todo.iter().map(|tile| self.plan_of(round, *tile).pairs.len() as u64).sum();

@@ -64,13 +64,12 @@ pub(super) fn list(inputs: &[PathBuf], cpu: &Cpu) -> Result<(Listing, Vec<(PathB
     }
     let files: Vec<(String, PathBuf)> = files.into_iter().collect();
     let cpu = &cpu.begin_task("scan", files.len());
-    let read = cpu.map(files.len(), |i| {
+    let photographs = cpu.try_map(files.len(), |i| {
         let (name, path) = &files[i];
         let photograph = photograph(name, path);
         cpu.advance(1);
         photograph
-    });
-    let photographs = read.into_iter().collect::<Result<_>>()?;
+    })?;
     Ok((Listing { root, photographs }, refused))
 }
 

@@ -44,7 +44,7 @@ impl Search<'_, '_> {
     /// Every thread matches and verifies pairs of its own.
     pub(super) fn on_cpu(&self, threads: usize) -> Result<()> {
         let work = |stop: &Stop| {
-            let processor = Processor::from(Cpu::sequential());
+            let processor = self.one_thread();
             let verifier = self.verifier(&processor)?;
             while !stop.is_set()
                 && let Some(unit) = self.tiles.next(1)
@@ -64,7 +64,12 @@ impl Search<'_, '_> {
             }
             Ok(())
         };
-        side_by_side((0..threads).map(|_| Box::new(work) as _).collect())
+        side_by_side(self.watched, (0..threads).map(|_| Box::new(work) as _).collect())
+    }
+
+    /// A processor for the calling thread.
+    fn one_thread(&self) -> Processor {
+        Cpu::sequential().ending_with(self.watched).into()
     }
 
     fn verifier(&self, processor: &Processor) -> Result<Verifier> {
@@ -94,7 +99,7 @@ impl Search<'_, '_> {
         for _ in 0..cpu.threads() {
             jobs.push(Box::new(move |stop| self.verify_rest(stop, waiting)));
         }
-        side_by_side(jobs)
+        side_by_side(self.watched, jobs)
     }
 
     /// Reads photographs and sends them to all GPUs before they are needed.
@@ -169,7 +174,7 @@ impl Search<'_, '_> {
             Err(error) if error.is_device_limit() => {
                 processor.note(format!("matching on the CPU: {error}"));
                 processor.count_computed(Computing::Cpu);
-                let on_cpu = Processor::from(Cpu::sequential());
+                let on_cpu = self.one_thread();
                 pairs.iter().map(|(_, [a, b])| self.match_pair([a, b], &on_cpu)).collect()
             }
             found => {
@@ -204,7 +209,7 @@ impl Search<'_, '_> {
 
     /// Verifies on this thread while GPUs are behind.
     fn verify_rest(&self, stop: &Stop, waiting: &Matched) -> Result<()> {
-        let verifier = self.verifier(&Processor::from(Cpu::sequential()))?;
+        let verifier = self.verifier(&self.one_thread())?;
         while let Some((unit, candidate)) = waiting.take_one(stop) {
             let found = self.collection.verify_pair(&candidate, &verifier)?;
             self.finish(unit, vec![found])?;

@@ -52,11 +52,11 @@ impl Collection {
     /// [`Error::Io`](crate::Error::Io) when a file cannot be read.
     pub fn status(&self, cpu: &Cpu) -> Result<Status> {
         let mut status = Status { photographs: self.photographs().len(), ..Status::default() };
-        let stored = cpu.map(status.photographs, |i| -> Result<_> {
+        let stored = cpu.try_map(status.photographs, |i| {
             Ok(self.stored(i)?.map(|stored| stored.outcome.map(|features| features.len())))
-        });
+        })?;
         for (i, stored) in stored.into_iter().enumerate() {
-            match stored? {
+            match stored {
                 Found::Whole(Ok(features)) => {
                     status.searched += 1;
                     status.features += features as u64;
@@ -88,15 +88,15 @@ impl Collection {
     fn look_at(&self, round: &Round, status: &mut Status, cpu: &Cpu) -> Result<()> {
         let tiles = self.tiles_of(round);
         status.tiles += tiles.len();
-        let found = cpu.map(tiles.len(), |i| -> Result<_> {
+        let found = cpu.try_map(tiles.len(), |i| {
             Ok(self.tile(round, tiles[i])?.map(|tile| {
                 let inliers: usize = tile.verified.iter().map(|pair| pair.inliers().count()).sum();
                 let planned = self.plan_of(round, tiles[i]).pairs.len() as u64;
                 (tile.tried, planned.saturating_sub(tile.tried.into()), tile.verified.len(), inliers)
             }))
-        });
+        })?;
         for (tile, found) in tiles.iter().zip(found) {
-            match found? {
+            match found {
                 Found::Whole((tried, left_out, verified, inliers)) => {
                     status.tiles_done += 1;
                     status.tried += u64::from(tried);

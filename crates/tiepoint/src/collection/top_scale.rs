@@ -28,8 +28,7 @@ impl Collection {
         let tiles = PairSet::All.tiles(self.photographs().len(), self.block());
         let mine: Vec<[usize; 2]> =
             (0..).zip(&tiles).filter(|(i, _)| shard.has(*i)).map(|(_, tile)| *tile).collect();
-        let is_there = cpu.map(mine.len(), |i| Ok(self.suggestions(mine[i])?.whole().is_some()));
-        let is_there = is_there.into_iter().collect::<Result<Vec<bool>>>()?;
+        let is_there = cpu.try_map(mine.len(), |i| Ok(self.suggestions(mine[i])?.whole().is_some()))?;
         let todo: Vec<[usize; 2]> =
             mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(tile, _)| *tile).collect();
         self.suggest(&todo, cpu)?;
@@ -64,7 +63,7 @@ impl Collection {
         };
         let tiles = Tiles::new(self, plans, &load, &write);
         let work = |stop: &Stop| -> Result<()> {
-            let processor = Processor::from(Cpu::sequential());
+            let processor = Processor::from(Cpu::sequential().ending_with(cpu));
             while !stop.is_set()
                 && let Some(unit) = tiles.next(64)
             {
@@ -80,7 +79,7 @@ impl Collection {
             }
             Ok(())
         };
-        side_by_side((0..cpu.threads()).map(|_| Box::new(work) as _).collect())
+        side_by_side(cpu, (0..cpu.threads()).map(|_| Box::new(work) as _).collect())
     }
 
     /// The largest features of a photograph.

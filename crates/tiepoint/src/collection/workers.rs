@@ -1,6 +1,9 @@
-//! Threads that share a stage's work and end together when one of them fails.
+//! Threads that share a stage's work and end together: when one of them fails or panics, or the caller cancels.
 
+use crate::device::Cpu;
 use crate::{Error, Result};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
@@ -10,62 +13,169 @@ use std::thread;
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     stopped: AtomicBool,
-    error: Mutex<Option<Error>>,
+    reason: Mutex<Option<Reason>>,
+    /// The device whose caller may cancel.
+    cpu: Cpu,
+}
+
+#[derive(Debug)]
+enum Reason {
+    Error(Error),
+    Panic(Box<dyn Any + Send>),
 }
 
 impl Stop {
     pub(super) fn is_set(&self) -> bool {
+        if let Err(cancelled) = self.cpu.check() {
+            self.because(cancelled);
+        }
         self.stopped.load(Ordering::Relaxed)
     }
 
     /// Ends the work. Of several reasons the first counts.
     pub(super) fn because(&self, error: Error) {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.set(Reason::Error(error));
+    }
+
+    fn set(&self, reason: Reason) {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
         self.stopped.store(true, Ordering::Relaxed);
     }
 
     fn into_result(self) -> Result<()> {
-        self.error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+        match self.reason.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(Reason::Panic(panic)) => resume_unwind(panic),
+            Some(Reason::Error(error)) => Err(error),
+            None => Ok(()),
+        }
     }
 }
 
 /// A piece of work that runs beside others.
 pub(super) type Job<'j> = Box<dyn FnOnce(&Stop) -> Result<()> + Send + 'j>;
 
-/// The next thing that another thread sends; none at the end.
-pub(super) fn next_of<T>(channel: &Mutex<Receiver<T>>) -> Option<T> {
-    channel.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
-}
-
-/// Does `work` for everything that other threads send. After a failure, here or elsewhere, the rest is taken and
-/// dropped, so that nobody waits with a full channel.
+/// Does `work` for everything that other threads send, until the work is stopped. The jobs that receive own the
+/// channel together: when the last of them has ended, those that send find out.
 pub(super) fn for_each_of<T>(
     channel: &Mutex<Receiver<T>>,
     stop: &Stop,
     mut work: impl FnMut(T) -> Result<()>,
-) {
-    while let Some(sent) = next_of(channel) {
-        if !stop.is_set()
-            && let Err(error) = work(sent)
-        {
-            stop.because(error);
-        }
+) -> Result<()> {
+    let next = || channel.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
+    while !stop.is_set()
+        && let Some(sent) = next()
+    {
+        work(sent)?;
     }
+    Ok(())
 }
 
-/// Runs all `jobs` at the same time, each on a thread of its own. A job looks at `Stop` between units of its work; the
-/// first error sets it and is returned when all have ended.
-pub(super) fn side_by_side<'j>(jobs: Vec<Job<'j>>) -> Result<()> {
-    let stop = Stop::default();
+/// Runs all `jobs` at the same time, each on a thread of its own. A job looks at `Stop` between units of its work. The
+/// first error sets it and is returned when all have ended; so is the first panic, which then goes on.
+///
+/// # Errors
+/// Those of the jobs, and [`Error::Cancelled`].
+pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
+    let stop = Stop { cpu: Cpu::sequential().ending_with(cpu), ..Stop::default() };
     thread::scope(|scope| {
         for job in jobs {
             let stop = &stop;
-            scope.spawn(move || {
-                if let Err(error) = job(stop) {
-                    stop.because(error);
-                }
+            // What a job leaves half done when it panics is used by jobs that are about to end, and by nothing else.
+            scope.spawn(move || match catch_unwind(AssertUnwindSafe(|| job(stop))) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => stop.because(error),
+                Err(panic) => stop.set(Reason::Panic(panic)),
             });
         }
     });
     stop.into_result()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cancel;
+    use std::sync::Arc;
+    use std::sync::mpsc::{SyncSender, channel, sync_channel};
+    use std::time::Duration;
+
+    /// What `work` returns, which must be within seconds.
+    fn within_seconds<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+        let (done, wait) = channel();
+        thread::spawn(move || done.send(work()));
+        wait.recv_timeout(Duration::from_secs(60)).expect("threads wait for each other for ever")
+    }
+
+    /// Two jobs that send more than the channel holds, and one that receives and ends by `end`.
+    fn run(cpu: &Cpu, end: impl Fn() -> Result<()> + Send) -> Result<()> {
+        let (to, from) = sync_channel(2);
+        let send = |to: SyncSender<u32>| -> Job<'static> {
+            Box::new(move |stop| {
+                while !stop.is_set() && to.send(1).is_ok() {}
+                Ok(())
+            })
+        };
+        let from = Arc::new(Mutex::new(from));
+        let mut left = 100;
+        let receive = move |_: u32| {
+            left -= 1;
+            if left == 0 { end() } else { Ok(()) }
+        };
+        let jobs = vec![
+            send(to.clone()),
+            send(to),
+            Box::new(move |stop: &Stop| for_each_of(&from, stop, receive)) as Job<'_>,
+        ];
+        side_by_side(cpu, jobs)
+    }
+
+    #[test]
+    fn an_error_a_panic_and_cancelling_end_all_jobs() {
+        let failed = within_seconds(|| run(&Cpu::sequential(), || Err(Error::Image("it failed".into()))));
+        assert!(matches!(failed, Err(Error::Image(_))), "{failed:?}");
+        let panicked = within_seconds(|| {
+            let unwinds = || -> Result<()> { resume_unwind(Box::new("a panic")) };
+            catch_unwind(|| run(&Cpu::sequential(), unwinds))
+                .map_err(|panic| *panic.downcast::<&str>().unwrap())
+        });
+        assert_eq!(panicked.unwrap_err(), "a panic", "goes on when all threads have ended");
+        let cancelled = within_seconds(|| {
+            let cancel = Cancel::new();
+            let cpu = Cpu::sequential().cancelled_by(&cancel);
+            run(&cpu, move || {
+                cancel.cancel();
+                Ok(())
+            })
+        });
+        assert!(matches!(cancelled, Err(Error::Cancelled)), "{cancelled:?}");
+    }
+
+    #[test]
+    fn a_panic_of_an_observer_ends_a_collection_on_a_gpu() {
+        use crate::collection::{Collection, CollectionOptions, Shard};
+        use crate::device::{Processor, gpu};
+        let folder = std::env::temp_dir().join(format!("tiepoint-observer-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("images")).unwrap();
+        for i in 0..40 {
+            std::fs::write(folder.join(format!("images/{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
+        }
+        for (i, gpu) in gpu::all().iter().enumerate() {
+            let (work, images, gpu) = (folder.join(format!("work{i}")), [folder.join("images")], gpu.clone());
+            let panicked = within_seconds(move || {
+                let quiet = Cpu::with_threads(2).unwrap();
+                let (collection, _) =
+                    Collection::scan(work, &images, &CollectionOptions::default(), &quiet).unwrap();
+                let panics = |done: u64| {
+                    if done == 3 {
+                        resume_unwind(Box::new("a panic"))
+                    }
+                };
+                let observed = quiet.observed(move |progress| panics(progress.done));
+                let processor = Processor::with_gpu(observed, gpu);
+                catch_unwind(AssertUnwindSafe(|| collection.extract(Shard::ALL, &[processor]))).map(drop)
+            });
+            assert_eq!(*panicked.unwrap_err().downcast::<&str>().unwrap(), "a panic");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

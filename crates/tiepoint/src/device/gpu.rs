@@ -27,6 +27,7 @@ impl From<tiepoint_gpu::Error> for crate::Error {
             Gpu::Compile { program, device, log } => {
                 failed(device, format!("{program} does not compile:\n{log}"))
             }
+            Gpu::Cancelled => Self::Cancelled,
             Gpu::Usage(reason) => Self::Mismatch(reason),
             other => failed("gpu".into(), other.to_string()),
         }
@@ -37,19 +38,19 @@ impl From<tiepoint_gpu::Error> for crate::Error {
 /// instead of their sum. What was compiled before costs nothing.
 ///
 /// # Errors
-/// [`crate::Error::Device`] when a program does not compile.
+/// [`crate::Error::Device`] when a program does not compile, [`crate::Error::Cancelled`] between two.
 pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -> crate::Result<()> {
     let unknown = gpu.unknown(sources);
     if unknown.is_empty() {
         return Ok(());
     }
     let cpu = &cpu.begin_task("compile kernels", unknown.len());
-    let compiled = cpu.map(unknown.len(), |i| {
+    cpu.try_map(unknown.len(), |i| {
         let program = gpu.program(&unknown[i]);
         cpu.advance(1);
-        program.map(drop)
-    });
-    Ok(compiled.into_iter().collect::<Result<(), _>>()?)
+        Ok(drop(program?))
+    })
+    .map(drop)
 }
 
 /// The devices of this machine, for tests that run one body on each; those alone whose name contains what

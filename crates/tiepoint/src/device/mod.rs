@@ -4,6 +4,8 @@
 //! A [`Cpu`] is handed to every call that computes. It borrows the caller's thread pool; the library never
 //! touches rayon's global one. Neither the thread count nor the SIMD level changes a result.
 
+#[cfg(test)]
+mod cancel_tests;
 pub mod gpu;
 mod level;
 mod profile;
@@ -15,6 +17,7 @@ pub(crate) use level::{Level, dispatch};
 pub use profile::{Profile, Stage, StageTime};
 pub use progress::Progress;
 pub(crate) use scratch::Scratch;
+pub use tiepoint_gpu::Cancel;
 
 use crate::{Error, Result, image::ImageViewMut};
 use gpu::{Api, Gpu};
@@ -24,14 +27,15 @@ use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times and an
-/// observer.
+/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times, an
+/// observer and what ends its work early.
 #[derive(Clone, Debug)]
 pub struct Cpu {
     pool: Option<Arc<ThreadPool>>,
     level: Level,
     profile: Option<Arc<Profile>>,
     watch: Option<Watch>,
+    cancel: Option<Cancel>,
 }
 
 impl Default for Cpu {
@@ -43,7 +47,7 @@ impl Default for Cpu {
 impl Cpu {
     /// The calling thread alone, at the best SIMD level present.
     pub fn sequential() -> Self {
-        Self { pool: None, level: Level::best(), profile: None, watch: None }
+        Self { pool: None, level: Level::best(), profile: None, watch: None, cancel: None }
     }
 
     /// A pool of `threads` threads made for this `Cpu`; one thread means the calling thread.
@@ -116,6 +120,36 @@ impl Cpu {
         Self { watch: Some(Watch::Observer(Arc::new(observer))), ..self }
     }
 
+    /// The same device, whose work ends with [`Error::Cancelled`] at its next safe point once `cancel` says so: after
+    /// some rows of an image, a run of descriptors, a few samples of an estimation, a photograph of a collection. What
+    /// a GPU does ends too where the device is a [`Processor`]: [`Processor::cancelled_by`].
+    ///
+    /// ```
+    /// use tiepoint::{Error, device::{Cancel, Cpu}, feature::sift, image::{Image, Size}};
+    /// let cancel = Cancel::new();
+    /// let cpu = Cpu::sequential().cancelled_by(&cancel);
+    /// cancel.cancel(); // on another thread, or by a signal handler
+    /// let found = sift::detect(Image::<u8>::new(Size::new(300, 200)).view(), &Default::default(), None, &cpu);
+    /// assert!(matches!(found, Err(Error::Cancelled)));
+    /// ```
+    #[must_use]
+    pub fn cancelled_by(self, cancel: &Cancel) -> Self {
+        Self { cancel: Some(cancel.clone()), ..self }
+    }
+
+    /// A safe point: for work of the caller's own that is to end with the library's.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when the work is to end.
+    pub fn check(&self) -> Result<()> {
+        Ok(self.cancel.as_ref().map_or(Ok(()), Cancel::check)?)
+    }
+
+    /// The same device, whose work ends when that of another does.
+    pub(crate) fn ending_with(self, other: &Self) -> Self {
+        Self { cancel: other.cancel.clone(), ..self }
+    }
+
     /// The same device, on which a task of `total` steps begins; it ends when this and its clones are
     /// dropped.
     pub(crate) fn begin_task(&self, name: &'static str, total: usize) -> Self {
@@ -172,6 +206,14 @@ impl Cpu {
         results.into_iter().flatten().collect()
     }
 
+    /// [`map`](Self::map) of work that may fail, or take long. The error is that of the smallest index.
+    ///
+    /// # Errors
+    /// Those of `f`, and [`Error::Cancelled`], in which case the rest is left undone.
+    pub(crate) fn try_map<R: Send>(&self, n: usize, f: impl Fn(usize) -> Result<R> + Sync) -> Result<Vec<R>> {
+        self.map(n, |i| self.check().and_then(|()| f(i))).into_iter().collect()
+    }
+
     /// [`map`](Self::map) of results that are copied into place: each thread writes its own part of the new memory,
     /// whose pages it so takes by itself. Compiled anew for each `f`.
     pub(crate) fn collect<R: Copy + Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
@@ -205,15 +247,37 @@ impl Cpu {
         });
     }
 
+    /// [`for_chunks`](Self::for_chunks) of work that takes long, such as all rows of an image.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], in which case chunks are left undone.
+    pub(crate) fn try_for_chunks<T: Send>(
+        &self,
+        data: &mut [T],
+        len: usize,
+        f: impl Fn(usize, &mut [T]) + Sync,
+    ) -> Result<()> {
+        // Kept: the caller may let other work begin before this has come to its end.
+        let cancelled = AtomicBool::new(false);
+        self.for_chunks(data, len, |i, chunk| match self.check() {
+            Ok(()) => f(i, chunk),
+            Err(_) => cancelled.store(true, atomic::Ordering::Relaxed),
+        });
+        if cancelled.into_inner() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
     /// Cuts an image into bands of `rows` rows (the last may have fewer) and runs `f(first row, band)`.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], in which case bands are left undone.
     pub(crate) fn for_bands<T: Copy + Send>(
         &self,
         image: ImageViewMut<'_, T>,
         rows: usize,
         f: impl Fn(usize, &mut ImageViewMut<'_, T>) + Sync,
-    ) {
+    ) -> Result<()> {
         let mut bands: Vec<_> = image.bands(rows).collect();
-        self.for_chunks(&mut bands, 1, |i, band| f(i * rows, &mut band[0]));
+        self.try_for_chunks(&mut bands, 1, |i, band| f(i * rows, &mut band[0]))
     }
 
     /// Runs `work` once on each of `workers` threads.
@@ -299,6 +363,16 @@ impl Processor {
     #[must_use]
     pub fn with_cpu(self, cpu: Cpu) -> Self {
         Self { cpu, ..self }
+    }
+
+    /// The same processor, whose work, on CPU and GPU, ends with [`Error::Cancelled`] at its next safe point once
+    /// `cancel` says so. A GPU ends for all that shares it.
+    #[must_use]
+    pub fn cancelled_by(self, cancel: &Cancel) -> Self {
+        if let Some(gpu) = &self.gpu {
+            gpu.cancelled_by(cancel);
+        }
+        Self { cpu: self.cpu.cancelled_by(cancel), ..self }
     }
 
     /// Leaves a note for people: what was passed over, or done by the CPU instead, and why. The same note is

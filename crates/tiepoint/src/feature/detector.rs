@@ -280,7 +280,8 @@ impl Finder {
                     self.note_parts();
                     return pair.map(Ok);
                 }
-                Ok(Err(_)) => {}
+                // What was cancelled is so for each of the two.
+                Ok(Err(_)) | Err(Error::Cancelled) => {}
                 Err(error) => self.processor.note(format!("{error}; the images are searched one by one")),
             }
         }
@@ -327,6 +328,8 @@ impl Finder {
                 self.note_parts();
                 Some(found)
             }
+            // So is each of them.
+            Err(Error::Cancelled) => None,
             Err(error) => {
                 self.processor.note(format!("{error}; the images are searched one by one"));
                 None

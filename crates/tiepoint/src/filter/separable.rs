@@ -8,6 +8,7 @@
 
 use super::border::{BAND, keep_ends, leaves};
 use crate::{
+    Result,
     device::{Cpu, dispatch},
     image::{Border, ImageView, ImageViewMut, Pixel},
 };
@@ -49,13 +50,13 @@ pub(super) fn separable<T: Pixel, P: Passes>(
     passes: &P,
     cpu: &Cpu,
     out: ImageViewMut<'_, T>,
-) {
+) -> Result<()> {
     cpu.for_bands(out, BAND, |first, out| {
         band(view, border, passes, first, out, cpu);
         if border == Border::Skip {
             keep(view, passes.radius(), first, out);
         }
-    });
+    })
 }
 
 /// Restores the input values of pixels whose window leaves the image.

@@ -36,7 +36,7 @@ pub fn shrink<T: Pixel>(image: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Resul
     }
     let _stage = cpu.stage("shrink");
     let (columns, rows) = (covers(from.width, size.width), covers(from.height, size.height));
-    cpu.for_chunks(out.data_mut(), size.width * channels, |j, out| {
+    cpu.try_for_chunks(out.data_mut(), size.width * channels, |j, out| {
         let mut sum = vec![0.0_f32; from.width * channels];
         for (y, &share) in (rows[j].first..).zip(&rows[j].shares) {
             sum.iter_mut().zip(image.row(y)).for_each(|(s, v)| *s += v.to_f32() * share);
@@ -48,7 +48,7 @@ pub fn shrink<T: Pixel>(image: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Resul
                 *out = T::from_f32(mean);
             }
         }
-    });
+    })?;
     Ok(out)
 }
 

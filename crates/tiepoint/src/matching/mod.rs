@@ -164,8 +164,8 @@ fn neighbours_on_cpu(
 ) -> Result<[Vec<Option<Nearest>>; 2]> {
     match (&a.descriptors, &b.descriptors) {
         _ if a.is_empty() || b.is_empty() => Ok([a, b].map(|features| vec![None; features.len()])),
-        (Descriptors::U8(va), Descriptors::U8(vb)) => Ok(search([a, b], [va, vb], guide, cpu)),
-        (Descriptors::F32(va), Descriptors::F32(vb)) => Ok(search([a, b], [va, vb], guide, cpu)),
+        (Descriptors::U8(va), Descriptors::U8(vb)) => search([a, b], [va, vb], guide, cpu),
+        (Descriptors::F32(va), Descriptors::F32(vb)) => search([a, b], [va, vb], guide, cpu),
         (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
             Err(kinds_differ())
         }
@@ -177,12 +177,12 @@ fn search<E: Element>(
     [values_a, values_b]: [&[E]; 2],
     guide: Option<Guide>,
     cpu: &Cpu,
-) -> [Vec<Option<Nearest>>; 2] {
+) -> Result<[Vec<Option<Nearest>>; 2]> {
     let found = match guide {
-        Some(guide) => guided::search(a, b, values_a, values_b, &guide, cpu),
-        None => nearest::search(values_a, values_b, a.dimension, cpu),
+        Some(guide) => guided::search(a, b, values_a, values_b, &guide, cpu)?,
+        None => nearest::search(values_a, values_b, a.dimension, cpu)?,
     };
-    found.map(|side| side.iter().map(finished).collect())
+    Ok(found.map(|side| side.iter().map(finished).collect()))
 }
 
 fn finished<T: Distance>(best: &Best<T>) -> Option<Nearest> {

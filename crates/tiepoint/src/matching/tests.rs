@@ -73,7 +73,7 @@ fn everywhere(check: impl Fn(&Cpu)) {
 fn twins<E: Stated>(a: &[E], b: &[E], dimension: usize) {
     let expected = [reference(a, b, dimension), reference(b, a, dimension)];
     everywhere(|cpu| {
-        let found = search(a, b, dimension, cpu);
+        let found = search(a, b, dimension, cpu).unwrap();
         assert_eq!(found, expected, "{} threads {}", cpu.level_name(), cpu.threads());
     });
 }
@@ -120,7 +120,7 @@ fn not_a_number_is_nobodys_neighbour() {
     b[9 * 8 + 2] = f32::INFINITY;
     let a = b.clone();
     twins(&a, &b, 8);
-    let found = search(&a, &b, 8, &Cpu::sequential());
+    let found = search(&a, &b, 8, &Cpu::sequential()).unwrap();
     assert_eq!([found[0][3].index, found[0][9].index], [nearest::NONE; 2], "no neighbour");
     assert_eq!(
         (found[0][5].index, found[0][5].first),
@@ -330,7 +330,7 @@ fn progress_is_told_of_descriptors() {
     let (a, b) = (numbers.bytes(1000 * 16, 256), numbers.bytes(50 * 16, 256));
     for threads in [1, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
-        let told = told(&cpu, 5, |cpu| search(&a, &b, 16, cpu));
+        let told = told(&cpu, 5, |cpu| search(&a, &b, 16, cpu).unwrap());
         assert!(told.iter().all(|p| p.task == "match" && p.total == 1000), "descriptors of A");
     }
 }

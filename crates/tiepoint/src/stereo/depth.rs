@@ -34,7 +34,7 @@ pub fn depth(
         for i in 0..band.size().height {
             band.row_mut(i).iter_mut().zip(disparity.row(start + i)).for_each(|(o, d)| *o = z(*d));
         }
-    });
+    })?;
     Ok(out)
 }
 

@@ -101,11 +101,8 @@ fn for_bands<T: Copy + Send>(
     rows: usize,
     cpu: &Cpu,
     f: impl Fn(usize, ImageViewMut<'_, T>) + Sync + Send,
-) {
-    let mut bands: Vec<_> = view.bands(rows).collect();
-    cpu.for_chunks(&mut bands, 1, |i, band| {
-        band.iter_mut().for_each(|band| f(i * rows, band.reborrow()));
-    });
+) -> Result<()> {
+    cpu.for_bands(view, rows, |first, band| f(first, band.reborrow()))
 }
 
 /// The disparity of a pixel that has none.

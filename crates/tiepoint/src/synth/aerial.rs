@@ -237,7 +237,7 @@ impl AerialBlock {
         let mut image = Image::try_filled(size, 1, T::default())?;
         // A texture has its finest shapes at a few units: a pixel is one.
         let scale = 1.0 / self.pixel;
-        cpu.for_chunks(image.data_mut(), size.width, |y, row| {
+        cpu.try_for_chunks(image.data_mut(), size.width, |y, row| {
             let mut random = Random::at(self.options.seed, 3 + number as u64, 0, y as i64);
             for (x, out) in row.iter_mut().enumerate() {
                 let [east, north, _] = self.ground(number, [x as f64, y as f64]);
@@ -245,7 +245,7 @@ impl AerialBlock {
                     self.texture.at(east * scale, north * scale, 1.0) + self.options.noise * random.normal();
                 *out = T::from_f32(grey.clamp(0.0, 1.0) as f32 * T::WHITE);
             }
-        });
+        })?;
         Ok(image)
     }
 }

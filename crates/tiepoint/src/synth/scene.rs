@@ -128,22 +128,22 @@ fn draw<T: Pixel>(
     let Size { width, .. } = options.size;
     let texture = Texture::of_kind(options.texture, options.seed);
     let mut grey: Image<f32> = Image::try_filled(options.size, 1, 0.0)?;
-    cpu.for_chunks(grey.data_mut(), width, |y, row| {
+    cpu.try_for_chunks(grey.data_mut(), width, |y, row| {
         for (x, v) in row.iter_mut().enumerate() {
             *v = pixel(&texture, texture_from_image, [x as f64, y as f64]) as f32;
         }
-    });
+    })?;
     if options.blur > 0.0 {
         grey = blur(&grey, options.blur, cpu);
     }
     let mut out = Image::try_filled(options.size, 1, T::default())?;
-    cpu.for_chunks(out.data_mut(), width, |y, row| {
+    cpu.try_for_chunks(out.data_mut(), width, |y, row| {
         for (x, (o, &v)) in row.iter_mut().zip(grey.row(y)).enumerate() {
             let noise = Random::at(options.seed, 32 + stream, x as i64, y as i64).normal() * options.noise;
             let value = (options.moving.of(f64::from(v)) + noise).clamp(0.0, 1.0);
             *o = T::from_f32(value as f32 * T::WHITE);
         }
-    });
+    })?;
     Ok(out)
 }
 

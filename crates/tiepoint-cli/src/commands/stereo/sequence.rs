@@ -4,6 +4,7 @@
 use super::{Computed, Finished, Job, Sides, Work};
 use crate::commands::item::Item;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt;
 use crate::output::{self, Clock, Part, Spent};
 use crate::prefetch::{Limits, OrderedQueue, Prefetcher};
 use serde_json::json;
@@ -36,7 +37,9 @@ pub(super) fn run(jobs: &[Job<'_>], options: StereoOptions, work: &Work<'_>) -> 
     let beside = if has_gpu { threads } else { 1 };
     let limits = Limits { items: beside, bytes: AHEAD, batch: 1 };
     // Pairs that are read at the same time need a profile each to tell their stages apart.
-    let reader = || if parallel { Cpu::sequential() } else { cpu.clone() }.profiled();
+    let reader = || {
+        if parallel { Cpu::sequential().cancelled_by(&interrupt::cancel()) } else { cpu.clone() }.profiled()
+    };
     let read_next = |i: usize| read(&jobs[i], work, &reader());
     thread::scope(|scope| {
         let scope = Some(scope).filter(|_| parallel);

@@ -119,7 +119,7 @@ impl Sift {
                 let pyramid = kept.get_or_insert_with(|| Pyramid::new(size, &self.options));
                 let mut search = Search::new(size, &self.options, mask);
                 let cpu = &cpu.begin_task("SIFT", pyramid.rows());
-                cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)));
+                cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)))?;
                 Ok(search.into_features(cpu))
             },
         )
@@ -152,7 +152,7 @@ impl<'m> Search<'m> {
 
     /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that
     /// can be.
-    fn advance(&mut self, octave: &Octave, ready: &Ready, cpu: &Cpu) {
+    fn advance(&mut self, octave: &Octave, ready: &Ready, cpu: &Cpu) -> Result<()> {
         /// Rows that one thread searches at a time.
         const ROWS: usize = 8;
         let index = usize::from(octave.number.abs_diff(self.options.first_octave));
@@ -170,15 +170,15 @@ impl<'m> Search<'m> {
         waiting.extend(found.into_iter().flatten());
         let points: Vec<Point> = waiting.extract_if(.., |p| p.y < ready.describe as f32).collect();
         if points.is_empty() {
-            return;
+            return Ok(());
         }
         const BATCH: usize = 16;
         let described = {
             let _stage = cpu.stage("orient, describe");
-            cpu.map(points.len().div_ceil(BATCH), |i| {
+            cpu.try_map(points.len().div_ceil(BATCH), |i| {
                 let batch = &points[i * BATCH..points.len().min((i + 1) * BATCH)];
-                describe::orient_and_describe(octave, batch, &self.options, cpu)
-            })
+                Ok(describe::orient_and_describe(octave, batch, &self.options, cpu))
+            })?
         };
         for (keypoints, descriptors) in described {
             self.keypoints.extend(keypoints);
@@ -188,6 +188,7 @@ impl<'m> Search<'m> {
             }
         }
         self.prune(cpu);
+        Ok(())
     }
 
     /// The points of some rows of an octave.

@@ -112,11 +112,11 @@ impl Surf {
         let features = cpu.run(|| match T::WHITE {
             255.0 => self.narrow.with(
                 || Ok(stream::Buffers::default()),
-                |buffers| Ok::<_, Error>(buffers.detect(tables, options, view, mask, cpu)),
+                |buffers| buffers.detect(tables, options, view, mask, cpu),
             ),
             _ => self.wide.with(
                 || Ok(stream::Buffers::default()),
-                |buffers| Ok::<_, Error>(buffers.detect(tables, options, view, mask, cpu)),
+                |buffers| buffers.detect(tables, options, view, mask, cpu),
             ),
         })?;
         let _stage = cpu.stage("order");

@@ -16,6 +16,7 @@ use super::{
     response::Job,
 };
 use crate::{
+    Result,
     device::{Cpu, Level, dispatch},
     feature::{Descriptors, Features, Keypoint},
     image::{ImageView, Pixel, Size},
@@ -143,7 +144,7 @@ impl<A: Total> Buffers<A> {
         view: ImageView<'_, T>,
         mask: Option<ImageView<'_, u8>>,
         cpu: &Cpu,
-    ) -> Features {
+    ) -> Result<Features> {
         let size = view.size();
         self.start(tables, size);
         let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
@@ -162,13 +163,15 @@ impl<A: Total> Buffers<A> {
                 }
                 let _stage = cpu.stage("extrema");
                 self.search(tables, options, mask, cpu);
+                cpu.check()?;
             }
             let _stage = cpu.stage("describe");
             self.describe(tables, options, cpu, &mut found);
             cpu.advance(end - first);
+            cpu.check()?;
         }
         let descriptors = Descriptors::F32(found.values);
-        Features { keypoints: found.keypoints, descriptors, dimension: options.dimension(), image: size }
+        Ok(Features { keypoints: found.keypoints, descriptors, dimension: options.dimension(), image: size })
     }
 
     fn start(&mut self, tables: &Tables, size: Size) {

@@ -176,8 +176,7 @@ pub fn convolve_into<T: Pixel, O: Pixel>(
         if options.border == Border::Skip {
             keep(view, kernel.size, first, out);
         }
-    });
-    Ok(())
+    })
 }
 
 /// Row `y` of an image as f32, a margin of the kernel's reach at either end, as the border has it; `row` may

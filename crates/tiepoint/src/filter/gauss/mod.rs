@@ -94,11 +94,10 @@ pub fn gauss_into<T: Pixel>(
     let _stage = cpu.stage("gauss");
     let eight_bit = T::u8s(&[]).is_some();
     if eight_bit && options.taps.radius(true) <= FIXED_SIZE / 2 {
-        separable(view, options.border, &bytes::Fixed::new(options.taps.to_q8()), cpu, out);
+        separable(view, options.border, &bytes::Fixed::new(options.taps.to_q8()), cpu, out)
     } else {
-        separable(view, options.border, &rows::Float(options.taps.to_f32(eight_bit)), cpu, out);
+        separable(view, options.border, &rows::Float(options.taps.to_f32(eight_bit)), cpu, out)
     }
-    Ok(())
 }
 
 #[cfg(test)]

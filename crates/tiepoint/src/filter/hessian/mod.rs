@@ -142,8 +142,7 @@ pub fn response_into<T: Pixel>(
                 out[width - n..].fill(0.0);
             }
         }
-    });
-    Ok(())
+    })
 }
 
 /// The pixels not on the edge whose |det| is at least the threshold and greater than that of their eight
@@ -155,15 +154,15 @@ pub fn blobs<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &C
     let det = response(view, options, cpu)?;
     let _stage = cpu.stage("maxima");
     let inner = view.size().height.saturating_sub(2);
-    let rows = cpu.map(inner.div_ceil(BAND), |band| {
+    let rows = cpu.try_map(inner.div_ceil(BAND), |band| {
         let end = inner.min((band + 1) * BAND);
         let maxima = (band * BAND..end).flat_map(|y| maxima(&det, y + 1, options.threshold));
         let blob = |(x, y): (usize, usize)| {
             let [dxx, dyy, _] = derivatives(view, options.border, x, y);
             Blob { x, y, response: det.row(y)[x], laplacian: (dxx + dyy).signum() as i8 }
         };
-        maxima.map(blob).collect::<Vec<_>>()
-    });
+        Ok(maxima.map(blob).collect::<Vec<_>>())
+    })?;
     let mut blobs = rows.concat();
     blobs.sort_by(Blob::order);
     Ok(blobs)

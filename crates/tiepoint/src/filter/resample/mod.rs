@@ -43,8 +43,7 @@ pub fn double_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageViewMu
     by_rows(cpu, out, "double", |y, out| {
         let (upper, lower) = (view.row(y / 2), view.row((y / 2 + y % 2).min(height - 1)));
         dispatch!(cpu.level(), simd => spread(simd, view.channels(), upper, lower, out));
-    });
-    Ok(())
+    })
 }
 
 /// Half the width and height: every second pixel.
@@ -65,8 +64,7 @@ pub fn halve_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageViewMut
     out.require_shape("the output", half(view.size()), view.channels())?;
     by_rows(cpu, out, "halve", |y, out| {
         dispatch!(cpu.level(), simd => every_second(simd, view.row(2 * y), view.channels(), out));
-    });
-    Ok(())
+    })
 }
 
 /// Half the width and height: the means of 2×2 pixels.
@@ -89,8 +87,7 @@ pub fn halve_mean_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageVi
     by_rows(cpu, out, "halve", |y, out| {
         let (upper, lower) = (view.row(2 * y), view.row((2 * y + 1).min(last)));
         dispatch!(cpu.level(), simd => pairs(simd, view.channels(), upper, lower, out));
-    });
-    Ok(())
+    })
 }
 
 /// Saturates; making an image of such a size fails.
@@ -108,11 +105,11 @@ fn by_rows<T: Pixel>(
     out: ImageViewMut<'_, T>,
     stage: &'static str,
     row: impl Fn(usize, &mut [T]) + Sync,
-) {
+) -> Result<()> {
     let _stage = cpu.stage(stage);
     cpu.for_bands(out, BAND, |first, out| {
         (0..out.size().height).for_each(|i| row(first + i, out.row_mut(i)));
-    });
+    })
 }
 
 /// A row of twice the length between two rows, of which `upper` may be `lower`.

@@ -375,8 +375,7 @@ fn filter<T: Sobel, F: Form<T>>(
         if border == Border::Skip {
             clear_edge(out, first, height);
         }
-    });
-    Ok(())
+    })
 }
 
 /// For [`Border::Skip`]: no gradient on the edge of the image.

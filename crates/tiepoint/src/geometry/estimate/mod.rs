@@ -165,7 +165,7 @@ pub(crate) fn estimate_to(
         let mut sampler = Sampler::new(usable.len(), quality, kind.minimum(), options.seed, cpu);
         let (all, thinned) = (Judge::new(kind, &points, options, cpu), thinned(&points, cpu));
         let judge = all.of(thinned.as_ref().unwrap_or(&points));
-        let (best, iterations) = search(&judge, &points, &mut sampler, options);
+        let (best, iterations) = search(&judge, &points, &mut sampler, options)?;
         let Some(best) = best else { return Err(degenerate::explain(&all)) };
         finish(precision, [&all, &judge], best, &usable, iterations)
     })
@@ -252,12 +252,13 @@ fn search(
     drawn: &Points,
     sampler: &mut Sampler,
     options: &RobustOptions,
-) -> (Option<Scored>, usize) {
+) -> Result<(Option<Scored>, usize)> {
     let size = judge.kind.minimum();
     let mut best: Option<Scored> = None;
     let mut needed = options.max_iterations;
     let mut number = 0;
     while number < needed {
+        judge.cpu.check()?;
         let least = best.map_or([0.0; 2], |b| [b.score, judge.first_score(&b.model)]);
         let batch = number.clamp(BATCH, MOST_TOGETHER).min((needed - number).next_multiple_of(BATCH));
         sampler.reach((number + batch - 1) as u64, judge.cpu);
@@ -272,7 +273,7 @@ fn search(
         best = Some(better);
         needed = samples_needed(judge.agreeing(&better.model), size, options);
     }
-    (best, number)
+    Ok((best, number))
 }
 
 /// How many samples find one of inliers only, with the confidence asked for, when `share` are inliers.
@@ -303,6 +304,7 @@ fn finish(
         }
         Precision::Settled => all.converge(best).model,
     };
+    all.cpu.check()?;
     let (squared, limit) = (all.residuals(&best), all.threshold * all.threshold);
     let inliers = joined(all.cpu, squared.len(), |part| part.filter(|&i| squared[i] <= limit).collect());
     degenerate::check(all, judge, &best, &inliers)?;

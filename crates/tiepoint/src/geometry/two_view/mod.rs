@@ -277,18 +277,18 @@ impl Verifier {
     pub fn geometries(&self, pairs: &[ImagePair<'_>]) -> Result<Vec<TwoView>> {
         pairs.iter().try_for_each(ImagePair::check)?;
         if pairs.len() < FEWEST_FOR_GPU {
-            return Ok(self.on_cpu(pairs, &self.processor.cpu));
+            return self.on_cpu(pairs, &self.processor.cpu);
         }
         self.processor.gpu_or_cpu(
             "verification of image pairs",
             |gpu| self.on_gpu(pairs, gpu),
-            |cpu| Ok(self.on_cpu(pairs, cpu)),
+            |cpu| self.on_cpu(pairs, cpu),
         )
     }
 
-    fn on_cpu(&self, pairs: &[ImagePair<'_>], cpu: &Cpu) -> Vec<TwoView> {
+    fn on_cpu(&self, pairs: &[ImagePair<'_>], cpu: &Cpu) -> Result<Vec<TwoView>> {
         let _stage = cpu.stage("verify");
-        cpu.map(pairs.len(), |i| verify(&pairs[i], &self.options, &self.budget, cpu.level()))
+        cpu.try_map(pairs.len(), |i| Ok(verify(&pairs[i], &self.options, &self.budget, cpu.level())))
     }
 
     /// The CPU prepares the pairs and decides; the GPU searches.
@@ -314,7 +314,7 @@ impl Verifier {
     fn search_all(&self, gpu: &Gpu, prepared: &[&Prepared]) -> Result<Vec<FoundAll>> {
         let (parts, cpu) = (consensus::gpu::parts(prepared), &self.processor.cpu);
         let lanes = parts.len().min(2);
-        let found = cpu.map(lanes, |lane| -> Result<Vec<Vec<FoundAll>>> {
+        let found = cpu.try_map(lanes, |lane| -> Result<Vec<Vec<FoundAll>>> {
             self.searches.with(
                 || GpuConsensus::new(gpu, &self.budget),
                 |consensus| {
@@ -322,9 +322,8 @@ impl Verifier {
                     own.map(|part| consensus.search(part, &self.budget, cpu)).collect()
                 },
             )
-        });
-        let mut found: Vec<_> =
-            found.into_iter().map(|part| part.map(Vec::into_iter)).collect::<Result<_>>()?;
+        })?;
+        let mut found: Vec<_> = found.into_iter().map(Vec::into_iter).collect();
         let in_order = (0..parts.len()).filter_map(|i| found[i % lanes].next());
         Ok(in_order.flatten().collect())
     }

@@ -212,8 +212,7 @@ fn warp_by_into<T: Pixel>(
     cpu.for_bands(output, ROWS, |first, band| {
         Resampler::new(input, &weights, fill).run(input_from_output, first, band, cpu.level());
         cpu.advance(ROWS);
-    });
-    Ok(())
+    })
 }
 
 /// Where [`warp()`] finds input: 255 on output pixels that it interpolates, 0 on those that it fills.
@@ -248,14 +247,14 @@ pub(crate) fn coverage_by(
 ) -> Result<Image<u8>> {
     let mut output = Image::try_filled(size, 1, 0)?;
     let [right, bottom] = bounds(input);
-    cpu.for_chunks(output.data_mut(), size.width, |y, out| {
+    cpu.try_for_chunks(output.data_mut(), size.width, |y, out| {
         let (mut us, mut vs) = (vec![0.0; size.width], vec![0.0; size.width]);
         input_from_output.row(y as f64, &mut us, &mut vs, cpu.level());
         for (out, (&u, &v)) in out.iter_mut().zip(us.iter().zip(&vs)) {
             let inside = (u >= -0.5) & (v >= -0.5) & (u < right) & (v < bottom);
             *out = if inside { 255 } else { 0 };
         }
-    });
+    })?;
     Ok(output)
 }
 

@@ -65,7 +65,7 @@ mod tests {
     fn twins<T: GpuPixel>() {
         for channels in 1..=4 {
             let plan = |gpu: &Gpu| GpuFilter::<T, T>::grey(gpu, channels);
-            let cpu = |view: crate::image::ImageView<'_, T>| grey_view(view, &Cpu::default());
+            let cpu = |view: crate::image::ImageView<'_, T>| grey_view(view, &Cpu::default()).unwrap();
             testing::twins(&images(channels), plan, cpu, &format!("{} x {channels}", T::NAME));
         }
     }

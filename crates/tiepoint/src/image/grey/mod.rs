@@ -63,14 +63,14 @@ pub(crate) fn check_channels(channels: usize) -> Result<()> {
 /// Rows that a task converts.
 const ROWS: usize = 64;
 
-fn grey_view<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Image<T> {
+fn grey_view<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
     let mut out = Image::new(view.size());
     cpu.for_bands(out.view_mut(), ROWS, |first, band| {
         for (y, row) in (first..).zip(band.rows_mut()) {
             grey_row(view.row(y), view.channels(), row);
         }
-    });
-    out
+    })?;
+    Ok(out)
 }
 
 /// The grey image of `image`, in the same pixel type. A grey image is returned as it was given.
@@ -86,7 +86,7 @@ fn grey_of<'a>(image: AnyView<'a>, cpu: &Cpu) -> Result<AnyCow<'a>> {
     if image.channels() == 1 {
         return Ok(AnyCow::Borrowed(image));
     }
-    Ok(AnyCow::Owned(for_any_view!(image, view => grey_view(view, cpu).into())))
+    Ok(AnyCow::Owned(for_any_view!(image, view => grey_view(view, cpu)?.into())))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(super) mod gpu;
 use super::Guide;
 use super::nearest::Best;
 use super::product::Element;
+use crate::Result;
 use crate::device::Cpu;
 use crate::feature::{Features, Keypoint};
 use crate::geometry::Model;
@@ -159,6 +160,9 @@ fn candidates(grid: &Grid, b: &[Keypoint], guide: &Guide, k: &Keypoint, found: &
     found.sort_unstable();
 }
 
+/// Features from one safe point to the next.
+const CHECKED: usize = 256;
+
 /// The two nearest neighbours of every feature of A, then of B, among the pairs that `guide` allows.
 pub(super) fn search<E: Element>(
     a: &Features,
@@ -167,16 +171,19 @@ pub(super) fn search<E: Element>(
     values_b: &[E],
     guide: &Guide,
     cpu: &Cpu,
-) -> [Vec<Best<E::Sum>>; 2] {
+) -> Result<[Vec<Best<E::Sum>>; 2]> {
     let grid = Grid::new(&b.keypoints, guide.radius);
     let dimension = a.dimension;
     let lengths: Vec<E::Sum> = values_b.chunks_exact(dimension).map(E::length).collect();
     let run = a.len().div_ceil(cpu.threads()).max(64);
-    let runs = cpu.map(a.len().div_ceil(run), |r| {
+    let runs = cpu.try_map(a.len().div_ceil(run), |r| {
         let mut columns = vec![Best::NONE; b.len()];
         let (mut found, mut distances) = (Vec::new(), Vec::new());
         let rows: Vec<_> = (r * run..((r + 1) * run).min(a.len()))
             .map(|i| {
+                if i % CHECKED == 0 {
+                    cpu.check()?;
+                }
                 candidates(&grid, &b.keypoints, guide, &a.keypoints[i], &mut found);
                 let mut best = Best::NONE;
                 let own = &values_a[i * dimension..(i + 1) * dimension];
@@ -185,16 +192,16 @@ pub(super) fn search<E: Element>(
                     best.offer(distance, j);
                     columns[j as usize].offer(distance, i as u32);
                 }
-                best
+                Ok(best)
             })
-            .collect();
-        (rows, columns)
-    });
+            .collect::<Result<_>>()?;
+        Ok((rows, columns))
+    })?;
     let mut rows = Vec::with_capacity(a.len());
     let mut columns = vec![Best::NONE; b.len()];
     for (part, seen) in runs {
         rows.extend(part);
         columns.iter_mut().zip(seen).for_each(|(best, other)| *best = best.merge(other));
     }
-    [rows, columns]
+    Ok([rows, columns])
 }

@@ -11,6 +11,7 @@
 pub(super) mod gpu;
 
 use super::product::{COLUMNS, Distance, Element, LANES, Line, ROWS, Tile};
+use crate::Result;
 use crate::device::{Cpu, Level, dispatch};
 use fearless_simd::Simd;
 
@@ -185,7 +186,7 @@ fn search_run<E: Element>(
     dimension: usize,
     panels: &Panels<E::Sum>,
     count_b: usize,
-) -> Found<E::Sum> {
+) -> Result<Found<E::Sum>> {
     let level = cpu.level();
     let mut rows = Vec::with_capacity(values.len() / dimension);
     let mut columns = vec![Columns::new(); panels.norms.len()];
@@ -205,20 +206,29 @@ fn search_run<E: Element>(
         }
         rows.extend(strips.iter().flat_map(|s| &s.best[..s.rows]));
         cpu.advance(block.len() / dimension);
+        cpu.check()?;
     }
-    (rows, columns)
+    Ok((rows, columns))
 }
 
 /// The two nearest neighbours in B of every descriptor of A, and in A of every descriptor of B.
-pub(super) fn search<E: Element>(a: &[E], b: &[E], dimension: usize, cpu: &Cpu) -> [Vec<Best<E::Sum>>; 2] {
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
+pub(super) fn search<E: Element>(
+    a: &[E],
+    b: &[E],
+    dimension: usize,
+    cpu: &Cpu,
+) -> Result<[Vec<Best<E::Sum>>; 2]> {
     let (count_a, count_b) = (a.len() / dimension, b.len() / dimension);
     let cpu = &cpu.begin_task("match", count_a);
     let panels = Panels::pack(cpu.level(), b, dimension, cpu);
     let run = count_a.div_ceil(cpu.threads()).max(ROWS);
-    let runs = cpu.map(count_a.div_ceil(run), |i| {
+    let runs = cpu.try_map(count_a.div_ceil(run), |i| {
         let part = &a[i * run * dimension..((i + 1) * run).min(count_a) * dimension];
         search_run(cpu, (i * run, part), dimension, &panels, count_b)
-    });
+    })?;
     let mut rows = Vec::with_capacity(count_a);
     let mut columns = vec![Best::NONE; count_b];
     for (part, seen) in runs {
@@ -227,5 +237,5 @@ pub(super) fn search<E: Element>(a: &[E], b: &[E], dimension: usize, cpu: &Cpu) 
             *best = best.merge(seen[i / COLUMNS].best(i % COLUMNS));
         }
     }
-    [rows, columns]
+    Ok([rows, columns])
 }

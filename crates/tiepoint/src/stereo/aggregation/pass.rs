@@ -196,16 +196,16 @@ where
         }
         let rows = groups.range(group);
         let stored = (group == last).then_some(&mut sums[..]);
-        forward::<T, A, F, N>(input, rows, stored, &boundary, padded, cpu);
+        forward::<T, A, F, N>(input, rows, stored, &boundary, padded, cpu)?;
     }
     let below = Boundary::new(width);
     for group in (0..=last).rev() {
         let rows = groups.range(group);
         if group < last {
             boundary = if group == 0 { Boundary::new(width) } else { checkpoints.swap_remove(group - 1) };
-            forward::<T, A, F, N>(input, rows.clone(), Some(&mut sums[..]), &boundary, padded, cpu);
+            forward::<T, A, F, N>(input, rows.clone(), Some(&mut sums[..]), &boundary, padded, cpu)?;
         }
-        backward::<T, A, B, M>(input, rows, sums, &mut output, &below, padded, cpu);
+        backward::<T, A, B, M>(input, rows, sums, &mut output, &below, padded, cpu)?;
     }
     Ok(())
 }
@@ -223,7 +223,7 @@ fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     boundary: &Boundary<T>,
     padded: usize,
     cpu: &Cpu,
-) {
+) -> Result<()> {
     let _stage = cpu.stage("forward");
     let bands = range.len().div_ceil(BAND);
     let mut sums = sums.map(|s| s.chunks_mut(sums_len(input.size().width, BAND, D::SKEW, padded)));
@@ -242,7 +242,7 @@ fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         wavefront,
         padded: padded as u16,
     };
-    run::<T, A, D, N>(&pass, bands.collect(), cpu);
+    run::<T, A, D, N>(&pass, bands.collect(), cpu)
 }
 
 fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
@@ -253,7 +253,7 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     boundary: &Boundary<T>,
     padded: usize,
     cpu: &Cpu,
-) {
+) -> Result<()> {
     let _stage = cpu.stage("backward, winner takes all");
     let Size { width, height } = input.size();
     // The bands of the forward pass, from the last, and their rows from the last.
@@ -281,28 +281,31 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         wavefront,
         padded: padded as u16,
     };
-    run::<T, A, D, N>(&pass, bands, cpu);
+    run::<T, A, D, N>(&pass, bands, cpu)
 }
 
-/// Threads take bands in order, so that the band another one waits for is always being computed.
+/// Threads take bands in order, so that the band another one waits for is always being computed: a thread ends early
+/// between two bands, and no other then waits for it.
 fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     pass: &Pass<'_, T>,
     bands: Vec<Band<'_, A>>,
     cpu: &Cpu,
-) {
+) -> Result<()> {
     let workers = cpu.threads().min(bands.len());
     let queue = Mutex::new(bands.into_iter());
-    cpu.map(workers, |_| {
+    let ended = cpu.try_map(workers, |_| {
         let _guard = pass.wavefront.guard();
         let mut scratch = BandScratch::default();
         loop {
+            cpu.check()?;
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(band) = next else { break };
+            let Some(band) = next else { return Ok(()) };
             let count = band.count;
             dispatch!(cpu.level(), simd => aggregate_band(simd, pass, band, &mut scratch, D::default()));
             cpu.advance(count);
         }
     });
+    ended.map(drop)
 }
 
 #[cfg(test)]

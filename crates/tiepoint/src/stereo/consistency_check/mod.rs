@@ -61,8 +61,7 @@ pub fn check(
             let (row, other) = (band.row_mut(i), other.row(start + i));
             dispatch!(cpu.level(), simd => check_row(simd, row, other, sign, max_difference));
         }
-    });
-    Ok(())
+    })
 }
 
 /// Shifts are rounded a block at a time, in vectors.
@@ -91,12 +90,12 @@ pub fn occluded(right: ImageView<'_, f32>, cpu: &Cpu) -> Result<Image<bool>> {
     let _stage = cpu.stage("occlusion");
     let mut out = Image::filled(right.size(), 1, true);
     let width = right.size().width;
-    cpu.for_chunks(out.data_mut(), width * BAND, |band, rows| {
+    cpu.try_for_chunks(out.data_mut(), width * BAND, |band, rows| {
         for (i, out) in rows.chunks_mut(width).enumerate() {
             let right = right.row(band * BAND + i);
             dispatch!(cpu.level(), simd => uncover(simd, right, out));
         }
-    });
+    })?;
     Ok(out)
 }
 

@@ -46,12 +46,11 @@ pub fn fill(
     let map = disparity.view();
     let gaps = cpu.map(map.size().height, |y| gaps(map.row(y)));
     // One task follows the rays upwards, the other downwards.
-    let rays = cpu.map(2, |i| dispatch!(cpu.level(), simd => look(simd, map, &gaps, i == 0)));
+    let rays = cpu.try_map(2, |i| Ok(dispatch!(cpu.level(), simd => look(simd, map, &gaps, i == 0))))?;
     for_bands(disparity, 1, cpu, |y, mut row| {
         let (rays, occluded) = ([rays[0].row(y), rays[1].row(y)], occluded.map(|o| o.row(y)));
         dispatch!(cpu.level(), simd => fill_row(simd, row.row_mut(0), &gaps[y], rays, occluded));
-    });
-    Ok(())
+    })
 }
 
 /// The runs of invalid pixels of a row.

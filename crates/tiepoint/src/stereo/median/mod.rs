@@ -52,9 +52,8 @@ pub fn median_into(
     match side {
         3 => filter::<3, 4>(disparity, cpu, out),
         5 => filter::<5, 6>(disparity, cpu, out),
-        _ => return Err(Error::option("median", side, "3 or 5")),
+        _ => Err(Error::option("median", side, "3 or 5")),
     }
-    Ok(())
 }
 
 /// Filters two rows at a time, whose windows cover `ROWS` = `SIDE` + 1 rows.
@@ -62,7 +61,7 @@ fn filter<const SIDE: usize, const ROWS: usize>(
     disparity: ImageView<'_, f32>,
     cpu: &Cpu,
     out: ImageViewMut<'_, f32>,
-) {
+) -> Result<()> {
     let _stage = cpu.stage("median");
     let (width, height) = (disparity.size().width, disparity.size().height);
     let reach = SIDE / 2;
@@ -88,7 +87,7 @@ fn filter<const SIDE: usize, const ROWS: usize>(
             let out = [upper.row_mut(0), lower];
             dispatch!(cpu.level(), simd => filter_rows::<_, SIDE, ROWS>(simd, rows, out));
         }
-    });
+    })
 }
 
 /// More than any vector's lanes.

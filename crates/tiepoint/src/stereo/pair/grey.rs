@@ -21,7 +21,7 @@ impl Grey {
     pub(in crate::stereo) fn new(view: AnyView<'_>, cpu: &Cpu) -> Result<Self> {
         match view {
             AnyView::U8(v) if matches!(v.channels(), 3 | 4) => {
-                Ok(Self { image: fine_grey(v, cpu).into(), shift: Some(8) })
+                Ok(Self { image: fine_grey(v, cpu)?.into(), shift: Some(8) })
             }
             view => Ok(Self::from_image(grey(view, cpu)?.into_image())),
         }
@@ -61,7 +61,7 @@ impl Grey {
 const ROWS: usize = 64;
 
 /// The grey of colour in 8 bits, 256 times as large.
-fn fine_grey(view: ImageView<'_, u8>, cpu: &Cpu) -> Image<u16> {
+fn fine_grey(view: ImageView<'_, u8>, cpu: &Cpu) -> Result<Image<u16>> {
     let mut out = Image::new(view.size());
     cpu.for_bands(out.view_mut(), ROWS, |first, band| {
         let mut wide = vec![0; view.size().width * view.channels()];
@@ -69,8 +69,8 @@ fn fine_grey(view: ImageView<'_, u8>, cpu: &Cpu) -> Image<u16> {
             wide.iter_mut().zip(view.row(y)).for_each(|(o, &v)| *o = u16::from(v) << 8);
             grey_row(&wide, view.channels(), row);
         }
-    });
-    out
+    })?;
+    Ok(out)
 }
 
 /// Which pixels hold something (not 0) and which do not (0): those that are not finite and those that `mask` excludes.

@@ -97,20 +97,15 @@ fn is_colour(view: AnyView<'_>) -> bool {
     }
 }
 
-/// Rows of one task.
-const ROWS: usize = 64;
-
 /// Channels as grey pixels side by side.
 fn side_by_side<T: Pixel>(view: ImageView<'_, T>, channels: &[usize], cpu: &Cpu) -> Image<T> {
     let (Size { width, height }, of, n) = (view.size(), view.channels(), channels.len());
     let channels: Vec<usize> = channels.iter().map(|&c| if of < 3 { 0 } else { c }).collect();
     let mut out = Image::new(Size::new(width.saturating_mul(n), height));
-    cpu.for_bands(out.view_mut(), ROWS, |first, band| {
-        for (y, row) in (first..).zip(band.rows_mut()) {
-            let pixels = view.row(y).chunks_exact(of);
-            for (out, pixel) in row.chunks_exact_mut(n).zip(pixels) {
-                out.iter_mut().zip(&channels).for_each(|(o, &c)| *o = pixel[c]);
-            }
+    cpu.for_chunks(out.data_mut(), width.saturating_mul(n), |y, row| {
+        let pixels = view.row(y).chunks_exact(of);
+        for (out, pixel) in row.chunks_exact_mut(n).zip(pixels) {
+            out.iter_mut().zip(&channels).for_each(|(o, &c)| *o = pixel[c]);
         }
     });
     out

@@ -69,9 +69,9 @@ pub fn speckle(disparity: ImageViewMut<'_, f32>, options: &SpeckleOptions, cpu: 
     let height = disparity.size().height;
     let map = disparity.view();
     let each = height.div_ceil(cpu.threads());
-    let bands = cpu.map(height.div_ceil(each), |i| {
-        Runs::new(map, i * each..((i + 1) * each).min(height), options.difference, cpu)
-    });
+    let bands = cpu.try_map(height.div_ceil(each), |i| {
+        Ok(Runs::new(map, i * each..((i + 1) * each).min(height), options.difference, cpu))
+    })?;
     let runs = bands
         .into_iter()
         .reduce(|all, band| all.append(band, map, options.difference, cpu))
@@ -81,8 +81,7 @@ pub fn speckle(disparity: ImageViewMut<'_, f32>, options: &SpeckleOptions, cpu: 
         for run in runs.rows[y].clone().filter(|&run| small[run]) {
             row.row_mut(0)[runs.columns[run].clone()].fill(INVALID);
         }
-    });
-    Ok(())
+    })
 }
 
 /// Runs of joined pixels of rows, and a union-find forest over them in which a run's parent never comes after

@@ -9,6 +9,7 @@
 
 pub(crate) mod gpu;
 
+use crate::Result;
 use crate::device::{Cpu, dispatch};
 use crate::feature::sift::refine::REACH;
 use crate::feature::sift::{SiftOptions, SiftPreset};
@@ -285,8 +286,8 @@ impl Pyramid {
         &mut self,
         image: ImageView<'_, T>,
         cpu: &Cpu,
-        mut search: impl FnMut(&Octave, &Ready),
-    ) {
+        mut search: impl FnMut(&Octave, &Ready) -> Result<()>,
+    ) -> Result<()> {
         self.source.clear();
         for octave in &mut self.octaves {
             octave.levels.iter_mut().for_each(Level::clear);
@@ -302,13 +303,15 @@ impl Pyramid {
             let read_again = self.octaves[0].levels[0].end().saturating_sub(self.source_taps.len() - 1);
             self.source.forget_before(read_again);
             drop(stage);
-            self.advance(cpu, &mut search);
+            self.advance(cpu, &mut search)?;
             cpu.advance(self.source.end() - first);
+            cpu.check()?;
         }
+        Ok(())
     }
 
     /// Processes every octave in which enough rows wait, finest first.
-    fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, &Ready)) {
+    fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, &Ready) -> Result<()>) -> Result<()> {
         let levels = self.taps.len() - 2;
         for o in 0..self.octaves.len() {
             let (octave, coarser) =
@@ -322,9 +325,10 @@ impl Pyramid {
                 next.receive(&octave.levels[levels]);
             }
             drop(stage);
-            search(octave, &ready);
+            search(octave, &ready)?;
             octave.forget(&self.taps);
         }
+        Ok(())
     }
 
     /// Reads the next band of the image, doubled if asked for, on the scale 0 to 1.
@@ -352,12 +356,14 @@ pub(super) fn whole<T: Pixel>(
     let mut pyramid = Pyramid::new(image.size(), options);
     let empty = |octave: &Octave| octave.levels.iter().map(|_| Image::new(octave.size)).collect();
     let mut octaves: Vec<Vec<Image<f32>>> = pyramid.octaves.iter().map(empty).collect();
-    pyramid.run(image, cpu, |octave, _| {
+    let run = pyramid.run(image, cpu, |octave, _| {
         let levels = &mut octaves[usize::from(octave.number.abs_diff(options.first_octave))];
         for (level, whole) in octave.levels.iter().zip(levels) {
             (level.first..level.end()).for_each(|y| whole.row_mut(y).copy_from_slice(level.row(y)));
         }
+        Ok(())
     });
+    run.unwrap();
     octaves
 }
 
