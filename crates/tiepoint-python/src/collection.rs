@@ -72,6 +72,7 @@ impl Collection {
         let found = PyDict::new(py);
         found.set_item("photographs", scanned.photographs)?;
         found.set_item("added", scanned.added)?;
+        found.set_item("removed", scanned.removed)?;
         found.set_item("refused", scanned.refused)?;
         Ok((Self { collection: collection.with_limits(limits) }, found))
     }
@@ -120,6 +121,7 @@ impl Collection {
         result.set_item("searched", found.searched)?;
         result.set_item("present", found.present)?;
         result.set_item("unreadable", found.unreadable)?;
+        result.set_item("failed", found.failed)?;
         Ok(result)
     }
 
@@ -190,6 +192,7 @@ impl Collection {
         result.set_item("searched", found.searched)?;
         result.set_item("features", found.features)?;
         result.set_item("unreadable", found.unreadable)?;
+        result.set_item("missing", found.missing.len())?;
         result.set_item("pairs", found.pairs)?;
         result.set_item("tried", found.tried)?;
         result.set_item("left_out", found.left_out)?;

@@ -108,7 +108,7 @@ fn main() -> Result<()> {
         true => PairChoice::Sequence,
         false => PairChoice::Exhaustive,
     };
-    let block = flags.iter().find_map(|flag| flag.strip_prefix("--block=")?.parse().ok()).unwrap_or(64);
+    let block = flags.iter().find_map(|flag| flag.strip_prefix("--block=")?.parse().ok());
     let options = CollectionOptions::default()
         .with_pairs(PairOptions::default().with_choice(choice).with_closure(false))
         .with_block(block);

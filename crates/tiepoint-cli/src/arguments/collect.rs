@@ -220,9 +220,10 @@ pub(crate) struct OptionArguments {
     /// Largest distance of an inlier from the model, in pixels
     #[arg(long, value_name = "PX", allow_negative_numbers = true, default_value_t = CollectionOptions::default().two_view.threshold_px, help_heading = "Matching")]
     pub(crate) inlier_distance: f64,
-    /// Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block
-    #[arg(long, value_name = "N", default_value_t = CollectionOptions::default().block, help_heading = "Matching")]
-    pub(crate) block: u32,
+    /// Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block [default: 64; 256
+    /// from 20 001 photographs on]
+    #[arg(long, value_name = "N", help_heading = "Matching")]
+    pub(crate) block: Option<u32>,
 }
 
 impl OptionArguments {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
-use tiepoint::collection::{Collection, CollectionOptions, MatchDevices, PairSet, Shard};
+use tiepoint::collection::{Collection, CollectionOptions, Extracted, MatchDevices, PairSet, Shard};
 use tiepoint::files::write_atomically;
 use tiepoint_colmap::ExportOptions;
 use tiepoint_report::CollectionPage;
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => {
             let collection = open(&a.part.work)?.with_limits(a.limits.options());
-            features(&collection, a.part.shard, context)
+            features(&collection, a.part.shard, context).map(drop)
         }
         Some(Stage::Pairs(a)) => pairs(&open(&a.work)?, a, context),
         Some(Stage::Match(a)) => {
@@ -45,13 +45,16 @@ fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let (collection, added) = scan(&arguments.work()?, &arguments.images, &options, context)?;
     let collection = collection.with_limits(arguments.output.limits.options());
     let devices = collection.match_devices(&context.processors());
-    thread::scope(|scope| {
+    let found = thread::scope(|scope| {
         // Of photographs that were there before, all may be matched.
         if added > 0 {
             scope.spawn(|| devices.prepare());
         }
         features(&collection, Shard::ALL, context)
     })?;
+    if found.searched + found.present == 0 {
+        return Err(Failure::work("none of the photographs can be read"));
+    }
     choose(&collection, Shard::ALL, context)?;
     match_pairs(&collection, &devices, Shard::ALL, context)?;
     export(&collection, &arguments.output, context)
@@ -98,6 +101,14 @@ fn scan(
     for (path, reason) in &scanned.refused {
         context.note(&format!("{}: {reason}", path.display()));
     }
+    if let Some(first) = scanned.hidden.first() {
+        let count = scanned.hidden.len();
+        context.note(&format!("{count} hidden files or folders are left out, such as {}", first.display()));
+    }
+    if options.features.masks.is_some() && scanned.masked < scanned.photographs {
+        let without = scanned.photographs - scanned.masked;
+        context.note(&format!("{without} of {} photographs have no mask", scanned.photographs));
+    }
     let refused: Vec<Value> = scanned
         .refused
         .iter()
@@ -105,38 +116,62 @@ fn scan(
         .collect();
     let root = collection.root().display();
     timed.report(
-        &format!("{} photographs ({} new) below {root}", scanned.photographs, scanned.added),
+        &format!(
+            "{} photographs ({} new, {} gone) below {root}",
+            scanned.photographs, scanned.added, scanned.removed
+        ),
         json!({
             "work": collection.folder().display().to_string(),
             "root": root.to_string(),
             "photographs": scanned.photographs,
             "added": scanned.added,
+            "removed": scanned.removed,
+            "masked": scanned.masked,
+            "positions": scanned.positions,
+            "hidden": scanned.hidden.len(),
             "refused": refused,
         }),
     )?;
     Ok((collection, scanned.added))
 }
 
-fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
+fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome<Extracted> {
     let timed = Timed::start("features", context);
     let found = collection.extract(shard, &context.processors())?;
     for (name, reason) in &found.unreadable {
         context.note(&format!("{name} is left out: {reason}"));
     }
-    let unreadable: Vec<Value> =
-        found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
+    for (name, reason) in &found.failed {
+        context.note(&format!("{name} is to be tried again: {reason}"));
+    }
     let left_out = match found.unreadable.len() {
         0 => String::new(),
         n => format!(", {n} cannot be read"),
     };
     timed.report(
         &format!("{} photographs searched, {} were there{left_out}", found.searched, found.present),
-        json!({ "searched": found.searched, "present": found.present, "unreadable": unreadable }),
+        json!({
+            "searched": found.searched,
+            "present": found.present,
+            "unreadable": with_reasons(&found.unreadable),
+            "failed": with_reasons(&found.failed),
+        }),
     )?;
-    match found.searched + found.present {
-        0 if !found.unreadable.is_empty() => Err(Failure::work("none of the photographs can be read")),
-        _ => Ok(()),
+    match &found.failed[..] {
+        [] => Ok(found),
+        [(name, reason), others @ ..] => Err(Failure::work(format!(
+            "{name}{} could not be read: {reason}; everything else is kept, run the same command to go on",
+            match others.len() {
+                0 => String::new(),
+                n => format!(" and {n} others"),
+            }
+        ))),
     }
+}
+
+/// Photographs and reasons, for programs.
+fn with_reasons(photographs: &[(String, String)]) -> Vec<Value> {
+    photographs.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect()
 }
 
 fn pairs(collection: &Collection, arguments: &PartArguments, context: &Context) -> Outcome {
@@ -248,7 +283,10 @@ fn write_pair_list(collection: &Collection, path: &Path) -> Outcome {
     let mut lines = String::new();
     for block in 0..results.blocks() {
         for pair in results.pairs_of(block)? {
-            lines += &format!("{} {}\n", photographs[pair.a].name, photographs[pair.b].name);
+            let names = [pair.a, pair.b].map(|i| photographs[i].name.as_str());
+            // As a list of pairs is read: with a tab where names hold spaces.
+            let between = if names.iter().any(|name| name.contains(' ')) { "\t" } else { " " };
+            lines += &format!("{}\n", names.join(between));
         }
     }
     Ok(write_atomically(path, |out| std::io::Write::write_all(out, lines.as_bytes()))?)
@@ -270,8 +308,6 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
     let pairs = found
         .pairs
         .map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried{left_out}", found.tried));
-    let unreadable: Vec<Value> =
-        found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
     timed.report(
         &format!(
             "{} of {} photographs searched ({} cannot be read), {} features; pairs {pairs}, {} verified, {} inliers; {} of {} tiles{}",
@@ -289,7 +325,8 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
             "photographs": found.photographs,
             "searched": found.searched,
             "features": found.features,
-            "unreadable": unreadable,
+            "unreadable": with_reasons(&found.unreadable),
+            "missing": found.missing.len(),
             "pairs": found.pairs,
             "tried": found.tried,
             "left_out": found.left_out,

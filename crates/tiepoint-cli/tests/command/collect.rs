@@ -30,7 +30,7 @@ fn photographs(folder: &Folder) -> String {
 }
 
 /// A hash over the rows of every table, sorted.
-fn content(database: &str) -> u64 {
+pub(super) fn content(database: &str) -> u64 {
     let database = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let names = |sql: &str| -> Vec<String> {
         let mut statement = database.prepare(sql).unwrap();
@@ -57,7 +57,7 @@ fn content(database: &str) -> u64 {
     hash.finish()
 }
 
-fn count(database: &str, sql: &str) -> i64 {
+pub(super) fn count(database: &str, sql: &str) -> i64 {
     let database = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     database.query_row(sql, [], |row| row.get(0)).unwrap()
 }
@@ -210,6 +210,11 @@ fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
     let size = Size::new(240, 180);
     folder.texture(name, size, 4);
     let plain = std::fs::read(folder.at(name)).unwrap();
+    std::fs::write(folder.at(name), with_exif_chunk(&plain, exif)).unwrap();
+}
+
+/// The bytes of a PNG with these camera data.
+pub(super) fn with_exif_chunk(plain: &[u8], exif: &[u8]) -> Vec<u8> {
     let mut chunk = b"eXIf".to_vec();
     chunk.extend_from_slice(exif);
     let checksum = !chunk.iter().fold(!0_u32, |sum, byte| {
@@ -217,13 +222,12 @@ fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
     });
     // The signature and the header take 33 bytes.
     let length = (exif.len() as u32).to_be_bytes();
-    let bytes = [&plain[..33], &length, &chunk, &checksum.to_be_bytes(), &plain[33..]].concat();
-    std::fs::write(folder.at(name), bytes).unwrap();
+    [&plain[..33], &length, &chunk, &checksum.to_be_bytes(), &plain[33..]].concat()
 }
 
 /// Camera data as a TIFF: a list that points to another, at `list`, with one field (tag, type, count, value), and
 /// numbers behind it.
-fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Vec<u8> {
+pub(super) fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Vec<u8> {
     let mut bytes = b"II*\0\x08\0\0\0".to_vec();
     for (tag, kind, count, value) in [(0x8769, 4, 1, list), field] {
         bytes.extend_from_slice(&1_u16.to_le_bytes());

@@ -72,8 +72,9 @@ class CollectionOptions(Options):
         Do not compare bright features with dark ones.
     threshold : float
         Largest distance of an inlier from the model, in pixels.
-    block : int
-        Photographs in a block; a tile, the unit of work, is the pairs of two blocks.
+    block : int, optional
+        Photographs in a block; a tile, the unit of work, is the pairs of two blocks. If not given 64, or 256 from 20 001
+        photographs on.
     """
 
     max_features: int | None = 8192
@@ -97,7 +98,7 @@ class CollectionOptions(Options):
     ratio: float | None = 0.77
     same_sign: bool = True
     threshold: float = 3.0
-    block: int = 64
+    block: int | None = None
 
     def _core(self) -> dict[str, Any]:
         """The options as the work folder records them, in which a path means the same from any folder."""
@@ -188,6 +189,9 @@ class Collection:
     ) -> Collection:
         """List photographs into a work folder, which is made if it is missing.
 
+        In one that is there, it finds what came, went and changed, and takes over options of pairs and matching. What was
+        made of anything else stays.
+
         Parameters
         ----------
         images : path or sequence of paths
@@ -195,7 +199,7 @@ class Collection:
         work : path
             The work folder.
         options : CollectionOptions, optional
-            What is to be done. A folder that was made with others refuses them.
+            What is to be done. A folder that was made with other options of features refuses them.
         device : Device or str, optional
             Whose threads read.
         max_pixels, max_bytes : optional
@@ -204,7 +208,7 @@ class Collection:
         Raises
         ------
         MismatchError
-            When a photograph or an option is not what the folder records.
+            When an option of features is not what the folder records, or there is no photograph.
         """
         made = cls.__new__(cls)
         given = (CollectionOptions() if options is None else options)._core()
@@ -263,7 +267,8 @@ class Collection:
         Returns
         -------
         dict
-            ``searched``, ``present``, and ``unreadable``: names and reasons.
+            ``searched``, ``present``, and names with reasons: ``unreadable`` are no pictures that can be read, and left
+            out; ``failed`` are to be tried again, as the system did not give them or they have changed since the scan.
         """
         return self._core.extract(_devices(device), shard)
 
@@ -431,6 +436,10 @@ def collect(
         images, work, options, device=devices[0], max_pixels=max_pixels, max_bytes=max_bytes
     )
     found = collection.extract(device=devices)
+    if found["failed"]:
+        name, reason = found["failed"][0]
+        count = len(found["failed"])
+        raise FormatError(f"{count} photographs could not be read, call again to go on; {name}: {reason}")
     if found["unreadable"] and not found["searched"] + found["present"]:
         name, reason = found["unreadable"][0]
         raise FormatError(f"none of the photographs can be read; {name}: {reason}")
