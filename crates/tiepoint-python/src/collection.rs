@@ -192,7 +192,6 @@ impl Collection {
         result.set_item("searched", found.searched)?;
         result.set_item("features", found.features)?;
         result.set_item("unreadable", found.unreadable)?;
-        result.set_item("missing", found.missing.len())?;
         result.set_item("pairs", found.pairs)?;
         result.set_item("tried", found.tried)?;
         result.set_item("left_out", found.left_out)?;
@@ -200,6 +199,8 @@ impl Collection {
         result.set_item("inliers", found.inliers)?;
         result.set_item("tiles", found.tiles)?;
         result.set_item("tiles_done", found.tiles_done)?;
+        result.set_item("missing_features", found.missing)?;
+        result.set_item("missing_match", found.missing_tiles)?;
         result.set_item("unfit", found.unfit)?;
         Ok(result)
     }

@@ -3,11 +3,13 @@
 use super::collect::{content, count, exif, with_exif_chunk};
 use super::*;
 use std::collections::BTreeMap;
-use std::time::SystemTime;
+use std::process::Stdio;
+use std::time::{Duration, Instant, SystemTime};
 use tiepoint::collection::{
     Collection, CollectionOptions, FeatureOptions, PairChoice, PairOptions, PhotographFeatures, Shard,
 };
 use tiepoint::device::Processor;
+use tiepoint::synth::Random;
 use tiepoint_colmap::ExportOptions;
 
 const SMALL: Size = Size::new(96, 72);
@@ -18,7 +20,8 @@ fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
     for scene in 0..scenes {
         for i in 0..views {
             let (angle, shift) = (0.03 * f64::from(i), 1.5 * f64::from(i));
-            let moving = viewpoint(SMALL, angle, 1.0 + 0.01 * f64::from(i), [0.02, 0.0], [shift, -1.0]).unwrap();
+            let moving =
+                viewpoint(SMALL, angle, 1.0 + 0.01 * f64::from(i), [0.02, 0.0], [shift, -1.0]).unwrap();
             let options = SceneOptions::default().with_size(SMALL).with_seed(20 + scene);
             let options = options.with_moving_from_reference(moving);
             let scene = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
@@ -61,14 +64,24 @@ struct World {
     pool: Vec<Vec<u8>>,
     options: CollectionOptions,
     runs: u32,
+    /// Files that were damaged since the last run.
+    damaged: u32,
 }
 
 impl World {
     fn new(test: &str, scenes: u64, views: u32) -> Self {
         let folder = Folder::new(test);
         let pool = pool(&folder, scenes, views);
-        let world = Self { folder, pool, options: CollectionOptions::default().with_block(Some(4)), runs: 0 };
-        ["images/sub", "masks/sub"].map(|inner| std::fs::create_dir_all(world.folder.at(inner)).unwrap());
+        let world = Self {
+            folder,
+            pool,
+            options: CollectionOptions::default().with_block(Some(4)),
+            runs: 0,
+            damaged: 0,
+        };
+        ["images/sub", "masks/sub"]
+            .iter()
+            .for_each(|inner| std::fs::create_dir_all(world.folder.at(inner)).unwrap());
         world
     }
 
@@ -105,11 +118,22 @@ impl World {
         self.runs += 1;
         let fresh = format!("fresh{}", self.runs);
         let went = |result: tiepoint::Result<()>| result.map_err(|e| e.to_string());
-        let (kept, made) = (went(self.collect("kept")), went(self.collect(&fresh)));
+        let (mut kept, made) = (went(self.collect("kept")), went(self.collect(&fresh)));
+        // A stage stops at a file that is damaged, and the next run goes on.
+        while made.is_ok() && self.damaged > 0 && kept.is_err() {
+            self.damaged -= 1;
+            kept = went(self.collect("kept"));
+        }
+        self.damaged = 0;
         let database = |name: &str| self.folder.at(&format!("{name}.db"));
         if made.is_ok() {
             assert_eq!(kept, made, "{what}: in the folder that was kept and in a fresh one");
-            assert_eq!(content(&database("kept")), content(&database(&fresh)), "{what}: {}", self.folder.0.display());
+            assert_eq!(
+                content(&database("kept")),
+                content(&database(&fresh)),
+                "{what}: {}",
+                self.folder.0.display()
+            );
         } else {
             // Both name the same photographs and reasons.
             let told = |result: Result<(), String>| result.unwrap_err().replace(&fresh, "kept");
@@ -191,7 +215,9 @@ fn an_edited_list_is_read_again() {
 #[test]
 fn a_sequence_goes_by_name_however_photographs_came() {
     let mut world = five("changes-sequence");
-    world.with_pairs(PairOptions::default().with_choice(PairChoice::Sequence).with_overlap(1).with_closure(false));
+    world.with_pairs(
+        PairOptions::default().with_choice(PairChoice::Sequence).with_overlap(1).with_closure(false),
+    );
     assert_eq!(world.check("five"), 4);
     world.put("c2.png", 5);
     assert_eq!(world.check("one between"), 5);
@@ -262,7 +288,14 @@ fn a_damaged_record_costs_no_features() {
             let mut bad = good.clone();
             bad[i] ^= 2;
             std::fs::write(&path, bad).unwrap();
-            let stage = ["collect", "export", "--work", &world.folder.at("kept"), "--output", &world.folder.at("x.db")];
+            let stage = [
+                "collect",
+                "export",
+                "--work",
+                &world.folder.at("kept"),
+                "--output",
+                &world.folder.at("x.db"),
+            ];
             let message = fails(&stage, 1);
             assert!(message.contains(name) && message.contains("scan"), "bit {i}: {message}");
             world.collect("kept").unwrap();
@@ -274,4 +307,255 @@ fn a_damaged_record_costs_no_features() {
     }
     assert_eq!(features(), before, "the features are those that were there");
     world.check("after all damage");
+}
+
+impl World {
+    /// Everything anew, with some photographs.
+    fn begin(&mut self, random: &mut Random) {
+        for folder in ["images", "masks", "kept"] {
+            let _ = std::fs::remove_dir_all(self.folder.at(folder));
+        }
+        ["images/sub", "masks/sub"]
+            .iter()
+            .for_each(|inner| std::fs::create_dir_all(self.folder.at(inner)).unwrap());
+        let _ = std::fs::remove_file(self.folder.at("kept.db"));
+        self.options = CollectionOptions::default().with_block(Some(4));
+        self.list(&[]);
+        for i in 0..5 + below(random, 5) {
+            let (name, number) = (name(3 * i + below(random, 3)), below(random, self.pool.len()));
+            self.put(&name, number);
+        }
+    }
+
+    /// Names of photographs, readable or not.
+    fn present(&self) -> Vec<String> {
+        (0..NAMES).map(name).filter(|name| self.photograph(name).symlink_metadata().is_ok()).collect()
+    }
+
+    /// Changes something, and says what.
+    fn change(&mut self, random: &mut Random) -> String {
+        let present = self.present();
+        let one = match present.len() {
+            0 => name(0),
+            n => present[below(random, n)].clone(),
+        };
+        let (path, other) = (self.photograph(&one), name(below(random, NAMES)));
+        let mask = self.folder.0.join(format!("masks/{one}.png"));
+        let kind = CHANGES[below(random, CHANGES.len())];
+        match kind {
+            "add" => {
+                let _ = std::fs::remove_file(self.photograph(&other));
+                let number = below(random, self.pool.len());
+                self.put(&other, number);
+            }
+            "remove" => _ = std::fs::remove_file(&path),
+            "replace" => {
+                let _ = std::fs::remove_file(&path);
+                let number = below(random, self.pool.len());
+                self.put(&one, number);
+            }
+            "truncate" => {
+                let bytes = std::fs::read(&path).unwrap_or_default();
+                std::fs::write(&path, &bytes[..below(random, bytes.len() + 1)]).unwrap_or_default();
+            }
+            "no picture" => std::fs::write(&path, "no picture").unwrap_or_default(),
+            "dangling link" => {
+                let _ = std::fs::remove_file(&path);
+                std::os::unix::fs::symlink("nowhere.png", &path).unwrap();
+            }
+            "chmod" => {
+                use std::os::unix::fs::PermissionsExt;
+                if let Ok(meta) = path.metadata() {
+                    let mode = if meta.permissions().mode() & 0o777 == 0 { 0o644 } else { 0 };
+                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+                }
+            }
+            "rename" => _ = std::fs::rename(&path, self.photograph(&other)),
+            "swap" => {
+                let between = self.folder.0.join("between");
+                let moves = [
+                    (&path, &between),
+                    (&self.photograph(&other), &path),
+                    (&between, &self.photograph(&other)),
+                ];
+                moves.iter().for_each(|(from, to)| _ = std::fs::rename(from, to));
+            }
+            "touch" => {
+                if let Ok(file) = std::fs::File::open(&path) {
+                    file.set_modified(SystemTime::now()).unwrap();
+                }
+            }
+            "list" => {
+                let mut some =
+                    || present.get(below(random, present.len().max(1))).map_or("b.png", String::as_str);
+                let pairs: Vec<_> = (0..6).map(|_| (some(), some())).collect();
+                self.list(&pairs);
+            }
+            "mask" => {
+                let (from, width) = (below(random, 96), if below(random, 8) == 0 { 50 } else { 96 });
+                let size = Size::new(width, SMALL.height);
+                let image = Image::from_fn(size, |x, _| if x < from { 0_u8 } else { 255 });
+                image::write(&mask, &AnyImage::from(image)).unwrap();
+            }
+            "no mask" => _ = std::fs::remove_file(&mask),
+            "masks" => {
+                let masks = self.options.features.masks.is_none().then(|| self.folder.0.join("masks"));
+                let features = self.options.features.clone().with_masks(masks);
+                self.options = self.options.clone().with_features(features);
+            }
+            "pairs" => {
+                let choice = CHOICES[below(random, CHOICES.len())];
+                let list = (choice == PairChoice::List).then(|| self.folder.0.join("list.txt"));
+                let pairs = PairOptions::default().with_choice(choice).with_list(list);
+                let pairs =
+                    pairs.with_overlap(1 + below(random, 3) as u32).with_closure(below(random, 2) == 0);
+                let pairs = pairs.with_neighbours(1 + below(random, 3) as u32).with_top_matches(3);
+                self.with_pairs(
+                    pairs.with_exhaustive_up_to([5, 5000][below(random, 2)]).with_top_partners(2),
+                );
+            }
+            "matching" => {
+                let matching = self.options.matching.with_ratio(Some([0.77, 0.85][below(random, 2)]));
+                let two_view = self.options.two_view.with_threshold_px([3.0, 4.0][below(random, 2)]);
+                self.options = self.options.clone().with_matching(matching).with_two_view(two_view);
+            }
+            "kill" => self.kill(random),
+            _ => self.damage(random),
+        }
+        kind.to_owned()
+    }
+
+    /// Runs the command and kills it.
+    fn kill(&self, random: &mut Random) {
+        let at = |name: &str| self.folder.at(name);
+        let pairs = &self.options.pairs;
+        let which = match &pairs.list {
+            Some(list) => list.display().to_string(),
+            None => pairs.choice.to_string(),
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tiepoint"));
+        command.args(["collect", &at("images"), "--output", &at("kept.db"), "--work", &at("kept")]);
+        command.args(["--block", "4", "--device", "cpu", "--threads", "2", "--quiet", "--pairs", &which]);
+        let numbers = [
+            ("--overlap", pairs.overlap.to_string()),
+            ("--neighbours", pairs.neighbours.to_string()),
+            ("--top-matches", pairs.top_matches.to_string()),
+            ("--top-partners", pairs.top_partners.to_string()),
+            ("--exhaustive-up-to", pairs.exhaustive_up_to.to_string()),
+            ("--ratio", self.options.matching.ratio.unwrap().to_string()),
+            ("--inlier-distance", self.options.two_view.threshold_px.to_string()),
+        ];
+        numbers.iter().for_each(|(name, value)| _ = command.args([*name, value]));
+        if !pairs.closure {
+            command.arg("--no-closure");
+        }
+        if let Some(masks) = &self.options.features.masks {
+            command.arg("--masks").arg(masks);
+        }
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(below(random, 400) as u64));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+
+    /// Damages a file of the work folder.
+    fn damage(&mut self, random: &mut Random) {
+        let mut files = Vec::new();
+        let mut folders = vec![self.folder.0.join("kept")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap) {
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => files.push(entry.path()),
+                }
+            }
+        }
+        files.sort();
+        if files.is_empty() {
+            return;
+        }
+        self.damaged += 1;
+        let path = &files[below(random, files.len())];
+        let mut bytes = std::fs::read(path).unwrap();
+        match (below(random, 3), bytes.len()) {
+            (0, _) | (_, 0) => std::fs::remove_file(path).unwrap(),
+            (1, n) => std::fs::write(path, &bytes[..below(random, n)]).unwrap(),
+            (_, n) => {
+                bytes[below(random, n)] ^= 1 << below(random, 8);
+                std::fs::write(path, bytes).unwrap();
+            }
+        }
+    }
+}
+
+const CHOICES: [PairChoice; 6] = [
+    PairChoice::Auto,
+    PairChoice::Exhaustive,
+    PairChoice::Sequence,
+    PairChoice::Gps,
+    PairChoice::TopScale,
+    PairChoice::List,
+];
+
+/// A number below `n`.
+fn below(random: &mut Random, n: usize) -> usize {
+    (random.bits() % n as u64) as usize
+}
+
+/// Names that photographs may have.
+const NAMES: usize = 30;
+
+fn name(i: usize) -> String {
+    if i.is_multiple_of(5) { format!("sub/{i}.png") } else { format!("{i}.png") }
+}
+
+const CHANGES: [&str; 19] = [
+    "add",
+    "remove",
+    "replace",
+    "truncate",
+    "no picture",
+    "dangling link",
+    "chmod",
+    "rename",
+    "swap",
+    "touch",
+    "list",
+    "mask",
+    "no mask",
+    "masks",
+    "pairs",
+    "pairs",
+    "matching",
+    "kill",
+    "damage",
+];
+
+/// Random sequences of changes: as many as `TIEPOINT_CHANGES` says, from the one on that `TIEPOINT_CHANGES_FROM` says.
+#[test]
+fn the_database_follows_any_changes() {
+    let number = |name: &str, otherwise| std::env::var(name).map_or(otherwise, |n| n.parse().unwrap());
+    let (sequences, from) = (number("TIEPOINT_CHANGES", 6), number("TIEPOINT_CHANGES_FROM", 0));
+    let mut world = World::new("changes-random", 3, 6);
+    let (start, mut runs, mut verified, mut counts) = (Instant::now(), 0, 0, BTreeMap::<String, u32>::new());
+    for sequence in from..from + sequences {
+        let mut random = Random::new(1000 + sequence);
+        world.begin(&mut random);
+        let mut told = format!("sequence {sequence}");
+        verified += world.check(&told);
+        for _ in 0..3 {
+            for _ in 0..1 + below(&mut random, 3) {
+                let change = world.change(&mut random);
+                told += &format!(", {change}");
+                *counts.entry(change).or_default() += 1;
+            }
+            verified += world.check(&told);
+            runs += 1;
+        }
+    }
+    assert!(verified > runs / 2, "there is something to compare: {verified} pairs in {runs} runs");
+    println!(
+        "{sequences} sequences, {runs} runs after changes, {verified} pairs, {:.0?}: {counts:?}",
+        start.elapsed()
+    );
 }

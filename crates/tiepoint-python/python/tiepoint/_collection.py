@@ -328,6 +328,9 @@ class Collection:
     def status(self, *, device: Device | str | None = None) -> dict[str, Any]:
         """What is done and what is left, as the command's `collect status` tells it.
 
+        ``missing_features`` and ``missing_match`` are the numbers of photographs and tiles that are left: part ``i`` of
+        ``n`` does those that leave ``i`` when divided by ``n``.
+
         Parameters
         ----------
         device : Device or str, optional
@@ -393,6 +396,7 @@ def collect(
     options: CollectionOptions | None = None,
     device: _Devices = None,
     replace: bool = False,
+    max_unreadable: int | None = None,
     max_pixels: int | None = None,
     max_bytes: int | str | None = None,
 ) -> Collection:
@@ -414,6 +418,8 @@ def collect(
         Where to compute; several GPUs share the work.
     replace : bool
         Replace a database that was not written by tiepoint.
+    max_unreadable : int, optional
+        End with a `FormatError` where more photographs cannot be read; if not given they are left out.
     max_pixels : int, optional
         The most pixels a photograph or mask may have; 2³² if not given. A larger photograph is left out, and
         `Collection.status` says why; a later call with a higher limit takes it in.
@@ -440,7 +446,14 @@ def collect(
         name, reason = found["failed"][0]
         count = len(found["failed"])
         raise FormatError(f"{count} photographs could not be read, call again to go on; {name}: {reason}")
-    if found["unreadable"] and not found["searched"] + found["present"]:
+    unreadable, there = len(found["unreadable"]), found["searched"] + found["present"]
+    if max_unreadable is not None and unreadable > max_unreadable:
+        name, reason = found["unreadable"][0]
+        raise FormatError(
+            f"{unreadable} of {unreadable + there} photographs cannot be read, and max_unreadable is {max_unreadable}; "
+            f"{name}: {reason}"
+        )
+    if unreadable and not there:
         name, reason = found["unreadable"][0]
         raise FormatError(f"none of the photographs can be read; {name}: {reason}")
     collection.choose_pairs(device=devices[0])

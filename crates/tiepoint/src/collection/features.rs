@@ -410,7 +410,7 @@ impl Stage<'_> {
     fn picture(&self, index: usize, sources: &Sources) -> Result<Picture> {
         let cpu = &Cpu::sequential();
         let (options, limits) = (&self.collection.options().features, self.collection.limits());
-        let image = image::decode_grey(&sources.photograph, &self.collection.path_of(index), limits)?;
+        let image = image::decode_grey(&sources.photograph, self.collection.path_of(index), limits)?;
         let (size, origin) = (image.size(), sources.origin.clone());
         let mask = sources.mask.as_ref();
         let mask = mask.map(|(path, bytes)| read_mask(bytes, path, size, limits)).transpose()?;

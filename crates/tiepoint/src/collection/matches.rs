@@ -129,13 +129,17 @@ impl Collection {
             return Ok(());
         }
         let watched = &cpu.begin_task("match", usize::try_from(todo.pairs).unwrap_or(usize::MAX));
-        matched.pairs += round.work(&todo, &|index, states| self.load(index, states), |tiles| {
-            let search = Search { collection: self, tiles, watched };
-            match devices.gpus.is_empty() {
-                true => search.on_cpu((cpu.threads() as u64).min(todo.pairs) as usize),
-                false => search.on_gpus(devices),
-            }
-        })?;
+        matched.pairs += round.work(
+            &todo,
+            |index, states| self.load(index, states),
+            |tiles| {
+                let search = Search { collection: self, tiles, watched };
+                match devices.gpus.is_empty() {
+                    true => search.on_cpu((cpu.threads() as u64).min(todo.pairs) as usize),
+                    false => search.on_gpus(devices),
+                }
+            },
+        )?;
         Ok(())
     }
 }

@@ -33,6 +33,7 @@
 mod camera;
 mod closure;
 mod devices;
+mod estimate;
 mod exif;
 mod features;
 mod folder;
@@ -56,6 +57,7 @@ mod workers;
 
 pub use camera::Camera;
 pub use devices::MatchDevices;
+pub use estimate::Estimate;
 pub use exif::{Focal, Metadata, Position};
 pub use features::{Extracted, PhotographFeatures};
 pub use folder::Collection;

@@ -45,7 +45,7 @@ impl Collection {
                 }
             }
         }
-        tiles.iter_mut().for_each(|tiles| tiles.dedup());
+        tiles.iter_mut().for_each(Vec::dedup);
         Ok(Results { collection: self, states, rounds, tiles })
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct Look {
     pub(super) found: Vec<([u32; 2], Vec<u8>)>,
     /// Why its file is to be made again.
     pub(super) unfit: Option<String>,
+    /// The first photograph of `todo` that was not searched yet.
+    missing: Option<u32>,
 }
 
 /// The tiles of a part of the work that are not done.
@@ -116,7 +118,7 @@ impl<'c> Round<'c> {
     /// What there is of a tile. Its file's body is not read.
     ///
     /// # Errors
-    /// [`Error::Io`], and [`Error::Format`] where a photograph was not searched yet.
+    /// [`Error::Io`].
     pub(super) fn look(&self, tile: usize) -> Result<Look> {
         let side = self.collection.block();
         let read = record::read_head(&self.path(tile), self.layer.kind, self.fingerprint)?;
@@ -132,13 +134,14 @@ impl<'c> Round<'c> {
         };
         for pair in self.pairs.plan(tile, self.collection).pairs {
             let Some((at, keys)) = self.placed(pair) else {
-                let missing = pair.iter().find(|i| matches!(self.states[**i as usize], State::Missing(_)));
-                if let Some(index) = missing {
-                    let photograph = &self.collection.photographs()[*index as usize].name;
-                    let reason = "has no features, or others; run the stage `features` first";
-                    return Err(Error::format(photograph, reason));
+                let missing = |i: &u32| matches!(self.states[*i as usize], State::Missing(_));
+                match pair.into_iter().find(missing) {
+                    Some(index) => {
+                        look.missing = Some(look.missing.map_or(index, |first| first.min(index)));
+                        look.todo.push(pair);
+                    }
+                    None => look.left_out += 1,
                 }
-                look.left_out += 1;
                 continue;
             };
             match head.as_ref().filter(|head| head.has(at, keys)) {
@@ -154,14 +157,21 @@ impl<'c> Round<'c> {
     }
 
     /// What is left of a part of the work.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where a photograph was not searched yet; [`Error::Io`].
     pub(super) fn todo(&self, shard: Shard, cpu: &Cpu) -> Result<Todo> {
         let mine: Vec<usize> = (0..self.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
         let looks = cpu.map(mine.len(), |i| {
-            self.look(mine[i]).map(|look| (mine[i], look.todo.len() as u64, look.left_out))
+            self.look(mine[i]).map(|look| (mine[i], look.todo.len() as u64, look.left_out, look.missing))
         });
+        let looks = looks.into_iter().collect::<Result<Vec<_>>>()?;
+        if let Some(first) = looks.iter().filter_map(|(_, _, _, missing)| *missing).min() {
+            let name = &self.collection.photographs()[first as usize].name;
+            return Err(Error::format(name, "has no features; run the stage `features` first"));
+        }
         let mut todo = Todo::default();
-        for look in looks {
-            let (tile, pairs, left_out) = look?;
+        for (tile, pairs, left_out, _) in looks {
             todo.left_out += left_out;
             todo.pairs += pairs;
             match pairs {
@@ -177,7 +187,7 @@ impl<'c> Round<'c> {
     pub(super) fn work(
         &self,
         todo: &Todo,
-        load: &(dyn Fn(usize, &[State]) -> Result<Arc<Features>> + Sync),
+        load: impl Fn(usize, &[State]) -> Result<Arc<Features>> + Sync,
         run: impl FnOnce(&Tiles<'_, Outcome>) -> Result<()>,
     ) -> Result<u64> {
         let tried = AtomicU64::new(0);

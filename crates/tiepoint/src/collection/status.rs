@@ -77,10 +77,6 @@ impl Collection {
                 }
             }
         }
-        // Which pairs are left is not known while photographs are.
-        if !status.missing.is_empty() {
-            return Ok(status);
-        }
         let Found::Whole(pairs) = self.chosen(&states)? else { return Ok(status) };
         status.pairs = Some(pairs.count(status.photographs));
         let first = self.first_round(&states)?;

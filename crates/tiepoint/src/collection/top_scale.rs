@@ -49,7 +49,7 @@ impl Collection {
             let load = |index: usize, states: &[State]| {
                 self.load(index, states).and_then(|features| Ok(Arc::new(largest(&features, most)?)))
             };
-            round.work(&todo, &load, |tiles| {
+            round.work(&todo, load, |tiles| {
                 let work = |stop: &Stop| -> Result<()> {
                     let processor = Processor::from(Cpu::sequential());
                     while !stop.is_set()
