@@ -508,7 +508,10 @@ fn one_photograph_and_none() {
     let folder = Folder::new("collect-few");
     let image = folder.texture("alone.png", Size::new(120, 90), 1);
     let database = folder.at("alone.db");
-    works(&["collect", &image, "--output", &database, "--device", "cpu"]);
+    let told = works(&["collect", &image, "--output", &database, "--device", "cpu", "--json"]);
+    let estimate = told.lines().find(|line| line.contains(r#""stage":"estimate""#)).unwrap();
+    assert_eq!(["photographs", "pairs"].map(|key| number(estimate, key)), [1.0, 0.0], "{estimate}");
+    assert!(number(estimate, "database_bytes") > 1e6 && number(estimate, "free_bytes") > 0.0, "{estimate}");
     assert_eq!(count(&database, "SELECT count(*) FROM images"), 1);
     assert_eq!(count(&database, "SELECT count(*) FROM two_view_geometries"), 0);
     std::fs::create_dir(folder.at("nothing")).unwrap();
