@@ -131,7 +131,7 @@ def run_stage(workers, stage, work, parts):
     return results
 
 
-def collect(images, output, work, *, parts=None, gpus=None, cores=1, command=None, options=()):
+def collect(images, output, work, *, parts=None, gpus=None, cores=1, command=None, options=(), max_unreadable=None):
     """All stages, on the cluster that `ray.init` has connected to.
 
     Parameters
@@ -152,6 +152,8 @@ def collect(images, output, work, *, parts=None, gpus=None, cores=1, command=Non
         Path of `tiepoint`, the same on every machine; the one on the path if not given.
     options : sequence of str
         Options of `tiepoint collect scan`.
+    max_unreadable : int, optional
+        The most photographs that may be left out; all that cannot be read are named.
 
     Returns
     -------
@@ -174,7 +176,11 @@ def collect(images, output, work, *, parts=None, gpus=None, cores=1, command=Non
     parts = parts or 8 * count
     try:
         tiepoint(command, "collect", "scan", *images, "--work", work, *options)
-        run_stage(workers, "features", work, parts)
+        left_out = [image for part in run_stage(workers, "features", work, parts) for image in part["unreadable"]]
+        for image in left_out:
+            print(f"{image['image']} is left out: {image['reason']}", file=sys.stderr)
+        if max_unreadable is not None and len(left_out) > max_unreadable:
+            raise CommandFailed(f"{len(left_out)} photographs cannot be read, and {max_unreadable} may be left out")
         run_stage(workers, "pairs", work, parts)
         # The part that was last to choose has seen those of all others; any process may look again.
         tiepoint(command, "collect", "pairs", "--work", work)
@@ -201,12 +207,14 @@ def main():
     parser.add_argument("--cores", type=int, default=1, metavar="N", help="cores that a worker owns [1]")
     parser.add_argument("--gpus", action=argparse.BooleanOptionalAction, help="a GPU for each worker [if there are any]")
     parser.add_argument("--command", metavar="FILE", help="tiepoint, where it is not on the path")
+    parser.add_argument("--max-unreadable", type=int, metavar="N", help="end where more than N photographs cannot be read")
     parser.add_argument("--address", metavar="HOST:PORT", help="the cluster; otherwise RAY_ADDRESS, or this machine")
     arguments = parser.parse_args(own)
     ray.init(address=arguments.address, log_to_driver=False)
     try:
         result = collect(arguments.images, arguments.output, arguments.work, parts=arguments.parts, gpus=arguments.gpus,
-                         cores=arguments.cores, command=arguments.command, options=options)
+                         cores=arguments.cores, command=arguments.command, options=options,
+                         max_unreadable=arguments.max_unreadable)
     except (CommandFailed, ray.exceptions.RayTaskError) as error:
         cause = getattr(error, "cause", None) or error
         print(f"collect_on_ray.py: {cause}", file=sys.stderr)

@@ -3,7 +3,7 @@
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
-use crate::output::{ProgressLine, print_error, print_line, profile_table};
+use crate::output::{Log, ProgressLine, print_error, print_line, profile_table};
 use serde_json::Value;
 use tiepoint::ErrorKind;
 use tiepoint::device::{Device, Processor, StageTime};
@@ -30,28 +30,38 @@ impl Context {
             true => device.open(threads),
             false => device.open_cpu(threads).map(Processor::from),
         };
-        let context = Self::with(processor.map_err(unavailable)?, Vec::new(), global)?;
+        let context = Self::with(processor.map_err(unavailable)?, Vec::new(), global, Log::None)?;
         if !has_gpu_form && matches!(device, Device::Cuda(_) | Device::OpenCl(_)) {
             context.note(&format!("this command has no GPU form: the CPU computes in place of {device}"));
         }
         Ok(context)
     }
 
-    /// Opens several devices, for a command that feeds them all.
+    /// Opens several devices, for a command that feeds them all and may take a night.
     pub(crate) fn open_several(global: &GlobalArguments) -> Outcome<Self> {
         let threads = threads(global);
         let opened =
             global.device.each()?.into_iter().map(|device| device.open(threads).map_err(unavailable));
         let mut opened = opened.collect::<Outcome<Vec<Processor>>>()?;
         let others = opened.split_off(1);
-        Self::with(opened.remove(0), others, global)
+        let log = match (global.json, global.quiet) {
+            (true, _) => Log::Objects,
+            (false, true) => Log::None,
+            (false, false) => Log::Lines,
+        };
+        Self::with(opened.remove(0), others, global, log)
     }
 
-    fn with(mut processor: Processor, others: Vec<Processor>, global: &GlobalArguments) -> Outcome<Self> {
+    fn with(
+        mut processor: Processor,
+        others: Vec<Processor>,
+        global: &GlobalArguments,
+        log: Log,
+    ) -> Outcome<Self> {
         let progress = ProgressLine::new(!global.quiet && !global.json)?;
         let cancel = interrupt::cancel();
         processor = processor.cancelled_by(&cancel);
-        processor.cpu = progress.watch(processor.cpu.profiled());
+        processor.cpu = progress.watch(processor.cpu.profiled(), log);
         let others: Vec<_> = others.into_iter().map(|other| other.cancelled_by(&cancel)).collect();
         for gpu in std::iter::once(&processor).chain(&others).filter_map(|p| p.gpu.as_ref()) {
             gpu.profile(global.profile);

@@ -72,6 +72,7 @@ impl Collection {
         let found = PyDict::new(py);
         found.set_item("photographs", scanned.photographs)?;
         found.set_item("added", scanned.added)?;
+        found.set_item("removed", scanned.removed)?;
         found.set_item("refused", scanned.refused)?;
         Ok((Self { collection: collection.with_limits(limits) }, found))
     }
@@ -120,6 +121,7 @@ impl Collection {
         result.set_item("searched", found.searched)?;
         result.set_item("present", found.present)?;
         result.set_item("unreadable", found.unreadable)?;
+        result.set_item("failed", found.failed)?;
         result.set_item("without_mask", found.without_mask)?;
         Ok(result)
     }
@@ -198,6 +200,8 @@ impl Collection {
         result.set_item("inliers", found.inliers)?;
         result.set_item("tiles", found.tiles)?;
         result.set_item("tiles_done", found.tiles_done)?;
+        result.set_item("missing_features", found.missing)?;
+        result.set_item("missing_match", found.missing_tiles)?;
         result.set_item("unfit", found.unfit)?;
         Ok(result)
     }

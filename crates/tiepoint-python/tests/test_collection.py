@@ -111,6 +111,10 @@ def test_options_are_recorded_and_kept_to(photographs, tmp_path):
     assert listed.options.pairs == str(tmp_path / "pairs.txt") and listed.options.max_features == 100
     with pytest.raises(tp.MismatchError):
         tp.Collection.scan(photographs, tmp_path / "work")
+    # Options of pairs may change, and features stay.
+    every = tp.Collection.scan(photographs, tmp_path / "work", tp.CollectionOptions(max_features=100))
+    assert every.extract(device="cpu")["present"] == 3 and every.status()["pairs"] is None
+    assert every.choose_pairs(device="cpu") == 6
     with pytest.raises(tp.OptionError, match="a file that is there"):
         tp.Collection.scan(photographs, tmp_path / "other", tp.CollectionOptions(pairs="nearly all"))
     with pytest.raises(tp.OptionError, match="at least 16"):
@@ -130,6 +134,27 @@ def test_a_photograph_that_is_too_large_is_left_out_as_the_command_does(photogra
     whole = tp.collect(images, ours, max_pixels=120_000, max_bytes="1MiB", device="cpu")
     run("collect", *images, "--output", theirs, "--max-pixels", 120_000, "--max-bytes", "1M")
     assert whole.status()["unreadable"] == [] and rows_of(ours) == rows_of(theirs)
+
+
+def test_what_changes_is_followed(photographs, tmp_path):
+    images, work, database = tmp_path / "images", tmp_path / "work", tmp_path / "a.db"
+    images.mkdir()
+    for name in ["a.png", "b ü.png"]:
+        (images / name).write_bytes((photographs / name).read_bytes())
+    with pytest.raises(tp.FormatError, match="max_unreadable is 0"):
+        (images / "d.png").write_bytes(b"no picture")
+        tp.collect(images, database, work=work, device="cpu", max_unreadable=0)
+    (images / "d.png").write_bytes((photographs / "a.png").read_bytes())
+    assert len(list(tp.collect(images, database, work=work, device="cpu").pairs())) == 3
+    (images / "a.png").unlink()
+    changed = tp.collect(images, database, work=work, device="cpu")
+    assert [(pair.a, pair.b) for pair in changed.pairs()] == [("b ü.png", "d.png")]
+    opened = tp.Collection(work)
+    (images / "d.png").write_bytes(b"something else")
+    (images / "c.png").write_bytes((photographs / "c.png").read_bytes())
+    scanned = tp.Collection.scan(images, work)
+    assert scanned.names == ["b ü.png", "c.png", "d.png"] and opened.names == ["b ü.png", "d.png"]
+    assert scanned.status()["missing_features"] == [1, 2]
 
 
 def test_limits_are_those_of_the_object_and_not_of_the_folder(photographs, tmp_path):

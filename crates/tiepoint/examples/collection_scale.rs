@@ -1,7 +1,7 @@
 //! Matches a collection of many photographs whose features are made, not found, and says how fast and in how much
 //! memory: `cargo run --release --example collection_scale -- FOLDER 1280 8192 cuda 1/5`
 //!
-//! `FOLDER PHOTOGRAPHS FEATURES [cpu|cuda|opencl] [SHARD] [--sequence] [--block=N]`: a camera moves along points in
+//! `FOLDER PHOTOGRAPHS FEATURES [cpu|cuda|opencl] [SHARD] [--sequence | --top-scale] [--block=N]`: a camera moves along points in
 //! space; photographs up to four places apart share points, and the others have nothing in common. The photographs
 //! themselves are a pixel each.
 #![expect(clippy::print_stdout, reason = "an example prints")]
@@ -104,11 +104,13 @@ fn main() -> Result<()> {
         _ => Processor::from(Cpu::with_threads(threads)?),
     };
     let shard: Shard = word(4, "0/1").parse()?;
-    let choice = match flags.iter().any(|flag| flag == "--sequence") {
-        true => PairChoice::Sequence,
-        false => PairChoice::Exhaustive,
+    let asked = |flag: &str| flags.iter().any(|given| given == flag);
+    let choice = match (asked("--sequence"), asked("--top-scale")) {
+        (true, _) => PairChoice::Sequence,
+        (false, true) => PairChoice::TopScale,
+        (false, false) => PairChoice::Exhaustive,
     };
-    let block = flags.iter().find_map(|flag| flag.strip_prefix("--block=")?.parse().ok()).unwrap_or(64);
+    let block = flags.iter().find_map(|flag| flag.strip_prefix("--block=")?.parse().ok());
     let options = CollectionOptions::default()
         .with_pairs(PairOptions::default().with_choice(choice).with_closure(false))
         .with_block(block);
@@ -123,8 +125,12 @@ fn main() -> Result<()> {
     fill(&collection, count, threads)?;
     timed("features made and written", start);
     let start = Instant::now();
-    collection.choose_pairs(Shard::ALL, &processor.cpu)?;
+    let chosen = collection.choose_pairs(shard, &processor.cpu)?;
     timed("pairs", start);
+    if chosen.is_none() {
+        println!("other parts compare the rest");
+        return Ok(());
+    }
     let start = Instant::now();
     let matched = collection.match_pairs(shard, std::slice::from_ref(&processor))?;
     let seconds = start.elapsed().as_secs_f64();

@@ -39,7 +39,7 @@ pub(crate) enum Stage {
     /// COLMAP's database
     Export(ExportArguments),
     /// What is done and what is left
-    Status(WorkArguments),
+    Status(StatusArguments),
 }
 
 impl CollectArguments {
@@ -66,6 +66,8 @@ pub(crate) struct WholeArguments {
     pub(crate) work: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
+    #[command(flatten)]
+    pub(crate) unreadable: UnreadableArguments,
     #[command(flatten)]
     pub(crate) options: OptionArguments,
 }
@@ -102,6 +104,15 @@ pub(crate) struct WorkArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    #[command(flatten)]
+    pub(crate) work: WorkArguments,
+    /// Name the parts of N that are missing: those that --shard I/N has still to do
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) parts: Option<u32>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PartArguments {
     #[command(flatten)]
     pub(crate) work: WorkArguments,
@@ -115,7 +126,16 @@ pub(crate) struct FeatureArguments {
     #[command(flatten)]
     pub(crate) part: PartArguments,
     #[command(flatten)]
+    pub(crate) unreadable: UnreadableArguments,
+    #[command(flatten)]
     pub(crate) limits: LimitArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UnreadableArguments {
+    /// End with an error where more than N photographs cannot be read; without it they are named and left out
+    #[arg(long, value_name = "N")]
+    pub(crate) max_unreadable: Option<usize>,
 }
 
 #[derive(Debug, Args)]
@@ -220,9 +240,10 @@ pub(crate) struct OptionArguments {
     /// Largest distance of an inlier from the model, in pixels
     #[arg(long, value_name = "PX", allow_negative_numbers = true, default_value_t = CollectionOptions::default().two_view.threshold_px, help_heading = "Matching")]
     pub(crate) inlier_distance: f64,
-    /// Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block
-    #[arg(long, value_name = "N", default_value_t = CollectionOptions::default().block, help_heading = "Matching")]
-    pub(crate) block: u32,
+    /// Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block [default: 64; 256
+    /// from 20 001 photographs on]
+    #[arg(long, value_name = "N", help_heading = "Matching")]
+    pub(crate) block: Option<u32>,
 }
 
 impl OptionArguments {

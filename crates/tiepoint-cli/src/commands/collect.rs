@@ -1,17 +1,21 @@
 //! `tiepoint collect`: a folder of photographs becomes a database of verified matches, stage by stage.
 
 use crate::arguments::collect::{
-    CollectArguments, ExportArguments, OutputArguments, PartArguments, Stage, WholeArguments, WorkArguments,
+    CollectArguments, ExportArguments, OutputArguments, Stage, UnreadableArguments, WholeArguments,
+    WorkArguments,
 };
 use crate::arguments::report::ReportArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::output::check_folder;
+use crate::output::{check_folder, span};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
-use tiepoint::collection::{Collection, CollectionOptions, MatchDevices, PairSet, Shard};
+use tiepoint::collection::{
+    Collection, CollectionOptions, Extracted, MatchDevices, PairChoice, PairSet, Shard,
+};
 use tiepoint::files::write_atomically;
 use tiepoint_colmap::ExportOptions;
 use tiepoint_report::CollectionPage;
@@ -22,20 +26,32 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => {
             let collection = open(&a.part.work)?.with_limits(a.limits.options());
-            features(&collection, a.part.shard, context)
+            let found = features(&collection, a.part.shard, context);
+            go_on(found.and_then(|found| a.unreadable.check(&found)))
         }
-        Some(Stage::Pairs(a)) => pairs(&open(&a.work)?, a, context),
+        Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context)),
         Some(Stage::Match(a)) => {
             let collection = open(&a.work)?;
-            match_pairs(&collection, &collection.match_devices(&context.processors()), a.shard, context)
+            let devices = collection.match_devices(&context.processors());
+            go_on(match_pairs(&collection, &devices, a.shard, context))
         }
         Some(Stage::Export(a)) => export_alone(a, context),
-        Some(Stage::Status(a)) => status(&open(a)?, context),
+        Some(Stage::Status(a)) => status(&open(&a.work)?, a.parts, context),
     }
 }
 
 fn open(arguments: &WorkArguments) -> Outcome<Collection> {
     Ok(Collection::open(&arguments.work)?)
+}
+
+/// Work that was ended says how to go on.
+fn go_on<T>(outcome: Outcome<T>) -> Outcome<T> {
+    outcome.map_err(|failure| match failure {
+        Failure::Work(message) => {
+            Failure::Work(format!("{message}\ntiepoint: what is done is kept; run the same command to go on"))
+        }
+        other => other,
+    })
 }
 
 /// All stages.
@@ -44,17 +60,103 @@ fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     check_output(&arguments.output)?;
     let (collection, added) = scan(&arguments.work()?, &arguments.images, &options, context)?;
     let collection = collection.with_limits(arguments.output.limits.options());
+    go_on(after_scan(&collection, added, arguments, context))
+}
+
+fn after_scan(
+    collection: &Collection,
+    added: usize,
+    arguments: &WholeArguments,
+    context: &Context,
+) -> Outcome {
+    estimate(collection, &arguments.output, context)?;
     let devices = collection.match_devices(&context.processors());
-    thread::scope(|scope| {
+    let found = thread::scope(|scope| {
         // Of photographs that were there before, all may be matched.
         if added > 0 {
             scope.spawn(|| devices.prepare());
         }
-        features(&collection, Shard::ALL, context)
+        features(collection, Shard::ALL, context)
     })?;
-    choose(&collection, Shard::ALL, context)?;
-    match_pairs(&collection, &devices, Shard::ALL, context)?;
-    export(&collection, &arguments.output, context)
+    arguments.unreadable.check(&found)?;
+    if found.searched + found.present == 0 {
+        return Err(Failure::work("none of the photographs can be read"));
+    }
+    choose(collection, Shard::ALL, context)?;
+    match_pairs(collection, &devices, Shard::ALL, context)?;
+    export(collection, &arguments.output, context)
+}
+
+/// Work that is estimated to take longer is told of before it begins, in seconds.
+const LONG: f64 = 60.0;
+/// All pairs that take longer than this are much to ask for by default, in seconds.
+const VERY_LONG: f64 = 12.0 * 3600.0;
+
+/// Says how long the work ahead takes, and whether there is room for what it writes.
+fn estimate(collection: &Collection, output: &OutputArguments, context: &Context) -> Outcome {
+    let found = collection.estimate(&context.processors())?;
+    let bytes = found.work_bytes + found.database_bytes;
+    let free = [collection.folder(), output.output()?].map(free_bytes);
+    // Where both are of one file system, they share it.
+    let room = free.iter().flatten().min().copied();
+    context.report(|| {
+        json!({
+            "stage": "estimate",
+            "photographs": found.photographs,
+            "pairs": found.pairs,
+            "seconds": found.seconds,
+            "work_bytes": found.work_bytes,
+            "database_bytes": found.database_bytes,
+            "free_bytes": room,
+        })
+    })?;
+    if found.photographs == 0 {
+        return Ok(());
+    }
+    let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+    let is_short = room.is_some_and(|room| room < bytes);
+    if found.seconds > LONG || is_short {
+        let free = room.map_or("unknown".into(), gigabytes);
+        context.note(&format!(
+            "about {} at most for {} photographs and {} pairs on this machine, and {} on disk; {free} are free{}",
+            span(found.seconds),
+            found.photographs,
+            found.pairs,
+            gigabytes(bytes),
+            if is_short { ", which may be too little" } else { "" },
+        ));
+    }
+    if found.seconds > VERY_LONG && collection.options().pairs.choice == PairChoice::Auto {
+        context.note("--pairs top-scale, sequence or gps takes less: all pairs need not be matched");
+    }
+    Ok(())
+}
+
+/// Bytes that are free where `path` lies, or its folder; nothing where the system does not tell.
+#[cfg(unix)]
+fn free_bytes(path: &Path) -> Option<u64> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = if path.exists() { path } else { folder };
+    rustix::fs::statvfs(place).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}
+
+impl UnreadableArguments {
+    /// Fails where more photographs were left out than may be.
+    fn check(&self, found: &Extracted) -> Outcome {
+        let (unreadable, all) =
+            (found.unreadable.len(), found.searched + found.present + found.unreadable.len());
+        match self.max_unreadable {
+            Some(most) if unreadable > most => Err(Failure::work(format!(
+                "{unreadable} of {all} photographs cannot be read, and --max-unreadable allows {most}"
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A stage that is timed and reported.
@@ -98,6 +200,21 @@ fn scan(
     for (path, reason) in &scanned.refused {
         context.note(&format!("{}: {reason}", path.display()));
     }
+    if let Some(first) = scanned.hidden.first() {
+        let count = scanned.hidden.len();
+        context.note(&format!("{count} hidden files or folders are left out, such as {}", first.display()));
+    }
+    if matches!(options.pairs.choice, PairChoice::Gps) && scanned.positions < scanned.photographs {
+        let without = scanned.photographs - scanned.positions;
+        context.note(&format!(
+            "{without} of {} photographs record no position: gps gives them no pair",
+            scanned.photographs
+        ));
+    }
+    if options.features.masks.is_some() && scanned.masked < scanned.photographs {
+        let without = scanned.photographs - scanned.masked;
+        context.note(&format!("{without} of {} photographs have no mask", scanned.photographs));
+    }
     let refused: Vec<Value> = scanned
         .refused
         .iter()
@@ -105,33 +222,45 @@ fn scan(
         .collect();
     let root = collection.root().display();
     timed.report(
-        &format!("{} photographs ({} new) below {root}", scanned.photographs, scanned.added),
+        &format!(
+            "{} photographs ({} new, {} gone) below {root}",
+            scanned.photographs, scanned.added, scanned.removed
+        ),
         json!({
             "work": collection.folder().display().to_string(),
             "root": root.to_string(),
             "photographs": scanned.photographs,
             "added": scanned.added,
+            "removed": scanned.removed,
+            "masked": scanned.masked,
+            "positions": scanned.positions,
+            "hidden": scanned.hidden.len(),
             "refused": refused,
         }),
     )?;
     Ok((collection, scanned.added))
 }
 
-fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
+fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome<Extracted> {
     let timed = Timed::start("features", context);
     let found = collection.extract(shard, &context.processors())?;
     for (name, reason) in &found.unreadable {
         context.note(&format!("{name} is left out: {reason}"));
     }
-    let unreadable: Vec<Value> =
-        found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
+    for (name, reason) in &found.failed {
+        context.note(&format!("{name} is to be tried again: {reason}"));
+    }
     if let (Some(first), Some(folder)) = (found.without_mask.first(), &collection.options().features.masks) {
         let (n, all) = (found.without_mask.len(), found.searched + found.present + found.unreadable.len());
         let folder = folder.display();
         context
             .note(&format!("{n} of {all} photographs have no mask in {folder} and count whole: {first}, …"));
     }
-    let left_out = match found.unreadable.len() {
+    let (there, left_out) = (found.searched + found.present, found.unreadable.len());
+    if left_out > there {
+        context.note(&format!("warning: {left_out} of {} photographs are left out", there + left_out));
+    }
+    let left_out = match left_out {
         0 => String::new(),
         n => format!(", {n} cannot be read"),
     };
@@ -140,18 +269,26 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
         json!({
             "searched": found.searched,
             "present": found.present,
-            "unreadable": unreadable,
+            "unreadable": with_reasons(&found.unreadable),
+            "failed": with_reasons(&found.failed),
             "without_mask": found.without_mask,
         }),
     )?;
-    match found.searched + found.present {
-        0 if !found.unreadable.is_empty() => Err(Failure::work("none of the photographs can be read")),
-        _ => Ok(()),
+    match &found.failed[..] {
+        [] => Ok(found),
+        [(name, reason), others @ ..] => Err(Failure::work(format!(
+            "{name}{} could not be read: {reason}; the others are done",
+            match others.len() {
+                0 => String::new(),
+                n => format!(" and {n} others"),
+            }
+        ))),
     }
 }
 
-fn pairs(collection: &Collection, arguments: &PartArguments, context: &Context) -> Outcome {
-    choose(collection, arguments.shard, context)
+/// Photographs and reasons, for programs.
+fn with_reasons(photographs: &[(String, String)]) -> Vec<Value> {
+    photographs.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect()
 }
 
 fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
@@ -163,6 +300,9 @@ fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
         (Some(count), _) => format!("{count} chosen"),
         (None, _) => "this part is done, others are missing".to_owned(),
     };
+    if count == Some(0) && collection.photographs().len() > 1 {
+        context.note("warning: no pair is chosen, so nothing will be matched");
+    }
     let all = matches!(chosen, Some(PairSet::All));
     timed.report(&said, json!({ "pairs": count, "exhaustive": all }))
 }
@@ -212,6 +352,9 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
     if let Some(path) = &output.pair_list {
         write_pair_list(collection, path)?;
     }
+    if exported.pairs == 0 && exported.images > 1 {
+        context.note("warning: no two photographs were found to show the same thing");
+    }
     let path = output.output()?.display();
     let described = json!({
         "database": path.to_string(),
@@ -259,13 +402,16 @@ fn write_pair_list(collection: &Collection, path: &Path) -> Outcome {
     let mut lines = String::new();
     for block in 0..results.blocks() {
         for pair in results.pairs_of(block)? {
-            lines += &format!("{} {}\n", photographs[pair.a].name, photographs[pair.b].name);
+            let names = [pair.a, pair.b].map(|i| photographs[i].name.as_str());
+            // As a list of pairs is read: with a tab where names hold spaces.
+            let between = if names.iter().any(|name| name.contains(' ')) { "\t" } else { " " };
+            lines += &format!("{}\n", names.join(between));
         }
     }
     Ok(write_atomically(path, |out| std::io::Write::write_all(out, lines.as_bytes()))?)
 }
 
-fn status(collection: &Collection, context: &Context) -> Outcome {
+fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Outcome {
     let timed = Timed::start("status", context);
     let found = collection.status(&context.processor.cpu)?;
     for line in &found.unfit {
@@ -278,11 +424,17 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
         0 => String::new(),
         n => format!(" ({n} of unreadable photographs)"),
     };
+    let [missing_features, missing_match] =
+        [&found.missing, &found.missing_tiles].map(|all| missing(all, parts));
+    for (stage, missing) in [("features", &missing_features), ("match", &missing_match)] {
+        if let (Some(parts), false) = (parts, missing.is_empty()) {
+            let named: Vec<String> = missing.iter().map(|part| format!("{part}/{parts}")).collect();
+            context.note(&format!("missing parts of {stage}: {}", named.join(" ")));
+        }
+    }
     let pairs = found
         .pairs
         .map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried{left_out}", found.tried));
-    let unreadable: Vec<Value> =
-        found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
     timed.report(
         &format!(
             "{} of {} photographs searched ({} cannot be read), {} features; pairs {pairs}, {} verified, {} inliers; {} of {} tiles{}",
@@ -300,7 +452,7 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
             "photographs": found.photographs,
             "searched": found.searched,
             "features": found.features,
-            "unreadable": unreadable,
+            "unreadable": with_reasons(&found.unreadable),
             "pairs": found.pairs,
             "tried": found.tried,
             "left_out": found.left_out,
@@ -309,7 +461,15 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
             "tiles": found.tiles,
             "tiles_done": found.tiles_done,
             "unfit": found.unfit,
+            "missing_features": missing_features,
+            "missing_match": missing_match,
             "complete": found.is_complete(),
         }),
     )
+}
+
+/// The parts of so many that units of work with these numbers belong to; the numbers where no parts are asked for.
+fn missing(units: &[usize], parts: Option<u32>) -> Vec<usize> {
+    let part = |unit: &usize| parts.map_or(*unit, |parts| unit % parts as usize);
+    units.iter().map(part).collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -1,9 +1,28 @@
-//! A line on the terminal with the task under way, the share done and the time left.
+//! A line on the terminal with the task under way, the share done and the time left; or a line each minute where there
+//! is no terminal.
 
+use super::{print_error, print_line};
 use crate::failure::{Failure, Outcome};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
 use std::io::IsTerminal;
-use tiepoint::device::Cpu;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tiepoint::device::{Cpu, Progress};
+
+/// How often a log says how far work has got.
+const LOGGED: Duration = Duration::from_secs(60);
+
+/// Where long work without a terminal is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// Nowhere.
+    None,
+    /// On stderr, for people.
+    Lines,
+    /// On stdout, as objects.
+    Objects,
+}
 
 /// The line while nothing is known of the share done.
 const MESSAGE: &str = "{wide_msg}";
@@ -40,10 +59,13 @@ impl ProgressLine {
         self.bar.suspend(print)
     }
 
-    /// The CPU. Its long work moves the line.
-    pub(crate) fn watch(&self, cpu: Cpu) -> Cpu {
+    /// The CPU. Its long work moves the line, or is logged where there is none.
+    pub(crate) fn watch(&self, cpu: Cpu, log: Log) -> Cpu {
         if self.bar.is_hidden() {
-            return cpu;
+            return match log {
+                Log::None => cpu,
+                Log::Lines | Log::Objects => logged(cpu, log),
+            };
         }
         let (bar, [message, share]) = (self.bar.clone(), self.styles.clone());
         cpu.observed(move |work| {
@@ -63,6 +85,66 @@ impl ProgressLine {
     }
 }
 
+/// The CPU, whose work is told of each minute.
+fn logged(cpu: Cpu, log: Log) -> Cpu {
+    let pace = Mutex::new(None::<Pace>);
+    cpu.observed(move |work| {
+        let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let begun = Pace { task: work.task, began: now, done: work.done, told: now };
+        let kept = pace.get_or_insert_with(|| begun.clone());
+        if kept.task != work.task || work.done < kept.done {
+            *kept = begun;
+        } else if now.duration_since(kept.told) >= LOGGED {
+            kept.told = now;
+            // Work goes on where nobody listens.
+            match log {
+                Log::Objects => _ = print_line(&kept.object(work, now).to_string()),
+                Log::Lines | Log::None => print_error(&format!("tiepoint: {}", kept.line(work, now))),
+            }
+        }
+    })
+}
+
+/// A task under way, as it is logged.
+#[derive(Clone)]
+struct Pace {
+    task: &'static str,
+    began: Instant,
+    /// What was done when it was first seen.
+    done: u64,
+    told: Instant,
+}
+
+impl Pace {
+    /// Steps in a second, and the seconds that the others take.
+    fn rate(&self, work: Progress, now: Instant) -> (f64, f64) {
+        let rate = (work.done - self.done) as f64 / now.duration_since(self.began).as_secs_f64().max(1e-9);
+        (rate, (work.total - work.done) as f64 / rate.max(1e-9))
+    }
+
+    fn object(&self, work: Progress, now: Instant) -> serde_json::Value {
+        let (rate, left) = self.rate(work, now);
+        json!({ "progress": work.task, "done": work.done, "total": work.total, "rate": rate, "seconds_left": left })
+    }
+
+    fn line(&self, work: Progress, now: Instant) -> String {
+        let (rate, left) = self.rate(work, now);
+        let (task, done, total) = (work.task, work.done, work.total);
+        format!("{task}: {done} of {total}, {rate:.1}/s, {} left", span(left))
+    }
+}
+
+/// A time in words.
+pub(crate) fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 90.0 * 60.0 => format!("{:.0} min", s / 60.0),
+        s if s < 48.0 * 3600.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} days", s / 86_400.0),
+    }
+}
+
 impl std::fmt::Debug for ProgressLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("ProgressLine").field(&self.bar).finish()
@@ -72,5 +154,23 @@ impl std::fmt::Debug for ProgressLine {
 impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_says_what_is_done_at_which_rate_and_what_is_left() {
+        let began = Instant::now();
+        let pace = Pace { task: "match", began, done: 100, told: began };
+        let work = Progress { task: "match", done: 700, total: 2500 };
+        let now = began + Duration::from_secs(60);
+        assert_eq!(pace.line(work, now), "match: 700 of 2500, 10.0/s, 3 min left");
+        let object = pace.object(work, now);
+        assert_eq!((&object["rate"], &object["seconds_left"]), (&json!(10.0), &json!(180.0)), "{object}");
+        let spans = [5.0, 600.0, 7200.0, 1e6].map(span);
+        assert_eq!(spans, ["5 s", "10 min", "2.0 h", "11.6 days"]);
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn photographs(folder: &Folder) -> String {
 }
 
 /// A hash over the rows of every table, sorted.
-fn content(database: &str) -> u64 {
+pub(super) fn content(database: &str) -> u64 {
     let database = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let names = |sql: &str| -> Vec<String> {
         let mut statement = database.prepare(sql).unwrap();
@@ -57,7 +57,7 @@ fn content(database: &str) -> u64 {
     hash.finish()
 }
 
-fn count(database: &str, sql: &str) -> i64 {
+pub(super) fn count(database: &str, sql: &str) -> i64 {
     let database = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     database.query_row(sql, [], |row| row.get(0)).unwrap()
 }
@@ -210,6 +210,11 @@ fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
     let size = Size::new(240, 180);
     folder.texture(name, size, 4);
     let plain = std::fs::read(folder.at(name)).unwrap();
+    std::fs::write(folder.at(name), with_exif_chunk(&plain, exif)).unwrap();
+}
+
+/// The bytes of a PNG with these camera data.
+pub(super) fn with_exif_chunk(plain: &[u8], exif: &[u8]) -> Vec<u8> {
     let mut chunk = b"eXIf".to_vec();
     chunk.extend_from_slice(exif);
     let checksum = !chunk.iter().fold(!0_u32, |sum, byte| {
@@ -217,13 +222,12 @@ fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
     });
     // The signature and the header take 33 bytes.
     let length = (exif.len() as u32).to_be_bytes();
-    let bytes = [&plain[..33], &length, &chunk, &checksum.to_be_bytes(), &plain[33..]].concat();
-    std::fs::write(folder.at(name), bytes).unwrap();
+    [&plain[..33], &length, &chunk, &checksum.to_be_bytes(), &plain[33..]].concat()
 }
 
 /// Camera data as a TIFF: a list that points to another, at `list`, with one field (tag, type, count, value), and
 /// numbers behind it.
-fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Vec<u8> {
+pub(super) fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Vec<u8> {
     let mut bytes = b"II*\0\x08\0\0\0".to_vec();
     for (tag, kind, count, value) in [(0x8769, 4, 1, list), field] {
         bytes.extend_from_slice(&1_u16.to_le_bytes());
@@ -330,7 +334,7 @@ fn damaged_and_foreign_files_are_made_again() {
 }
 
 #[test]
-fn what_changed_is_refused() {
+fn other_features_and_folders_of_others_are_refused() {
     let folder = Folder::new("collect-changed");
     let images = photographs(&folder);
     collected(&folder, "whole", &[]);
@@ -340,17 +344,82 @@ fn what_changed_is_refused() {
     };
     let message = again(&["--block", "2", "--contrast", "0.03"]);
     assert!(message.contains("features.sift.contrast 0.02 and not 0.03"), "{message}");
-    folder.texture("images/other.png", Size::new(240, 180), 98);
-    let message = again(&["--block", "2"]);
-    assert!(message.contains("other.png has changed"), "{message}");
-    std::fs::remove_file(folder.at("images/other.png")).unwrap();
-    let message = again(&["--block", "2"]);
-    assert!(message.contains("other.png is in the work folder and not among the images"), "{message}");
+    let message = again(&["--block", "3"]);
+    assert!(message.contains("block 2 and not 3"), "{message}");
     std::fs::create_dir(folder.at("full")).unwrap();
     std::fs::write(folder.at("full/file"), "mine").unwrap();
     let message = fails(&["collect", &images, "--output", &database, "--work", &folder.at("full")], 1);
     assert!(message.contains("holds something else"), "{message}");
     assert_eq!(std::fs::read(folder.at("full/file")).unwrap(), b"mine", "and is left alone");
+}
+
+#[test]
+fn what_a_part_cannot_read_is_told_and_left_out() {
+    let folder = Folder::new("collect-parts-unreadable");
+    let images = photographs(&folder);
+    std::fs::write(folder.at("images/0.png"), "no picture").unwrap();
+    let work = folder.at("work");
+    works(&["collect", "scan", &images, "--work", &work]);
+    let stage = |stage: &str, more: &[&str]| {
+        works(&[&["collect", stage, "--work", &work, "--device", "cpu", "--json"], more].concat())
+    };
+    let told = stage("features", &["--shard", "0/7"]);
+    assert!(told.contains("0.png") && number(&told, "searched") == 0.0, "all of its photographs: {told}");
+    let status = stage("status", &["--parts", "7"]);
+    assert_eq!(numbers(&status, "missing_features"), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "{status}");
+    let features = ["collect", "features", "--work", &work, "--device", "cpu", "--max-unreadable", "0"];
+    let message = fails(&features, 1);
+    assert!(message.contains("1 of 7 photographs"), "{message}");
+    // What has changed since the scan is tried again, and the rest is kept.
+    folder.texture("images/0.png", Size::new(240, 180), 7);
+    let message = fails(&features, 1);
+    assert!(message.contains("0.png") && message.contains("changed since the scan"), "{message}");
+    works(&["collect", "scan", &images, "--work", &work]);
+    let told = stage("features", &[]);
+    assert_eq!(["searched", "present"].map(|key| number(&told, key)), [1.0, 6.0], "{told}");
+    stage("pairs", &[]);
+    stage("match", &["--shard", "0/1"]);
+    let status = stage("status", &["--parts", "7"]);
+    assert!(value(&status, "complete") == "true" && value(&status, "missing_match") == "[]", "{status}");
+}
+
+#[test]
+#[cfg(unix)]
+fn links_that_lead_nowhere_and_hidden_files_are_told() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new("collect-links");
+    let images = photographs(&folder);
+    symlink("nowhere", folder.at("images/lost.png")).unwrap();
+    symlink("nowhere", folder.at("images/notes.txt")).unwrap();
+    symlink("..", folder.at("images/sub folder/around")).unwrap();
+    symlink("itself.png", folder.at("images/itself.png")).unwrap();
+    std::fs::write(folder.at("images/.hidden.png"), "").unwrap();
+    let output = tiepoint(&["collect", "scan", &images, "--work", &folder.at("work")]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    for told in
+        ["lost.png: leads nowhere", "around: leads to itself", "itself.png: leads to itself", ".hidden.png"]
+    {
+        assert!(said.contains(told), "{told}: {said}");
+    }
+    assert!(!said.contains("notes.txt"), "{said}");
+}
+
+#[test]
+fn of_two_scans_at_once_one_waits() {
+    let folder = Folder::new("collect-two-scans");
+    let images = photographs(&folder);
+    for round in 0..6 {
+        let work = folder.at(&format!("work {round}"));
+        let scan = |contrast: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_tiepoint"));
+            command.args(["collect", "scan", &images, "--work", &work, "--contrast", contrast]);
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let both = [scan("0.02"), scan("0.03")].map(|mut child| child.wait().unwrap().success());
+        assert_eq!(both.iter().filter(|went| **went).count(), 1, "the other one is refused: {both:?}");
+        works(&["collect", "status", "--work", &work]);
+    }
 }
 
 #[test]
@@ -370,7 +439,11 @@ fn photographs_may_be_added() {
     std::fs::rename(&later, folder.at("images/a.png")).unwrap();
     run();
     assert_eq!(count(&database, "SELECT count(*) FROM two_view_geometries"), 10, "of five");
-    assert_eq!(count(&database, "SELECT image_id FROM images WHERE name = 'a.png'"), 6, "it comes last");
+    assert_eq!(
+        count(&database, "SELECT image_id FROM images WHERE name = 'a.png'"),
+        1,
+        "in the order of names"
+    );
 }
 
 #[test]
@@ -472,7 +545,10 @@ fn one_photograph_and_none() {
     let folder = Folder::new("collect-few");
     let image = folder.texture("alone.png", Size::new(120, 90), 1);
     let database = folder.at("alone.db");
-    works(&["collect", &image, "--output", &database, "--device", "cpu"]);
+    let told = works(&["collect", &image, "--output", &database, "--device", "cpu", "--json"]);
+    let estimate = told.lines().find(|line| line.contains(r#""stage":"estimate""#)).unwrap();
+    assert_eq!(["photographs", "pairs"].map(|key| number(estimate, key)), [1.0, 0.0], "{estimate}");
+    assert!(number(estimate, "database_bytes") > 1e6 && number(estimate, "free_bytes") > 0.0, "{estimate}");
     assert_eq!(count(&database, "SELECT count(*) FROM images"), 1);
     assert_eq!(count(&database, "SELECT count(*) FROM two_view_geometries"), 0);
     std::fs::create_dir(folder.at("nothing")).unwrap();
@@ -522,7 +598,10 @@ fn pairs_are_chosen_in_several_ways() {
         works(&[&arguments[..], more].concat());
         count(&database, "SELECT count(*) FROM two_view_geometries")
     };
-    assert_eq!(verified("list", &list, &["--no-closure"]), 2, "those of the list that match");
+    let pair_list = folder.at("verified.txt");
+    let more = ["--no-closure", "--pair-list", &pair_list];
+    assert_eq!(verified("list", &list, &more), 2, "those of the list that match");
+    assert_eq!(verified("again", &pair_list, &["--no-closure"]), 2, "the pairs it found, read back");
     assert_eq!(verified("closure", &list, &[]), 3, "and those that have a partner in common");
     assert_eq!(verified("sequence", "sequence", &[]), 10, "six in a row");
     assert_eq!(verified("top", "top-scale", &["--top-matches", "3"]), 10, "by their largest features");

@@ -1,6 +1,7 @@
 //! The built command, as a user runs it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod changes;
 mod collect;
 #[cfg(target_os = "linux")]
 mod drivers;

@@ -74,8 +74,9 @@ class CollectionOptions(Options):
         Do not compare bright features with dark ones.
     threshold : float
         Largest distance of an inlier from the model, in pixels.
-    block : int
-        Photographs in a block; a tile, the unit of work, is the pairs of two blocks.
+    block : int, optional
+        Photographs in a block; a tile, the unit of work, is the pairs of two blocks. If not given 64, or 256 from 20 001
+        photographs on.
     """
 
     max_features: int | None = 8192
@@ -99,7 +100,7 @@ class CollectionOptions(Options):
     ratio: float | None = 0.77
     same_sign: bool = True
     threshold: float = 3.0
-    block: int = 64
+    block: int | None = None
 
     def _core(self) -> dict[str, Any]:
         """The options as the work folder records them, in which a path means the same from any folder."""
@@ -190,6 +191,9 @@ class Collection:
     ) -> Collection:
         """List photographs into a work folder, which is made if it is missing.
 
+        In one that is there, it finds what came, went and changed, and takes over options of pairs and matching. What was
+        made of anything else stays.
+
         Parameters
         ----------
         images : path or sequence of paths
@@ -197,7 +201,7 @@ class Collection:
         work : path
             The work folder.
         options : CollectionOptions, optional
-            What is to be done. A folder that was made with others refuses them.
+            What is to be done. A folder that was made with other options of features refuses them.
         device : Device or str, optional
             Whose threads read.
         max_pixels, max_bytes : optional
@@ -206,7 +210,7 @@ class Collection:
         Raises
         ------
         MismatchError
-            When a photograph or an option is not what the folder records.
+            When an option of features is not what the folder records, or there is no photograph.
         """
         made = cls.__new__(cls)
         given = (CollectionOptions() if options is None else options)._core()
@@ -265,8 +269,10 @@ class Collection:
         Returns
         -------
         dict
-            ``searched``, ``present``, ``unreadable``: names and reasons, and ``without_mask``: the names of photographs
-            that have no mask in the folder of masks, of which there is a warning.
+            ``searched``, ``present``, and names with reasons: ``unreadable`` are no pictures that can be read, and left
+            out; ``failed`` are to be tried again, as the system did not give them or they have changed since the scan;
+            and ``without_mask``: the names of photographs that have no mask in the folder of masks, of which there is a
+            warning.
         """
         found = self._core.extract(_devices(device), shard)
         if names := found["without_mask"]:
@@ -331,6 +337,9 @@ class Collection:
 
     def status(self, *, device: Device | str | None = None) -> dict[str, Any]:
         """What is done and what is left, as the command's `collect status` tells it.
+
+        ``missing_features`` and ``missing_match`` are the numbers of photographs and tiles that are left: part ``i`` of
+        ``n`` does those that leave ``i`` when divided by ``n``.
 
         Parameters
         ----------
@@ -397,6 +406,7 @@ def collect(
     options: CollectionOptions | None = None,
     device: _Devices = None,
     replace: bool = False,
+    max_unreadable: int | None = None,
     max_pixels: int | None = None,
     max_bytes: int | str | None = None,
 ) -> Collection:
@@ -418,6 +428,8 @@ def collect(
         Where to compute; several GPUs share the work.
     replace : bool
         Replace a database that was not written by tiepoint.
+    max_unreadable : int, optional
+        End with a `FormatError` where more photographs cannot be read; if not given they are left out.
     max_pixels : int, optional
         The most pixels a photograph or mask may have; 2³² if not given. A larger photograph is left out, and
         `Collection.status` says why; a later call with a higher limit takes it in.
@@ -440,7 +452,18 @@ def collect(
         images, work, options, device=devices[0], max_pixels=max_pixels, max_bytes=max_bytes
     )
     found = collection.extract(device=devices)
-    if found["unreadable"] and not found["searched"] + found["present"]:
+    if found["failed"]:
+        name, reason = found["failed"][0]
+        count = len(found["failed"])
+        raise FormatError(f"{count} photographs could not be read, call again to go on; {name}: {reason}")
+    unreadable, there = len(found["unreadable"]), found["searched"] + found["present"]
+    if max_unreadable is not None and unreadable > max_unreadable:
+        name, reason = found["unreadable"][0]
+        raise FormatError(
+            f"{unreadable} of {unreadable + there} photographs cannot be read, and max_unreadable is {max_unreadable}; "
+            f"{name}: {reason}"
+        )
+    if unreadable and not there:
         name, reason = found["unreadable"][0]
         raise FormatError(f"none of the photographs can be read; {name}: {reason}")
     collection.choose_pairs(device=devices[0])

@@ -1,27 +1,24 @@
 //! Pairs that were not tried, of photographs that have a verified partner in common: one round of transitive closure.
 
 use super::pairs::PairSet;
+use crate::device::Cpu;
 
 /// The pairs that `verified` pairs suggest and that are not among the `tried`.
-pub(super) fn suggested(photographs: usize, verified: &[[u32; 2]], tried: &PairSet) -> PairSet {
+pub(super) fn suggested(photographs: usize, verified: &[[u32; 2]], tried: &PairSet, cpu: &Cpu) -> PairSet {
     let mut partners = vec![Vec::new(); photographs];
     for &[a, b] in verified {
         partners[a as usize].push(b);
         partners[b as usize].push(a);
     }
-    let mut pairs = Vec::new();
-    for i in 0..photographs as u32 {
-        let mut beyond: Vec<u32> = partners[i as usize]
-            .iter()
-            .flat_map(|&j| &partners[j as usize])
-            .copied()
-            .filter(|&k| k > i)
-            .collect();
+    let partners = &partners;
+    let of = |i: usize| -> Vec<[u32; 2]> {
+        let beyond = partners[i].iter().flat_map(|&j| &partners[j as usize]).copied();
+        let mut beyond: Vec<u32> = beyond.filter(|&k| k > i as u32).collect();
         beyond.sort_unstable();
         beyond.dedup();
-        pairs.extend(beyond.into_iter().map(|k| [i, k]).filter(|pair| !tried.contains(*pair)));
-    }
-    PairSet::list(pairs)
+        beyond.into_iter().map(|k| [i as u32, k]).filter(|pair| !tried.contains(*pair)).collect()
+    };
+    PairSet::List(cpu.map(photographs, of).concat())
 }
 
 #[cfg(test)]
@@ -30,9 +27,10 @@ mod tests {
 
     #[test]
     fn partners_of_a_partner_are_suggested() {
+        let cpu = Cpu::sequential();
         let verified = [[0, 1], [1, 2], [2, 3], [4, 5]];
-        let found = suggested(6, &verified, &PairSet::list(verified.to_vec()));
+        let found = suggested(6, &verified, &PairSet::list(verified.to_vec()), &cpu);
         assert_eq!(found, PairSet::list(vec![[0, 2], [1, 3]]), "over one partner, and no further");
-        assert_eq!(suggested(6, &verified, &PairSet::All), PairSet::list(vec![]), "all were tried");
+        assert_eq!(suggested(6, &verified, &PairSet::All, &cpu), PairSet::list(vec![]), "all were tried");
     }
 }

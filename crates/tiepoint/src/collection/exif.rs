@@ -4,7 +4,7 @@ use crate::image::Size;
 use exif::{Exif, In, Rational, Tag, Value};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::Path;
 
 /// The camera data of a photograph; what a file does not say, or says absurdly, is missing.
@@ -69,20 +69,33 @@ impl Metadata {
 /// The largest TIFF whose camera data are read: the reader takes it whole.
 const LARGEST_TIFF: u64 = 1 << 28;
 
-/// The camera data in the file at `path`; nothing where there are none or they cannot be read.
-pub(super) fn read(path: &Path) -> Metadata {
+/// The camera data in the file at `path`; nothing where there are none, or where the file may not be read, which is told
+/// when its picture is.
+///
+/// # Errors
+/// When the system fails to read the file: the next time it may not.
+pub(super) fn read(path: &Path) -> io::Result<Metadata> {
     let tiff = path.extension().is_some_and(|e| e.to_string_lossy().to_lowercase().starts_with("tif"));
-    // Opening a pipe might wait for ever.
-    if !std::fs::metadata(path).is_ok_and(|m| m.is_file()) {
-        return Metadata::default();
-    }
-    let Ok(file) = File::open(path) else { return Metadata::default() };
-    if tiff && file.metadata().map_or(true, |m| m.len() > LARGEST_TIFF) {
-        return Metadata::default();
-    }
+    let opened = std::fs::metadata(path).and_then(|found| match found.is_file() {
+        // Opening a pipe might wait for ever.
+        true => File::open(path).map(|file| Some((file, found.len()))),
+        false => Ok(None),
+    });
+    let file = match opened {
+        Ok(Some((file, length))) if !tiff || length <= LARGEST_TIFF => file,
+        Ok(_) => return Ok(Metadata::default()),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            return Ok(Metadata::default());
+        }
+        Err(e) => return Err(e),
+    };
     let read = exif::Reader::new().continue_on_error(true).read_from_container(&mut BufReader::new(file));
-    let found = read.or_else(|e| e.distill_partial_result(|_| {}));
-    found.map(|exif| of_exif(&exif)).unwrap_or_default()
+    match read.or_else(|e| e.distill_partial_result(|_| {})) {
+        Ok(exif) => Ok(of_exif(&exif)),
+        // An error of the system has its number; others say that the content is not what it should be.
+        Err(exif::Error::Io(e)) if e.raw_os_error().is_some() => Err(e),
+        Err(_) => Ok(Metadata::default()),
+    }
 }
 
 fn of_exif(exif: &Exif) -> Metadata {

@@ -4,10 +4,11 @@
 //! thread that feeds it with what is ready, several photographs of one size at a time. No more photographs are in
 //! memory than twice the threads and a batch for each GPU.
 
+use super::Shard;
 use super::folder::Collection;
-use super::record::{self, Fields, Found, Kind};
+use super::record::{self, Fields, Found, Kind, fingerprint};
+use super::scan::FileVersion;
 use super::workers::{Job, Stop, for_each_of, side_by_side};
-use super::{Photograph, Shard};
 use crate::device::{Cpu, Processor};
 use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
@@ -20,13 +21,60 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Of what this stage computes: another one makes all features again.
+pub(super) const VERSION: u32 = 1;
+
+/// The files that features were made from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Origin {
+    pub(super) photograph: FileVersion,
+    pub(super) mask: Option<FileVersion>,
+}
+
 /// What a file of features holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Stored {
-    /// Hash of the photograph's file.
-    pub(super) content: u64,
+struct Stored {
+    origin: Origin,
     /// The features, or why the photograph cannot be read.
-    pub(super) outcome: std::result::Result<Features, String>,
+    outcome: std::result::Result<(Known, Features), String>,
+}
+
+/// What the head of such a file tells.
+struct Told {
+    origin: Origin,
+    outcome: std::result::Result<Known, String>,
+}
+
+/// What is known of a photograph's features without reading them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) size: Size,
+    pub(super) count: usize,
+    /// Hash of keypoints and descriptors.
+    hash: u64,
+}
+
+/// What is known of a photograph, for stages that follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has features. The key tells what its pairs are made from: its name, features, size, and focal length.
+    Found {
+        known: Known,
+        key: u64,
+    },
+    Unreadable(String),
+    /// It is still to be searched, or its features are damaged, as is told.
+    Missing(Option<String>),
+}
+
+impl State {
+    /// The key of a photograph that has features.
+    pub(super) fn key(&self) -> Option<u64> {
+        match self {
+            Self::Found { key, .. } => Some(*key),
+            Self::Unreadable(_) | Self::Missing(_) => None,
+        }
+    }
 }
 
 /// What is known of one photograph after this stage.
@@ -49,10 +97,13 @@ pub struct Extracted {
     pub searched: usize,
     /// Photographs whose features were there.
     pub present: usize,
-    /// Photographs that cannot be read, and why, in their order.
+    /// Photographs that are no picture that is read, and why, in their order. They are left out.
     pub unreadable: Vec<(String, String)>,
     /// Where there is a folder of masks, the photographs of this part that have none there, in their order.
     pub without_mask: Vec<String>,
+    /// Photographs that the system did not give, or that have changed since the scan, and why. They are to be tried
+    /// again: no stage that needs them goes on without.
+    pub failed: Vec<(String, String)>,
 }
 
 /// Bytes of a keypoint in a file.
@@ -62,23 +113,22 @@ const BATCH: usize = 8;
 
 /// Hash of a file's content.
 pub(super) fn content_hash(bytes: &[u8]) -> u64 {
-    record::fingerprint([bytes])
+    fingerprint([bytes])
 }
 
 impl Collection {
-    /// Finds the features of the photographs of a part of the work, of those that have none yet or whose file is
-    /// damaged. Photographs that could not be read are tried again. The work runs on the threads of the first processor
-    /// and on the GPUs of all.
+    /// Finds the features of the photographs of a part of the work, of those that have none yet, that have changed since
+    /// or whose file is damaged. Photographs that could not be read are tried again. The work runs on the threads of
+    /// the first processor and on the GPUs of all.
     ///
     /// # Errors
-    /// [`Error::Option`] for a limit of 0; [`Error::Io`] when a file cannot be written; [`Error::Mismatch`] when a
-    /// photograph was changed since the scan; [`Error::Device`] when a GPU fails.
+    /// [`Error::Option`] for a limit of 0; [`Error::Io`] when a file cannot be written; [`Error::Device`] when a GPU
+    /// fails.
     pub fn extract(&self, shard: Shard, processors: &[Processor]) -> Result<Extracted> {
         self.limits().check()?;
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let mine: Vec<usize> = (0..self.photographs().len()).filter(|i| shard.has(*i)).collect();
-        let is_there = cpu
-            .try_map(mine.len(), |i| Ok(self.stored(mine[i])?.whole().is_some_and(|s| s.outcome.is_ok())))?;
+        let is_there = cpu.try_map(mine.len(), |i| Ok(self.state(mine[i])?.key().is_some()))?;
         let todo: Vec<usize> =
             mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
         remove_unfinished(self.folder().join("features"), 2)?;
@@ -89,19 +139,23 @@ impl Collection {
             next: AtomicUsize::new(0),
             todo: &todo,
             unreadable: Mutex::default(),
+            failed: Mutex::default(),
         };
         if !todo.is_empty() {
             stage.run(&cpu, processors)?;
         }
-        let mut unreadable = stage.unreadable.into_inner().unwrap_or_else(PoisonError::into_inner);
-        unreadable.sort();
-        let reasons = unreadable.into_iter().map(|(i, reason)| (self.photographs()[i].name.clone(), reason));
-        let unreadable: Vec<_> = reasons.collect();
+        let named = |reasons: Mutex<Vec<(usize, String)>>| -> Vec<_> {
+            let mut reasons = reasons.into_inner().unwrap_or_else(PoisonError::into_inner);
+            reasons.sort();
+            reasons.into_iter().map(|(i, reason)| (self.photographs()[i].name.clone(), reason)).collect()
+        };
+        let (unreadable, failed) = (named(stage.unreadable), named(stage.failed));
         Ok(Extracted {
-            searched: todo.len() - unreadable.len(),
+            searched: todo.len() - unreadable.len() - failed.len(),
             present: mine.len() - todo.len(),
             unreadable,
             without_mask: self.without_mask(&mine),
+            failed,
         })
     }
 
@@ -110,11 +164,10 @@ impl Collection {
     /// # Errors
     /// [`Error::Io`] when its file cannot be read, [`Error::Format`] when it is damaged.
     pub fn features(&self, index: usize) -> Result<PhotographFeatures> {
-        let path = self.features_path(index);
         Ok(match self.stored(index)? {
             Found::Missing => PhotographFeatures::Missing,
-            stored => match stored.or_made_by("features", &path)?.outcome {
-                Ok(features) => PhotographFeatures::Found(features),
+            stored => match stored.or_made_by("features", &self.features_path(index))?.outcome {
+                Ok((_, features)) => PhotographFeatures::Found(features),
                 Err(reason) => PhotographFeatures::Unreadable(reason),
             },
         })
@@ -124,8 +177,8 @@ impl Collection {
     /// the photograph: [`extract`](Self::extract) then finds it done. What stood there is replaced.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for descriptors that are not 128 bytes for each keypoint, and for an index that is no
-    /// photograph's; [`Error::Io`].
+    /// [`Error::Mismatch`] for descriptors that are not 128 bytes for each keypoint, for an index that is no
+    /// photograph's, and for a photograph that has changed since the scan; [`Error::Io`].
     pub fn import_features(&self, index: usize, features: &Features) -> Result<()> {
         let photographs = self.photographs().len();
         if index >= photographs {
@@ -140,33 +193,142 @@ impl Collection {
                 "a collection keeps {DIMENSION} bytes of descriptor for every keypoint; these are others"
             )));
         }
-        let path = self.path_of(index);
-        let bytes = std::fs::read(&path).map_err(|e| Error::io(&path, e))?;
-        self.write_features(index, &Stored { content: content_hash(&bytes), outcome: Ok(features.clone()) })
+        let sources = self.sources(index);
+        let sources = sources.map_err(|reason| Error::format(self.path_of(index), reason))?;
+        self.write_features(index, &sources.origin, &Ok(features.clone()))
     }
 
-    fn write_features(&self, index: usize, stored: &Stored) -> Result<()> {
-        let made_from = self.features_fingerprint(&self.photographs()[index]);
-        record::write(&self.features_path(index), Kind::Features, made_from, &[&encode(stored)])
+    fn write_features(
+        &self,
+        index: usize,
+        origin: &Origin,
+        outcome: &std::result::Result<Features, String>,
+    ) -> Result<()> {
+        let (head, body) = encode(origin, outcome);
+        let made_from = self.features_fingerprint(index);
+        record::write(&self.features_path(index), Kind::Features, made_from, &head, &[&body])
     }
 
-    pub(super) fn stored(&self, index: usize) -> Result<Found<Stored>> {
-        read(&self.features_path(index), self.features_fingerprint(&self.photographs()[index]))
+    fn stored(&self, index: usize) -> Result<Found<Stored>> {
+        let read =
+            record::read(&self.features_path(index), Kind::Features, self.features_fingerprint(index))?;
+        let decoded = read.map(|(head, body)| {
+            let told = decode_head(&head)?;
+            Some(match told.outcome {
+                Ok(known) => {
+                    Stored { origin: told.origin, outcome: Ok((known, decode_body(&known, &body)?)) }
+                }
+                Err(reason) => Stored { origin: told.origin, outcome: Err(reason) },
+            })
+        });
+        Ok(match decoded.or_unfit("holds no features") {
+            Found::Whole(stored) if !self.is_of(index, &stored.origin) => Found::Missing,
+            found => found,
+        })
     }
 
     /// The names of those of some photographs that have no mask in the folder of masks.
     fn without_mask(&self, photographs: &[usize]) -> Vec<String> {
         let all = photographs.iter().map(|&i| &self.photographs()[i]);
         let masked = self.options().features.masks.is_some();
-        all.filter(|p| masked && self.mask_path(p).is_none()).map(|p| p.name.clone()).collect()
+        all.filter(|p| masked && p.mask.is_none()).map(|p| p.name.clone()).collect()
     }
 
-    /// The mask of a photograph.
-    fn mask_path(&self, photograph: &Photograph) -> Option<PathBuf> {
-        let folder = self.options().features.masks.as_ref()?;
-        let appended = folder.join(format!("{}.png", photograph.name));
-        let replaced = folder.join(&photograph.name).with_extension("png");
-        [appended, replaced].into_iter().find(|path| path.exists())
+    fn told(&self, index: usize) -> Result<Found<Told>> {
+        let path = self.features_path(index);
+        let head = record::read_head(&path, Kind::Features, self.features_fingerprint(index))?;
+        Ok(head.map(|head| decode_head(&head)).or_unfit("holds no features"))
+    }
+
+    /// What the features of a photograph were made from.
+    pub(super) fn origin(&self, index: usize) -> Result<Option<Origin>> {
+        Ok(self.told(index)?.whole().map(|told| told.origin))
+    }
+
+    /// Whether features were made from the photograph and mask that the scan found.
+    fn is_of(&self, index: usize, origin: &Origin) -> bool {
+        let photograph = &self.photographs()[index];
+        let same_mask = match (&origin.mask, &photograph.mask) {
+            (Some(then), Some(now)) => then.is_same(now),
+            (then, now) => then.is_none() && now.is_none(),
+        };
+        same_mask && origin.photograph.is_same(&photograph.file)
+    }
+
+    /// What is known of a photograph. Its features are not read.
+    pub(super) fn state(&self, index: usize) -> Result<State> {
+        Ok(match self.told(index)? {
+            Found::Whole(told) if self.is_of(index, &told.origin) => match told.outcome {
+                Ok(known) => State::Found { known, key: self.key(index, &known) },
+                Err(reason) => State::Unreadable(reason),
+            },
+            Found::Whole(_) | Found::Missing => State::Missing(None),
+            Found::Unfit(reason) => State::Missing(Some(reason)),
+        })
+    }
+
+    /// What is known of all photographs.
+    pub(super) fn states(&self, cpu: &Cpu) -> Result<Vec<State>> {
+        cpu.try_map(self.photographs().len(), |i| self.state(i))
+    }
+
+    fn key(&self, index: usize, known: &Known) -> u64 {
+        let photograph = &self.photographs()[index];
+        let focal = photograph.metadata.focal_px(known.size).map_or(0, f64::to_bits);
+        let numbers = [known.hash, known.size.width as u64, known.size.height as u64, focal];
+        fingerprint([photograph.name.as_bytes(), &numbers.map(u64::to_le_bytes).concat()])
+    }
+
+    /// The features of a photograph, which are those that `states` tell of.
+    pub(super) fn load(&self, index: usize, states: &[State]) -> Result<Arc<Features>> {
+        let path = || self.features_path(index);
+        let stored = self.stored(index)?.or_made_by("features", &path())?;
+        match (stored.outcome, &states[index]) {
+            (Ok((found, features)), State::Found { known, .. }) if found == *known => Ok(Arc::new(features)),
+            _ => Err(Error::format(path(), "was made anew meanwhile; run this stage again")),
+        }
+    }
+
+    /// A photograph and its mask as the scan found them; otherwise why they are to be tried again.
+    fn sources(&self, index: usize) -> std::result::Result<Sources, String> {
+        let photograph = &self.photographs()[index];
+        let (bytes, file) = as_scanned(&self.path_of(index), &photograph.file)?;
+        let mask = match &photograph.mask {
+            None => None,
+            Some(version) => {
+                let path = self.mask_path(index).map_err(|e| e.to_string())?.ok_or("its mask is gone")?;
+                let mask = as_scanned(&path, version);
+                let (bytes, version) = mask.map_err(|e| format!("the mask {} {e}", path.display()))?;
+                Some((path, bytes, version))
+            }
+        };
+        let origin = Origin { photograph: file, mask: mask.as_ref().map(|(_, _, version)| *version) };
+        Ok(Sources { photograph: bytes, mask: mask.map(|(path, bytes, _)| (path, bytes)), origin })
+    }
+}
+
+/// What features are made from, as it was read.
+struct Sources {
+    photograph: Vec<u8>,
+    mask: Option<(PathBuf, Vec<u8>)>,
+    origin: Origin,
+}
+
+/// The content of a file, unless it has changed since the scan.
+fn as_scanned(path: &Path, scanned: &FileVersion) -> std::result::Result<(Vec<u8>, FileVersion), String> {
+    let (bytes, meta) = match record::content(path) {
+        Ok(Found::Whole(read)) => read,
+        Ok(Found::Missing) => return Err("is no longer there".into()),
+        Ok(Found::Unfit(reason)) => return Err(reason),
+        Err(Error::Io { source, .. }) => return Err(source.to_string()),
+        Err(other) => return Err(other.to_string()),
+    };
+    let version = FileVersion { content: Some(content_hash(&bytes)), ..FileVersion::of(&meta) };
+    let after = std::fs::metadata(path).map_err(|e| e.to_string())?;
+    let is_at_rest = bytes.len() as u64 == version.bytes && version.is_untouched(&FileVersion::of(&after));
+    match is_at_rest && version.is_same(scanned) {
+        true => Ok((bytes, version)),
+        false => Err("has changed since the scan".into()),
     }
 }
 
@@ -181,12 +343,14 @@ struct Stage<'c> {
     /// The photographs to search.
     todo: &'c [usize],
     unreadable: Mutex<Vec<(usize, String)>>,
+    /// Those that are to be tried again.
+    failed: Mutex<Vec<(usize, String)>>,
 }
 
 /// A photograph that was read, ready to be searched.
 struct Picture {
     index: usize,
-    content: u64,
+    origin: Origin,
     /// The size of the photograph.
     size: Size,
     /// What is searched: smaller where the photograph is large.
@@ -234,47 +398,36 @@ impl Stage<'_> {
 
     /// A photograph, or nothing where it cannot be read, which is recorded.
     fn read(&self, index: usize) -> Result<Option<Picture>> {
-        let path = self.collection.path_of(index);
-        let bytes = match record::content(&path) {
-            Ok(Found::Whole(bytes)) => bytes,
-            Ok(Found::Missing) => {
-                return self.set_aside(index, 0, "is no longer there".into()).map(|()| None);
+        let sources = match self.collection.sources(index) {
+            Ok(sources) => sources,
+            Err(reason) => {
+                self.failed.lock().unwrap_or_else(PoisonError::into_inner).push((index, reason));
+                self.watched.advance(1);
+                return Ok(None);
             }
-            Ok(Found::Unfit(reason)) => return self.set_aside(index, 0, reason).map(|()| None),
-            Err(Error::Io { source, .. }) => {
-                return self.set_aside(index, 0, source.to_string()).map(|()| None);
-            }
-            Err(other) => return Err(other),
         };
-        let content = content_hash(&bytes);
-        let photograph = &self.collection.photographs()[index];
-        if bytes.len() as u64 != photograph.bytes {
-            return Err(Error::Mismatch(format!(
-                "{} has changed since the scan; put it back, or name another work folder",
-                path.display()
-            )));
-        }
-        match self.picture(index, content, &bytes) {
+        match self.picture(index, &sources) {
             Ok(picture) => Ok(Some(picture)),
             // The name of the file goes before; the reason stays.
-            Err(Error::Format { reason, .. }) => self.set_aside(index, content, reason).map(|()| None),
-            Err(other) => self.set_aside(index, content, other.to_string()).map(|()| None),
+            Err(Error::Format { reason, .. }) => {
+                self.set_aside(index, &sources.origin, reason).map(|()| None)
+            }
+            Err(other) => self.set_aside(index, &sources.origin, other.to_string()).map(|()| None),
         }
     }
 
-    fn picture(&self, index: usize, content: u64, bytes: &[u8]) -> Result<Picture> {
+    fn picture(&self, index: usize, sources: &Sources) -> Result<Picture> {
         let cpu = &Cpu::sequential();
         let (options, limits) = (&self.collection.options().features, self.collection.limits());
-        let path = self.collection.path_of(index);
-        let image = image::decode_grey_alpha(bytes, &path, limits)?;
-        let size = image.size();
-        let mask = self.collection.mask_path(&self.collection.photographs()[index]);
-        let mask = mask.map(|path| Mask::read(path, size, limits, cpu)).transpose()?;
+        let image = image::decode_grey_alpha(&sources.photograph, self.collection.path_of(index), limits)?;
+        let (size, origin) = (image.size(), sources.origin.clone());
+        let mask = sources.mask.as_ref();
+        let mask = mask.map(|(path, bytes)| Mask::decode(bytes, path, size, limits, cpu)).transpose()?;
         let Prepared { image, mask } = image::prepare(image, mask, Range::Auto, cpu)?;
         let (image, mask) = (image.into_image(), mask.into_image());
         let to = size.at_most(options.longest_side as usize);
         if to == size {
-            return Ok(Picture { index, content, size, image, mask });
+            return Ok(Picture { index, origin, size, image, mask });
         }
         let image = for_any_view!(image.view(), view => shrink(view, to, cpu)?.into());
         // A pixel counts where all that it covers does.
@@ -282,23 +435,27 @@ impl Stage<'_> {
             let share = shrink(mask.view(), to, cpu)?;
             Ok(Image::from_fn(to, |x, y| if share.row(y)[x] == 255 { 255 } else { 0 }))
         });
-        Ok(Picture { index, content, size, image, mask: mask.transpose()? })
+        Ok(Picture { index, origin, size, image, mask: mask.transpose()? })
     }
 
     /// Records that a photograph cannot be read.
-    fn set_aside(&self, index: usize, content: u64, reason: String) -> Result<()> {
-        self.write(index, &Stored { content, outcome: Err(reason.clone()) })?;
+    fn set_aside(&self, index: usize, origin: &Origin, reason: String) -> Result<()> {
+        self.write(index, origin, &Err(reason.clone()))?;
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).push((index, reason));
         Ok(())
     }
 
     fn keep(&self, picture: &Picture, found: Features) -> Result<()> {
-        let stored = Stored { content: picture.content, outcome: Ok(picture.in_photograph(found)) };
-        self.write(picture.index, &stored)
+        self.write(picture.index, &picture.origin, &Ok(picture.in_photograph(found)))
     }
 
-    fn write(&self, index: usize, stored: &Stored) -> Result<()> {
-        self.collection.write_features(index, stored)?;
+    fn write(
+        &self,
+        index: usize,
+        origin: &Origin,
+        outcome: &std::result::Result<Features, String>,
+    ) -> Result<()> {
+        self.collection.write_features(index, origin, outcome)?;
         self.watched.advance(1);
         Ok(())
     }
@@ -309,7 +466,7 @@ impl Stage<'_> {
             Ok(found) => Ok(Some(found)),
             // Of another form, or too large.
             Err(e @ (Error::Image(_) | Error::Mismatch(_) | Error::Memory { .. })) => {
-                self.set_aside(picture.index, picture.content, e.to_string()).map(|()| None)
+                self.set_aside(picture.index, &picture.origin, e.to_string()).map(|()| None)
             }
             Err(other) => Err(other),
         }
@@ -426,62 +583,71 @@ fn take_ready(pictures: &Mutex<Receiver<Picture>>, ready: &mut Vec<Picture>) -> 
     !ready.is_empty()
 }
 
-fn encode(stored: &Stored) -> Vec<u8> {
-    let mut bytes = stored.content.to_le_bytes().to_vec();
-    let features = match &stored.outcome {
+/// Head and body of a file of features.
+fn encode(origin: &Origin, outcome: &std::result::Result<Features, String>) -> (Vec<u8>, Vec<u8>) {
+    let mut head = Vec::new();
+    let mut version = |v: &FileVersion| {
+        [v.bytes, v.modified, v.changed, v.content.unwrap_or(0)]
+            .iter()
+            .for_each(|n| head.extend_from_slice(&n.to_le_bytes()));
+    };
+    version(&origin.photograph);
+    version(&origin.mask.unwrap_or_default());
+    head.push(u8::from(origin.mask.is_some()));
+    let features = match outcome {
         Ok(features) => features,
         Err(reason) => {
-            bytes.push(0);
-            bytes.extend_from_slice(reason.as_bytes());
-            return bytes;
+            head.push(0);
+            head.extend_from_slice(reason.as_bytes());
+            return (head, Vec::new());
         }
     };
     let descriptors: &[u8] = match &features.descriptors {
         Descriptors::U8(values) => values,
         Descriptors::F32(_) => &[],
     };
-    bytes.reserve(13 + features.len() * KEYPOINT + descriptors.len());
-    bytes.push(1);
-    for n in [features.image.width, features.image.height, features.len()] {
-        bytes.extend_from_slice(&(n as u32).to_le_bytes());
-    }
+    let mut body = Vec::with_capacity(features.len() * KEYPOINT + descriptors.len());
     for k in &features.keypoints {
         for v in [k.x, k.y, k.scale, k.angle, k.response] {
-            bytes.extend_from_slice(&v.to_le_bytes());
+            body.extend_from_slice(&v.to_le_bytes());
         }
-        bytes.extend_from_slice(&[k.sign as u8, k.octave as u8, k.layer]);
+        body.extend_from_slice(&[k.sign as u8, k.octave as u8, k.layer]);
     }
-    bytes.extend_from_slice(descriptors);
-    bytes
+    body.extend_from_slice(descriptors);
+    head.push(1);
+    for n in [features.image.width, features.image.height, features.len()] {
+        head.extend_from_slice(&(n as u32).to_le_bytes());
+    }
+    head.extend_from_slice(&content_hash(&body).to_le_bytes());
+    (head, body)
 }
 
-/// Reads a file of features.
-pub(super) fn read(path: &Path, made_from: u64) -> Result<Found<Stored>> {
-    let decoded = record::read(path, Kind::Features, made_from)?.map(|payload| decode(&payload));
-    Ok(match decoded {
-        Found::Whole(None) => Found::Unfit("holds no features".into()),
-        Found::Whole(Some(stored)) => Found::Whole(stored),
-        Found::Missing => Found::Missing,
-        Found::Unfit(reason) => Found::Unfit(reason),
-    })
-}
-
-fn decode(payload: &[u8]) -> Option<Stored> {
-    let mut fields = Fields(payload);
-    let content = fields.u64()?;
+fn decode_head(head: &[u8]) -> Option<Told> {
+    let mut fields = Fields(head);
+    let mut version = || {
+        let [bytes, modified, changed] = [fields.u64()?, fields.u64()?, fields.u64()?];
+        Some(FileVersion { bytes, modified, changed, content: Some(fields.u64()?) })
+    };
+    let (photograph, mask) = (version()?, version()?);
+    let mask = (fields.u8()? == 1).then_some(mask);
+    let origin = Origin { photograph, mask };
     if fields.u8()? == 0 {
-        return Some(Stored { content, outcome: Err(String::from_utf8_lossy(fields.0).into_owned()) });
+        return Some(Told { origin, outcome: Err(String::from_utf8_lossy(fields.0).into_owned()) });
     }
-    let image = Size::new(fields.u32()? as usize, fields.u32()? as usize);
-    let count = fields.u32()? as usize;
-    let mut keypoints = Fields(fields.take(count.checked_mul(KEYPOINT)?)?);
-    let keypoints = (0..count).map(|_| keypoint(&mut keypoints)).collect::<Option<Vec<_>>>()?;
-    let dimension = DIMENSION;
-    if fields.0.len() != count.checked_mul(dimension)? {
+    let size = Size::new(fields.u32()? as usize, fields.u32()? as usize);
+    let known = Known { size, count: fields.u32()? as usize, hash: fields.u64()? };
+    fields.0.is_empty().then_some(Told { origin, outcome: Ok(known) })
+}
+
+fn decode_body(known: &Known, body: &[u8]) -> Option<Features> {
+    let mut fields = Fields(body);
+    let mut keypoints = Fields(fields.take(known.count.checked_mul(KEYPOINT)?)?);
+    let keypoints = (0..known.count).map(|_| keypoint(&mut keypoints)).collect::<Option<Vec<_>>>()?;
+    if fields.0.len() != known.count.checked_mul(DIMENSION)? {
         return None;
     }
     let descriptors = Descriptors::U8(fields.0.to_vec());
-    Some(Stored { content, outcome: Ok(Features { keypoints, descriptors, dimension, image }) })
+    Some(Features { keypoints, descriptors, dimension: DIMENSION, image: known.size })
 }
 
 fn keypoint(fields: &mut Fields<'_>) -> Option<Keypoint> {
@@ -506,13 +672,20 @@ mod tests {
         let keypoints = crate::feature::order::gpu::tests::keypoints(5, 1);
         let descriptors = Descriptors::U8((0..5 * 128).map(|i| i as u8).collect());
         let features = Features { keypoints, descriptors, dimension: 128, image: Size::new(70, 50) };
-        for outcome in [Ok(features), Err("damaged".to_owned())] {
-            let stored = Stored { content: 7, outcome };
-            let bytes = encode(&stored);
-            assert_eq!(decode(&bytes), Some(stored.clone()), "as written");
-            if stored.outcome.is_ok() {
-                assert!((0..bytes.len()).all(|end| decode(&bytes[..end]).is_none()), "cut off");
-            }
+        let photograph = FileVersion { bytes: 1, modified: 2, changed: 3, content: Some(4) };
+        for mask in [None, Some(FileVersion { bytes: 5, ..photograph })] {
+            let origin = Origin { photograph, mask };
+            let (head, body) = encode(&origin, &Ok(features.clone()));
+            let told = decode_head(&head).unwrap();
+            assert_eq!(told.origin, origin, "what they were made from");
+            let known = told.outcome.unwrap();
+            assert_eq!((known.size, known.count), (features.image, 5));
+            assert_eq!(decode_body(&known, &body), Some(features.clone()), "as written");
+            assert!((0..head.len()).all(|end| decode_head(&head[..end]).is_none()), "cut off");
+            assert!((0..body.len()).all(|end| decode_body(&known, &body[..end]).is_none()), "cut off");
+            let (head, body) = encode(&origin, &Err("damaged".to_owned()));
+            assert_eq!(decode_head(&head).unwrap().outcome, Err("damaged".to_owned()));
+            assert!(body.is_empty());
         }
     }
 }

@@ -1,26 +1,32 @@
 //! The folder of a collection: its options, its photographs, and where everything lies in it.
 
 use super::camera::{Camera, cameras};
-use super::record::{Found, content, fingerprint};
-use super::scan::{self, Listing, Photograph, Scanned};
-use super::{CollectionOptions, features};
+use super::record::{Found, content, fingerprint, read_json, write_json};
+use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
+use super::{CollectionOptions, FeatureOptions, features, pairs};
 use crate::device::Cpu;
-use crate::files::{remove_unfinished, write_atomically};
+use crate::files::remove_unfinished;
 use crate::image::{ReadOptions, Size};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The version of what a work folder holds.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const OPTIONS: &str = "collection.json";
 const IMAGES: &str = "images.json";
+const FEATURES: &str = "features";
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
     format: u32,
+    /// The versions of the stages that wrote here last.
+    stages: Value,
+    /// Photographs in a block.
+    block: u32,
     options: Value,
 }
 
@@ -29,7 +35,11 @@ struct Head {
 pub struct Collection {
     folder: PathBuf,
     options: CollectionOptions,
+    /// Photographs in a block.
+    block: u32,
     listing: Listing,
+    /// The index of the photograph of each slot.
+    at_slot: Vec<Option<u32>>,
     /// Of the options of features, which every file of features carries.
     features: u64,
     /// How large photographs and masks may be.
@@ -38,12 +48,16 @@ pub struct Collection {
 
 impl Collection {
     /// Makes the folder `work` or opens it again, and brings its list of photographs up to date: image files among
-    /// `images` and in the folders among them. This is the stage `scan`.
+    /// `images` and in the folders among them. This is the stage `scan`, and the only one that looks for what has
+    /// changed: photographs that came, went or were replaced, masks, the list of pairs. Options of pairs, of matching
+    /// and of geometry are those given; what follows from others is made again, photograph by photograph and pair by
+    /// pair.
     ///
     /// # Errors
-    /// As [`CollectionOptions::check`]; [`Error::Mismatch`] when the folder was made with other options, when a
-    /// photograph has changed or is no longer there, or when there is none; [`Error::Format`] for a folder that holds
-    /// something else; [`Error::Io`].
+    /// As [`CollectionOptions::check`]; [`Error::Mismatch`] when the folder was made with other options of features or
+    /// another block, when there is no photograph, or when positions are asked for and none is recorded;
+    /// [`Error::Format`] for a list of pairs that does not fit, and for a folder that holds something else;
+    /// [`Error::Io`].
     pub fn scan(
         work: impl Into<PathBuf>,
         images: &[PathBuf],
@@ -52,33 +66,37 @@ impl Collection {
     ) -> Result<(Self, Scanned)> {
         options.check()?;
         let work = work.into();
-        let is_new = prepare(&work, options)?;
-        remove_unfinished(&work, 1)?;
-        let (now, refused) = scan::list(images, cpu)?;
+        prepare(&work, options)?;
+        let (mut now, mut scanned) = scan::list(images, options.features.masks.as_deref(), cpu)?;
         if now.photographs.is_empty() {
             return Err(Error::Mismatch(format!(
                 "there is no image in {}; JPEG, PNG, TIFF, PNM and PFM are read",
                 now.root.display()
             )));
         }
-        let mut collection = Self::new(work, options.clone(), Listing::default());
-        if is_new {
-            std::fs::create_dir_all(&collection.folder).map_err(|e| Error::io(&collection.folder, e))?;
-            let head = Head { format: FORMAT, options: value_of(options)? };
-            write_json(&collection.folder.join(OPTIONS), &head)?;
-        } else if let Some(listing) = read_json::<Listing>(&collection.folder.join(IMAGES))? {
-            collection.listing = listing;
+        now.list = pairs::check(&options.pairs, &now.photographs)?;
+        fs::create_dir_all(&work).map_err(|e| Error::io(&work, e))?;
+        let _alone = lock(&work)?;
+        let head = prepare(&work, options)?;
+        remove_unfinished(&work, 1)?;
+        let before = read_json::<Listing>(&work.join(IMAGES))?.whole().unwrap_or_default();
+        let [added, removed] = scan::keep_slots(&before, &mut now);
+        let by_count = || CollectionOptions::block_of(now.photographs.len());
+        let block = head.as_ref().map(|head| head.block).or(options.block).unwrap_or_else(by_count);
+        let mut collection = Self::new(work, options.clone(), block, now);
+        collection.read_touched(cpu)?;
+        let now = Head { format: FORMAT, stages: versions(), block, options: value_of(options)? };
+        if head.is_none_or(|head| head != now) {
+            write_json(&collection.folder.join(OPTIONS), &now)?;
         }
-        let before = std::mem::take(&mut collection.listing);
-        let (listing, added) = scan::update(before.clone(), now, |i, path| {
-            collection.is_unchanged(i, &before.photographs[i], path)
-        })?;
-        if listing != before {
-            write_json(&collection.folder.join(IMAGES), &listing)?;
+        if collection.listing != before {
+            write_json(&collection.folder.join(IMAGES), &collection.listing)?;
         }
-        collection.listing = listing;
-        let photographs = collection.photographs().len();
-        Ok((collection, Scanned { photographs, added, refused }))
+        let photographs = collection.photographs();
+        (scanned.photographs, scanned.added, scanned.removed) = (photographs.len(), added, removed);
+        scanned.masked = photographs.iter().filter(|p| p.mask.is_some()).count();
+        scanned.positions = photographs.iter().filter(|p| p.metadata.position.is_some()).count();
+        Ok((collection, scanned))
     }
 
     /// Opens a folder that [`scan`](Self::scan) made.
@@ -88,22 +106,38 @@ impl Collection {
     pub fn open(work: impl Into<PathBuf>) -> Result<Self> {
         let folder = work.into();
         let path = folder.join(OPTIONS);
-        let head: Head = read_json(&path)?.ok_or_else(|| {
-            Error::format(&folder, "is no work folder of a collection; run the stage `scan` first")
-        })?;
-        check_format(&path, head.format)?;
+        let head = match read_head(&path)? {
+            Found::Missing => {
+                let reason = "is no work folder of a collection; run the stage `scan` first";
+                return Err(Error::format(&folder, reason));
+            }
+            found => found.or_made_by("scan", &path)?,
+        };
         let options: CollectionOptions =
             serde_json::from_value(head.options).map_err(|e| Error::format(&path, e.to_string()))?;
         options.check()?;
         let images = folder.join(IMAGES);
-        let listing = read_json(&images)?
-            .ok_or_else(|| Error::format(&images, "is not there; run the stage `scan` again"))?;
-        Ok(Self::new(folder, options, listing))
+        let listing = read_json(&images)?.or_made_by("scan", &images)?;
+        Ok(Self::new(folder, options, head.block.max(1), listing))
     }
 
-    fn new(folder: PathBuf, options: CollectionOptions, listing: Listing) -> Self {
-        let features = fingerprint([b"features".as_slice(), text_of(&options.features).as_bytes()]);
-        Self { folder, options, listing, features, limits: ReadOptions::default() }
+    fn new(folder: PathBuf, options: CollectionOptions, block: u32, listing: Listing) -> Self {
+        let features = text_of(&without_masks(&options.features));
+        let features = fingerprint([&features::VERSION.to_le_bytes()[..], features.as_bytes()]);
+        let mut at_slot = Vec::new();
+        for (i, photograph) in (0..).zip(&listing.photographs) {
+            let slot = photograph.slot as usize;
+            at_slot.resize(at_slot.len().max(slot + 1), None);
+            at_slot[slot] = Some(i);
+        }
+        Self { folder, options, block, listing, at_slot, features, limits: ReadOptions::default() }
+    }
+
+    /// A collection that is nowhere.
+    #[cfg(test)]
+    pub(super) fn of_photographs(options: CollectionOptions, photographs: Vec<Photograph>) -> Self {
+        let block = options.block.unwrap_or(64);
+        Self::new(PathBuf::new(), options, block, Listing { photographs, ..Listing::default() })
     }
 
     /// The same with other limits for photographs and masks that are read. The folder does not record them:
@@ -118,12 +152,32 @@ impl Collection {
         &self.limits
     }
 
-    /// Whether a photograph whose file was touched holds what its features were found in; so it does without features.
-    fn is_unchanged(&self, index: usize, photograph: &Photograph, path: &Path) -> Result<bool> {
-        let stored = features::read(&self.features_path(index), self.features_fingerprint(photograph))?;
-        let Some(stored) = stored.whole() else { return Ok(true) };
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
-        Ok(features::content_hash(&bytes) == stored.content)
+    /// Reads photographs and masks that were touched since their features were found: they may hold the same.
+    fn read_touched(&mut self, cpu: &Cpu) -> Result<()> {
+        let read = cpu.map(self.photographs().len(), |i| -> Result<_> {
+            let photograph = &self.photographs()[i];
+            let Some(origin) = self.origin(i)? else { return Ok([None, None]) };
+            let content = |path: Result<Option<PathBuf>>, then: &FileVersion, now: &FileVersion| {
+                let path = path.ok().flatten().filter(|_| now.content.is_none() && !then.is_untouched(now));
+                // What cannot be read is read again by the stage that needs it, which says why it cannot.
+                path.and_then(|path| content(&path).ok()?.whole())
+                    .filter(|(_, meta)| FileVersion::of(meta).is_untouched(now))
+                    .map(|(bytes, _)| features::content_hash(&bytes))
+            };
+            let mask = origin.mask.as_ref().zip(photograph.mask.as_ref());
+            Ok([
+                content(Ok(Some(self.path_of(i))), &origin.photograph, &photograph.file),
+                mask.and_then(|(then, now)| content(self.mask_path(i), then, now)),
+            ])
+        });
+        for (photograph, read) in self.listing.photographs.iter_mut().zip(read) {
+            let [content, mask] = read?;
+            photograph.file.content = photograph.file.content.or(content);
+            if let Some(version) = &mut photograph.mask {
+                version.content = version.content.or(mask);
+            }
+        }
+        Ok(())
     }
 
     /// The work folder.
@@ -141,14 +195,25 @@ impl Collection {
         &self.options
     }
 
-    /// The photographs, by number less one.
+    /// The photographs in the order of their names: by number less one.
     pub fn photographs(&self) -> &[Photograph] {
         &self.listing.photographs
+    }
+
+    /// Hash of the list of pairs that the scan found.
+    pub(super) fn list(&self) -> Option<u64> {
+        self.listing.list
     }
 
     /// The file of a photograph.
     pub fn path_of(&self, index: usize) -> PathBuf {
         self.listing.root.join(&self.photographs()[index].name)
+    }
+
+    /// The file of its mask.
+    pub(super) fn mask_path(&self, index: usize) -> Result<Option<PathBuf>> {
+        let Some(folder) = &self.options.features.masks else { return Ok(None) };
+        Ok(scan::mask_path(folder, &self.photographs()[index].name)?.map(|(path, _)| path))
     }
 
     /// The cameras of the photographs, by number less one, and for each photograph the index of its camera. Photographs
@@ -163,26 +228,39 @@ impl Collection {
 
     /// Photographs in a block.
     pub(super) fn block(&self) -> usize {
-        self.options.block as usize
+        self.block as usize
     }
 
-    /// The photographs of a block.
-    pub(super) fn block_range(&self, block: usize) -> std::ops::Range<usize> {
-        let start = block * self.block();
-        start..(start + self.block()).min(self.photographs().len())
+    /// Blocks of slots.
+    pub(super) fn blocks(&self) -> usize {
+        self.at_slot.len().div_ceil(self.block())
     }
 
+    /// The block of a photograph, and its place in it.
+    pub(super) fn place_of(&self, index: u32) -> [usize; 2] {
+        let slot = self.photographs()[index as usize].slot as usize;
+        [slot / self.block(), slot % self.block()]
+    }
+
+    /// The blocks of two photographs, the smaller first: their tile.
+    pub(super) fn blocks_of(&self, pair: [u32; 2]) -> [u32; 2] {
+        let [a, b] = pair.map(|i| self.place_of(i)[0] as u32);
+        [a.min(b), a.max(b)]
+    }
+
+    /// The photograph at a place of a block.
+    pub(super) fn at_place(&self, block: usize, place: usize) -> Option<u32> {
+        self.at_slot.get(block * self.block() + place).copied().flatten()
+    }
+
+    /// Where features lie: photographs come and go, and names stay.
     pub(super) fn features_path(&self, index: usize) -> PathBuf {
-        let block = format!("{:05}", index / self.block());
-        self.folder.join("features").join(block).join(format!("{:08}.features", index + 1))
+        let name = format!("{:016x}", fingerprint([self.photographs()[index].name.as_bytes()]));
+        self.folder.join(FEATURES).join(&name[..2]).join(format!("{name}.features"))
     }
 
-    pub(super) fn features_fingerprint(&self, photograph: &Photograph) -> u64 {
-        fingerprint([
-            &self.features.to_le_bytes()[..],
-            photograph.name.as_bytes(),
-            &photograph.bytes.to_le_bytes(),
-        ])
+    pub(super) fn features_fingerprint(&self, index: usize) -> u64 {
+        fingerprint([&self.features.to_le_bytes()[..], self.photographs()[index].name.as_bytes()])
     }
 
     pub(super) fn pairs_path(&self) -> PathBuf {
@@ -192,22 +270,42 @@ impl Collection {
     pub(super) fn closure_path(&self) -> PathBuf {
         self.folder.join("closure.bin")
     }
-
-    /// The file of the tile of two blocks: of the chosen pairs, or of those of the closure.
-    pub(super) fn tile_path(&self, folder: &str, [row, column]: [usize; 2]) -> PathBuf {
-        self.folder.join(folder).join(format!("{row:05}")).join(format!("{row:05}-{column:05}.tile"))
-    }
 }
 
-/// Looks at what is at `work`: true where a new folder is to be made.
-fn prepare(work: &Path, options: &CollectionOptions) -> Result<bool> {
-    let path = work.join(OPTIONS);
-    if let Some(head) = read_json::<Head>(&path)? {
-        check_format(&path, head.format)?;
+/// The versions of what stages compute.
+fn versions() -> Value {
+    let [features, pairs, top_scale, tiles] =
+        [features::VERSION, pairs::VERSION, super::top_scale::VERSION, super::matches::VERSION];
+    serde_json::json!({ "features": features, "pairs": pairs, "top_scale": top_scale, "match": tiles })
+}
+
+fn without_masks(options: &FeatureOptions) -> FeatureOptions {
+    options.clone().with_masks(None)
+}
+
+/// One scan of a folder at a time, where the file system has locks.
+fn lock(work: &Path) -> Result<File> {
+    let path = work.join(format!(".{OPTIONS}.lock"));
+    let file = File::create(&path).map_err(|e| Error::io(&path, e))?;
+    let _ = file.lock();
+    Ok(file)
+}
+
+/// What is recorded at `work`; nothing where a new record is to be made.
+fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
+    if let Found::Whole(head) = read_head(&work.join(OPTIONS))? {
         let mut changed = Vec::new();
-        differences("", &head.options, &value_of(options)?, &mut changed);
+        let given = value_of(&options.clone().with_features(without_masks(&options.features)))?;
+        let mut recorded = head.options.clone();
+        if let Some(features) = recorded.get_mut("features") {
+            features["masks"] = Value::Null;
+        }
+        differences("features", &recorded["features"], &given["features"], &mut changed);
+        if let Some(block) = options.block.filter(|block| *block != head.block) {
+            changed.push(format!("block {} and not {block}", head.block));
+        }
         return match changed.is_empty() {
-            true => Ok(false),
+            true => Ok(Some(head)),
             false => Err(Error::Mismatch(format!(
                 "{} was made with other options: {}; give the same, or another work folder",
                 work.display(),
@@ -215,27 +313,40 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<bool> {
             ))),
         };
     }
-    match std::fs::read_dir(work) {
-        Ok(mut entries) => match entries.next() {
-            None => Ok(true),
-            // What a run that was killed right at its beginning leaves.
-            Some(Ok(entry)) if entry.file_name().to_string_lossy().starts_with(&format!(".{OPTIONS}")) => {
-                Ok(true)
-            }
-            Some(_) => Err(Error::format(work, "holds something else; name a new folder or an empty one")),
-        },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(e) => Err(Error::io(work, e)),
+    let entries = match fs::read_dir(work) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::io(work, e)),
+    };
+    // What a run leaves that was killed right at its beginning, or whose record is damaged.
+    let ours =
+        |name: &str| name.trim_start_matches('.').starts_with(OPTIONS) || [IMAGES, FEATURES].contains(&name);
+    let names = entries.map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()));
+    let names: Vec<String> = names.collect::<io::Result<_>>().map_err(|e| Error::io(work, e))?;
+    match names.is_empty() || names.iter().any(|name| ours(name)) {
+        true => Ok(None),
+        false => Err(Error::format(work, "holds something else; name a new folder or an empty one")),
     }
 }
 
-fn check_format(path: &Path, format: u32) -> Result<()> {
-    match format {
-        FORMAT => Ok(()),
-        other => Err(Error::format(
-            path,
-            format!("was made by another version (format {other}, here {FORMAT}); name another work folder"),
-        )),
+/// The record in the file at `path`.
+fn read_head(path: &Path) -> Result<Found<Head>> {
+    let other = |format: &dyn std::fmt::Display| {
+        let reason =
+            format!("was made by another version (format {format}, here {FORMAT}); name another work folder");
+        Err(Error::format(path, reason))
+    };
+    match read_json::<Head>(path)? {
+        Found::Whole(head) if head.format != FORMAT => other(&head.format),
+        Found::Unfit(reason) => {
+            // The first format had no checksum.
+            let text = content(path)?.whole().map(|(bytes, _)| bytes).unwrap_or_default();
+            match serde_json::from_slice::<Value>(&text).ok().and_then(|v| v.get("format")?.as_u64()) {
+                Some(format) if format != u64::from(FORMAT) => other(&format),
+                _ => Ok(Found::Unfit(reason)),
+            }
+        }
+        found => Ok(found),
     }
 }
 
@@ -245,9 +356,8 @@ fn differences(name: &str, old: &Value, new: &Value, changed: &mut Vec<String>) 
         (Value::Object(a), Value::Object(b)) => {
             let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for key in names {
-                let inner = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
                 let value = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
-                differences(&inner, &value(a), &value(b), changed);
+                differences(&format!("{name}.{key}"), &value(a), &value(b), changed);
             }
         }
         (a, b) if a != b => changed.push(format!("{name} {a} and not {b}")),
@@ -265,24 +375,4 @@ fn value_of(options: &CollectionOptions) -> Result<Value> {
 /// Options as text, for a fingerprint. What cannot be written as text was refused before.
 pub(super) fn text_of(options: &impl Serialize) -> String {
     serde_json::to_string(options).unwrap_or_default()
-}
-
-fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
-    write_atomically(path, |out| {
-        serde_json::to_writer_pretty(&mut *out, content).map_err(io::Error::other)?;
-        out.write_all(b"\n")
-    })
-}
-
-/// The content of a file, or nothing where there is none.
-fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>> {
-    let bytes = match content(path)? {
-        Found::Whole(bytes) => bytes,
-        Found::Missing => return Ok(None),
-        Found::Unfit(reason) => {
-            return Err(Error::format(path, format!("{reason}; name another work folder")));
-        }
-    };
-    let damaged = |e| Error::format(path, format!("{e}; name another work folder"));
-    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
 }

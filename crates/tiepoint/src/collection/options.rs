@@ -9,6 +9,9 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// The most of what is counted for each photograph.
+const MOST: u32 = 10_000;
+
 /// All options of a collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,10 +30,10 @@ pub struct CollectionOptions {
     pub matching: MatchOptions,
     /// When the matches of two photographs are of one scene. Default: as COLMAP, but within 3 px.
     pub two_view: TwoViewOptions,
-    /// Photographs in a block, 1 to 4096; a tile is the pairs of two blocks. Default 64: some 4000 pairs, a second on a
-    /// data-centre GPU and a minute on two cores. For tens of thousands of photographs take 256: fewer files, fewer
-    /// bytes read for each pair.
-    pub block: u32,
+    /// Photographs in a block, 1 to 4096; a tile is the pairs of two blocks. Default none: 64 for up to 20 000
+    /// photographs, some 4000 pairs, a second on a data-centre GPU and a minute on two cores; 256 for more: fewer
+    /// files, fewer bytes read for each pair. A folder keeps what it was made with.
+    pub block: Option<u32>,
 }
 
 /// How photographs are read and searched for features.
@@ -114,7 +117,7 @@ setters!(CollectionOptions {
     with_pairs: pairs = PairOptions,
     with_matching: matching = MatchOptions,
     with_two_view: two_view = TwoViewOptions,
-    with_block: block = u32,
+    with_block: block = Option<u32>,
 });
 
 setters!(FeatureOptions {
@@ -143,7 +146,7 @@ impl Default for CollectionOptions {
             pairs: PairOptions::default(),
             matching: MatchOptions::default().with_ratio(Some(0.77)).with_max_distance(Some(0.7)),
             two_view: TwoViewOptions::default().with_threshold_px(3.0),
-            block: 64,
+            block: None,
         }
     }
 }
@@ -186,9 +189,14 @@ impl CollectionOptions {
             return Err(Error::option("guide", "given", "none: a model belongs to one pair"));
         }
         match self.block {
-            1..=4096 => Ok(()),
-            block => Err(Error::option("block", block, "1 to 4096")),
+            None | Some(1..=4096) => Ok(()),
+            Some(block) => Err(Error::option("block", block, "1 to 4096")),
         }
+    }
+
+    /// The block of a new folder of so many photographs.
+    pub(super) fn block_of(photographs: usize) -> u32 {
+        if photographs <= 20_000 { 64 } else { 256 }
     }
 }
 
@@ -215,15 +223,15 @@ impl PairOptions {
     /// # Errors
     /// [`Error::Option`] names the first that is out of range.
     pub fn check(&self) -> Result<()> {
-        let positive = [
+        let counts = [
             ("overlap", self.overlap),
             ("neighbours", self.neighbours),
             ("top_features", self.top_features),
             ("top_matches", self.top_matches),
             ("top_partners", self.top_partners),
         ];
-        if let Some((name, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
-            return Err(Error::option(name, 0, "at least 1"));
+        if let Some((name, value)) = counts.into_iter().find(|(_, value)| !(1..=MOST).contains(value)) {
+            return Err(Error::option(name, value, "1 to 10000"));
         }
         if !(self.max_metres > 0.0 && self.max_metres.is_finite()) {
             return Err(Error::option("max_metres", self.max_metres, "above 0, in metres"));

@@ -2,12 +2,18 @@
 //!
 //! All pairs are never listed. Other sets are: in `pairs.bin`, sorted.
 
+use super::features::State;
+use super::folder::text_of;
 use super::record::{self, Fields, Found, Kind, fingerprint};
-use super::{Collection, PairChoice, Photograph, Shard};
+use super::{Collection, PairChoice, PairOptions, Photograph, Shard};
 use crate::device::Cpu;
 use crate::{Error, Result};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;
+
+/// Of what this stage computes: another one chooses all pairs again.
+pub(super) const VERSION: u32 = 1;
 
 /// Pairs of photographs, by their indices, the smaller first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +24,28 @@ pub enum PairSet {
     List(Vec<[u32; 2]>),
 }
 
-/// The pairs of two blocks that belong to a set.
+/// Pairs of two blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TilePlan {
     /// The blocks, the smaller first.
     pub(super) blocks: [usize; 2],
     pub(super) pairs: Vec<[u32; 2]>,
+}
+
+/// A set of pairs, cut into tiles: those of two blocks each.
+#[derive(Clone, Debug)]
+pub(super) struct TiledPairs {
+    pub(super) set: PairSet,
+    tiles: Vec<Tile>,
+    /// The pairs of a list in the order of tiles.
+    ordered: Vec<[u32; 2]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Tile {
+    blocks: [u32; 2],
+    /// Where its pairs begin in `ordered`.
+    start: u32,
 }
 
 impl PairSet {
@@ -50,40 +72,105 @@ impl PairSet {
             Self::List(pairs) => pairs.len() as u64,
         }
     }
+}
 
-    /// Blocks that have pairs with each other: the tiles, in the order in which they are worked on. Along a row of
-    /// tiles one new block is needed for each; the next row goes back the other way.
-    pub(super) fn tiles(&self, photographs: usize, block: usize) -> Vec<[usize; 2]> {
-        let blocks = photographs.div_ceil(block);
-        let mut tiles: Vec<[usize; 2]> = match self {
-            Self::All => (0..blocks).flat_map(|row| (row..blocks).map(move |column| [row, column])).collect(),
-            Self::List(pairs) => pairs.iter().map(|pair| pair.map(|i| i as usize / block)).collect(),
+impl TiledPairs {
+    /// Tiles in the order in which they are worked on. Along a row of tiles one new block is needed for each; the next
+    /// row goes back the other way.
+    pub(super) fn new(set: PairSet, collection: &Collection) -> Self {
+        let turned = |[row, column]: [u32; 2]| (row, if row % 2 == 0 { column } else { u32::MAX - column });
+        let blocks = collection.blocks() as u32;
+        let mut ordered = Vec::new();
+        let mut tiles: Vec<Tile> = match &set {
+            PairSet::All => {
+                let all = (0..blocks).flat_map(|row| (row..blocks).map(move |column| [row, column]));
+                all.map(|blocks| Tile { blocks, start: 0 }).collect()
+            }
+            PairSet::List(pairs) => {
+                ordered.clone_from(pairs);
+                ordered.sort_by_cached_key(|pair| turned(collection.blocks_of(*pair)));
+                let placed = (0..).zip(&ordered);
+                placed.map(|(start, pair)| Tile { blocks: collection.blocks_of(*pair), start }).collect()
+            }
         };
-        let turned =
-            |&[row, column]: &[usize; 2]| (row, if row % 2 == 0 { column } else { usize::MAX - column });
-        tiles.sort_unstable_by_key(turned);
-        tiles.dedup();
-        // A block with itself has no pair where it holds one photograph.
-        tiles.retain(|[row, column]| row != column || block.min(photographs - row * block) > 1);
-        tiles
+        tiles.sort_by_key(|tile| turned(tile.blocks));
+        tiles.dedup_by_key(|tile| tile.blocks);
+        let mut all = Self { set, tiles, ordered };
+        if all.set == PairSet::All {
+            // Blocks may have become empty, or hold one photograph.
+            let held = |block: u32| {
+                let places = 0..collection.block();
+                places.filter(|place| collection.at_place(block as usize, *place).is_some()).count()
+            };
+            let held: Vec<usize> = (0..blocks).map(held).collect();
+            all.tiles.retain(|Tile { blocks: [row, column], .. }| match row == column {
+                true => held[*row as usize] > 1,
+                false => held[*row as usize] > 0 && held[*column as usize] > 0,
+            });
+        }
+        all
     }
 
-    /// The pairs of a tile, in their order.
-    pub(super) fn plan(&self, blocks: [usize; 2], photographs: usize, block: usize) -> TilePlan {
-        let range = |b: usize| (b * block) as u32..((b + 1) * block).min(photographs) as u32;
-        let (rows, columns) = (range(blocks[0]), range(blocks[1]));
-        let pairs = match self {
-            Self::All => {
-                rows.flat_map(|a| columns.clone().filter(move |b| *b > a).map(move |b| [a, b])).collect()
+    /// How many tiles there are.
+    pub(super) fn tiles(&self) -> usize {
+        self.tiles.len()
+    }
+
+    pub(super) fn blocks(&self, tile: usize) -> [usize; 2] {
+        self.tiles[tile].blocks.map(|block| block as usize)
+    }
+
+    /// The pairs of a tile.
+    pub(super) fn plan(&self, tile: usize, collection: &Collection) -> TilePlan {
+        let blocks @ [row, column] = self.blocks(tile);
+        let pairs = match &self.set {
+            PairSet::All => {
+                let of = |block: usize| -> Vec<(usize, u32)> {
+                    let places = 0..collection.block();
+                    places.filter_map(|place| Some((place, collection.at_place(block, place)?))).collect()
+                };
+                let (rows, columns) = (of(row), of(column));
+                let pairs = rows.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
+                let pairs = pairs.filter(|(a, b)| row != column || a.0 < b.0);
+                pairs.map(|(a, b)| [a.1.min(b.1), a.1.max(b.1)]).collect()
             }
-            Self::List(pairs) => {
-                let of_row =
-                    pairs.partition_point(|p| p[0] < rows.start)..pairs.partition_point(|p| p[0] < rows.end);
-                pairs[of_row].iter().filter(|p| columns.contains(&p[1])).copied().collect()
+            PairSet::List(_) => {
+                let end = self.tiles.get(tile + 1).map_or(self.ordered.len(), |next| next.start as usize);
+                self.ordered[self.tiles[tile].start as usize..end].to_vec()
             }
         };
         TilePlan { blocks, pairs }
     }
+}
+
+/// What a scan looks at: the hash of the list, where pairs are those of one.
+///
+/// # Errors
+/// Where pairs cannot be chosen in the way that is asked for, as [`Collection::choose_pairs`].
+pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result<Option<u64>> {
+    match options.choice {
+        PairChoice::List => {
+            let (text, hash) = read_list(options)?;
+            listed(&text, list_of(options)?, photographs)?;
+            Ok(Some(hash))
+        }
+        PairChoice::Gps if photographs.iter().all(|p| p.metadata.position.is_none()) => {
+            Err(Error::Mismatch(NO_POSITION.into()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn list_of(options: &PairOptions) -> Result<&Path> {
+    options.list.as_deref().ok_or_else(|| Error::option("list", "missing", "a file of pairs"))
+}
+
+/// The text of the list, and its hash.
+fn read_list(options: &PairOptions) -> Result<(String, u64)> {
+    let path = list_of(options)?;
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+    let hash = fingerprint([text.as_bytes()]);
+    Ok((text, hash))
 }
 
 impl Collection {
@@ -91,54 +178,77 @@ impl Collection {
     /// (top-scale): the last part to finish writes the choice, the others return `None`.
     ///
     /// # Errors
-    /// [`Error::Format`] for a list that does not fit the collection, or when features are missing that are needed;
-    /// [`Error::Mismatch`] when no photograph records its position, where positions are asked for; [`Error::Io`].
+    /// [`Error::Format`] for a list that does not fit the collection or has changed since the scan, or when features
+    /// are missing that are needed; [`Error::Mismatch`] when no photograph records its position, where positions are
+    /// asked for; [`Error::Io`].
     pub fn choose_pairs(&self, shard: Shard, cpu: &Cpu) -> Result<Option<PairSet>> {
-        if let Found::Whole(pairs) = self.chosen()? {
+        let states = self.states(cpu)?;
+        if let Found::Whole(pairs) = self.chosen(&states)? {
             return Ok(Some(pairs));
         }
         let (options, photographs) = (&self.options().pairs, self.photographs());
-        let pairs = match options.choice {
-            PairChoice::Exhaustive => PairSet::All,
-            PairChoice::Auto if photographs.len() <= options.exhaustive_up_to as usize => PairSet::All,
-            PairChoice::Sequence => sequence(photographs.len(), options.overlap),
-            PairChoice::Gps => near(photographs, options.neighbours as usize, options.max_metres)?,
-            PairChoice::List => match &options.list {
-                Some(list) => listed(list, photographs)?,
-                None => return Err(Error::option("list", "missing", "a file of pairs")),
-            },
-            PairChoice::TopScale => match self.top_scale(shard, cpu)? {
-                Some(pairs) => PairSet::list(pairs),
-                None => return Ok(None),
-            },
-            PairChoice::Auto => match self.top_scale(shard, cpu)? {
-                Some(mut pairs) => {
-                    // Photographs without positions add none.
-                    if let Ok(PairSet::List(near)) =
-                        near(photographs, options.neighbours as usize, options.max_metres)
-                    {
-                        pairs.extend(near);
-                    }
-                    PairSet::list(pairs)
+        let positions = |all| near(photographs, options.neighbours as usize, options.max_metres, all);
+        let pairs = match self.resolved() {
+            PairChoice::Auto | PairChoice::Exhaustive => PairSet::All,
+            PairChoice::Sequence => sequence(photographs, options.overlap),
+            PairChoice::Gps => PairSet::list(positions(false)?),
+            PairChoice::List => {
+                let path = list_of(options)?;
+                let (text, hash) = read_list(options)?;
+                if self.list() != Some(hash) {
+                    let reason = "has changed since the scan; run the stage `scan` again";
+                    return Err(Error::format(path, reason));
                 }
-                None => return Ok(None),
-            },
+                listed(&text, path, photographs)?
+            }
+            PairChoice::TopScale => {
+                let Some(mut pairs) = self.top_scale(shard, &states, cpu)? else { return Ok(None) };
+                if options.choice == PairChoice::Auto {
+                    pairs.extend(positions(true)?);
+                }
+                PairSet::list(pairs)
+            }
         };
-        self.write_pairs(&self.pairs_path(), self.choice_fingerprint(), &pairs)?;
+        self.write_pairs(&self.pairs_path(), self.choice_fingerprint(&states), &pairs)?;
         Ok(Some(pairs))
     }
 
     /// The pairs that were chosen.
-    pub(super) fn chosen(&self) -> Result<Found<PairSet>> {
-        self.read_pairs(&self.pairs_path(), self.choice_fingerprint())
+    pub(super) fn chosen(&self, states: &[State]) -> Result<Found<PairSet>> {
+        self.read_pairs(&self.pairs_path(), self.choice_fingerprint(states))
     }
 
-    /// Of what the choice follows from: options, and the names and number of photographs.
-    fn choice_fingerprint(&self) -> u64 {
-        let names = self.photographs().iter().map(|p| p.name.as_bytes());
-        let options = super::folder::text_of(&self.options().pairs);
-        let top = super::folder::text_of(&(&self.options().features, &self.options().matching));
-        fingerprint([b"pairs".as_slice(), options.as_bytes(), top.as_bytes()].into_iter().chain(names))
+    /// How pairs are chosen: what auto means for so many photographs.
+    pub(super) fn resolved(&self) -> PairChoice {
+        let options = &self.options().pairs;
+        match options.choice {
+            PairChoice::Auto if self.photographs().len() <= options.exhaustive_up_to as usize => {
+                PairChoice::Exhaustive
+            }
+            PairChoice::Auto => PairChoice::TopScale,
+            choice => choice,
+        }
+    }
+
+    /// Of what the choice follows from: names and options; the list; positions; features.
+    fn choice_fingerprint(&self, states: &[State]) -> u64 {
+        let options = PairOptions { list: None, closure: true, ..self.options().pairs.clone() };
+        let choice = self.resolved();
+        let mut parts = vec![VERSION.to_le_bytes().to_vec(), text_of(&(choice, options)).into_bytes()];
+        parts.extend(self.photographs().iter().map(|p| p.name.as_bytes().to_vec()));
+        if choice == PairChoice::List {
+            parts.push(self.list().unwrap_or(0).to_le_bytes().to_vec());
+        }
+        if matches!(choice, PairChoice::Gps | PairChoice::TopScale) {
+            let positions = self.photographs().iter().map(|p| p.metadata.position);
+            parts.push(text_of(&positions.collect::<Vec<_>>()).into_bytes());
+        }
+        if choice == PairChoice::TopScale {
+            parts.push(self.suggestions_fingerprint().to_le_bytes().to_vec());
+            let keys = states.iter().flat_map(|state| state.key().unwrap_or(0).to_le_bytes());
+            parts.push(keys.collect());
+        }
+        fingerprint(parts.iter().map(|part| &part[..]))
     }
 
     pub(super) fn write_pairs(&self, path: &Path, made_from: u64, pairs: &PairSet) -> Result<()> {
@@ -150,17 +260,13 @@ impl Collection {
                 payload
             }
         };
-        record::write(path, Kind::Pairs, made_from, &[&payload])
+        record::write(path, Kind::Pairs, made_from, &[], &[&payload])
     }
 
     pub(super) fn read_pairs(&self, path: &Path, made_from: u64) -> Result<Found<PairSet>> {
         let count = self.photographs().len() as u32;
-        Ok(match record::read(path, Kind::Pairs, made_from)?.map(|payload| decode(&payload, count)) {
-            Found::Whole(Some(pairs)) => Found::Whole(pairs),
-            Found::Whole(None) => Found::Unfit("holds no pairs of these photographs".into()),
-            Found::Missing => Found::Missing,
-            Found::Unfit(reason) => Found::Unfit(reason),
-        })
+        let read = record::read(path, Kind::Pairs, made_from)?;
+        Ok(read.map(|(_, payload)| decode(&payload, count)).or_unfit("holds no pairs of these photographs"))
     }
 }
 
@@ -177,22 +283,64 @@ fn decode(payload: &[u8], photographs: u32) -> Option<PairSet> {
     sound.then_some(PairSet::List(pairs))
 }
 
-/// Each photograph with the next `overlap`, and with those 1, 2, 4, … places on.
-fn sequence(photographs: usize, overlap: u32) -> PairSet {
-    let near = 1..=u64::from(overlap);
-    let far = (0..overlap.min(32)).map(|power| 1_u64 << power);
-    let steps: Vec<u64> = near.chain(far).collect();
-    let count = photographs as u64;
-    let pairs = (0..count).flat_map(|i| steps.iter().map(move |step| [i, i + step]));
-    PairSet::list(pairs.filter(|[_, b]| *b < count).map(|pair| pair.map(|i| i as u32)))
+/// Each photograph with the next `overlap` in the order of names, in which 2 comes before 10, and with those 1, 2, 4, …
+/// places on.
+fn sequence(photographs: &[Photograph], overlap: u32) -> PairSet {
+    let mut order: Vec<u32> = (0..photographs.len() as u32).collect();
+    order.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|i| photographs[*i as usize].name.as_str());
+        by_numbers(a, b).then_with(|| a.cmp(b))
+    });
+    let near = 1..=overlap as usize;
+    let far = (0..overlap.min(32)).map(|power| 1_usize << power);
+    let mut steps: Vec<usize> = near.chain(far).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let order = &order;
+    let pairs = (0..order.len()).flat_map(|i| {
+        let later = steps.iter().map_while(move |step| order.get(i + step));
+        later.map(move |j| [order[i], *j])
+    });
+    PairSet::list(pairs)
 }
+
+/// The order of two names in which runs of digits count as numbers.
+fn by_numbers(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
+    while let (Some(x), Some(y)) = (a.first(), b.first()) {
+        let [one, other] = [a, b].map(|name| {
+            let digits = name.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let zeros = name[..digits].iter().take_while(|byte| **byte == b'0').count();
+            (digits, &name[zeros..digits])
+        });
+        let order = match (one.0, other.0) {
+            (0, _) | (_, 0) => x.cmp(y),
+            _ => one.1.len().cmp(&other.1.len()).then_with(|| one.1.cmp(other.1)),
+        };
+        if order.is_ne() {
+            return order;
+        }
+        (a, b) = (&a[one.0.max(1)..], &b[other.0.max(1)..]);
+    }
+    a.len().cmp(&b.len())
+}
+
+const NO_POSITION: &str = "no photograph records its position; choose pairs in another way: exhaustive, sequence, top-scale or a list";
 
 /// Radius of the earth's sphere, in metres.
 const EARTH: f64 = 6_371_000.0;
 
 /// Each photograph with the nearest others, by longitude and latitude alone, as COLMAP does. Cells of a grid on the
 /// sphere's tangent directions keep this from comparing all with all.
-fn near(photographs: &[Photograph], neighbours: usize, max_metres: f64) -> Result<PairSet> {
+///
+/// # Errors
+/// [`Error::Mismatch`] when no photograph records its position, unless there `may_be_none`.
+fn near(
+    photographs: &[Photograph],
+    neighbours: usize,
+    max_metres: f64,
+    may_be_none: bool,
+) -> Result<Vec<[u32; 2]>> {
     let placed: Vec<(u32, [f64; 3])> = (0..)
         .zip(photographs)
         .filter_map(|(i, photograph)| {
@@ -202,10 +350,8 @@ fn near(photographs: &[Photograph], neighbours: usize, max_metres: f64) -> Resul
             Some((i, [ring * longitude.cos(), ring * longitude.sin(), EARTH * latitude.sin()]))
         })
         .collect();
-    if placed.is_empty() {
-        return Err(Error::Mismatch(
-            "no photograph records its position; choose pairs in another way: exhaustive, sequence, top-scale or a list".into(),
-        ));
+    if placed.is_empty() && !may_be_none {
+        return Err(Error::Mismatch(NO_POSITION.into()));
     }
     let cell = |p: &[f64; 3]| p.map(|v| (v / max_metres).floor() as i64);
     let mut cells: HashMap<[i64; 3], Vec<usize>> = HashMap::new();
@@ -227,13 +373,12 @@ fn near(photographs: &[Photograph], neighbours: usize, max_metres: f64) -> Resul
         others.sort_unstable_by(|p, q| p.0.total_cmp(&q.0).then(p.1.cmp(&q.1)));
         pairs.extend(others.into_iter().take(neighbours).map(|(_, b)| [*a, b]));
     }
-    Ok(PairSet::list(pairs))
+    Ok(pairs)
 }
 
 /// The pairs of a file: two names a line, with a tab between them or else a space. Empty lines and those that begin
 /// with # are skipped.
-fn listed(path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+fn listed(text: &str, path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
     let numbers: HashMap<&str, u32> = photographs.iter().map(|p| p.name.as_str()).zip(0..).collect();
     let mut pairs = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'))
@@ -255,14 +400,16 @@ fn listed(path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collection::{Metadata, Position};
+    use crate::collection::scan::FileVersion;
+    use crate::collection::{CollectionOptions, Metadata, Position};
 
     fn photographs(positions: &[Option<[f64; 2]>]) -> Vec<Photograph> {
         let at = |p: [f64; 2]| Position { latitude: p[0], longitude: p[1], altitude: 0.0 };
         let photograph = |(i, p): (usize, &Option<[f64; 2]>)| Photograph {
             name: format!("image {i}.jpg"),
-            bytes: 1,
-            modified: 0,
+            file: FileVersion::default(),
+            mask: None,
+            slot: i as u32,
             metadata: Metadata { position: p.map(at), ..Metadata::default() },
         };
         positions.iter().enumerate().map(photograph).collect()
@@ -272,31 +419,51 @@ mod tests {
     fn tiles_hold_every_pair_once() {
         let some = PairSet::list([[3, 1], [1, 3], [5, 5], [6, 0], [2, 3], [4, 6]]);
         assert_eq!(some.count(7), 4, "each once, none with itself");
-        for (set, photographs) in [(&PairSet::All, 7), (&some, 7), (&PairSet::All, 1), (&PairSet::All, 6)] {
-            for block in [1, 2, 3, 100] {
-                let tiles = set.tiles(photographs, block);
-                let pairs = tiles.iter().flat_map(|tile| set.plan(*tile, photographs, block).pairs);
-                let mut pairs: Vec<_> = pairs.collect();
-                assert_eq!(pairs.len() as u64, set.count(photographs), "{set:?} in blocks of {block}");
+        for (set, count) in [(&PairSet::All, 7), (&some, 7), (&PairSet::All, 1), (&PairSet::All, 6)] {
+            for (block, turned) in [(1, false), (2, true), (3, true), (100, false)] {
+                let mut listing = photographs(&vec![None; count]);
+                if turned {
+                    // Slots need not go with names, and may be free.
+                    listing.iter_mut().for_each(|p| p.slot = 2 * (count as u32 - p.slot));
+                }
+                let options = CollectionOptions::default().with_block(Some(block));
+                let collection = Collection::of_photographs(options, listing);
+                let tiled = TiledPairs::new(set.clone(), &collection);
+                let plans: Vec<TilePlan> = (0..tiled.tiles()).map(|t| tiled.plan(t, &collection)).collect();
+                let of_blocks = |plan: &TilePlan| {
+                    plan.pairs.iter().all(|p| collection.blocks_of(*p).map(|b| b as usize) == plan.blocks)
+                };
+                assert!(plans.iter().all(of_blocks), "{set:?} in blocks of {block}");
+                let mut pairs: Vec<_> = plans.iter().flat_map(|plan| plan.pairs.clone()).collect();
+                assert_eq!(pairs.len() as u64, set.count(count), "{set:?} in blocks of {block}");
                 pairs.sort_unstable();
-                let all =
-                    (0..photographs as u32).flat_map(|a| (a + 1..photographs as u32).map(move |b| [a, b]));
+                let all = (0..count as u32).flat_map(|a| (a + 1..count as u32).map(move |b| [a, b]));
                 let wanted: Vec<_> = all.filter(|pair| set.contains(*pair)).collect();
                 assert_eq!(pairs, wanted, "{set:?} in blocks of {block}");
-                assert!(
-                    tiles.iter().all(|t| !set.plan(*t, photographs, block).pairs.is_empty()),
-                    "none empty"
-                );
+                assert!(plans.iter().all(|plan| !plan.pairs.is_empty()), "none empty");
             }
         }
     }
 
     #[test]
     fn a_sequence_pairs_neighbours_and_powers_of_two() {
-        let PairSet::List(pairs) = sequence(10, 3) else { panic!("a list") };
+        let ten = photographs(&[None; 12]);
+        let PairSet::List(pairs) = sequence(&ten[..10], 3) else { panic!("a list") };
         let of_first: Vec<u32> = pairs.iter().filter(|p| p[0] == 0).map(|p| p[1]).collect();
         assert_eq!(of_first, [1, 2, 3, 4], "1, 2, 3 and 1, 2, 4");
-        assert_eq!(sequence(1, 3), PairSet::List(vec![]), "one alone");
+        assert_eq!(sequence(&ten[..1], 3), PairSet::List(vec![]), "one alone");
+        let PairSet::List(pairs) = sequence(&ten, 1) else { panic!("a list") };
+        assert!(pairs.contains(&[9, 10]) && !pairs.contains(&[1, 10]), "10 comes after 9: {pairs:?}");
+    }
+
+    #[test]
+    fn digits_count_as_numbers() {
+        for (a, b) in
+            [("f2", "f10"), ("f2", "f02b"), ("a/9/x", "a/10/a"), ("f", "f1"), ("f9", "g1"), ("1", "a")]
+        {
+            assert_eq!(by_numbers(a, b), Ordering::Less, "{a} {b}");
+            assert_eq!(by_numbers(b, a), Ordering::Greater, "{b} {a}");
+        }
     }
 
     #[test]
@@ -304,33 +471,29 @@ mod tests {
         // A ten-thousandth of a degree of latitude is 11 m.
         let steps = [0.0, 1.0, 2.0, 20.0, 20.5];
         let places: Vec<_> = steps.iter().map(|s| Some([48.0 + s * 1e-4, 11.0])).chain([None]).collect();
-        let found = near(&photographs(&places), 1, 100.0).unwrap();
+        let near = |places: &[_], n| near(&photographs(places), n, 100.0, false).map(PairSet::list);
+        let found = near(&places, 1).unwrap();
         assert_eq!(
             found,
             PairSet::list([[0, 1], [1, 2], [3, 4]]),
             "the nearest of each, of equals the first"
         );
-        let wide = near(&photographs(&places), 10, 100.0).unwrap();
+        let wide = near(&places, 10).unwrap();
         assert_eq!(wide, PairSet::list([[0, 1], [0, 2], [1, 2], [3, 4]]), "all within 100 m");
-        let error = near(&photographs(&[None, None]), 1, 100.0).unwrap_err();
+        let error = near(&[None, None], 1).unwrap_err();
         assert!(error.to_string().contains("records its position"), "{error}");
         let antimeridian = [Some([0.0, 179.9999]), Some([0.0, -179.9999])];
-        assert_eq!(near(&photographs(&antimeridian), 1, 100.0).unwrap().count(2), 1, "across 180 degrees");
+        assert_eq!(near(&antimeridian, 1).unwrap().count(2), 1, "across 180 degrees");
     }
 
     #[test]
     fn a_list_names_photographs() {
-        let path = std::env::temp_dir().join(format!("tiepoint-pairs-{}.txt", std::process::id()));
-        let read = |text: &str| {
-            std::fs::write(&path, text).unwrap();
-            listed(&path, &photographs(&[None; 4]))
-        };
+        let read = |text: &str| listed(text, Path::new("list.txt"), &photographs(&[None; 4]));
         let found = read("# pairs\n\nimage 0.jpg\timage 3.jpg\nimage 3.jpg\timage 0.jpg\n").unwrap();
         assert_eq!(found, PairSet::list([[0, 3]]), "by tab");
         for (text, reason) in [("image", "two names"), ("image 0.jpg\tother.jpg", "no photograph")] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains("line 1") && error.contains(reason), "{error}");
         }
-        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -1,22 +1,33 @@
-//! The binary files of a work folder: a header, a payload, and a checksum of both.
+//! The files of a work folder.
+//!
+//! Binary ones are a head and a body, each with a checksum, so that a stage that wants to know what is done reads heads
+//! alone:
 //!
 //! ```text
-//! "tiepoint"  kind [4]  version u32  fingerprint u64  length u64  payload [length]  XXH3-64 of all before, u64
+//! "tiepoint"  kind [4]  version u32  fingerprint u64  head length u64  body length u64
+//! head  XXH3-64 of all before, u64
+//! body  XXH3-64 of the body, u64
 //! ```
 //!
-//! Numbers are little-endian. The fingerprint is that of what the payload was made from: a file with another belongs to
-//! another run.
+//! Numbers are little-endian. The fingerprint is that of the options and of the version of the stage: a file with another
+//! belongs to another run. What was made of which photographs is in the head.
+//!
+//! Text is JSON; its first line holds the checksum of the others.
 
 use crate::files::write_atomically;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
 use std::hash::Hasher;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use twox_hash::XxHash3_64;
 
 const MAGIC: &[u8; 8] = b"tiepoint";
-const VERSION: u32 = 1;
-const HEADER: usize = 32;
+const VERSION: u32 = 2;
+const HEADER: usize = 40;
+/// Bytes of a checksum.
+const SUM: usize = 8;
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +87,18 @@ impl<T> Found<T> {
     }
 }
 
+impl<T> Found<Option<T>> {
+    /// What could not be decoded is unfit, for this reason.
+    pub(super) fn or_unfit(self, reason: &str) -> Found<T> {
+        match self {
+            Self::Whole(Some(content)) => Found::Whole(content),
+            Self::Whole(None) => Found::Unfit(reason.into()),
+            Self::Missing => Found::Missing,
+            Self::Unfit(reason) => Found::Unfit(reason),
+        }
+    }
+}
+
 /// XXH3-64 of parts that follow each other, each with its length.
 pub(super) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 {
     let mut hash = XxHash3_64::with_seed(0);
@@ -86,23 +109,25 @@ pub(super) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 
     hash.finish()
 }
 
-/// Writes a file, whole or not at all; the payload comes in parts that follow each other.
-pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, payload: &[&[u8]]) -> Result<()> {
+/// Writes a file, whole or not at all; the body comes in parts that follow each other.
+pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, head: &[u8], body: &[&[u8]]) -> Result<()> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     }
-    let length: usize = payload.iter().map(|part| part.len()).sum();
-    let mut header = Vec::with_capacity(HEADER);
-    header.extend_from_slice(MAGIC);
-    header.extend_from_slice(kind.tag());
-    header.extend_from_slice(&VERSION.to_le_bytes());
-    header.extend_from_slice(&fingerprint.to_le_bytes());
-    header.extend_from_slice(&(length as u64).to_le_bytes());
+    let length: usize = body.iter().map(|part| part.len()).sum();
+    let mut front = Vec::with_capacity(HEADER + head.len() + SUM);
+    front.extend_from_slice(MAGIC);
+    front.extend_from_slice(kind.tag());
+    front.extend_from_slice(&VERSION.to_le_bytes());
+    for n in [fingerprint, head.len() as u64, length as u64] {
+        front.extend_from_slice(&n.to_le_bytes());
+    }
+    front.extend_from_slice(head);
+    front.extend_from_slice(&XxHash3_64::oneshot(&front).to_le_bytes());
     let mut hash = XxHash3_64::with_seed(0);
-    hash.write(&header);
     write_atomically(path, |out| {
-        out.write_all(&header)?;
-        for part in payload {
+        out.write_all(&front)?;
+        for part in body {
             hash.write(part);
             out.write_all(part)?;
         }
@@ -110,64 +135,172 @@ pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, payload: &[&[u8]]
     })
 }
 
-/// The bytes of a regular file. A device or a pipe is none: reading it might never end.
-///
-/// # Errors
-/// [`Error::Io`] when the system refuses to read what is there.
-pub(super) fn content(path: &Path) -> Result<Found<Vec<u8>>> {
-    match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => Ok(Found::Unfit("is no regular file".into())),
-        Ok(_) => std::fs::read(path).map(Found::Whole).map_err(|e| Error::io(path, e)),
+/// A regular file, opened. A device or a pipe is none: reading it might never end.
+fn open(path: &Path) -> Result<Found<(File, fs::Metadata)>> {
+    let fault = |e| Error::io(path, e);
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => return Ok(Found::Unfit("is no regular file".into())),
+        Ok(_) => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+        Err(e) => return Err(fault(e)),
+    }
+    match File::open(path) {
+        Ok(file) => {
+            let found = file.metadata().map_err(fault)?;
+            Ok(Found::Whole((file, found)))
+        }
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
-        Err(e) => Err(Error::io(path, e)),
+        Err(e) => Err(fault(e)),
     }
 }
 
-/// Reads a file that `write` wrote for this kind and fingerprint.
+/// The bytes of a regular file, and what the system says of it.
 ///
 /// # Errors
 /// [`Error::Io`] when the system refuses to read what is there.
-pub(super) fn read(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<Vec<u8>>> {
-    let mut bytes = match content(path)? {
-        Found::Whole(bytes) => bytes,
-        Found::Missing => return Ok(Found::Missing),
-        Found::Unfit(reason) => return Ok(Found::Unfit(reason)),
-    };
-    Ok(match check(&bytes, kind, fingerprint) {
-        Ok(()) => {
-            bytes.truncate(bytes.len() - 8);
-            bytes.drain(..HEADER);
-            Found::Whole(bytes)
+pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
+    Ok(match open(path)? {
+        Found::Whole((mut file, found)) => {
+            let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0).saturating_add(1));
+            file.read_to_end(&mut bytes).map_err(|e| Error::io(path, e))?;
+            Found::Whole((bytes, found))
         }
-        Err(reason) => Found::Unfit(reason.to_owned()),
+        Found::Missing => Found::Missing,
+        Found::Unfit(reason) => Found::Unfit(reason),
     })
 }
 
-fn check(bytes: &[u8], kind: Kind, fingerprint: u64) -> std::result::Result<(), &'static str> {
-    let mut fields = Fields(bytes);
-    let head = fields.take(12).ok_or("is cut off")?;
-    if head[..8] != MAGIC[..] || head[8..] != kind.tag()[..] {
+/// The head of a file that `write` wrote for this kind and fingerprint. Its body is as long as it says, and was not
+/// looked at.
+///
+/// # Errors
+/// [`Error::Io`] when the system refuses to read what is there.
+pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<Vec<u8>>> {
+    Ok(match open(path)? {
+        Found::Whole((mut file, found)) => {
+            let mut front = vec![0; HEADER.min(usize::try_from(found.len()).unwrap_or(HEADER))];
+            file.read_exact(&mut front).map_err(|e| Error::io(path, e))?;
+            let head = match lengths(&front, found.len(), kind, fingerprint) {
+                Ok([head, _]) => head,
+                Err(reason) => return Ok(Found::Unfit(reason.into())),
+            };
+            front.resize(HEADER + head + SUM, 0);
+            file.read_exact(&mut front[HEADER..]).map_err(|e| Error::io(path, e))?;
+            match checked(&front) {
+                true => Found::Whole(front[HEADER..HEADER + head].to_vec()),
+                false => Found::Unfit(DAMAGED.into()),
+            }
+        }
+        Found::Missing => Found::Missing,
+        Found::Unfit(reason) => Found::Unfit(reason),
+    })
+}
+
+/// Head and body of a file that `write` wrote for this kind and fingerprint. Stages that look at heads alone would take
+/// a file with a damaged body for done: it is removed.
+///
+/// # Errors
+/// [`Error::Io`] when the system refuses to read what is there.
+pub(super) fn read(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<(Vec<u8>, Vec<u8>)>> {
+    let mut bytes = match content(path)? {
+        Found::Whole((bytes, _)) => bytes,
+        Found::Missing => return Ok(Found::Missing),
+        Found::Unfit(reason) => return Ok(Found::Unfit(reason)),
+    };
+    let [head, body] = match lengths(&bytes, bytes.len() as u64, kind, fingerprint) {
+        Ok(lengths) => lengths,
+        Err(reason) => return Ok(Found::Unfit(reason.into())),
+    };
+    let start = HEADER + head + SUM;
+    if !checked(&bytes[..start]) {
+        return Ok(Found::Unfit(DAMAGED.into()));
+    }
+    if !checked(&bytes[start..]) {
+        // Where that is not possible, the next reader says the same.
+        let _ = fs::remove_file(path);
+        return Ok(Found::Unfit(DAMAGED.into()));
+    }
+    let front = bytes[HEADER..HEADER + head].to_vec();
+    bytes.truncate(start + body);
+    bytes.drain(..start);
+    Ok(Found::Whole((front, bytes)))
+}
+
+const DAMAGED: &str = "is damaged: its checksum differs";
+
+/// Whether the last bytes are the checksum of the others.
+fn checked(bytes: &[u8]) -> bool {
+    bytes.split_last_chunk::<SUM>().is_some_and(|(all, sum)| XxHash3_64::oneshot(all).to_le_bytes() == *sum)
+}
+
+/// The lengths of head and body, of a file of `length` bytes that begins with `front`.
+fn lengths(
+    front: &[u8],
+    length: u64,
+    kind: Kind,
+    fingerprint: u64,
+) -> std::result::Result<[usize; 2], &'static str> {
+    let mut fields = Fields(front);
+    let start = fields.take(12).ok_or("is cut off")?;
+    if start[..8] != MAGIC[..] || start[8..] != kind.tag()[..] {
         return Err("is no file of this kind");
     }
     if fields.u32() != Some(VERSION) {
         return Err("was written by another version");
     }
-    let made_from = fields.u64().ok_or("is cut off")?;
-    let length = fields.u64().ok_or("is cut off")?;
-    if length.checked_add(8) != Some(fields.0.len() as u64) {
+    let mut next = || fields.u64().ok_or("is cut off");
+    let (made_from, head, body) = (next()?, next()?, next()?);
+    let whole = head.checked_add(body).and_then(|sum| sum.checked_add((HEADER + 2 * SUM) as u64));
+    if whole != Some(length) {
         return Err("is cut off, or longer than it says");
-    }
-    let end = bytes.len() - 8;
-    if XxHash3_64::oneshot(&bytes[..end]).to_le_bytes() != bytes[end..] {
-        return Err("is damaged: its checksum differs");
     }
     if made_from != fingerprint {
         return Err("belongs to another run");
     }
-    Ok(())
+    let as_usize = |n: u64| usize::try_from(n).map_err(|_| "is larger than this machine's memory");
+    Ok([as_usize(head)?, as_usize(body)?])
 }
 
-/// The fields of a payload, one after the other; `None` where it ends too early.
+/// What stands before the checksum of a text, and what after it.
+const TEXT: [&str; 2] = ["{\n  \"checksum\": \"", "\",\n"];
+
+/// Writes a struct as JSON with a checksum.
+pub(super) fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(content)
+        .map_err(|e| Error::Mismatch(format!("{} cannot be recorded: {e}", path.display())))?;
+    let rest = text.strip_prefix("{\n").unwrap_or(&text);
+    let [before, after] = TEXT;
+    let sum = XxHash3_64::oneshot(rest.as_bytes());
+    write_atomically(path, |out| writeln!(out, "{before}{sum:016x}{after}{rest}"))
+}
+
+/// Reads what `write_json` wrote.
+///
+/// # Errors
+/// [`Error::Io`] when the system refuses to read what is there.
+pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Found<T>> {
+    let bytes = match content(path)? {
+        Found::Whole((bytes, _)) => bytes,
+        Found::Missing => return Ok(Found::Missing),
+        Found::Unfit(reason) => return Ok(Found::Unfit(reason)),
+    };
+    let [before, after] = TEXT;
+    let rest = bytes.strip_prefix(before.as_bytes()).and_then(|rest| rest.split_at_checked(16));
+    let sound = rest.and_then(|(sum, rest)| {
+        let rest = rest.strip_prefix(after.as_bytes())?.strip_suffix(b"\n")?;
+        (format!("{:016x}", XxHash3_64::oneshot(rest)).as_bytes() == sum).then_some(())
+    });
+    if sound.is_none() {
+        return Ok(Found::Unfit(DAMAGED.into()));
+    }
+    // The checksum is a field that T does not know.
+    Ok(match serde_json::from_slice(&bytes) {
+        Ok(content) => Found::Whole(content),
+        Err(e) => Found::Unfit(format!("was written by another version: {e}")),
+    })
+}
+
+/// The fields of a head or a body, one after the other; `None` where it ends too early.
 #[derive(Debug)]
 pub(super) struct Fields<'b>(pub(super) &'b [u8]);
 
@@ -212,22 +345,51 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tiepoint-record-{}", std::process::id()));
         let path = folder.join("inner/a.bin");
         let read_as = |kind, fingerprint| read(&path, kind, fingerprint).unwrap();
+        let head_of = |kind, fingerprint| read_head(&path, kind, fingerprint).unwrap();
         assert!(matches!(read_as(Kind::Tile, 7), Found::Missing), "nothing there");
-        write(&path, Kind::Tile, 7, &[b"pay", b"", b"load"]).unwrap();
-        assert_eq!(read_as(Kind::Tile, 7).whole().unwrap(), b"payload");
-        assert!(matches!(read_as(Kind::Tile, 8), Found::Unfit(_)), "of another run");
-        assert!(matches!(read_as(Kind::Pairs, 7), Found::Unfit(_)), "of another kind");
-        let good = std::fs::read(&path).unwrap();
+        write(&path, Kind::Tile, 7, b"head", &[b"bo", b"", b"dy"]).unwrap();
+        assert_eq!(read_as(Kind::Tile, 7).whole().unwrap(), (b"head".to_vec(), b"body".to_vec()));
+        assert_eq!(head_of(Kind::Tile, 7).whole().unwrap(), b"head");
+        for (kind, fingerprint) in [(Kind::Tile, 8), (Kind::Pairs, 7)] {
+            assert!(matches!(read_as(kind, fingerprint), Found::Unfit(_)), "of another run or kind");
+            assert!(matches!(head_of(kind, fingerprint), Found::Unfit(_)), "of another run or kind");
+        }
+        let good = fs::read(&path).unwrap();
         for end in 0..good.len() {
-            std::fs::write(&path, &good[..end]).unwrap();
+            fs::write(&path, &good[..end]).unwrap();
             assert!(matches!(read_as(Kind::Tile, 7), Found::Unfit(_)), "cut off at {end}");
+            assert!(matches!(head_of(Kind::Tile, 7), Found::Unfit(_)), "cut off at {end}");
         }
         for i in 0..good.len() {
             let mut bad = good.clone();
             bad[i] ^= 4;
-            std::fs::write(&path, &bad).unwrap();
+            fs::write(&path, &bad).unwrap();
+            let in_body = i >= good.len() - 12;
+            assert_eq!(matches!(head_of(Kind::Tile, 7), Found::Whole(_)), in_body, "byte {i} changed");
             assert!(matches!(read_as(Kind::Tile, 7), Found::Unfit(_)), "byte {i} changed");
+            assert_eq!(path.exists(), !in_body, "a damaged body is removed: byte {i}");
         }
-        std::fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_text_with_another_bit_is_unfit() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Text {
+            a: Vec<u32>,
+            b: String,
+        }
+        let path = std::env::temp_dir().join(format!("tiepoint-record-{}.json", std::process::id()));
+        let text = Text { a: vec![1, 2], b: "c".into() };
+        write_json(&path, &text).unwrap();
+        assert_eq!(read_json::<Text>(&path).unwrap().whole(), Some(text));
+        let good = fs::read(&path).unwrap();
+        for i in 0..good.len() {
+            let mut bad = good.clone();
+            bad[i] ^= 1;
+            fs::write(&path, &bad).unwrap();
+            assert!(matches!(read_json::<Text>(&path).unwrap(), Found::Unfit(_)), "byte {i} changed");
+        }
+        fs::remove_file(&path).unwrap();
     }
 }

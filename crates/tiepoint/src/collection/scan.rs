@@ -4,7 +4,8 @@ use super::exif::{self, Metadata};
 use crate::device::Cpu;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 use walkdir::WalkDir;
@@ -14,31 +15,83 @@ use walkdir::WalkDir;
 pub struct Photograph {
     /// Its path below the collection's root, with `/` between folders: its name in a database.
     pub name: String,
-    /// Length of its file.
-    pub bytes: u64,
-    /// When its file was last changed, in nanoseconds from 1970 on; 0 where the system does not tell.
-    pub modified: u64,
+    /// Its file.
+    pub file: FileVersion,
+    /// Its mask, where there is one.
+    pub mask: Option<FileVersion>,
     /// What its file says about the camera.
     pub metadata: Metadata,
+    /// Its place among blocks, which it keeps while others come and go.
+    pub(super) slot: u32,
 }
 
-/// The photographs of a collection, by number less one.
+/// A file as a scan found it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileVersion {
+    /// Its length.
+    pub bytes: u64,
+    /// When its content was last changed, in nanoseconds from 1970 on; 0 where the system does not tell.
+    pub modified: u64,
+    /// When anything about it was last changed, likewise: also where another file took its name.
+    pub changed: u64,
+    /// Hash of its content, where that was read.
+    pub(super) content: Option<u64>,
+}
+
+impl FileVersion {
+    pub(super) fn of(meta: &std::fs::Metadata) -> Self {
+        let since = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified = since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        #[cfg(unix)]
+        let changed = {
+            use std::os::unix::fs::MetadataExt;
+            let nanoseconds = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
+            u64::try_from(nanoseconds).unwrap_or(0)
+        };
+        #[cfg(not(unix))]
+        let changed = 0;
+        Self { bytes: meta.len(), modified, changed, content: None }
+    }
+
+    /// Whether it was not touched since.
+    pub(super) fn is_untouched(&self, later: &Self) -> bool {
+        (self.bytes, self.modified, self.changed) == (later.bytes, later.modified, later.changed)
+    }
+
+    /// Whether both hold the same, as far as that is known.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.is_untouched(other) || (self.content.is_some() && self.content == other.content)
+    }
+}
+
+/// The photographs of a collection, in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Listing {
     /// The folder that names are below.
     pub(super) root: PathBuf,
     pub(super) photographs: Vec<Photograph>,
+    /// Hash of the list of pairs, where they are those of one.
+    pub(super) list: Option<u64>,
 }
 
 /// What a scan found.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Scanned {
     /// Photographs in all.
     pub photographs: usize,
     /// Of these, those that were not there before.
     pub added: usize,
-    /// Files that are left out although they seem to be images, and why.
+    /// Photographs that were there before and are no longer.
+    pub removed: usize,
+    /// Of the photographs, those that have a mask.
+    pub masked: usize,
+    /// Of the photographs, those that record where they were taken.
+    pub positions: usize,
+    /// Files that are left out although they seem to be images, and folders that cannot be read, each with the reason.
     pub refused: Vec<(PathBuf, String)>,
+    /// Hidden images and folders, which are left out: their names begin with a point.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// Extensions of the formats that are read.
@@ -48,17 +101,18 @@ const READ: [&str; 13] =
 const NOT_READ: [&str; 12] =
     ["heic", "heif", "avif", "webp", "jp2", "bmp", "gif", "dng", "cr2", "nef", "arw", "jxl"];
 
-/// The image files among `inputs` and in the folders among them, below their common folder.
-pub(super) fn list(inputs: &[PathBuf], cpu: &Cpu) -> Result<(Listing, Vec<(PathBuf, String)>)> {
+/// The image files among `inputs` and in the folders among them, below their common folder, with their masks. Slots
+/// follow the names.
+pub(super) fn list(inputs: &[PathBuf], masks: Option<&Path>, cpu: &Cpu) -> Result<(Listing, Scanned)> {
     let places = inputs.iter().map(|input| Place::of(input)).collect::<Result<Vec<_>>>()?;
     let root = common_folder(places.iter().map(|place| place.folder.as_path()))
         .ok_or_else(|| Error::Mismatch("no folder of images and no image is given".into()))?;
-    let (mut files, mut refused) = (BTreeMap::new(), Vec::new());
+    let (mut files, mut scanned) = (BTreeMap::new(), Scanned::default());
     for place in &places {
-        for path in place.files()? {
+        for path in place.files(&mut scanned)? {
             match name(&path, &root) {
                 Ok(name) => _ = files.insert(name, path),
-                Err(reason) => refused.push((path, reason)),
+                Err(reason) => scanned.refused.push((path, reason)),
             }
         }
     }
@@ -66,27 +120,60 @@ pub(super) fn list(inputs: &[PathBuf], cpu: &Cpu) -> Result<(Listing, Vec<(PathB
     let cpu = &cpu.begin_task("scan", files.len());
     let photographs = cpu.try_map(files.len(), |i| {
         let (name, path) = &files[i];
-        let photograph = photograph(name, path);
+        let photograph = photograph(name, path, masks);
         cpu.advance(1);
         photograph
     })?;
-    Ok((Listing { root, photographs }, refused))
+    let mut found = Vec::with_capacity(files.len());
+    for ((_, path), read) in files.iter().zip(photographs) {
+        match read {
+            Ok(photograph) => found.push(Photograph { slot: found.len() as u32, ..photograph }),
+            Err(reason) => scanned.refused.push((path.clone(), reason)),
+        }
+    }
+    Ok((Listing { root, photographs: found, list: None }, scanned))
 }
 
-fn photograph(name: &str, path: &Path) -> Result<Photograph> {
-    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
-    Ok(Photograph {
-        name: name.to_owned(),
-        bytes: meta.len(),
-        modified: modified(&meta),
-        metadata: exif::read(path),
-    })
+/// A photograph; or why it is left out.
+fn photograph(
+    name: &str,
+    path: &Path,
+    masks: Option<&Path>,
+) -> Result<std::result::Result<Photograph, String>> {
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(e) => return refusal(path, e).map(Err),
+    };
+    let metadata = exif::read(path).map_err(|e| Error::io(path, e))?;
+    let mask = masks.map(|folder| mask_path(folder, name)).transpose()?.flatten().map(|(_, mask)| mask);
+    Ok(Ok(Photograph { name: name.to_owned(), file: FileVersion::of(&meta), mask, metadata, slot: 0 }))
 }
 
-/// When a file was last changed, in nanoseconds from 1970 on.
-pub(super) fn modified(meta: &std::fs::Metadata) -> u64 {
-    let since = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+/// What the system calls links that lead to each other: ELOOP.
+const LOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
+const IN_A_CIRCLE: &str = "leads to itself";
+
+/// Why a file or folder is left out: what the system says of it will be the same the next time. Anything else is an
+/// error that may pass.
+fn refusal(path: &Path, error: io::Error) -> Result<String> {
+    match error.kind() {
+        io::ErrorKind::NotFound => Ok("leads nowhere".into()),
+        _ if error.raw_os_error() == Some(LOOP) => Ok(IN_A_CIRCLE.into()),
+        io::ErrorKind::PermissionDenied => Ok(error.to_string()),
+        _ => Err(Error::io(path, error)),
+    }
+}
+
+/// The mask of the photograph `name`: `NAME.png`, or its extension replaced.
+pub(super) fn mask_path(folder: &Path, name: &str) -> Result<Option<(PathBuf, FileVersion)>> {
+    for path in [folder.join(format!("{name}.png")), folder.join(name).with_extension("png")] {
+        match std::fs::metadata(&path) {
+            Ok(meta) => return Ok(Some((path, FileVersion::of(&meta)))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::io(path, e)),
+        }
+    }
+    Ok(None)
 }
 
 /// A file or folder of the inputs.
@@ -110,26 +197,47 @@ impl Place {
 
     /// The image files here: the file, whatever its extension, or all in the folder whose extension is that of an
     /// image.
-    fn files(&self) -> Result<Vec<PathBuf>> {
+    fn files(&self, scanned: &mut Scanned) -> Result<Vec<PathBuf>> {
         if let Some(file) = &self.file {
             return Ok(vec![self.folder.join(file)]);
         }
-        let visible = |name: &std::ffi::OsStr| !name.to_string_lossy().starts_with('.');
         let mut files = Vec::new();
-        let walk = WalkDir::new(&self.folder).follow_links(true).into_iter();
-        for entry in walk.filter_entry(|entry| entry.depth() == 0 || visible(entry.file_name())) {
-            let entry = entry.map_err(|e| {
-                let path = e.path().unwrap_or(&self.folder).to_owned();
-                Error::io(path, e.into())
-            })?;
-            let extension = entry.path().extension().map(|e| e.to_string_lossy().to_lowercase());
-            let seems_image = extension.is_some_and(|e| READ.contains(&&*e) || NOT_READ.contains(&&*e));
-            if seems_image && entry.file_type().is_file() {
+        let mut walk = WalkDir::new(&self.folder).follow_links(true).into_iter();
+        while let Some(entry) = walk.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(e) => {
+                    let path = e.path().unwrap_or(&self.folder).to_owned();
+                    let is_circle = e.loop_ancestor().is_some();
+                    let error = io::Error::from(e);
+                    let leads_nowhere = error.kind() == io::ErrorKind::NotFound;
+                    let reason = if is_circle { IN_A_CIRCLE.into() } else { refusal(&path, error)? };
+                    if !leads_nowhere || seems_image(&path) {
+                        scanned.refused.push((path, reason));
+                    }
+                    continue;
+                }
+            };
+            let (path, is_file) = (entry.path(), entry.file_type().is_file());
+            if entry.depth() > 0 && entry.file_name().to_string_lossy().starts_with('.') {
+                if !is_file {
+                    walk.skip_current_dir();
+                }
+                if !is_file || seems_image(path) {
+                    scanned.hidden.push(path.to_owned());
+                }
+            } else if is_file && seems_image(path) {
                 files.push(entry.into_path());
             }
         }
         Ok(files)
     }
+}
+
+/// Whether the extension is that of an image.
+fn seems_image(path: &Path) -> bool {
+    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    extension.is_some_and(|e| READ.contains(&&*e) || NOT_READ.contains(&&*e))
 }
 
 /// The name of a photograph, or why it cannot be one.
@@ -155,37 +263,51 @@ fn common_folder<'p>(folders: impl Iterator<Item = &'p Path>) -> Option<PathBuf>
     })
 }
 
-/// `before` with the photographs that `now` adds, and their number.
-///
-/// # Errors
-/// [`Error::Mismatch`] when photographs of `before` are missing or have changed; `same` tells whether one whose time
-/// has changed still holds what it held.
-pub(super) fn update(
-    before: Listing,
-    now: Listing,
-    same: impl Fn(usize, &Path) -> Result<bool>,
-) -> Result<(Listing, usize)> {
-    let mut found: BTreeMap<String, Photograph> =
-        now.photographs.into_iter().map(|photograph| (photograph.name.clone(), photograph)).collect();
-    let mut photographs = Vec::with_capacity(found.len());
-    for (i, old) in before.photographs.into_iter().enumerate() {
-        let Some(new) = found.remove(&old.name) else {
-            return Err(Error::Mismatch(format!(
-                "{} is in the work folder and not among the images given; give all of them, or another work folder",
-                old.name
-            )));
-        };
-        let changed =
-            new.bytes != old.bytes || (new.modified != old.modified && !same(i, &now.root.join(&new.name))?);
-        if changed {
-            return Err(Error::Mismatch(format!(
-                "{} has changed since the work folder was made; name another work folder, or put the image back",
-                old.name
-            )));
+/// Gives photographs of `now` that were there `before` the slots that they had, and others those that are free. What
+/// was not touched holds what it held. Returns how many photographs were added and removed.
+pub(super) fn keep_slots(before: &Listing, now: &mut Listing) -> [usize; 2] {
+    let old: HashMap<&str, &Photograph> = before.photographs.iter().map(|p| (p.name.as_str(), p)).collect();
+    let mut taken = HashSet::new();
+    for photograph in &mut now.photographs {
+        let Some(old) = old.get(photograph.name.as_str()) else { continue };
+        photograph.slot = old.slot;
+        taken.insert(old.slot);
+        let files = std::iter::once((&old.file, &mut photograph.file));
+        for (old, new) in files.chain(old.mask.iter().zip(&mut photograph.mask)) {
+            new.content = old.content.filter(|_| old.is_untouched(new));
         }
-        photographs.push(new);
     }
-    let added = found.len();
-    photographs.extend(found.into_values());
-    Ok((Listing { root: now.root, photographs }, added))
+    let mut free = (0..).filter(|slot| !taken.contains(slot));
+    let mut added = 0;
+    for photograph in now.photographs.iter_mut().filter(|p| !old.contains_key(p.name.as_str())) {
+        photograph.slot = free.next().unwrap_or(u32::MAX);
+        added += 1;
+    }
+    [added, old.len() + added - now.photographs.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn photographs_keep_their_slots_and_new_ones_fill_gaps() {
+        let listing = |names: &[&str]| Listing {
+            photographs: (0..)
+                .zip(names)
+                .map(|(slot, name)| Photograph {
+                    name: (*name).to_owned(),
+                    file: FileVersion::default(),
+                    mask: None,
+                    metadata: Metadata::default(),
+                    slot,
+                })
+                .collect(),
+            ..Listing::default()
+        };
+        let mut now = listing(&["a", "c", "d", "e"]);
+        assert_eq!(keep_slots(&listing(&["b", "c", "e"]), &mut now), [2, 1], "added, removed");
+        let slots: Vec<u32> = now.photographs.iter().map(|p| p.slot).collect();
+        assert_eq!(slots, [0, 1, 3, 2]);
+    }
 }

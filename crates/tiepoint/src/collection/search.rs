@@ -51,14 +51,10 @@ impl Search<'_, '_> {
             {
                 let mut found = Vec::new();
                 for &pair in unit.pairs() {
-                    found.push(match self.tiles.load(&unit, pair)? {
-                        [Some(a), Some(b)] => {
-                            let matches = self.match_pair([&a, &b], &processor)?;
-                            let candidate = Candidate { pair, features: [a, b], matches };
-                            self.collection.verify_pair(&candidate, &verifier)?
-                        }
-                        _ => Outcome::Unreadable,
-                    });
+                    let features = self.tiles.load(&unit, pair)?;
+                    let matches = self.match_pair(features.each_ref().map(|f| &**f), &processor)?;
+                    let candidate = Candidate { pair, features, matches };
+                    found.push(self.collection.verify_pair(&candidate, &verifier)?);
                 }
                 self.finish(unit, found)?;
             }
@@ -127,10 +123,8 @@ impl Search<'_, '_> {
             let mut both = Vec::new();
             for single in unit.singles() {
                 let pair = single.pairs()[0];
-                match self.tiles.load(&single, pair)? {
-                    [Some(a), Some(b)] => both.push((single, pair, [a, b])),
-                    _ => self.finish(single, vec![Outcome::Unreadable])?,
-                }
+                let features = self.tiles.load(&single, pair)?;
+                both.push((single, pair, features));
             }
             let sides: Vec<([u32; 2], [&Arc<Features>; 2])> =
                 both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
@@ -138,7 +132,7 @@ impl Search<'_, '_> {
             for ((single, pair, features), matches) in both.into_iter().zip(found) {
                 let count = matches.len();
                 match count < self.collection.options().two_view.min_inliers {
-                    true => self.finish(single, vec![Outcome::Nothing])?,
+                    true => self.finish(single, vec![None])?,
                     false => source.add((single, Candidate { pair, features, matches }), count, stop),
                 }
             }

@@ -1,10 +1,13 @@
 //! How far a collection has got.
 
-use super::matches::Round;
+use super::features::State;
 use super::record::Found;
+use super::round::Round;
+use super::tile::counts;
 use super::{Collection, PairSet};
 use crate::Result;
 use crate::device::Cpu;
+use std::sync::Arc;
 
 /// What is done and what is left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,11 +21,13 @@ pub struct Status {
     pub features: u64,
     /// Photographs that cannot be read, and why.
     pub unreadable: Vec<(String, String)>,
+    /// Photographs that are still to be searched: their indices, which parts of the work go by.
+    pub missing: Vec<usize>,
     /// Pairs to match; none while they are not chosen.
     pub pairs: Option<u64>,
     /// Pairs that were tried.
     pub tried: u64,
-    /// Pairs of tiles that are done that were not tried, as one of their photographs cannot be read.
+    /// Pairs that are not tried, as one of their photographs cannot be read.
     pub left_out: u64,
     /// Pairs that have something in common.
     pub verified: u64,
@@ -32,6 +37,8 @@ pub struct Status {
     pub tiles: usize,
     /// Tiles that are done.
     pub tiles_done: usize,
+    /// The others by number, which parts of the work go by, of the round that is under way.
+    pub missing_tiles: Vec<usize>,
     /// Files that are damaged or of another run; they are made again.
     pub unfit: Vec<String>,
 }
@@ -46,69 +53,67 @@ impl Status {
 }
 
 impl Collection {
-    /// Looks at every file.
+    /// Looks at the head of every file.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when a file cannot be read.
     pub fn status(&self, cpu: &Cpu) -> Result<Status> {
         let mut status = Status { photographs: self.photographs().len(), ..Status::default() };
-        let stored = cpu.try_map(status.photographs, |i| {
-            Ok(self.stored(i)?.map(|stored| stored.outcome.map(|features| features.len())))
-        })?;
-        for (i, stored) in stored.into_iter().enumerate() {
-            match stored {
-                Found::Whole(Ok(features)) => {
+        let states = Arc::new(self.states(cpu)?);
+        for (i, state) in states.iter().enumerate() {
+            match state {
+                State::Found { known, .. } => {
                     status.searched += 1;
-                    status.features += features as u64;
+                    status.features += known.count as u64;
                 }
-                Found::Whole(Err(reason)) => {
-                    status.unreadable.push((self.photographs()[i].name.clone(), reason));
+                State::Unreadable(reason) => {
+                    status.unreadable.push((self.photographs()[i].name.clone(), reason.clone()));
                 }
-                Found::Missing => {}
-                Found::Unfit(reason) => {
-                    status.unfit.push(format!("{} {reason}", self.features_path(i).display()));
+                State::Missing(reason) => {
+                    status.missing.push(i);
+                    let damaged =
+                        reason.iter().map(|why| format!("{} {why}", self.features_path(i).display()));
+                    status.unfit.extend(damaged);
                 }
             }
         }
-        let Found::Whole(pairs) = self.chosen()? else { return Ok(status) };
-        let first = Round { folder: "matches", pairs };
-        status.pairs = Some(first.pairs.count(status.photographs));
-        self.look_at(&first, &mut status, cpu)?;
-        if first.pairs != PairSet::All
-            && status.tiles_done == status.tiles
-            && let Some(closure) = self.closure_round()?
+        let Found::Whole(pairs) = self.chosen(&states)? else { return Ok(status) };
+        status.pairs = Some(pairs.count(status.photographs));
+        let first = self.first_round(&states)?;
+        status.look_at(&first, cpu)?;
+        if first.pairs.set != PairSet::All
+            && status.missing_tiles.is_empty()
+            && let Some(closure) = self.closure_round(&first, &states, cpu)?
         {
-            let more = closure.pairs.count(status.photographs);
+            let more = closure.pairs.set.count(status.photographs);
             status.pairs = status.pairs.map(|pairs| pairs + more);
-            self.look_at(&closure, &mut status, cpu)?;
+            status.look_at(&closure, cpu)?;
         }
         Ok(status)
     }
+}
 
-    fn look_at(&self, round: &Round, status: &mut Status, cpu: &Cpu) -> Result<()> {
-        let tiles = self.tiles_of(round);
-        status.tiles += tiles.len();
-        let found = cpu.try_map(tiles.len(), |i| {
-            Ok(self.tile(round, tiles[i])?.map(|tile| {
-                let inliers: usize = tile.verified.iter().map(|pair| pair.inliers().count()).sum();
-                let planned = self.plan_of(round, tiles[i]).pairs.len() as u64;
-                (tile.tried, planned.saturating_sub(tile.tried.into()), tile.verified.len(), inliers)
-            }))
+impl Status {
+    fn look_at(&mut self, round: &Round<'_>, cpu: &Cpu) -> Result<()> {
+        let tiles = round.pairs.tiles();
+        self.tiles += tiles;
+        let looks = cpu.try_map(tiles, |tile| {
+            let look = round.look(tile)?;
+            let inliers: u64 = look.found.iter().map(|(_, record)| u64::from(counts(record)[1])).sum();
+            Ok((look.todo.len(), look.tried, look.left_out, look.found.len() as u64, inliers, look.unfit))
         })?;
-        for (tile, found) in tiles.iter().zip(found) {
-            match found {
-                Found::Whole((tried, left_out, verified, inliers)) => {
-                    status.tiles_done += 1;
-                    status.tried += u64::from(tried);
-                    status.left_out += left_out;
-                    status.verified += verified as u64;
-                    status.inliers += inliers as u64;
-                }
-                Found::Missing => {}
-                Found::Unfit(reason) => {
-                    status.unfit.push(format!("{} {reason}", self.tile_path(round.folder, *tile).display()));
-                }
+        for (tile, look) in looks.into_iter().enumerate() {
+            let (todo, tried, left_out, verified, inliers, unfit) = look;
+            match todo {
+                0 => self.tiles_done += 1,
+                _ => self.missing_tiles.push(tile),
             }
+            self.tried += tried;
+            self.left_out += left_out;
+            self.verified += verified;
+            self.inliers += inliers;
+            let damaged = unfit.filter(|_| todo > 0);
+            self.unfit.extend(damaged.map(|why| format!("{} {why}", round.path(tile).display())));
         }
         Ok(())
     }

@@ -1,14 +1,22 @@
-//! A tile: the pairs of two blocks, what came of each, and its file.
+//! A tile: the pairs of two blocks that were tried, what they were made from, what came of each, and its file.
 //!
 //! ```text
-//! tried u32, verified u32, then for each verified pair:
-//!   photographs a, b u32 (indices), matches u32, inliers u32, configuration u8, models u8 (bits: F, E, H)
-//!   F, E, H as far as there are, 9 f64 each, row by row
-//!   matches: feature of a u32, of b u32; inliers: a bit for each match
+//! head:
+//!   side of a block, u32
+//!   photographs, of rows and then of columns: how many u32, of each its place u32 and its key u64
+//!   pairs that were tried: how many u32, then the place of each u32 (row · side + column), or a bit for each of all
+//!     side² places where these are fewer bytes
+//!   pairs that something came of: likewise
+//!   of each of these a record of fixed length
+//! body: of each of these as many bytes as its record says
 //! ```
+//!
+//! A pair is valid while the keys of both photographs are what they were. So photographs may come, go and change, and
+//! pairs may be chosen in another way: what is still valid stays.
 
 use super::record::Fields;
 use crate::geometry::two_view::Configuration;
+use std::collections::BTreeMap;
 
 /// Two photographs that show the same thing: their matches and the geometry between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,129 +46,291 @@ impl VerifiedPair {
     }
 }
 
-/// What came of a pair.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome {
-    /// It was not tried: one of its photographs cannot be read.
-    Unreadable,
-    /// The photographs have nothing in common.
-    Nothing,
-    /// They have: the pair as it stands in the file.
-    Verified(Vec<u8>),
-}
+/// What came of a pair: its record and its part of the body, or nothing.
+pub(super) type Outcome = Option<Vec<u8>>;
 
-impl Outcome {
-    pub(super) fn verified(pair: &VerifiedPair) -> Self {
-        Self::Verified(encode_pair(pair))
-    }
-}
-
-/// What a tile's file holds.
+/// What the head of a tile says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Tile {
-    /// Pairs that were tried: those of photographs that can be read.
-    pub(super) tried: u32,
-    /// Those that have something in common, in their order.
-    pub(super) verified: Vec<VerifiedPair>,
+pub(super) struct Head {
+    side: usize,
+    /// Of rows and of columns: the keys of photographs that pairs were tried of.
+    keys: [Vec<Option<u64>>; 2],
+    /// Of each place, whether its pair was tried.
+    tried: Vec<bool>,
+    /// Sorted places of pairs that something came of.
+    found: Vec<u32>,
+    records: Vec<u8>,
 }
 
-/// The head of a tile's file, which begins with the number of pairs that were tried.
-pub(super) fn head_of(outcomes: &[Outcome]) -> [[u8; 4]; 2] {
-    let tried = outcomes.iter().filter(|outcome| **outcome != Outcome::Unreadable).count();
-    [tried, verified_of(outcomes).count()].map(|n| (n as u32).to_le_bytes())
-}
-
-/// What follows the head: the verified pairs, in their order.
-pub(super) fn verified_of(outcomes: &[Outcome]) -> impl Iterator<Item = &[u8]> {
-    outcomes.iter().filter_map(|outcome| match outcome {
-        Outcome::Verified(pair) => Some(&pair[..]),
-        Outcome::Unreadable | Outcome::Nothing => None,
-    })
-}
-
-fn encode_pair(pair: &VerifiedPair) -> Vec<u8> {
-    let models = [pair.fundamental, pair.essential, pair.homography];
-    let count = pair.matches.len();
-    let mut bytes = Vec::with_capacity(18 + 3 * 72 + count * 8 + count.div_ceil(8));
-    let inliers = pair.inlier.iter().filter(|inlier| **inlier).count();
-    for n in [pair.a, pair.b, count, inliers] {
-        bytes.extend_from_slice(&(n as u32).to_le_bytes());
+impl Head {
+    /// Whether a pair at this row and column was tried of photographs with these keys.
+    pub(super) fn has(&self, at: [usize; 2], keys: [u64; 2]) -> bool {
+        let same = |side: usize| self.keys[side][at[side]] == Some(keys[side]);
+        self.tried[self.place(at) as usize] && same(0) && same(1)
     }
-    let bits = (0..3).filter(|i| models[*i].is_some()).fold(0, |bits, i| bits | 1 << i);
-    bytes.extend_from_slice(&[pair.configuration.code() as u8, bits]);
-    models.iter().flatten().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
-    pair.matches.iter().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
-    let byte = |bits: &[bool]| bits.iter().rev().fold(0_u8, |byte, bit| byte << 1 | u8::from(*bit));
-    bytes.extend(pair.inlier.chunks(8).map(byte));
-    bytes
-}
 
-impl Tile {
-    /// `None` where the bytes are none of a tile of so many photographs.
-    pub(super) fn decode(bytes: &[u8], photographs: usize) -> Option<Self> {
+    /// The record of the pair at this row and column, if something came of it, and its number among these.
+    pub(super) fn record(&self, at: [usize; 2], length: usize) -> Option<(usize, &[u8])> {
+        let number = self.found.binary_search(&self.place(at)).ok()?;
+        Some((number, &self.records[number * length..][..length]))
+    }
+
+    /// The parts of a body; `None` where it is none of this head.
+    pub(super) fn bodies<'b>(
+        &self,
+        body: &'b [u8],
+        record: usize,
+        length: fn(&[u8]) -> usize,
+    ) -> Option<Vec<&'b [u8]>> {
+        let mut fields = Fields(body);
+        let parts = self.records.chunks_exact(record).map(|record| fields.take(length(record)));
+        let parts: Vec<&[u8]> = parts.collect::<Option<_>>()?;
+        fields.0.is_empty().then_some(parts)
+    }
+
+    fn place(&self, at: [usize; 2]) -> u32 {
+        (at[0] * self.side + at[1]) as u32
+    }
+
+    /// `None` where the bytes are no head of a tile of blocks of `side` photographs and records of `length` bytes.
+    pub(super) fn decode(bytes: &[u8], side: usize, length: usize) -> Option<Self> {
         let mut fields = Fields(bytes);
-        let (tried, count) = (fields.u32()?, fields.u32()?);
-        let mut verified = Vec::new();
-        for _ in 0..count {
-            let pair = decode_pair(&mut fields)?;
-            if pair.a >= pair.b || pair.b >= photographs {
-                return None;
-            }
-            verified.push(pair);
+        if fields.u32()? as usize != side {
+            return None;
         }
-        fields.0.is_empty().then_some(Self { tried, verified })
+        let mut keys = || -> Option<Vec<Option<u64>>> {
+            let mut keys = vec![None; side];
+            for _ in 0..fields.u32()? {
+                *keys.get_mut(fields.u32()? as usize)? = Some(fields.u64()?);
+            }
+            Some(keys)
+        };
+        let keys = [keys()?, keys()?];
+        let mut tried = vec![false; side * side];
+        decode_places(&mut fields, side)?.iter().for_each(|place| tried[*place as usize] = true);
+        let found = decode_places(&mut fields, side)?;
+        let records = fields.take(found.len().checked_mul(length)?)?.to_vec();
+        let sound = found.iter().all(|place| tried[*place as usize]);
+        (fields.0.is_empty() && sound).then_some(Self { side, keys, tried, found, records })
     }
 }
 
-fn decode_pair(fields: &mut Fields<'_>) -> Option<VerifiedPair> {
-    let [a, b, count, inliers] =
-        [fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?].map(|n| n as usize);
-    let configuration = Configuration::from_code(fields.u8()?.into())?;
-    let bits = fields.u8()?;
-    let mut model = |bit: u8| -> Option<Option<[f64; 9]>> {
-        if bits >> bit & 1 == 0 {
-            return Some(None);
-        }
-        let values = (0..9).map(|_| fields.f64()).collect::<Option<Vec<f64>>>()?;
-        Some(values.try_into().ok())
-    };
-    let [fundamental, essential, homography] = [model(0)?, model(1)?, model(2)?];
-    let mut rows = Fields(fields.take(count.checked_mul(8)?)?);
-    let matches = (0..count).map(|_| Some([rows.u32()?, rows.u32()?])).collect::<Option<Vec<_>>>()?;
-    let flags = fields.take(count.div_ceil(8))?;
-    let inlier: Vec<bool> = (0..count).map(|i| flags[i / 8] >> (i % 8) & 1 == 1).collect();
-    if inlier.iter().filter(|inlier| **inlier).count() != inliers {
-        return None;
+fn encode_places(places: &[u32], side: usize, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&(places.len() as u32).to_le_bytes());
+    let length = (side * side).div_ceil(8);
+    if 4 * places.len() < length {
+        places.iter().for_each(|place| bytes.extend_from_slice(&place.to_le_bytes()));
+        return;
     }
-    Some(VerifiedPair { a, b, matches, inlier, configuration, fundamental, essential, homography })
+    let start = bytes.len();
+    bytes.resize(start + length, 0);
+    places.iter().for_each(|place| bytes[start + *place as usize / 8] |= 1 << (place % 8));
+}
+
+fn decode_places(fields: &mut Fields<'_>, side: usize) -> Option<Vec<u32>> {
+    let (count, length) = (fields.u32()? as usize, (side * side).div_ceil(8));
+    if 4 * count < length {
+        let places: Vec<u32> = (0..count).map(|_| fields.u32()).collect::<Option<_>>()?;
+        let sound = places.is_sorted_by(|a, b| a < b) && places.iter().all(|p| (*p as usize) < side * side);
+        return sound.then_some(places);
+    }
+    let bits = fields.take(length)?;
+    let is_set = |place: &u32| bits[*place as usize / 8] >> (place % 8) & 1 == 1;
+    let places: Vec<u32> = (0..(side * side) as u32).filter(is_set).collect();
+    (places.len() == count).then_some(places)
+}
+
+/// A tile that is being put together.
+#[derive(Debug)]
+pub(super) struct Tile<'b> {
+    side: usize,
+    keys: [BTreeMap<u32, u64>; 2],
+    /// By place: record and body.
+    pairs: BTreeMap<u32, Option<[&'b [u8]; 2]>>,
+}
+
+impl<'b> Tile<'b> {
+    pub(super) fn new(side: usize) -> Self {
+        Self { side, keys: Default::default(), pairs: BTreeMap::new() }
+    }
+
+    /// Adds a pair that was tried of photographs with these keys.
+    pub(super) fn add(&mut self, at: [usize; 2], keys: [u64; 2], found: Option<[&'b [u8]; 2]>) {
+        for side in 0..2 {
+            self.keys[side].insert(at[side] as u32, keys[side]);
+        }
+        self.pairs.insert((at[0] * self.side + at[1]) as u32, found);
+    }
+
+    /// Adds what is still valid of an older tile: pairs of which `key` gives the keys that they were tried with.
+    pub(super) fn add_valid(
+        &mut self,
+        head: &'b Head,
+        bodies: &[&'b [u8]],
+        key: impl Fn(usize, usize) -> Option<u64>,
+    ) {
+        let length = head.records.len().checked_div(head.found.len()).unwrap_or(0);
+        for place in (0..head.tried.len()).filter(|place| head.tried[*place]) {
+            let at = [place / self.side, place % self.side];
+            let (Some(row), Some(column)) = (key(0, at[0]), key(1, at[1])) else { continue };
+            if head.has(at, [row, column]) {
+                let found = head.record(at, length).map(|(number, record)| [record, bodies[number]]);
+                self.add(at, [row, column], found);
+            }
+        }
+    }
+
+    /// Head and body.
+    pub(super) fn encode(&self) -> (Vec<u8>, Vec<&'b [u8]>) {
+        let mut head = (self.side as u32).to_le_bytes().to_vec();
+        for keys in &self.keys {
+            head.extend_from_slice(&(keys.len() as u32).to_le_bytes());
+            for (place, key) in keys {
+                head.extend_from_slice(&place.to_le_bytes());
+                head.extend_from_slice(&key.to_le_bytes());
+            }
+        }
+        let found = || self.pairs.iter().filter_map(|(place, found)| Some((*place, (*found)?)));
+        encode_places(&self.pairs.keys().copied().collect::<Vec<_>>(), self.side, &mut head);
+        encode_places(&found().map(|(place, _)| place).collect::<Vec<_>>(), self.side, &mut head);
+        found().for_each(|(_, [record, _])| head.extend_from_slice(record));
+        (head, found().map(|(_, [_, body])| body).collect())
+    }
+}
+
+/// Bytes of the record of a verified pair: matches u32, inliers u32, configuration u8, models u8 (bits: F, E, H). Its
+/// body: F, E, H as far as there are, 9 f64 each, row by row; matches, feature of a u32, of b u32; inliers, a bit for
+/// each match.
+pub(super) const PAIR: usize = 10;
+
+/// How many matches and inliers the record of a pair tells.
+pub(super) fn counts(record: &[u8]) -> [u32; 2] {
+    let mut fields = Fields(record);
+    [0, 1].map(|_| fields.u32().unwrap_or(0))
+}
+
+/// How long the body of a pair with this record is.
+pub(super) fn pair_length(record: &[u8]) -> usize {
+    let matches = counts(record)[0] as usize;
+    let models = record.last().map_or(0, |bits| bits.count_ones()) as usize;
+    models * 72 + matches * 8 + matches.div_ceil(8)
+}
+
+impl VerifiedPair {
+    /// Record and body.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let models = [self.fundamental, self.essential, self.homography];
+        let count = self.matches.len();
+        let mut bytes = Vec::with_capacity(PAIR + 3 * 72 + count * 8 + count.div_ceil(8));
+        for n in [count, self.inliers().count()] {
+            bytes.extend_from_slice(&(n as u32).to_le_bytes());
+        }
+        let bits = (0..3).filter(|i| models[*i].is_some()).fold(0, |bits, i| bits | 1 << i);
+        bytes.extend_from_slice(&[self.configuration.code() as u8, bits]);
+        models.iter().flatten().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
+        self.matches.iter().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
+        let byte = |bits: &[bool]| bits.iter().rev().fold(0_u8, |byte, bit| byte << 1 | u8::from(*bit));
+        bytes.extend(self.inlier.chunks(8).map(byte));
+        bytes
+    }
+
+    /// `None` where the bytes are none of a pair of photographs with so many features.
+    pub(super) fn decode(
+        [a, b]: [usize; 2],
+        features: [usize; 2],
+        record: &[u8],
+        body: &[u8],
+    ) -> Option<Self> {
+        let mut fields = Fields(record);
+        let [count, inliers] = [fields.u32()? as usize, fields.u32()? as usize];
+        let configuration = Configuration::from_code(fields.u8()?.into())?;
+        let bits = fields.u8()?;
+        let mut fields = Fields(body);
+        let mut model = |bit: u8| -> Option<Option<[f64; 9]>> {
+            if bits >> bit & 1 == 0 {
+                return Some(None);
+            }
+            let values = (0..9).map(|_| fields.f64()).collect::<Option<Vec<f64>>>()?;
+            Some(values.try_into().ok())
+        };
+        let [fundamental, essential, homography] = [model(0)?, model(1)?, model(2)?];
+        let mut rows = Fields(fields.take(count.checked_mul(8)?)?);
+        let matches = (0..count).map(|_| Some([rows.u32()?, rows.u32()?])).collect::<Option<Vec<_>>>()?;
+        let flags = fields.take(count.div_ceil(8))?;
+        let inlier: Vec<bool> = (0..count).map(|i| flags[i / 8] >> (i % 8) & 1 == 1).collect();
+        let within = matches.iter().all(|m| (m[0] as usize) < features[0] && (m[1] as usize) < features[1]);
+        if !within || !fields.0.is_empty() || inlier.iter().filter(|inlier| **inlier).count() != inliers {
+            return None;
+        }
+        Some(Self { a, b, matches, inlier, configuration, fundamental, essential, homography })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn tiles_are_read_as_they_were_written() {
-        let pair = |a, b, n: u32, fundamental| VerifiedPair {
-            a,
-            b,
+    fn pair(n: u32, fundamental: Option<[f64; 9]>) -> VerifiedPair {
+        VerifiedPair {
+            a: 3,
+            b: 5,
             matches: (0..n).map(|i| [i, 3 * i]).collect(),
             inlier: (0..n).map(|i| i % 3 == 0).collect(),
             configuration: Configuration::Uncalibrated,
             fundamental,
             essential: None,
             homography: Some([0.5; 9]),
-        };
-        let verified = vec![pair(0, 3, 17, Some([1.5; 9])), pair(2, 4, 8, None)];
-        let mut outcomes = vec![Outcome::Nothing; 7];
-        outcomes.extend(verified.iter().map(Outcome::verified));
-        outcomes.push(Outcome::Unreadable);
-        let mut bytes = head_of(&outcomes).concat();
-        verified_of(&outcomes).for_each(|pair| bytes.extend_from_slice(pair));
-        let tile = Tile { tried: 9, verified };
-        assert_eq!(Tile::decode(&bytes, 5), Some(tile.clone()), "as written");
-        assert_eq!(Tile::decode(&bytes, 4), None, "a photograph that is not there");
-        assert!((0..bytes.len()).all(|end| Tile::decode(&bytes[..end], 5).is_none()), "cut off");
-        assert_eq!(tile.verified[0].inliers().count(), 6, "those confirmed");
+        }
+    }
+
+    #[test]
+    fn pairs_are_read_as_they_were_written() {
+        for pair in [pair(17, Some([1.5; 9])), pair(8, None)] {
+            let bytes = pair.encode();
+            let (record, body) = bytes.split_at(PAIR);
+            let n = pair.matches.len();
+            let decode = |features, body| VerifiedPair::decode([3, 5], features, record, body);
+            assert_eq!(decode([n, 3 * n], body), Some(pair.clone()), "as written");
+            assert_eq!(decode([n - 1, 3 * n], body), None, "a feature that is not there");
+            assert_eq!(decode([n, 3 * (n - 1)], body), None, "a feature that is not there");
+            assert!((0..body.len()).all(|end| decode([n, 3 * n], &body[..end]).is_none()), "cut off");
+            assert_eq!(pair_length(record), body.len());
+            assert_eq!(counts(record), [n as u32, pair.inliers().count() as u32]);
+        }
+    }
+
+    #[test]
+    fn a_tile_keeps_pairs_whose_photographs_are_what_they_were() {
+        for side in [4, 100] {
+            let found = [pair(17, None).encode(), pair(3, None).encode()];
+            let split = |bytes: &'static [u8]| bytes.split_at(PAIR);
+            let found: Vec<(&[u8], &[u8])> = found.map(|bytes| split(bytes.leak())).to_vec();
+            let mut tile = Tile::new(side);
+            let keys = [[10, 11, 12, 13_u64], [20, 21, 22, 23]];
+            for row in 0..4 {
+                for column in 0..4 {
+                    let outcome = (column == 3 && row < 2).then(|| [found[row].0, found[row].1]);
+                    tile.add([row, column], [keys[0][row], keys[1][column]], outcome);
+                }
+            }
+            let (head, body) = tile.encode();
+            let decoded = Head::decode(&head, side, PAIR).unwrap();
+            assert!(decoded.has([1, 3], [11, 23]) && !decoded.has([1, 3], [11, 24]), "by keys");
+            assert_eq!(decoded.record([1, 3], PAIR), Some((1, found[1].0)));
+            assert_eq!(decoded.record([1, 2], PAIR), None, "nothing came of it");
+            assert!((0..head.len()).all(|end| Head::decode(&head[..end], side, PAIR).is_none()), "cut off");
+            assert!(Head::decode(&head, side + 1, PAIR).is_none(), "of other blocks");
+            // The photograph of the second row has changed, that of the third column is gone.
+            let mut rest = Tile::new(side);
+            rest.add_valid(&decoded, &body, |of, at| match (of, at) {
+                (0, 1) => Some(99),
+                (1, 2) => None,
+                _ => Some(keys[of][at]),
+            });
+            let (head, body) = rest.encode();
+            let decoded = Head::decode(&head, side, PAIR).unwrap();
+            assert_eq!(decoded.tried.iter().filter(|tried| **tried).count(), 9, "three rows of three");
+            assert_eq!((decoded.record([0, 3], PAIR).is_some(), body.len()), (true, 1), "side {side}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Collection;
 use super::camera::Camera;
+use super::record::fingerprint;
 use super::tile::{Outcome, VerifiedPair};
 use crate::Result;
 use crate::device::Cpu;
@@ -24,10 +25,6 @@ impl Candidate {
         (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize])
     }
 
-    fn key(&self) -> u64 {
-        u64::from(self.pair[0]) << 32 | u64::from(self.pair[1])
-    }
-
     /// Where the matches lie, and what each says by itself.
     fn correspondences(&self) -> (Vec<Correspondence>, Vec<Evidence>) {
         self.matches.iter().map(|m| (correspondence(m, self.sides(m)), evidence(self.sides(m)))).unzip()
@@ -35,11 +32,11 @@ impl Candidate {
 
     fn verified(&self, found: &TwoView) -> Outcome {
         if !found.configuration.is_verified() {
-            return Outcome::Nothing;
+            return None;
         }
         let mut inlier = vec![false; self.matches.len()];
         found.inliers.iter().for_each(|i| inlier[*i as usize] = true);
-        Outcome::verified(&VerifiedPair {
+        let pair = VerifiedPair {
             a: self.pair[0] as usize,
             b: self.pair[1] as usize,
             matches: self.matches.iter().map(|m| [m.a, m.b]).collect(),
@@ -48,7 +45,8 @@ impl Candidate {
             fundamental: found.fundamental.as_ref().map(|f| flat(f.matrix())),
             essential: found.essential.as_ref().map(|e| flat(e.matrix())),
             homography: found.homography.as_ref().map(|h| flat(h.matrix())),
-        })
+        };
+        Some(pair.encode())
     }
 }
 
@@ -66,7 +64,7 @@ impl Collection {
             .zip(&matched)
             .map(|(c, (matches, evidence))| {
                 let [a, b] = [0, 1].map(|side| self.view(c.pair[side], &c.features[side]));
-                ImagePair::new(matches, a, b).with_evidence(evidence).with_key(c.key())
+                ImagePair::new(matches, a, b).with_evidence(evidence).with_key(self.key_of(c.pair))
             })
             .collect();
         let found = verifier.geometries(&pairs)?;
@@ -76,7 +74,12 @@ impl Collection {
     /// The geometry of a pair, on this thread.
     pub(super) fn verify_pair(&self, candidate: &Candidate, verifier: &Verifier) -> Result<Outcome> {
         let found = self.verify(std::slice::from_ref(candidate), verifier, &Cpu::sequential())?;
-        Ok(found.into_iter().next().unwrap_or(Outcome::Nothing))
+        Ok(found.into_iter().next().flatten())
+    }
+
+    /// What samples of a pair are drawn by: names, which stay when numbers do not.
+    fn key_of(&self, pair: [u32; 2]) -> u64 {
+        fingerprint(pair.map(|i| self.photographs()[i as usize].name.as_bytes()))
     }
 
     /// A photograph, and its camera where the focal length is known.

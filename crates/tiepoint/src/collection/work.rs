@@ -15,11 +15,8 @@ use std::time::Duration;
 /// How often somebody who waits looks whether the work was stopped.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A photograph's features, or nothing where it cannot be read.
-pub(super) type Loaded = Option<Arc<Features>>;
-
-/// How a photograph is read.
-pub(super) type Load<'r> = &'r (dyn Fn(usize) -> Result<Loaded> + Sync);
+/// How a photograph's features are read.
+pub(super) type Load<'r> = &'r (dyn Fn(usize) -> Result<Arc<Features>> + Sync);
 
 /// How a tile is written: its plan, and what was found for each of its pairs.
 pub(super) type Write<'r, F> = &'r (dyn Fn(&TilePlan, Vec<F>) -> Result<()> + Sync);
@@ -28,8 +25,7 @@ pub(super) type Write<'r, F> = &'r (dyn Fn(&TilePlan, Vec<F>) -> Result<()> + Sy
 #[derive(Debug)]
 struct Block {
     number: usize,
-    first: usize,
-    photographs: Vec<Mutex<Option<Loaded>>>,
+    photographs: Vec<Mutex<Option<Arc<Features>>>>,
 }
 
 /// A tile of which pairs are being worked on.
@@ -37,9 +33,8 @@ struct Block {
 struct Open<F> {
     plan: TilePlan,
     blocks: [Arc<Block>; 2],
-    /// Its photographs in the order in which pairs need them, each with its side, and how many of them somebody reads
-    /// or has read ahead.
-    needed: Vec<(usize, u32)>,
+    /// Its photographs in the order in which pairs need them, and how many of them are read or were read ahead.
+    needed: Vec<u32>,
     ahead: AtomicUsize,
     found: Mutex<Vec<Option<F>>>,
     /// Pairs that are not done.
@@ -135,10 +130,8 @@ impl<'r, F> Tiles<'r, F> {
         mut read: impl FnMut(u32, &Arc<Features>) -> Result<()>,
     ) -> Result<()> {
         while let Some((tile, next)) = self.unread(stop) {
-            let (side, index) = tile.needed[next];
-            if let Some(features) = self.side(&tile, side, index)? {
-                read(index, &features)?;
-            }
+            let index = tile.needed[next];
+            read(index, &self.features(&tile, index)?)?;
         }
         Ok(())
     }
@@ -165,9 +158,8 @@ impl<'r, F> Tiles<'r, F> {
         let kept = |number: usize| state.blocks.iter().find(|block| block.number == number).cloned();
         let block = |number: usize| {
             kept(number).unwrap_or_else(|| {
-                let range = self.collection.block_range(number);
-                let photographs = range.clone().map(|_| Mutex::new(None)).collect();
-                Arc::new(Block { number, first: range.start, photographs })
+                let photographs = (0..self.collection.block()).map(|_| Mutex::new(None)).collect();
+                Arc::new(Block { number, photographs })
             })
         };
         let [row, column] = plan.blocks;
@@ -181,17 +173,19 @@ impl<'r, F> Tiles<'r, F> {
     }
 
     /// The features of both photographs of a pair.
-    pub(super) fn load(&self, unit: &Unit<F>, pair: [u32; 2]) -> Result<[Loaded; 2]> {
-        Ok([self.side(&unit.tile, 0, pair[0])?, self.side(&unit.tile, 1, pair[1])?])
+    pub(super) fn load(&self, unit: &Unit<F>, [a, b]: [u32; 2]) -> Result<[Arc<Features>; 2]> {
+        Ok([self.features(&unit.tile, a)?, self.features(&unit.tile, b)?])
     }
 
     /// The features of a photograph of one of a tile's blocks.
-    fn side(&self, tile: &Open<F>, side: usize, index: u32) -> Result<Loaded> {
-        let (block, index) = (&tile.blocks[side], index as usize);
-        let mut slot = lock(&block.photographs[index - block.first]);
+    fn features(&self, tile: &Open<F>, index: u32) -> Result<Arc<Features>> {
+        let [number, place] = self.collection.place_of(index);
+        let [first, second] = &tile.blocks;
+        let block = if first.number == number { first } else { second };
+        let mut slot = lock(&block.photographs[place]);
         match &*slot {
             Some(loaded) => Ok(loaded.clone()),
-            None => Ok(slot.insert((self.load)(index)?).clone()),
+            None => Ok(slot.insert((self.load)(index as usize)?).clone()),
         }
     }
 
@@ -208,15 +202,15 @@ impl<'r, F> Tiles<'r, F> {
     }
 }
 
-/// The photographs of pairs in the order in which these need them, each with its side.
-fn needed(pairs: &[[u32; 2]]) -> Vec<(usize, u32)> {
+/// The photographs of pairs in the order in which these need them.
+fn needed(pairs: &[[u32; 2]]) -> Vec<u32> {
     let mut seen = HashSet::new();
-    let sides = pairs.iter().flat_map(|pair| pair.iter().copied().enumerate());
-    sides.filter(|(_, index)| seen.insert(*index)).collect()
+    pairs.iter().flatten().copied().filter(|index| seen.insert(*index)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pairs::TiledPairs;
     use super::super::{CollectionOptions, PairSet};
     use super::*;
     use crate::device::Cpu;
@@ -238,16 +232,15 @@ mod tests {
         for i in 0..7 {
             std::fs::write(folder.join(format!("images/{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
         }
-        let options = CollectionOptions::default().with_block(3);
+        let options = CollectionOptions::default().with_block(Some(3));
         let images = [folder.join("images")];
         let (collection, _) =
             Collection::scan(folder.join("work"), &images, &options, &Cpu::sequential()).unwrap();
         for readers in [0, 1, 3] {
             let reads = Mutex::new(HashMap::<usize, usize>::new());
-            let load = |index: usize| -> Result<Loaded> {
+            let load = |index: usize| {
                 *lock(&reads).entry(index).or_default() += 1;
-                // The fifth cannot be read.
-                Ok((index != 4).then(|| Arc::new(nothing())))
+                Ok(Arc::new(nothing()))
             };
             let written = Mutex::new(Vec::new());
             let write = |plan: &TilePlan, found: Vec<[u32; 2]>| {
@@ -255,15 +248,15 @@ mod tests {
                 lock(&written).push(plan.blocks);
                 Ok(())
             };
-            let tiles = PairSet::All.tiles(7, 3);
-            let plans = tiles.iter().map(|blocks| PairSet::All.plan(*blocks, 7, 3));
+            let all = TiledPairs::new(PairSet::All, &collection);
+            let tiles: Vec<[usize; 2]> = (0..all.tiles()).map(|tile| all.blocks(tile)).collect();
+            let plans = (0..tiles.len()).map(|tile| all.plan(tile, &collection));
             let work = Tiles::new(&collection, plans, &load, &write);
             let (stop, ahead) = (Stop::default(), AtomicUsize::new(0));
             std::thread::scope(|scope| {
                 for _ in 0..readers {
                     scope.spawn(|| {
-                        let read = |index: u32, _: &Arc<Features>| {
-                            assert_ne!(index, 4, "it has no features");
+                        let read = |_: u32, _: &Arc<Features>| {
                             ahead.fetch_add(1, Ordering::Relaxed);
                             Ok(())
                         };
@@ -273,8 +266,7 @@ mod tests {
                 while let Some(unit) = work.next(2) {
                     let pairs = unit.pairs().to_vec();
                     for pair in &pairs {
-                        let there = work.load(&unit, *pair).unwrap().map(|loaded| loaded.is_some());
-                        assert_eq!(there, pair.map(|i| i != 4), "{pair:?}");
+                        work.load(&unit, *pair).unwrap();
                     }
                     work.finish(unit, pairs).unwrap();
                 }
@@ -291,6 +283,6 @@ mod tests {
     #[test]
     fn photographs_are_needed_in_the_order_of_pairs() {
         let needed = needed(&[[3, 5], [3, 6], [4, 5], [5, 6]]);
-        assert_eq!(needed, [(0, 3), (1, 5), (1, 6), (0, 4)]);
+        assert_eq!(needed, [3, 5, 6, 4]);
     }
 }

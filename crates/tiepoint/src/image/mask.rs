@@ -1,6 +1,9 @@
 //! Which pixels of an image count, by all that is known of it: a mask, its alpha channel, a value that marks holes.
 
-use super::{AnyView, Image, ImageView, Pixel, ReadOptions, Size, alpha_mask, check_mask, read_grey};
+use super::{
+    AnyImage, AnyView, Image, ImageView, Pixel, ReadOptions, Size, alpha_mask, check_mask, decode_grey_alpha, grey,
+    read_grey,
+};
 use crate::{Error, Result, device::Cpu, for_any_view};
 use std::path::Path;
 
@@ -38,11 +41,31 @@ impl<'a> Mask<'a> {
         options: &ReadOptions,
         cpu: &Cpu,
     ) -> Result<Mask<'static>> {
+        let path = path.as_ref();
+        Self::of_size(&read_grey(path, options, cpu)?, path, image)
+    }
+
+    /// As [`read`](Self::read), of the content of the file at `path`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn decode(
+        bytes: &[u8],
+        path: impl AsRef<Path>,
+        image: Size,
+        options: &ReadOptions,
+        cpu: &Cpu,
+    ) -> Result<Mask<'static>> {
+        let path = path.as_ref();
+        let mask = decode_grey_alpha(bytes, path, options)?;
+        let made = grey(&mask, cpu)?.into_owned();
+        Self::of_size(&made.unwrap_or(mask), path, image)
+    }
+
+    fn of_size(mask: &AnyImage, path: &Path, image: Size) -> Result<Mask<'static>> {
         fn counts<T: Pixel>(mask: ImageView<'_, T>) -> Image<u8> {
             Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
         }
-        let path = path.as_ref();
-        let mask = read_grey(path, options, cpu)?;
         match mask.size() == image {
             true => Ok(for_any_view!(mask.view(), view => counts(view)).into()),
             false => {

@@ -1,0 +1,561 @@
+//! `tiepoint collect` follows its inputs: whatever changes between two runs, the database is that of a fresh run.
+
+use super::collect::{content, count, exif, with_exif_chunk};
+use super::*;
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::{Duration, Instant, SystemTime};
+use tiepoint::collection::{
+    Collection, CollectionOptions, FeatureOptions, PairChoice, PairOptions, PhotographFeatures, Shard,
+};
+use tiepoint::device::Processor;
+use tiepoint::synth::Random;
+use tiepoint_colmap::ExportOptions;
+
+const SMALL: Size = Size::new(96, 72);
+
+/// The bytes of small photographs: of each of `scenes` as many views.
+fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for scene in 0..scenes {
+        for i in 0..views {
+            let (angle, shift) = (0.03 * f64::from(i), 1.5 * f64::from(i));
+            let moving =
+                viewpoint(SMALL, angle, 1.0 + 0.01 * f64::from(i), [0.02, 0.0], [shift, -1.0]).unwrap();
+            let options = SceneOptions::default().with_size(SMALL).with_seed(20 + scene);
+            let options = options.with_moving_from_reference(moving);
+            let scene = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
+            let path = folder.write("one.png", &scene.moving.into());
+            let plain = std::fs::read(path).unwrap();
+            all.push(match i % 3 {
+                // A focal length, which two-view geometry follows from.
+                0 => with_exif_chunk(&plain, &exif(26, (0xa405, 3, 1, 30 + 5 * i), &[])),
+                1 => with_exif_chunk(&plain, &position(i)),
+                _ => plain,
+            });
+        }
+    }
+    std::fs::remove_file(folder.at("one.png")).unwrap();
+    all
+}
+
+/// Camera data that hold a position, some metres further north for each `i`.
+fn position(i: u32) -> Vec<u8> {
+    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
+    let mut list = |fields: &[(u16, u16, u32, u32)]| {
+        bytes.extend_from_slice(&(fields.len() as u16).to_le_bytes());
+        for (tag, kind, count, value) in fields {
+            bytes.extend_from_slice(&[*tag, *kind].map(u16::to_le_bytes).concat());
+            bytes.extend_from_slice(&[*count, *value].map(u32::to_le_bytes).concat());
+        }
+        bytes.extend_from_slice(&[0; 4]);
+    };
+    let (north, east) = (u32::from_le_bytes(*b"N\0\0\0"), u32::from_le_bytes(*b"E\0\0\0"));
+    list(&[(0x8825, 4, 1, 26)]);
+    // Five fields end at 26 + 2 + 60 + 4.
+    list(&[(1, 2, 2, north), (2, 5, 3, 92), (3, 2, 2, east), (4, 5, 3, 92), (6, 5, 1, 92)]);
+    [48, 1, 0, 1, 20 * i, 100].iter().for_each(|n: &u32| bytes.extend_from_slice(&n.to_le_bytes()));
+    bytes
+}
+
+/// Photographs, masks and a list of pairs that change, and what is asked for.
+struct World {
+    folder: Folder,
+    pool: Vec<Vec<u8>>,
+    options: CollectionOptions,
+    runs: u32,
+    /// Files that were damaged since the last run.
+    damaged: u32,
+}
+
+impl World {
+    fn new(test: &str, scenes: u64, views: u32) -> Self {
+        let folder = Folder::new(test);
+        let pool = pool(&folder, scenes, views);
+        let world = Self {
+            folder,
+            pool,
+            options: CollectionOptions::default().with_block(Some(4)),
+            runs: 0,
+            damaged: 0,
+        };
+        ["images/sub", "masks/sub"]
+            .iter()
+            .for_each(|inner| std::fs::create_dir_all(world.folder.at(inner)).unwrap());
+        world
+    }
+
+    fn photograph(&self, name: &str) -> PathBuf {
+        self.folder.0.join("images").join(name)
+    }
+
+    fn put(&self, name: &str, number: usize) {
+        std::fs::write(self.photograph(name), &self.pool[number % self.pool.len()]).unwrap();
+    }
+
+    fn list(&self, pairs: &[(&str, &str)]) -> PathBuf {
+        let path = self.folder.0.join("list.txt");
+        let lines: String = pairs.iter().map(|(a, b)| format!("{a}\t{b}\n")).collect();
+        std::fs::write(&path, lines).unwrap();
+        path
+    }
+
+    /// All stages in the folder `name`, to the database of this name.
+    fn collect(&self, name: &str) -> tiepoint::Result<()> {
+        let cpu = Cpu::with_threads(2)?;
+        let devices = [Processor::from(cpu.clone())];
+        let images = [self.folder.0.join("images")];
+        let (collection, _) = Collection::scan(self.folder.0.join(name), &images, &self.options, &cpu)?;
+        collection.extract(Shard::ALL, &devices)?;
+        collection.choose_pairs(Shard::ALL, &cpu)?;
+        collection.match_pairs(Shard::ALL, &devices)?;
+        let database = self.folder.0.join(format!("{name}.db"));
+        tiepoint_colmap::export(&collection, database, &ExportOptions::default()).map(drop)
+    }
+
+    /// Goes on in the old work folder, and compares with a new one; the number of verified pairs.
+    fn check(&mut self, what: &str) -> i64 {
+        self.runs += 1;
+        let fresh = format!("fresh{}", self.runs);
+        let went = |result: tiepoint::Result<()>| result.map_err(|e| e.to_string());
+        let (mut kept, made) = (went(self.collect("kept")), went(self.collect(&fresh)));
+        // A stage stops at a file that is damaged, and the next run goes on.
+        while made.is_ok() && self.damaged > 0 && kept.is_err() {
+            self.damaged -= 1;
+            kept = went(self.collect("kept"));
+        }
+        self.damaged = 0;
+        let database = |name: &str| self.folder.at(&format!("{name}.db"));
+        if made.is_ok() {
+            assert_eq!(kept, made, "{what}: in the folder that was kept and in a fresh one");
+            assert_eq!(
+                content(&database("kept")),
+                content(&database(&fresh)),
+                "{what}: {}",
+                self.folder.0.display()
+            );
+        } else {
+            // Both name the same photographs and reasons.
+            let told = |result: Result<(), String>| result.unwrap_err().replace(&fresh, "kept");
+            assert_eq!(told(kept), told(made), "{what}");
+            return 0;
+        }
+        let verified = count(&database(&fresh), "SELECT count(*) FROM two_view_geometries");
+        let _ = std::fs::remove_dir_all(self.folder.at(&fresh));
+        std::fs::remove_file(database(&fresh)).unwrap();
+        verified
+    }
+
+    fn with_pairs(&mut self, pairs: PairOptions) {
+        self.options = self.options.clone().with_pairs(pairs);
+    }
+}
+
+/// Five views of one scene.
+fn five(test: &str) -> World {
+    let world = World::new(test, 2, 6);
+    ["b.png", "c.png", "d.png", "e.png", "f.png"].iter().zip(0..).for_each(|(name, i)| world.put(name, i));
+    world
+}
+
+#[test]
+fn a_photograph_that_turns_readable_or_unreadable_takes_its_own_rows_along() {
+    let mut world = five("changes-readable");
+    let whole = world.check("at first");
+    assert_eq!(whole, 10, "all of five");
+    std::fs::write(world.photograph("c.png"), &world.pool[1][..500]).unwrap();
+    assert_eq!(world.check("cut off"), 6, "four are left");
+    world.put("c.png", 1);
+    assert_eq!(world.check("whole again"), whole);
+    std::fs::remove_file(world.photograph("c.png")).unwrap();
+    assert_eq!(world.check("removed"), 6);
+    world.put("c.png", 1);
+    world.put("a.png", 5);
+    assert_eq!(world.check("two added, one of them the first by name"), 15);
+    world.put("d.png", 7);
+    assert_eq!(world.check("another picture in its place"), 10);
+    std::fs::rename(world.photograph("a.png"), world.photograph("z.png")).unwrap();
+    world.check("renamed: its pairs turn round");
+}
+
+#[test]
+fn a_limit_that_is_raised_has_photographs_matched() {
+    let folder = Folder::new("changes-limit");
+    let world = five("changes-limit-pool");
+    std::fs::rename(world.folder.at("images"), folder.at("images")).unwrap();
+    let run = |work: &str, most: &str| {
+        let (images, output, work) = (folder.at("images"), folder.at(&format!("{work}.db")), folder.at(work));
+        let command = ["collect", &images, "--output", &output, "--work", &work, "--max-pixels", most];
+        works(&[&command[..], &["--device", "cpu"]].concat());
+        count(&output, "SELECT count(*) FROM two_view_geometries")
+    };
+    let size = Size::new(120, 90);
+    folder.texture("images/large.png", size, 3);
+    folder.texture("images/larger.png", size, 3);
+    assert_eq!(run("kept", "7000"), 10, "without the large ones");
+    assert_eq!(run("kept", "20000"), 11, "the large ones are one picture");
+    run("fresh", "20000");
+    assert_eq!(content(&folder.at("kept.db")), content(&folder.at("fresh.db")));
+}
+
+#[test]
+fn an_edited_list_is_read_again() {
+    let mut world = five("changes-list");
+    let list = world.list(&[("b.png", "c.png")]);
+    world.with_pairs(PairOptions::default().with_choice(PairChoice::List).with_list(Some(list)));
+    assert_eq!(world.check("one pair"), 1);
+    world.list(&[("b.png", "c.png"), ("d.png", "e.png")]);
+    assert_eq!(world.check("a line more"), 2);
+    world.list(&[("d.png", "e.png")]);
+    assert_eq!(world.check("a line less"), 1);
+    world.list(&[("d.png", "nobody.png")]);
+    world.check("a name that is not there");
+}
+
+#[test]
+fn a_sequence_goes_by_name_however_photographs_came() {
+    let mut world = five("changes-sequence");
+    world.with_pairs(
+        PairOptions::default().with_choice(PairChoice::Sequence).with_overlap(1).with_closure(false),
+    );
+    assert_eq!(world.check("five"), 4);
+    world.put("c2.png", 5);
+    assert_eq!(world.check("one between"), 5);
+}
+
+#[test]
+fn masks_and_options_of_pairs_may_change() {
+    let mut world = five("changes-options");
+    world.check("at first");
+    let mask = |name: &str, from: usize| {
+        let mask = Image::from_fn(SMALL, |x, _| if x < from { 0_u8 } else { 255 });
+        world.folder.write(&format!("masks/{name}"), &mask.into());
+    };
+    mask("b.png.png", 90);
+    let masks = Some(world.folder.0.join("masks"));
+    let with_masks = world.options.clone().with_features(FeatureOptions::default().with_masks(masks));
+    mask("c.png", 96);
+    world.options = with_masks;
+    let masked = world.check("two masks, one of which hides all");
+    assert!(masked <= 6, "{masked} pairs");
+    let mask = Image::<u8>::from_fn(SMALL, |_, _| 255);
+    world.folder.write("masks/c.png", &mask.into());
+    assert!(world.check("a mask that hides nothing") > masked);
+    std::fs::remove_file(world.folder.at("masks/b.png.png")).unwrap();
+    assert_eq!(world.check("a mask less"), 10);
+    let matching = world.options.matching.with_ratio(Some(0.9));
+    world.options = world.options.clone().with_matching(matching);
+    world.check("another ratio");
+    for choice in [PairChoice::TopScale, PairChoice::Gps, PairChoice::Sequence, PairChoice::Exhaustive] {
+        world.with_pairs(PairOptions::default().with_choice(choice).with_top_matches(3));
+        world.check(&format!("{choice:?}"));
+    }
+}
+
+#[test]
+fn features_from_elsewhere_have_pairs_matched_again() {
+    let mut world = five("changes-import");
+    world.check("at first");
+    let collection = Collection::open(world.folder.0.join("kept")).unwrap();
+    let PhotographFeatures::Found(few) = collection.features(1).unwrap() else { panic!("found") };
+    let few = few.subset(&[0, 1, 2]).unwrap();
+    collection.import_features(1, &few).unwrap();
+    world.collect("kept").unwrap();
+    let database = world.folder.at("kept.db");
+    assert_eq!(count(&database, "SELECT rows FROM keypoints WHERE image_id = 2"), 3, "those that were given");
+    assert_eq!(count(&database, "SELECT count(*) FROM two_view_geometries"), 6, "none with three features");
+}
+
+#[test]
+fn a_damaged_record_costs_no_features() {
+    let mut world = five("changes-record");
+    world.check("at first");
+    let features = || -> BTreeMap<PathBuf, SystemTime> {
+        let mut found = BTreeMap::new();
+        for row in std::fs::read_dir(world.folder.at("kept/features")).unwrap() {
+            for file in std::fs::read_dir(row.unwrap().path()).unwrap().map(Result::unwrap) {
+                found.insert(file.path(), file.metadata().unwrap().modified().unwrap());
+            }
+        }
+        found
+    };
+    let before = features();
+    assert_eq!(before.len(), 5);
+    for name in ["images.json", "collection.json"] {
+        let path = world.folder.at(&format!("kept/{name}"));
+        let good = std::fs::read(&path).unwrap();
+        for i in (0..good.len()).step_by(good.len() / 12) {
+            let mut bad = good.clone();
+            bad[i] ^= 2;
+            std::fs::write(&path, bad).unwrap();
+            let stage = [
+                "collect",
+                "export",
+                "--work",
+                &world.folder.at("kept"),
+                "--output",
+                &world.folder.at("x.db"),
+            ];
+            let message = fails(&stage, 1);
+            assert!(message.contains(name) && message.contains("scan"), "bit {i}: {message}");
+            world.collect("kept").unwrap();
+        }
+        std::fs::write(&path, "").unwrap();
+        world.collect("kept").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        world.collect("kept").unwrap();
+    }
+    assert_eq!(features(), before, "the features are those that were there");
+    world.check("after all damage");
+}
+
+impl World {
+    /// Everything anew, with some photographs.
+    fn begin(&mut self, random: &mut Random) {
+        for folder in ["images", "masks", "kept"] {
+            let _ = std::fs::remove_dir_all(self.folder.at(folder));
+        }
+        ["images/sub", "masks/sub"]
+            .iter()
+            .for_each(|inner| std::fs::create_dir_all(self.folder.at(inner)).unwrap());
+        let _ = std::fs::remove_file(self.folder.at("kept.db"));
+        self.options = CollectionOptions::default().with_block(Some(4));
+        self.list(&[]);
+        for i in 0..5 + below(random, 5) {
+            let (name, number) = (name(3 * i + below(random, 3)), below(random, self.pool.len()));
+            self.put(&name, number);
+        }
+    }
+
+    /// Names of photographs, readable or not.
+    fn present(&self) -> Vec<String> {
+        (0..NAMES).map(name).filter(|name| self.photograph(name).symlink_metadata().is_ok()).collect()
+    }
+
+    /// Changes something, and says what.
+    fn change(&mut self, random: &mut Random) -> String {
+        let present = self.present();
+        let one = match present.len() {
+            0 => name(0),
+            n => present[below(random, n)].clone(),
+        };
+        let (path, other) = (self.photograph(&one), name(below(random, NAMES)));
+        let mask = self.folder.0.join(format!("masks/{one}.png"));
+        let kind = CHANGES[below(random, CHANGES.len())];
+        match kind {
+            "add" => {
+                let _ = std::fs::remove_file(self.photograph(&other));
+                let number = below(random, self.pool.len());
+                self.put(&other, number);
+            }
+            "remove" => _ = std::fs::remove_file(&path),
+            "replace" => {
+                let _ = std::fs::remove_file(&path);
+                let number = below(random, self.pool.len());
+                self.put(&one, number);
+            }
+            "truncate" => {
+                let bytes = std::fs::read(&path).unwrap_or_default();
+                std::fs::write(&path, &bytes[..below(random, bytes.len() + 1)]).unwrap_or_default();
+            }
+            "no picture" => std::fs::write(&path, "no picture").unwrap_or_default(),
+            "dangling link" => {
+                let _ = std::fs::remove_file(&path);
+                std::os::unix::fs::symlink("nowhere.png", &path).unwrap();
+            }
+            "chmod" => {
+                use std::os::unix::fs::PermissionsExt;
+                if let Ok(meta) = path.metadata() {
+                    let mode = if meta.permissions().mode() & 0o777 == 0 { 0o644 } else { 0 };
+                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+                }
+            }
+            "rename" => _ = std::fs::rename(&path, self.photograph(&other)),
+            "swap" => {
+                let between = self.folder.0.join("between");
+                let moves = [
+                    (&path, &between),
+                    (&self.photograph(&other), &path),
+                    (&between, &self.photograph(&other)),
+                ];
+                moves.iter().for_each(|(from, to)| _ = std::fs::rename(from, to));
+            }
+            "touch" => {
+                if let Ok(file) = std::fs::File::open(&path) {
+                    file.set_modified(SystemTime::now()).unwrap();
+                }
+            }
+            "list" => {
+                let mut some =
+                    || present.get(below(random, present.len().max(1))).map_or("b.png", String::as_str);
+                let pairs: Vec<_> = (0..6).map(|_| (some(), some())).collect();
+                self.list(&pairs);
+            }
+            "mask" => {
+                let (from, width) = (below(random, 96), if below(random, 8) == 0 { 50 } else { 96 });
+                let size = Size::new(width, SMALL.height);
+                let image = Image::from_fn(size, |x, _| if x < from { 0_u8 } else { 255 });
+                image::write(&mask, &AnyImage::from(image)).unwrap();
+            }
+            "no mask" => _ = std::fs::remove_file(&mask),
+            "masks" => {
+                let masks = self.options.features.masks.is_none().then(|| self.folder.0.join("masks"));
+                let features = self.options.features.clone().with_masks(masks);
+                self.options = self.options.clone().with_features(features);
+            }
+            "pairs" => {
+                let choice = CHOICES[below(random, CHOICES.len())];
+                let list = (choice == PairChoice::List).then(|| self.folder.0.join("list.txt"));
+                let pairs = PairOptions::default().with_choice(choice).with_list(list);
+                let pairs =
+                    pairs.with_overlap(1 + below(random, 3) as u32).with_closure(below(random, 2) == 0);
+                let pairs = pairs.with_neighbours(1 + below(random, 3) as u32).with_top_matches(3);
+                self.with_pairs(
+                    pairs.with_exhaustive_up_to([5, 5000][below(random, 2)]).with_top_partners(2),
+                );
+            }
+            "matching" => {
+                let matching = self.options.matching.with_ratio(Some([0.77, 0.85][below(random, 2)]));
+                let two_view = self.options.two_view.with_threshold_px([3.0, 4.0][below(random, 2)]);
+                self.options = self.options.clone().with_matching(matching).with_two_view(two_view);
+            }
+            "kill" => self.kill(random),
+            _ => self.damage(random),
+        }
+        kind.to_owned()
+    }
+
+    /// Runs the command and kills it.
+    fn kill(&self, random: &mut Random) {
+        let at = |name: &str| self.folder.at(name);
+        let pairs = &self.options.pairs;
+        let which = match &pairs.list {
+            Some(list) => list.display().to_string(),
+            None => pairs.choice.to_string(),
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tiepoint"));
+        command.args(["collect", &at("images"), "--output", &at("kept.db"), "--work", &at("kept")]);
+        command.args(["--block", "4", "--device", "cpu", "--threads", "2", "--quiet", "--pairs", &which]);
+        let numbers = [
+            ("--overlap", pairs.overlap.to_string()),
+            ("--neighbours", pairs.neighbours.to_string()),
+            ("--top-matches", pairs.top_matches.to_string()),
+            ("--top-partners", pairs.top_partners.to_string()),
+            ("--exhaustive-up-to", pairs.exhaustive_up_to.to_string()),
+            ("--ratio", self.options.matching.ratio.unwrap().to_string()),
+            ("--inlier-distance", self.options.two_view.threshold_px.to_string()),
+        ];
+        numbers.iter().for_each(|(name, value)| _ = command.args([*name, value]));
+        if !pairs.closure {
+            command.arg("--no-closure");
+        }
+        if let Some(masks) = &self.options.features.masks {
+            command.arg("--masks").arg(masks);
+        }
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(below(random, 400) as u64));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+
+    /// Damages a file of the work folder.
+    fn damage(&mut self, random: &mut Random) {
+        let mut files = Vec::new();
+        let mut folders = vec![self.folder.0.join("kept")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap) {
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => files.push(entry.path()),
+                }
+            }
+        }
+        files.sort();
+        if files.is_empty() {
+            return;
+        }
+        self.damaged += 1;
+        let path = &files[below(random, files.len())];
+        let mut bytes = std::fs::read(path).unwrap();
+        match (below(random, 3), bytes.len()) {
+            (0, _) | (_, 0) => std::fs::remove_file(path).unwrap(),
+            (1, n) => std::fs::write(path, &bytes[..below(random, n)]).unwrap(),
+            (_, n) => {
+                bytes[below(random, n)] ^= 1 << below(random, 8);
+                std::fs::write(path, bytes).unwrap();
+            }
+        }
+    }
+}
+
+const CHOICES: [PairChoice; 6] = [
+    PairChoice::Auto,
+    PairChoice::Exhaustive,
+    PairChoice::Sequence,
+    PairChoice::Gps,
+    PairChoice::TopScale,
+    PairChoice::List,
+];
+
+/// A number below `n`.
+fn below(random: &mut Random, n: usize) -> usize {
+    (random.bits() % n as u64) as usize
+}
+
+/// Names that photographs may have.
+const NAMES: usize = 30;
+
+fn name(i: usize) -> String {
+    if i.is_multiple_of(5) { format!("sub/{i}.png") } else { format!("{i}.png") }
+}
+
+const CHANGES: [&str; 19] = [
+    "add",
+    "remove",
+    "replace",
+    "truncate",
+    "no picture",
+    "dangling link",
+    "chmod",
+    "rename",
+    "swap",
+    "touch",
+    "list",
+    "mask",
+    "no mask",
+    "masks",
+    "pairs",
+    "pairs",
+    "matching",
+    "kill",
+    "damage",
+];
+
+/// Random sequences of changes: as many as `TIEPOINT_CHANGES` says, from the one on that `TIEPOINT_CHANGES_FROM` says.
+#[test]
+fn the_database_follows_any_changes() {
+    let number = |name: &str, otherwise| std::env::var(name).map_or(otherwise, |n| n.parse().unwrap());
+    let (sequences, from) = (number("TIEPOINT_CHANGES", 6), number("TIEPOINT_CHANGES_FROM", 0));
+    let mut world = World::new("changes-random", 3, 6);
+    let (start, mut runs, mut verified, mut counts) = (Instant::now(), 0, 0, BTreeMap::<String, u32>::new());
+    for sequence in from..from + sequences {
+        let mut random = Random::new(1000 + sequence);
+        world.begin(&mut random);
+        let mut told = format!("sequence {sequence}");
+        verified += world.check(&told);
+        for _ in 0..3 {
+            for _ in 0..1 + below(&mut random, 3) {
+                let change = world.change(&mut random);
+                told += &format!(", {change}");
+                *counts.entry(change).or_default() += 1;
+            }
+            verified += world.check(&told);
+            runs += 1;
+        }
+    }
+    assert!(verified > runs / 2, "there is something to compare: {verified} pairs in {runs} runs");
+    println!(
+        "{sequences} sequences, {runs} runs after changes, {verified} pairs, {:.0?}: {counts:?}",
+        start.elapsed()
+    );
+}
