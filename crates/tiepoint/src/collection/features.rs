@@ -11,7 +11,7 @@ use super::{Photograph, Shard};
 use crate::device::{Cpu, Processor};
 use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
-use crate::files::remove_unfinished;
+use crate::files::{Disk, remove_unfinished};
 use crate::filter::shrink::shrink;
 use crate::image::{self, AnyImage, Image, ImageView, Pixel, Range, ReadOptions, Size};
 use crate::{Error, Result, for_any_view};
@@ -88,10 +88,12 @@ impl Collection {
             next: AtomicUsize::new(0),
             todo: &todo,
             unreadable: Mutex::default(),
+            disk: Disk::meanwhile(self.syncs()),
         };
         if !todo.is_empty() {
             stage.run(&cpu, processors)?;
         }
+        stage.disk.finish()?;
         let mut unreadable = stage.unreadable.into_inner().unwrap_or_else(PoisonError::into_inner);
         unreadable.sort();
         let reasons = unreadable.into_iter().map(|(i, reason)| (self.photographs()[i].name.clone(), reason));
@@ -140,12 +142,13 @@ impl Collection {
         }
         let path = self.path_of(index);
         let bytes = std::fs::read(&path).map_err(|e| Error::io(&path, e))?;
-        self.write_features(index, &Stored { content: content_hash(&bytes), outcome: Ok(features.clone()) })
+        let stored = Stored { content: content_hash(&bytes), outcome: Ok(features.clone()) };
+        self.write_features(&Disk::at_once(self.syncs()), index, &stored)
     }
 
-    fn write_features(&self, index: usize, stored: &Stored) -> Result<()> {
+    fn write_features(&self, disk: &Disk, index: usize, stored: &Stored) -> Result<()> {
         let made_from = self.features_fingerprint(&self.photographs()[index]);
-        record::write(&self.features_path(index), Kind::Features, made_from, &[&encode(stored)])
+        record::write(disk, &self.features_path(index), Kind::Features, made_from, &[&encode(stored)])
     }
 
     pub(super) fn stored(&self, index: usize) -> Result<Found<Stored>> {
@@ -172,6 +175,8 @@ struct Stage<'c> {
     /// The photographs to search.
     todo: &'c [usize],
     unreadable: Mutex<Vec<(usize, String)>>,
+    /// Where features are written to.
+    disk: Disk,
 }
 
 /// A photograph that was read, ready to be searched.
@@ -294,7 +299,7 @@ impl Stage<'_> {
     }
 
     fn write(&self, index: usize, stored: &Stored) -> Result<()> {
-        self.collection.write_features(index, stored)?;
+        self.collection.write_features(&self.disk, index, stored)?;
         self.watched.advance(1);
         Ok(())
     }
@@ -451,7 +456,7 @@ fn both(mut a: Image<u8>, b: &Image<u8>) -> Image<u8> {
     a
 }
 
-fn encode(stored: &Stored) -> Vec<u8> {
+pub(super) fn encode(stored: &Stored) -> Vec<u8> {
     let mut bytes = stored.content.to_le_bytes().to_vec();
     let features = match &stored.outcome {
         Ok(features) => features,
@@ -491,7 +496,7 @@ pub(super) fn read(path: &Path, made_from: u64) -> Result<Found<Stored>> {
     })
 }
 
-fn decode(payload: &[u8]) -> Option<Stored> {
+pub(super) fn decode(payload: &[u8]) -> Option<Stored> {
     let mut fields = Fields(payload);
     let content = fields.u64()?;
     if fields.u8()? == 0 {

@@ -5,7 +5,7 @@ use super::record::{Found, content, fingerprint};
 use super::scan::{self, Listing, Photograph, Scanned};
 use super::{CollectionOptions, features};
 use crate::device::Cpu;
-use crate::files::{remove_unfinished, write_atomically};
+use crate::files::{Disk, remove_unfinished, write_atomically};
 use crate::image::{ReadOptions, Size};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,8 @@ pub struct Collection {
     features: u64,
     /// How large photographs and masks may be.
     limits: ReadOptions,
+    /// Whether results are brought to the disk before they count as done.
+    sync: bool,
 }
 
 impl Collection {
@@ -63,7 +65,7 @@ impl Collection {
         }
         let mut collection = Self::new(work, options.clone(), Listing::default());
         if is_new {
-            std::fs::create_dir_all(&collection.folder).map_err(|e| Error::io(&collection.folder, e))?;
+            Disk::at_once(true).make_folder(&collection.folder)?;
             let head = Head { format: FORMAT, options: value_of(options)? };
             write_json(&collection.folder.join(OPTIONS), &head)?;
         } else if let Some(listing) = read_json::<Listing>(&collection.folder.join(IMAGES))? {
@@ -103,7 +105,7 @@ impl Collection {
 
     fn new(folder: PathBuf, options: CollectionOptions, listing: Listing) -> Self {
         let features = fingerprint([b"features".as_slice(), text_of(&options.features).as_bytes()]);
-        Self { folder, options, listing, features, limits: ReadOptions::default() }
+        Self { folder, options, listing, features, limits: ReadOptions::default(), sync: true }
     }
 
     /// The same with other limits for photographs and masks that are read. The folder does not record them:
@@ -116,6 +118,19 @@ impl Collection {
     /// How large photographs and masks may be that are read.
     pub fn limits(&self) -> &ReadOptions {
         &self.limits
+    }
+
+    /// The same, with or without bringing what stages make to the disk (`fsync`) before they end. Default true. Without
+    /// it a power cut may take results along that a stage has called done; what it leaves is made again where it is
+    /// damaged, and a killed program loses nothing either way.
+    #[must_use]
+    pub fn with_sync(self, sync: bool) -> Self {
+        Self { sync, ..self }
+    }
+
+    /// Whether what stages make is brought to the disk before they end.
+    pub fn syncs(&self) -> bool {
+        self.sync
     }
 
     /// Whether a photograph whose file was touched holds what its features were found in; so it does without features.
@@ -222,6 +237,8 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<bool> {
             Some(Ok(entry)) if entry.file_name().to_string_lossy().starts_with(&format!(".{OPTIONS}")) => {
                 Ok(true)
             }
+            // Another process has made it a moment ago.
+            Some(_) if path.exists() => prepare(work, options),
             Some(_) => Err(Error::format(work, "holds something else; name a new folder or an empty one")),
         },
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),

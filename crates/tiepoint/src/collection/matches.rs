@@ -13,7 +13,7 @@ use super::tile::{Outcome, Tile, head_of, verified_of};
 use super::work::{Loaded, Tiles};
 use super::{Collection, MatchDevices, PairSet, PhotographFeatures, Shard, closure};
 use crate::device::Processor;
-use crate::files::remove_unfinished;
+use crate::files::{Disk, remove_unfinished};
 use crate::{Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -160,13 +160,13 @@ impl Collection {
             return Ok(());
         }
         let watched = &cpu.begin_task("match", usize::try_from(pairs).unwrap_or(usize::MAX));
-        let tried = AtomicU64::new(0);
+        let (tried, disk) = (AtomicU64::new(0), Disk::meanwhile(self.syncs()));
         let write = |plan: &TilePlan, found: Vec<Outcome>| {
             let head = head_of(&found);
             tried.fetch_add(u32::from_le_bytes(head[0]).into(), Ordering::Relaxed);
             let path: PathBuf = self.tile_path(round.folder, plan.blocks);
             let payload: Vec<&[u8]> = head.iter().map(|n| &n[..]).chain(verified_of(&found)).collect();
-            record::write(&path, Kind::Tile, self.tile_fingerprint(plan), &payload)
+            record::write(&disk, &path, Kind::Tile, self.tile_fingerprint(plan), &payload)
         };
         let load = |index| self.load(index);
         let plans = todo.iter().map(|tile| self.plan_of(round, *tile));
@@ -176,6 +176,8 @@ impl Collection {
             true => search.on_cpu((cpu.threads() as u64).min(pairs) as usize)?,
             false => search.on_gpus(devices)?,
         }
+        drop(tiles);
+        disk.finish()?;
         let tried = tried.load(Ordering::Relaxed);
         matched.pairs += tried;
         matched.left_out += pairs - tried;

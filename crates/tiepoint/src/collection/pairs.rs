@@ -5,6 +5,7 @@
 use super::record::{self, Fields, Found, Kind, fingerprint};
 use super::{Collection, PairChoice, Photograph, Shard};
 use crate::device::Cpu;
+use crate::files::Disk;
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::path::Path;
@@ -150,7 +151,7 @@ impl Collection {
                 payload
             }
         };
-        record::write(path, Kind::Pairs, made_from, &[&payload])
+        record::write(&Disk::at_once(self.syncs()), path, Kind::Pairs, made_from, &[&payload])
     }
 
     pub(super) fn read_pairs(&self, path: &Path, made_from: u64) -> Result<Found<PairSet>> {
@@ -164,7 +165,7 @@ impl Collection {
     }
 }
 
-fn decode(payload: &[u8], photographs: u32) -> Option<PairSet> {
+pub(super) fn decode(payload: &[u8], photographs: u32) -> Option<PairSet> {
     let mut fields = Fields(payload);
     if fields.u8()? == 0 {
         return fields.0.is_empty().then_some(PairSet::All);
@@ -179,7 +180,7 @@ fn decode(payload: &[u8], photographs: u32) -> Option<PairSet> {
 
 /// Each photograph with the next `overlap`, and with those 1, 2, 4, … places on.
 fn sequence(photographs: usize, overlap: u32) -> PairSet {
-    let near = 1..=u64::from(overlap);
+    let near = 1..=u64::from(overlap).min(photographs as u64);
     let far = (0..overlap.min(32)).map(|power| 1_u64 << power);
     let steps: Vec<u64> = near.chain(far).collect();
     let count = photographs as u64;

@@ -7,7 +7,7 @@
 //! Numbers are little-endian. The fingerprint is that of what the payload was made from: a file with another belongs to
 //! another run.
 
-use crate::files::write_atomically;
+use crate::files::Disk;
 use crate::{Error, Result};
 use std::hash::Hasher;
 use std::io::{self, Write};
@@ -86,11 +86,9 @@ pub(super) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 
     hash.finish()
 }
 
-/// Writes a file, whole or not at all; the payload comes in parts that follow each other.
-pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, payload: &[&[u8]]) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
-    }
+/// Writes a file to `disk`, whole or not at all; the payload comes in parts that follow each other.
+pub(super) fn write(disk: &Disk, path: &Path, kind: Kind, fingerprint: u64, payload: &[&[u8]]) -> Result<()> {
+    path.parent().map_or(Ok(()), |folder| disk.make_folder(folder))?;
     let length: usize = payload.iter().map(|part| part.len()).sum();
     let mut header = Vec::with_capacity(HEADER);
     header.extend_from_slice(MAGIC);
@@ -100,7 +98,7 @@ pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, payload: &[&[u8]]
     header.extend_from_slice(&(length as u64).to_le_bytes());
     let mut hash = XxHash3_64::with_seed(0);
     hash.write(&header);
-    write_atomically(path, |out| {
+    disk.write(path, |out| {
         out.write_all(&header)?;
         for part in payload {
             hash.write(part);
@@ -213,7 +211,7 @@ mod tests {
         let path = folder.join("inner/a.bin");
         let read_as = |kind, fingerprint| read(&path, kind, fingerprint).unwrap();
         assert!(matches!(read_as(Kind::Tile, 7), Found::Missing), "nothing there");
-        write(&path, Kind::Tile, 7, &[b"pay", b"", b"load"]).unwrap();
+        write(&Disk::at_once(true), &path, Kind::Tile, 7, &[b"pay", b"", b"load"]).unwrap();
         assert_eq!(read_as(Kind::Tile, 7).whole().unwrap(), b"payload");
         assert!(matches!(read_as(Kind::Tile, 8), Found::Unfit(_)), "of another run");
         assert!(matches!(read_as(Kind::Pairs, 7), Found::Unfit(_)), "of another kind");

@@ -15,7 +15,7 @@ use super::{Collection, PairSet, Shard};
 use crate::Result;
 use crate::device::{Cpu, Processor};
 use crate::feature::Features;
-use crate::files::remove_unfinished;
+use crate::files::{Disk, remove_unfinished};
 use crate::matching::match_features;
 use std::sync::Arc;
 
@@ -53,6 +53,7 @@ impl Collection {
         let pairs = todo.iter().map(|tile| self.all_pairs(*tile).pairs.len()).sum();
         let watched = &cpu.begin_task("top-scale", pairs);
         let (least, options) = (self.options().pairs.top_matches, &self.options().matching);
+        let disk = Disk::meanwhile(self.syncs());
         let load = |index| self.load_top(index);
         let write = |plan: &TilePlan, counts: Vec<u32>| {
             let mut payload = Vec::new();
@@ -60,7 +61,13 @@ impl Collection {
                 [pair[0], pair[1], count].iter().for_each(|n| payload.extend_from_slice(&n.to_le_bytes()));
             }
             let path = self.tile_path("top-scale", plan.blocks);
-            record::write(&path, Kind::Suggestions, self.suggestions_fingerprint(plan.blocks), &[&payload])
+            record::write(
+                &disk,
+                &path,
+                Kind::Suggestions,
+                self.suggestions_fingerprint(plan.blocks),
+                &[&payload],
+            )
         };
         let tiles = Tiles::new(self, plans, &load, &write);
         let work = |stop: &Stop| -> Result<()> {
@@ -80,7 +87,9 @@ impl Collection {
             }
             Ok(())
         };
-        side_by_side((0..cpu.threads()).map(|_| Box::new(work) as _).collect())
+        side_by_side((0..cpu.threads()).map(|_| Box::new(work) as _).collect())?;
+        drop(tiles);
+        disk.finish()
     }
 
     /// The largest features of a photograph.
@@ -112,7 +121,7 @@ impl Collection {
     }
 }
 
-fn decode(payload: &[u8], photographs: u32) -> Option<Vec<Suggestion>> {
+pub(super) fn decode(payload: &[u8], photographs: u32) -> Option<Vec<Suggestion>> {
     let mut fields = Fields(payload);
     let mut found = Vec::with_capacity(payload.len() / 12);
     while !fields.0.is_empty() {
