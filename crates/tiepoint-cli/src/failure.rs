@@ -11,8 +11,6 @@ pub(crate) enum Failure {
     Usage(String),
     /// The work could not be done: exit code 1.
     Work(String),
-    /// stdout is closed, so that nothing more can be said: exit code 0, no message.
-    StdoutClosed,
 }
 
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -39,7 +37,6 @@ impl Failure {
         match self {
             Self::Usage(_) => ExitCode::from(2),
             Self::Work(_) => ExitCode::FAILURE,
-            Self::StdoutClosed => ExitCode::SUCCESS,
         }
     }
 }
@@ -48,7 +45,6 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Usage(message) | Self::Work(message) => f.write_str(message),
-            Self::StdoutClosed => Ok(()),
         }
     }
 }

@@ -21,10 +21,8 @@ fn main() -> ExitCode {
         Ok(arguments) => commands::run(&arguments),
         Err(error) => refuse(&error),
     };
-    let Err(failure) = outcome else { return ExitCode::SUCCESS };
-    if !matches!(failure, Failure::StdoutClosed) {
-        output::print_error(&format!("tiepoint: {failure}"));
-    }
+    let Err(failure) = outcome.and_then(|()| output::check_stdout()) else { return ExitCode::SUCCESS };
+    output::print_error(&format!("tiepoint: {failure}"));
     failure.code()
 }
 
@@ -34,5 +32,6 @@ fn refuse(error: &clap::Error) -> Result<(), Failure> {
         let text = error.render().to_string();
         return Err(Failure::usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end()));
     }
-    error.print().map_err(|e| output::stdout_failure(&e))
+    output::note_printed(error.print());
+    Ok(())
 }

@@ -1,12 +1,12 @@
 //! `tiepoint collect`: a folder of photographs becomes a database of verified matches, stage by stage.
 
 use crate::arguments::collect::{
-    CollectArguments, ExportArguments, OutputArguments, PartArguments, Stage, WholeArguments, WorkArguments,
+    CollectArguments, ExportArguments, OutputArguments, Stage, WholeArguments, WorkArguments,
 };
 use crate::arguments::report::ReportArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::output::check_folder;
+use crate::output::{Files, check_folder};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -21,12 +21,12 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         None => whole(&arguments.whole, context),
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => {
-            let collection = open(&a.part.work)?.with_limits(a.limits.options());
+            let collection = a.part.sync.of(open(&a.part.work)?).with_limits(a.limits.options());
             features(&collection, a.part.shard, context)
         }
-        Some(Stage::Pairs(a)) => pairs(&open(&a.work)?, a, context),
+        Some(Stage::Pairs(a)) => choose(&a.sync.of(open(&a.work)?), a.shard, context),
         Some(Stage::Match(a)) => {
-            let collection = open(&a.work)?;
+            let collection = a.sync.of(open(&a.work)?);
             match_pairs(&collection, &collection.match_devices(&context.processors()), a.shard, context)
         }
         Some(Stage::Export(a)) => export_alone(a, context),
@@ -41,9 +41,10 @@ fn open(arguments: &WorkArguments) -> Outcome<Collection> {
 /// All stages.
 fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let options = arguments.options.options()?;
-    check_output(&arguments.output)?;
+    let files = check_output(&arguments.output)?.reads(&arguments.images);
+    files.reads(&options.pairs.list).check()?;
     let (collection, added) = scan(&arguments.work()?, &arguments.images, &options, context)?;
-    let collection = collection.with_limits(arguments.output.limits.options());
+    let collection = exported(collection, &arguments.output)?;
     let devices = collection.match_devices(&context.processors());
     thread::scope(|scope| {
         // Of photographs that were there before, all may be matched.
@@ -71,10 +72,10 @@ impl<'c> Timed<'c> {
     }
 
     /// Says what came of the stage, to people and to programs.
-    fn report(&self, said: &str, object: Value) -> Outcome {
+    fn report(&self, said: &str, object: Value) {
         let seconds = self.start.elapsed().as_secs_f64();
         self.context.print_notes();
-        self.context.say(&format!("{}: {said}, {seconds:.2} s", self.stage))?;
+        self.context.say(&format!("{}: {said}, {seconds:.2} s", self.stage));
         self.context.report(|| {
             let device = json!({
                 "device": self.context.take_device(),
@@ -82,7 +83,7 @@ impl<'c> Timed<'c> {
                 "seconds": { "total": seconds },
             });
             crate::output::joined([json!({ "stage": self.stage }), object, device])
-        })
+        });
     }
 }
 
@@ -113,7 +114,7 @@ fn scan(
             "added": scanned.added,
             "refused": refused,
         }),
-    )?;
+    );
     Ok((collection, scanned.added))
 }
 
@@ -132,15 +133,11 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
     timed.report(
         &format!("{} photographs searched, {} were there{left_out}", found.searched, found.present),
         json!({ "searched": found.searched, "present": found.present, "unreadable": unreadable }),
-    )?;
+    );
     match found.searched + found.present {
         0 if !found.unreadable.is_empty() => Err(Failure::work("none of the photographs can be read")),
         _ => Ok(()),
     }
-}
-
-fn pairs(collection: &Collection, arguments: &PartArguments, context: &Context) -> Outcome {
-    choose(collection, arguments.shard, context)
 }
 
 fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
@@ -153,7 +150,8 @@ fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
         (None, _) => "this part is done, others are missing".to_owned(),
     };
     let all = matches!(chosen, Some(PairSet::All));
-    timed.report(&said, json!({ "pairs": count, "exhaustive": all }))
+    timed.report(&said, json!({ "pairs": count, "exhaustive": all }));
+    Ok(())
 }
 
 fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, context: &Context) -> Outcome {
@@ -177,20 +175,34 @@ fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, co
             "present": matched.present,
             "complete": !matched.closure_waits,
         }),
-    )
+    );
+    Ok(())
 }
 
 fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
-    check_output(&arguments.output)?;
-    let collection = open(&arguments.work)?.with_limits(arguments.output.limits.options());
+    check_output(&arguments.output)?.check()?;
+    let collection = exported(open(&arguments.work)?, &arguments.output)?;
     export(&collection, &arguments.output, context)
 }
 
-/// Fails early where the results could not be written late.
-fn check_output(output: &OutputArguments) -> Outcome {
+/// The results, once it is known that they can be written.
+fn check_output(output: &OutputArguments) -> Outcome<Files> {
     check_folder(output.output()?)?;
     output.pair_list.as_deref().map_or(Ok(()), check_folder)?;
-    output.report.check()
+    output.report.check()?;
+    results(output)
+}
+
+fn results(output: &OutputArguments) -> Outcome<Files> {
+    let more = output.pair_list.iter().chain(&output.report.report);
+    Ok(Files::default().writes([output.output()?]).writes(more))
+}
+
+/// A collection as its results are made of it. None of them may be one of its photographs.
+fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collection> {
+    let photographs = (0..collection.photographs().len()).map(|i| collection.path_of(i));
+    results(output)?.reads(photographs).check()?;
+    Ok(output.sync.of(collection).with_limits(output.limits.options()))
 }
 
 fn export(collection: &Collection, output: &OutputArguments, context: &Context) -> Outcome {
@@ -217,7 +229,7 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
             exported.images, exported.cameras, exported.keypoints, exported.pairs, exported.inliers
         ),
         described.clone(),
-    )?;
+    );
     page(collection, &output.report, &described, context)
 }
 
@@ -239,7 +251,8 @@ fn page(
     timed.report(
         &format!("{}: {:.1} MB", path.display(), page.html.len() as f64 / 1e6),
         json!({ "page": path.display().to_string(), "bytes": page.html.len() }),
-    )
+    );
+    Ok(())
 }
 
 /// The verified pairs as names.
@@ -300,5 +313,6 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
             "unfit": found.unfit,
             "complete": found.is_complete(),
         }),
-    )
+    );
+    Ok(())
 }
