@@ -85,7 +85,7 @@ pub(super) fn read(path: &Path) -> Metadata {
     found.map(|exif| of_exif(&exif)).unwrap_or_default()
 }
 
-fn of_exif(exif: &Exif) -> Metadata {
+pub(super) fn of_exif(exif: &Exif) -> Metadata {
     Metadata {
         make: text(exif, Tag::Make),
         model: text(exif, Tag::Model),

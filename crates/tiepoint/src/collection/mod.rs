@@ -31,6 +31,9 @@ mod devices;
 mod exif;
 mod features;
 mod folder;
+#[cfg(any(fuzzing, test))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod matches;
 mod options;
 mod pairs;

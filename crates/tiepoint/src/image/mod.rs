@@ -27,6 +27,8 @@ pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_
 pub use grey::{grey, grey_on_device};
 pub use pixel::Pixel;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device, prepare_owned, without_margin};
+#[cfg(any(fuzzing, test))]
+pub(crate) use read::georeference_of;
 pub use read::{
     ReadOptions, decode, decode_grey, read, read_georeference, read_grey, read_grey_masked, read_shape,
 };
