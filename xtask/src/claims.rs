@@ -72,10 +72,10 @@ mod of_the_readme {
         };
         let before = above(&lines, at);
         if python {
-            let body =
-                lines[at + 1..].iter().take_while(|line| line.is_empty() || line.starts_with([' ', ')']));
-            let first = body.map(|line| line.trim()).find(|line| !line.is_empty() && !line.starts_with(')'));
-            let skipped = before.contains("mark.skip\n")
+            let signature = lines[at..].iter().position(|line| line.trim_end().ends_with(':')).unwrap_or(0);
+            let first =
+                lines[at + signature + 1..].iter().map(|line| line.trim()).find(|line| !line.is_empty());
+            let skipped = before.lines().any(|line| line.trim() == "@pytest.mark.skip")
                 || before.contains("mark.skip(")
                 || first.is_some_and(|line| line.starts_with("pytest.skip("));
             let name = file.rsplit('/').next().unwrap_or(file);
