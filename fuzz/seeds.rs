@@ -23,6 +23,13 @@ fn main() {
         seed("homography", name, text.as_bytes(), 0);
     }
     calibrations();
+    // Files of a work folder: one feature, one verified pair, two pairs.
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let feature = [&7_u64.to_le_bytes()[..], &[1], &words(&[640, 480, 1]), &[0; 151]].concat();
+    let pair = [&words(&[5, 1, 0, 1, 1, 1])[..], &[2, 1], &[0; 72], &words(&[3, 4]), &[1]].concat();
+    seed("collection_features", "one", &feature, 0);
+    seed("collection_tile", "one", &pair, 0);
+    seed("collection_pairs", "two", &[&[1][..], &words(&[1, 2, 3, 4])].concat(), 0);
     cloud(&std::env::temp_dir().join(format!("tiepoint-seeds-{}.ply", std::process::id())));
 }
 
@@ -119,8 +126,9 @@ fn samples() {
         match path.extension().unwrap().to_str().unwrap() {
             "jpg" => seed("jpeg", name, &bytes, 3),
             "png" => seed("png", name, &bytes, 8),
-            _ => seed("tiff", name, &bytes, 0),
+            _ => ["tiff", "georeference"].into_iter().for_each(|target| seed(target, name, &bytes, 0)),
         }
+        seed("camera_data", name, &bytes, 0);
     }
 }
 

@@ -5,7 +5,7 @@ mod arm;
 #[cfg(feature = "bench")]
 mod bench;
 mod bisect;
-#[cfg(test)]
+mod card;
 mod claims;
 mod cluster;
 mod debian;
@@ -34,6 +34,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench [ROWS]       times beside OpenCV's
   parity             agreement with OpenCV's SIFT on photographs
   bisect IMAGE...    the first stage of a detector that differs on a GPU; of two images, of dense stereo
+  card               what needs a card, packed for a machine that has one: target/card.tar.xz
   deny               licences and sources of all dependencies
   package            the packages as they would be published, built from their own files
   python             the tests of the Python package alone
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Some("bench") => bench(&arguments.collect::<Vec<_>>()),
         Some("bisect") => bisect::run(&arguments.collect::<Vec<_>>()),
         Some("parity") => parity::run(),
+        Some("card") => card::run(),
         Some("deny") => deny::run(),
         Some("dist") => package::dist(),
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),

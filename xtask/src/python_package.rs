@@ -78,7 +78,7 @@ pub(crate) fn built(name: &str) -> PathBuf {
 }
 
 /// The folder that holds the package: its modules, and the compiled one among them.
-fn lay_out() -> Result<PathBuf> {
+pub(crate) fn lay_out() -> Result<PathBuf> {
     let mut build = Command::new(env!("CARGO"));
     // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.
     build.args(["build", "--quiet", "--workspace", "--lib", "--bins", "--example", "quick_start"]);

@@ -1,7 +1,9 @@
 //! `cargo xtask test`: every test that this machine can run, and a line on those that it cannot.
 
 use crate::prepare::{self, Variables};
-use crate::{Result, arm, cluster, data_folder, opencl, python_package, python_site, report, workspace};
+use crate::{
+    Result, arm, claims, cluster, data_folder, opencl, python_package, python_site, report, workspace,
+};
 use fearless_simd::Level;
 use std::path::Path;
 use std::process::Command;
@@ -30,6 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut all = vec!["test", "--workspace", "--no-fail-fast"];
     all.extend(arguments.iter().map(String::as_str));
     cargo(&all, &data, prepared.variables.clone())?;
+    claims::check(&listed(&["--workspace"], &data, &prepared.variables)?)?;
     if let (Some(variables), []) = (prepared.rusticl, arguments) {
         on_rusticl(&data, &variables)?;
     }
@@ -69,15 +72,20 @@ fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
     Ok(())
 }
 
-/// Fails where a test that is left out has another name by now: it would run.
-fn check_left_out(data: &Path, variables: &Variables) -> Result<()> {
-    let list = ["test", "--workspace", "--lib", "--", "--list"];
+/// The names of tests as `cargo test` lists them.
+fn listed(which: &[&str], data: &Path, variables: &Variables) -> Result<String> {
+    let list = [&["test"], which, &["--", "--list"]].concat();
     let listed = command(&list, data, variables.clone()).output();
     let listed = listed.map_err(|e| format!("cargo cannot be started: {e}"))?;
     if !listed.status.success() {
         return Err(format!("cargo {} failed:\n{}", list.join(" "), String::from_utf8_lossy(&listed.stderr)));
     }
-    let names = String::from_utf8_lossy(&listed.stdout);
+    Ok(String::from_utf8_lossy(&listed.stdout).into_owned())
+}
+
+/// Fails where a test that is left out has another name by now: it would run.
+fn check_left_out(data: &Path, variables: &Variables) -> Result<()> {
+    let names = listed(&["--workspace", "--lib"], data, variables)?;
     match opencl::NOT_ON_RUSTICL.iter().find(|name| !names.contains(**name)) {
         Some(name) => Err(format!("xtask/src/opencl.rs leaves {name} out on rusticl: there is no such test")),
         None => Ok(()),

@@ -102,13 +102,17 @@ impl Context {
     }
 
     /// Prints a line for people on stdout; not with --json or --quiet.
-    pub(crate) fn say(&self, line: &str) -> Outcome {
-        if self.json || self.quiet { Ok(()) } else { self.progress.suspend(|| print_line(line)) }
+    pub(crate) fn say(&self, line: &str) {
+        if !self.json && !self.quiet {
+            self.progress.suspend(|| print_line(line));
+        }
     }
 
     /// Prints a JSON object on stdout, with --json.
-    pub(crate) fn report(&self, object: impl FnOnce() -> Value) -> Outcome {
-        if self.json { print_line(&object().to_string()) } else { Ok(()) }
+    pub(crate) fn report(&self, object: impl FnOnce() -> Value) {
+        if self.json {
+            print_line(&object().to_string());
+        }
     }
 
     /// Prints a failure on stderr that does not end the command.

@@ -13,8 +13,6 @@ pub(crate) enum Failure {
     Work(String),
     /// A signal ended the work: the process ends by it. The message says how to go on.
     Interrupted(&'static str),
-    /// stdout is closed, so that nothing more can be said: exit code 0, no message.
-    StdoutClosed,
 }
 
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -50,7 +48,6 @@ impl Failure {
         match self {
             Self::Usage(_) => ExitCode::from(2),
             Self::Work(_) | Self::Interrupted(_) => ExitCode::FAILURE,
-            Self::StdoutClosed => ExitCode::SUCCESS,
         }
     }
 }
@@ -60,7 +57,6 @@ impl std::fmt::Display for Failure {
         match self {
             Self::Usage(message) | Self::Work(message) => f.write_str(message),
             Self::Interrupted(how) => write!(f, "interrupted; {how}"),
-            Self::StdoutClosed => Ok(()),
         }
     }
 }

@@ -22,9 +22,8 @@ fn main() -> ExitCode {
         Ok(arguments) => commands::run(&arguments),
         Err(error) => refuse(&error),
     };
-    if let Err(failure) = &outcome
-        && !matches!(failure, Failure::StdoutClosed)
-    {
+    let outcome = outcome.and_then(|()| output::check_stdout());
+    if let Err(failure) = &outcome {
         output::print_error(&format!("tiepoint: {failure}"));
     }
     interrupt::pass_on();
@@ -37,5 +36,6 @@ fn refuse(error: &clap::Error) -> Result<(), Failure> {
         let text = error.render().to_string();
         return Err(Failure::usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end()));
     }
-    error.print().map_err(|e| output::stdout_failure(&e))
+    output::note_printed(error.print());
+    Ok(())
 }

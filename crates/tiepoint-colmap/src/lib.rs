@@ -13,14 +13,14 @@
 //! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
 //! F, E and H go from the image of the smaller id to the other, row by row, and hold in COLMAP's pixels.
 //!
-//! Rows are written in the order of their keys in one transaction, into a file beside the place that is renamed at the
-//! end. `application_id` tells databases that were written here from others.
+//! Rows are written in the order of their keys in one transaction, into a file beside the place that is brought to the
+//! disk and renamed at the end. `application_id` tells databases that were written here from others.
 
 mod place;
 mod rows;
 mod schema;
 
-use place::{Unfinished, check};
+use place::Unfinished;
 use rows::{floats, keypoints, moved_fundamental, moved_homography, numbers};
 use rusqlite::{Connection, OpenFlags, Statement, params};
 use std::path::Path;
@@ -78,9 +78,9 @@ pub struct Exported {
 /// Writes the database of a finished collection to `path`.
 ///
 /// # Errors
-/// [`Error::Format`] for a file in the way that was not written here, or when a stage is missing; [`Error::Mismatch`]
-/// when not all pairs are matched; [`Error::Io`] when the database cannot be written; [`Error::Cancelled`]
-/// when the work of `cpu` is to end.
+/// [`Error::Format`] for a file in the way that was not written here or is in use, or when a stage is missing;
+/// [`Error::Mismatch`] when not all pairs are matched; [`Error::Io`] when the database cannot be written;
+/// [`Error::Cancelled`] when the work of `cpu` is to end.
 pub fn export(
     collection: &Collection,
     path: impl AsRef<Path>,
@@ -88,9 +88,8 @@ pub fn export(
     cpu: &Cpu,
 ) -> Result<Exported> {
     let path = path.as_ref();
-    check(path, options.replace)?;
+    let unfinished = Unfinished::beside(path, options.replace)?;
     let results = collection.results()?;
-    let unfinished = Unfinished::beside(path)?;
     let fault = |e: rusqlite::Error| Error::io(path, std::io::Error::other(e));
     let database = open(unfinished.path()).map_err(fault)?;
     let mut tables = Tables::prepare(&database).map_err(fault)?;
@@ -114,7 +113,7 @@ pub fn export(
     drop(tables);
     database.execute_batch("COMMIT").map_err(fault)?;
     database.close().map_err(|(_, e)| fault(e))?;
-    unfinished.take_place(path)?;
+    unfinished.take_place(collection.syncs())?;
     Ok(exported)
 }
 

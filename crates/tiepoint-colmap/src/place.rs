@@ -1,87 +1,160 @@
 //! Where a database goes: what may be in the way, and the file that takes its place when it is finished.
+//!
+//! The new database is made beside its place, brought to the disk and renamed. Until then the one in the way stays what
+//! it is, with the files that `SQLite` keeps beside it: these hold transactions that are part of it. So before the new
+//! one takes its place, `SQLite` itself brings the old one to rest, alone with it: what was committed is in the
+//! database, and nothing is beside it that would be taken for a part of the new one.
 
 use crate::schema::APPLICATION;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tiepoint::files::{self, remove_unfinished_beside};
 use tiepoint::{Error, Result};
 
 /// Files that `SQLite` keeps beside a database that is in use, or was not closed.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Fails where `path` cannot take a database: a file is there that was not written here, unless it is to be replaced;
-/// or it is in use.
-pub(crate) fn check(path: &Path, replace: bool) -> Result<()> {
-    match fs::metadata(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(Error::io(path, e)),
-        Ok(found) if !found.is_file() => {
-            return Err(Error::format(path, "is no file; name a file for the database"));
-        }
-        Ok(_) => {}
-    }
-    if replace {
-        return Ok(());
-    }
-    let in_use = BESIDE.iter().map(|end| with_end(path, end)).find(|beside| beside.exists());
-    if let Some(beside) = in_use {
-        return Err(Error::format(
-            path,
-            format!(
-                "is in use, or was not closed: there is {}; name another file, or replace it",
-                beside.display()
-            ),
-        ));
-    }
-    if !is_ours(path) {
-        return Err(Error::format(
-            path,
-            "is there and was not written by tiepoint; name another file, or replace it",
-        ));
-    }
-    Ok(())
-}
+/// How long another program may hold the database that is in the way.
+const PATIENCE: Duration = Duration::from_millis(500);
 
-fn is_ours(path: &Path) -> bool {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let application = Connection::open_with_flags(path, flags)
-        .and_then(|database| database.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0)));
-    application.is_ok_and(|id| id == APPLICATION)
-}
-
-fn with_end(path: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(end);
-    PathBuf::from(name)
-}
-
-/// An empty file beside the place, removed unless it takes the place.
+/// An unfinished database. It is removed unless it takes its place.
 #[derive(Debug)]
-pub(crate) struct Unfinished(files::Unfinished);
+pub(crate) struct Unfinished {
+    file: files::Unfinished,
+    replace: bool,
+}
 
 impl Unfinished {
-    pub(crate) fn beside(path: &Path) -> Result<Self> {
+    /// Begins one beside its place. A symbolic link stays one: what it leads to is replaced.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where `path` cannot take a database: a file is there that was not written here, unless it is
+    /// to be replaced; or it is in use. [`Error::Io`].
+    pub(crate) fn beside(path: &Path, replace: bool) -> Result<Self> {
+        match fs::metadata(path) {
+            Ok(found) if !found.is_file() => {
+                return Err(Error::format(path, "is no file; name a file for the database"));
+            }
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io(path, e)),
+            _ => {}
+        }
         remove_unfinished_beside(path)?;
-        files::Unfinished::beside(path).map(Self)
+        let unfinished = Self { file: files::Unfinished::beside(path)?, replace };
+        unfinished.old()?;
+        Ok(unfinished)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        self.file.path()
     }
 
-    /// Renames the finished file. What `SQLite` kept beside an older one would be taken for that of the new one, and
-    /// goes.
-    pub(crate) fn take_place(self, path: &Path) -> Result<()> {
-        for end in BESIDE {
-            let beside = with_end(path, end);
-            match fs::remove_file(&beside) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io(beside, e)),
-                _ => {}
+    /// Takes its place; with `sync`, on the disk.
+    pub(crate) fn take_place(self, sync: bool) -> Result<()> {
+        let place = self.file.target().to_owned();
+        let mut old = self.old()?;
+        if !beside(&place).is_empty() {
+            if let Some(database) = old.take() {
+                at_rest(database).map_err(|e| refusal(&place, &e))?;
+                old = self.old()?;
             }
+            // Without a database they are parts of nothing.
+            for left in beside(&place) {
+                fs::remove_file(&left).map_err(|e| Error::io(left, e))?;
+            }
+            files::sync_folder_of(&place)?;
         }
-        self.0.take_place(path)
+        self.file.take_place(sync)?;
+        // Until here no other program could use the old one: what it would keep beside it now has the new one's name.
+        drop(old);
+        Ok(())
     }
+
+    /// The database in the way, opened and locked; none where there is none, or a file that is no database and may go.
+    fn old(&self) -> Result<Option<Connection>> {
+        let path = self.file.target();
+        let beside = beside(path);
+        if !self.replace
+            && let Some(beside) = beside.first()
+        {
+            return Err(Error::format(
+                path,
+                format!(
+                    "is in use, or was not closed: there is {}; name another file, or replace it",
+                    beside.display()
+                ),
+            ));
+        }
+        if !path.exists() {
+            return Ok(None);
+        }
+        match locked(path) {
+            Ok((_, application)) if !self.replace && application != APPLICATION => Err(foreign(path)),
+            Ok((database, _)) => Ok(Some(database)),
+            Err(e) if is_busy(&e) => Err(refusal(path, &e)),
+            // What cannot be opened is no database, or not ours to write. With files beside it, it may be one in need.
+            Err(e) if !beside.is_empty() => Err(Error::format(
+                path,
+                format!("cannot be opened ({e}), and {} belongs to it; move both away", beside[0].display()),
+            )),
+            Err(_) if self.replace => Ok(None),
+            Err(_) => match application(path) {
+                Ok(APPLICATION) => Ok(None),
+                _ => Err(foreign(path)),
+            },
+        }
+    }
+}
+
+fn foreign(path: &Path) -> Error {
+    Error::format(path, "is there and was not written by tiepoint; name another file, or replace it")
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn refusal(path: &Path, error: &rusqlite::Error) -> Error {
+    match is_busy(error) {
+        true => Error::format(path, "is in use by another program; close it there, or name another file"),
+        false => Error::io(path, io::Error::other(error.to_string())),
+    }
+}
+
+/// A database that nobody else can use as long as the connection is open, and its `application_id`. What a program that
+/// crashed had begun is rolled back, as by everyone who opens it.
+fn locked(path: &Path) -> rusqlite::Result<(Connection, i32)> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let database = Connection::open_with_flags(path, flags)?;
+    database.busy_timeout(PATIENCE)?;
+    database.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")?;
+    let application = database.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    // The lock stays.
+    database.execute_batch("COMMIT")?;
+    Ok((database, application))
+}
+
+/// The `application_id` of a database that may only be read.
+fn application(path: &Path) -> rusqlite::Result<i32> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags)?.query_row("PRAGMA application_id", [], |row| row.get(0))
+}
+
+/// Puts all that was committed into the database itself and closes it; `SQLite` then removes what it kept beside it.
+fn at_rest(database: Connection) -> rusqlite::Result<()> {
+    database.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+    database.close().map_err(|(_, e)| e)
+}
+
+/// The files beside a database that are there.
+fn beside(path: &Path) -> Vec<PathBuf> {
+    let with_end = |end| {
+        let mut name = OsString::from(path);
+        name.push(end);
+        PathBuf::from(name)
+    };
+    BESIDE.map(with_end).into_iter().filter(|path| path.exists()).collect()
 }

@@ -47,10 +47,10 @@ fn on_all<R: Send>(
 impl Collection {
     /// The collection of a work folder that is there.
     #[new]
-    fn new(py: Python<'_>, work: PathBuf, limited: Limits<'_>) -> PyResult<Self> {
+    fn new(py: Python<'_>, work: PathBuf, limited: Limits<'_>, sync: bool) -> PyResult<Self> {
         let limits = limits(&limited)?;
         let collection = py.detach(|| tiepoint::collection::Collection::open(work)).map_err(raised)?;
-        Ok(Self { collection: collection.with_limits(limits) })
+        Ok(Self { collection: collection.with_limits(limits).with_sync(sync) })
     }
 
     /// Lists photographs into a work folder; the collection, and what the scan found.
@@ -62,6 +62,7 @@ impl Collection {
         images: Vec<PathBuf>,
         options: &Bound<'py, PyDict>,
         limited: Limits<'py>,
+        sync: bool,
     ) -> PyResult<(Self, Bound<'py, PyDict>)> {
         let limits = limits(&limited)?;
         let options = CollectionOptions::default().with(options)?;
@@ -74,7 +75,7 @@ impl Collection {
         found.set_item("added", scanned.added)?;
         found.set_item("removed", scanned.removed)?;
         found.set_item("refused", scanned.refused)?;
-        Ok((Self { collection: collection.with_limits(limits) }, found))
+        Ok((Self { collection: collection.with_limits(limits).with_sync(sync) }, found))
     }
 
     /// The work folder.
@@ -106,6 +107,12 @@ impl Collection {
     fn limits(&self) -> (u64, u64) {
         let limits = self.collection.limits();
         (limits.max_pixels, limits.max_bytes)
+    }
+
+    /// Whether what stages make is brought to the disk before they end.
+    #[getter]
+    fn sync(&self) -> bool {
+        self.collection.syncs()
     }
 
     /// Finds the features of photographs that have none yet.

@@ -57,6 +57,7 @@ pub(crate) struct Device {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct DlTensor {
     data: *mut c_void,
     pub(crate) device: Device,
@@ -226,7 +227,7 @@ pub(crate) unsafe fn take_versioned(structure: *mut c_void, what: &str) -> PyRes
     let owner = Taken { structure, give_back: give_back::<ManagedVersioned> };
     match managed.other_version() {
         Some(version) => Err(other_version(version, what)),
-        None => checked(managed.tensor(), owner, what),
+        None => checked(*managed.tensor(), owner, what),
     }
 }
 
@@ -254,12 +255,13 @@ fn take_structure<M: Structure>(capsule: &Bound<'_, PyAny>, what: &str) -> PyRes
     if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
         return Err(PyErr::fetch(capsule.py()));
     }
-    checked(managed.tensor(), Taken { structure, give_back: give_back::<M> }, what)
+    checked(*managed.tensor(), Taken { structure, give_back: give_back::<M> }, what)
 }
 
-fn checked(tensor: &DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
+/// The tensor is a copy: `owner`, which is dropped where the tensor is refused, frees the structure that it came from.
+fn checked(tensor: DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
     let wrong = |why: &str| Err(refused(what, why));
-    let DlTensor { data, device, ndim, dtype, shape, strides, byte_offset } = tensor;
+    let DlTensor { data, device, ndim, dtype, shape, strides, byte_offset } = &tensor;
     if !(0..=MOST_DIMENSIONS).contains(ndim) {
         return wrong(&format!("its DLPack capsule has {ndim} dimensions: expected 0 to {MOST_DIMENSIONS}"));
     }

@@ -167,6 +167,9 @@ def test_limits_are_those_of_the_object_and_not_of_the_folder(photographs, tmp_p
     large = tp.Collection(work, max_bytes="75K")
     assert large.max_bytes == 76_800 and large.extract(device="cpu")["searched"] == 1
     assert tp.Collection(work).max_bytes == 1 << 32
+    # Neither is how results come to the disk.
+    assert tp.Collection(work).sync and small.sync
+    assert not pickle.loads(pickle.dumps(tp.Collection(work, sync=False))).sync
     for wrong in [{"max_pixels": 0}, {"max_pixels": -1}, {"max_bytes": 0}, {"max_bytes": "much"}]:
         [(option, value)] = wrong.items()
         for refused in [

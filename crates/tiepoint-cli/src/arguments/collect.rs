@@ -7,7 +7,7 @@ use crate::failure::{Failure, Outcome};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
-use tiepoint::collection::{CollectionOptions, FeatureOptions, PairChoice, PairOptions, Shard};
+use tiepoint::collection::{Collection, CollectionOptions, FeatureOptions, PairChoice, PairOptions, Shard};
 use tiepoint::feature::select::{Keep, Selection};
 use tiepoint::feature::sift::SiftPreset;
 use tiepoint::options::Named;
@@ -119,6 +119,23 @@ pub(crate) struct PartArguments {
     /// A part of the work: I/N, with I from 0 to N - 1. N processes or machines share the work folder
     #[arg(long, value_name = "I/N", default_value_t, value_parser = StringValueParser::new().try_map(|s| s.parse::<Shard>()))]
     pub(crate) shard: Shard,
+    #[command(flatten)]
+    pub(crate) sync: SyncArguments,
+}
+
+/// How results come to the disk.
+#[derive(Debug, Args)]
+pub(crate) struct SyncArguments {
+    /// Leave it to the system when results reach the disk: a power cut may then take some along that were called done
+    #[arg(long)]
+    no_sync: bool,
+}
+
+impl SyncArguments {
+    /// A collection whose stages write this way.
+    pub(crate) fn of(&self, collection: Collection) -> Collection {
+        collection.with_sync(!self.no_sync)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -165,6 +182,8 @@ pub(crate) struct OutputArguments {
     pub(crate) report: ReportArguments,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
+    #[command(flatten)]
+    pub(crate) sync: SyncArguments,
 }
 
 impl OutputArguments {

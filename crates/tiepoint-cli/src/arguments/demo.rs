@@ -15,8 +15,8 @@ pub(crate) struct DemoArguments {
     pub(crate) seed: u64,
     /// Instead: N aerial photographs of one terrain, for collect, with cameras.json: their exact cameras, and the share
     /// that each pair has in common
-    #[arg(long, value_name = "N")]
-    pub(crate) aerial: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) aerial: Option<u16>,
     /// Their size
     #[arg(long, requires = "aerial", default_value = "800x600", value_parser = size)]
     pub(crate) size: Size,

@@ -127,8 +127,8 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], context: &Context) -> Outco
     let size = image.size();
     let pixels = size.area() as f64;
     let threads = context.processor.cpu.threads();
-    context.say(&format!("{name}, {size}, {threads} threads, {}", context.processor.cpu.level_name()))?;
-    context.say(&format!("  {:<24}{:>10}{:>10}", "", "ms", "ns/pixel"))?;
+    context.say(&format!("{name}, {size}, {threads} threads, {}", context.processor.cpu.level_name()));
+    context.say(&format!("  {:<24}{:>10}{:>10}", "", "ms", "ns/pixel"));
     for row in rows {
         let per_pixel = row.seconds * 1e9 / pixels;
         context.say(&format!(
@@ -136,10 +136,10 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], context: &Context) -> Outco
             row.name,
             row.seconds * 1e3,
             row.result
-        ))?;
+        ));
         // A single stage has the duration of the whole.
         for stage in row.stages.iter().filter(|_| row.stages.len() > 1) {
-            context.say(&format!("    {:<22}{:>10.2}", stage.name, stage.seconds * 1e3))?;
+            context.say(&format!("    {:<22}{:>10.2}", stage.name, stage.seconds * 1e3));
         }
     }
     context.report(|| {
@@ -152,7 +152,8 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], context: &Context) -> Outco
             "simd": context.processor.cpu.level_name(),
             "runs": rows.iter().map(describe).collect::<Vec<_>>(),
         })
-    })
+    });
+    Ok(())
 }
 
 fn describe(row: &Row) -> Value {

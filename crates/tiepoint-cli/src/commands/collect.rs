@@ -7,7 +7,7 @@ use crate::arguments::collect::{
 use crate::arguments::report::ReportArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_folder, span};
+use crate::output::{Files, check_folder, span};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,13 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         None => whole(&arguments.whole, context),
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => {
-            let collection = open(&a.part.work)?.with_limits(a.limits.options());
+            let collection = a.part.sync.of(open(&a.part.work)?).with_limits(a.limits.options());
             let found = features(&collection, a.part.shard, context);
             go_on(found.and_then(|found| a.unreadable.check(&found)))
         }
-        Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context)),
+        Some(Stage::Pairs(a)) => go_on(choose(&a.sync.of(open(&a.work)?), a.shard, context)),
         Some(Stage::Match(a)) => {
-            let collection = open(&a.work)?;
+            let collection = a.sync.of(open(&a.work)?);
             let devices = collection.match_devices(&context.processors());
             go_on(match_pairs(&collection, &devices, a.shard, context))
         }
@@ -57,9 +57,10 @@ fn go_on<T>(outcome: Outcome<T>) -> Outcome<T> {
 /// All stages.
 fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let options = arguments.options.options()?;
-    check_output(&arguments.output)?;
+    let files = check_output(&arguments.output)?.reads(&arguments.images);
+    files.reads(&options.pairs.list).check()?;
     let (collection, added) = scan(&arguments.work()?, &arguments.images, &options, context)?;
-    let collection = collection.with_limits(arguments.output.limits.options());
+    let collection = exported(collection, &arguments.output)?;
     go_on(after_scan(&collection, added, arguments, context))
 }
 
@@ -173,10 +174,10 @@ impl<'c> Timed<'c> {
     }
 
     /// Says what came of the stage, to people and to programs.
-    fn report(&self, said: &str, object: Value) -> Outcome {
+    fn report(&self, said: &str, object: Value) {
         let seconds = self.start.elapsed().as_secs_f64();
         self.context.print_notes();
-        self.context.say(&format!("{}: {said}, {seconds:.2} s", self.stage))?;
+        self.context.say(&format!("{}: {said}, {seconds:.2} s", self.stage));
         self.context.report(|| {
             let device = json!({
                 "device": self.context.take_device(),
@@ -184,7 +185,7 @@ impl<'c> Timed<'c> {
                 "seconds": { "total": seconds },
             });
             crate::output::joined([json!({ "stage": self.stage }), object, device])
-        })
+        });
     }
 }
 
@@ -237,7 +238,7 @@ fn scan(
             "hidden": scanned.hidden.len(),
             "refused": refused,
         }),
-    )?;
+    );
     Ok((collection, scanned.added))
 }
 
@@ -273,7 +274,7 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
             "failed": with_reasons(&found.failed),
             "without_mask": found.without_mask,
         }),
-    )?;
+    );
     match &found.failed[..] {
         [] => Ok(found),
         [(name, reason), others @ ..] => Err(Failure::work(format!(
@@ -304,7 +305,8 @@ fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
         context.note("warning: no pair is chosen, so nothing will be matched");
     }
     let all = matches!(chosen, Some(PairSet::All));
-    timed.report(&said, json!({ "pairs": count, "exhaustive": all }))
+    timed.report(&said, json!({ "pairs": count, "exhaustive": all }));
+    Ok(())
 }
 
 fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, context: &Context) -> Outcome {
@@ -328,20 +330,34 @@ fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, co
             "present": matched.present,
             "complete": !matched.closure_waits,
         }),
-    )
+    );
+    Ok(())
 }
 
 fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
-    check_output(&arguments.output)?;
-    let collection = open(&arguments.work)?.with_limits(arguments.output.limits.options());
+    check_output(&arguments.output)?.check()?;
+    let collection = exported(open(&arguments.work)?, &arguments.output)?;
     export(&collection, &arguments.output, context)
 }
 
-/// Fails early where the results could not be written late.
-fn check_output(output: &OutputArguments) -> Outcome {
+/// The results, once it is known that they can be written.
+fn check_output(output: &OutputArguments) -> Outcome<Files> {
     check_folder(output.output()?)?;
     output.pair_list.as_deref().map_or(Ok(()), check_folder)?;
-    output.report.check()
+    output.report.check()?;
+    results(output)
+}
+
+fn results(output: &OutputArguments) -> Outcome<Files> {
+    let more = output.pair_list.iter().chain(&output.report.report);
+    Ok(Files::default().writes([output.output()?]).writes(more))
+}
+
+/// A collection as its results are made of it. None of them may be one of its photographs.
+fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collection> {
+    let photographs = (0..collection.photographs().len()).map(|i| collection.path_of(i));
+    results(output)?.reads(photographs).check()?;
+    Ok(output.sync.of(collection).with_limits(output.limits.options()))
 }
 
 fn export(collection: &Collection, output: &OutputArguments, context: &Context) -> Outcome {
@@ -371,7 +387,7 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
             exported.images, exported.cameras, exported.keypoints, exported.pairs, exported.inliers
         ),
         described.clone(),
-    )?;
+    );
     page(collection, &output.report, &described, context)
 }
 
@@ -393,7 +409,8 @@ fn page(
     timed.report(
         &format!("{}: {:.1} MB", path.display(), page.html.len() as f64 / 1e6),
         json!({ "page": path.display().to_string(), "bytes": page.html.len() }),
-    )
+    );
+    Ok(())
 }
 
 /// The verified pairs as names.
@@ -465,7 +482,8 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
             "missing_match": missing_match,
             "complete": found.is_complete(),
         }),
-    )
+    );
+    Ok(())
 }
 
 /// The parts of so many that units of work with these numbers belong to; the numbers where no parts are asked for.

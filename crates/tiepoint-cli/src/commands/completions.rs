@@ -11,7 +11,8 @@ pub(crate) fn run(arguments: &CompletionsArguments) -> Outcome {
     let mut command = Arguments::command();
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "tiepoint", &mut script);
-    print_bytes(&script)
+    print_bytes(&script);
+    Ok(())
 }
 
 /// Writes `tiepoint.1`, `tiepoint-detect.1` and so on.

@@ -245,11 +245,7 @@ impl<'scope, 'a: 'scope> Results<'scope, '_, 'a> {
         let Item { job, result, spent } = item;
         let Found { features, device } = result?;
         let (size, path, context) = (features.image, job.path.display(), self.context);
-        context.say(&format!(
-            "{path}: {} features, {size}, {:.1} ms",
-            features.len(),
-            spent.compute * 1e3
-        ))?;
+        context.say(&format!("{path}: {} features, {size}, {:.1} ms", features.len(), spent.compute * 1e3));
         context.report(|| {
             json!({
                 "image": path.to_string(),
@@ -262,7 +258,7 @@ impl<'scope, 'a: 'scope> Results<'scope, '_, 'a> {
                 "threads": context.processor.cpu.threads(),
                 "seconds": spent.seconds(),
             })
-        })?;
+        });
         Ok(features)
     }
 }

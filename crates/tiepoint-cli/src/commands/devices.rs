@@ -23,20 +23,21 @@ pub(crate) fn run(context: &Context) -> Outcome {
     let auto = Device::Auto.open(1)?;
     let first = auto.gpu.as_ref().map(Gpu::info);
     let chosen = |is: bool| if is { "  (auto)" } else { "" };
-    context.say(&format!("cpu  {cores} cores, {simd}{}", chosen(first.is_none())))?;
+    context.say(&format!("cpu  {cores} cores, {simd}{}", chosen(first.is_none())));
     for gpu in &gpus {
-        context.say(&format!("{gpu}{}", chosen(Some(gpu) == first)))?;
+        context.say(&format!("{gpu}{}", chosen(Some(gpu) == first)));
     }
     let mut missing = auto.take_notes();
     let not_listed = refused.iter().map(ToString::to_string);
     missing.extend(not_listed.filter(|reason| !missing.contains(reason)).collect::<Vec<_>>());
-    missing.iter().try_for_each(|reason| context.say(reason))?;
+    missing.iter().for_each(|reason| context.say(reason));
     context.report(|| {
         let cpu = json!({ "device": "cpu", "cores": cores, "simd": simd });
         let listed: Vec<Value> = std::iter::once(cpu).chain(gpus.iter().map(describe)).collect();
         let auto = first.map_or_else(|| "cpu".into(), |gpu| format!("{}:{}", gpu.api, gpu.index));
         json!({ "auto": auto, "devices": listed })
-    })
+    });
+    Ok(())
 }
 
 fn describe(gpu: &Info) -> Value {

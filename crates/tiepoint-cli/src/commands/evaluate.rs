@@ -60,8 +60,9 @@ fn matrices(
             vec![section],
         )
     })?;
-    context.say(&format!("corner error  {error:.3} px"))?;
-    context.report(|| json!({ "corner_error": error }))
+    context.say(&format!("corner error  {error:.3} px"));
+    context.report(|| json!({ "corner_error": error }));
+    Ok(())
 }
 
 /// A disparity map against the true one.
@@ -82,10 +83,10 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         disparity_score(found.view(), truth.view(), mask.as_ref().map(Image::view), &scoring)
     })?;
     for (t, bad) in scoring.thresholds.iter().zip(&score.bad) {
-        context.say(&format!("off by more than {t} px  {:.2} %", bad * 100.0))?;
+        context.say(&format!("off by more than {t} px  {:.2} %", bad * 100.0));
     }
-    context.say(&format!("mean error  {:.3} px", score.epe))?;
-    context.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels))?;
+    context.say(&format!("mean error  {:.3} px", score.epe));
+    context.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels));
     let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
     let described = json!({
         "pixels": score.pixels,
@@ -123,7 +124,8 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         })
     })?;
     let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| joined([described, seconds]))
+    context.report(|| joined([described, seconds]));
+    Ok(())
 }
 
 /// Two images through detector, matching and model, against the true homography.
@@ -133,7 +135,7 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, conte
     let mut clock = Clock::start(&context.processor.cpu);
     let pair = search.run(paths, arguments.report.wanted(), &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&pair.features, &pair.tie, &truth))?;
-    scores.lines().iter().try_for_each(|l| context.say(l))?;
+    scores.lines().iter().for_each(|l| context.say(l));
     let [a, b] = paths.map(|p| p.display().to_string());
     let described = joined([json!({ "a": a, "b": b }), pair.describe(&search, context), scores.describe()]);
     let written = clock.clone();
@@ -148,7 +150,8 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, conte
         })
     })?;
     let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| joined([described, seconds]))
+    context.report(|| joined([described, seconds]));
+    Ok(())
 }
 
 /// All the scores of one pair.

@@ -21,7 +21,7 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     context.print_notes();
     clock.time(Part::Write, || image::write(output, &filtered))?;
     let size = filtered.size();
-    context.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3))?;
+    context.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3));
     context.report(|| {
         json!({
             "image": input.display().to_string(),
@@ -34,7 +34,8 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
             "threads": context.processor.cpu.threads(),
             "seconds": clock.seconds(&context.processor.cpu),
         })
-    })
+    });
+    Ok(())
 }
 
 /// The filtered image. A response with signs becomes its magnitude unless `keeps_floats`.

@@ -39,12 +39,13 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let written = clock.clone();
     clock.time(Part::Write, || write_report(arguments, &pair, &pair.summary(), &described, &written))?;
     let between = format!("{} - {}", arguments.a.display(), arguments.b.display());
-    context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3))?;
+    context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3));
     if let Some(model) = &pair.tie.b_from_a {
-        context.say(&model.to_string())?;
+        context.say(&model.to_string());
     }
     let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| output::joined([described, seconds]))
+    context.report(|| output::joined([described, seconds]));
+    Ok(())
 }
 
 /// For programs: all but the times.

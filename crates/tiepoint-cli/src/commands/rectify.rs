@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     })?;
     let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor))?;
     clock.time(Part::Write, || write(arguments, &pair, &images, &context.processor))?;
-    summarise(arguments, &pair, &clock, context)?;
+    summarise(arguments, &pair, &clock, context);
     let names = json!({
         "left": arguments.left.display().to_string(),
         "right": arguments.right.display().to_string(),
@@ -47,7 +47,8 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let described = output::joined([names, pair.describe(&found, rig.is_some())?, device]);
     clock.time(Part::Write, || write_report(arguments, &pair, &found, &images, &described))?;
     let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| output::joined([described, seconds]))
+    context.report(|| output::joined([described, seconds]));
+    Ok(())
 }
 
 fn write_report(
@@ -299,19 +300,18 @@ fn write_picture(path: &Path, picture: &AnyImage, valid: &Image<u8>) -> Outcome 
     Ok(())
 }
 
-fn summarise(arguments: &RectifyArguments, pair: &Pair, clock: &Clock, context: &Context) -> Outcome {
+fn summarise(arguments: &RectifyArguments, pair: &Pair, clock: &Clock, context: &Context) {
     let between = format!("{} - {}", arguments.left.display(), arguments.right.display());
     let size = pair.rectification.left.size;
     let agreement = pair.agreement_summary();
-    context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3))?;
+    context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3));
     if pair.rectification.projection == Projection::Affine {
-        context.say("rectified without perspective (affine cameras): disparities tell no metric depth")?;
+        context.say("rectified without perspective (affine cameras): disparities tell no metric depth");
     }
     if pair.exchanged {
         let second = arguments.right.display();
         context.say(&format!(
             "{second} shows the scene from the left: it is the left picture of the rectified pair"
-        ))?;
+        ));
     }
-    Ok(())
 }

@@ -28,9 +28,10 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let written = clock.clone();
     clock.time(Part::Write, || write_report(arguments, &pair, &warped, &described, &written))?;
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
-    context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3))?;
+    context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3));
     let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| output::joined([described, seconds]))
+    context.report(|| output::joined([described, seconds]));
+    Ok(())
 }
 
 /// For programs: all but the times.

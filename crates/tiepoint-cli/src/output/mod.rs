@@ -14,23 +14,40 @@ pub(crate) use timing::{Clock, Part, Spent, profile_table};
 
 use crate::failure::{Failure, Outcome};
 use std::io::Write;
+use std::sync::OnceLock;
 
 /// Prints a line on stdout.
-pub(crate) fn print_line(line: &str) -> Outcome {
-    print_bytes(format!("{line}\n").as_bytes())
+pub(crate) fn print_line(line: &str) {
+    print_bytes(format!("{line}\n").as_bytes());
 }
 
-/// Prints on stdout.
-pub(crate) fn print_bytes(bytes: &[u8]) -> Outcome {
-    let mut out = std::io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(|e| stdout_failure(&e))
+/// Why something could not be printed on stdout.
+static UNSAID: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Prints on stdout. Where that is closed or full the work goes on, nothing more is said, and the command fails at its
+/// end (`check_stdout`).
+pub(crate) fn print_bytes(bytes: &[u8]) {
+    if UNSAID.get().is_none() {
+        let mut out = std::io::stdout().lock();
+        note_printed(out.write_all(bytes).and_then(|()| out.flush()));
+    }
 }
 
-/// Why nothing more can be printed on stdout.
-pub(crate) fn stdout_failure(error: &std::io::Error) -> Failure {
-    match error.kind() {
-        std::io::ErrorKind::BrokenPipe => Failure::StdoutClosed,
-        _ => Failure::work(format!("stdout: {error}")),
+/// Remembers why something could not be printed.
+pub(crate) fn note_printed(printed: std::io::Result<()>) {
+    if let Err(e) = printed {
+        // Of several reasons the first counts.
+        let _ = UNSAID.set(e);
+    }
+}
+
+/// Fails where something could not be printed.
+pub(crate) fn check_stdout() -> Outcome {
+    match UNSAID.get() {
+        None => Ok(()),
+        Some(e) => Err(Failure::work(format!(
+            "stdout: {e}; the work is done and its files are written, but not all of it could be told"
+        ))),
     }
 }
 

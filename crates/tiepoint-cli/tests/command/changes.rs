@@ -110,7 +110,7 @@ impl World {
         collection.choose_pairs(Shard::ALL, &cpu)?;
         collection.match_pairs(Shard::ALL, &devices)?;
         let database = self.folder.0.join(format!("{name}.db"));
-        tiepoint_colmap::export(&collection, database, &ExportOptions::default()).map(drop)
+        tiepoint_colmap::export(&collection, database, &ExportOptions::default(), &cpu).map(drop)
     }
 
     /// Goes on in the old work folder, and compares with a new one; the number of verified pairs.

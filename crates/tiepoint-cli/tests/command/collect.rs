@@ -585,6 +585,137 @@ fn a_database_in_the_way_is_kept_unless_it_is_ours() {
     fails(&["collect", "export", "--work", &folder.at("no work"), "--output", &other], 1);
 }
 
+/// The database in the way is part of a whole with the files that are beside it: it is left alone until the new one is
+/// in its place, and while another program has it.
+#[test]
+fn a_database_in_use_is_not_replaced() {
+    let folder = Folder::new("collect-in-use");
+    photographs(&folder);
+    let whole = collected(&folder, "whole", &[]);
+    let (work, path) = (folder.at("whole work"), folder.at("other.db"));
+    let export = ["collect", "export", "--work", &work, "--output", &path];
+    let replace = [&export[..], &["--replace"]].concat();
+    let make = |mode: &str| {
+        let other = Connection::open(&path).unwrap();
+        other.query_row(&format!("PRAGMA journal_mode = {mode}"), [], |_| Ok(())).unwrap();
+        other.execute_batch("CREATE TABLE IF NOT EXISTS theirs (a); INSERT INTO theirs VALUES (7);").unwrap();
+        other
+    };
+    for mode in ["WAL", "DELETE"] {
+        let other = make(mode);
+        other.execute_batch("BEGIN IMMEDIATE; INSERT INTO theirs VALUES (8)").unwrap();
+        for arguments in [&export[..], &replace] {
+            let message = fails(arguments, 1);
+            assert!(message.contains("in use"), "{mode}: {message}");
+            assert!(!message.contains("written by tiepoint"), "{mode}: {message}");
+        }
+        other.execute_batch("COMMIT").unwrap();
+        assert_eq!(count(&path, "SELECT sum(a) FROM theirs"), 15, "{mode}: nothing of it is lost");
+        drop(other);
+        works(&replace);
+        assert_eq!(content(&path), whole, "{mode}: replaced");
+        std::fs::remove_file(&path).unwrap();
+    }
+    // Of a program that was killed: what it committed lies beside the database.
+    let other = make("WAL");
+    let (wal, kept) = (format!("{path}-wal"), folder.at("kept"));
+    std::fs::copy(&path, &kept).unwrap();
+    std::fs::copy(&wal, format!("{kept}-wal")).unwrap();
+    drop(other);
+    std::fs::rename(&kept, &path).unwrap();
+    std::fs::rename(format!("{kept}-wal"), &wal).unwrap();
+    let message = fails(&export, 1);
+    assert!(message.contains("was not closed") && Path::new(&wal).exists(), "{message}");
+    works(&replace);
+    assert_eq!(content(&path), whole, "nothing of the old one is mixed in");
+    // And of one whose database is gone, or is none.
+    for database in [None, Some("no database")] {
+        std::fs::remove_file(&path).unwrap();
+        database.iter().for_each(|text| std::fs::write(&path, text).unwrap());
+        std::fs::write(format!("{path}-journal"), "of another").unwrap();
+        let message = fails(&export, 1);
+        assert!(message.contains("other.db-journal"), "{message}");
+        if database.is_none() {
+            works(&replace);
+            assert_eq!(content(&path), whole, "the journal of nothing goes");
+        } else {
+            assert!(fails(&replace, 1).contains("move both away"), "it may be a database in need");
+        }
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_to_a_database_stays_one() {
+    let folder = Folder::new("collect-link");
+    photographs(&folder);
+    let whole = collected(&folder, "whole", &[]);
+    let (work, real, link) = (folder.at("whole work"), folder.at("far/real.db"), folder.at("link.db"));
+    std::fs::create_dir(folder.at("far")).unwrap();
+    std::os::unix::fs::symlink("far/real.db", &link).unwrap();
+    for what in ["new", "replaced"] {
+        works(&["collect", "export", "--work", &work, "--output", &link]);
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink(), "{what}: the link is one still");
+        assert_eq!(content(&real), whole, "{what}: where it leads to");
+    }
+    assert_eq!(std::fs::read_dir(folder.at("far")).unwrap().count(), 1, "nothing unfinished is left");
+}
+
+#[test]
+fn no_two_results_of_a_collection_go_to_one_file_and_none_to_an_input() {
+    let folder = Folder::new("collect-results");
+    let images = photographs(&folder);
+    let (database, list, page) = (folder.at("a.db"), folder.at("list.txt"), folder.at("a.html"));
+    let photograph = folder.at("images/a.png");
+    std::fs::write(&list, "a.png\tc.png\n").unwrap();
+    let run = ["collect", &images, "--output", &database];
+    let dotted = folder.at("images/../a.db");
+    for (more, why) in [
+        (&["--pair-list", &database][..], "two results"),
+        (&["--pair-list", &dotted], "two results"),
+        (&["--pair-list", &page, "--report", &page], "two results"),
+        (&["--pairs", &list, "--pair-list", &list], "would replace the input"),
+        (&["--pair-list", &photograph], "would replace the input"),
+    ] {
+        let message = fails(&[&run[..], more].concat(), 2);
+        assert!(message.contains(why), "{more:?}: {message}");
+    }
+    assert!(!Path::new(&database).exists(), "nothing was written");
+    works(&run);
+    let work = folder.at("a.db.work");
+    let export = ["collect", "export", "--work", &work, "--output", &database, "--pair-list"];
+    for (path, why) in [(&database, "two results"), (&photograph, "would replace the input")] {
+        let message = fails(&[&export[..], &[path]].concat(), 2);
+        assert!(message.contains(why), "{message}");
+    }
+}
+
+/// A program that reads the first line and closes the pipe, as `head` does.
+#[test]
+fn a_closed_stdout_does_not_stop_the_work_and_is_told() {
+    let folder = Folder::new("collect-closed");
+    let images = photographs(&folder);
+    let whole = collected(&folder, "whole", &[]);
+    let database = folder.at("a.db");
+    let (reading, writing) = std::io::pipe().unwrap();
+    drop(reading);
+    let output = Command::new(env!("CARGO_BIN_EXE_tiepoint"))
+        .args(["collect", &images, "--output", &database, "--block", "2", "--device", "cpu"])
+        .stdout(writing)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("stdout") && said.contains("files are written"), "{said}");
+    assert_eq!(content(&database), whole, "all the same");
+    if Path::new("/dev/full").exists() {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_tiepoint")).arg("--help").stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "help that nobody can read");
+    }
+}
+
 #[test]
 fn pairs_are_chosen_in_several_ways() {
     let folder = Folder::new("collect-pairs");

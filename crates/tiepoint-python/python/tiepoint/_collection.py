@@ -170,12 +170,19 @@ class Collection:
         why; with a higher limit a later `extract` takes it in, for the folder does not record limits.
     max_bytes : int or str, optional
         The most bytes a photograph or mask may take in memory, such as ``"8GiB"``; 4 GiB if not given.
+    sync : bool
+        Bring what a stage makes to the disk before the stage ends. Without it a power cut may take some of it along.
     """
 
     def __init__(
-        self, work: _Path, *, max_pixels: int | None = None, max_bytes: int | str | None = None
+        self,
+        work: _Path,
+        *,
+        max_pixels: int | None = None,
+        max_bytes: int | str | None = None,
+        sync: bool = True,
     ) -> None:
-        self._core = _core.Collection(work, (max_pixels, max_bytes))
+        self._core = _core.Collection(work, (max_pixels, max_bytes), sync)
         self._refused: list[tuple[str, str]] = []
 
     @classmethod
@@ -188,6 +195,7 @@ class Collection:
         device: Device | str | None = None,
         max_pixels: int | None = None,
         max_bytes: int | str | None = None,
+        sync: bool = True,
     ) -> Collection:
         """List photographs into a work folder, which is made if it is missing.
 
@@ -206,6 +214,8 @@ class Collection:
             Whose threads read.
         max_pixels, max_bytes : optional
             Limits for the photographs that later stages read, as for `Collection`.
+        sync : bool
+            As for `Collection`.
 
         Raises
         ------
@@ -215,7 +225,7 @@ class Collection:
         made = cls.__new__(cls)
         given = (CollectionOptions() if options is None else options)._core()
         paths = [images] if isinstance(images, (str, os.PathLike)) else list(images)
-        made._core, found = _core.Collection.scan(device, work, paths, given, (max_pixels, max_bytes))
+        made._core, found = _core.Collection.scan(device, work, paths, given, (max_pixels, max_bytes), sync)
         made._refused = [(os.fspath(path), reason) for path, reason in found["refused"]]
         return made
 
@@ -255,6 +265,11 @@ class Collection:
     def max_bytes(self) -> int:
         """The most bytes a photograph or mask may take in memory that is read."""
         return self._core.limits[1]
+
+    @property
+    def sync(self) -> bool:
+        """Whether what a stage makes is brought to the disk before the stage ends."""
+        return self._core.sync
 
     def extract(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> dict[str, Any]:
         """Find the features of photographs that have none yet.
@@ -388,8 +403,8 @@ class Collection:
         return f"Collection({self.work!r}: {len(self)} photographs below {self.root!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[type, dict[str, Any]]]:
-        limits = {"max_pixels": self.max_pixels, "max_bytes": self.max_bytes}
-        return _pickle.options, (Collection, {"work": os.path.abspath(self.work), **limits})
+        given = {"max_pixels": self.max_pixels, "max_bytes": self.max_bytes, "sync": self.sync}
+        return _pickle.options, (Collection, {"work": os.path.abspath(self.work), **given})
 
 
 def _devices(device: _Devices) -> list[Any]:
@@ -409,6 +424,7 @@ def collect(
     max_unreadable: int | None = None,
     max_pixels: int | None = None,
     max_bytes: int | str | None = None,
+    sync: bool = True,
 ) -> Collection:
     """From photographs to a verified collection, and to COLMAP's database of it.
 
@@ -435,6 +451,8 @@ def collect(
         `Collection.status` says why; a later call with a higher limit takes it in.
     max_bytes : int or str, optional
         The most bytes a photograph or mask may take in memory, such as ``"8GiB"``; 4 GiB if not given.
+    sync : bool
+        Bring what is made to the disk before it counts as done. Without it a power cut may take some of it along.
 
     Returns
     -------
@@ -449,7 +467,7 @@ def collect(
     if not devices:
         raise OptionError("option device is an empty list: expected at least one device")
     collection = Collection.scan(
-        images, work, options, device=devices[0], max_pixels=max_pixels, max_bytes=max_bytes
+        images, work, options, device=devices[0], max_pixels=max_pixels, max_bytes=max_bytes, sync=sync
     )
     found = collection.extract(device=devices)
     if found["failed"]:

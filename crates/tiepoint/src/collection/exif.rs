@@ -98,7 +98,7 @@ pub(super) fn read(path: &Path) -> io::Result<Metadata> {
     }
 }
 
-fn of_exif(exif: &Exif) -> Metadata {
+pub(super) fn of_exif(exif: &Exif) -> Metadata {
     Metadata {
         make: text(exif, Tag::Make),
         model: text(exif, Tag::Model),

@@ -12,7 +12,7 @@ use super::workers::{Job, Stop, for_each_of, side_by_side};
 use crate::device::{Cpu, Processor};
 use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
-use crate::files::remove_unfinished;
+use crate::files::{Disk, remove_unfinished};
 use crate::filter::shrink::shrink;
 use crate::image::{self, AnyImage, Image, Mask, Prepared, Range, Size};
 use crate::{Error, Result, for_any_view};
@@ -40,9 +40,9 @@ struct Stored {
 }
 
 /// What the head of such a file tells.
-struct Told {
-    origin: Origin,
-    outcome: std::result::Result<Known, String>,
+pub(super) struct Told {
+    pub(super) origin: Origin,
+    pub(super) outcome: std::result::Result<Known, String>,
 }
 
 /// What is known of a photograph's features without reading them.
@@ -140,10 +140,12 @@ impl Collection {
             todo: &todo,
             unreadable: Mutex::default(),
             failed: Mutex::default(),
+            disk: Disk::meanwhile(self.syncs()),
         };
         if !todo.is_empty() {
             stage.run(&cpu, processors)?;
         }
+        stage.disk.finish()?;
         let named = |reasons: Mutex<Vec<(usize, String)>>| -> Vec<_> {
             let mut reasons = reasons.into_inner().unwrap_or_else(PoisonError::into_inner);
             reasons.sort();
@@ -195,18 +197,19 @@ impl Collection {
         }
         let sources = self.sources(index);
         let sources = sources.map_err(|reason| Error::format(self.path_of(index), reason))?;
-        self.write_features(index, &sources.origin, &Ok(features.clone()))
+        self.write_features(&Disk::at_once(self.syncs()), index, &sources.origin, &Ok(features.clone()))
     }
 
     fn write_features(
         &self,
+        disk: &Disk,
         index: usize,
         origin: &Origin,
         outcome: &std::result::Result<Features, String>,
     ) -> Result<()> {
         let (head, body) = encode(origin, outcome);
         let made_from = self.features_fingerprint(index);
-        record::write(&self.features_path(index), Kind::Features, made_from, &head, &[&body])
+        record::write(disk, &self.features_path(index), Kind::Features, made_from, &head, &[&body])
     }
 
     fn stored(&self, index: usize) -> Result<Found<Stored>> {
@@ -345,6 +348,8 @@ struct Stage<'c> {
     unreadable: Mutex<Vec<(usize, String)>>,
     /// Those that are to be tried again.
     failed: Mutex<Vec<(usize, String)>>,
+    /// Where features are written to.
+    disk: Disk,
 }
 
 /// A photograph that was read, ready to be searched.
@@ -455,7 +460,7 @@ impl Stage<'_> {
         origin: &Origin,
         outcome: &std::result::Result<Features, String>,
     ) -> Result<()> {
-        self.collection.write_features(index, origin, outcome)?;
+        self.collection.write_features(&self.disk, index, origin, outcome)?;
         self.watched.advance(1);
         Ok(())
     }
@@ -622,7 +627,7 @@ fn encode(origin: &Origin, outcome: &std::result::Result<Features, String>) -> (
     (head, body)
 }
 
-fn decode_head(head: &[u8]) -> Option<Told> {
+pub(super) fn decode_head(head: &[u8]) -> Option<Told> {
     let mut fields = Fields(head);
     let mut version = || {
         let [bytes, modified, changed] = [fields.u64()?, fields.u64()?, fields.u64()?];
@@ -639,7 +644,7 @@ fn decode_head(head: &[u8]) -> Option<Told> {
     fields.0.is_empty().then_some(Told { origin, outcome: Ok(known) })
 }
 
-fn decode_body(known: &Known, body: &[u8]) -> Option<Features> {
+pub(super) fn decode_body(known: &Known, body: &[u8]) -> Option<Features> {
     let mut fields = Fields(body);
     let mut keypoints = Fields(fields.take(known.count.checked_mul(KEYPOINT)?)?);
     let keypoints = (0..known.count).map(|_| keypoint(&mut keypoints)).collect::<Option<Vec<_>>>()?;

@@ -5,7 +5,7 @@ use super::record::{Found, content, fingerprint, read_json, write_json};
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
 use super::{CollectionOptions, FeatureOptions, features, pairs};
 use crate::device::Cpu;
-use crate::files::remove_unfinished;
+use crate::files::{Disk, remove_unfinished};
 use crate::image::{ReadOptions, Size};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,8 @@ pub struct Collection {
     features: u64,
     /// How large photographs and masks may be.
     limits: ReadOptions,
+    /// Whether results are brought to the disk before they count as done.
+    sync: bool,
 }
 
 impl Collection {
@@ -75,7 +77,7 @@ impl Collection {
             )));
         }
         now.list = pairs::check(&options.pairs, &now.photographs)?;
-        fs::create_dir_all(&work).map_err(|e| Error::io(&work, e))?;
+        Disk::at_once(true).make_folder(&work)?;
         let _alone = lock(&work)?;
         let head = prepare(&work, options)?;
         remove_unfinished(&work, 1)?;
@@ -130,7 +132,7 @@ impl Collection {
             at_slot.resize(at_slot.len().max(slot + 1), None);
             at_slot[slot] = Some(i);
         }
-        Self { folder, options, block, listing, at_slot, features, limits: ReadOptions::default() }
+        Self { folder, options, block, listing, at_slot, features, limits: ReadOptions::default(), sync: true }
     }
 
     /// A collection that is nowhere.
@@ -150,6 +152,19 @@ impl Collection {
     /// How large photographs and masks may be that are read.
     pub fn limits(&self) -> &ReadOptions {
         &self.limits
+    }
+
+    /// The same, with or without bringing what stages make to the disk (`fsync`) before they end. Default true. Without
+    /// it a power cut may take results along that a stage has called done; what it leaves is made again where it is
+    /// damaged, and a killed program loses nothing either way.
+    #[must_use]
+    pub fn with_sync(self, sync: bool) -> Self {
+        Self { sync, ..self }
+    }
+
+    /// Whether what stages make is brought to the disk before they end.
+    pub fn syncs(&self) -> bool {
+        self.sync
     }
 
     /// Reads photographs and masks that were touched since their features were found: they may hold the same.

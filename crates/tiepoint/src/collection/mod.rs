@@ -37,6 +37,9 @@ mod estimate;
 mod exif;
 mod features;
 mod folder;
+#[cfg(any(fuzzing, test))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod matches;
 mod options;
 mod pairs;

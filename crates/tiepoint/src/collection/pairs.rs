@@ -7,6 +7,7 @@ use super::folder::text_of;
 use super::record::{self, Fields, Found, Kind, fingerprint};
 use super::{Collection, PairChoice, PairOptions, Photograph, Shard};
 use crate::device::Cpu;
+use crate::files::Disk;
 use crate::{Error, Result};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -260,7 +261,7 @@ impl Collection {
                 payload
             }
         };
-        record::write(path, Kind::Pairs, made_from, &[], &[&payload])
+        record::write(&Disk::at_once(self.syncs()), path, Kind::Pairs, made_from, &[], &[&payload])
     }
 
     pub(super) fn read_pairs(&self, path: &Path, made_from: u64) -> Result<Found<PairSet>> {
@@ -270,7 +271,7 @@ impl Collection {
     }
 }
 
-fn decode(payload: &[u8], photographs: u32) -> Option<PairSet> {
+pub(super) fn decode(payload: &[u8], photographs: u32) -> Option<PairSet> {
     let mut fields = Fields(payload);
     if fields.u8()? == 0 {
         return fields.0.is_empty().then_some(PairSet::All);

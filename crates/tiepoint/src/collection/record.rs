@@ -14,7 +14,7 @@
 //!
 //! Text is JSON; its first line holds the checksum of the others.
 
-use crate::files::write_atomically;
+use crate::files::Disk;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -109,11 +109,16 @@ pub(super) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 
     hash.finish()
 }
 
-/// Writes a file, whole or not at all; the body comes in parts that follow each other.
-pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, head: &[u8], body: &[&[u8]]) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
-    }
+/// Writes a file to `disk`, whole or not at all; the body comes in parts that follow each other.
+pub(super) fn write(
+    disk: &Disk,
+    path: &Path,
+    kind: Kind,
+    fingerprint: u64,
+    head: &[u8],
+    body: &[&[u8]],
+) -> Result<()> {
+    path.parent().map_or(Ok(()), |folder| disk.make_folder(folder))?;
     let length: usize = body.iter().map(|part| part.len()).sum();
     let mut front = Vec::with_capacity(HEADER + head.len() + SUM);
     front.extend_from_slice(MAGIC);
@@ -125,7 +130,7 @@ pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, head: &[u8], body
     front.extend_from_slice(head);
     front.extend_from_slice(&XxHash3_64::oneshot(&front).to_le_bytes());
     let mut hash = XxHash3_64::with_seed(0);
-    write_atomically(path, |out| {
+    disk.write(path, |out| {
         out.write_all(&front)?;
         for part in body {
             hash.write(part);
@@ -271,7 +276,7 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
     let rest = text.strip_prefix("{\n").unwrap_or(&text);
     let [before, after] = TEXT;
     let sum = XxHash3_64::oneshot(rest.as_bytes());
-    write_atomically(path, |out| writeln!(out, "{before}{sum:016x}{after}{rest}"))
+    Disk::at_once(true).write(path, |out| writeln!(out, "{before}{sum:016x}{after}{rest}"))
 }
 
 /// Reads what `write_json` wrote.
@@ -347,7 +352,7 @@ mod tests {
         let read_as = |kind, fingerprint| read(&path, kind, fingerprint).unwrap();
         let head_of = |kind, fingerprint| read_head(&path, kind, fingerprint).unwrap();
         assert!(matches!(read_as(Kind::Tile, 7), Found::Missing), "nothing there");
-        write(&path, Kind::Tile, 7, b"head", &[b"bo", b"", b"dy"]).unwrap();
+        write(&Disk::at_once(true), &path, Kind::Tile, 7, b"head", &[b"bo", b"", b"dy"]).unwrap();
         assert_eq!(read_as(Kind::Tile, 7).whole().unwrap(), (b"head".to_vec(), b"body".to_vec()));
         assert_eq!(head_of(Kind::Tile, 7).whole().unwrap(), b"head");
         for (kind, fingerprint) in [(Kind::Tile, 8), (Kind::Pairs, 7)] {

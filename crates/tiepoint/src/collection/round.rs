@@ -9,6 +9,7 @@ use super::work::{Tiles, Write};
 use super::{Collection, PairSet, Shard};
 use crate::device::Cpu;
 use crate::feature::Features;
+use crate::files::Disk;
 use crate::{Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -190,10 +191,10 @@ impl<'c> Round<'c> {
         load: impl Fn(usize, &[State]) -> Result<Arc<Features>> + Sync,
         run: impl FnOnce(&Tiles<'_, Outcome>) -> Result<()>,
     ) -> Result<u64> {
-        let tried = AtomicU64::new(0);
+        let (tried, disk) = (AtomicU64::new(0), Disk::meanwhile(self.collection.syncs()));
         let write = |plan: &TilePlan, found: Vec<Outcome>| {
             tried.fetch_add(found.len() as u64, Ordering::Relaxed);
-            self.write(plan, &found)
+            self.write(&disk, plan, &found)
         };
         let load = |index| load(index, &self.states);
         let plans = todo.tiles.iter().filter_map(|tile| {
@@ -207,11 +208,12 @@ impl<'c> Round<'c> {
         });
         let write: Write<'_, Outcome> = &write;
         run(&Tiles::new(self.collection, plans, &load, write))?;
+        disk.finish()?;
         Ok(tried.load(Ordering::Relaxed))
     }
 
     /// Writes a tile: what was found of the pairs of a plan, and what is still valid of what was there.
-    fn write(&self, plan: &TilePlan, found: &[Outcome]) -> Result<()> {
+    fn write(&self, disk: &Disk, plan: &TilePlan, found: &[Outcome]) -> Result<()> {
         let side = self.collection.block();
         let path = self.path_of(plan.blocks);
         let old = record::read(&path, self.layer.kind, self.fingerprint)?.whole();
@@ -231,7 +233,7 @@ impl<'c> Round<'c> {
             tile.add(at, keys, parts);
         }
         let (head, body) = tile.encode();
-        record::write(&path, self.layer.kind, self.fingerprint, &head, &body)
+        record::write(disk, &path, self.layer.kind, self.fingerprint, &head, &body)
     }
 
     /// The pairs of a tile that something came of, each with its record and its body.

@@ -29,6 +29,8 @@ pub use grey::{grey, grey_on_device};
 pub use mask::Mask;
 pub use pixel::Pixel;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device};
+#[cfg(any(fuzzing, test))]
+pub(crate) use read::georeference_of;
 pub use read::{
     ReadOptions, decode, decode_grey_alpha, read, read_georeference, read_grey, read_grey_alpha, read_shape,
 };

@@ -131,6 +131,12 @@ pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>>
     found.map_err(|fault| fault.at(path, "its place on a map does"))
 }
 
+/// As [`read_georeference`], of a TIFF in memory.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn georeference_of(bytes: &[u8]) -> Option<Georeference> {
+    tiff::read_georeference(Cursor::new(bytes)).ok().flatten()
+}
+
 fn read_file(
     path: &Path,
     options: &ReadOptions,

@@ -73,7 +73,7 @@ fn scenes(seed: u64) -> Outcome<[DemoScene; 3]> {
 
 pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     if let Some(photographs) = arguments.aerial {
-        return aerial::run(photographs, arguments, context);
+        return aerial::run(photographs.into(), arguments, context);
     }
     let folder = &arguments.folder;
     let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     context.say(&format!(
         "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
         "scene", "", "features", "matches", "inliers", "right to 3 px", "corner error", "ms"
-    ))?;
+    ));
     for (i, scene) in scenes.iter().enumerate() {
         context.progress.say(&format!("drawing {}", scene.title));
         let rendered = Scene::<u8>::render(&scene.options, &context.processor.cpu)?;
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
                 scores,
                 seconds: found.seconds,
             };
-            context.say(&outcome.line())?;
+            context.say(&outcome.line());
             outcomes.push(outcome);
             if (scene.name, name) == (SHOWN, "sift") {
                 let picture = |i: usize| Picture {
@@ -128,7 +128,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         }
     }
     let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, context))?;
-    context.say(&depth.line())?;
+    context.say(&depth.line());
     let path = folder.join("index.html");
     let mut sections = bookshelf.sections();
     sections.push(coffee.section());
@@ -142,7 +142,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     );
     let title = "Two pictures of the same thing".to_owned();
     clock.time(Part::Write, || report::write_to(&path, DEFAULT_LIMIT, (title, lead, sections)))?;
-    context.say(&format!("open {}", path.display()))?;
+    context.say(&format!("open {}", path.display()));
     context.report(|| {
         json!({
             "page": path.display().to_string(),
@@ -150,7 +150,8 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
             "stereo": depth.describe(),
             "seconds": clock.seconds(&context.processor.cpu),
         })
-    })
+    });
+    Ok(())
 }
 
 fn detectors() -> [(&'static str, Detector); 2] {

@@ -1,0 +1,118 @@
+//! Readers that are private otherwise, for fuzz targets and their seeds.
+
+use super::{exif, features, pairs, tile};
+use ::exif::Reader;
+use std::io::Cursor;
+
+/// What a file of features holds: its head and its body.
+pub fn features(payload: &[u8]) {
+    let (head, body) = payload.split_at(payload.len().min(82));
+    let Some(told) = features::decode_head(head) else { return };
+    let Ok(known) = told.outcome else { return };
+    if let Some(found) = features::decode_body(&known, body) {
+        assert!(found.len() * 128 <= body.len(), "more features than bytes");
+    }
+}
+
+/// What the head of a tile holds.
+pub fn tile(payload: &[u8]) {
+    for (side, record) in [(4, tile::PAIR), (64, 2)] {
+        let Some(head) = tile::Head::decode(payload, side, record) else { continue };
+        let at = (0..side).flat_map(|a| (0..side).map(move |b| [a, b]));
+        let records = at.filter_map(|at| head.record(at, record)).count();
+        assert!(records * record <= payload.len(), "more pairs than bytes");
+        let _ = head.bodies(payload, record, tile::pair_length);
+    }
+}
+
+/// What a file of pairs to match holds.
+pub fn pairs(payload: &[u8]) {
+    if let Some(pairs::PairSet::List(pairs)) = pairs::decode(payload, 1000) {
+        assert!(pairs.iter().all(|[a, b]| a < b && *b < 1000), "photographs that there are");
+    }
+}
+
+/// The camera data of a photograph.
+pub fn camera_data(photograph: &[u8]) {
+    let read = Reader::new().continue_on_error(true).read_from_container(&mut Cursor::new(photograph));
+    let Ok(found) = read.or_else(|e| e.distill_partial_result(|_| {})) else { return };
+    let metadata = exif::of_exif(&found);
+    for size in [crate::image::Size::new(1, 1), crate::image::Size::new(4000, 3000)] {
+        assert!(metadata.focal_px(size).is_none_or(|px| px > 0.0 && px.is_finite()), "{metadata:?}");
+    }
+}
+
+/// Where a GeoTIFF says that it lies.
+pub fn georeference(tiff: &[u8]) {
+    let _ = crate::image::georeference_of(tiff);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synth::Random;
+
+    /// A TIFF with these entries of its first directory: tag, type, count, value.
+    fn tiff(entries: &[(u16, u16, u32, u32)], tail: &[u8]) -> Vec<u8> {
+        let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();
+        bytes.extend((entries.len() as u16).to_le_bytes());
+        for (tag, kind, count, value) in entries {
+            bytes.extend(tag.to_le_bytes());
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend(count.to_le_bytes());
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes.extend([0; 4]);
+        bytes.extend(tail);
+        bytes
+    }
+
+    fn seeds() -> Vec<Vec<u8>> {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let features = [&7_u64.to_le_bytes()[..], &[1], &words(&[640, 480, 1]), &[0; 151]].concat();
+        let pair = [&words(&[5, 1, 0, 1, 1, 1])[..], &[2, 1], &[0; 72], &words(&[3, 4]), &[1]].concat();
+        let list = [&[1][..], &words(&[1, 2, 3, 4])].concat();
+        let tags = [
+            (271, 2, 4, 0x0061_6263),
+            (33550, 12, 3, 70),
+            (34735, 3, 4, 70),
+            (37386, 5, 1, 70),
+            (34665, 4, 1, 8),
+        ];
+        vec![
+            features,
+            pair,
+            list,
+            words(&[1, 2, 9]),
+            tiff(&tags, &[1; 40]),
+            b"\xff\xd8\xff\xe1\0\x10Exif\0\0".to_vec(),
+        ]
+    }
+
+    /// What the fuzz targets do, for as long as a test may take.
+    #[test]
+    fn mutated_files_of_every_reader_end_in_an_answer() {
+        let (mut random, seeds) = (Random::new(26), seeds());
+        let mut below = |n: usize| (random.unit() * n as f64) as usize;
+        for round in 0..60_000 {
+            let mut bytes = seeds[round % seeds.len()].clone();
+            for _ in 0..below(4) {
+                match below(4) {
+                    0 => bytes.truncate(below(bytes.len() + 1)),
+                    1 if !bytes.is_empty() => {
+                        let at = below(bytes.len());
+                        bytes[at] ^= 1 << below(8);
+                    }
+                    2 if !bytes.is_empty() => {
+                        let at = below(bytes.len());
+                        bytes[at] = [0, 1, 127, 128, 255][below(5)];
+                    }
+                    _ => bytes.extend((0..below(9)).map(|i| (i * 31) as u8)),
+                }
+            }
+            for reader in [features, tile, pairs, camera_data, georeference] {
+                reader(&bytes);
+            }
+        }
+    }
+}

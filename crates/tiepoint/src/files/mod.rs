@@ -1,0 +1,269 @@
+//! Files are written whole or not at all, and are on the disk when they count as written; and the errors of readers,
+//! before they know the name of the file.
+//!
+//! A file is written beside its place, brought to the disk, renamed, and then its folder is brought to the disk. So a
+//! program that is killed, and a power cut, leave what was there before or all of what is new.
+
+mod disk;
+mod unfinished;
+
+pub(crate) use disk::Disk;
+pub use disk::sync_folder_of;
+pub use unfinished::{Unfinished, remove_unfinished, remove_unfinished_beside};
+
+use crate::{Error, Result};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+/// Writes `path` through `content`, into a temporary file beside it that is synced and renamed when complete; then its
+/// folder is synced.
+///
+/// When anything fails the temporary file is removed and what stood at `path` before is untouched. A symbolic
+/// link is followed; a device or a pipe (`/dev/stdout`) cannot be replaced and is written to directly.
+///
+/// # Errors
+/// [`Error::Io`] with the path when the file cannot be created, written, brought to the disk or renamed.
+pub fn write_atomically(
+    path: impl AsRef<Path>,
+    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
+    Disk::at_once(true).write(path.as_ref(), content)
+}
+
+/// Why a file could not be read; the name of the file is added later.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Io(io::Error),
+    Bad(String),
+}
+
+impl Fault {
+    /// The error with the name of the file. `end` names what a truncated file lacks.
+    pub(crate) fn at(self, path: &Path, end: &str) -> Error {
+        match self {
+            Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                Error::format(path, format!("the file ends before {end}; it is truncated"))
+            }
+            Self::Io(source) => Error::io(path, source),
+            Self::Bad(reason) => Error::format(path, reason),
+        }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(e: io::Error) -> Self {
+        Self::Io(e)
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Bad(reason)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(reason: &str) -> Self {
+        Self::Bad(reason.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+    use std::path::PathBuf;
+    use std::time::{Duration, SystemTime};
+
+    /// A folder of this test's own, removed with its contents at the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("tiepoint-files-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let mut names: Vec<_> = fs::read_dir(&self.0)
+                .unwrap()
+                .map(|e| e.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn writes_whole_files_only() {
+        let folder = Folder::new("whole");
+        let path = folder.0.join("a.txt");
+        write_atomically(&path, |w| w.write_all(b"one")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one", "written");
+        let failed = write_atomically(&path, |w| {
+            w.write_all(&[0; 1 << 20])?;
+            Err(io::Error::other("no more"))
+        });
+        assert!(failed.unwrap_err().to_string().contains("a.txt: no more"), "the path is named");
+        assert_eq!(fs::read(&path).unwrap(), b"one", "the old file stands");
+        write_atomically(&path, |w| w.write_all(b"two")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two", "replaced");
+        assert_eq!(folder.names(), ["a.txt"], "nothing else is left");
+    }
+
+    /// The name of an unfinished file of another process: its own name with another number of a machine or process.
+    fn name_by(file: &Unfinished, machine: Option<&str>, process: u32) -> PathBuf {
+        let name = file.path().file_name().unwrap().to_str().unwrap();
+        let (start, numbers) = name.strip_suffix(".part").unwrap().rsplit_once('.').unwrap();
+        let own = numbers.split('-').next().unwrap();
+        file.path().with_file_name(format!("{start}.{}-{process}-7.part", machine.unwrap_or(own)))
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_killed_processes_left_is_removed_and_nothing_else() {
+        let folder = Folder::new("left");
+        let inner = folder.0.join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let dead = child.id();
+        child.wait().unwrap();
+        let others = ["mine.part", ".mine.part", ".mine.12.part", ".12-x.part", ".mine.12-3.part"];
+        for name in others {
+            fs::write(folder.0.join(name), b"kept").unwrap();
+        }
+        let (outer, held) = (folder.0.join("a.tile"), Unfinished::beside(inner.join("c.tile")).unwrap());
+        let left = [name_by(&Unfinished::beside(outer).unwrap(), None, dead), name_by(&held, None, dead)];
+        left.iter().for_each(|path| fs::write(path, b"half").unwrap());
+        assert_eq!(remove_unfinished(&folder.0, 1).unwrap(), 1, "of the folder alone");
+        assert!(!left[0].exists() && left[1].exists());
+        assert_eq!(remove_unfinished(&folder.0, usize::MAX).unwrap(), 1, "and below it");
+        assert!(held.path().exists() && !left[1].exists(), "what is being written stays");
+        assert_eq!(folder.names().len(), others.len() + 1, "and so does what has other names");
+        let long = inner.join("x".repeat(250));
+        for target in [inner.join("c.tile"), long] {
+            let own = Unfinished::beside(&target).unwrap();
+            let [mine, other] = [target.clone(), inner.join("d.c.tile")]
+                .map(|target| name_by(&Unfinished::beside(target).unwrap(), None, dead));
+            [&mine, &other].iter().for_each(|path| fs::write(path, b"half").unwrap());
+            assert_eq!(remove_unfinished_beside(&target).unwrap(), 1, "of one file");
+            assert!(other.exists() && !mine.exists() && own.path().exists(), "not of another");
+            fs::remove_file(other).unwrap();
+        }
+        drop(held);
+        assert_eq!(remove_unfinished(folder.0.join("no such"), 1).unwrap(), 0, "no folder");
+    }
+
+    /// Where locks do not reach from one process to another, a file that nobody seems to hold may be in the making.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_another_process_or_machine_may_be_writing_stays() {
+        let folder = Folder::new("neighbour");
+        let mine = Unfinished::beside(folder.0.join("a.tile")).unwrap();
+        let alive = name_by(&mine, None, std::os::unix::process::parent_id());
+        let elsewhere = name_by(&mine, Some("0123456789abcdef"), 4_000_000_000);
+        [&alive, &elsewhere].iter().for_each(|path| fs::write(path, b"half").unwrap());
+        assert_eq!(remove_unfinished(&folder.0, 1).unwrap(), 0, "both may be in the making");
+        let days_ago = SystemTime::now() - Duration::from_secs(48 * 60 * 60);
+        for path in [&alive, &elsewhere] {
+            File::options().write(true).open(path).unwrap().set_modified(days_ago).unwrap();
+        }
+        assert_eq!(remove_unfinished(&folder.0, 1).unwrap(), 1, "untouched for two days");
+        assert!(alive.exists() && !elsewhere.exists(), "its process is there");
+    }
+
+    #[test]
+    fn files_written_meanwhile_are_all_there_at_the_end_and_their_errors_are_told() {
+        let folder = Folder::new("meanwhile");
+        for sync in [false, true] {
+            let disk = Disk::meanwhile(sync);
+            let inner = folder.0.join(format!("a/{sync}"));
+            disk.make_folder(&inner).unwrap();
+            std::thread::scope(|scope| {
+                for t in 0..3_u8 {
+                    let (disk, inner) = (&disk, &inner);
+                    scope.spawn(move || {
+                        for i in 0..100 {
+                            disk.write(&inner.join(format!("{t}-{i}")), |out| out.write_all(&[t, i]))
+                                .unwrap();
+                        }
+                    });
+                }
+            });
+            disk.finish().unwrap();
+            for (t, i) in (0..3).flat_map(|t| (0..100).map(move |i| (t, i))) {
+                assert_eq!(fs::read(inner.join(format!("{t}-{i}"))).unwrap(), [t, i]);
+            }
+            assert_eq!(fs::read_dir(&inner).unwrap().count(), 300, "and nothing else");
+        }
+        // A folder takes the place of a file before that is there.
+        let (disk, path) = (Disk::meanwhile(true), folder.0.join("b"));
+        let failed = disk.write(&path, |out| {
+            fs::create_dir(&path)?;
+            out.write_all(b"too late")
+        });
+        let failed = failed.and(disk.finish()).unwrap_err().to_string();
+        assert!(failed.contains("b: "), "{failed}");
+        assert_eq!(folder.names(), ["a", "b"], "nothing is left");
+    }
+
+    #[test]
+    fn writers_and_removers_do_not_hinder_each_other() {
+        let folder = Folder::new("race");
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..3)
+                .map(|w| {
+                    let folder = &folder;
+                    scope.spawn(move || {
+                        for i in 0..200_u32 {
+                            let path = folder.0.join(format!("{}", (w + i) % 2));
+                            write_atomically(&path, |out| out.write_all(&i.to_le_bytes())).unwrap();
+                        }
+                    })
+                })
+                .collect();
+            while writers.iter().any(|writer| !writer.is_finished()) {
+                remove_unfinished(&folder.0, 1).unwrap();
+            }
+        });
+        assert_eq!(folder.names(), ["0", "1"], "all was written, nothing is left");
+    }
+
+    #[test]
+    fn refuses_folders_and_missing_folders() {
+        let folder = Folder::new("refuses");
+        assert!(write_atomically(&folder.0, |_| Ok(())).is_err(), "a folder");
+        assert!(write_atomically(folder.0.join("no/such.txt"), |_| Ok(())).is_err(), "no folder");
+        assert!(write_atomically("", |_| Ok(())).is_err(), "no name");
+        assert!(folder.names().is_empty(), "nothing is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn follows_links_and_writes_to_devices() {
+        let folder = Folder::new("links");
+        let (real, link) = (folder.0.join("real"), folder.0.join("link"));
+        fs::write(&real, b"old").unwrap();
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        write_atomically(&link, |w| w.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"new", "the target is replaced");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "the link is one still");
+        fs::remove_file(&real).unwrap();
+        write_atomically(&link, |w| w.write_all(b"again")).unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"again", "what a link leads to may be new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "the link is one still");
+        std::os::unix::fs::symlink("circle", folder.0.join("circle")).unwrap();
+        assert!(write_atomically(folder.0.join("circle"), |_| Ok(())).is_err(), "a link to itself");
+        write_atomically("/dev/null", |w| w.write_all(b"gone")).unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file(), "a device is not replaced");
+    }
+}

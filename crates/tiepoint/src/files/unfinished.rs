@@ -1,0 +1,297 @@
+//! Files on the way to their place: their names, who holds them, and what killed processes left of them.
+
+use super::disk::sync_folder;
+use crate::{Error, Result};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::ops::Not;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+use walkdir::WalkDir;
+
+/// How long a file of another machine must have lain untouched before it counts as left. Locks may not reach from
+/// machine to machine, and none writes a file for a day without a change to it.
+const LEFT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest name that a temporary name repeats; file systems allow 255 bytes.
+const LONGEST: usize = 180;
+
+/// A file beside the place that it is to take, `.NAME.MACHINE-PROCESS-NUMBER.part`. It is removed when this goes out of
+/// scope, unless it has taken its place. It is locked meanwhile: one that nobody holds is what a killed process left,
+/// and [`remove_unfinished`] removes it.
+#[derive(Debug)]
+pub struct Unfinished {
+    path: PathBuf,
+    target: PathBuf,
+    /// Those of the file that is replaced.
+    permissions: Option<Permissions>,
+    locked: File,
+    /// Whether it has taken its place: its name may be the next one's by now.
+    placed: bool,
+}
+
+impl Unfinished {
+    /// Creates an empty file with an unused name in the folder of `target`, which need not exist. Where that is a
+    /// symbolic link, what it leads to is meant.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with `target` when it cannot be created.
+    pub fn beside(target: impl AsRef<Path>) -> Result<Self> {
+        let target = target.as_ref();
+        followed(target).and_then(Self::create).map_err(|source| Error::io(target, source))
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The place that it is to take, free of symbolic links.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Takes its place. With `sync` the file is brought to the disk before and its folder afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the place, also for errors of writing that the system reports only now.
+    pub fn take_place(self, sync: bool) -> Result<()> {
+        let target = self.target.clone();
+        let placed = (|| {
+            if sync {
+                self.sync()?;
+            }
+            self.rename()?;
+            if sync { sync_folder(folder_of(&target)) } else { Ok(()) }
+        })();
+        placed.map_err(|source| Error::io(target, source))
+    }
+
+    /// Another handle of the open file.
+    pub(super) fn file(&self) -> io::Result<File> {
+        self.locked.try_clone()
+    }
+
+    /// Brings the file to the disk. Errors of writing that were not reported yet are reported here, on file systems
+    /// that write when a file is closed too.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        super::disk::tolerant(self.locked.sync_all())
+    }
+
+    pub(super) fn rename(mut self) -> io::Result<()> {
+        if let Some(permissions) = self.permissions.take() {
+            fs::set_permissions(&self.path, permissions)?;
+        }
+        fs::rename(&self.path, &self.target)?;
+        self.placed = true;
+        Ok(())
+    }
+
+    /// As [`beside`](Self::beside), of a place free of links.
+    pub(super) fn create(target: PathBuf) -> io::Result<Self> {
+        let Some(name) = target.file_name() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "names no file"));
+        };
+        let permissions = match fs::metadata(&target) {
+            Ok(before) => Some(before.permissions()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let (machine, process) = (machine().unwrap_or_default(), std::process::id());
+        for attempt in 0..10_000 {
+            let mut hidden = beginning(name);
+            hidden.push(format!("{machine:016x}-{process}-{attempt}.part"));
+            let path = target.with_file_name(hidden);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(locked) => {
+                    // Where a file system has no locks, nobody removes what is locked or not.
+                    let _ = locked.lock();
+                    // Another process that removes what killed ones left may have come between.
+                    if is_at(&locked, &path)? {
+                        return Ok(Self { path, target, permissions, locked, placed: false });
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "its folder is full of unfinished files"))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.placed {
+            // Nothing can be done about a failure here.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// What the symbolic links at `path` lead to, whether a file is there or not.
+pub(super) fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut path = match fs::canonicalize(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
+        found => return found,
+    };
+    for _ in 0..40 {
+        match fs::symlink_metadata(&path) {
+            // A relative link counts from its own folder.
+            Ok(found) if found.is_symlink() => path = folder_of(&path).join(fs::read_link(&path)?),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => return Ok(path),
+        }
+    }
+    Err(io::Error::other("is a symbolic link that leads to itself"))
+}
+
+/// The folder that a file is in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A number of this machine as long as it runs: processes with the same number see each other's locks. None where there
+/// is no such number.
+fn machine() -> Option<u64> {
+    static NUMBER: OnceLock<Option<u64>> = OnceLock::new();
+    *NUMBER.get_or_init(|| {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        u64::from_str_radix(boot.trim().replace('-', "").get(..16)?, 16).ok()
+    })
+}
+
+/// How temporary names of a file begin.
+fn beginning(name: &OsStr) -> OsString {
+    let mut hidden = OsString::from(".");
+    match name.len() <= LONGEST {
+        true => hidden.push(name),
+        false => hidden.push(format!("{:016x}", twox_hash::XxHash3_64::oneshot(name.as_encoded_bytes()))),
+    }
+    hidden.push(".");
+    hidden
+}
+
+/// Who writes an unfinished file.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    machine: u64,
+    process: u32,
+}
+
+impl Owner {
+    /// Of a name that [`Unfinished`] gives; none of others.
+    fn of(name: &OsStr) -> Option<Self> {
+        let middle = name.to_str()?.strip_prefix('.')?.strip_suffix(".part")?;
+        let mut numbers = middle.rsplit_once('.')?.1.split('-');
+        let (machine, process, number) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        if machine.len() != 16 || !is_number || numbers.next().is_some() {
+            return None;
+        }
+        Some(Self { machine: u64::from_str_radix(machine, 16).ok()?, process: process.parse().ok()? })
+    }
+
+    /// Whether it may still write a file that nobody seems to hold.
+    fn may_live(self, file: &File) -> io::Result<bool> {
+        if machine() == Some(self.machine) {
+            // A process that is not seen from here, in another container, holds its lock where this one sees it.
+            let another = self.process != std::process::id();
+            return Ok(another && Path::new("/proc").join(self.process.to_string()).exists());
+        }
+        // A time to come is that of another clock.
+        Ok(file.metadata()?.modified()?.elapsed().is_ok_and(|untouched| untouched >= LEFT).not())
+    }
+}
+
+/// Whether an open file is the one at `path`.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(e),
+    };
+    let own = file.metadata()?;
+    Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
+}
+
+/// Whether an open file is the one at `path`: elsewhere a file that is open cannot go.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> io::Result<bool> {
+    Ok(path.exists())
+}
+
+/// Removes what killed processes left of files that they were writing ([`write_atomically`], [`Unfinished`]): in
+/// `folder` and so many levels of folders in it, 1 for its own files. What a process of this machine is writing stays,
+/// and what one of another may be writing: what nobody has locked and nobody has touched for a day is left. Returns how
+/// many were removed; a folder that is not there holds none.
+///
+/// # Errors
+/// [`Error::Io`] when a folder cannot be read or a file not removed.
+pub fn remove_unfinished(folder: impl AsRef<Path>, levels: usize) -> Result<usize> {
+    remove_left(folder.as_ref(), levels, |_| true)
+}
+
+/// As [`remove_unfinished`], of those files alone that were to become `target`.
+///
+/// # Errors
+/// As [`remove_unfinished`].
+pub fn remove_unfinished_beside(target: impl AsRef<Path>) -> Result<usize> {
+    let target = target.as_ref();
+    let target = followed(target).map_err(|source| Error::io(target, source))?;
+    let Some(name) = target.file_name() else { return Ok(0) };
+    let beginning = beginning(name);
+    remove_left(folder_of(&target), 1, |hidden| {
+        let rest = hidden.as_encoded_bytes().strip_prefix(beginning.as_encoded_bytes());
+        rest.is_some_and(|rest| rest.iter().filter(|byte| **byte == b'.').count() == 1)
+    })
+}
+
+fn remove_left(folder: &Path, levels: usize, is_one: impl Fn(&OsStr) -> bool) -> Result<usize> {
+    let mut removed = 0;
+    for entry in WalkDir::new(folder).min_depth(1).max_depth(levels) {
+        let entry = match entry {
+            Ok(entry) => entry,
+            // What another process removes meanwhile, or a folder that is not there.
+            Err(e) if e.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => continue,
+            Err(e) => {
+                let path = e.path().unwrap_or(folder).to_owned();
+                return Err(Error::io(path, e.into()));
+            }
+        };
+        let owner =
+            Owner::of(entry.file_name()).filter(|_| entry.file_type().is_file() && is_one(entry.file_name()));
+        if let Some(owner) = owner {
+            removed +=
+                usize::from(remove_if_left(entry.path(), owner).map_err(|e| Error::io(entry.path(), e))?);
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes an unfinished file that nobody holds. A file that is not this user's to write stays.
+fn remove_if_left(path: &Path, owner: Owner) -> io::Result<bool> {
+    let file = match OpenOptions::new().write(true).open(path) {
+        Ok(file) => file,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            return Ok(false);
+        }
+        Err(e) => return Err(e),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        // It is being written, or the file system has no locks that would tell.
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Ok(false),
+    }
+    // It may have been finished meanwhile, and its name given to the next.
+    if owner.may_live(&file)? || !is_at(&file, path)? {
+        return Ok(false);
+    }
+    match fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
+    }
+}

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Runs everything that needs a card, on a machine with nothing but its driver: `cargo xtask card` packs this beside the
+# programs. Prints one line for docs/card.md at the end; what each program said lies in logs/.
+set -u
+cd "$(dirname "$0")" || exit 1
+began=$(date +%s)
+mkdir -p logs cache
+export LD_LIBRARY_PATH="/usr/local/nvidia/lib64:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}"
+export TIEPOINT_CACHE="$PWD/cache" TIEPOINT_REQUIRE_GPU=1 TIEPOINT_REQUIRE_CUDA=1 RUST_BACKTRACE=0
+# NVIDIA's OpenCL is found by a file that containers lack.
+vendors=/etc/OpenCL/vendors
+if ! ls "$vendors"/*.icd >/dev/null 2>&1; then
+    mkdir -p "$vendors" && echo libnvidia-opencl.so.1 >"$vendors/nvidia.icd"
+fi
+echo "devices:" && ./tiepoint devices
+
+passed=0 failed=0 skipped=0
+# A name, then a program of tests with its arguments; no more than 400 s.
+tests() {
+    name=$1 && shift
+    timeout 400 "$@" >"logs/$name" 2>&1
+    code=$?
+    set -- $(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "logs/$name") 0 0
+    skips=$(grep -c '^SKIPPED' "logs/$name")
+    # A program that crashed or was stopped has failed, whatever it said before.
+    bad=$2 && [ "$code" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
+    passed=$((passed + $1)) failed=$((failed + bad)) skipped=$((skipped + skips))
+    echo "$name: $1 passed, $bad failed, $skips said that they were skipped"
+    [ "$bad" -eq 0 ] || grep -E '^(test .* FAILED|---- |.*panicked)' "logs/$name" | head -20
+}
+tests devices ./devices --show-output --test-threads 4
+tests foreign ./foreign --show-output --test-threads 4
+tests nvrtc ./nvrtc --show-output
+tests library ./library gpu --show-output --test-threads 8 --skip compiles_for_every --skip compile_for_every
+
+python=none
+if python3 -c 'import sys, numpy, pytest; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    python=$(python3 -V | cut -d' ' -f2)
+    PYTHONPATH="$PWD/python:$PWD/python/tests" timeout 200 python3 -m pytest --quiet -p no:cacheprovider \
+        python/tests/test_cuda.py python/tests/test_streams.py >logs/python 2>&1
+    code=$?
+    count() { sed -n "s/.*[^0-9]\{0,1\}\([0-9][0-9]*\) $1.*/\1/p" logs/python | tail -1; }
+    ok=$(count passed) bad=$(count failed) errors=$(count error) skips=$(count skipped)
+    bad=$((${bad:-0} + ${errors:-0})) && [ "$code" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
+    passed=$((passed + ${ok:-0})) failed=$((failed + bad)) skipped=$((skipped + ${skips:-0}))
+    echo "python: ${ok:-0} passed, $bad failed, ${skips:-0} skipped"
+fi
+
+card=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1 | sed 's/, / | /')
+echo
+echo "| $(date +%F) | $(cat revision) | ${card:-no card | none} | $python | $passed | $failed | $skipped | $(($(date +%s) - began)) |"
+[ "$failed" -eq 0 ]
