@@ -151,18 +151,18 @@ impl Points {
 
     /// A model between normalised points as one between pixels.
     pub(in crate::geometry) fn to_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
-        let left = match kind {
-            ModelKind::Fundamental => transpose(&self.forth(self.centre_b)),
-            ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => self.back(self.centre_b),
+        let left = match kind.is_epipolar() {
+            true => transpose(&self.forth(self.centre_b)),
+            false => self.back(self.centre_b),
         };
         product(&product(&left, m), &self.forth(self.centre_a))
     }
 
     /// A model between pixels as one between normalised points.
     pub(in crate::geometry) fn normalised(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
-        let left = match kind {
-            ModelKind::Fundamental => transpose(&self.back(self.centre_b)),
-            ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => self.forth(self.centre_b),
+        let left = match kind.is_epipolar() {
+            true => transpose(&self.back(self.centre_b)),
+            false => self.forth(self.centre_b),
         };
         product(&product(&left, m), &self.back(self.centre_a))
     }
