@@ -1,11 +1,14 @@
 //! The built command, as a user runs it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "tests compare with the C library's functions")]
 
 mod collect;
 #[cfg(target_os = "linux")]
 mod drivers;
 mod inputs;
 mod manual;
+#[cfg(target_os = "linux")]
+mod platform;
 mod ranges;
 mod rectify;
 mod report;

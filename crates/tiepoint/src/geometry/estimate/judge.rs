@@ -73,7 +73,7 @@ impl<'p> Judge<'p> {
     /// What the matches are claimed to determine.
     pub(in crate::geometry) fn claim(&self, false_alarms: f64) -> Claim<'p> {
         let Self { kind, points, threshold, cpu, .. } = *self;
-        Claim { kind, points, threshold, most_alarms: false_alarms.ln(), cpu }
+        Claim { kind, points, threshold, most_alarms: libm::log(false_alarms), cpu }
     }
 
     /// r² of all matches.

@@ -36,8 +36,8 @@ impl Budget {
         let good = (0..self.size).fold(1.0, |product, _| product * share);
         let [least, most] = self.bounds;
         // ln(1 − g) of a tiny g is −g.
-        let miss = if good < 1e-9 { -good } else { (1.0 - good).ln() };
-        let needed = if good < 1.0 { ((1.0 - self.confidence).ln() / miss).ceil() } else { 1.0 };
+        let miss = if good < 1e-9 { -good } else { libm::log(1.0 - good) };
+        let needed = if good < 1.0 { (libm::log(1.0 - self.confidence) / miss).ceil() } else { 1.0 };
         needed.max(least).min(most) as u32
     }
 
