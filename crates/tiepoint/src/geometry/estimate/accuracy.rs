@@ -2,6 +2,7 @@
 //! the true inliers.
 
 use super::*;
+use crate::numeric::length;
 use crate::synth::Random;
 
 const SIZE: [f64; 2] = [800.0, 600.0];
@@ -40,7 +41,7 @@ fn corner_error(found: &Model, truth: &Homography) -> f64 {
     let [w, h] = SIZE;
     let corners = [[0.0, 0.0], [w, 0.0], [w, h], [0.0, h]];
     let apart = |corner: [f64; 2]| match (found.apply(corner), truth.apply(corner)) {
-        (Some(p), Some(q)) => ((p[0] - q[0]).powi(2) + (p[1] - q[1]).powi(2)).sqrt(),
+        (Some(p), Some(q)) => length([p[0] - q[0], p[1] - q[1]]),
         (..) => f64::INFINITY,
     };
     corners.map(apart).iter().sum::<f64>() / 4.0

@@ -355,7 +355,7 @@ mod tests {
             let all: Vec<usize> = (0..pairs.len()).collect();
             let points = Points::new(&pairs, &all, &cpu);
             let (kind, threshold) = (ModelKind::Homography, 3.0 * points.scale);
-            let claim = Claim { kind, points: &points, threshold, most_alarms: 1e-6_f64.ln(), cpu: &cpu };
+            let claim = Claim { kind, points: &points, threshold, most_alarms: libm::log(1e-6), cpu: &cpu };
             let normalised = points.normalised(kind, &model.matrix());
             let mut count = 0;
             let found = claim.check(&normalised, &all, || {

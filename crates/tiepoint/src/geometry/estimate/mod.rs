@@ -188,7 +188,7 @@ pub(crate) fn estimate_to(
         let mut sampler = Sampler::new(drawn.len(), quality, kind.minimum(), options.seed, cpu);
         let budget = Budget::new(kind.minimum(), options.confidence, [1, options.max_iterations]);
         let most = options.max_iterations as u32;
-        let extent = Extent { budget: &budget, most, together: MOST_TOGETHER };
+        let extent = Extent { budget: &budget, most, together: MOST_TOGETHER, thorough: true };
         let resolve = |best: Fit, sample: &[usize]| degenerate::resolve(&judge, best, drawn, sample);
         let (best, iterations) = search::search(&judge, drawn, &mut sampler, &extent, None, resolve);
         let Some(best) = best else { return Err(degenerate::explain(&all)) };

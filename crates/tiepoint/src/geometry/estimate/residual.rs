@@ -273,7 +273,7 @@ mod tests {
                     assert!((back - r).abs() <= 1e-12 * r, "{kind}: {back} and {r}");
                 }
             }
-            assert!((300..1700).contains(&yes), "{kind}: both answers come up, yes {yes} times");
+            assert!((200..1800).contains(&yes), "{kind}: both answers come up, yes {yes} times");
         }
     }
 }

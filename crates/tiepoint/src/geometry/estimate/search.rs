@@ -62,6 +62,9 @@ pub(in crate::geometry) struct Extent<'b> {
     /// Samples judged together at most. As many are as were drawn before, and [`BATCH`] at least, so that threads have
     /// more to share the longer it takes. Part of the result: the best of a batch alone is improved.
     pub(in crate::geometry) together: usize,
+    /// Whether a sample has to beat the samples before it alone, and not what they were improved to, and is improved as
+    /// long as that gains: a few noisy inliers among many wrong matches are found so, and it takes longer.
+    pub(in crate::geometry) thorough: bool,
 }
 
 /// The model that most matches agree with, and the samples of `drawn` that it took. `start` is the first to be beaten;
@@ -74,7 +77,19 @@ pub(in crate::geometry) fn search(
     start: Option<Fit>,
     better: impl Fn(Fit, &[usize]) -> Fit,
 ) -> (Option<Fit>, u32) {
-    let mut best = start.map(|start| judge.improve(start));
+    let improved = |start: Fit| {
+        let mut best = judge.improve(start);
+        while extent.thorough {
+            let next = judge.improve(best);
+            if next.inliers <= best.inliers {
+                break;
+            }
+            best = next;
+        }
+        best
+    };
+    let mut best = start.map(improved);
+    let mut least = best.map_or(0, |b| b.inliers);
     let left = |best: &Option<Fit>| {
         let needed = |b: Fit| extent.budget.needed(b.inliers, judge.points.len());
         best.map_or(extent.most, |b| extent.most.min(needed(b)))
@@ -84,7 +99,7 @@ pub(in crate::geometry) fn search(
         let most = ((needed - number) as usize).next_multiple_of(BATCH);
         let batch = (number as usize).clamp(BATCH, extent.together).min(most);
         sampler.reach(u64::from(number) + batch as u64 - 1, judge.cpu);
-        let (least, highest, sampler) = (best.map_or(0, |b| b.inliers), Highest::default(), &*sampler);
+        let (highest, sampler) = (Highest::default(), &*sampler);
         let eight = |task: usize| {
             let first = u64::from(number) + (task * WIDTH) as u64;
             judge.best_of_eight(sampler, drawn, first, least, &highest)
@@ -92,8 +107,12 @@ pub(in crate::geometry) fn search(
         let found: Vec<Option<Candidate>> = judge.cpu.map(batch / WIDTH, eight);
         number += batch as u32;
         if let Some(winner) = first_best(found.into_iter().flatten(), |c| c.fit.inliers) {
-            best = Some(better(judge.improve(winner.fit), &winner.sample[..judge.kind.minimum()]));
-            needed = left(&best);
+            let found = better(improved(winner.fit), &winner.sample[..judge.kind.minimum()]);
+            least = if extent.thorough { winner.fit.inliers } else { found.inliers };
+            if best.is_none_or(|best| found.inliers > best.inliers) {
+                best = Some(found);
+                needed = left(&best);
+            }
         }
     }
     (best, number)

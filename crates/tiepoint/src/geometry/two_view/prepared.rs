@@ -127,7 +127,7 @@ pub(super) fn search_all(prepared: &Prepared, budgets: &Budgets, cpu: &Cpu) -> F
     let mut run = |kind: ModelKind, start: Option<Fit>| {
         let (judge, most) = (prepared.judge(kind, cpu), budgets.most(kind, prepared.len()));
         let mut sampler = prepared.sampler(kind, most);
-        let extent = Extent { budget: budgets.of(kind), most, together: BATCH };
+        let extent = Extent { budget: budgets.of(kind), most, together: BATCH, thorough: false };
         let (best, drawn) = search(&judge, &prepared.points, &mut sampler, &extent, start, |best, _| best);
         iterations += drawn as usize;
         best.map(|best| judge.settle(best)).filter(|best| best.inliers > 0)
