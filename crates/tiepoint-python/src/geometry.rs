@@ -12,8 +12,8 @@ use tiepoint::geometry::calibration::{Camera, Distortion};
 use tiepoint::geometry::estimate::fit;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{
-    Affine, Correspondence, Fundamental, Homography, Model, ModelKind, Rigid, RobustOptions, Similarity,
-    Translation, estimate as estimated,
+    Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
+    estimate as estimated,
 };
 use tiepoint::image::{AnyView, Size};
 use tiepoint::options::Named;
@@ -47,13 +47,17 @@ pub(crate) fn model_of(kind: &str, matrix_: &Bound<'_, PyAny>) -> PyResult<Model
                 _ => None,
             };
             if let Some(expected) = expected {
-                return Err(wrong_image(&format!("the matrix is not {}: expected {expected}", kind.phrase())));
+                return Err(wrong_image(&format!(
+                    "the matrix is not {}: expected {expected}",
+                    kind.phrase()
+                )));
             }
-            match kind {
-                ModelKind::Rigid => Rigid::new(turn, shift).map(Model::Rigid),
-                ModelKind::Translation => Translation::new(shift).map(Model::Translation),
-                _ => Similarity::new(turn, shift).map(Model::Similarity),
-            }
+            let model = match kind {
+                ModelKind::Rigid => Model::Rigid,
+                ModelKind::Translation => Model::Translation,
+                _ => Model::Similarity,
+            };
+            Similarity::new(turn, shift).map(model)
         }
         ModelKind::Essential => {
             return Err(wrong_image("an essential matrix relates rays: expected its fundamental matrix"));
@@ -117,7 +121,8 @@ pub(crate) fn estimate<'py>(
         Some([a, b]) => Some([camera_of(&a)?, camera_of(&b)?]),
         None => None,
     };
-    let robust = options.map_or(Ok(RobustOptions::default()), |given| RobustOptions::default().with(given))?;
+    let robust =
+        options.map_or(Ok(RobustOptions::default()), |given| RobustOptions::default().with(given))?;
     let robust = robust.with_cameras(cameras);
     robust.check().map_err(raised)?;
     let pairs = correspondences(a, b, quality)?;
@@ -152,17 +157,14 @@ pub(crate) fn apply<'py>(
     let places = table::<f64, 2>(xy, "xy")?;
     match model_of(&model.0, &model.1)? {
         Model::Fundamental(f) => rows(py, places.iter().map(|&p| f.line_in_b(p)).collect()),
-        Model::Essential(e) => {
-            let f = e.fundamental();
-            rows(py, places.iter().map(|&p| f.line_in_b(p)).collect())
-        }
-        Model::Rigid(m) => rows(py, places.iter().map(|&p| m.apply(p)).collect()),
-        Model::Translation(m) => rows(py, places.iter().map(|&p| m.apply(p)).collect()),
+        Model::Essential(e) => rows(py, places.iter().map(|&p| e.fundamental().line_in_b(p)).collect()),
         Model::Homography(h) => {
             rows(py, places.iter().map(|&p| h.apply(p).unwrap_or([f64::NAN; 2])).collect())
         }
         Model::Affine(m) => rows(py, places.iter().map(|&p| m.apply(p)).collect()),
-        Model::Similarity(m) => rows(py, places.iter().map(|&p| m.apply(p)).collect()),
+        Model::Similarity(m) | Model::Rigid(m) | Model::Translation(m) => {
+            rows(py, places.iter().map(|&p| m.apply(p)).collect())
+        }
     }
 }
 

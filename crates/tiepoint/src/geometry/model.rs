@@ -90,10 +90,10 @@ pub enum Model {
     Affine(Affine),
     /// A similarity.
     Similarity(Similarity),
-    /// A rotation and a shift.
-    Rigid(Rigid),
-    /// A shift.
-    Translation(Translation),
+    /// A rotation and a shift: a similarity of scale 1.
+    Rigid(Similarity),
+    /// A shift: a similarity of scale 1 that does not turn.
+    Translation(Similarity),
     /// Epipolar geometry.
     Fundamental(Fundamental),
     /// Epipolar geometry of known cameras.
@@ -119,9 +119,7 @@ impl Model {
         match self {
             Self::Homography(m) => m.matrix(),
             Self::Affine(m) => m.matrix(),
-            Self::Similarity(m) => m.matrix(),
-            Self::Rigid(m) => m.matrix(),
-            Self::Translation(m) => m.matrix(),
+            Self::Similarity(m) | Self::Rigid(m) | Self::Translation(m) => m.matrix(),
             Self::Fundamental(m) => m.matrix(),
             Self::Essential(m) => m.matrix(),
         }
@@ -132,8 +130,7 @@ impl Model {
         match self {
             Self::Homography(m) => Some(*m),
             Self::Affine(m) => Some((*m).into()),
-            Self::Similarity(m) => Some(Affine::from(*m).into()),
-            Self::Rigid(_) | Self::Translation(_) => Some(Homography(self.matrix())),
+            Self::Similarity(m) | Self::Rigid(m) | Self::Translation(m) => Some(Affine::from(*m).into()),
             Self::Fundamental(_) | Self::Essential(_) => None,
         }
     }
@@ -161,8 +158,8 @@ impl Model {
             Self::Homography(m) => Self::Homography(m.inverse()?),
             Self::Affine(m) => Self::Affine(m.inverse()?),
             Self::Similarity(m) => Self::Similarity(m.inverse()?),
-            Self::Rigid(m) => Self::Rigid(m.inverse()),
-            Self::Translation(m) => Self::Translation(m.inverse()),
+            Self::Rigid(m) => Self::Rigid(m.inverse()?),
+            Self::Translation(m) => Self::Translation(m.inverse()?),
             Self::Fundamental(m) => Self::Fundamental(m.inverse()),
             Self::Essential(m) => Self::Essential(m.inverse()),
         })
@@ -387,88 +384,6 @@ impl From<Similarity> for Affine {
     fn from(s: Similarity) -> Self {
         let ([p, q], [x, y]) = (s.rotation, s.translation);
         Self([[p, -q, x], [q, p, y]])
-    }
-}
-
-/// A rigid motion: b = R(φ) · a + t.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rigid(Similarity);
-
-impl Rigid {
-    /// The rigid motion x' = c x − s y + t₀, y' = s x + c y + t₁; (c, s) is scaled to length 1.
-    ///
-    /// # Errors
-    /// [`Error::Degenerate`] when a value is not finite, or c and s are both 0.
-    pub fn new([c, s]: [f64; 2], translation: [f64; 2]) -> Result<Self> {
-        let length = (c * c + s * s).sqrt();
-        // A rotation of length 1 keeps its bits.
-        let near = (length - 1.0).abs() <= 2.0 * f64::EPSILON;
-        let rotation = if near { [c, s] } else { [c / length, s / length] };
-        let rigid = Self(Similarity { rotation, translation });
-        check_finite(&rigid.matrix(), "rigid motion").map(|()| rigid)
-    }
-
-    /// The rotation φ in radians, (−π, π\], turning from +x towards +y.
-    pub fn angle(&self) -> f64 {
-        self.0.angle()
-    }
-
-    /// The translation t in pixels of B.
-    pub fn translation(&self) -> [f64; 2] {
-        self.0.translation
-    }
-
-    /// The 3×3 matrix, row-major; its last row is 0, 0, 1.
-    pub fn matrix(&self) -> [[f64; 3]; 3] {
-        self.0.matrix()
-    }
-
-    /// Where (x, y) goes.
-    pub fn apply(&self, place: [f64; 2]) -> [f64; 2] {
-        self.0.apply(place)
-    }
-
-    /// The motion from B to A.
-    #[must_use]
-    pub fn inverse(&self) -> Self {
-        self.0.inverse().map_or_else(Self::default, Self)
-    }
-}
-
-/// A translation: b = a + t.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Translation([f64; 2]);
-
-impl Translation {
-    /// The translation by t pixels.
-    ///
-    /// # Errors
-    /// [`Error::Degenerate`] when a value is not finite.
-    pub fn new(shift: [f64; 2]) -> Result<Self> {
-        let translation = Self(shift);
-        check_finite(&translation.matrix(), "translation").map(|()| translation)
-    }
-
-    /// The shift t in pixels.
-    pub fn shift(&self) -> [f64; 2] {
-        self.0
-    }
-
-    /// The 3×3 matrix, row-major.
-    pub fn matrix(&self) -> [[f64; 3]; 3] {
-        let [x, y] = self.0;
-        [[1.0, 0.0, x], [0.0, 1.0, y], IDENTITY[2]]
-    }
-
-    /// Where (x, y) goes.
-    pub fn apply(&self, [x, y]: [f64; 2]) -> [f64; 2] {
-        [x + self.0[0], y + self.0[1]]
-    }
-
-    /// The translation from B to A.
-    #[must_use]
-    pub fn inverse(&self) -> Self {
-        Self(self.0.map(|v| -v))
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) const LIMITS: [f64; 5] = [4.0, 2.25, 1.0, 1.0, 1.0];
 
 /// Settling steps at most, and the share of the loss by which one has to lower it for another to follow.
 pub(super) const SETTLING: usize = 24;
-pub(super) const GAIN: f64 = 1e-10;
+pub(super) const GAIN: f64 = 1e-7;
 /// The first damping after a step that lowered nothing, and the damping at which it is given up.
 pub(super) const DAMPED: f64 = 1e-3;
 pub(super) const MOST_DAMPED: f64 = 1e4;

@@ -35,7 +35,7 @@ use super::calibration::Camera;
 use super::linear::smallest_eigenvector;
 use super::matrix::{IDENTITY, Mat3, flat, unit};
 use super::model::rank_two;
-use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Rigid, Similarity, Translation};
+use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
 use crate::options::setters;
 use crate::{Error, Result};
@@ -396,8 +396,8 @@ impl<'p> Problem<'p> {
             ModelKind::Homography => Model::Homography(Homography::new(m)?),
             ModelKind::Affine => Model::Affine(Affine::new([m[0], m[1]])?),
             ModelKind::Similarity => Model::Similarity(Similarity::new(turn, shift)?),
-            ModelKind::Rigid => Model::Rigid(Rigid::new(turn, shift)?),
-            ModelKind::Translation => Model::Translation(Translation::new(shift)?),
+            ModelKind::Rigid => Model::Rigid(Similarity::new(turn, shift)?),
+            ModelKind::Translation => Model::Translation(Similarity::new([1.0, 0.0], shift)?),
             ModelKind::Fundamental => Model::Fundamental(Fundamental::new(m)?),
             ModelKind::Essential => Model::Essential(Essential::new(best.essential, cameras(self.options)?)?),
         })

@@ -127,9 +127,9 @@ fn predict(model: &Model, k: &Keypoint) -> Prediction {
         Model::Essential(e) => Prediction::Line(e.fundamental().line_in_b(place(k))),
         Model::Homography(h) => h.apply(place(k)).map_or(Prediction::Nothing, Prediction::Place),
         Model::Affine(m) => Prediction::Place(m.apply(place(k))),
-        Model::Similarity(m) => Prediction::Place(m.apply(place(k))),
-        Model::Rigid(m) => Prediction::Place(m.apply(place(k))),
-        Model::Translation(m) => Prediction::Place(m.apply(place(k))),
+        Model::Similarity(m) | Model::Rigid(m) | Model::Translation(m) => {
+            Prediction::Place(m.apply(place(k)))
+        }
     }
 }
 
