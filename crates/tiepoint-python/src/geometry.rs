@@ -8,6 +8,8 @@ use crate::options::Options;
 use crate::picture::{Picture, there};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tiepoint::geometry::calibration::{Camera, Distortion};
+use tiepoint::geometry::estimate::fit;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{
     Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
@@ -34,14 +36,31 @@ pub(crate) fn model_of(kind: &str, matrix_: &Bound<'_, PyAny>) -> PyResult<Model
             last([0.0, 0.0, 1.0])?;
             Affine::new([m[0], m[1]]).map(Model::Affine)
         }
-        ModelKind::Similarity => {
+        ModelKind::Similarity | ModelKind::Rigid | ModelKind::Translation => {
             last([0.0, 0.0, 1.0])?;
-            if (m[0][0], m[0][1]) != (m[1][1], -m[1][0]) {
-                return Err(wrong_image(
-                    "the matrix is no similarity: expected [[p, -q, x], [q, p, y], [0, 0, 1]]",
-                ));
+            let (turn, shift) = ([m[0][0], m[1][0]], [m[0][2], m[1][2]]);
+            let length = turn[0] * turn[0] + turn[1] * turn[1];
+            let expected = match kind {
+                _ if (m[0][0], m[0][1]) != (m[1][1], -m[1][0]) => Some("[[p, -q, x], [q, p, y], [0, 0, 1]]"),
+                ModelKind::Rigid if (length - 1.0).abs() > 1e-6 => Some("p, q of length 1"),
+                ModelKind::Translation if turn != [1.0, 0.0] => Some("[[1, 0, x], [0, 1, y], [0, 0, 1]]"),
+                _ => None,
+            };
+            if let Some(expected) = expected {
+                return Err(wrong_image(&format!(
+                    "the matrix is not {}: expected {expected}",
+                    kind.phrase()
+                )));
             }
-            Similarity::new([m[0][0], m[1][0]], [m[0][2], m[1][2]]).map(Model::Similarity)
+            let model = match kind {
+                ModelKind::Rigid => Model::Rigid,
+                ModelKind::Translation => Model::Translation,
+                _ => Model::Similarity,
+            };
+            Similarity::new(turn, shift).map(model)
+        }
+        ModelKind::Essential => {
+            return Err(wrong_image("an essential matrix relates rays: expected its fundamental matrix"));
         }
     };
     made.map_err(raised)
@@ -74,8 +93,19 @@ pub(crate) fn correspondences(
     Ok(pairs.map(|((a, b), quality)| Correspondence { a, b, quality }).collect())
 }
 
-/// The model that pairs of places agree on, which of them do, their root mean square residual, and samples drawn.
+/// A camera of its matrix K.
+fn camera_of(matrix_: &Bound<'_, PyAny>) -> PyResult<Camera> {
+    let [[fx, skew, cx], [shear, fy, cy], last] = matrix(matrix_, "the matrix of a camera")?;
+    if skew != 0.0 || shear != 0.0 || last != [0.0, 0.0, 1.0] {
+        return Err(wrong_image("the matrix is no camera's: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]]"));
+    }
+    Ok(Camera { focal: [fx, fy], principal: [cx, cy], distortion: Distortion::default() })
+}
+
+/// The model that pairs of places agree on, which of them do, their root mean square residual, and samples drawn. Without
+/// options the least-squares fit to all.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "those of the Python function")]
 pub(crate) fn estimate<'py>(
     py: Python<'py>,
     device: Option<&Bound<'py, PyAny>>,
@@ -83,15 +113,24 @@ pub(crate) fn estimate<'py>(
     a: &Bound<'py, PyAny>,
     b: &Bound<'py, PyAny>,
     quality: Option<&Bound<'py, PyAny>>,
-    options: &Bound<'py, PyDict>,
+    cameras: Option<[Bound<'py, PyAny>; 2]>,
+    options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<(NamedModel<'py>, Bound<'py, PyAny>, f64, usize)> {
     let kind = ModelKind::from_name(kind).map_err(raised)?;
-    let options = RobustOptions::default().with(options)?;
-    options.check().map_err(raised)?;
+    let cameras = match cameras {
+        Some([a, b]) => Some([camera_of(&a)?, camera_of(&b)?]),
+        None => None,
+    };
+    let robust =
+        options.map_or(Ok(RobustOptions::default()), |given| RobustOptions::default().with(given))?;
+    let robust = robust.with_cameras(cameras);
+    robust.check().map_err(raised)?;
     let pairs = correspondences(a, b, quality)?;
-    let found = device_of(py, device)?
-        .get()
-        .run(py, |processor| estimated(kind, &pairs, &options, &processor.cpu))?;
+    let by_samples = options.is_some();
+    let found = device_of(py, device)?.get().run(py, |processor| match by_samples {
+        true => estimated(kind, &pairs, &robust, &processor.cpu),
+        false => fit(kind, &pairs, &robust, &processor.cpu),
+    })?;
     let mut agrees = vec![false; pairs.len()];
     found.inliers.iter().for_each(|&i| agrees[i] = true);
     Ok((model_tuple(py, &found.b_from_a)?, vector(py, agrees), found.rms_px, found.iterations))
@@ -119,11 +158,14 @@ pub(crate) fn apply<'py>(
     let places = table::<f64, 2>(xy, "xy")?;
     match model_of(&model.0, &model.1)? {
         Model::Fundamental(f) => rows(py, places.iter().map(|&p| f.line_in_b(p)).collect()),
+        Model::Essential(e) => rows(py, places.iter().map(|&p| e.fundamental().line_in_b(p)).collect()),
         Model::Homography(h) => {
             rows(py, places.iter().map(|&p| h.apply(p).unwrap_or([f64::NAN; 2])).collect())
         }
         Model::Affine(m) => rows(py, places.iter().map(|&p| m.apply(p)).collect()),
-        Model::Similarity(m) => rows(py, places.iter().map(|&p| m.apply(p)).collect()),
+        Model::Similarity(m) | Model::Rigid(m) | Model::Translation(m) => {
+            rows(py, places.iter().map(|&p| m.apply(p)).collect())
+        }
     }
 }
 

@@ -168,7 +168,7 @@ impl Shown {
                 truth: None,
                 support: *support,
                 residual_name: match model {
-                    Some(Model::Fundamental(_)) => "distance from the epipolar line".to_owned(),
+                    Some(model) if model.kind().is_epipolar() => "distance from the epipolar line".to_owned(),
                     Some(_) | None => "residual".to_owned(),
                 },
                 caption: String::new(),

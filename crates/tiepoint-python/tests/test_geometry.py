@@ -49,11 +49,15 @@ def test_a_guide_keeps_matches_near_it(features, truth):
     assert len(found) > 100 and np.hypot(*off.T).max() <= 2.0 + 1e-6
 
 
-@pytest.mark.parametrize("kind", ["homography", "affine", "similarity"])
+@pytest.mark.parametrize("kind", ["homography", "affine", "similarity", "rigid", "translation"])
 def test_models_are_estimated_from_exact_points(kind):
     matrix = np.array([[0.9, -0.3, 20.0], [0.3, 0.9, -8.0], [0, 0, 1]])
-    if kind != "similarity":
+    if kind in ("homography", "affine"):
         matrix[0, 1] = -0.2
+    if kind == "rigid":
+        matrix[:2, :2] = [[0.8, -0.6], [0.6, 0.8]]
+    if kind == "translation":
+        matrix[:2, :2] = np.eye(2)
     if kind == "homography":
         matrix[2, 0] = 1e-4
     rng = np.random.default_rng(1)
@@ -81,6 +85,39 @@ def test_fundamental_matrices_give_lines():
     off = np.abs((lines[:, :2] * b).sum(1) + lines[:, 2]) / np.hypot(lines[:, 0], lines[:, 1])
     assert found.inliers.all() and off.max() < 1e-3
     assert np.allclose(found.model.inverse().matrix, found.matrix.T)
+
+
+def test_essential_matrices_need_cameras():
+    rng = np.random.default_rng(3)
+    k = np.array([[300, 0, 160], [0, 310, 120], [0, 0, 1.0]])
+    x = np.column_stack([rng.uniform(-2, 2, (60, 2)), rng.uniform(4, 8, 60)])
+    turn, step = np.array([[0.96, 0, -0.28], [0, 1, 0], [0.28, 0, 0.96]]), np.array([0.5, 0.1, 0.0])
+    a, b = ((p / p[:, 2:]) @ k.T for p in (x, x @ turn.T + step))
+    with pytest.raises(tp.OptionError, match="cameras"):
+        tp.estimate(a[:, :2], b[:, :2], "essential")
+    for found in (
+        tp.estimate(a[:, :2], b[:, :2], "essential", cameras=(k, k)),
+        tp.fit(a[:, :2], b[:, :2], "essential", cameras=(k, k)),
+    ):
+        rays = ((p @ np.linalg.inv(k).T) for p in (a, b))
+        u, v = rays
+        assert np.abs(np.einsum("ni,ij,nj->n", v, found.matrix, u)).max() < 1e-6 and found.inliers.all()
+        assert found.model.residuals(a[:, :2], b[:, :2]).max() < 1e-4 and found.apply(a[:, :2]).shape == (60, 3)
+        assert found == pickle.loads(pickle.dumps(found))
+        assert np.allclose(found.model.inverse().residuals(b[:, :2], a[:, :2]), 0, atol=1e-4)
+    with pytest.raises(tp.ImageError, match="camera"):
+        tp.estimate(a[:, :2], b[:, :2], "essential", cameras=(k, np.ones((3, 3))))
+
+
+def test_a_fit_to_all_is_least_squares():
+    rng = np.random.default_rng(4)
+    a = rng.uniform(0, 400, (80, 2))
+    b = a + [5, 6] + rng.normal(0, 2, (80, 2))
+    b[0] += 300
+    found = tp.fit(a, b, "translation")
+    assert found.inliers.all() and np.allclose(found.matrix[:2, 2], (b - a).mean(0), atol=1e-6)
+    with pytest.raises(tp.ModelError):
+        tp.fit(a[:3], b[:3], "homography")
 
 
 def test_models_that_are_none():

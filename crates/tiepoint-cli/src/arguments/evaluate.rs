@@ -129,8 +129,8 @@ impl EvaluateHomography {
             ([_, _, _], Some(_)) => {
                 Err(Failure::usage("--size is for FOUND TRUTH; the size of images is read from their files"))
             }
-            ([_, _, _], None) if self.matching.model.0 == Some(ModelKind::Fundamental) => {
-                Err(Failure::usage("a fundamental matrix has no corner error: use another --model"))
+            ([_, _, _], None) if self.matching.model.0.is_some_and(ModelKind::is_epipolar) => {
+                Err(Failure::usage("epipolar geometry has no corner error: use another --model"))
             }
             ([a, b, truth], None) => Ok(HomographyFiles::Images { a, b, truth }),
             _ => Err(Failure::usage("expected A B TRUTH, or FOUND TRUTH")),

@@ -12,7 +12,7 @@ use tiepoint::register::{Rematch, TieOptions, Views};
 #[command(next_help_heading = "Matching")]
 pub(crate) struct MatchingArguments {
     /// What relates the two images
-    #[arg(long, value_parser = named_or_none::<ModelKind>("No verification"), default_value_t)]
+    #[arg(long, value_parser = named_or_none("No verification", without_cameras), default_value_t)]
     pub(crate) model: OrNone<ModelKind>,
     /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
     #[arg(long, default_value_t = default_ratio(), value_name = "SHARE", allow_negative_numbers = true)]
@@ -63,4 +63,9 @@ impl MatchingArguments {
 /// The ratio of the library; 1 where it has none.
 pub(super) fn default_ratio() -> f32 {
     MatchOptions::default().ratio.unwrap_or(1.0)
+}
+
+/// Whether a model can be found from places alone: an essential matrix needs cameras, which `collect` reads from files.
+fn without_cameras(kind: &ModelKind) -> bool {
+    *kind != ModelKind::Essential
 }

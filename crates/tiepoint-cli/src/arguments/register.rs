@@ -45,9 +45,9 @@ pub(crate) struct RegisterArguments {
 impl RegisterArguments {
     /// Fails where the model cannot warp, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
-        if matches!(self.matching.model.0, Some(ModelKind::Fundamental) | None) {
+        if self.matching.model.0.is_none_or(ModelKind::is_epipolar) {
             return Err(Failure::usage(
-                "--model: expected homography, affine or similarity; nothing else says where a pixel goes",
+                "--model: expected homography, affine, similarity, rigid or translation; nothing else says where a pixel goes",
             ));
         }
         self.report.check()?;

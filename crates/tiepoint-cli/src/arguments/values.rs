@@ -13,12 +13,15 @@ pub(super) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
     PossibleValuesParser::new(possible::<T>()).try_map(|name| T::from_name(&name))
 }
 
-/// The values of a [`Named`] set, and `none`.
+/// The values of a [`Named`] set that the command `offers`, and `none`.
 pub(super) fn named_or_none<T: Named + Send + Sync>(
     help_of_none: &'static str,
+    offers: impl Fn(&T) -> bool,
 ) -> impl TypedValueParser<Value = OrNone<T>> {
     let none = PossibleValue::new(NONE).help(help_of_none);
-    let parser = PossibleValuesParser::new(possible::<T>().chain([none]));
+    let offered = T::ALL.iter().filter(|choice| offers(&choice.value));
+    let values = offered.map(|choice| PossibleValue::new(choice.name).help(choice.help));
+    let parser = PossibleValuesParser::new(values.chain([none]));
     parser.try_map(|name| match name.as_str() {
         NONE => Ok(OrNone(None)),
         name => T::from_name(name).map(|value| OrNone(Some(value))),

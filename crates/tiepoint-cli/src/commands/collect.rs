@@ -110,7 +110,7 @@ fn estimate(collection: &Collection, output: &OutputArguments, context: &Context
             "database_bytes": found.database_bytes,
             "free_bytes": room,
         })
-    })?;
+    });
     if found.photographs == 0 {
         return Ok(());
     }

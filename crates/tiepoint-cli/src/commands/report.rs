@@ -83,8 +83,8 @@ pub(crate) fn matches_view(
 
 fn residual_name(model: Option<&Model>) -> &'static str {
     match model {
-        Some(Model::Fundamental(_)) => "distance from the epipolar line",
-        Some(Model::Homography(_) | Model::Affine(_) | Model::Similarity(_)) | None => "residual",
+        Some(model) if model.kind().is_epipolar() => "distance from the epipolar line",
+        Some(_) | None => "residual",
     }
 }
 

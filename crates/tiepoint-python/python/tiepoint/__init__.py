@@ -13,7 +13,7 @@ from ._collection import Collection, CollectionOptions, VerifiedPair, collect
 from ._core import Device, DeviceArray, Features
 from ._core import devices as _devices
 from ._features import Sift, Surf
-from ._geometry import Estimate, Model, estimate, warp
+from ._geometry import Estimate, Model, estimate, fit, warp
 from ._matching import Matches, Rematch, TiePoints, match, nearest, tie_points
 from ._register import Rectified, Registration, rectify, register
 from ._report import report
@@ -64,6 +64,7 @@ __all__ = [
     "devices",
     "errors",
     "estimate",
+    "fit",
     "evaluate",
     "filter",
     "interop",

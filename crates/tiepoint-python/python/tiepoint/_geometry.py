@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     _Floats = npt.NDArray[np.float64]
 
-__all__ = ["Estimate", "Model", "estimate", "warp"]
+__all__ = ["Estimate", "Model", "estimate", "fit", "warp"]
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -26,14 +26,18 @@ class Model(Result):
 
     Parameters
     ----------
-    kind : {"homography", "affine", "similarity", "fundamental"}
+    kind : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What it is.
     matrix : array_like, (3, 3)
-        Row-major; acts on columns (x, y, 1), with (0, 0) the centre of the first pixel.
+        Row-major; acts on columns (x, y, 1), with (0, 0) the centre of the first pixel. An essential matrix acts on rays
+        ((u - cx) / fx, (v - cy) / fy, 1).
+    cameras : tuple of array_like, (3, 3) each, optional
+        The matrices K of A and B, which an essential matrix needs.
     """
 
     kind: str
     matrix: _Floats
+    cameras: tuple[_Floats, _Floats] | None = None
 
     def __post_init__(self) -> None:
         import numpy as np
@@ -42,7 +46,18 @@ class Model(Result):
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
         # Refuses what is no such model.
-        _core.invert((self.kind, matrix))
+        _core.invert(self._between_pixels())
+
+    def _between_pixels(self) -> tuple[str, _Floats]:
+        """Kind and matrix; of an essential matrix those of the fundamental matrix."""
+        import numpy as np
+
+        if self.kind != "essential":
+            return self.kind, self.matrix
+        if self.cameras is None:
+            raise OptionError("option cameras is None: expected the matrices K of A and B, for an essential matrix")
+        a, b = (np.linalg.inv(np.asarray(k, np.float64)) for k in self.cameras)
+        return "fundamental", b.T @ self.matrix @ a
 
     def apply(self, xy: Any) -> _Floats:
         """Where points go.
@@ -55,9 +70,9 @@ class Model(Result):
         Returns
         -------
         ndarray
-            (N, 2) points of B, NaN beyond the horizon; of a fundamental matrix (N, 3), the lines p x + q y + r = 0.
+            (N, 2) points of B, NaN beyond the horizon; of epipolar geometry (N, 3), the lines p x + q y + r = 0.
         """
-        return _core.apply((self.kind, self.matrix), xy)
+        return _core.apply(self._between_pixels(), xy)
 
     def inverse(self) -> Model:
         """The model from B to A.
@@ -67,6 +82,8 @@ class Model(Result):
         ModelError
             When it has none.
         """
+        if self.kind == "essential" and self.cameras is not None:
+            return Model(self.kind, self.matrix.T, self.cameras[::-1])
         found = _core.invert((self.kind, self.matrix))
         if found is None:
             raise ModelError("the model has no inverse")
@@ -74,7 +91,7 @@ class Model(Result):
 
     def residuals(self, xy_a: Any, xy_b: Any) -> _Floats:
         """How far pairs of points are from the model, (N,) in pixels: what `threshold` of `estimate` is compared with."""
-        return _core.residuals((self.kind, self.matrix), xy_a, xy_b)
+        return _core.residuals(self._between_pixels(), xy_a, xy_b)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
@@ -125,10 +142,9 @@ def named(model: Any) -> tuple[str, Any]:
     """Kind and matrix of a model, of an estimate, or of a matrix, which is a homography."""
     if isinstance(model, Estimate):
         model = model.model
-    if isinstance(model, Model):
-        return model.kind, model.matrix
-    model = getattr(model, "model", model)
-    return (model.kind, model.matrix) if isinstance(model, Model) else ("homography", model)
+    if not isinstance(model, Model):
+        model = getattr(model, "model", model)
+    return model._between_pixels() if isinstance(model, Model) else ("homography", model)
 
 
 def robust(
@@ -155,15 +171,16 @@ def estimate(
     false_alarms: float = 1e-6,
     seed: int = 0,
     quality: Any = None,
+    cameras: tuple[Any, Any] | None = None,
     device: Device | str | None = None,
 ) -> Estimate:
-    """Estimate the model that most pairs of points agree on (LO-RANSAC with a local optimisation).
+    """Estimate the model that most pairs of points agree on (LO-RANSAC), as the least-squares fit to those that do.
 
     Parameters
     ----------
     xy_a, xy_b : array_like, (N, 2)
         Points that may show the same thing, in pixels.
-    model : {"homography", "affine", "similarity", "fundamental"}
+    model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What relates them.
     threshold : float
         Largest residual of an inlier in pixels. The command calls it ``--inlier-distance``.
@@ -177,6 +194,8 @@ def estimate(
         Seed of the sampler.
     quality : array_like, (N,), optional
         Better pairs are sampled earlier.
+    cameras : tuple of array_like, (3, 3) each, optional
+        The matrices K of A and B, which an essential matrix needs.
     device : Device or str, optional
         Whose threads compute.
 
@@ -191,8 +210,53 @@ def estimate(
         When there are too few pairs, or they do not determine the model.
     """
     options = robust(threshold, confidence, max_iterations, false_alarms, seed)
-    found, inliers, rms, iterations = _core.estimate(device, model, xy_a, xy_b, quality, options)
-    return Estimate(Model(*found), inliers, rms, iterations)
+    found, inliers, rms, iterations = _core.estimate(device, model, xy_a, xy_b, quality, cameras, options)
+    return Estimate(Model(*found, _kept(model, cameras)), inliers, rms, iterations)
+
+
+def fit(
+    xy_a: Any,
+    xy_b: Any,
+    model: str = "homography",
+    *,
+    cameras: tuple[Any, Any] | None = None,
+    device: Device | str | None = None,
+) -> Estimate:
+    """Fit a model to all pairs of points by least squares, with no regard to outliers.
+
+    Parameters
+    ----------
+    xy_a, xy_b : array_like, (N, 2)
+        Points that show the same thing, in pixels.
+    model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
+        What relates them.
+    cameras : tuple of array_like, (3, 3) each, optional
+        The matrices K of A and B, which an essential matrix needs.
+    device : Device or str, optional
+        Whose threads compute.
+
+    Returns
+    -------
+    Estimate
+        Every pair is an inlier, but for points that are not finite.
+
+    Raises
+    ------
+    ModelError
+        When there are too few pairs, or they do not determine the model.
+    """
+    found, inliers, rms, iterations = _core.estimate(device, model, xy_a, xy_b, None, cameras, None)
+    return Estimate(Model(*found, _kept(model, cameras)), inliers, rms, iterations)
+
+
+def _kept(kind: str, cameras: tuple[Any, Any] | None) -> tuple[_Floats, _Floats] | None:
+    """The cameras that a model of this kind keeps."""
+    import numpy as np
+
+    if kind != "essential" or cameras is None:
+        return None
+    a, b = (np.array(k, np.float64) for k in cameras)
+    return a, b
 
 
 def warp(

@@ -220,7 +220,7 @@ def tie_points(
     a, b : Features
         Features with descriptors of one kind. Where one lies on a GPU both are searched there; places and matches come to
         the host, where the model is estimated.
-    model : {"homography", "affine", "similarity", "fundamental"} or None
+    model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental"} or None
         What relates the images; None leaves the matches unverified.
     ratio, mutual, same_sign, max_distance
         The first matching, as in `match`.

@@ -149,7 +149,7 @@ def register(
         The image that stays, and the one that is warped. The command calls the first REFERENCE. Two on a CUDA device are
         searched and warped there, and what is found stays there. They are copied to the host only where pixels are
         transparent or NaN, for simulated views, and where the other one lies there.
-    model : {"homography", "affine", "similarity"}
+    model : {"homography", "affine", "similarity", "rigid", "translation"}
         What relates them.
     detector : Sift or Surf, optional
         What finds features; ``Sift()`` if not given.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core, interop
 from ._features import Sift
-from ._geometry import estimate
+from ._geometry import estimate, fit
 from ._matching import match, nearest
 from ._stereo import Stereo
 from .errors import ModelError, OptionError
@@ -276,29 +276,25 @@ def findHomography(  # noqa: N802
 ) -> tuple[npt.NDArray[np.float64] | None, npt.NDArray[np.uint8] | None]:
     """`cv2.findHomography`: the matrix (3, 3) from source to destination, and inliers (N, 1) uint8; None and None without.
 
-    Every robust `method` is this package's own estimation, which is deterministic. With `method` 0 the threshold is doubled
-    until all points are inliers, or no model is found any more.
+    Every robust `method` is this package's own estimation, which is deterministic and draws 50 000 samples at most, or
+    `maxIters` where that is more: few inliers are found so. `method` 0 is least squares over all points.
     """
     import numpy as np
 
     a, b = (np.asarray(points, np.float64).reshape(-1, 2) for points in (srcPoints, dstPoints))
-    threshold, found = ransacReprojThreshold, None
-    while True:
-        try:
+    try:
+        if method == 0:
+            found = fit(a, b)
+        else:
             found = estimate(
                 a,
                 b,
-                threshold=threshold,
+                threshold=ransacReprojThreshold,
                 confidence=min(confidence, 0.999999),
-                max_iterations=max(1, maxIters),
+                max_iterations=max(maxIters, 50_000),
                 false_alarms=math.inf,
             )
-        except ModelError:
-            break
-        if method != 0 or bool(found.inliers.all()):
-            break
-        threshold *= 2
-    if found is None:
+    except ModelError:
         return None, None
     return np.array(found.matrix), found.inliers.astype(np.uint8)[:, None]
 

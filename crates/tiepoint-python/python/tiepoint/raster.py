@@ -353,7 +353,7 @@ def register(
     ----------
     reference, moving : rasterio dataset, DataArray, Raster or tuple
         The raster that stays, and the one that is warped, as `read` takes them.
-    model : {"homography", "affine", "similarity"}
+    model : {"homography", "affine", "similarity", "rigid", "translation"}
         What relates their pixels.
     bands : sequence of int, optional
         Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, the first

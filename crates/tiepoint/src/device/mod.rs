@@ -169,6 +169,11 @@ impl Cpu {
         }
     }
 
+    /// The calling thread alone, at the same SIMD level, for work of which the threads have a piece each.
+    pub(crate) fn alone(&self) -> Self {
+        Self { level: self.level, ..Self::sequential() }
+    }
+
     /// How many threads work.
     pub fn threads(&self) -> usize {
         self.pool.as_ref().map_or(1, |p| p.current_num_threads())

@@ -1,8 +1,8 @@
 //! Models between two images, their robust estimation, warping, calibration and rectification.
 //!
 //! A model maps points of image A to image B: [`Homography`], [`Affine`] and [`Similarity`] to points,
-//! [`Fundamental`] to lines. Variables and fields that hold one name the direction, target first: `b_from_a`,
-//! `reference_from_moving`; so `c_from_b.compose(&b_from_a)` is `c_from_a`. Matrices are f64, row-major, and
+//! [`Fundamental`] and [`Essential`] to lines. Variables and fields that hold one name the direction, target first:
+//! `b_from_a`, `reference_from_moving`; so `c_from_b.compose(&b_from_a)` is `c_from_a`. Matrices are f64, row-major, and
 //! act on column vectors (x, y, 1) with pixel centres at integers. The interface shows no type of a
 //! linear-algebra crate.
 
@@ -17,4 +17,4 @@ pub mod two_view;
 pub mod warp;
 
 pub use estimate::{Correspondence, Estimate, RobustOptions, estimate};
-pub use model::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
+pub use model::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};

@@ -1,5 +1,6 @@
 //! The models: what they are, applied, inverted and composed.
 
+use super::calibration::Camera;
 use super::linear::smallest_eigenvector;
 use super::matrix::{self, IDENTITY, Mat3, determinant, dot, product, times, transpose};
 use crate::options::named;
@@ -15,15 +16,24 @@ pub enum ModelKind {
     Affine,
     /// Rotation, one scale, translation: 4 degrees of freedom, 2 matches.
     Similarity,
+    /// Rotation and translation: 3 degrees of freedom, 2 matches.
+    Rigid,
+    /// A shift: 2 degrees of freedom, 1 match.
+    Translation,
     /// A rigid scene seen from two places: 7 degrees of freedom, 7 matches.
     Fundamental,
+    /// The same by cameras of known focal lengths and principal points: 5 degrees of freedom, 5 matches.
+    Essential,
 }
 
 named!(ModelKind as "model" {
     "homography": Self::Homography, "A plane, or a camera that only turns";
     "affine": Self::Affine, "Six parameters: also shear and unequal scales";
     "similarity": Self::Similarity, "Four parameters: turned, scaled, shifted";
+    "rigid": Self::Rigid, "Three parameters: turned and shifted";
+    "translation": Self::Translation, "Two parameters: shifted";
     "fundamental": Self::Fundamental, "Two views of anything: epipolar geometry";
+    "essential": Self::Essential, "The same by cameras that are known";
 });
 
 impl ModelKind {
@@ -32,9 +42,16 @@ impl ModelKind {
         match self {
             Self::Homography => 4,
             Self::Affine => 3,
-            Self::Similarity => 2,
+            Self::Similarity | Self::Rigid => 2,
+            Self::Translation => 1,
             Self::Fundamental => 7,
+            Self::Essential => 5,
         }
+    }
+
+    /// Whether it relates points to lines; the others map points to points.
+    pub const fn is_epipolar(self) -> bool {
+        matches!(self, Self::Fundamental | Self::Essential)
     }
 
     /// What the model is called in a sentence.
@@ -43,7 +60,10 @@ impl ModelKind {
             Self::Homography => "homography",
             Self::Affine => "affine map",
             Self::Similarity => "similarity",
+            Self::Rigid => "rigid motion",
+            Self::Translation => "translation",
             Self::Fundamental => "fundamental matrix",
+            Self::Essential => "essential matrix",
         }
     }
 
@@ -53,7 +73,10 @@ impl ModelKind {
             Self::Homography => "a homography",
             Self::Affine => "an affine map",
             Self::Similarity => "a similarity",
+            Self::Rigid => "a rigid motion",
+            Self::Translation => "a translation",
             Self::Fundamental => "a fundamental matrix",
+            Self::Essential => "an essential matrix",
         }
     }
 }
@@ -67,8 +90,14 @@ pub enum Model {
     Affine(Affine),
     /// A similarity.
     Similarity(Similarity),
+    /// A rotation and a shift: a similarity of scale 1.
+    Rigid(Similarity),
+    /// A shift: a similarity of scale 1 that does not turn.
+    Translation(Similarity),
     /// Epipolar geometry.
     Fundamental(Fundamental),
+    /// Epipolar geometry of known cameras.
+    Essential(Essential),
 }
 
 impl Model {
@@ -78,27 +107,48 @@ impl Model {
             Self::Homography(_) => ModelKind::Homography,
             Self::Affine(_) => ModelKind::Affine,
             Self::Similarity(_) => ModelKind::Similarity,
+            Self::Rigid(_) => ModelKind::Rigid,
+            Self::Translation(_) => ModelKind::Translation,
             Self::Fundamental(_) => ModelKind::Fundamental,
+            Self::Essential(_) => ModelKind::Essential,
         }
     }
 
-    /// The 3×3 matrix, row-major.
+    /// The 3×3 matrix, row-major. That of an essential matrix is between rays, all others between pixels.
     pub fn matrix(&self) -> [[f64; 3]; 3] {
         match self {
             Self::Homography(m) => m.matrix(),
             Self::Affine(m) => m.matrix(),
-            Self::Similarity(m) => m.matrix(),
+            Self::Similarity(m) | Self::Rigid(m) | Self::Translation(m) => m.matrix(),
             Self::Fundamental(m) => m.matrix(),
+            Self::Essential(m) => m.matrix(),
         }
     }
 
-    /// The model as a homography; `None` for a fundamental matrix.
+    /// The model as a homography; `None` for epipolar geometry.
     pub fn homography(&self) -> Option<Homography> {
         match self {
             Self::Homography(m) => Some(*m),
             Self::Affine(m) => Some((*m).into()),
-            Self::Similarity(m) => Some(Affine::from(*m).into()),
-            Self::Fundamental(_) => None,
+            Self::Similarity(m) | Self::Rigid(m) | Self::Translation(m) => Some(Affine::from(*m).into()),
+            Self::Fundamental(_) | Self::Essential(_) => None,
+        }
+    }
+
+    /// The epipolar geometry between pixels; `None` for maps.
+    pub fn fundamental(&self) -> Option<Fundamental> {
+        match self {
+            Self::Fundamental(m) => Some(*m),
+            Self::Essential(m) => Some(m.fundamental()),
+            _ => None,
+        }
+    }
+
+    /// The matrix between pixels, of an essential matrix that of its fundamental matrix.
+    pub(crate) fn between_pixels(&self) -> [[f64; 3]; 3] {
+        match self {
+            Self::Essential(m) => m.fundamental().matrix(),
+            _ => self.matrix(),
         }
     }
 
@@ -108,7 +158,10 @@ impl Model {
             Self::Homography(m) => Self::Homography(m.inverse()?),
             Self::Affine(m) => Self::Affine(m.inverse()?),
             Self::Similarity(m) => Self::Similarity(m.inverse()?),
+            Self::Rigid(m) => Self::Rigid(m.inverse()?),
+            Self::Translation(m) => Self::Translation(m.inverse()?),
             Self::Fundamental(m) => Self::Fundamental(m.inverse()),
+            Self::Essential(m) => Self::Essential(m.inverse()),
         })
     }
 }
@@ -292,7 +345,7 @@ impl Similarity {
 
     /// The rotation φ in radians, (−π, π\], turning from +x towards +y.
     pub fn angle(&self) -> f64 {
-        self.rotation[1].atan2(self.rotation[0])
+        libm::atan2(self.rotation[1], self.rotation[0])
     }
 
     /// The translation t in pixels of B.
@@ -383,6 +436,52 @@ impl Fundamental {
     /// The epipole in B as a homogeneous unit vector: Fᵀ e = 0.
     pub fn epipole_in_b(&self) -> [f64; 3] {
         epipole(&transpose(&self.0))
+    }
+}
+
+/// Epipolar geometry of two known cameras: rᵦᵀ E rₐ = 0 for the rays r = ((u − cx)/fx, (v − cy)/fy, 1) of a match, scaled
+/// to Frobenius norm 1. The lenses' distortion is left out of account.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Essential {
+    matrix: Mat3,
+    cameras: [Camera; 2],
+}
+
+impl Essential {
+    /// The essential matrix of the cameras of A and B.
+    ///
+    /// # Errors
+    /// [`Error::Degenerate`] when the matrix is 0 or not finite.
+    pub fn new(matrix: [[f64; 3]; 3], cameras: [Camera; 2]) -> Result<Self> {
+        let wrong = Error::Degenerate { model: "essential matrix", reason: "its matrix is 0 or not finite" };
+        Ok(Self { matrix: matrix::unit(&matrix).ok_or(wrong)?, cameras })
+    }
+
+    /// The matrix between rays, row-major.
+    pub fn matrix(&self) -> [[f64; 3]; 3] {
+        self.matrix
+    }
+
+    /// The cameras of A and B.
+    pub fn cameras(&self) -> [Camera; 2] {
+        self.cameras
+    }
+
+    /// The same between pixels: Kᵦ⁻ᵀ E Kₐ⁻¹.
+    pub fn fundamental(&self) -> Fundamental {
+        let [ka, kb] = self.cameras.map(|camera| {
+            let ([fx, fy], [cx, cy]) = (camera.focal, camera.principal);
+            [[1.0 / fx, 0.0, -cx / fx], [0.0, 1.0 / fy, -cy / fy], IDENTITY[2]]
+        });
+        let between = product(&product(&transpose(&kb), &self.matrix), &ka);
+        Fundamental(matrix::unit(&between).unwrap_or(between))
+    }
+
+    /// The geometry from B to A.
+    #[must_use]
+    pub fn inverse(&self) -> Self {
+        let [a, b] = self.cameras;
+        Self { matrix: transpose(&self.matrix), cameras: [b, a] }
     }
 }
 

@@ -56,11 +56,11 @@ impl RegisterOptions {
         self.tie.check()?;
         self.views.check()?;
         match self.tie.model {
-            Some(ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity) => Ok(()),
-            None | Some(ModelKind::Fundamental) => Err(Error::option(
+            Some(kind) if !kind.is_epipolar() => Ok(()),
+            None | Some(_) => Err(Error::option(
                 "model",
                 self.tie.model.map_or("none", ModelKind::name),
-                "homography, affine or similarity: nothing else says where a pixel goes",
+                "homography, affine, similarity, rigid or translation: nothing else says where a pixel goes",
             )),
         }
     }

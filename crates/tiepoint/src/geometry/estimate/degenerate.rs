@@ -11,8 +11,8 @@
 //!   the box of the inliers, in the image where that share is greater: inliers crowded in a corner say less, and a
 //!   map that shrinks everything to a point says nothing.
 
-use super::Scored;
-use super::local::Judge;
+use super::Fit;
+use super::judge::Judge;
 use super::parts::{parts_of, sums};
 use super::points::Points;
 use super::residual::{reach, squared};
@@ -53,7 +53,7 @@ pub(in crate::geometry) struct Claim<'p> {
 /// Why no sample gave a model.
 pub(super) fn explain(judge: &Judge<'_>) -> Error {
     let all: Vec<usize> = (0..judge.points.len()).collect();
-    match spread(&judge.claim(), &all) {
+    match spread(&judge.claim(f64::INFINITY), &all) {
         [major, _] if major < judge.threshold * judge.threshold => {
             error(judge.kind, "all matches lie at one point")
         }
@@ -138,10 +138,10 @@ fn chance(judge: &Claim<'_>, model: &Mat3, among: &[usize]) -> f64 {
         high - low + 2.0 * t
     };
     let boxes = [[length(0), length(1)], [length(2), length(3)]];
-    let reached = match judge.kind {
+    let reached = match judge.kind.is_epipolar() {
         // A band about the epipolar line, no longer than the diagonal.
-        ModelKind::Fundamental => boxes.map(|[w, h]| 2.0 * t * (w * w + h * h).sqrt()),
-        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+        true => boxes.map(|[w, h]| 2.0 * t * (w * w + h * h).sqrt()),
+        false => {
             let areas = sums(judge.cpu, count, |part| {
                 let areas = among[part].iter().map(|&i| reach(model, [points.xa[i], points.ya[i]]));
                 areas.fold([0.0; 2], |sum, area| [sum[0] + area[0], sum[1] + area[1]])
@@ -161,18 +161,24 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
     let choose = |n: usize, k: usize| -> f64 {
         let factors = k.min(n - k);
         let product = |i: usize| (i..factors.min(i + 16)).map(|i| (n - i) as f64 / (i + 1) as f64).product();
-        (0..factors).step_by(16).map(|i| f64::ln(product(i))).sum()
+        (0..factors).step_by(16).map(|i| libm::log(product(i))).sum()
     };
-    (n.saturating_sub(sample).max(1) as f64).ln()
+    libm::log(n.saturating_sub(sample).max(1) as f64)
         + choose(n, k)
         + choose(k, sample)
-        + (k - sample) as f64 * p.ln()
+        + (k - sample) as f64 * libm::log(p)
 }
 
 /// Fails when the inliers do not determine the model. Planes among them are judged by `judge`, which may have a part of
 /// the matches of `all`.
-pub(super) fn check(all: &Judge<'_>, judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Result<()> {
-    let claim = all.claim();
+pub(super) fn check(
+    all: &Judge<'_>,
+    judge: &Judge<'_>,
+    false_alarms: f64,
+    model: &Mat3,
+    inliers: &[usize],
+) -> Result<()> {
+    let claim = all.claim(false_alarms);
     claim.check(model, inliers, || {
         let every: Vec<usize> = (0..all.points.len()).collect();
         let counts = all.cpu.map(4, |i| claim.different(i % 2, if i < 2 { &every } else { inliers }));
@@ -225,10 +231,10 @@ impl Claim<'_> {
         if k < sample {
             return Err(error(kind, "fewer different places agree than determine one"));
         }
-        if major < least {
+        if kind != ModelKind::Translation && major < least {
             return Err(error(kind, "the matches that agree lie at one point"));
         }
-        if kind != ModelKind::Similarity && minor < least {
+        if kind.minimum() > 2 && minor < least {
             return Err(error(kind, "the matches that agree lie on a line"));
         }
         if false_alarms(n, k, sample, p) > self.most_alarms {
@@ -262,14 +268,16 @@ fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -
         plane_through(all.points, f, &sample)
     });
     let Some(best) = plane.best_of(&planes.collect::<Vec<_>>()) else { return false };
-    let best = plane.optimise(best);
+    let best = plane.settle(plane.improve(best));
     let squared = all.as_kind(ModelKind::Homography).residuals(&best.model);
     let limit = plane.threshold * plane.threshold;
     let off = inliers.iter().filter(|&&i| squared[i] > limit).count();
     let wrong = all.points.len() - (inliers.len() - off);
     // Two matches off the plane fix the epipole, more confirm it.
     let every: Vec<usize> = (0..all.points.len()).collect();
-    off < 3 || false_alarms(wrong.max(off), off, 2, chance(&all.claim(), f, &every)) > PARALLAX_ALARMS
+    off < 3
+        || false_alarms(wrong.max(off), off, 2, chance(&all.claim(f64::INFINITY), f, &every))
+            > PARALLAX_ALARMS
 }
 
 /// The homography of the plane through three matches that obey F (Hartley, Zisserman 2004, result 13.6).
@@ -291,14 +299,14 @@ fn plane_through(drawn: &Points, f: &Mat3, sample: &[usize; 3]) -> Option<Mat3> 
 
 /// For a fundamental matrix from a sample, of the points `drawn` from, mostly on a plane: a better one from the plane
 /// and parallax, if there is one. Other models stay as they are.
-pub(super) fn resolve(judge: &Judge<'_>, best: Scored, drawn: &Points, sample: &[usize]) -> Scored {
+pub(super) fn resolve(judge: &Judge<'_>, best: Fit, drawn: &Points, sample: &[usize]) -> Fit {
     if judge.kind != ModelKind::Fundamental {
         return best;
     }
     let plane = judge.as_kind(ModelKind::Homography);
     let limit = plane.threshold * plane.threshold;
     let Some(h) = dominant_plane(&best.model, drawn, sample, limit) else { return best };
-    let h = plane.optimise(plane.judged(h)).model;
+    let h = plane.settle(plane.improve(plane.judged(h))).model;
     let squared = plane.residuals(&h);
     let off: Vec<usize> = (0..squared.len()).filter(|&i| squared[i] > limit).collect();
     if off.len() < 2 {
@@ -312,7 +320,7 @@ pub(super) fn resolve(judge: &Judge<'_>, best: Scored, drawn: &Points, sample: &
         (i != j).then(|| crate::geometry::matrix::unit(&product(&skew(e), &h))).flatten()
     });
     let found = judge.best_of(&completed.collect::<Vec<_>>());
-    found.filter(|found| found.score > best.score).map_or(best, |found| judge.optimise(found))
+    found.filter(|found| found.inliers > best.inliers).map_or(best, |found| judge.improve(found))
 }
 
 /// The homography that five or more of a sample's seven matches obey, to a squared residual of `limit`.
@@ -347,7 +355,7 @@ mod tests {
             let all: Vec<usize> = (0..pairs.len()).collect();
             let points = Points::new(&pairs, &all, &cpu);
             let (kind, threshold) = (ModelKind::Homography, 3.0 * points.scale);
-            let claim = Claim { kind, points: &points, threshold, most_alarms: 1e-6_f64.ln(), cpu: &cpu };
+            let claim = Claim { kind, points: &points, threshold, most_alarms: libm::log(1e-6), cpu: &cpu };
             let normalised = points.normalised(kind, &model.matrix());
             let mut count = 0;
             let found = claim.check(&normalised, &all, || {

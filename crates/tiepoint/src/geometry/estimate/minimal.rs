@@ -4,14 +4,16 @@ use super::points::Points;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, adjugate, determinant, dot, product, times, transpose};
 
-/// The model of points through a sample; none when the sample is degenerate. (For fundamental matrices see
-/// `seven_point`.)
+/// The model of points through a sample; none when the sample is degenerate. (For epipolar geometry see `seven_point` and
+/// `five_point`.)
 pub(in crate::geometry) fn model(kind: ModelKind, p: &Points, sample: &[usize]) -> Option<Mat3> {
     match kind {
         ModelKind::Homography => homography(p, sample),
         ModelKind::Affine => affine(p, sample),
         ModelKind::Similarity => similarity(p, sample),
-        ModelKind::Fundamental => None,
+        ModelKind::Rigid => rigid(p, sample),
+        ModelKind::Translation => translation(p, sample),
+        ModelKind::Fundamental | ModelKind::Essential => None,
     }
 }
 
@@ -65,4 +67,21 @@ fn similarity(p: &Points, sample: &[usize]) -> Option<Mat3> {
     let tx = p.xb[i] - (c * p.xa[i] - s * p.ya[i]);
     let ty = p.yb[i] - (s * p.xa[i] + c * p.ya[i]);
     Some([[c, -s, tx], [s, c, ty], [0.0, 0.0, 1.0]])
+}
+
+/// The turn of the similarity, with the middle of the two points of A going to that of B.
+fn rigid(p: &Points, sample: &[usize]) -> Option<Mat3> {
+    let &[i, j] = sample else { return None };
+    let [[c, ..], [s, ..], _] = similarity(p, sample)?;
+    let scale = (c * c + s * s).sqrt();
+    let (c, s) = (c / scale, s / scale);
+    let middle = |v: &[f64]| 0.5 * (v[i] + v[j]);
+    let (x, y) = (middle(&p.xa), middle(&p.ya));
+    let shift = [middle(&p.xb) - (c * x - s * y), middle(&p.yb) - (s * x + c * y)];
+    Some([[c, -s, shift[0]], [s, c, shift[1]], [0.0, 0.0, 1.0]])
+}
+
+fn translation(p: &Points, sample: &[usize]) -> Option<Mat3> {
+    let &[i] = sample else { return None };
+    Some([[1.0, 0.0, p.xb[i] - p.xa[i]], [0.0, 1.0, p.yb[i] - p.ya[i]], [0.0, 0.0, 1.0]])
 }

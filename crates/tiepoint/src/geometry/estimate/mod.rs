@@ -1,37 +1,51 @@
-//! Robust estimation: the model that most of the matches agree on.
+//! Robust estimation: the model that most of the matches agree with, and the best fit to those that do. There is one such
+//! engine: `match` and `register` call it through [`estimate()`], collections through `two_view`, which decides by
+//! COLMAP's rules what kind of two views a pair is, on the CPU or for many pairs side by side on a GPU.
 //!
-//! Samples of as few matches as determine the model (`sampler`, `minimal`) are scored over all matches (`residual`,
-//! `score`); the best of a batch, if it beats the best so far, is optimised locally (`local`: LO-RANSAC, Chum, Matas,
-//! Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for degeneracy
-//! (`degenerate`). It ends when a better model would, with the confidence asked for, have been drawn. The last step is
-//! the same optimisation, to convergence, over all matches. Of very many matches an evenly thinned part does all but
-//! that. A model that finds less than half of what the best so far finds among the first [`PART`](local::PART) matches
-//! is not compared with the others (bail-out: Capel 2005).
+//! 1. Samples of as few matches as determine the model (`sampler`: PROSAC; `minimal`, `seven_point`, `five_point`) are
+//!    judged by the number of matches within the threshold (`residual` tells which, `judge` counts).
+//! 2. The best of a batch, if it beats the best so far, is improved by reweighted Gauss–Newton steps (`improve`, `step`:
+//!    LO-RANSAC, Chum, Matas, Kittler 2003), and a fundamental matrix that fits a plane is completed (`degenerate`).
+//! 3. It ends when a better model would, with the confidence asked for, have been drawn (`search`).
+//! 4. The last model is settled (`improve`): least squares over its own inliers, told anew until they stand still.
+//! 5. Inliers that do not determine the model, or that chance explains, are refused (`degenerate`).
 //!
-//! Deterministic: a sample follows from its number; what is judged together does not depend on the threads; sums
-//! have a fixed order (`local`); all arithmetic is f64, IEEE operations and square roots only.
+//! Of very many matches an evenly thinned part does all but the last two.
+//!
+//! Deterministic: a sample follows from its number; what is judged together does not depend on the threads; models are
+//! compared by whole numbers; sums have a fixed order; all arithmetic is f64, IEEE operations and square roots only.
 
 pub(crate) mod degenerate;
+pub(super) mod five_point;
+pub(super) mod gpu;
 mod groups;
-mod local;
-pub(super) mod minimal;
+pub(super) mod improve;
+pub(super) mod judge;
+mod minimal;
 mod parts;
 pub(super) mod points;
-pub(super) mod residual;
+pub(super) mod rays;
+mod residual;
 pub(super) mod sampler;
-mod score;
-pub(super) mod seven_point;
+pub(super) mod search;
+mod seven_point;
+mod step;
 
-use super::matrix::{Mat3, flat};
-use super::real::WIDTH;
-use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
+use super::calibration::Camera;
+use super::linear::smallest_eigenvector;
+use super::matrix::{IDENTITY, Mat3, flat, unit};
+use super::model::rank_two;
+use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
 use crate::options::setters;
 use crate::{Error, Result};
-use local::{Highest, Judge, first_best};
+use degenerate::Places;
+use judge::Judge;
 use parts::{joined, sums};
 use points::Points;
+use rays::Rays;
 use sampler::Sampler;
+use search::{Budget, Extent};
 
 /// Two points that may show the same thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,8 +62,8 @@ pub struct Correspondence {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RobustOptions {
-    /// A match is an inlier up to this residual (see `residual`: transfer error or distance to the epipolar
-    /// line, averaged over both images), and counts nothing beyond: pixels, above 0. Default 3.
+    /// A match is an inlier up to this residual, the transfer error or the distance to the epipolar line as the harmonic
+    /// mean over both images (√2 times Sampson's distance), and counts nothing beyond: pixels, above 0. Default 3.
     pub threshold_px: f64,
     /// Stop when a better model would have been found with this probability, 0 to below 1. Default 0.9999.
     pub confidence: f64,
@@ -61,6 +75,8 @@ pub struct RobustOptions {
     pub false_alarms: f64,
     /// Seed of the sampler; the same seed gives the same result everywhere. Default 0.
     pub seed: u64,
+    /// The cameras of A and B, which an essential matrix needs and no other model uses. Default none.
+    pub cameras: Option<[Camera; 2]>,
 }
 
 setters!(RobustOptions {
@@ -69,11 +85,19 @@ setters!(RobustOptions {
     with_max_iterations: max_iterations = usize,
     with_false_alarms: false_alarms = f64,
     with_seed: seed = u64,
+    with_cameras: cameras = Option<[Camera; 2]>,
 });
 
 impl Default for RobustOptions {
     fn default() -> Self {
-        Self { threshold_px: 3.0, confidence: 0.9999, max_iterations: 50_000, false_alarms: 1e-6, seed: 0 }
+        Self {
+            threshold_px: 3.0,
+            confidence: 0.9999,
+            max_iterations: 50_000,
+            false_alarms: 1e-6,
+            seed: 0,
+            cameras: None,
+        }
     }
 }
 
@@ -95,7 +119,7 @@ impl RobustOptions {
         if self.false_alarms.is_nan() || self.false_alarms <= 0.0 {
             return Err(Error::option("false_alarms", self.false_alarms, "above 0"));
         }
-        Ok(())
+        self.cameras.iter().flatten().try_for_each(Camera::check)
     }
 }
 
@@ -112,10 +136,7 @@ pub struct Estimate {
     pub iterations: usize,
 }
 
-/// Samples judged together: as many as were drawn before, within these bounds, so that the threads have more to share
-/// the longer it takes. Part of the result: the best of a batch alone is improved, and the number of samples drawn is a
-/// multiple of the least.
-const BATCH: usize = 128;
+/// Samples judged together at most.
 const MOST_TOGETHER: usize = 4096;
 
 /// Of more matches than this, an evenly thinned part of no more judges samples and leads the model to where all matches
@@ -159,21 +180,32 @@ pub(crate) fn estimate_to(
     options.check()?;
     let _stage = cpu.stage("estimate");
     cpu.run(|| {
-        let usable = usable(kind, pairs, cpu)?;
-        let points = Points::new(pairs, &usable, cpu);
-        let quality = |i: usize| pairs[usable[i]].quality;
-        let mut sampler = Sampler::new(usable.len(), quality, kind.minimum(), options.seed, cpu);
-        let (all, thinned) = (Judge::new(kind, &points, options, cpu), thinned(&points, cpu));
-        let judge = all.of(thinned.as_ref().unwrap_or(&points));
-        let (best, iterations) = search(&judge, &points, &mut sampler, options)?;
+        let problem = Problem::new(kind, pairs, options, cpu)?;
+        let thinned = problem.thinned();
+        let (all, drawn) = (problem.judge(&problem.points), &problem.points);
+        let judge = all.of(thinned.as_ref().unwrap_or(drawn));
+        let quality = |i: usize| pairs[problem.usable[i]].quality;
+        let mut sampler = Sampler::new(drawn.len(), quality, kind.minimum(), options.seed, cpu);
+        let budget = Budget::new(kind.minimum(), options.confidence, [1, options.max_iterations]);
+        let most = options.max_iterations as u32;
+        let extent = Extent { budget: &budget, most, together: MOST_TOGETHER, thorough: true };
+        let resolve = |best: Fit, sample: &[usize]| degenerate::resolve(&judge, best, drawn, sample);
+        let (best, iterations) = search::search(&judge, drawn, &mut sampler, &extent, None, resolve);
+        cpu.check()?;
         let Some(best) = best else { return Err(degenerate::explain(&all)) };
-        finish(precision, [&all, &judge], best, &usable, iterations)
+        problem.finish(precision, [&all, &judge], best, iterations as usize)
     })
 }
 
-/// The matches that judge samples, where all are more than [`ENOUGH`].
-fn thinned(points: &Points, cpu: &Cpu) -> Option<Points> {
-    (points.len() > ENOUGH).then(|| points.thinned(points.len().div_ceil(ENOUGH), cpu))
+/// The matches that a model is sought for.
+struct Problem<'p> {
+    kind: ModelKind,
+    options: &'p RobustOptions,
+    /// Which matches have finite coordinates.
+    usable: Vec<usize>,
+    points: Points,
+    rays: Option<Rays>,
+    cpu: &'p Cpu,
 }
 
 /// The model nearest to `start` that the matches agree on: the last step of [`estimate()`] alone, for matches
@@ -200,14 +232,53 @@ pub(crate) fn refine_to(
 ) -> Result<Estimate> {
     options.check()?;
     let _stage = cpu.stage("estimate");
-    let kind = start.kind();
+    let options = match start {
+        Model::Essential(essential) => &options.with_cameras(Some(essential.cameras())),
+        _ => options,
+    };
     cpu.run(|| {
-        let usable = usable(kind, pairs, cpu)?;
-        let points = Points::new(pairs, &usable, cpu);
-        let (all, thinned) = (Judge::new(kind, &points, options, cpu), thinned(&points, cpu));
-        let judge = all.of(thinned.as_ref().unwrap_or(&points));
-        let best = judge.judged(points.normalised(kind, &start.matrix()));
-        finish(precision, [&all, &judge], best, &usable, 0)
+        let problem = Problem::new(start.kind(), pairs, options, cpu)?;
+        let thinned = problem.thinned();
+        let all = problem.judge(&problem.points);
+        let judge = all.of(thinned.as_ref().unwrap_or(&problem.points));
+        let start = judge.improve(judge.counted(problem.fit_of(start)));
+        problem.finish(precision, [&all, &judge], start, 0)
+    })
+}
+
+/// Points nearer to a line than a third of this lie on it where all are fitted.
+const NARROW_PX: f64 = 1e-6;
+
+/// The model of `kind` that fits all matches best: least squares of the residuals that [`residuals`] gives, with no
+/// regard to outliers. Those with coordinates that are not finite are left out; all others are inliers. Of the options the
+/// cameras alone count.
+///
+/// # Errors
+/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model, of which
+/// a fundamental and an essential matrix take 8; [`Error::Degenerate`] when they do not determine it.
+pub fn fit(
+    kind: ModelKind,
+    pairs: &[Correspondence],
+    options: &RobustOptions,
+    cpu: &Cpu,
+) -> Result<Estimate> {
+    options.check()?;
+    let _stage = cpu.stage("estimate");
+    // So wide that any match agrees and all weigh alike, and no wider than squares allow.
+    let wide = options.with_threshold_px(1e60).with_false_alarms(f64::INFINITY);
+    cpu.run(|| {
+        let problem = Problem::new(kind, pairs, &wide, cpu)?;
+        let all = problem.judge(&problem.points);
+        let undetermined =
+            Error::Degenerate { model: kind.noun(), reason: "the matches do not determine it" };
+        let start = all.linear().ok_or(undetermined)?;
+        // Any area is wide enough that is told from a line at all.
+        let narrow = Judge::new(kind, &problem.points, NARROW_PX, problem.rays, cpu).claim(f64::INFINITY);
+        let every: Vec<usize> = (0..problem.points.len()).collect();
+        let places = narrow.places(&every);
+        narrow.check(&start.model, &every, || Places { all: places, agreeing: places })?;
+        let best = all.settle(start);
+        problem.found(&all, &best, all.inliers(&best.model), 0)
     })
 }
 
@@ -216,7 +287,7 @@ pub(crate) fn refine_to(
 ///
 /// The estimation judges in normalised coordinates: its residuals differ from these by rounding.
 pub fn residuals(b_from_a: &Model, pairs: &[Correspondence]) -> Vec<f64> {
-    let (kind, m) = (b_from_a.kind(), flat(&b_from_a.matrix()));
+    let (kind, m) = (b_from_a.kind(), flat(&b_from_a.between_pixels()));
     let one = |p: &Correspondence| match is_usable(p) {
         true => residual::squared(kind, &m, [p.a[0], p.a[1], p.b[0], p.b[1]]).sqrt(),
         false => f64::INFINITY,
@@ -229,103 +300,157 @@ pub(super) fn is_usable(pair: &Correspondence) -> bool {
     pair.a.iter().chain(&pair.b).all(|c| c.abs() < 1e30)
 }
 
-/// Indices of the matches with finite coordinates, if there are enough.
-fn usable(kind: ModelKind, pairs: &[Correspondence], cpu: &Cpu) -> Result<Vec<usize>> {
-    let usable = joined(cpu, pairs.len(), |part| part.filter(|&i| is_usable(&pairs[i])).collect());
-    if usable.len() < kind.minimum() {
-        let (model, found, needed) = (kind.noun(), usable.len(), kind.minimum());
-        return Err(Error::TooFewMatches { model, found, needed });
-    }
-    Ok(usable)
+/// A model between normalised points.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Fit {
+    /// A map, or a fundamental matrix.
+    pub(super) model: Mat3,
+    /// The essential matrix between rays, of that kind alone.
+    pub(super) essential: Mat3,
+    /// How many matches agree.
+    pub(super) inliers: u32,
 }
 
-/// A model between normalised points, and its score.
-#[derive(Clone, Copy, Debug)]
-struct Scored {
-    model: Mat3,
-    score: f64,
+/// Where there is no essential matrix.
+const NO_ESSENTIAL: Mat3 = [[0.0; 3]; 3];
+
+/// The cameras that an essential matrix needs.
+fn cameras(options: &RobustOptions) -> Result<[Camera; 2]> {
+    options.cameras.ok_or_else(|| Error::option("cameras", "none", "both cameras, for an essential matrix"))
 }
 
-/// Draws samples of the points `drawn` from, and judges them, until the confidence is reached.
-fn search(
-    judge: &Judge<'_>,
-    drawn: &Points,
-    sampler: &mut Sampler,
-    options: &RobustOptions,
-) -> Result<(Option<Scored>, usize)> {
-    let size = judge.kind.minimum();
-    let mut best: Option<Scored> = None;
-    let mut needed = options.max_iterations;
-    let mut number = 0;
-    while number < needed {
-        judge.cpu.check()?;
-        let least = best.map_or([0.0; 2], |b| [b.score, judge.first_score(&b.model)]);
-        let batch = number.clamp(BATCH, MOST_TOGETHER).min((needed - number).next_multiple_of(BATCH));
-        sampler.reach((number + batch - 1) as u64, judge.cpu);
-        let (first, sampler) = (|task: usize| (number + task * WIDTH) as u64, &*sampler);
-        let highest = Highest::default();
-        let eight = |task: usize| judge.best_of_eight(sampler, drawn, first(task), least, &highest);
-        let found = judge.cpu.map(batch / WIDTH, eight);
-        number += batch;
-        let Some(winner) = first_best(found.into_iter().flatten(), |c| c.scored.score) else { continue };
-        let optimised = judge.optimise(winner.scored);
-        let better = degenerate::resolve(judge, optimised, drawn, &winner.sample[..size]);
-        best = Some(better);
-        needed = samples_needed(judge.agreeing(&better.model), size, options);
-    }
-    Ok((best, number))
-}
-
-/// How many samples find one of inliers only, with the confidence asked for, when `share` are inliers.
-fn samples_needed(share: f64, size: usize, options: &RobustOptions) -> usize {
-    let good = share.powi(size as i32);
-    if good >= 1.0 {
-        return 1;
-    }
-    // ln(1 − g) of a tiny g is −g.
-    let miss = if good < 1e-9 { -good } else { (1.0 - good).ln() };
-    let needed = (1.0 - options.confidence).ln() / miss;
-    if needed < options.max_iterations as f64 { needed.ceil() as usize } else { options.max_iterations }
-}
-
-/// Optimises to convergence, by the matches that judge samples, then by all; checks that the inliers determine the
-/// model, and converts it to pixels.
-fn finish(
-    precision: Precision,
-    [all, judge]: [&Judge<'_>; 2],
-    best: Scored,
-    usable: &[usize],
-    iterations: usize,
-) -> Result<Estimate> {
-    let best = match precision {
-        Precision::Guiding => judge.optimise(best).model,
-        Precision::Settled if all.points.len() > judge.points.len() => {
-            all.settle(&judge.optimise(best).model).model
+impl<'p> Problem<'p> {
+    fn new(
+        kind: ModelKind,
+        pairs: &[Correspondence],
+        options: &'p RobustOptions,
+        cpu: &'p Cpu,
+    ) -> Result<Self> {
+        if kind == ModelKind::Essential {
+            cameras(options)?;
         }
-        Precision::Settled => all.converge(best).model,
-    };
-    all.cpu.check()?;
-    let (squared, limit) = (all.residuals(&best), all.threshold * all.threshold);
-    let inliers = joined(all.cpu, squared.len(), |part| part.filter(|&i| squared[i] <= limit).collect());
-    degenerate::check(all, judge, &best, &inliers)?;
-    let [sum] = sums(all.cpu, inliers.len(), |part| [inliers[part].iter().map(|&i| squared[i]).sum::<f64>()]);
-    let mean = sum / inliers.len().max(1) as f64;
-    Ok(Estimate {
-        b_from_a: to_model(all.kind, &all.points.to_pixels(all.kind, &best))?,
-        inliers: inliers.into_iter().map(|i| usable[i]).collect(),
-        rms_px: mean.sqrt() / all.points.scale,
-        iterations,
-    })
+        let usable = joined(cpu, pairs.len(), |part| part.filter(|&i| is_usable(&pairs[i])).collect());
+        if usable.len() < kind.minimum() {
+            let (model, found, needed) = (kind.noun(), usable.len(), kind.minimum());
+            return Err(Error::TooFewMatches { model, found, needed });
+        }
+        let points = Points::new(pairs, &usable, cpu);
+        let rays = options.cameras.as_ref().map(|cameras| Rays::new(cameras, &points));
+        Ok(Self { kind, options, usable, points, rays, cpu })
+    }
+
+    fn judge<'q>(&'q self, points: &'q Points) -> Judge<'q> {
+        Judge::new(self.kind, points, self.options.threshold_px, self.rays, self.cpu)
+    }
+
+    /// The matches that judge samples, where all are more than [`ENOUGH`].
+    fn thinned(&self) -> Option<Points> {
+        let count = self.points.len();
+        (count > ENOUGH).then(|| self.points.thinned(count.div_ceil(ENOUGH), self.cpu))
+    }
+
+    /// A model in pixels as a fit.
+    fn fit_of(&self, model: &Model) -> Fit {
+        let essential = match model {
+            Model::Essential(essential) => essential.matrix(),
+            _ => NO_ESSENTIAL,
+        };
+        Fit { model: self.points.normalised(self.kind, &model.between_pixels()), essential, inliers: 0 }
+    }
+
+    /// Settles the model, by the matches that judge samples, then by all; checks that the inliers determine it, and
+    /// converts it to pixels.
+    fn finish(
+        &self,
+        precision: Precision,
+        [all, judge]: [&Judge<'_>; 2],
+        best: Fit,
+        iterations: usize,
+    ) -> Result<Estimate> {
+        let mut best = judge.settle(best);
+        if precision == Precision::Settled && all.points.len() > judge.points.len() {
+            best = all.settle(best);
+        }
+        self.cpu.check()?;
+        let inliers = all.inliers(&best.model);
+        degenerate::check(all, judge, self.options.false_alarms, &best.model, &inliers)?;
+        self.found(all, &best, inliers, iterations)
+    }
+
+    /// A model with its inliers, in pixels.
+    fn found(&self, all: &Judge<'_>, best: &Fit, inliers: Vec<usize>, iterations: usize) -> Result<Estimate> {
+        let m = flat(&best.model);
+        let squared = |i: &usize| residual::squared(self.kind, &m, all.points.places(*i));
+        let [sum] = sums(all.cpu, inliers.len(), |part| [inliers[part].iter().map(squared).sum::<f64>()]);
+        let mean = sum / inliers.len().max(1) as f64;
+        Ok(Estimate {
+            b_from_a: self.to_model(best)?,
+            inliers: inliers.into_iter().map(|i| self.usable[i]).collect(),
+            rms_px: mean.sqrt() / all.points.scale,
+            iterations,
+        })
+    }
+
+    fn to_model(&self, best: &Fit) -> Result<Model> {
+        let m = self.points.to_pixels(self.kind, &best.model);
+        let (turn, shift) = ([m[0][0], m[1][0]], [m[0][2], m[1][2]]);
+        Ok(match self.kind {
+            ModelKind::Homography => Model::Homography(Homography::new(m)?),
+            ModelKind::Affine => Model::Affine(Affine::new([m[0], m[1]])?),
+            ModelKind::Similarity => Model::Similarity(Similarity::new(turn, shift)?),
+            ModelKind::Rigid => Model::Rigid(Similarity::new(turn, shift)?),
+            ModelKind::Translation => Model::Translation(Similarity::new([1.0, 0.0], shift)?),
+            ModelKind::Fundamental => Model::Fundamental(Fundamental::new(m)?),
+            ModelKind::Essential => Model::Essential(Essential::new(best.essential, cameras(self.options)?)?),
+        })
+    }
 }
 
-fn to_model(kind: ModelKind, m: &Mat3) -> Result<Model> {
-    Ok(match kind {
-        ModelKind::Homography => Model::Homography(Homography::new(*m)?),
-        ModelKind::Affine => Model::Affine(Affine::new([m[0], m[1]])?),
-        ModelKind::Similarity => Model::Similarity(Similarity::new([m[0][0], m[1][0]], [m[0][2], m[1][2]])?),
-        ModelKind::Fundamental => Model::Fundamental(Fundamental::new(*m)?),
-    })
+impl Judge<'_> {
+    /// A model from which least squares over all matches can start: of a homography and a fundamental matrix the linear
+    /// one (Hartley, Zisserman 2004, sections 4.1 and 11.2), of an essential matrix the nearest to that, of other maps
+    /// the identity, as their systems are next to linear.
+    fn linear(&self) -> Option<Fit> {
+        let (kind, points) = (self.kind, self.points);
+        if kind.is_epipolar() && points.len() < 8 {
+            return None;
+        }
+        let mut model = IDENTITY;
+        let mut essential = NO_ESSENTIAL;
+        if kind.is_epipolar() || kind == ModelKind::Homography {
+            let mut square = [[0.0; 9]; 9];
+            let mut add = |row: [f64; 9]| {
+                (0..81).for_each(|k| square[k / 9][k % 9] += row[k / 9] * row[k % 9]);
+            };
+            for [x, y, u, v] in (0..points.len()).map(|i| points.places(i)) {
+                match kind {
+                    ModelKind::Homography => {
+                        add([x, y, 1.0, 0.0, 0.0, 0.0, -u * x, -u * y, -u]);
+                        add([0.0, 0.0, 0.0, x, y, 1.0, -v * x, -v * y, -v]);
+                    }
+                    _ => add([u * x, u * y, u, v * x, v * y, v, x, y, 1.0]),
+                }
+            }
+            let [a, b, c, d, e, f, g, h, i] = smallest_eigenvector(square);
+            model = [[a, b, c], [d, e, f], [g, h, i]];
+            match (kind, self.rays.filter(|_| kind == ModelKind::Essential)) {
+                (ModelKind::Homography, _) => {
+                    // In front of both cameras the denominator is positive: at the origin, the centre of all places.
+                    let sign = if i < 0.0 { -1.0 } else { 1.0 };
+                    model = model.map(|row| row.map(|v| sign * v));
+                }
+                (_, None) => model = unit(&rank_two(&model))?,
+                (_, Some(rays)) => {
+                    essential = five_point::nearest(&rays.between_rays(&model)?)?;
+                    model = rays.fundamental(&essential);
+                }
+            }
+        }
+        Some(self.counted(Fit { model, essential, inliers: 0 }))
+    }
 }
 
+#[cfg(test)]
+mod accuracy;
 #[cfg(test)]
 mod tests;

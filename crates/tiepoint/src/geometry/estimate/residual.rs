@@ -1,52 +1,85 @@
-//! The residual of a match under a model, and a Gauss–Newton step that reduces it.
+//! The residual of a match under a model: Sampson's distance (Hartley, Zisserman 2004, sections 4.2.6 and 11.4.3), and
+//! whether a match agrees with a model. This is the one rule by which inliers are told, for every model, by `match` and
+//! in collections, on the CPU and on a GPU (`residual.h`).
 //!
-//! **Point models**, with transfer error e = b − m(a) and D the derivative of m at a: r² = 2 eᵀ (I + D Dᵀ)⁻¹
-//! e, to first order the harmonic mean of the squared transfer errors in A and in B, the same seen from
-//! either side; |e|² for a map that keeps lengths. **Fundamental matrix**: r² = 2 (bᵀFa)² / (|Fa|² + |Fᵀb|²),
-//! norms over the first two components: the harmonic mean of the squared distances to the epipolar lines.
-//! Both are twice Sampson's approximation (Hartley, Zisserman 2004, sections 4.2.6 and 11.4.3).
+//! - **Maps**: with m(a) = (r₀, r₁) / w, ε = (r₀ − x w, r₁ − y w) at b = (x, y) and J the derivative of ε by all four
+//!   coordinates, d² = εᵀ (J Jᵀ)⁻¹ ε, where w > 0.
+//! - **Epipolar geometry**: d² = (bᵀFa)² / (|Fa|² + |Fᵀb|²), norms over the first two components.
 //!
-//! All in f64, in the order written, without fusing: the same bits for one match and for eight side by side.
+//! d is, to first order, how far the four coordinates have to move to agree exactly. The residual in pixels is r = √2 d,
+//! and a match is an inlier up to the threshold, r ≤ T. For maps r² is the harmonic mean of the squared transfer errors
+//! in A and in B, and the plain distance where a map keeps lengths; for epipolar geometry it is the harmonic mean of the
+//! squared distances to the epipolar lines.
+//!
+//! Agreement is judged without a division, as d² ≤ T²/2, so that it costs little and is exact to state. f64, in the order
+//! written, without fusing: the same bits for one match, for eight side by side, and on a GPU.
 
 #![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
 
 use crate::geometry::ModelKind;
-use crate::geometry::linear::solve;
-use crate::geometry::matrix::{Mat3, adjugate, determinant, flat};
-use crate::geometry::model::rank_two;
+use crate::geometry::matrix::{Mat3, flat};
 use crate::geometry::real::{Real, each};
 
-/// r² of a match (x, y in A, u, v in B); infinite behind the horizon, and perhaps not a number where the match is none.
+/// A match: its places (x, y) in A and (u, v) in B.
+type Places<R> = [R; 4];
+
+/// r² of a match; infinite behind the horizon, and perhaps not a number where the match is none.
 #[inline(always)]
-pub(super) fn squared<R: Real>(kind: ModelKind, m: &[R; 9], places: [R; 4]) -> R {
-    match kind {
-        ModelKind::Fundamental => Epipolar::new(m, places).squared(),
-        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
-            Transfer::new(m, places).squared()
-        }
-    }
+pub(super) fn squared<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>) -> R {
+    let sampson = if kind.is_epipolar() {
+        let e = Epipolar::new(m, places);
+        let zero = e.norm.constant(0.0);
+        // 0/0 for a match in both epipoles, which any fundamental matrix allows.
+        R::choose(e.norm.at_most(zero), zero, e.product * e.product / e.norm)
+    } else {
+        let t = Transfer::new(m, places);
+        let (sampson, zero) = (t.sampson(), t.w.constant(0.0));
+        // Written so that NaN becomes infinite.
+        let is_in_front = R::both(t.w.above(zero), zero.at_most(sampson));
+        R::choose(is_in_front, sampson, zero.constant(f64::INFINITY))
+    };
+    sampson * 2.0
 }
 
-/// A transfer error and its metric. Divisions take longest: there are two.
+/// Whether d² is at most `limit`.
+#[inline(always)]
+pub(super) fn agrees<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>, limit: R) -> R::Mask {
+    if kind.is_epipolar() {
+        let e = Epipolar::new(m, places);
+        return (e.product * e.product).at_most(limit * e.norm);
+    }
+    let [x, y, u, v] = places;
+    let row = |i: usize| m[3 * i] * x + m[3 * i + 1] * y + m[3 * i + 2];
+    let w = row(2);
+    let (p, q) = (row(0) - u * w, row(1) - v * w);
+    let (a, b) = (m[0] - u * m[6], m[1] - u * m[7]);
+    let (c, d) = (m[3] - v * m[6], m[4] - v * m[7]);
+    let square = w * w;
+    let (xx, yy, xy) = (a * a + b * b + square, c * c + d * d + square, a * c + b * d);
+    let error = p * p * yy - p * q * xy * 2.0 + q * q * xx;
+    R::both(w.above(w.constant(0.0)), error.at_most(limit * (xx * yy - xy * xy)))
+}
+
+/// A transfer error and its metric.
 struct Transfer<R> {
     /// Denominator, its inverse, and point in B.
     w: R,
     inverse: R,
     place: [R; 2],
     e: [R; 2],
-    /// The symmetric (I + D Dᵀ)⁻¹: xx, xy, yy.
+    /// The symmetric (I + D Dᵀ)⁻¹ with D the derivative of the map at the match: xx, xy, yy.
     metric: [R; 3],
 }
 
 impl<R: Real> Transfer<R> {
     #[inline(always)]
-    fn new(m: &[R; 9], [x, y, xb, yb]: [R; 4]) -> Self {
+    fn new(m: &[R; 9], [x, y, xb, yb]: Places<R>) -> Self {
         let row = |i: usize| m[3 * i] * x + m[3 * i + 1] * y + m[3 * i + 2];
         let w = row(2);
         let inverse = w.constant(1.0) / w;
         let (u, v) = (row(0) * inverse, row(1) * inverse);
         let d = |i: usize, at: R, j: usize| (m[3 * i + j] - at * m[6 + j]) * inverse;
-        let (d00, d01, d10, d11) = (d(0, u, 0), d(0, u, 1), d(1, v, 0), d(1, v, 1));
+        let (d00, d01, d10, d11) = (d(0, xb, 0), d(0, xb, 1), d(1, yb, 0), d(1, yb, 1));
         let (cxx, cyy) = (d00 * d00 + d01 * d01 + 1.0, d10 * d10 + d11 * d11 + 1.0);
         let cxy = d00 * d10 + d01 * d11;
         let over = w.constant(1.0) / (cxx * cyy - cxy * cxy);
@@ -55,21 +88,18 @@ impl<R: Real> Transfer<R> {
     }
 
     #[inline(always)]
-    fn squared(&self) -> R {
+    fn sampson(&self) -> R {
         let ([ex, ey], [xx, xy, yy]) = (self.e, self.metric);
-        let r = (ex * (xx * ex + xy * ey) + ey * (xy * ex + yy * ey)) * 2.0;
-        let zero = r.constant(0.0);
-        // Written so that NaN becomes infinite.
-        let is_in_front = R::both(self.w.above(zero), zero.at_most(r));
-        R::choose(is_in_front, r, r.constant(f64::INFINITY))
+        ex * (xx * ex + xy * ey) + ey * (xy * ex + yy * ey)
     }
 }
 
 /// The areas in A and in B of the matches within a residual of 1 of the point `a` or its partner, in units of π.
-pub(super) fn reach(m: &Mat3, a: [f64; 2]) -> [f64; 2] {
-    let t = Transfer::new(&flat(m), [a[0], a[1], 0.0, 0.0]);
+pub(super) fn reach(m: &Mat3, [x, y]: [f64; 2]) -> [f64; 2] {
+    let [r0, r1, w] = m.map(|row| row[0] * x + row[1] * y + row[2]);
+    let t = Transfer::new(&flat(m), [x, y, r0 / w, r1 / w]);
     let [xx, xy, yy] = t.metric;
-    // r² = 2 eᵀ (I + D Dᵀ)⁻¹ e ≤ 1 is an ellipse; D⁻¹ takes it to A.
+    // 2 eᵀ (I + D Dᵀ)⁻¹ e ≤ 1 is an ellipse; D⁻¹ takes it to A.
     let in_b = 0.5 / (xx * yy - xy * xy).sqrt();
     let [w0, w1] = [m[2][0], m[2][1]];
     let d = |i: usize, at: f64| [(m[i][0] - at * w0) / t.w, (m[i][1] - at * w1) / t.w];
@@ -88,7 +118,7 @@ struct Epipolar<R> {
 
 impl<R: Real> Epipolar<R> {
     #[inline(always)]
-    fn new(f: &[R; 9], [x, y, u, v]: [R; 4]) -> Self {
+    fn new(f: &[R; 9], [x, y, u, v]: Places<R>) -> Self {
         let row = |i: usize| f[3 * i] * x + f[3 * i + 1] * y + f[3 * i + 2];
         let column = |j: usize| f[j] * u + f[3 + j] * v + f[6 + j];
         let (line_b, line_a) = ([row(0), row(1)], [column(0), column(1)]);
@@ -96,46 +126,55 @@ impl<R: Real> Epipolar<R> {
             line_b[0] * line_b[0] + line_b[1] * line_b[1] + (line_a[0] * line_a[0] + line_a[1] * line_a[1]);
         Self { product: u * line_b[0] + v * line_b[1] + row(2), norm, line_b, line_a }
     }
+}
 
+/// How a match within the limit is weighted in a step, as a function of s = d² / limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weights {
+    /// Tukey's biweight (1 − s)²: for models that are off.
+    Biweight,
+    /// All alike: least squares over the inliers.
+    Equal,
+}
+
+impl Weights {
     #[inline(always)]
-    fn squared(&self) -> R {
-        let r = self.product * self.product * 2.0 / self.norm;
-        let zero = r.constant(0.0);
-        // 0/0 for a match in both epipoles, which any fundamental matrix allows.
-        R::choose(self.norm.at_most(zero), zero, r)
+    fn of<R: Real>(self, left: R) -> R {
+        match self {
+            Self::Biweight => left * left,
+            Self::Equal => left.constant(1.0),
+        }
     }
 }
 
-/// Sums of a system: its upper triangle row by row, and its right side.
-pub(super) const SUMS: usize = 54;
+/// Sums for epipolar geometry: the loss Σ min(s, 1), then the upper triangle of the system of a step, row by row, and its right
+/// side.
+pub(super) const EPIPOLAR: usize = 55;
+/// Sums for maps: the loss Σ min(s, 1), then the six elements of each of the blocks xx, xy, yy, x·, y·, ·· of the system, and its
+/// right side.
+pub(super) const TRANSFER: usize = 46;
 
-/// r² of a match, and what it adds to the system: its weight by r² times `JᵀJ` and `Jᵀe` over the nine elements of the
-/// model. Nothing where the weight is not above 0. `weigh` gives score and weight.
+/// The loss of a match: 1 from the limit on, nothing where there is no match.
 #[inline(always)]
-pub(super) fn term<R: Real>(
-    kind: ModelKind,
+fn loss<R: Real>(counts: R::Mask, share: R, place: R) -> R {
+    let one = share.constant(1.0);
+    R::choose(counts, share, R::choose(place.at_most(place), one, share.constant(0.0)))
+}
+
+/// What a match adds to the sums of a map: from the limit on nothing but the loss.
+#[inline(always)]
+pub(super) fn transfer_term<R: Real>(
     m: &[R; 9],
-    places: [R; 4],
-    weigh: impl Fn(R) -> [R; 2],
-) -> (R, [R; SUMS]) {
-    match kind {
-        ModelKind::Fundamental => epipolar_term(m, places, weigh),
-        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => transfer_term(m, places, weigh),
-    }
-}
-
-/// Where the element (r, c) of the upper triangle stands among the sums.
-const fn place(r: usize, c: usize) -> usize {
-    9 * r + c - r * (r + 1) / 2
-}
-
-#[inline(always)]
-fn transfer_term<R: Real>(m: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2]) -> (R, [R; SUMS]) {
+    places: Places<R>,
+    limit: R,
+    weights: Weights,
+) -> [R; TRANSFER] {
     let t = Transfer::new(m, places);
-    let [score, weight] = weigh(t.squared());
-    let zero = weight.constant(0.0);
-    let counts = weight.above(zero);
+    let (zero, one) = (limit.constant(0.0), limit.constant(1.0));
+    let share = t.sampson() / limit;
+    let counts = R::both(t.w.above(zero), one.above(share));
     let kept = |value: R| R::choose(counts, value, zero);
+    let weight = kept(weights.of(one - share));
     let inverse = kept(t.inverse);
     let ([ex, ey], [xx, xy, yy]) = (
         each(t.e, kept),
@@ -151,169 +190,90 @@ fn transfer_term<R: Real>(m: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2
     let (gx, gy) = (xx * ex + xy * ey, xy * ex + yy * ey);
     let (along_x, along_y) = (xx * u + xy * v, xy * u + yy * v);
     let far = along_x * u + along_y * v;
-    let mut sums = [zero; SUMS];
-    for r in 0..3 {
-        for c in 0..3 {
-            let square = p[r] * p[c];
-            if r <= c {
-                sums[place(r, c)] = xx * square;
-                sums[place(3 + r, 3 + c)] = yy * square;
-                sums[place(6 + r, 6 + c)] = far * square;
-            }
-            sums[place(r, 3 + c)] = xy * square;
-            sums[place(r, 6 + c)] = -(along_x * square);
-            sums[place(3 + r, 6 + c)] = -(along_y * square);
-        }
-        sums[45 + r] = gx * p[r];
-        sums[48 + r] = gy * p[r];
-        sums[51 + r] = -((gx * u + gy * v) * p[r]);
+    let outer = [p[0] * p[0], p[0] * p[1], p[0] * p[2], p[1] * p[1], p[1] * p[2], p[2] * p[2]];
+    let mut term = [loss(counts, share, places[0]); TRANSFER];
+    for k in 0..6 {
+        (term[1 + k], term[7 + k], term[13 + k]) = (xx * outer[k], xy * outer[k], yy * outer[k]);
+        (term[19 + k], term[25 + k]) = (along_x * outer[k], along_y * outer[k]);
+        term[31 + k] = far * outer[k];
     }
-    (score, sums)
+    let along = gx * u + gy * v;
+    for k in 0..3 {
+        (term[37 + k], term[40 + k], term[43 + k]) = (gx * p[k], gy * p[k], -(along * p[k]));
+    }
+    term
 }
 
+/// The same of epipolar geometry.
 #[inline(always)]
-fn epipolar_term<R: Real>(f: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2]) -> (R, [R; SUMS]) {
+pub(super) fn epipolar_term<R: Real>(
+    f: &[R; 9],
+    places: Places<R>,
+    limit: R,
+    weights: Weights,
+) -> [R; EPIPOLAR] {
     let e = Epipolar::new(f, places);
-    let [score, weight] = weigh(e.squared());
-    let (zero, one) = (weight.constant(0.0), weight.constant(1.0));
-    let counts = R::both(weight.above(zero), e.norm.above(zero));
+    let (zero, one) = (limit.constant(0.0), limit.constant(1.0));
+    let share = e.product * e.product / (limit * e.norm);
+    let counts = one.above(share);
     let kept = |value: R| R::choose(counts, value, zero);
-    let norm = R::choose(counts, e.norm, one);
-    let weight = kept(weight) / norm;
-    let (error, slope) = (kept(e.product), kept(e.product) / norm);
+    let weight = kept(weights.of(one - share) / e.norm);
+    let (slope, error) = (kept(e.product / e.norm), kept(e.product));
     let [x, y, u, v] = each(places, kept);
-    let (line_b, line_a) = (each(e.line_b, kept), each(e.line_a, kept));
-    let (a, b) = ([x, y, one], [u, v, one]);
-    let mut j = [zero; 9];
-    for (k, j) in j.iter_mut().enumerate() {
-        let (r, c) = (k / 3, k % 3);
-        let line_b = if r < 2 { line_b[r] * a[c] } else { zero };
-        let line_a = if c < 2 { line_a[c] * b[r] } else { zero };
-        *j = b[r] * a[c] - slope * (line_b + line_a);
-    }
-    let mut sums = [zero; SUMS];
+    let ([l0, l1], [m0, m1]) = (each(e.line_b, kept), each(e.line_a, kept));
+    // The derivative by F of the constraint over its gradient's length, times that length.
+    let j = [
+        u * x - slope * (l0 * x + m0 * u),
+        u * y - slope * (l0 * y + m1 * u),
+        u - slope * l0,
+        v * x - slope * (l1 * x + m0 * v),
+        v * y - slope * (l1 * y + m1 * v),
+        v - slope * l1,
+        x - slope * m0,
+        y - slope * m1,
+        one,
+    ];
+    let mut term = [loss(counts, share, places[0]); EPIPOLAR];
+    let mut at = 1;
     for r in 0..9 {
         let weighted = weight * j[r];
         for c in r..9 {
-            sums[place(r, c)] = weighted * j[c];
+            term[at] = weighted * j[c];
+            at += 1;
         }
-        sums[45 + r] = -(weighted * error);
+        term[46 + r] = weighted * -error;
     }
-    (score, sums)
+    term
 }
 
-/// `JᵀWJ` and `JᵀWe` over the nine elements of a matrix.
-pub(in crate::geometry) struct Normal {
-    pub(in crate::geometry) matrix: [[f64; 9]; 9],
-    pub(in crate::geometry) right: [f64; 9],
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synth::Random;
 
-impl Normal {
-    /// Of the sums of [`term`].
-    pub(super) fn new(sums: &[f64; SUMS]) -> Self {
-        let matrix = std::array::from_fn(|r| std::array::from_fn(|c| sums[place(r.min(c), r.max(c))]));
-        Self { matrix, right: std::array::from_fn(|r| sums[45 + r]) }
-    }
-
-    /// The same system for a step so many times as long.
-    pub(super) fn stretched(&self, factor: f64) -> Self {
-        Self { right: self.right.map(|r| r * factor), ..*self }
-    }
-
-    /// The model one damped step on: λ is added as a share of the diagonal.
-    pub(in crate::geometry) fn step(&self, kind: ModelKind, m: &Mat3, damping: f64) -> Option<Mat3> {
-        match kind {
-            ModelKind::Homography => self.step_homography(m, damping),
-            ModelKind::Affine => {
-                let basis: [[f64; 9]; 6] = std::array::from_fn(|i| one_at(&[(i, 1.0)]));
-                self.step_in(m, &basis, damping)
+    /// Agreement is the comparison of the residual with the threshold, without its division.
+    #[test]
+    fn agreement_is_a_residual_within_the_threshold() {
+        let mut random = Random::new(8);
+        for kind in [ModelKind::Homography, ModelKind::Fundamental] {
+            let mut yes = 0;
+            for _ in 0..2000 {
+                let m: [f64; 9] =
+                    std::array::from_fn(|i| random.range(-0.3, 0.3) + f64::from(u8::from(i % 4 == 0)));
+                let [x, y, u, v]: [f64; 4] = std::array::from_fn(|_| random.range(-1.0, 1.0));
+                let r = squared(kind, &m, [x, y, u, v]);
+                let limit = random.range(0.0, 0.3);
+                if (r - 2.0 * limit).abs() > 1e-9 {
+                    assert_eq!(agrees(kind, &m, [x, y, u, v], limit), r <= 2.0 * limit, "{kind}");
+                    yes += i32::from(r <= 2.0 * limit);
+                }
+                if kind.is_epipolar() {
+                    let transposed = [m[0], m[3], m[6], m[1], m[4], m[7], m[2], m[5], m[8]];
+                    let back = squared(kind, &transposed, [u, v, x, y]);
+                    assert!((back - r).abs() <= 1e-12 * r, "{kind}: {back} and {r}");
+                }
             }
-            ModelKind::Similarity => {
-                let basis = [
-                    one_at(&[(0, 1.0), (4, 1.0)]),
-                    one_at(&[(1, -1.0), (3, 1.0)]),
-                    one_at(&[(2, 1.0)]),
-                    one_at(&[(5, 1.0)]),
-                ];
-                self.step_in(m, &basis, damping)
-            }
-            ModelKind::Fundamental => self.step_fundamental(m, damping),
+            assert!((200..1800).contains(&yes), "{kind}: both answers come up, yes {yes} times");
         }
     }
-
-    fn trace(&self) -> f64 {
-        (0..9).map(|i| self.matrix[i][i]).sum()
-    }
-
-    /// A step inside the span of `basis`.
-    fn step_in<const N: usize>(&self, m: &Mat3, basis: &[[f64; 9]; N], damping: f64) -> Option<Mat3> {
-        let x = self.along(basis, damping)?;
-        Some(moved(m, |e| (0..N).map(|i| basis[i][e] * x[i]).sum()))
-    }
-
-    /// The coefficients of a damped step inside the span of `basis`.
-    pub(in crate::geometry) fn along<const N: usize>(
-        &self,
-        basis: &[[f64; 9]; N],
-        damping: f64,
-    ) -> Option<[f64; N]> {
-        let mut a = [[0.0; N]; N];
-        let mut b = [0.0; N];
-        for i in 0..N {
-            let row: [f64; 9] =
-                std::array::from_fn(|c| (0..9).map(|r| basis[i][r] * self.matrix[r][c]).sum());
-            (0..N).for_each(|j| a[i][j] = (0..9).map(|c| row[c] * basis[j][c]).sum());
-            b[i] = (0..9).map(|r| basis[i][r] * self.right[r]).sum();
-            a[i][i] *= 1.0 + damping;
-        }
-        solve(&mut a, &mut b)
-    }
-
-    /// The scale of H is free: a term along H itself keeps the system regular.
-    fn step_homography(&self, m: &Mat3, damping: f64) -> Option<Mat3> {
-        let (mut a, mut b) = (self.matrix, self.right);
-        self.hold_scale(m, &mut a, damping);
-        let x = solve(&mut a, &mut b)?;
-        Some(moved(m, |e| x[e]))
-    }
-
-    /// The scale is kept in the same way, and det F = 0 to first order by a Lagrange multiplier, then
-    /// exactly.
-    fn step_fundamental(&self, m: &Mat3, damping: f64) -> Option<Mat3> {
-        let mut inner = self.matrix;
-        self.hold_scale(m, &mut inner, damping);
-        let scale = self.trace();
-        // The gradient of the determinant are the cofactors.
-        let adjugate = adjugate(m);
-        let mut a = [[0.0; 10]; 10];
-        let mut b = [0.0; 10];
-        for r in 0..9 {
-            a[r][..9].copy_from_slice(&inner[r]);
-            a[r][9] = adjugate[r % 3][r / 3] * scale;
-            a[9][r] = a[r][9];
-            b[r] = self.right[r];
-        }
-        b[9] = -determinant(m) * scale;
-        let x = solve(&mut a, &mut b)?;
-        crate::geometry::matrix::unit(&rank_two(&moved(m, |e| x[e])))
-    }
-
-    fn hold_scale(&self, m: &Mat3, a: &mut [[f64; 9]; 9], damping: f64) {
-        let h: [f64; 9] = std::array::from_fn(|e| m[e / 3][e % 3]);
-        let hold = self.trace() / h.iter().map(|v| v * v).sum::<f64>().max(f64::MIN_POSITIVE);
-        for r in 0..9 {
-            a[r][r] *= 1.0 + damping;
-            (0..9).for_each(|c| a[r][c] += hold * h[r] * h[c]);
-        }
-    }
-}
-
-fn one_at(elements: &[(usize, f64)]) -> [f64; 9] {
-    let mut v = [0.0; 9];
-    elements.iter().for_each(|&(i, x)| v[i] = x);
-    v
-}
-
-fn moved(m: &Mat3, by: impl Fn(usize) -> f64) -> Mat3 {
-    std::array::from_fn(|i| std::array::from_fn(|j| m[i][j] + by(3 * i + j)))
 }

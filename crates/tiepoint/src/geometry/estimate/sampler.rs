@@ -63,7 +63,7 @@ impl Sampler {
     }
 
     /// Gets ready to draw all samples up to this number.
-    pub(super) fn reach(&mut self, number: u64, cpu: &Cpu) {
+    pub(in crate::geometry) fn reach(&mut self, number: u64, cpu: &Cpu) {
         self.growth.reach(number);
         let (pool, _) = self.growth.pool(number);
         if let Some(unordered) = &mut self.unordered {

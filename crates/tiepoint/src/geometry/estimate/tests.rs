@@ -2,8 +2,21 @@ use super::*;
 use crate::synth::Random;
 use proptest::prelude::*;
 
-const KINDS: [ModelKind; 4] =
-    [ModelKind::Homography, ModelKind::Affine, ModelKind::Similarity, ModelKind::Fundamental];
+const KINDS: [ModelKind; 7] = [
+    ModelKind::Homography,
+    ModelKind::Affine,
+    ModelKind::Similarity,
+    ModelKind::Fundamental,
+    ModelKind::Essential,
+    ModelKind::Rigid,
+    ModelKind::Translation,
+];
+
+/// The default options, with the cameras of the scenes in depth.
+fn options() -> RobustOptions {
+    let camera = Camera { focal: [500.0; 2], principal: [320.0, 240.0], distortion: Default::default() };
+    RobustOptions::default().with_cameras(Some([camera; 2]))
+}
 
 /// A scene of known geometry: 3-D points seen by two cameras, or a plane map.
 struct Scene {
@@ -26,8 +39,13 @@ impl Scene {
             ModelKind::Homography => {
                 [[c, -s, shift[0]], [s, c + 0.1 * unit(), shift[1]], [2e-4 * unit(), 2e-4 * unit(), 1.0]]
             }
+            ModelKind::Rigid => {
+                let norm = (c * c + s * s).sqrt();
+                [[c / norm, -s / norm, shift[0]], [s / norm, c / norm, shift[1]], [0.0, 0.0, 1.0]]
+            }
+            ModelKind::Translation => [[1.0, 0.0, shift[0]], [0.0, 1.0, shift[1]], [0.0, 0.0, 1.0]],
             // The second camera: a turn about y and a step.
-            ModelKind::Fundamental => {
+            ModelKind::Fundamental | ModelKind::Essential => {
                 let turn = 0.1 * unit();
                 [
                     [1.0 - turn * turn / 2.0, turn, 300.0 + 50.0 * unit()],
@@ -46,7 +64,7 @@ impl Scene {
     /// A true pair, disturbed by up to `noise` in each coordinate.
     fn pair(&mut self, noise: f64) -> Correspondence {
         let a = [640.0 * self.unit(), 480.0 * self.unit()];
-        let b = if self.kind == ModelKind::Fundamental {
+        let b = if self.kind.is_epipolar() {
             let depth = 600.0 + 1500.0 * self.unit();
             let (x, y) = ((a[0] - 320.0) / 500.0 * depth, (a[1] - 240.0) / 500.0 * depth);
             let [[c, s, tx], [_, _, ty], [_, _, tz]] = self.model;
@@ -83,26 +101,21 @@ impl Scene {
     /// The mean residual of fresh noiseless pairs under a model, in pixels.
     fn error(&mut self, model: &Model) -> f64 {
         let fresh: Vec<_> = (0..200).map(|_| self.pair(0.0)).collect();
-        let points = Points::new(&fresh, &(0..200).collect::<Vec<_>>(), &Cpu::sequential());
-        let options = RobustOptions::default().with_threshold_px(1.0);
-        let cpu = Cpu::sequential();
-        let judge = Judge::new(self.kind, &points, &options, &cpu);
-        let squared = judge.residuals(&points.normalised(self.kind, &model.matrix()));
-        squared.iter().map(|r| r.sqrt()).sum::<f64>() / 200.0 / points.scale
+        residuals(model, &fresh).iter().sum::<f64>() / 200.0
     }
 }
 
 fn run(kind: ModelKind, pairs: &[Correspondence]) -> Result<Estimate> {
-    estimate(kind, pairs, &RobustOptions::default(), &Cpu::sequential())
+    estimate(kind, pairs, &options(), &Cpu::sequential())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn recovers_models_among_outliers(seed: u64, share in 0.5_f64..0.8, kind in 0_usize..4) {
+    fn recovers_models_among_outliers(seed: u64, share in 0.5_f64..0.8, kind in 0_usize..7) {
         let kind = KINDS[kind];
         // Seven matches of 20 % inliers would take 360 000 samples.
-        let share = if kind == ModelKind::Fundamental { share.min(0.55) } else { share };
+        let share = if kind.is_epipolar() { share.min(0.55) } else { share };
         let mut scene = Scene::new(kind, seed);
         let (pairs, truth) = scene.pairs(120, (120.0 * share / (1.0 - share)) as usize, 1.0);
         let found = run(kind, &pairs).unwrap();
@@ -114,12 +127,12 @@ proptest! {
     }
 
     #[test]
-    fn minimal_sets_are_met_exactly(seed: u64, kind in 0_usize..4) {
+    fn minimal_sets_are_met_exactly(seed: u64, kind in 0_usize..7) {
         let kind = KINDS[kind];
         let mut scene = Scene::new(kind, seed);
         let (pairs, _) = scene.pairs(kind.minimum(), 0, 0.0);
         prop_assert!(matches!(run(kind, &pairs), Err(Error::Degenerate { .. })), "no more than chance gives");
-        let any = RobustOptions::default().with_false_alarms(f64::INFINITY);
+        let any = options().with_false_alarms(f64::INFINITY);
         // A random sample may be next to collinear; then that is what it must say.
         match estimate(kind, &pairs, &any, &Cpu::sequential()) {
             Ok(found) => {
@@ -131,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn never_panics(values in proptest::collection::vec(any::<[f64; 4]>(), 0..30), kind in 0_usize..4) {
+    fn never_panics(values in proptest::collection::vec(any::<[f64; 4]>(), 0..30), kind in 0_usize..7) {
         let pairs: Vec<_> =
             values.iter().map(|v| Correspondence { a: [v[0], v[1]], b: [v[2], v[3]], quality: v[0] }).collect();
         if let Ok(found) = run(KINDS[kind], &pairs) {
@@ -146,7 +159,7 @@ fn same_result_everywhere() {
         let mut scene = Scene::new(kind, 5);
         let (mut pairs, _) = scene.pairs(200, 150, 1.5);
         pairs.iter_mut().enumerate().for_each(|(i, p)| p.quality = (i % 17) as f64);
-        let options = RobustOptions { seed: 9, ..Default::default() };
+        let options = options().with_seed(9);
         let expected = estimate(kind, &pairs, &options, &Cpu::sequential()).unwrap();
         for level in Cpu::levels() {
             for threads in [1, 2, 5] {
@@ -166,7 +179,7 @@ fn very_many_matches_are_settled_by_all_of_them() {
     for (kind, seed) in KINDS.into_iter().zip(1..) {
         let mut scene = Scene::new(kind, seed);
         let (pairs, truth) = scene.pairs(ENOUGH + 3000, 5000, 1.0);
-        let options = RobustOptions::default();
+        let options = options();
         let found = run(kind, &pairs).unwrap();
         let right = found.inliers.iter().filter(|&&i| truth[i]).count();
         assert!(right + 20 > ENOUGH + 3000, "{kind}: {right} of {} inliers found", ENOUGH + 3000);
@@ -219,7 +232,7 @@ fn degenerate_sets_say_so() {
             assert!(matches!(found, Err(Error::Degenerate { .. })), "{kind}, {what}: {found:?}");
         };
         degenerate(&same, "coincident");
-        if kind != ModelKind::Similarity {
+        if kind.minimum() > 2 {
             degenerate(&line(0.0), "collinear");
             degenerate(&line(0.5), "next to collinear");
         }
@@ -353,7 +366,7 @@ fn residuals_are_those_the_estimate_was_judged_by() {
         let mut pairs: Vec<_> = (0..200).map(|_| scene.pair(0.5)).collect();
         pairs[7].b[0] += 400.0;
         pairs[9].a[1] = f64::NAN;
-        let found = estimate(kind, &pairs, &RobustOptions::default(), &Cpu::sequential()).unwrap();
+        let found = run(kind, &pairs).unwrap();
         let all = residuals(&found.b_from_a, &pairs);
         let squares = found.inliers.iter().map(|&i| all[i] * all[i]);
         let rms = (squares.sum::<f64>() / found.inliers.len() as f64).sqrt();
@@ -362,4 +375,56 @@ fn residuals_are_those_the_estimate_was_judged_by() {
         assert!(found.inliers.iter().all(|&i| all[i] <= limit * (1.0 + 1e-9)), "{kind}: inliers are near");
         assert_eq!(all[9], f64::INFINITY, "{kind}: not a number");
     }
+}
+
+#[test]
+fn the_fit_to_all_is_where_least_squares_stands_still() {
+    for (kind, seed) in KINDS.into_iter().zip(11..) {
+        let mut scene = Scene::new(kind, seed);
+        let pairs: Vec<_> = (0..60).map(|_| scene.pair(2.0)).collect();
+        let found = fit(kind, &pairs, &options(), &Cpu::sequential()).unwrap();
+        assert_eq!(found.inliers.len(), 60, "{kind}: all");
+        let error = scene.error(&found.b_from_a);
+        assert!(error < 1.0, "{kind}: off by {error} px");
+        // The truth, fitted on from, leads to no better place.
+        let wide = options().with_threshold_px(100.0).with_false_alarms(f64::INFINITY);
+        let robust = estimate(kind, &pairs, &wide, &Cpu::sequential()).map_or(f64::INFINITY, |e| e.rms_px);
+        assert!(found.rms_px < robust + 1e-6, "{kind}: {} and {robust}", found.rms_px);
+    }
+}
+
+#[test]
+fn a_fit_to_matches_that_determine_nothing_says_so() {
+    let line: Vec<_> = (0..30)
+        .map(|i| {
+            let t = f64::from(i);
+            Correspondence { a: [10.0 * t, 3.0 * t], b: [9.0 * t + 5.0, 4.0 * t], quality: 0.0 }
+        })
+        .collect();
+    for kind in KINDS {
+        let fitted = |pairs: &[Correspondence]| fit(kind, pairs, &options(), &Cpu::sequential());
+        assert!(matches!(fitted(&[]), Err(Error::TooFewMatches { .. })), "{kind} of nothing");
+        if kind.minimum() > 2 {
+            let found = fitted(&line);
+            assert!(matches!(found, Err(Error::Degenerate { .. })), "{kind} of a line: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn an_essential_matrix_needs_cameras() {
+    let mut scene = Scene::new(ModelKind::Essential, 4);
+    let (pairs, _) = scene.pairs(60, 20, 0.3);
+    let blind = estimate(ModelKind::Essential, &pairs, &RobustOptions::default(), &Cpu::sequential());
+    assert!(matches!(blind, Err(Error::Option { name: "cameras", .. })), "{blind:?}");
+    let found = run(ModelKind::Essential, &pairs).unwrap();
+    let Model::Essential(e) = found.b_from_a else { panic!("an essential matrix") };
+    let [s, t, _]: [f64; 3] = {
+        let m = e.matrix();
+        let square = super::super::matrix::product(&super::super::matrix::transpose(&m), &m);
+        let (mut values, _) = super::super::linear::eigen(square);
+        values.reverse();
+        values
+    };
+    assert!((s - t).abs() < 1e-9, "two singular values are alike: {s} and {t}");
 }

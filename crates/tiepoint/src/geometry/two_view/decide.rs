@@ -5,12 +5,13 @@
 //! turned; where focal lengths are known, it is a turn if K R K⁻¹ of the nearest rotation explains nearly as many, too.
 //! Then the inliers are tested for a watermark.
 
-use super::consensus::{Found, FoundAll, Kind, Prepared, to_pixels};
+use super::prepared::{FoundAll, Prepared};
 use super::{Configuration, ImagePair, TwoView, TwoViewOptions, View};
 use crate::device::Cpu;
-use crate::geometry::estimate::degenerate::{Claim, Places};
+use crate::geometry::estimate::degenerate::Places;
+use crate::geometry::estimate::{Fit, residuals};
 use crate::geometry::matrix::{Mat3, determinant, dot, inverse, product};
-use crate::geometry::{Correspondence, Fundamental, Homography, ModelKind};
+use crate::geometry::{Correspondence, Essential, Fundamental, Homography, Model, ModelKind};
 
 /// The models that have enough inliers to be believed, with their inliers.
 pub(super) struct Models {
@@ -22,33 +23,25 @@ pub(super) struct Models {
 
 /// A model and the positions of the points that agree with it.
 struct Supported {
-    found: Found,
+    found: Fit,
     inliers: Vec<usize>,
 }
 
 impl Models {
     pub(super) fn new(prepared: &Prepared, found: FoundAll, options: &TwoViewOptions) -> Self {
         let (mut all, cpu) = (None, &Cpu::sequential());
-        let mut supported = |found: Option<Found>| -> Option<Supported> {
+        let mut supported = |kind: ModelKind, found: Option<Fit>| -> Option<Supported> {
             let found = found.filter(|f| f.inliers as usize >= options.min_inliers)?;
-            let inliers = prepared.inliers(&found);
-            let (kind, threshold) = match found.kind {
-                Kind::Homography => (ModelKind::Homography, prepared.threshold),
-                // The residual of a fundamental matrix is √2 times Sampson's distance.
-                Kind::Fundamental | Kind::Essential => {
-                    (ModelKind::Fundamental, prepared.threshold * std::f64::consts::SQRT_2)
-                }
-            };
-            let most_alarms = options.false_alarms.ln();
-            let claim = Claim { kind, points: &prepared.points, threshold, most_alarms, cpu };
+            let judge = prepared.judge(kind, cpu);
+            let (inliers, claim) = (judge.inliers(&found.model), judge.claim(options.false_alarms));
             let all = *all.get_or_insert_with(|| claim.places(&(0..prepared.len()).collect::<Vec<_>>()));
             let places = Places { all, agreeing: claim.places(&inliers) };
             claim.check(&found.model, &inliers, || places).is_ok().then_some(Supported { found, inliers })
         };
         Self {
-            homography: supported(found.homography),
-            fundamental: supported(found.fundamental),
-            essential: supported(found.essential),
+            homography: supported(ModelKind::Homography, found.homography),
+            fundamental: supported(ModelKind::Fundamental, found.fundamental),
+            essential: supported(ModelKind::Essential, found.essential),
             iterations: found.iterations,
         }
     }
@@ -69,7 +62,7 @@ pub(super) fn decide(
     let planar = h > 0 && h as f64 > options.max_homography_ratio * if calibrated { e } else { f } as f64;
     let best = if planar && h > count(epipolar) { homography } else { epipolar };
     let Some(best) = best.as_ref().or(homography.as_ref()) else { return TwoView::degenerate(*iterations) };
-    let in_pixels = homography.as_ref().and_then(|m| to_pixels(prepared, &m.found));
+    let in_pixels = homography.as_ref().and_then(|m| prepared.homography(&m.found));
     let inliers: Vec<u32> = best.inliers.iter().map(|&p| prepared.usable[p] as u32).collect();
     let configuration = match in_pixels {
         _ if options.detect_watermark && is_watermark(pair, &inliers, options) => Configuration::Watermark,
@@ -84,7 +77,10 @@ pub(super) fn decide(
         configuration,
         inliers,
         fundamental: fundamental.as_ref().and_then(f_in_pixels),
-        essential: essential.as_ref().and_then(|m| Prepared::essential(&m.found)),
+        essential: essential
+            .as_ref()
+            .zip(prepared.cameras)
+            .and_then(|(m, cameras)| Essential::new(m.found.essential, cameras).ok()),
         homography: in_pixels,
         iterations: *iterations,
     }
@@ -129,14 +125,9 @@ fn nearest_rotation(m: &Mat3) -> Option<Mat3> {
 
 /// How many matches a homography in pixels explains.
 fn agreeing(h: &Mat3, matches: &[Correspondence], options: &TwoViewOptions) -> usize {
-    let limit = options.threshold_px * options.threshold_px;
-    let agrees = |m: &&Correspondence| {
-        let row = |i: usize| h[i][0] * m.a[0] + h[i][1] * m.a[1] + h[i][2];
-        let w = row(2);
-        let (p, q) = (row(0) - m.b[0] * w, row(1) - m.b[1] * w);
-        w > 0.0 && p * p + q * q <= limit * (w * w)
-    };
-    matches.iter().filter(agrees).count()
+    let Ok(h) = Homography::new(*h) else { return 0 };
+    let residuals = residuals(&Model::Homography(h), matches);
+    residuals.iter().filter(|r| **r <= options.threshold_px).count()
 }
 
 /// Inliers whose shift is tried on the others.

@@ -4,32 +4,32 @@
 //!
 //! 1. Fewer matches than `min_inliers`: [`Configuration::Degenerate`], nothing is drawn.
 //! 2. `evidence` says which matches to draw first.
-//! 3. `consensus` finds a homography, a fundamental matrix and, where both focal lengths are known, an essential
-//!    matrix, each with as many inliers as it can. A model needs `min_inliers`, at places that determine it, and more
-//!    than chance brings about.
+//! 3. The robust search that all estimates share (`geometry::estimate`) finds a homography, a fundamental matrix and,
+//!    where both focal lengths are known, an essential matrix. A model needs `min_inliers`, at places that determine it,
+//!    and more than chance brings about.
 //! 4. `decide` compares the numbers of inliers and names the configuration.
 //!
-//! Deterministic: samples are keyed by the seed, the pair's key and their number, and judged in batches of fixed size;
-//! models are compared by whole numbers of inliers; sums have a fixed order. Neither threads nor device change a bit.
+//! Deterministic: samples are keyed by the seed, the pair's key and their number, and judged in batches of fixed size.
+//! Neither threads nor device change a bit.
 
-mod consensus;
 mod decide;
 mod evidence;
+mod gpu;
 mod options;
+mod prepared;
 
 pub use evidence::Evidence;
 pub use options::TwoViewOptions;
 
 use super::calibration::Camera;
-use super::matrix::Mat3;
-use super::{Correspondence, Fundamental, Homography};
+use super::{Correspondence, Essential, Fundamental, Homography};
 use crate::device::gpu::Gpu;
-use crate::device::{Cpu, Level, Processor, Scratch};
+use crate::device::{Cpu, Processor, Scratch};
 use crate::image::Size;
 use crate::{Error, Result};
-use consensus::gpu::GpuConsensus;
-use consensus::{FoundAll, Prepared};
 use decide::{Models, decide};
+use gpu::GpuSearch;
+use prepared::{Budgets, FoundAll, Prepared, search_all};
 
 /// What kind of two views a pair is, by COLMAP's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -171,18 +171,6 @@ impl<'m> ImagePair<'m> {
     }
 }
 
-/// An essential matrix: rᵦᵀ E rₐ = 0 for the rays r = ((u − cx)/fx, (v − cy)/fy, 1) of a match, scaled to Frobenius
-/// norm 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Essential(Mat3);
-
-impl Essential {
-    /// The matrix, row-major.
-    pub fn matrix(&self) -> [[f64; 3]; 3] {
-        self.0
-    }
-}
-
 /// What two views of a pair are, from A to B.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TwoView {
@@ -244,9 +232,9 @@ const FEWEST_FOR_GPU: usize = 32;
 #[derive(Debug)]
 pub struct Verifier {
     options: TwoViewOptions,
-    budget: consensus::Budget,
+    budgets: Budgets,
     processor: Processor,
-    searches: Scratch<GpuConsensus>,
+    searches: Scratch<GpuSearch>,
 }
 
 impl Verifier {
@@ -256,17 +244,17 @@ impl Verifier {
     /// [`Error::Option`] as [`TwoViewOptions::check`].
     pub fn new(options: &TwoViewOptions, processor: &Processor) -> Result<Self> {
         options.check()?;
-        let (budget, processor) = (consensus::Budget::new(options), processor.clone());
-        Ok(Self { options: *options, budget, processor, searches: Scratch::default() })
+        let (budgets, processor) = (Budgets::new(options), processor.clone());
+        Ok(Self { options: *options, budgets, processor, searches: Scratch::default() })
     }
 
     /// Takes memory of a GPU, and of the host for what goes there, for so many pairs and matches of them at a time:
     /// while they are still being matched, say. Where there is too little, nothing is reserved, and the search tells.
     pub fn reserve(&self, pairs: usize, matches: usize) {
         if let Some(gpu) = self.processor.gpu.as_ref().filter(|gpu| gpu.info().has_f64) {
-            let new = || GpuConsensus::new(gpu, &self.budget);
+            let new = || GpuSearch::new(gpu, &self.budgets);
             // An error here is found again by the search, which says what became of it.
-            let _ = self.searches.with(new, |consensus| consensus.reserve(pairs, matches));
+            let _ = self.searches.with(new, |search| search.reserve(pairs, matches));
         }
     }
 
@@ -288,7 +276,14 @@ impl Verifier {
 
     fn on_cpu(&self, pairs: &[ImagePair<'_>], cpu: &Cpu) -> Result<Vec<TwoView>> {
         let _stage = cpu.stage("verify");
-        cpu.try_map(pairs.len(), |i| Ok(verify(&pairs[i], &self.options, &self.budget, cpu.level())))
+        let alone = cpu.alone();
+        cpu.try_map(pairs.len(), |i| Ok(self.verify(&pairs[i], &alone)))
+    }
+
+    fn verify(&self, pair: &ImagePair<'_>, cpu: &Cpu) -> TwoView {
+        let Some(prepared) = Prepared::new(pair, &self.options) else { return TwoView::degenerate(0) };
+        let found = search_all(&prepared, &self.budgets, cpu);
+        decide(pair, &prepared, &Models::new(&prepared, found, &self.options), &self.options)
     }
 
     /// The CPU prepares the pairs and decides; the GPU searches.
@@ -297,7 +292,7 @@ impl Verifier {
         let (options, cpu) = (&self.options, &self.processor.cpu);
         let prepared = cpu.map(pairs.len(), |i| Prepared::new(&pairs[i], options));
         let searched: Vec<&Prepared> = prepared.iter().flatten().collect();
-        let found = self.search_all(gpu, &searched)?;
+        let found = self.search_on(gpu, &searched)?;
         let mut found = found.into_iter();
         let found: Vec<_> =
             prepared.iter().map(|p| p.as_ref().and_then(|p| Some((p, found.next()?)))).collect();
@@ -311,38 +306,21 @@ impl Verifier {
 
     /// Searches for every kind of model in every pair, as the CPU does in each: parts of the pairs one after the other,
     /// two at a time, so that one is prepared while the device searches the other.
-    fn search_all(&self, gpu: &Gpu, prepared: &[&Prepared]) -> Result<Vec<FoundAll>> {
-        let (parts, cpu) = (consensus::gpu::parts(prepared), &self.processor.cpu);
+    fn search_on(&self, gpu: &Gpu, prepared: &[&Prepared]) -> Result<Vec<FoundAll>> {
+        let (parts, cpu) = (gpu::parts(prepared), &self.processor.cpu);
         let lanes = parts.len().min(2);
         let found = cpu.try_map(lanes, |lane| -> Result<Vec<Vec<FoundAll>>> {
             self.searches.with(
-                || GpuConsensus::new(gpu, &self.budget),
-                |consensus| {
+                || GpuSearch::new(gpu, &self.budgets),
+                |search| {
                     let own = parts.iter().skip(lane).step_by(lanes);
-                    own.map(|part| consensus.search(part, &self.budget, cpu)).collect()
+                    own.map(|part| search.search(part, &self.budgets, cpu)).collect()
                 },
             )
         })?;
         let mut found: Vec<_> = found.into_iter().map(Vec::into_iter).collect();
         let in_order = (0..parts.len()).filter_map(|i| found[i % lanes].next());
         Ok(in_order.flatten().collect())
-    }
-}
-
-/// Verifies a pair.
-fn verify(
-    pair: &ImagePair<'_>,
-    options: &TwoViewOptions,
-    budget: &consensus::Budget,
-    level: Level,
-) -> TwoView {
-    let prepared = Prepared::new(pair, options);
-    match prepared {
-        None => TwoView::degenerate(0),
-        Some(prepared) => {
-            let found = consensus::search_all(&prepared, budget, level);
-            decide(pair, &prepared, &Models::new(&prepared, found, options), options)
-        }
     }
 }
 

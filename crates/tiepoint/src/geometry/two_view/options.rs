@@ -9,8 +9,8 @@ use crate::{Error, Result};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TwoViewOptions {
-    /// A match is an inlier of epipolar geometry up to this Sampson distance, and of a homography up to this distance
-    /// in B: pixels, above 0. Default 4.
+    /// A match is an inlier of epipolar geometry up to this Sampson distance, and of a homography up to this transfer
+    /// error, the harmonic mean over both images: pixels, above 0. Default 4.
     pub threshold_px: f64,
     /// Stop when a better model would have been found with this probability, 0 to below 1. Default 0.999.
     pub confidence: f64,

@@ -340,7 +340,6 @@ fn every_device_finds_what_the_cpu_finds() {
 
 #[test]
 fn kernels_compile_for_every_card() {
-    use consensus::{Kind, gpu::source};
-    let sources = [Kind::Homography, Kind::Fundamental, Kind::Essential].map(source);
+    let sources = prepared::KINDS.map(crate::geometry::estimate::gpu::source);
     crate::device::gpu::compiles_everywhere(&sources);
 }

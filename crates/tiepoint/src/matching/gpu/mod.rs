@@ -30,7 +30,6 @@ use crate::device::Scratch;
 use crate::device::gpu::{Api, Buffer, Commands, Gpu};
 use crate::feature::gpu::sending::Sending;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
-use crate::geometry::ModelKind;
 use crate::{Error, Result};
 use batch::{GpuAccept, Landing};
 use columns::GpuMatchColumns;
@@ -182,7 +181,7 @@ impl GpuMatcher {
         options.check()?;
         let kind = self.kind(a, b, options.guide.is_some())?;
         match &options.guide {
-            Some(guide) if guide.b_from_a.kind() != ModelKind::Fundamental => {
+            Some(guide) if !guide.b_from_a.kind().is_epipolar() => {
                 let by_sign = options.same_sign;
                 self.record_places(commands, &PlaceSearch { kind, features: [a, b], guide, by_sign })
             }

@@ -125,9 +125,12 @@ enum Prediction {
 fn predict(model: &Model, k: &Keypoint) -> Prediction {
     match model {
         Model::Fundamental(f) => Prediction::Line(f.line_in_b(place(k))),
+        Model::Essential(e) => Prediction::Line(e.fundamental().line_in_b(place(k))),
         Model::Homography(h) => h.apply(place(k)).map_or(Prediction::Nothing, Prediction::Place),
         Model::Affine(m) => Prediction::Place(m.apply(place(k))),
-        Model::Similarity(m) => Prediction::Place(m.apply(place(k))),
+        Model::Similarity(m) | Model::Rigid(m) | Model::Translation(m) => {
+            Prediction::Place(m.apply(place(k)))
+        }
     }
 }
 

@@ -80,7 +80,7 @@ pub(in crate::matching) fn record<V: Element>(
     let LineSearch { kind, cut, guide, .. } = *search;
     let program = gpu.program(&source::<V>(kind))?;
     let predict = program.kernel::<PredictLines<'_>>()?;
-    let [[m0, m1, m2], [m3, m4, m5], [m6, m7, m8]] = guide.b_from_a.matrix();
+    let [[m0, m1, m2], [m3, m4, m5], [m6, m7, m8]] = guide.b_from_a.between_pixels();
     let (model, radius) = ([m0, m1, m2, m3, m4, m5, m6, m7, m8], guide.radius);
     let mut needs = |of: usize| -> Result<_> {
         let (Rows { side, order, regions }, keypoints) = (search.rows[of], search.keypoints[of]);

@@ -9,8 +9,9 @@
 
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
-use crate::geometry::estimate::seven_point::{epipolar_row, null_space, oriented};
-use crate::geometry::matrix::{Mat3, cross, product, transpose};
+use super::seven_point::{epipolar_row, null_space, oriented};
+use crate::geometry::linear::eigen;
+use crate::geometry::matrix::{Mat3, cross, product, times, transpose};
 use crate::geometry::real::{Real, each, negative};
 use tiepoint_gpu::KernelSource;
 
@@ -337,6 +338,16 @@ fn is_essential(e: &[f64; 9]) -> bool {
     (0..9).all(|i| (2.0 * cube[i / 3][i % 3] - trace * e[i]).abs() <= ROUNDING)
 }
 
+/// The essential matrix of norm 1 nearest to a matrix: its two greater singular values made alike, the least 0.
+pub(super) fn nearest(m: &Mat3) -> Option<Mat3> {
+    let (squares, [_, v, w]) = eigen(product(&transpose(m), m));
+    let side =
+        |v: [f64; 3], square: f64| times(m, v).map(|x| x / square.sqrt() * std::f64::consts::FRAC_1_SQRT_2);
+    let (p, q) = (side(v, squares[1]), side(w, squares[2]));
+    let e: Mat3 = std::array::from_fn(|i| std::array::from_fn(|j| p[i] * v[j] + q[i] * w[j]));
+    e.iter().flatten().all(|x| x.is_finite()).then_some(e)
+}
+
 impl<R: Real> Reduced<R> {
     /// The values of the polynomial of z and of that of 1/z on the grid.
     #[inline(always)]
@@ -423,7 +434,7 @@ mod tests {
                 let minors = 0.5 * (trace * trace - square.iter().flatten().map(|v| v * v).sum::<f64>());
                 assert!((trace - 1.0).abs() < 1e-12 && (minors - 0.25).abs() < 1e-5, "essential: {e:?}");
                 for (p, q) in a.iter().zip(&b) {
-                    let line = crate::geometry::matrix::times(&e, [p[0], p[1], 1.0]);
+                    let line = times(&e, [p[0], p[1], 1.0]);
                     assert!((q[0] * line[0] + q[1] * line[1] + line[2]).abs() < 1e-9, "meets");
                 }
             }

@@ -1,78 +1,22 @@
-//! The search on a GPU that has f64: `consensus.cl`, a work group a pair. What it finds is what the CPU finds, bit for
-//! bit: the same samples, matches judged by the same operations, sums in the same order.
+//! Many pairs of images searched side by side on a GPU, with the kernels of `estimate::gpu`: what goes there, and what
+//! comes back.
 
-use super::improve::{EPIPOLAR, LANES, TRANSFER};
-use super::{Budget, Found, FoundAll, Kind, Prepared, SHARES, five_point};
+use super::prepared::{Budgets, FoundAll, KINDS, Prepared};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu, Pinned};
+use crate::geometry::ModelKind;
+use crate::geometry::estimate::gpu::{FOUND, NUMBERS, Search, read, source};
 use crate::geometry::matrix::flat;
-use tiepoint_gpu::{Kernel, KernelSource, Mark};
-
-/// 64-bit words of what is found of a pair, and numbers that a pair has.
-const FOUND: usize = 19;
-const NUMBERS: usize = 19;
+use tiepoint_gpu::{Kernel, Mark};
 
 /// Matches of the pairs that are searched together, unless one has more: 60 bytes each on the device and on the host.
 const MOST_MATCHES: usize = 1 << 21;
 /// And pairs.
 const MOST_PAIRS: usize = 1 << 11;
 
-tiepoint_gpu::kernel! {
-    /// The search for one kind of model, a group a pair.
-    unsafe kernel search_consensus(groups) = Search {
-        write found: u64 as Found [groups[0] * FOUND as i128],
-        /// Models to start from; without inliers none.
-        read starts: u64 as Found [groups[0] * FOUND as i128],
-        read pairs: u32 as Pair [groups[0] * 4],
-        read keys: u64 [groups[0]],
-        read all_numbers: u64 as f64 [groups[0] * NUMBERS as i128],
-        read all_places: u64 as f64 [matches * 4],
-        read order: u32 [matches],
-        read until: u64 [matches],
-        read budget: u32 [SHARES as i128 + 1],
-    } {
-        /// Of all pairs.
-        matches: u64,
-    }
-}
-
-/// The kernel for one kind of model. Registers bound to seven groups a multiprocessor made unrelated pairs of known
-/// focal lengths 1.4 times slower on an H200 (2026-11-22).
-pub(in crate::geometry::two_view) fn source(kind: Kind) -> KernelSource {
-    let (number, sums) = match kind {
-        Kind::Homography => (0, TRANSFER),
-        Kind::Fundamental => (1, EPIPOLAR),
-        Kind::Essential => (2, EPIPOLAR),
-    };
-    let start = KernelSource::new("two-view consensus")
-        .define("HOMOGRAPHY", 0)
-        .define("FUNDAMENTAL", 1)
-        .define("ESSENTIAL", 2)
-        .define("KIND", number)
-        .define("ROWS", kind.sample())
-        .define("LANES", LANES)
-        .define("SUMS", sums)
-        .define("SHARES", SHARES)
-        .define("SMALLEST", format_args!("{:e}", f64::MIN_POSITIVE))
-        .text(include_str!("../../matrix.h"))
-        .text(include_str!("../../linear.h"));
-    let solver = match kind {
-        Kind::Homography => start,
-        Kind::Fundamental => start.text(include_str!("../../estimate/seven_point.h")),
-        Kind::Essential => five_point::for_kernels(start)
-            .text(include_str!("../../estimate/seven_point.h"))
-            .text(include_str!("five_point.h")),
-    };
-    solver
-        .text(include_str!("agreement.h"))
-        .text(include_str!("improve.h"))
-        .kernel::<Search<'_>>([LANES as u32, 1])
-        .text(include_str!("consensus.cl"))
-}
-
 /// Pairs in groups that are searched together.
-pub(in crate::geometry::two_view) fn parts<'p>(prepared: &'p [&'p Prepared]) -> Vec<&'p [&'p Prepared]> {
+pub(super) fn parts<'p>(prepared: &'p [&'p Prepared]) -> Vec<&'p [&'p Prepared]> {
     let mut parts = Vec::new();
     let mut rest = prepared;
     while !rest.is_empty() {
@@ -104,7 +48,7 @@ impl<T: Element> Upload<T> {
     /// The numbers in the host's memory, once the queue has come to `done`, after the last search.
     fn host(&mut self, done: &Mark) -> Result<&mut [T]> {
         #[expect(unsafe_code, reason = "memory that the device reads")]
-        // SAFETY: uploads are recorded and run by `GpuConsensus::search` alone, before `done`.
+        // SAFETY: uploads are recorded and run by `GpuSearch::search` alone, before `done`.
         Ok(unsafe { self.host.numbers_mut_after(done) }?)
     }
 
@@ -116,7 +60,7 @@ impl<T: Element> Upload<T> {
 /// What the search for one kind of model reads and writes on the device.
 #[derive(Debug)]
 struct OfKind {
-    kind: Kind,
+    kind: ModelKind,
     kernel: Kernel<Search<'static>>,
     budget: Buffer<u32>,
     pairs: Upload<u32>,
@@ -125,13 +69,10 @@ struct OfKind {
     found: Buffer<u64>,
 }
 
-/// The kinds in the order of their searches: the fundamental matrix starts from the essential one.
-const KINDS: [Kind; 3] = [Kind::Essential, Kind::Fundamental, Kind::Homography];
-
 /// The search for all kinds of model on a GPU, with its memory, which grows as far as some pairs need and is kept for
 /// the next.
 #[derive(Debug)]
-pub(in crate::geometry::two_view) struct GpuConsensus {
+pub(super) struct GpuSearch {
     gpu: Gpu,
     kinds: [OfKind; 3],
     /// Pairs and matches that there is room for.
@@ -160,19 +101,19 @@ struct Slots<'s> {
 
 /// Of one kind of model.
 struct KindSlots<'s> {
-    kind: Kind,
+    kind: ModelKind,
     pair: &'s mut [u32],
     key: &'s mut u64,
     until: &'s mut [u64],
 }
 
-impl GpuConsensus {
-    pub(in crate::geometry::two_view) fn new(gpu: &Gpu, budget: &Budget) -> Result<Self> {
-        let of_kind = |kind: Kind| -> Result<OfKind> {
+impl GpuSearch {
+    pub(super) fn new(gpu: &Gpu, budgets: &Budgets) -> Result<Self> {
+        let of_kind = |kind: ModelKind| -> Result<OfKind> {
             Ok(OfKind {
                 kind,
                 kernel: gpu.program(&source(kind))?.kernel::<Search<'_>>()?,
-                budget: gpu.upload(budget.table(kind))?,
+                budget: gpu.upload(budgets.of(kind).table())?,
                 pairs: Upload::new(gpu, 0)?,
                 keys: Upload::new(gpu, 0)?,
                 until: Upload::new(gpu, 0)?,
@@ -195,15 +136,15 @@ impl GpuConsensus {
     }
 
     /// Searches for every kind of model in pairs of one of the [`parts`].
-    pub(in crate::geometry::two_view) fn search(
+    pub(super) fn search(
         &mut self,
         prepared: &[&Prepared],
-        budget: &Budget,
+        budgets: &Budgets,
         cpu: &Cpu,
     ) -> Result<Vec<FoundAll>> {
         let (pairs, matches) = (prepared.len(), prepared.iter().map(|p| p.len()).sum());
         self.reserve(pairs, matches)?;
-        cpu.for_chunks(&mut self.slots(prepared)?, 1, |_, slots| slots[0].fill(budget));
+        cpu.for_chunks(&mut self.slots(prepared)?, 1, |_, slots| slots[0].fill(budgets));
         let calibrated = prepared.iter().any(|p| p.rays.is_some());
         let commands = self.record(pairs, matches, calibrated)?;
         self.gpu.run(&commands)?;
@@ -211,8 +152,7 @@ impl GpuConsensus {
         #[expect(unsafe_code, reason = "memory that the device writes")]
         // SAFETY: the commands that write this memory are run once, above.
         let words = unsafe { self.found.numbers_at(&self.done, 0..KINDS.len() * pairs * FOUND) }?;
-        let of =
-            |kind: usize, pair: usize| read(KINDS[kind], &words[(kind * pairs + pair) * FOUND..][..FOUND]);
+        let of = |kind: usize, pair: usize| read(&words[(kind * pairs + pair) * FOUND..][..FOUND]);
         let all = |i: usize| {
             let [(essential, a), (fundamental, b), (homography, c)] = [0, 1, 2].map(|kind| of(kind, i));
             FoundAll { essential, fundamental, homography, iterations: a + b + c }
@@ -221,7 +161,7 @@ impl GpuConsensus {
     }
 
     /// Has room for so many pairs and matches. Rooms are powers of two, so that few sizes are ever asked for.
-    pub(in crate::geometry::two_view) fn reserve(&mut self, pairs: usize, matches: usize) -> Result<()> {
+    pub(super) fn reserve(&mut self, pairs: usize, matches: usize) -> Result<()> {
         let gpu = &self.gpu;
         if pairs > self.pairs {
             let room = pairs.next_power_of_two();
@@ -290,7 +230,7 @@ impl GpuConsensus {
             let essential = &self.kinds[0].found;
             let search = Search {
                 found: &of.found,
-                starts: if of.kind == Kind::Fundamental && calibrated { essential } else { &self.none },
+                starts: if of.kind == ModelKind::Fundamental && calibrated { essential } else { &self.none },
                 pairs: &of.pairs.device,
                 keys: &of.keys.device,
                 all_numbers: &self.numbers.device,
@@ -300,7 +240,7 @@ impl GpuConsensus {
                 budget: &of.budget,
                 matches: matches as u64,
             };
-            match of.kind == Kind::Essential && !calibrated {
+            match of.kind == ModelKind::Essential && !calibrated {
                 true => commands.zero(&of.found)?,
                 false => commands.launch(&of.kernel, [pairs, 1, 1], search)?,
             }
@@ -312,7 +252,7 @@ impl GpuConsensus {
 
 impl Slots<'_> {
     /// Writes what the device reads of the pair.
-    fn fill(&mut self, budget: &Budget) {
+    fn fill(&mut self, budgets: &Budgets) {
         let prepared = self.prepared;
         for (i, place) in self.places.chunks_exact_mut(4).enumerate() {
             place.copy_from_slice(&prepared.points.places(i).map(f64::to_bits));
@@ -322,16 +262,17 @@ impl Slots<'_> {
             let (a, b) = (flat(&rays.ray_from_a), flat(&rays.ray_from_b));
             std::array::from_fn(|i| if i < 9 { a[i] } else { b[i - 9] })
         });
-        self.numbers[0] = prepared.limit().to_bits();
-        self.numbers[1..].copy_from_slice(&rays.map(f64::to_bits));
+        let limits = [ModelKind::Homography, ModelKind::Fundamental].map(|kind| prepared.limit(kind));
+        self.numbers[..2].copy_from_slice(&limits.map(f64::to_bits));
+        self.numbers[2..].copy_from_slice(&rays.map(f64::to_bits));
         for of in &mut self.kinds {
-            if of.kind == Kind::Essential && prepared.rays.is_none() {
+            if of.kind == ModelKind::Essential && prepared.rays.is_none() {
                 // No samples, no model.
                 of.pair.copy_from_slice(&[self.first as u32, prepared.len() as u32, 0, 0]);
                 *of.key = 0;
                 continue;
             }
-            let most = budget.most(of.kind, prepared.len());
+            let most = budgets.most(of.kind, prepared.len());
             let sampler = prepared.sampler(of.kind, most);
             let grades = sampler.until();
             of.until[..grades.len()].copy_from_slice(grades);
@@ -339,13 +280,4 @@ impl Slots<'_> {
             *of.key = sampler.key();
         }
     }
-}
-
-/// What is found of a pair, if anything, and the samples drawn.
-fn read(kind: Kind, words: &[u64]) -> (Option<Found>, usize) {
-    let at = |first: usize| {
-        std::array::from_fn(|r| std::array::from_fn(|c| f64::from_bits(words[first + 3 * r + c])))
-    };
-    let (inliers, drawn) = (words[FOUND - 1] as u32, (words[FOUND - 1] >> 32) as usize);
-    ((inliers > 0).then(|| Found { kind, model: at(0), essential: at(9), inliers }), drawn)
 }

@@ -1,13 +1,16 @@
-// The search of consensus/mod.rs for one kind of model, a work group a pair, a lane a sample of a batch.
+// The search of search.rs for one kind of model, and the steps of improve.rs: a work group a pair, a lane a sample of a
+// batch.
 //
-// From Rust: KIND, ROWS (matches of a sample), LANES, SUMS, SHARES and SMALLEST. What the group knows stands in its
-// memory, and every turn of its one loop passes the same barriers, whatever it does: judging a batch, or a step.
+// From Rust: KIND, ROWS (matches of a sample), LANES, SUMS, SHARES, SMALLEST, and IMPROVING, SETTLING, GAIN, DAMPED and
+// MOST_DAMPED of improve.rs. What the group knows stands in its memory, and every turn of its one loop passes the same
+// barriers, whatever it does: judging a batch, or a step.
 
-#define PAIR_NUMBERS 19
+#define PAIR_NUMBERS 20
 #define JUDGE 0u
 #define IMPROVE 1u
 #define SETTLE 2u
-#define DONE 3u
+#define SETTLED 3u
+#define DONE 4u
 
 typedef struct {
     // First of the pair's matches, their number, of samples that come from the best alone, and most samples.
@@ -122,8 +125,8 @@ FUNCTION void judge(
 #else
     f64 from_a[9], from_b[9], rays_a[ROWS][2], rays_b[ROWS][2], e[9], f[9];
     for (i32 i = 0; i < 9; i++) {
-        from_a[i] = numbers[1 + i];
-        from_b[i] = numbers[10 + i];
+        from_a[i] = numbers[2 + i];
+        from_b[i] = numbers[11 + i];
     }
     for (i32 i = 0; i < ROWS; i++) {
         rays_a[i][0] = a[i][0] * from_a[0] + from_a[2];
@@ -158,7 +161,7 @@ FUNCTION f64 widening(u32 phase, u32 move) {
     return move == 0u ? 4.0 : move == 1u ? 2.25 : 1.0;
 }
 
-KERNEL(search_consensus) {
+KERNEL(search_models) {
     // What every lane of a step or of a batch found.
     LOCAL f64 pool[LANES * (SUMS + 1)];
     LOCAL f64 sums[SUMS];
@@ -166,10 +169,13 @@ KERNEL(search_consensus) {
     // The model that steps have led to, and the best.
     LOCAL f64 at_model[9], at_essential[9], best_model[9], best_essential[9];
     LOCAL u32 best_inliers, phase, move, drawn, needed, stepped;
+    // Settling: the loss of the best model, the sums of a step from it, and how it is damped.
+    LOCAL f64 kept[SUMS], loss, damping;
+    LOCAL u32 gained;
     const u32 lane = (u32)LANE_X;
     const Pair pair = pairs[GROUP_X];
     const GLOBAL f64 *numbers = all_numbers + (u64)GROUP_X * PAIR_NUMBERS, *places = all_places + 4 * (u64)pair.first;
-    const f64 limit = numbers[0];
+    const f64 limit = numbers[KIND == HOMOGRAPHY ? 0 : 1];
     if (pair.most == 0) {
         // This kind is not searched for.
         if (lane == 0) {
@@ -220,7 +226,7 @@ KERNEL(search_consensus) {
             for (i32 i = 0; i < 9; i++) model[i] = at_model[i];
             for (u32 i = lane; i < pair.matches; i += LANES) {
                 const GLOBAL f64 *p = places + 4 * (u64)i;
-                add_term(model, p[0], p[1], p[2], p[3], wide, own);
+                add_term(model, p[0], p[1], p[2], p[3], wide, phase == IMPROVE, own);
             }
             for (i32 i = 0; i < SUMS; i++) pool[lane * (SUMS + 1) + i] = own[i];
         }
@@ -253,25 +259,54 @@ KERNEL(search_consensus) {
             sums[lane] = pool[lane];
         }
         BARRIER();
-        if (phase != JUDGE && lane == 0) {
+        // Settling looks at the loss where the step before has led, and goes on from the better of both.
+        if (phase == SETTLE && lane == 0) {
+            gained = move == 0u || (stepped && sums[0] < loss);
+            if (gained) {
+                if (move > 0u) damping = damping * 0.1;
+                gained = move == 0u || loss - sums[0] > GAIN * loss ? 2u : 1u;
+                loss = sums[0];
+                for (i32 i = 0; i < 9; i++) {
+                    best_model[i] = at_model[i];
+                    best_essential[i] = at_essential[i];
+                }
+                for (i32 i = 0; i < SUMS; i++) kept[i] = sums[i];
+            } else if (stepped && sums[0] - loss <= GAIN * loss) {
+                gained = 1u;
+            } else {
+                f64 more = damping * 10.0;
+                damping = more > DAMPED ? more : DAMPED;
+            }
+            for (i32 i = 0; i < 9; i++) {
+                at_model[i] = best_model[i];
+                at_essential[i] = best_essential[i];
+            }
+        }
+        BARRIER();
+        // The next model: settling ends where it stands still.
+        if (lane == 0 && (phase == IMPROVE || (phase == SETTLE && gained != 1u && move < SETTLING && damping <= MOST_DAMPED))) {
+            const f64 damped = phase == SETTLE ? damping : 0.0;
+            const LOCAL_POINTER f64 *from = phase == SETTLE ? kept : sums;
             f64 model[9];
             for (i32 i = 0; i < 9; i++) model[i] = at_model[i];
 #if KIND == ESSENTIAL
             f64 e[9], from_a[9], from_b[9];
             for (i32 i = 0; i < 9; i++) {
                 e[i] = at_essential[i];
-                from_a[i] = numbers[1 + i];
-                from_b[i] = numbers[10 + i];
+                from_a[i] = numbers[2 + i];
+                from_b[i] = numbers[11 + i];
             }
-            stepped = (u32)step_from(sums, from_b, from_a, model, e);
+            stepped = (u32)step_from(from, damped, from_b, from_a, model, e);
             for (i32 i = 0; i < 9; i++) at_essential[i] = e[i];
 #else
-            stepped = (u32)step_from(sums, model);
+            stepped = (u32)step_from(from, damped, model);
 #endif
             for (i32 i = 0; i < 9; i++) at_model[i] = model[i];
+        } else if (lane == 0 && phase == SETTLE) {
+            phase = SETTLED;
         }
         BARRIER();
-        if (phase != JUDGE) {
+        if (phase == IMPROVE || phase == SETTLED) {
             f64 model[9];
             u32 count = 0;
             for (i32 i = 0; i < 9; i++) model[i] = at_model[i];
@@ -293,33 +328,32 @@ KERNEL(search_consensus) {
                 } else {
                     search_on = 1;
                 }
+            } else if (phase == SETTLE) {
+                move++;
             } else {
                 u32 inliers = 0;
                 for (u32 i = 0; i < LANES; i++) inliers += counts[i];
-                const u32 last = phase == IMPROVE ? 6u : 4u;
                 move++;
-                if (phase == IMPROVE ? stepped && inliers >= best_inliers
-                                     : stepped && move == last && inliers >= best_inliers - best_inliers / 32u) {
+                if (phase == SETTLED || (stepped && inliers >= best_inliers)) {
                     best_inliers = inliers;
                     for (i32 i = 0; i < 9; i++) {
                         best_model[i] = at_model[i];
                         best_essential[i] = at_essential[i];
                     }
                 }
-                if (!stepped || move == last) {
-                    if (phase == SETTLE) {
-                        phase = DONE;
-                    } else {
-                        u32 share = (u32)((u64)best_inliers * SHARES / pair.matches);
-                        u32 fewer = budget[share < SHARES ? share : SHARES];
-                        needed = fewer < pair.most ? fewer : pair.most;
-                        search_on = 1;
-                    }
+                if (phase == SETTLED) {
+                    phase = DONE;
+                } else if (!stepped || move == IMPROVING) {
+                    u32 share = (u32)((u64)best_inliers * SHARES / pair.matches);
+                    u32 fewer = budget[share < SHARES ? share : SHARES];
+                    needed = fewer < pair.most ? fewer : pair.most;
+                    search_on = 1;
                 }
             }
             if (search_on) {
                 phase = drawn < needed ? JUDGE : best_inliers > 0 ? SETTLE : DONE;
                 move = 0;
+                damping = 0.0;
                 for (i32 i = 0; i < 9; i++) {
                     at_model[i] = best_model[i];
                     at_essential[i] = best_essential[i];

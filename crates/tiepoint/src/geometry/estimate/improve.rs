@@ -1,0 +1,243 @@
+//! A model moved towards the matches that agree with it, by the steps of `step`.
+//!
+//! - **Improving** ([`Judge::improve`]) brings the model of a sample, which a few noisy matches determine, to where most
+//!   matches agree: steps weighted by Tukey's biweight, the threshold at first twice as wide. Of the start and the models
+//!   on the way the one with most inliers is kept.
+//! - **Settling** ([`Judge::settle`]) makes the last model the best fit of its own inliers: least squares over them, the
+//!   inliers told anew after every step, until it stands still. Each step has to lower Σ min(r²/T², 1) over all matches,
+//!   which a better fit does and a better set does, too; one that does not is shortened (Levenberg, Marquardt).
+//!
+//! Sums over the matches are [`LANES`] sums, of every [`LANES`]-th match each, in their order, and then added in pairs:
+//! lane l and lane l + 32, then l and l + 16, and so on. f64, nothing fused. Threads share the lanes of many matches.
+
+#![allow(clippy::needless_range_loop, reason = "indices of sums and lanes are the notation here")]
+
+use super::Fit;
+use super::judge::Judge;
+use super::points::{BLOCK, Points};
+use super::residual::{EPIPOLAR, TRANSFER, Weights, epipolar_term, transfer_term};
+use super::step::Normal;
+use crate::device::{Cpu, dispatch};
+use crate::geometry::matrix::flat;
+use crate::geometry::real::{WIDTH, splat};
+use fearless_simd::{Simd, f64x8, prelude::*};
+
+/// Sums side by side.
+pub(in crate::geometry) const LANES: usize = BLOCK;
+
+/// T² of each improving step, in units of the threshold's square.
+pub(super) const LIMITS: [f64; 5] = [4.0, 2.25, 1.0, 1.0, 1.0];
+
+/// Settling steps at most, and the share of the loss by which one has to lower it for another to follow.
+pub(super) const SETTLING: usize = 24;
+pub(super) const GAIN: f64 = 1e-7;
+/// The first damping after a step that lowered nothing, and the damping at which it is given up.
+pub(super) const DAMPED: f64 = 1e-3;
+pub(super) const MOST_DAMPED: f64 = 1e4;
+
+/// Matches from which on threads share the lanes.
+const SHARED: usize = 4096;
+
+impl Judge<'_> {
+    /// The model of most inliers among the start and those of [`LIMITS`]' steps; of as many the last.
+    pub(in crate::geometry) fn improve(&self, start: Fit) -> Fit {
+        let (mut best, mut at) = (start, start);
+        for wide in LIMITS {
+            let (_, normal) = self.system(&at, wide * self.limit, Weights::Biweight);
+            let Some(next) = normal.step(self.kind, &at, self.rays.as_ref(), 0.0) else { break };
+            at = self.counted(next);
+            if at.inliers >= best.inliers {
+                best = at;
+            }
+        }
+        best
+    }
+
+    /// The least-squares fit to its own inliers that `start` leads to.
+    pub(in crate::geometry) fn settle(&self, start: Fit) -> Fit {
+        let system = |at: &Fit| self.system(at, self.limit, Weights::Equal);
+        let mut best = start;
+        let (mut loss, mut normal) = system(&best);
+        let mut damping = 0.0;
+        for _ in 0..SETTLING {
+            let next = normal.step(self.kind, &best, self.rays.as_ref(), damping);
+            match next.map(|next| (next, system(&next))) {
+                Some((next, (its, there))) if its < loss => {
+                    let is_last = loss - its <= GAIN * loss;
+                    (best, loss, normal) = (next, its, there);
+                    damping *= 0.1;
+                    if is_last {
+                        break;
+                    }
+                }
+                Some((_, (its, _))) if its - loss <= GAIN * loss => break,
+                _ => damping = f64::max(damping * 10.0, DAMPED),
+            }
+            if damping > MOST_DAMPED {
+                break;
+            }
+        }
+        self.counted(best)
+    }
+
+    /// Σ min(r²/T², 1), and the weighted system of a step.
+    fn system(&self, at: &Fit, limit: f64, weights: Weights) -> (f64, Normal) {
+        let (m, points, cpu) = (flat(&at.model), self.points, self.cpu);
+        if self.kind.is_epipolar() {
+            let sums = sums(
+                points,
+                cpu,
+                |lanes| dispatch!(cpu.level(), simd => epipolar_sums(simd, &m, points, limit, weights, lanes)),
+            );
+            (sums[0], Normal::of_epipolar(&sums))
+        } else {
+            let sums = sums(
+                points,
+                cpu,
+                |lanes| dispatch!(cpu.level(), simd => transfer_sums(simd, &m, points, limit, weights, lanes)),
+            );
+            (sums[0], Normal::of_map(&sums))
+        }
+    }
+}
+
+#[inline(always)]
+fn epipolar_sums<S: Simd>(
+    simd: S,
+    m: &[f64; 9],
+    points: &Points,
+    limit: f64,
+    weights: Weights,
+    eight: usize,
+) -> [[f64; WIDTH]; EPIPOLAR] {
+    let (model, limit) = (splat(simd, m), f64x8::splat(simd, limit));
+    lanes(
+        simd,
+        points,
+        eight,
+        #[inline(always)]
+        |i| epipolar_term(&model, points.vector(simd, i), limit, weights),
+    )
+}
+
+#[inline(always)]
+fn transfer_sums<S: Simd>(
+    simd: S,
+    m: &[f64; 9],
+    points: &Points,
+    limit: f64,
+    weights: Weights,
+    eight: usize,
+) -> [[f64; WIDTH]; TRANSFER] {
+    let (model, limit) = (splat(simd, m), f64x8::splat(simd, limit));
+    lanes(
+        simd,
+        points,
+        eight,
+        #[inline(always)]
+        |i| transfer_term(&model, points.vector(simd, i), limit, weights),
+    )
+}
+
+/// `K` sums of eight neighbouring lanes.
+#[inline(always)]
+fn lanes<S: Simd, const K: usize>(
+    simd: S,
+    points: &Points,
+    eight: usize,
+    term: impl Fn(usize) -> [f64x8<S>; K],
+) -> [[f64; WIDTH]; K] {
+    let mut sums = [f64x8::splat(simd, 0.0); K];
+    for i in (eight..points.vectors()).step_by(LANES / WIDTH) {
+        let term = term(i);
+        for k in 0..K {
+            sums[k] += term[k];
+        }
+    }
+    let mut found = [[0.0; WIDTH]; K];
+    for k in 0..K {
+        sums[k].store_slice(&mut found[k]);
+    }
+    found
+}
+
+/// `K` sums over all matches in the order of the contract, of eight lanes at a time.
+fn sums<const K: usize>(
+    points: &Points,
+    cpu: &Cpu,
+    eight: impl Fn(usize) -> [[f64; WIDTH]; K] + Sync,
+) -> [f64; K] {
+    let parts: Vec<_> = match points.len() < SHARED {
+        true => (0..LANES / WIDTH).map(eight).collect(),
+        false => cpu.map(LANES / WIDTH, eight),
+    };
+    std::array::from_fn(|k| {
+        let mut all = [0.0; LANES];
+        parts.iter().zip(all.as_chunks_mut::<WIDTH>().0).for_each(|(part, all)| *all = part[k]);
+        in_pairs(all)
+    })
+}
+
+fn in_pairs(mut lanes: [f64; LANES]) -> f64 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        (0..half).for_each(|l| lanes[l] += lanes[l + half]);
+        half /= 2;
+    }
+    lanes[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::Correspondence;
+    use crate::synth::Random;
+
+    /// The sums match by match, as the contract says.
+    fn plain<const K: usize>(points: &Points, term: impl Fn([f64; 4]) -> [f64; K]) -> [f64; K] {
+        let mut lanes = [[0.0; LANES]; K];
+        for i in 0..points.len() {
+            let term = term(points.places(i));
+            (0..K).for_each(|k| lanes[k][i % LANES] += term[k]);
+        }
+        lanes.map(in_pairs)
+    }
+
+    #[test]
+    fn every_level_sums_as_the_contract_says() {
+        let mut random = Random::new(2);
+        for (n, limit) in
+            [1, 7, 8, 63, 64, 65, 300, SHARED + 9].into_iter().flat_map(|n| [(n, 0.02), (n, 4.0)])
+        {
+            let mut place = || [random.range(0.0, 640.0), random.range(0.0, 480.0)];
+            let pair = |_| Correspondence { a: place(), b: place(), quality: 0.0 };
+            let (pairs, all): (Vec<_>, Vec<_>) = ((0..n).map(pair).collect(), (0..n).collect());
+            let points = Points::new(&pairs, &all, &Cpu::sequential());
+            let m: [f64; 9] =
+                std::array::from_fn(|i| random.range(-0.3, 0.3) + f64::from(u8::from(i % 4 == 0)));
+            for weights in [Weights::Biweight, Weights::Equal] {
+                let epipolar = plain(&points, |p| epipolar_term(&m, p, limit, weights));
+                let transfer = plain(&points, |p| transfer_term(&m, p, limit, weights));
+                assert!(limit < 1.0 || n < 8 || epipolar[1] > 0.0 && transfer[1] > 0.0, "something to sum");
+                for level in Cpu::levels() {
+                    for threads in [1, 3] {
+                        let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
+                        let told = format!("{n} {limit} {level:?} {threads}");
+                        let found = sums(
+                            &points,
+                            &cpu,
+                            |l| dispatch!(cpu.level(), simd => epipolar_sums(simd, &m, &points, limit, weights, l)),
+                        );
+                        assert_eq!(found.map(f64::to_bits), epipolar.map(f64::to_bits), "{told}");
+                        let found = sums(
+                            &points,
+                            &cpu,
+                            |l| dispatch!(cpu.level(), simd => transfer_sums(simd, &m, &points, limit, weights, l)),
+                        );
+                        assert_eq!(found.map(f64::to_bits), transfer.map(f64::to_bits), "{told}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Cameras between normalised points: what an essential matrix needs besides the matches.
+
+use super::points::Points;
+use crate::geometry::calibration::Camera;
+use crate::geometry::matrix::{Mat3, inverse, product, transpose};
+use crate::geometry::real::{Real, each};
+
+/// Both cameras as matrices from points to rays (x, y, 1). The lens's distortion is left out of account.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::geometry) struct Rays {
+    pub(in crate::geometry) ray_from_a: Mat3,
+    /// Transposed.
+    pub(in crate::geometry) ray_from_b: Mat3,
+}
+
+impl Rays {
+    pub(in crate::geometry) fn new(cameras: &[Camera; 2], points: &Points) -> Self {
+        let scale = points.scale;
+        let [a, b] = points.centres();
+        let ray_from = |camera: &Camera, centre: [f64; 2]| -> Mat3 {
+            let [fx, fy] = camera.focal.map(|f| f * scale);
+            let [cx, cy] = [0, 1].map(|i| (camera.principal[i] - centre[i]) * scale);
+            [[1.0 / fx, 0.0, -cx / fx], [0.0, 1.0 / fy, -cy / fy], [0.0, 0.0, 1.0]]
+        };
+        Self { ray_from_a: ray_from(&cameras[0], a), ray_from_b: transpose(&ray_from(&cameras[1], b)) }
+    }
+
+    /// The fundamental matrix between normalised points of an essential matrix.
+    pub(in crate::geometry) fn fundamental(&self, essential: &Mat3) -> Mat3 {
+        product(&product(&self.ray_from_b, essential), &self.ray_from_a)
+    }
+
+    /// The matrix between rays of a fundamental matrix between normalised points; perhaps not an essential one.
+    pub(super) fn between_rays(&self, f: &Mat3) -> Option<Mat3> {
+        let (a, b) = (inverse(&self.ray_from_a)?, inverse(&self.ray_from_b)?);
+        Some(product(&product(&b, f), &a))
+    }
+
+    /// The rays (x, y, 1) of points in A and in B.
+    #[inline(always)]
+    pub(super) fn of<R: Real, const N: usize>(&self, [a, b]: [[[R; 2]; N]; 2]) -> [[[R; 2]; N]; 2] {
+        let back = transpose(&self.ray_from_b);
+        [
+            each(
+                a,
+                #[inline(always)]
+                |p| ray(&self.ray_from_a, p),
+            ),
+            each(
+                b,
+                #[inline(always)]
+                |p| ray(&back, p),
+            ),
+        ]
+    }
+}
+
+/// The ray of a point, by a matrix without shear.
+#[inline(always)]
+fn ray<R: Real>(m: &Mat3, [x, y]: [R; 2]) -> [R; 2] {
+    [x * m[0][0] + m[0][2], y * m[1][1] + m[1][2]]
+}

@@ -1,0 +1,120 @@
+//! The search for the model that most matches agree with: samples are drawn and judged until a better model would, with
+//! the confidence asked for, have been drawn. The best of a batch, if it beats all before, is improved. `search.cl` is the
+//! same for many pairs of images side by side on a GPU.
+
+use super::Fit;
+use super::judge::{Candidate, Highest, Judge, first_best};
+use super::points::{BLOCK, Points};
+use super::sampler::Sampler;
+use crate::geometry::real::WIDTH;
+
+/// The fewest samples that are judged together: a lane each on a GPU.
+pub(in crate::geometry) const BATCH: usize = BLOCK;
+
+/// Steps of the table of samples over the share of inliers.
+pub(in crate::geometry) const SHARES: usize = 1024;
+
+/// How many samples to draw, by the share of inliers, for models of one kind.
+#[derive(Clone, Debug)]
+pub(in crate::geometry) struct Budget {
+    table: Vec<u32>,
+    size: usize,
+    confidence: f64,
+    bounds: [f64; 2],
+}
+
+impl Budget {
+    /// Samples of `size` matches, at least and at most so many.
+    pub(in crate::geometry) fn new(size: usize, confidence: f64, [least, most]: [usize; 2]) -> Self {
+        let mut budget = Self { table: Vec::new(), size, confidence, bounds: [least as f64, most as f64] };
+        budget.table = (0..=SHARES).map(|s| budget.at(s as f64 / SHARES as f64)).collect();
+        budget
+    }
+
+    /// Samples of which one holds inliers only, with the confidence asked for, where `share` are inliers.
+    pub(in crate::geometry) fn at(&self, share: f64) -> u32 {
+        let good = (0..self.size).fold(1.0, |product, _| product * share);
+        let [least, most] = self.bounds;
+        // ln(1 − g) of a tiny g is −g.
+        let miss = if good < 1e-9 { -good } else { libm::log(1.0 - good) };
+        let needed = if good < 1.0 { (libm::log(1.0 - self.confidence) / miss).ceil() } else { 1.0 };
+        needed.max(least).min(most) as u32
+    }
+
+    /// Samples by the share of inliers, in [`SHARES`] steps.
+    pub(in crate::geometry) fn table(&self) -> &[u32] {
+        &self.table
+    }
+
+    /// Samples that find a model of so many inliers; the share is rounded down.
+    fn needed(&self, inliers: u32, matches: usize) -> u32 {
+        let share = u64::from(inliers) * SHARES as u64 / matches.max(1) as u64;
+        self.table[usize::try_from(share).unwrap_or(SHARES).min(SHARES)]
+    }
+}
+
+/// How far to search.
+#[derive(Clone, Copy)]
+pub(in crate::geometry) struct Extent<'b> {
+    pub(in crate::geometry) budget: &'b Budget,
+    /// Samples at most.
+    pub(in crate::geometry) most: u32,
+    /// Samples judged together at most. As many are as were drawn before, and [`BATCH`] at least, so that threads have
+    /// more to share the longer it takes. Part of the result: the best of a batch alone is improved.
+    pub(in crate::geometry) together: usize,
+    /// Whether a sample has to beat the samples before it alone, and not what they were improved to, and is improved as
+    /// long as that gains: a few noisy inliers among many wrong matches are found so, and it takes longer.
+    pub(in crate::geometry) thorough: bool,
+}
+
+/// The model that most matches agree with, and the samples of `drawn` that it took. `start` is the first to be beaten;
+/// what was improved may be made `better` in another way, too. The search ends early where the work is cancelled, which
+/// the caller has to check.
+pub(in crate::geometry) fn search(
+    judge: &Judge<'_>,
+    drawn: &Points,
+    sampler: &mut Sampler,
+    extent: &Extent<'_>,
+    start: Option<Fit>,
+    better: impl Fn(Fit, &[usize]) -> Fit,
+) -> (Option<Fit>, u32) {
+    let improved = |start: Fit| {
+        let mut best = judge.improve(start);
+        while extent.thorough {
+            let next = judge.improve(best);
+            if next.inliers <= best.inliers {
+                break;
+            }
+            best = next;
+        }
+        best
+    };
+    let mut best = start.map(improved);
+    let mut least = best.map_or(0, |b| b.inliers);
+    let left = |best: &Option<Fit>| {
+        let needed = |b: Fit| extent.budget.needed(b.inliers, judge.points.len());
+        best.map_or(extent.most, |b| extent.most.min(needed(b)))
+    };
+    let (mut needed, mut number) = (left(&best), 0);
+    while number < needed && judge.cpu.check().is_ok() {
+        let most = ((needed - number) as usize).next_multiple_of(BATCH);
+        let batch = (number as usize).clamp(BATCH, extent.together).min(most);
+        sampler.reach(u64::from(number) + batch as u64 - 1, judge.cpu);
+        let (highest, sampler) = (Highest::default(), &*sampler);
+        let eight = |task: usize| {
+            let first = u64::from(number) + (task * WIDTH) as u64;
+            judge.best_of_eight(sampler, drawn, first, least, &highest)
+        };
+        let found: Vec<Option<Candidate>> = judge.cpu.map(batch / WIDTH, eight);
+        number += batch as u32;
+        if let Some(winner) = first_best(found.into_iter().flatten(), |c| c.fit.inliers) {
+            let found = better(improved(winner.fit), &winner.sample[..judge.kind.minimum()]);
+            least = if extent.thorough { winner.fit.inliers } else { found.inliers };
+            if best.is_none_or(|best| found.inliers > best.inliers) {
+                best = Some(found);
+                needed = left(&best);
+            }
+        }
+    }
+    (best, number)
+}

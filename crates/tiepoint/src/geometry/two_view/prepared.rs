@@ -1,0 +1,139 @@
+//! The matches of a pair, ready for the robust search, and the search for every kind of model.
+
+use super::{ImagePair, TwoViewOptions, evidence};
+use crate::device::Cpu;
+use crate::geometry::calibration::Camera;
+use crate::geometry::estimate::Fit;
+use crate::geometry::estimate::is_usable;
+use crate::geometry::estimate::judge::Judge;
+use crate::geometry::estimate::points::Points;
+use crate::geometry::estimate::rays::Rays;
+use crate::geometry::estimate::sampler::Sampler;
+use crate::geometry::estimate::search::{BATCH, Budget, Extent, search};
+use crate::geometry::{Homography, ModelKind};
+use crate::synth::finish;
+use std::sync::Arc;
+
+/// The kinds in the order of their searches: the fundamental matrix starts from the essential one.
+pub(super) const KINDS: [ModelKind; 3] =
+    [ModelKind::Essential, ModelKind::Fundamental, ModelKind::Homography];
+
+/// How many samples to draw for every kind of model.
+#[derive(Clone, Debug)]
+pub(super) struct Budgets {
+    kinds: [Budget; 3],
+    options: TwoViewOptions,
+}
+
+impl Budgets {
+    pub(super) fn new(options: &TwoViewOptions) -> Self {
+        let bounds = [options.min_iterations, options.max_iterations];
+        let kinds = KINDS.map(|kind| Budget::new(kind.minimum(), options.confidence, bounds));
+        Self { kinds, options: *options }
+    }
+
+    pub(super) fn of(&self, kind: ModelKind) -> &Budget {
+        let [essential, fundamental, homography] = &self.kinds;
+        match kind {
+            ModelKind::Essential => essential,
+            ModelKind::Fundamental => fundamental,
+            _ => homography,
+        }
+    }
+
+    /// Samples that find a model of just as many inliers as a pair needs.
+    pub(super) fn most(&self, kind: ModelKind, matches: usize) -> u32 {
+        let fewest = self.options.min_inliers as f64 / matches.max(1) as f64;
+        self.of(kind).at(self.options.min_inlier_ratio.max(fewest).min(1.0))
+    }
+}
+
+/// The matches of a pair, ready for the search.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) points: Points,
+    /// Which matches the points are.
+    pub(super) usable: Vec<usize>,
+    /// The cameras, where both are known.
+    pub(super) cameras: Option<[Camera; 2]>,
+    pub(super) rays: Option<Rays>,
+    /// Matches, best first, and whether they differ.
+    pub(super) order: Arc<Vec<u32>>,
+    graded: bool,
+    threshold_px: f64,
+    seed: u64,
+    key: u64,
+}
+
+impl Prepared {
+    /// `None` where fewer matches are usable than a pair needs.
+    pub(super) fn new(pair: &ImagePair<'_>, options: &TwoViewOptions) -> Option<Self> {
+        if pair.matches.len() < options.min_inliers {
+            return None;
+        }
+        let usable: Vec<_> = (0..pair.matches.len()).filter(|&i| is_usable(&pair.matches[i])).collect();
+        if usable.len() < options.min_inliers {
+            return None;
+        }
+        let points = Points::new(pair.matches, &usable, &Cpu::sequential());
+        let (order, graded) = evidence::order(pair.matches, pair.evidence, &usable);
+        let order = Arc::new(order);
+        let [a, b] = pair.views;
+        let cameras = a.camera.zip(b.camera).map(<[_; 2]>::from);
+        let rays = cameras.as_ref().map(|cameras| Rays::new(cameras, &points));
+        let (threshold_px, seed, key) = (options.threshold_px, options.seed, pair.key);
+        Some(Self { points, usable, cameras, rays, order, graded, threshold_px, seed, key })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.usable.len()
+    }
+
+    /// What agrees with a model of this kind. COLMAP's threshold for epipolar geometry is that of Sampson's distance, of
+    /// which the residual is √2 times.
+    pub(super) fn judge<'p>(&'p self, kind: ModelKind, cpu: &'p Cpu) -> Judge<'p> {
+        let by = if kind.is_epipolar() { std::f64::consts::SQRT_2 } else { 1.0 };
+        Judge::new(kind, &self.points, self.threshold_px * by, self.rays, cpu)
+    }
+
+    /// The limit of Sampson's squared distance for this kind of model.
+    pub(super) fn limit(&self, kind: ModelKind) -> f64 {
+        self.judge(kind, &Cpu::sequential()).limit()
+    }
+
+    pub(super) fn sampler(&self, kind: ModelKind, most: u32) -> Sampler {
+        let key = finish(self.seed ^ finish(self.key ^ finish(kind.minimum() as u64)));
+        Sampler::keyed(self.order.clone(), self.graded, kind.minimum(), f64::from(most), key)
+    }
+
+    /// The homography in pixels.
+    pub(super) fn homography(&self, found: &Fit) -> Option<Homography> {
+        Homography::new(self.points.to_pixels(ModelKind::Homography, &found.model)).ok()
+    }
+}
+
+/// The best model of every kind, and the samples drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct FoundAll {
+    pub(super) homography: Option<Fit>,
+    pub(super) fundamental: Option<Fit>,
+    pub(super) essential: Option<Fit>,
+    pub(super) iterations: usize,
+}
+
+/// Searches for every kind of model. The fundamental matrix of the essential one is the first to be beaten.
+pub(super) fn search_all(prepared: &Prepared, budgets: &Budgets, cpu: &Cpu) -> FoundAll {
+    let mut iterations = 0;
+    let mut run = |kind: ModelKind, start: Option<Fit>| {
+        let (judge, most) = (prepared.judge(kind, cpu), budgets.most(kind, prepared.len()));
+        let mut sampler = prepared.sampler(kind, most);
+        let extent = Extent { budget: budgets.of(kind), most, together: BATCH, thorough: false };
+        let (best, drawn) = search(&judge, &prepared.points, &mut sampler, &extent, start, |best, _| best);
+        iterations += drawn as usize;
+        best.map(|best| judge.settle(best)).filter(|best| best.inliers > 0)
+    };
+    let essential = prepared.rays.is_some().then(|| run(ModelKind::Essential, None)).flatten();
+    let fundamental = run(ModelKind::Fundamental, essential);
+    let homography = run(ModelKind::Homography, None);
+    FoundAll { homography, fundamental, essential, iterations }
+}
