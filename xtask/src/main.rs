@@ -35,6 +35,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   parity             agreement with OpenCV's SIFT on photographs
   bisect IMAGE...    the first stage of a detector that differs on a GPU; of two images, of dense stereo
   deny               licences and sources of all dependencies
+  options            writes the Python classes of options anew, from the library's tables
   package            the packages as they would be published, built from their own files
   python             the tests of the Python package alone
   wheel              the Python package, a wheel and a source distribution, in target/python/dist
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Some("parity") => parity::run(),
         Some("deny") => deny::run(),
         Some("dist") => package::dist(),
+        Some("options") => python_package::write_options(),
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),
         Some("prepare") => prepare::prepare().map(drop),
         Some(opencl::LIST) => opencl::print_list(),
