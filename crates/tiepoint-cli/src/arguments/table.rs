@@ -106,6 +106,9 @@ pub(super) fn flag(field: &Field) -> String {
 /// A default as the help shows it, with those of presets where they differ.
 pub(super) fn default_of<F: Flags>(field: &Field) -> String {
     let first = shown(field, &field.default);
+    if field.field == "preset" {
+        return first;
+    }
     let others = F::presets().into_iter().filter_map(|(name, table)| Some((name, table.get(field.name)?)));
     let others = others.filter(|(_, value)| *value != field.default);
     others.fold(first, |all, (name, value)| format!("{all}; preset {name}: {}", shown(field, &value)))
@@ -123,31 +126,27 @@ fn shown(field: &Field, value: &Value) -> String {
 /// A field as an argument of the command.
 pub(super) fn argument(field: &Field, help: &str, default: &str) -> Arg {
     let flag = flag(field);
+    let value_name = if field.unit.is_empty() { flag.to_uppercase() } else { field.unit.to_owned() };
     let argument = Arg::new(flag.clone()).long(flag);
     let help = help.trim_end_matches('.');
-    let allowed = if field.allowed.is_empty() { String::new() } else { format!(", {}", field.allowed) };
+    let default = (default != "none").then(|| format!("default: {default}"));
+    let notes = [(!field.allowed.is_empty()).then(|| field.allowed.clone()), default];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    let noted = if notes.is_empty() { help.to_owned() } else { format!("{help} [{}]", notes.join("; ")) };
     match &field.kind {
         Kind::Bool if field.default == Value::Bool(true) => {
-            argument.action(ArgAction::SetTrue).help(format!("Not: {help}"))
+            argument.action(ArgAction::SetTrue).help(field.without)
         }
         Kind::Bool => argument.action(ArgAction::SetTrue).help(help.to_owned()),
         Kind::Name(names) => {
             let values = names.iter().map(|(name, help)| PossibleValue::new(*name).help(*help));
-            let argument = argument.value_parser(PossibleValuesParser::new(values));
-            let argument = if field.unit.is_empty() { argument } else { argument.value_name(field.unit) };
-            argument.help(with_default(help, default))
+            argument.value_parser(PossibleValuesParser::new(values)).value_name(value_name).help(noted)
         }
         Kind::Path => argument.value_name("PATH").help(help.to_owned()),
-        Kind::Integer | Kind::Number => argument
-            .value_name(if field.unit.is_empty() { "N" } else { field.unit })
-            .allow_negative_numbers(true)
-            .help(with_default(&format!("{help}{allowed}"), default)),
+        Kind::Integer | Kind::Number => {
+            argument.value_name(value_name).allow_negative_numbers(true).help(noted)
+        }
     }
-}
-
-/// Help that ends with the default, where there is one.
-fn with_default(help: &str, default: &str) -> String {
-    if default == "none" { help.to_owned() } else { super::values::with_default(help, default) }
 }
 
 /// The value that the command line gives a field.

@@ -4,7 +4,7 @@ use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::geometry::two_view::TwoViewOptions;
 use crate::matching::MatchOptions;
-use crate::options::{AboveTo, OptionTable, named, options};
+use crate::options::{Above, OptionTable, named, options};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ options! {
         /// Pairs gps: each photograph with so many of the nearest.
         neighbours / with_neighbours: u32 = 50 => 1..=10_000, unit "N";
         /// Pairs gps: with none that is farther, in metres.
-        max_metres / with_max_metres: f64 = 100.0 => AboveTo(0.0, f64::MAX), unit "M";
+        max_metres / with_max_metres: f64 = 100.0 => Above(0.0), unit "M";
         /// Pairs top-scale: compare so many of the largest features of each photograph.
         top_features / with_top_features: u32 = 512 => 1..=10_000, unit "N";
         /// Pairs top-scale: so many mutual matches of them make a pair.
@@ -89,7 +89,7 @@ options! {
         /// Pairs list: the file, one pair of names a line, separated by a space, or by a tab where names hold spaces.
         list / with_list: Option<PathBuf> = None;
         /// After the chosen pairs, match those photographs too that have a verified partner in common: one round.
-        closure / with_closure: bool = true;
+        closure / with_closure: bool = true, without "Leave out the second round, of photographs with a verified partner in common";
     }
 }
 

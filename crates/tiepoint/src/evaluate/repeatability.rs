@@ -8,7 +8,7 @@
 use crate::feature::Keypoint;
 use crate::geometry::Homography;
 use crate::image::Size;
-use crate::options::{AboveTo, OptionTable, options};
+use crate::options::{AboveTo, OptionTable, OrInfinite, options};
 use crate::{Error, Result};
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ options! {
         ///
         /// A's scale is carried to B by the square root of the truth's change of area. √2 is half an octave and about
         /// the overlap of 0.6 that the curves of Mikolajczyk et al. are drawn for.
-        scale_ratio / with_scale_ratio: f64 = f64::INFINITY => 1.0..;
+        scale_ratio / with_scale_ratio: f64 = f64::INFINITY => OrInfinite(1.0..);
     }
 }
 

@@ -50,7 +50,7 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct Selection {
-        /// Features to keep at most; none given: all, the strongest first.
+        /// Features to keep at most; by default all, the strongest first.
         limit / with_limit: Option<usize> = None, name "max_features", unit "N";
         /// Which come first where there are more.
         keep / with_keep: Keep = Keep::Scale;

@@ -47,10 +47,12 @@ options! {
         /// (Lowe, IJCV 2004, section 7.1: 0.8 loses 5 % of the correct matches and 90 % of the false).
         ratio / with_ratio: Option<f32> = Some(0.8) => AboveTo(0.0, 1.0), unit "SHARE";
         /// Keep a match only when each feature is the other's nearest.
-        mutual / with_mutual: bool = true, flag "!one-way";
+        mutual / with_mutual: bool = true, flag "!one-way",
+            without "Also keep matches of which only one side is the other's nearest";
         /// Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008,
         /// section 4.3). Halves the work; not for pictures of unlike sensors.
-        same_sign / with_same_sign: bool = true, flag "!any-sign";
+        same_sign / with_same_sign: bool = true, flag "!any-sign",
+            without "Also compare bright-on-dark features with dark-on-bright ones";
         /// Keep a match only up to this distance between unit descriptors; none: keep all.
         max_distance / with_max_distance: Option<f32> = None => 0.0..=2.0, unit "D";
     }

@@ -8,7 +8,7 @@
 mod table;
 
 pub(crate) use table::options;
-pub use table::{Above, AboveTo, Allowed, Field, Kind, Names, OptionTable, Value, ValueType, bytes};
+pub use table::{Above, AboveTo, Allowed, Field, Kind, Names, OptionTable, OrInfinite, Value, ValueType, bytes};
 
 use crate::{Error, Result};
 

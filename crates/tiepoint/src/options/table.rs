@@ -70,6 +70,11 @@ pub trait ValueType: Sized {
     /// What a range must contain.
     fn inner(&self) -> Option<&Self::Inner>;
 
+    /// Whether this is neither infinite nor NaN.
+    fn is_finite(&self) -> bool {
+        !matches!(self.show(), Value::Number(number) if !number.is_finite())
+    }
+
     /// Whether [`Value::None`] is a value.
     const OPTIONAL: bool = false;
 }
@@ -187,6 +192,11 @@ pub trait Allowed<T> {
     /// The values in words; nothing where all are allowed.
     fn words(&self) -> String;
 
+    /// Whether infinity may be one.
+    fn has_infinity(&self) -> bool {
+        false
+    }
+
     /// The values one by one, where they are few.
     fn each(&self) -> Vec<String> {
         Vec::new()
@@ -200,6 +210,24 @@ pub struct Above<T>(pub T);
 /// Above the first, at most the second.
 #[derive(Clone, Copy, Debug)]
 pub struct AboveTo<T>(pub T, pub T);
+
+/// A range, to which infinity belongs.
+#[derive(Clone, Copy, Debug)]
+pub struct OrInfinite<R>(pub R);
+
+impl<T, R: Allowed<T>> Allowed<T> for OrInfinite<R> {
+    fn allows(&self, value: &T) -> bool {
+        self.0.allows(value)
+    }
+
+    fn words(&self) -> String {
+        self.0.words()
+    }
+
+    fn has_infinity(&self) -> bool {
+        true
+    }
+}
 
 impl<T> Allowed<T> for RangeFull {
     fn allows(&self, _: &T) -> bool {
@@ -276,6 +304,8 @@ pub struct Field {
     pub values: Vec<String>,
     /// What it does.
     pub help: String,
+    /// What a flag that says no does.
+    pub without: &'static str,
     /// Its default.
     pub default: Value,
 }
@@ -288,12 +318,13 @@ pub struct Names {
     pub name: &'static str,
     pub flag: &'static str,
     pub unit: &'static str,
+    pub without: &'static str,
 }
 
 impl Names {
     #[doc(hidden)]
     pub const fn of(field: &'static str) -> Self {
-        Self { field, name: field, flag: "", unit: "" }
+        Self { field, name: field, flag: "", unit: "", without: "" }
     }
 
     #[doc(hidden)]
@@ -318,6 +349,7 @@ impl Names {
             allowed: allowed.words(),
             values: allowed.each(),
             help: words.join(" "),
+            without: self.without,
             default: default.show(),
         }
     }
@@ -328,7 +360,7 @@ impl Names {
         T::Inner: ValueType,
     {
         match value.inner() {
-            Some(inner) if !allowed.allows(inner) => {
+            Some(inner) if !allowed.allows(inner) || !(inner.is_finite() || allowed.has_infinity()) => {
                 Err(Error::option(self.field, inner.show(), allowed.words() + in_words(self.unit)))
             }
             _ => Ok(()),

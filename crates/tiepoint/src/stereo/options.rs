@@ -139,23 +139,23 @@ options! {
         min_disparity / with_min_disparity: i32 = 0 => -32768..=32767, unit "D";
         /// What pixels are compared by.
         cost / with_cost: Cost = Cost::AdCensus;
-        /// Cost census: the window of pixels that are compared with its centre; none given: 5x5.
+        /// Cost census: the window of pixels that are compared with its centre; by default 5x5.
         census_window / with_census_window: Option<CensusWindow> = None, unit "WINDOW";
-        /// Cost mi: learn mutual information at full size only, so many times, first from disparity 0; none given: from
+        /// Cost mi: learn mutual information at full size only, so many times, first from disparity 0; by default from
         /// coarse to fine.
         learning / with_learning: Learning = Learning::CoarseToFine => 1..=100, name "iterations", unit "N";
         /// Directions that costs are gathered along.
         paths / with_paths: Paths = Paths::Eight;
-        /// Penalty of a change of disparity by one along a path, in units of the cost; none given: what suits the cost.
+        /// Penalty of a change of disparity by one along a path, in units of the cost; by default what suits the cost.
         ///
         /// See [`Penalties`] for this and the next three.
         p1 / with_p1: Option<u16> = None, unit "P";
-        /// Penalty of a larger change, where the image is smooth; none given: what suits the cost.
+        /// Penalty of a larger change, where the image is smooth; by default what suits the cost.
         p2 / with_p2: Option<u16> = None => 0..=4000, unit "P";
-        /// P2 falls at edges of the image, but not below this; equal to P2 it does not fall; none given: what suits the
+        /// P2 falls at edges of the image, but not below this; equal to P2 it does not fall; by default what suits the
         /// cost.
         p2_least / with_p2_least: Option<u16> = None, unit "P";
-        /// Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; none given: what suits the cost.
+        /// Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default what suits the cost.
         gradient / with_gradient: Option<u8> = None => 1..=255, unit "G";
         /// By how many percent the best sum must lie below all but its neighbours'; elsewhere the pixel is invalid.
         uniqueness / with_uniqueness: u8 = 0 => 0..=100, unit "PERCENT";
@@ -164,11 +164,11 @@ options! {
         /// What the left view is checked against.
         right_view / with_right_view: RightView = RightView::Diagonal;
         /// By how many pixels the two views' disparities may differ.
-        max_difference / with_max_difference: f32 = 1.0 => 0.0..=f32::MAX, unit "PX";
+        max_difference / with_max_difference: f32 = 1.0 => 0.0.., unit "PX";
         /// Remove regions of fewer pixels; 0 removes none.
         speckle_size / with_speckle_size: usize = 50, unit "N";
         /// By how much neighbours of one region may differ.
-        speckle_difference / with_speckle_difference: f32 = 2.0 => 0.0..=f32::MAX, unit "PX";
+        speckle_difference / with_speckle_difference: f32 = 2.0 => 0.0.., unit "PX";
         /// Side of the last median filter; 0: no filter at all.
         ///
         /// Unless it is 0 both views also pass one of 3×3 before the check.
@@ -182,7 +182,7 @@ options! {
         /// 1.7 times the time. The first call keeps to 128 MiB of sums and paths where it can, which takes less time
         /// than to have more memory cleared; later calls use what they may.
         memory / with_memory: Option<u64> = Some(1 << 30), unit "BYTES";
-        /// A GPU's memory to use at most, about; none given: what is free. A larger pair is computed there in bands of
+        /// A GPU's memory to use at most, about; by default what is free. A larger pair is computed there in bands of
         /// rows, with the same result.
         device_memory / with_device_memory: Option<u64> = None, unit "BYTES";
         /// Also give the disparities of the right view.

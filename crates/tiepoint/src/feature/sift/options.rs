@@ -37,7 +37,7 @@ options! {
         preset / with_preset: SiftPreset = SiftPreset::Default;
         /// -1 doubles the image first, 0 does not (Lowe, section 3.3: doubled, about four times as many stable points).
         first_octave / with_first_octave: i8 = -1 => -1..=0;
-        /// Octaves at most; none given: as many as the image has room for.
+        /// Octaves at most; by default as many as the image has room for.
         octaves / with_octaves: Option<u8> = None => 1.., unit "N";
         /// Levels of an octave that are searched (Lowe, section 3.2: 3).
         levels / with_levels: u8 = 3 => 1..=8, unit "N";
@@ -57,7 +57,8 @@ options! {
         /// RootSIFT: descriptors compared by the Hellinger distance (Arandjelović and Zisserman, CVPR 2012).
         ///
         /// The descriptor is divided by its sum and each value replaced by its root.
-        root / with_root: bool = false, flag "rootsift";
+        root / with_root: bool = false, flag "rootsift",
+            without "Compare descriptors as they are, not by the Hellinger distance";
         /// Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches,
         /// for about five times the time of description; on the CPU, also where there is a GPU.
         ///

@@ -47,8 +47,8 @@ options! {
         /// Least determinant of the Hessian, for an image from 0 to 1.
         ///
         /// With [`SurfPreset::OpenCv`] of an image from 0 to 255 by its filters: OpenCV's `hessianThreshold`.
-        threshold / with_threshold: f32 = 4e-4 => 0.0..=f32::MAX, unit "T";
-        /// Octaves; none given: 4 (Bay et al.), with OpenSURF's preset 5.
+        threshold / with_threshold: f32 = 4e-4 => 0.0.., unit "T";
+        /// Octaves; by default 4 (Bay et al.), with OpenSURF's preset 5.
         octaves / with_octaves: Option<u8> = None => 1..=6, unit "N";
         /// Filter sizes in an octave; maxima are searched in all but the first and the last.
         ///

@@ -26,7 +26,7 @@ use super::matrix::{Mat3, flat};
 use super::real::WIDTH;
 use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
-use crate::options::{Above, AboveTo, OptionTable, options};
+use crate::options::{Above, OptionTable, OrInfinite, options};
 use crate::{Error, Result};
 use local::{Highest, Judge, first_best};
 use parts::{joined, sums};
@@ -51,7 +51,7 @@ options! {
         /// Largest distance of an inlier from the model, in pixels.
         ///
         /// The residual of [`residual`]: transfer error or distance to the epipolar line, averaged over both images.
-        threshold_px / with_threshold_px: f64 = 3.0 => AboveTo(0.0, f64::MAX), name "threshold", flag "inlier-distance", unit "PX";
+        threshold_px / with_threshold_px: f64 = 3.0 => Above(0.0), name "threshold", flag "inlier-distance", unit "PX";
         /// Stop when a better model would have been found with this probability.
         confidence / with_confidence: f64 = 0.9999 => 0.0..1.0, unit "P";
         /// Samples at most.
@@ -60,7 +60,7 @@ options! {
         /// number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any.
         ///
         /// The default: once in a million pairs of unrelated images, were the places of their matches independent.
-        false_alarms / with_false_alarms: f64 = 1e-6 => Above(0.0), unit "N";
+        false_alarms / with_false_alarms: f64 = 1e-6 => OrInfinite(Above(0.0)), unit "N";
         /// Seed of the sampler; the same seed gives the same result everywhere.
         seed / with_seed: u64 = 0, unit "N";
     }

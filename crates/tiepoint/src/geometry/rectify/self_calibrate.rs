@@ -29,7 +29,7 @@ options! {
     /// What is known of the cameras.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct SelfCalibrationOptions {
-        /// Focal length of the left picture in pixels; none given: found from the tie points, near the larger side.
+        /// Focal length of the left picture in pixels; by default found from the tie points, near the larger side.
         focal / with_focal: Option<f64> = None => 1.0..=1e7, unit "PX";
     }
 }

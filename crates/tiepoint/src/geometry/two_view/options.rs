@@ -1,6 +1,6 @@
 //! How a pair of images is verified.
 
-use crate::options::{Above, AboveTo, OptionTable, options};
+use crate::options::{Above, AboveTo, OptionTable, OrInfinite, options};
 use crate::{Error, Result};
 
 options! {
@@ -14,7 +14,7 @@ options! {
         /// Largest distance of an inlier from the model, in pixels.
         ///
         /// The Sampson distance from an epipolar geometry, the distance in B from what a homography says.
-        threshold_px / with_threshold_px: f64 = 4.0 => AboveTo(0.0, f64::MAX), name "threshold", flag "inlier-distance", unit "PX";
+        threshold_px / with_threshold_px: f64 = 4.0 => Above(0.0), name "threshold", flag "inlier-distance", unit "PX";
         /// Stop when a better model would have been found with this probability.
         confidence / with_confidence: f64 = 0.999 => 0.0..1.0, unit "P";
         /// Samples at least, for each model.
@@ -31,7 +31,7 @@ options! {
         /// Above this share of inliers of the epipolar geometry a homography says all there is.
         max_homography_ratio / with_max_homography_ratio: f64 = 0.8 => AboveTo(0.0, 1.0), unit "SHARE";
         /// Tell watermarks: matches at the borders that one shift explains.
-        detect_watermark / with_detect_watermark: bool = true;
+        detect_watermark / with_detect_watermark: bool = true, without "Take matches at the borders that one shift explains for a model";
         /// Width of the border where watermarks are, as a share of the diagonal.
         watermark_border / with_watermark_border: f64 = 0.1 => 0.0..=0.5, unit "SHARE";
         /// The share of inliers that must lie in the borders of both images, and then obey one shift, for a watermark.
@@ -39,7 +39,7 @@ options! {
         /// Refuse a model for which wrong matches agree as well more often than so many times in as many pairs.
         ///
         /// See [`RobustOptions::false_alarms`](crate::geometry::RobustOptions::false_alarms).
-        false_alarms / with_false_alarms: f64 = 1e-6 => Above(0.0), unit "N";
+        false_alarms / with_false_alarms: f64 = 1e-6 => OrInfinite(Above(0.0)), unit "N";
         /// Seed of the samples, which besides depend on the pair's key and their number alone.
         seed / with_seed: u64 = 0, unit "N";
     }
