@@ -36,6 +36,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bisect IMAGE...    the first stage of a detector that differs on a GPU; of two images, of dense stereo
   card               what needs a card, packed for a machine that has one: target/card.tar.xz
   deny               licences and sources of all dependencies
+  options            writes the Python classes of options anew, from the library's tables
   package            the packages as they would be published, built from their own files
   python             the tests of the Python package alone
   wheel              the Python package, a wheel and a source distribution, in target/python/dist
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Some("card") => card::run(),
         Some("deny") => deny::run(),
         Some("dist") => package::dist(),
+        Some("options") => python_package::write_options(),
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),
         Some("prepare") => prepare::prepare().map(drop),
         Some(opencl::LIST) => opencl::print_list(),

@@ -62,6 +62,19 @@ pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result
     Ok(package)
 }
 
+/// Writes the Python classes of options anew, from the library's tables.
+pub(crate) fn write_options() -> Result<()> {
+    let package = workspace().join("crates/tiepoint-python");
+    let path = package.join("python/tiepoint/_options.py");
+    let mut write = Command::new("python3");
+    write.arg(package.join("write_options.py")).arg(lay_out()?.join("tiepoint/_core.abi3.so"));
+    let written = write.output().map_err(|e| format!("python3: {e}"))?;
+    match written.status.success() {
+        true => fs::write(&path, written.stdout).map_err(|e| format!("{}: {e}", path.display())),
+        false => Err(String::from_utf8_lossy(&written.stderr).into_owned()),
+    }
+}
+
 /// A module of Python that finds its packages in these folders.
 pub(crate) fn python(folders: &[&Path], module: &[&str]) -> Result<Command> {
     let mut python = Command::new("python3");

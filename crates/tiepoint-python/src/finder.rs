@@ -27,22 +27,17 @@ pub(crate) fn range_of(range: Option<(f32, f32)>) -> PyResult<Range> {
 
 /// The detector of this name and with these options.
 pub(crate) fn detector(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Detector> {
-    let preset = |name: &str| options.get_item(name).ok().flatten();
+    // What is None follows from the preset.
+    let given = PyDict::new(options.py());
+    for (name, value) in options.iter().filter(|(_, value)| !value.is_none()) {
+        given.set_item(name, value)?;
+    }
+    let preset = given.get_item("preset")?;
     let detector = match kind {
-        "sift" => Detector::Sift(SiftOptions::default().with(options)?),
+        "sift" => Detector::Sift(SiftOptions::default().with(&given)?),
         "surf" => {
-            let start = match preset("preset") {
-                Some(name) => SurfOptions::preset(crate::options::named(&name)?),
-                None => SurfOptions::default(),
-            };
-            // What is None follows from the preset.
-            let given = options.copy()?;
-            for name in ["threshold", "intervals", "step"] {
-                if given.get_item(name)?.is_some_and(|value| value.is_none()) {
-                    given.del_item(name)?;
-                }
-            }
-            Detector::Surf(start.with(&given)?)
+            let preset = preset.as_ref().map(crate::options::named).transpose()?;
+            Detector::Surf(SurfOptions::preset(preset.unwrap_or_default()).with(&given)?)
         }
         other => return Err(wrong_option(&format!("option detector is {other}: expected sift or surf"))),
     };

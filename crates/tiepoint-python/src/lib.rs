@@ -60,7 +60,7 @@ mod _core {
     #[pymodule_export]
     use crate::matching::{match_features, nearest, tie_points};
     #[pymodule_export]
-    use crate::options::defaults;
+    use crate::options::tables;
     #[pymodule_export]
     use crate::rectify::{Rectify, rectify_stored};
     #[pymodule_export]

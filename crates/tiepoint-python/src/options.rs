@@ -3,232 +3,147 @@
 use crate::errors::{raised, wrong_option};
 use pyo3::conversion::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBool, PyDict};
 use std::path::PathBuf;
-use tiepoint::collection::{CollectionOptions, PairChoice};
+use tiepoint::Error;
+use tiepoint::collection::CollectionOptions;
 use tiepoint::evaluate::RepeatabilityOptions;
-use tiepoint::feature::DescriptorKind;
-use tiepoint::feature::select::Keep;
-use tiepoint::feature::sift::{SiftOptions, SiftPreset};
+use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::surf::{SurfOptions, SurfPreset};
-use tiepoint::filter::any::Gradient;
 use tiepoint::geometry::RobustOptions;
-use tiepoint::geometry::rectify::{OutputFrame, Principal, RectifyOptions, SelfCalibrationOptions};
-use tiepoint::geometry::warp::{Interpolation, WarpOptions};
-use tiepoint::image::Border;
+use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::matching::MatchOptions;
-use tiepoint::options::Named;
+use tiepoint::options::{Kind, Named, OptionTable, Value};
 use tiepoint::register::Rematch;
-use tiepoint::stereo::{CensusWindow, Cost, Learning, Paths, RightView, StereoOptions, Subpixel};
-use tiepoint::synth::{Scenery, TextureKind};
-
-/// A value of an option.
-pub(crate) trait Field: Sized {
-    /// The value from Python's.
-    fn read(value: &Bound<'_, PyAny>) -> PyResult<Self>;
-    /// Python's value.
-    fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
-}
-
-macro_rules! plain {
-    ($($type:ty),*) => {$(
-        impl Field for $type {
-            fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-                value.extract()
-            }
-            fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                self.into_bound_py_any(py)
-            }
-        }
-    )*};
-}
-plain!(bool, u8, i8, u16, i32, u32, u64, usize, f64, PathBuf);
-
-impl Field for f32 {
-    fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        value.extract()
-    }
-    /// The shortest decimal number that stands for it: 0.02, not 0.019999999552965164.
-    fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let shortest: f64 = self.to_string().parse().unwrap_or_else(|_| f64::from(*self));
-        shortest.into_bound_py_any(py)
-    }
-}
-
-macro_rules! by_name {
-    ($($type:ty),*) => {$(
-        impl Field for $type {
-            fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-                named(value)
-            }
-            fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                Named::name(*self).into_bound_py_any(py)
-            }
-        }
-    )*};
-}
-by_name!(
-    Border,
-    CensusWindow,
-    Cost,
-    DescriptorKind,
-    Gradient,
-    Interpolation,
-    Keep,
-    OutputFrame,
-    PairChoice,
-    Paths,
-    Principal,
-    RightView,
-    Scenery,
-    SiftPreset,
-    Subpixel,
-    SurfPreset,
-    TextureKind
-);
+use tiepoint::stereo::StereoOptions;
 
 /// Names that other programs have for a value of ours: the option, their name, ours.
 const SYNONYMS: [(&str, &str, &str); 3] =
     [("preset", "lowe", "default"), ("interpolation", "cubic", "bicubic"), ("descriptors", "f32", "float")];
 
+/// Our name of what may be another program's.
+fn ours(option: &str, name: String) -> String {
+    let synonym = SYNONYMS.iter().find(|(known, theirs, _)| *known == option && *theirs == name);
+    synonym.map_or(name, |(_, _, ours)| (*ours).to_owned())
+}
+
 /// A named value: its name, or what is shown as its name (`8` for the paths `"8"`).
 pub(crate) fn named<T: Named>(value: &Bound<'_, PyAny>) -> PyResult<T> {
-    let name = value.str()?.to_string();
-    let synonym = SYNONYMS.iter().find(|(option, theirs, _)| *option == T::OPTION && *theirs == name);
-    T::from_name(synonym.map_or(name.as_str(), |(_, _, ours)| ours)).map_err(raised)
+    T::from_name(&ours(T::OPTION, value.str()?.to_string())).map_err(raised)
 }
 
-impl<T: Field> Field for Option<T> {
-    fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if value.is_none() { Ok(None) } else { T::read(value).map(Some) }
+/// A value of Python's as the library's tables take it. What is no number, truth value or None is taken as text.
+fn value(given: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if given.is_none() {
+        return Ok(Value::None);
     }
-    fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.as_ref().map_or_else(|| Ok(py.None().into_bound(py)), |value| value.show(py))
+    if let Ok(truth) = given.cast::<PyBool>() {
+        return Ok(Value::Bool(truth.is_true()));
+    }
+    if let Ok(whole) = given.extract::<i128>() {
+        return Ok(Value::Integer(whole));
+    }
+    if let Ok(number) = given.extract::<f64>() {
+        return Ok(Value::Number(number));
+    }
+    let text = given.extract::<PathBuf>().map(|path| path.to_string_lossy().into_owned());
+    Ok(Value::Text(text.or_else(|_| given.str().map(|text| text.to_string()))?))
+}
+
+/// A value of the library's tables as Python's.
+fn shown<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::None => Ok(py.None().into_bound(py)),
+        Value::Bool(truth) => truth.into_bound_py_any(py),
+        Value::Integer(whole) => whole.into_bound_py_any(py),
+        Value::Number(number) => number.into_bound_py_any(py),
+        Value::Text(text) => text.into_bound_py_any(py),
     }
 }
 
-impl Field for Learning {
-    /// None, or a number of iterations.
-    fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Option::<u8>::read(value)?.map_or(Self::CoarseToFine, Self::Iterations))
-    }
-    fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Self::CoarseToFine => None::<u8>.show(py),
-            Self::Iterations(n) => n.show(py),
-        }
-    }
-}
-
-/// An option struct that keyword arguments fill.
-pub(crate) trait Options: Sized {
+/// Option structs from keyword arguments, and back.
+pub(crate) trait Options: OptionTable {
     /// These options with some of them replaced.
-    fn with(self, given: &Bound<'_, PyDict>) -> PyResult<Self>;
-    /// All of them.
-    fn shown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>>;
-}
-
-/// Implements [`Options`]: for each keyword the field.
-macro_rules! options {
-    ($($type:ty { $($name:literal: $($field:ident).+),* $(,)? })*) => {$(
-        impl Options for $type {
-            fn with(mut self, given: &Bound<'_, PyDict>) -> PyResult<Self> {
-                for (key, value) in given.iter() {
-                    let key = key.extract::<String>()?;
-                    let read = match key.as_str() {
-                        $($name => Field::read(&value).map(|read| self.$($field).+ = read),)*
-                        other => {
-                            let names: &[&str] = &[$($name),*];
-                            return Err(wrong_option(&format!(
-                                "there is no option {other}: expected {}", names.join(", ")
-                            )));
-                        }
-                    };
-                    read.map_err(|error| explained(value.py(), &key, &value, error))?;
+    fn with(mut self, given: &Bound<'_, PyDict>) -> PyResult<Self> {
+        for (key, given) in given.iter() {
+            let key = key.extract::<String>()?;
+            let value = match value(&given)? {
+                Value::Text(name) => Value::Text(ours(&key, name)),
+                other => other,
+            };
+            match self.set(&key, &value) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let names: Vec<&str> = self.fields().iter().map(|field| field.name).collect();
+                    return Err(wrong_option(&format!("there is no option {key}: expected {}", names.join(", "))));
                 }
-                Ok(self)
-            }
-
-            fn shown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-                let all = PyDict::new(py);
-                $(all.set_item($name, self.$($field).+.show(py)?)?;)*
-                Ok(all)
+                Err(Error::Option { expected, .. }) => {
+                    let found = given.repr().map_or_else(|_| "of an unknown kind".to_owned(), |r| r.to_string());
+                    return Err(wrong_option(&format!("option {key} is {found}: expected {expected}")));
+                }
+                Err(other) => return Err(raised(other)),
             }
         }
-    )*};
-}
+        Ok(self)
+    }
 
-options! {
-    SiftOptions {
-        "preset": preset, "max_features": selection.limit, "keep": selection.keep, "even": selection.even,
-        "root": root, "upright": upright, "domain_size_pooling": domain_size_pooling, "descriptors": descriptors, "first_octave": first_octave,
-        "octaves": octaves, "levels": levels, "contrast": contrast, "edge": edge, "sigma": sigma,
-        "input_sigma": input_sigma,
-    }
-    SurfOptions {
-        "preset": preset, "max_features": selection.limit, "keep": selection.keep, "even": selection.even,
-        "upright": upright, "extended": extended, "descriptors": descriptors, "threshold": threshold,
-        "octaves": octaves, "intervals": intervals, "step": step,
-    }
-    MatchOptions { "ratio": ratio, "mutual": mutual, "same_sign": same_sign, "max_distance": max_distance }
-    RobustOptions {
-        "threshold": threshold_px, "confidence": confidence, "max_iterations": max_iterations,
-        "false_alarms": false_alarms, "seed": seed,
-    }
-    Rematch { "radius": radius, "ratio": ratio, "rounds": rounds }
-    WarpOptions { "interpolation": interpolation, "fill": fill }
-    RectifyOptions { "frame": frame, "principal": principal }
-    SelfCalibrationOptions { "focal": focal }
-    RepeatabilityOptions { "distance": distance, "scale_ratio": scale_ratio }
-    CollectionOptions {
-        "max_features": features.sift.selection.limit, "keep": features.sift.selection.keep,
-        "preset": features.sift.preset, "contrast": features.sift.contrast,
-        "first_octave": features.sift.first_octave, "upright": features.sift.upright,
-        "domain_size_pooling": features.sift.domain_size_pooling,
-        "longest_side": features.longest_side, "masks": features.masks, "pairs": pairs.choice, "list": pairs.list,
-        "exhaustive_up_to": pairs.exhaustive_up_to, "overlap": pairs.overlap, "neighbours": pairs.neighbours,
-        "max_metres": pairs.max_metres, "top_features": pairs.top_features, "top_matches": pairs.top_matches,
-        "top_partners": pairs.top_partners, "closure": pairs.closure, "ratio": matching.ratio,
-        "same_sign": matching.same_sign, "threshold": two_view.threshold_px, "block": block,
-    }
-    StereoOptions {
-        "min_disparity": min_disparity, "disparities": disparities, "cost": cost, "iterations": learning,
-        "paths": paths, "uniqueness": uniqueness, "subpixel": subpixel, "right_view": right_view,
-        "max_difference": max_difference, "speckle_size": speckle_size,
-        "speckle_difference": speckle_difference, "median": median, "fill": fill, "memory": memory, "device_memory": device_memory,
-        "right": right, "confidence": confidence, "reasons": reasons,
+    /// All of them.
+    fn shown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for field in self.fields() {
+            all.set_item(field.name, shown(py, self.get(field.name).unwrap_or(Value::None))?)?;
+        }
+        Ok(all)
     }
 }
 
-/// An error about a value that names the option.
-fn explained(py: Python<'_>, key: &str, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-    let ours = py.import("tiepoint.errors").and_then(|errors| errors.getattr("Error"));
-    if ours.is_ok_and(|class| error.is_instance(py, &class)) {
-        return error;
-    }
-    let shown = value.repr().map_or_else(|_| "of an unknown kind".to_owned(), |r| r.to_string());
-    wrong_option(&format!("option {key} is {shown}: {}", error.value(py)))
-}
+impl<T: OptionTable> Options for T {}
 
-/// The census window of this name.
-pub(crate) fn census_window(name: &Bound<'_, PyAny>) -> PyResult<CensusWindow> {
-    named(name)
-}
-
-/// The defaults of the library, as keyword arguments; for the test that compares them with the package's.
+/// The tables of the library's options, from which `_options.py` is written: for each struct what it is for, and its
+/// fields.
 #[pyfunction]
-pub(crate) fn defaults<'py>(py: Python<'py>, what: &str) -> PyResult<Bound<'py, PyDict>> {
-    match what {
-        "sift" => SiftOptions::default().shown(py),
-        "surf" => SurfOptions::default().shown(py),
-        "match" => MatchOptions::default().shown(py),
-        "estimate" => RobustOptions::default().shown(py),
-        "rematch" => Rematch::default().shown(py),
-        "warp" => WarpOptions::default().shown(py),
-        "rectify" => RectifyOptions::default().shown(py),
-        "repeatability" => RepeatabilityOptions::default().shown(py),
-        "collect" => CollectionOptions::default().shown(py),
-        "stereo" => StereoOptions::default().shown(py),
-        other => Err(wrong_option(&format!("{other} has no options"))),
-    }
+pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    table::<SiftOptions>(&all, "SiftOptions", &[])?;
+    let presets: Vec<_> =
+        SurfPreset::ALL.iter().map(|choice| SurfOptions::preset(choice.value)).collect();
+    table(&all, "SurfOptions", &presets)?;
+    table::<MatchOptions>(&all, "MatchOptions", &[])?;
+    table::<RobustOptions>(&all, "RobustOptions", &[])?;
+    table::<Rematch>(&all, "RematchOptions", &[])?;
+    table::<WarpOptions>(&all, "WarpOptions", &[])?;
+    table::<RepeatabilityOptions>(&all, "RepeatabilityOptions", &[])?;
+    table::<StereoOptions>(&all, "StereoOptions", &[])?;
+    table::<CollectionOptions>(&all, "CollectionOptions", &[])?;
+    Ok(all)
+}
+
+/// Adds a table. Options whose value is another in one of `presets` have no default of their own.
+fn table<T: OptionTable + Default>(all: &Bound<'_, PyDict>, name: &str, presets: &[T]) -> PyResult<()> {
+    let py = all.py();
+    let fields = T::default().fields().into_iter().map(|field| {
+        let of_preset = |preset: &T| preset.get(field.name).is_some_and(|value| value != field.default);
+        let follows = field.name != "preset" && presets.iter().any(of_preset);
+        let entry = PyDict::new(py);
+        entry.set_item("name", field.name)?;
+        entry.set_item("flag", &field.flag)?;
+        let (kind, values) = match &field.kind {
+            Kind::Bool => ("bool", field.values),
+            Kind::Integer => ("int", field.values),
+            Kind::Number => ("float", field.values),
+            Kind::Name(names) => ("name", names.iter().map(|(name, _)| (*name).to_owned()).collect()),
+            Kind::Path => ("path", field.values),
+        };
+        entry.set_item("kind", kind)?;
+        entry.set_item("values", values)?;
+        entry.set_item("optional", field.optional)?;
+        entry.set_item("unit", field.unit)?;
+        entry.set_item("allowed", field.allowed)?;
+        entry.set_item("help", field.help)?;
+        entry.set_item("default", shown(py, field.default)?)?;
+        entry.set_item("follows_preset", follows)?;
+        Ok(entry)
+    });
+    let fields = fields.collect::<PyResult<Vec<_>>>()?;
+    all.set_item(name, (T::ABOUT.trim(), fields))
 }

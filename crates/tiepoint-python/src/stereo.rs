@@ -1,12 +1,12 @@
 //! Dense stereo: disparities, depth, points.
 
 use crate::array::{DeviceArray, Numbers};
-use crate::device::{Detached, Device, bytes, device_of};
-use crate::errors::{raised, wrong_option};
+use crate::device::{Detached, Device, device_of};
+use crate::errors::raised;
 use crate::features::device_array;
 use crate::files::calibration_of;
 use crate::image::{Input, mask_view, output, rows};
-use crate::options::{Options, census_window};
+use crate::options::Options;
 use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,7 +16,7 @@ use tiepoint::device::gpu::Gpu;
 use tiepoint::image::gpu::GpuImage;
 use tiepoint::image::{AnyView, Image, Mask};
 use tiepoint::stereo::{
-    Cost, GpuStereo, GpuStereoResult, INVALID, Masks, Penalties, Reason, StereoOptions, StereoResult, cloud,
+    GpuStereo, GpuStereoResult, INVALID, Masks, Reason, StereoOptions, StereoResult, cloud,
 };
 
 /// Dense stereo with its options and working memory. Threads may share it.
@@ -30,43 +30,12 @@ pub(crate) struct Stereo {
 
 #[pymethods]
 impl Stereo {
-    /// `penalties` are P1, P2, the least P2 and the gradient, each as given or None; `memory` is that of the host, None
-    /// for the device's limit, and that of a GPU, None for all that is free.
     #[new]
-    fn new(
-        options: &Bound<'_, PyDict>,
-        window: Option<&Bound<'_, PyAny>>,
-        penalties: (Option<u16>, Option<u16>, Option<u16>, Option<u8>),
-        memory: (Option<Bound<'_, PyAny>>, Option<Bound<'_, PyAny>>),
-        device: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let py = options.py();
-        let (memory, device_memory) = memory;
+    fn new(options: &Bound<'_, PyDict>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let device = device_of(options.py(), device)?;
         let mut options = StereoOptions::default().with(options)?;
-        if let Some(window) = window {
-            options.cost = match options.cost {
-                Cost::Census(_) => Cost::Census(census_window(window)?),
-                other => {
-                    return Err(wrong_option(&format!(
-                        "option census_window belongs to the cost census, not {other}"
-                    )));
-                }
-            };
-        }
-        let (p1, p2, p2_least, gradient) = penalties;
-        let suiting = options.cost.penalties();
-        options.penalties = Some(suiting.replaced(p1, p2, p2_least, gradient));
-        options.device_memory =
-            device_memory.as_ref().map(|given| bytes("device_memory", given)).transpose()?;
-        options.memory = match &memory {
-            Some(given) if given.str()? == "unlimited" => None,
-            Some(given) => Some(bytes("memory", given)?),
-            None => options.memory,
-        };
-        options.check().map_err(raised)?;
-        let device = device_of(py, device)?;
-        if let (None, Some(limit)) = (memory, device.get().limit()) {
-            options.memory = Some(limit);
+        if let Some(limit) = device.get().limit() {
+            options.memory = Some(options.memory.map_or(limit, |memory| memory.min(limit)));
         }
         let stereo = tiepoint::stereo::Stereo::new(options).map_err(raised)?;
         Ok(Self { stereo, device, there: Mutex::default() })
@@ -75,13 +44,8 @@ impl Stereo {
     /// The options, the penalties included.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let shown = self.stereo.options().shown(py)?;
-        let Penalties { p1, p2, p2_least, gradient } = self.stereo.options().penalties();
-        shown.set_item("p1", p1)?;
-        shown.set_item("p2", p2)?;
-        shown.set_item("p2_least", p2_least)?;
-        shown.set_item("gradient", gradient)?;
-        Ok(shown)
+        let options = self.stereo.options();
+        options.with_penalties(options.penalties()).shown(py)
     }
 
     /// The disparities of a rectified pair, NaN where there are none.

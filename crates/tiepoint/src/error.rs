@@ -1,5 +1,6 @@
 //! Errors: a message for people, and a [kind](ErrorKind) for programs.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -34,7 +35,7 @@ pub enum Error {
         /// The value given.
         value: String,
         /// What is allowed.
-        expected: &'static str,
+        expected: Cow<'static, str>,
     },
     /// An image's buffer, size, stride or channel count do not fit each other or the operation.
     #[error("image: {0}")]
@@ -202,8 +203,12 @@ impl Error {
     }
 
     /// An [`Error::Option`].
-    pub fn option(name: &'static str, value: impl fmt::Display, expected: &'static str) -> Self {
-        Self::Option { name, value: format!("{value}"), expected }
+    pub fn option(
+        name: &'static str,
+        value: impl fmt::Display,
+        expected: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::Option { name, value: format!("{value}"), expected: expected.into() }
     }
 }
 

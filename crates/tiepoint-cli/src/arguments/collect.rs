@@ -2,14 +2,12 @@
 
 use super::limits::LimitArguments;
 use super::report::ReportArguments;
-use super::values::named;
+use super::table::{Flags, Given};
 use crate::failure::{Failure, Outcome};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
-use tiepoint::collection::{Collection, CollectionOptions, FeatureOptions, PairChoice, PairOptions, Shard};
-use tiepoint::feature::select::{Keep, Selection};
-use tiepoint::feature::sift::SiftPreset;
+use tiepoint::collection::{Collection, CollectionOptions, PairChoice, Shard};
 use tiepoint::options::Named;
 
 #[derive(Debug, Args)]
@@ -194,107 +192,37 @@ impl OutputArguments {
 
 /// What a work folder records.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Features")]
 pub(crate) struct OptionArguments {
-    /// Keep N features of a photograph at most; of whole levels, those with N positions, each in all its directions
-    #[arg(long, value_name = "N", default_value_t = 8192)]
-    pub(crate) max_features: usize,
-    /// Which features to keep
-    #[arg(long, value_parser = named::<Keep>(), default_value_t = FeatureOptions::default().sift.selection.keep)]
-    pub(crate) keep: Keep,
-    /// Whose conventions
-    #[arg(long, value_parser = named::<SiftPreset>(), default_value_t = FeatureOptions::default().sift.preset)]
-    pub(crate) preset: SiftPreset,
-    /// Least contrast
-    #[arg(long, value_name = "C", allow_negative_numbers = true, default_value_t = FeatureOptions::default().sift.contrast)]
-    pub(crate) contrast: f32,
-    /// Start at the photograph's own size and not at twice it: -1 or 0
-    #[arg(long, value_name = "O", allow_negative_numbers = true, default_value_t = FeatureOptions::default().sift.first_octave)]
-    pub(crate) first_octave: i8,
-    /// Leave the orientation out: for photographs not turned against each other
-    #[arg(long)]
-    pub(crate) upright: bool,
-    /// Descriptors averaged over three sizes of their window (DSP-SIFT): more points, more time; on the CPU
-    #[arg(long)]
-    pub(crate) domain_size_pooling: bool,
-    /// Longest side of the image that is searched; a larger photograph is shrunk to it
-    #[arg(long, value_name = "PX", default_value_t = FeatureOptions::default().longest_side)]
-    pub(crate) longest_side: u32,
-    /// A folder of masks: NAME.png for the photograph NAME; features are kept where it is not 0
-    #[arg(long, value_name = "DIR")]
-    pub(crate) masks: Option<PathBuf>,
     /// Which pairs to match: auto, exhaustive, sequence, gps, top-scale, or a FILE with two names a line
-    #[arg(long, value_name = "WHICH", default_value = "auto", help_heading = "Pairs")]
+    #[arg(long, value_name = "WHICH", default_value = "auto", help_heading = "Collection")]
     pub(crate) pairs: PathBuf,
-    /// auto: all pairs of up to N photographs
-    #[arg(long, value_name = "N", default_value_t = PairOptions::default().exhaustive_up_to, help_heading = "Pairs")]
-    pub(crate) exhaustive_up_to: u32,
-    /// sequence: with the next N photographs, and those 1, 2, 4, … places on
-    #[arg(long, value_name = "N", default_value_t = PairOptions::default().overlap, help_heading = "Pairs")]
-    pub(crate) overlap: u32,
-    /// gps: with the N nearest photographs
-    #[arg(long, value_name = "N", default_value_t = PairOptions::default().neighbours, help_heading = "Pairs")]
-    pub(crate) neighbours: u32,
-    /// gps: no farther than this
-    #[arg(long, value_name = "M", allow_negative_numbers = true, default_value_t = PairOptions::default().max_metres, help_heading = "Pairs")]
-    pub(crate) max_metres: f64,
-    /// top-scale: compare the N largest features of each photograph
-    #[arg(long, value_name = "N", default_value_t = PairOptions::default().top_features, help_heading = "Pairs")]
-    pub(crate) top_features: u32,
-    /// top-scale: N matches of them make a pair
-    #[arg(long, value_name = "N", default_value_t = PairOptions::default().top_matches, help_heading = "Pairs")]
-    pub(crate) top_matches: u32,
-    /// top-scale: keep the N best partners of each photograph
-    #[arg(long, value_name = "N", default_value_t = PairOptions::default().top_partners, help_heading = "Pairs")]
-    pub(crate) top_partners: u32,
-    /// Leave out the second round, of photographs with a verified partner in common
-    #[arg(long, help_heading = "Pairs")]
-    pub(crate) no_closure: bool,
-    /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, default_value_t = CollectionOptions::default().matching.ratio.unwrap_or(1.0), help_heading = "Matching")]
-    pub(crate) ratio: f32,
-    /// Also compare bright-on-dark features with dark-on-bright ones
-    #[arg(long, help_heading = "Matching")]
-    pub(crate) any_sign: bool,
-    /// Largest distance of an inlier from the model, in pixels
-    #[arg(long, value_name = "PX", allow_negative_numbers = true, default_value_t = CollectionOptions::default().two_view.threshold_px, help_heading = "Matching")]
-    pub(crate) inlier_distance: f64,
-    /// Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block [default: 64; 256
-    /// from 20 001 photographs on]
-    #[arg(long, value_name = "N", help_heading = "Matching")]
-    pub(crate) block: Option<u32>,
+    #[command(flatten)]
+    recorded: Given<CollectionFlags>,
+}
+
+/// The options of a collection as flags.
+#[derive(Clone, Debug)]
+pub(crate) struct CollectionFlags;
+
+impl Flags for CollectionFlags {
+    type Table = CollectionOptions;
+    const HEADING: &'static str = "Collection";
+    const WITHOUT: &'static [&'static str] = &["choice", "list", "descriptors"];
+
+    fn start() -> CollectionOptions {
+        CollectionOptions::default()
+    }
 }
 
 impl OptionArguments {
     /// The options, checked.
     pub(crate) fn options(&self) -> Outcome<CollectionOptions> {
-        let start = CollectionOptions::default();
-        let selection = Selection::default().with_limit(Some(self.max_features)).with_keep(self.keep);
-        let sift = start.features.sift.with_selection(selection).with_contrast(self.contrast);
-        let mut sift = sift.with_first_octave(self.first_octave).with_upright(self.upright);
-        sift.domain_size_pooling = self.domain_size_pooling;
-        sift.preset = self.preset;
-        let features = FeatureOptions::default().with_sift(sift).with_longest_side(self.longest_side);
-        let features = features.with_masks(absolute(self.masks.as_ref())?);
+        let mut options = self.recorded.options();
+        options.features.masks = absolute(options.features.masks.as_ref())?;
         let (choice, list) = self.choice()?;
-        let pairs = PairOptions::default()
-            .with_choice(choice)
-            .with_list(absolute(list.as_ref())?)
-            .with_exhaustive_up_to(self.exhaustive_up_to)
-            .with_overlap(self.overlap)
-            .with_neighbours(self.neighbours)
-            .with_max_metres(self.max_metres)
-            .with_top_features(self.top_features)
-            .with_top_matches(self.top_matches)
-            .with_top_partners(self.top_partners)
-            .with_closure(!self.no_closure);
-        let matching = start.matching.with_ratio(Some(self.ratio).filter(|r| *r != 1.0));
-        let options = CollectionOptions::default()
-            .with_features(features)
-            .with_pairs(pairs)
-            .with_matching(matching.with_same_sign(!self.any_sign))
-            .with_two_view(start.two_view.with_threshold_px(self.inlier_distance))
-            .with_block(self.block);
+        options.pairs.choice = choice;
+        options.pairs.list = absolute(list.as_ref())?;
+        options.matching.ratio = options.matching.ratio.filter(|ratio| *ratio != 1.0);
         options.check()?;
         Ok(options)
     }

@@ -17,6 +17,7 @@ pub(crate) mod rectify;
 pub(crate) mod register;
 pub(crate) mod report;
 pub(crate) mod stereo;
+pub(crate) mod table;
 pub(crate) mod values;
 
 use bench::BenchArguments;

@@ -1,14 +1,15 @@
 //! `tiepoint rectify`.
 
 use super::detector::DetectorArguments;
-use super::matching::{MatchingArguments, default_ratio};
+use super::matching::{MatchFlags, MatchingArguments};
 use super::report::ReportArguments;
+use super::table::{Flags, Given};
 use super::values::{OrNone, named};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
-use tiepoint::geometry::ModelKind;
+use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 use tiepoint::register::Views;
@@ -56,13 +57,11 @@ pub(crate) struct RectifyArguments {
     /// How values between pixels are found
     #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
     pub(crate) interpolation: Interpolation,
-    /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
-    #[arg(long, default_value_t = default_ratio(), value_name = "SHARE", allow_negative_numbers = true)]
-    pub(crate) ratio: f32,
-    /// Largest distance of a tie point from its epipolar line, in pixels; with a calibration, of its difference of
-    /// rows from the median of all
-    #[arg(long, default_value_t = 1.0, value_name = "PX", allow_negative_numbers = true)]
-    pub(crate) inlier_distance: f64,
+    #[command(flatten)]
+    matches: Given<MatchFlags>,
+    /// With a calibration the inlier distance is that of rows from their median difference.
+    #[command(flatten)]
+    robust: Given<RectifyRobustFlags>,
     /// As --mask, for the second image
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
@@ -107,13 +106,30 @@ impl RectifyArguments {
     pub(crate) fn matching(&self) -> MatchingArguments {
         MatchingArguments {
             model: OrNone(self.calibration.is_empty().then_some(ModelKind::Fundamental)),
-            ratio: self.ratio,
-            one_way: false,
-            any_sign: false,
-            inlier_distance: self.inlier_distance,
+            matches: self.matches.clone(),
+            robust: self.robust.with_defaults_of(),
             no_rematch: false,
             views: Views::Auto,
             mask_b: self.mask_b.clone(),
         }
+    }
+
+    /// How far a tie point may lie from its epipolar line; with a calibration, how far its difference of rows from the
+    /// median of all.
+    pub(crate) fn inlier_distance(&self) -> f64 {
+        self.robust.options().threshold_px
+    }
+}
+
+/// The options of estimation as flags, where what lies a pixel off its row is of no use.
+#[derive(Clone, Debug)]
+struct RectifyRobustFlags;
+
+impl Flags for RectifyRobustFlags {
+    type Table = RobustOptions;
+    const HEADING: &'static str = "Matching";
+
+    fn start() -> RobustOptions {
+        RobustOptions::default().with_threshold_px(1.0)
     }
 }

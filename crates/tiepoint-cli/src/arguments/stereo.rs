@@ -2,14 +2,15 @@
 
 use super::limits::LimitArguments;
 use super::report::ReportArguments;
-use super::values::{bytes, named, range, with_default};
+use super::table::{Flags, Given};
+use super::values::range;
 use crate::failure::{Failure, Outcome};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::image::Range;
 use tiepoint::stereo::cloud::{CloudOptions, PlyFormat};
 use tiepoint::stereo::files::DisparityReading;
-use tiepoint::stereo::{CensusWindow, Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
+use tiepoint::stereo::{CensusWindow, Cost, StereoOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct StereoArguments {
@@ -80,7 +81,7 @@ pub(crate) struct StereoArguments {
     #[command(flatten)]
     pub(crate) report: ReportArguments,
     #[command(flatten)]
-    pub(crate) search: StereoSearchArguments,
+    pub(crate) search: Given<StereoFlags>,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
 }
@@ -104,161 +105,37 @@ impl StereoArguments {
 }
 
 /// How disparities are found.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Stereo")]
-pub(crate) struct StereoSearchArguments {
-    #[arg(
-        long,
-        value_name = "N",
-        help = with_default(
-            "How many whole disparities to search, 1 to 4096. With neither this nor --min-disparity the calibration's \
-             range is searched, if it has one",
-            StereoOptions::default().disparities
-        )
-    )]
-    disparities: Option<usize>,
-    #[arg(
-        long,
-        value_name = "D",
-        allow_negative_numbers = true,
-        help = with_default(
-            "The least disparity searched; left(x, y) shows what right(x - d, y) shows",
-            StereoOptions::default().min_disparity
-        )
-    )]
-    min_disparity: Option<i32>,
-    #[arg(
-        long,
-        value_parser = named::<Cost>(),
-        help = with_default("What pixels are compared by; with --census-window census", Cost::default())
-    )]
-    cost: Option<Cost>,
-    #[arg(
-        long,
-        value_parser = named::<CensusWindow>(),
-        value_name = "WINDOW",
-        help = with_default("census: the window of pixels compared with its centre", CensusWindow::default())
-    )]
-    census_window: Option<CensusWindow>,
-    /// mi: learn at full size only, N times, first from disparity 0 [default: from coarse to fine]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
-    iterations: Option<u8>,
-    /// Directions that costs are gathered along
-    #[arg(long, value_parser = named::<Paths>(), default_value_t)]
-    paths: Paths,
-    /// Penalty of a change of disparity by one along a path, in units of the cost [default: what suits the cost]
-    #[arg(long, value_name = "P")]
-    p1: Option<u16>,
-    /// Penalty of a larger change, where the image is smooth [default: what suits the cost]
-    #[arg(long, value_name = "P")]
-    p2: Option<u16>,
-    /// P2 falls at edges of the image, but not below this; equal to P2 it does not fall [default: what suits the
-    /// cost]
-    #[arg(long, value_name = "P")]
-    p2_least: Option<u16>,
-    #[arg(
-        long,
-        value_name = "G",
-        help = with_default(
-            "Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls, 1 to 255",
-            Cost::default().penalties().gradient
-        )
-    )]
-    gradient: Option<u8>,
-    /// By how many percent the best sum must lie below all but its neighbours', 0 to 100; else the pixel is invalid
-    #[arg(long, value_name = "PERCENT", default_value_t = StereoOptions::default().uniqueness)]
-    uniqueness: u8,
-    /// How disparities between whole ones are found
-    #[arg(long, value_parser = named::<Subpixel>(), default_value_t)]
-    subpixel: Subpixel,
-    /// What the left view is checked against
-    #[arg(long, value_parser = named::<RightView>(), default_value_t)]
-    right_view: RightView,
-    /// By how many pixels the two views' disparities may differ
-    #[arg(
-        long,
-        value_name = "PX",
-        default_value_t = StereoOptions::default().max_difference,
-        allow_negative_numbers = true
-    )]
-    max_difference: f32,
-    /// Remove regions of fewer pixels; 0 removes none
-    #[arg(long, value_name = "N", default_value_t = StereoOptions::default().speckle_size)]
-    speckle_size: usize,
-    /// By how much neighbours of one region may differ
-    #[arg(
-        long,
-        value_name = "PX",
-        default_value_t = StereoOptions::default().speckle_difference,
-        allow_negative_numbers = true
-    )]
-    speckle_difference: f32,
-    /// Side of the last median filter: 0 (no filter at all), 3 or 5
-    #[arg(long, value_name = "N", default_value_t = StereoOptions::default().median)]
-    median: usize,
-    /// Fill invalid pixels: occlusions from the background, mismatches from all around
-    #[arg(long)]
-    fill: bool,
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_parser = bytes,
-        help = with_default(
-            "Memory to use at most beside images and results: 300M, 2G, or bytes; the result is the same",
-            StereoOptions::default().memory.map_or("no limit".to_owned(), |m| format!("{}M", m >> 20))
-        )
-    )]
-    memory: Option<u64>,
-    /// A GPU's memory to use at most, about: 8G, or bytes; a larger pair is computed there in bands of rows, with the
-    /// same result [default: what is free]
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    device_memory: Option<u64>,
+#[derive(Clone, Debug)]
+pub(crate) struct StereoFlags;
+
+impl Flags for StereoFlags {
+    type Table = StereoOptions;
+    const HEADING: &'static str = "Stereo";
+
+    fn start() -> StereoOptions {
+        StereoOptions::default()
+    }
 }
 
-impl StereoSearchArguments {
-    /// The options, checked. `range` is that of the calibration.
-    pub(crate) fn options(&self, range: Option<[f64; 2]>) -> Outcome<StereoOptions> {
-        let start = StereoOptions::default();
-        let cost = self.cost()?;
-        if self.iterations.is_some() && cost != Cost::MutualInformation {
+impl Given<StereoFlags> {
+    /// The options, checked. Where no flag says which disparities are searched, they are the calibration's `range`.
+    pub(crate) fn within(&self, range: Option<[f64; 2]>) -> Outcome<StereoOptions> {
+        let mut start = StereoFlags::start();
+        if let Some([low, high]) = range
+            && !self.has("disparities")
+            && !self.has("min_disparity")
+        {
+            start.min_disparity = low.floor() as i32;
+            start.disparities = (high.ceil() - low.floor() + 1.0) as usize;
+        }
+        if self.has("census_window") && !self.has("cost") {
+            start.cost = Cost::Census(CensusWindow::default());
+        }
+        let options = self.on(start)?;
+        if self.has("learning") && options.cost != Cost::MutualInformation {
             return Err(Failure::usage("--iterations is an option of --cost mi"));
         }
-        let range = range.filter(|_| self.disparities.is_none() && self.min_disparity.is_none());
-        let [least, count] = match range {
-            Some([low, high]) => [low.floor(), high.ceil() - low.floor() + 1.0],
-            None => [f64::from(start.min_disparity), start.disparities as f64],
-        };
-        let options = start
-            .with_min_disparity(self.min_disparity.unwrap_or(least as i32))
-            .with_disparities(self.disparities.unwrap_or(count as usize))
-            .with_cost(cost)
-            .with_learning(self.iterations.map_or(start.learning, Learning::Iterations))
-            .with_paths(self.paths)
-            .with_penalties(Some(self.penalties(cost)))
-            .with_uniqueness(self.uniqueness)
-            .with_subpixel(self.subpixel)
-            .with_right_view(self.right_view)
-            .with_max_difference(self.max_difference)
-            .with_speckle_size(self.speckle_size)
-            .with_speckle_difference(self.speckle_difference)
-            .with_median(self.median)
-            .with_fill(self.fill)
-            .with_memory(self.memory.or(start.memory))
-            .with_device_memory(self.device_memory);
         options.check()?;
         Ok(options)
-    }
-
-    fn cost(&self) -> Outcome<Cost> {
-        match (self.cost, self.census_window) {
-            (cost, None) => Ok(cost.unwrap_or_default()),
-            (None | Some(Cost::Census(_)), Some(window)) => Ok(Cost::Census(window)),
-            (_, Some(_)) => Err(Failure::usage("--census-window is an option of --cost census")),
-        }
-    }
-
-    /// Those given; the others follow where the given ones would not let them stand.
-    fn penalties(&self, cost: Cost) -> Penalties {
-        cost.penalties().replaced(self.p1, self.p2, self.p2_least, self.gradient)
     }
 }

@@ -66,7 +66,7 @@ fn write_report(
         let view = MatchesView {
             a: Picture::new(format!("{}, rectified", names[first]), left),
             b: Picture::new(format!("{}, rectified", names[second]), right),
-            rows: pair.rows(found, arguments.inlier_distance),
+            rows: pair.rows(found, arguments.inlier_distance()),
             // What corresponds lies in the same row: its epipolar line.
             b_from_a: Fundamental::new([[0.0; 3], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
                 .ok()
@@ -123,7 +123,7 @@ fn calibrated(rig: &StereoCalibration, found: &MatchedPair, arguments: &RectifyA
     };
     let turned = |p: Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p };
     let pairs: Vec<_> = correspondences(found).into_iter().map(turned).collect();
-    let agreement = rectification.agreement(&rectification.near_rows(&pairs, arguments.inlier_distance));
+    let agreement = rectification.agreement(&rectification.near_rows(&pairs, arguments.inlier_distance()));
     Ok(Pair::new(rectification, agreement, exchanged))
 }
 

@@ -7,8 +7,8 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _pickle
-from ._base import Options, Result
+from . import _core, _options, _pickle
+from ._base import Result
 from .errors import FormatError, OptionError
 
 if TYPE_CHECKING:
@@ -29,82 +29,22 @@ CHOICES = ("auto", "exhaustive", "sequence", "gps", "top-scale")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CollectionOptions(Options):
+class CollectionOptions(_options.CollectionOptions):
     """What is done with a collection, as its work folder records it.
+
+    Its options are those of the library's `CollectionOptions`, but for `list`, and:
 
     Parameters
     ----------
-    max_features : int
-        Keep so many features of a photograph at most; of whole levels, those with so many positions, each in all its
-        directions.
-    keep : {"levels", "scale", "response"}
-        Which to keep: whole levels, the coarsest first, as COLMAP does; the largest scales; or the strongest.
-    preset : {"default", "opencv", "vlfeat"}
-        Whose conventions SIFT follows.
-    contrast : float
-        The least contrast of a feature.
-    first_octave : {-1, 0}
-        -1 starts at twice the photograph's size.
-    upright : bool
-        Leave the orientation out.
-    domain_size_pooling : bool
-        Descriptors averaged over three sizes of their window; as in `Sift`.
-    longest_side : int
-        Longest side of the image that is searched; a larger photograph is shrunk to it.
-    masks : path, optional
-        A folder of masks: ``NAME.png`` for the photograph ``NAME``; features are kept where it is not 0.
     pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale"} or path
         Which pairs to match, or a file of them: two names a line.
-    exhaustive_up_to : int
-        auto: all pairs of up to so many photographs.
-    overlap : int
-        sequence: with so many that follow, and those 1, 2, 4, … places on.
-    neighbours : int
-        gps: with so many nearest photographs.
-    max_metres : float
-        gps: no farther than this.
-    top_features, top_matches, top_partners : int
-        top-scale: how many of the largest features are compared, how many matches of them make a pair, and how many
-        partners a photograph keeps.
-    closure : bool
-        Then match those photographs too that have a verified partner in common.
-    ratio : float or None
-        Keep a match whose distance is below this share of the second nearest's.
-    same_sign : bool
-        Do not compare bright features with dark ones.
-    threshold : float
-        Largest distance of an inlier from the model, in pixels.
-    block : int, optional
-        Photographs in a block; a tile, the unit of work, is the pairs of two blocks. If not given 64, or 256 from 20 001
-        photographs on.
     """
 
-    max_features: int | None = 8192
-    keep: str = "levels"
-    preset: str = "default"
-    contrast: float = 0.02
-    first_octave: int = -1
-    upright: bool = False
-    domain_size_pooling: bool = False
-    longest_side: int = 3200
-    masks: str | os.PathLike[str] | None = None
-    pairs: str | os.PathLike[str] = "auto"
-    exhaustive_up_to: int = 5000
-    overlap: int = 10
-    neighbours: int = 50
-    max_metres: float = 100.0
-    top_features: int = 512
-    top_matches: int = 4
-    top_partners: int = 100
-    closure: bool = True
-    ratio: float | None = 0.77
-    same_sign: bool = True
-    threshold: float = 3.0
-    block: int | None = None
+    pairs: str | os.PathLike[str] = "auto"  # type: ignore[assignment]
 
     def _core(self) -> dict[str, Any]:
         """The options as the work folder records them, in which a path means the same from any folder."""
-        given = {**self._given(), "list": None}
+        given = self._given()
         if given["pairs"] not in CHOICES:
             given.update(pairs="list", list=_there("pairs", self.pairs))
         if self.masks is not None:

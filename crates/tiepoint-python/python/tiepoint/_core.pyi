@@ -22,7 +22,6 @@ __all__ = [
     "convolve",
     "corner_error",
     "decode",
-    "defaults",
     "depth",
     "described",
     "devices",
@@ -49,6 +48,7 @@ __all__ = [
     "scene",
     "sobel",
     "stereo_scene",
+    "tables",
     "texture",
     "tie_points",
     "warp",
@@ -174,14 +174,7 @@ class Finder:
 
 @final
 class Stereo:
-    def __new__(
-        cls,
-        options: _Options,
-        window: str | None,
-        penalties: tuple[int | None, ...],
-        memory: tuple[int | str | None, int | str | None],
-        device: _Device,
-    ) -> Stereo: ...
+    def __new__(cls, options: _Options, device: _Device) -> Stereo: ...
     @property
     def options(self) -> _Options: ...
     def compute(
@@ -244,8 +237,8 @@ class Collection:
     def page(self, device: _Device, limit: int | None) -> tuple[str, list[tuple[str, str]]]: ...
 
 def described(object: Any) -> dict[str, Any]: ...
+def tables() -> dict[str, tuple[str, list[dict[str, Any]]]]: ...
 def devices() -> list[dict[str, Any]]: ...
-def defaults(what: str) -> _Options: ...
 def nearest(device: _Device, a: Features, b: Features) -> Sequence[Any]: ...
 def match_features(
     device: _Device, a: Features, b: Features, options: _Options, guide: tuple[_Model, float] | None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._base import Result
 from ._geometry import Model, named, robust
+from ._options import RematchOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,23 +47,8 @@ class Matches(Result):
         return [("matches", str(len(self)))]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Rematch:
-    """The search that is repeated near what the model predicts.
-
-    Parameters
-    ----------
-    radius : float
-        Search radius as a multiple of the threshold of an inlier.
-    ratio : float
-        Ratio among the candidates there.
-    rounds : int
-        How often search and refinement alternate at most.
-    """
-
-    radius: float = 2.0
-    ratio: float = 0.9
-    rounds: int = 2
+class Rematch(RematchOptions):
+    """The search that is repeated near what the model predicts, with the options of `RematchOptions`."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

@@ -7,8 +7,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._base import Options, Result
+from ._base import Result
 from ._calibration import Calibration, rectified
+from ._options import StereoOptions
 from .errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     _Floats = npt.NDArray[np.float32]
 
-__all__ = ["Disparities", "Stereo"]
+__all__ = ["Disparities", "Stereo", "StereoOptions"]
 
 #: What the numbers of `Disparities.reasons` mean.
 REASONS = ("valid", "no data", "ambiguous", "occluded", "inconsistent", "speckle")
@@ -114,84 +115,23 @@ class Disparities(Result):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Stereo(Options):
+class Stereo(StereoOptions):
     """Semi-Global Matching of rectified pairs.
+
+    Its options are those of `StereoOptions`, and:
 
     Parameters
     ----------
-    min_disparity : int
-        The least disparity searched.
-    disparities : int
-        How many whole disparities are searched, 1 to 4096.
-    cost : {"ad-census", "census", "ad", "mi"}
-        What pixels are compared by.
-    census_window : {"5x5", "7x7", "9x7", "symmetric"}, optional
-        The window of the cost census.
-    iterations : int, optional
-        Learn mutual information at full size only, so many times; if not given, from coarse to fine.
-    paths : {4, 5, 8, 16}
-        Directions that costs are gathered along.
-    p1, p2, p2_least, gradient : int, optional
-        Penalties of changes of disparity along a path; what suits the cost if not given.
-    uniqueness : int
-        By how many percent the best sum must lie below all but its neighbours', 0 to 100.
-    subpixel : {"off", "parabola", "equiangular"}
-        How disparities between whole ones are found.
-    right_view : {"off", "diagonal", "aggregated"}
-        What the left view is checked against.
-    max_difference : float
-        By how many pixels the two views may differ.
-    speckle_size : int
-        Remove regions of fewer pixels; 0 removes none.
-    speckle_difference : float
-        By how much neighbours of one region may differ, in pixels.
-    median : {0, 3, 5}
-        Side of the last median filter.
-    fill : bool
-        Fill invalid pixels.
-    memory : int or str, optional
-        Bytes to use at most besides images and results, such as ``"2GiB"``, or ``"unlimited"``; the device's limit, or
-        1 GiB, if not given. The result does not depend on it.
-    device_memory : int or str, optional
-        Bytes to use at most on a GPU; all that is free if not given. A pair that needs more is computed in bands of rows. The
-        result does not depend on it.
-    right, confidence, reasons : bool
-        Also give the disparities of the right view, a confidence, or why pixels have no disparity.
     device : Device or str, optional
         Where to compute; ``"auto"`` if not given.
     """
 
-    min_disparity: int = 0
-    disparities: int = 128
-    cost: str = "ad-census"
-    census_window: str | None = None
-    iterations: int | None = None
-    paths: int = 8
-    p1: int | None = None
-    p2: int | None = None
-    p2_least: int | None = None
-    gradient: int | None = None
-    uniqueness: int = 0
-    subpixel: str = "equiangular"
-    right_view: str = "diagonal"
-    max_difference: float = 1.0
-    speckle_size: int = 50
-    speckle_difference: float = 2.0
-    median: int = 5
-    fill: bool = False
-    memory: int | str | None = None
-    device_memory: int | str | None = None
-    right: bool = False
-    confidence: bool = False
-    reasons: bool = False
     device: Device | str | None = None
 
     def __post_init__(self) -> None:
         given = self._given()
-        window, device = given.pop("census_window"), given.pop("device")
-        memory = (given.pop("memory"), given.pop("device_memory"))
-        penalties = tuple(given.pop(name) for name in ("p1", "p2", "p2_least", "gradient"))
-        object.__setattr__(self, "_stereo", _core.Stereo(given, window, penalties, memory, device))
+        device = given.pop("device")
+        object.__setattr__(self, "_stereo", _core.Stereo(given, device))
 
     @classmethod
     def for_calibration(cls, calibration: Any, **options: Any) -> Stereo:

@@ -531,7 +531,7 @@ impl std::str::FromStr for Device {
         let wrong = || Error::Option {
             name: "device",
             value: s.into(),
-            expected: "auto, cpu, cuda, cuda:N, opencl or opencl:N",
+            expected: "auto, cpu, cuda, cuda:N, opencl or opencl:N".into(),
         };
         let (kind, index) = match s.split_once(':') {
             Some((kind, n)) => (kind, Some(n.parse::<u32>().map_err(|_| wrong())?)),

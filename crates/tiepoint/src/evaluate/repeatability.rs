@@ -9,27 +9,21 @@ use crate::feature::Keypoint;
 use crate::geometry::Homography;
 use crate::image::Size;
 use crate::numeric::length;
-use crate::options::setters;
+use crate::options::{AboveTo, OptionTable, OrInfinite, options};
 use crate::{Error, Result};
 use std::collections::HashMap;
 
-/// When two keypoints are the same.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct RepeatabilityOptions {
-    /// Largest distance in pixels of B. Default 3; 1, 2 and 3 are usual.
-    pub distance: f64,
-    /// Largest ratio of the scales, either way, after A's scale is carried to B by the square root of the
-    /// truth's change of area; infinite: scales do not count. Default: infinite. √2 is half an octave and
-    /// about the overlap of 0.6 that the paper's curves are drawn for.
-    pub scale_ratio: f64,
-}
-
-setters!(RepeatabilityOptions { with_distance: distance = f64, with_scale_ratio: scale_ratio = f64 });
-
-impl Default for RepeatabilityOptions {
-    fn default() -> Self {
-        Self { distance: 3.0, scale_ratio: f64::INFINITY }
+options! {
+    /// When two keypoints are the same.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct RepeatabilityOptions {
+        /// Largest distance in pixels of B; 1, 2 and 3 are usual.
+        distance / with_distance: f64 = 3.0 => AboveTo(0.0, 1000.0), unit "PX";
+        /// Largest ratio of the scales, either way; infinite: scales do not count.
+        ///
+        /// A's scale is carried to B by the square root of the truth's change of area. √2 is half an octave and about
+        /// the overlap of 0.6 that the curves of Mikolajczyk et al. are drawn for.
+        scale_ratio / with_scale_ratio: f64 = f64::INFINITY => OrInfinite(1.0..);
     }
 }
 
@@ -39,13 +33,7 @@ impl RepeatabilityOptions {
     /// # Errors
     /// [`Error::Option`] when the distance is not in (0, 1000] or the ratio is below 1.
     pub fn check(&self) -> Result<()> {
-        if !(self.distance > 0.0 && self.distance <= 1000.0) {
-            return Err(Error::option("distance", self.distance, "above 0, at most 1000 pixels"));
-        }
-        if self.scale_ratio.is_nan() || self.scale_ratio < 1.0 {
-            return Err(Error::option("scale_ratio", self.scale_ratio, "at least 1"));
-        }
-        Ok(())
+        self.check_ranges()
     }
 }
 

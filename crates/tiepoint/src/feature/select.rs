@@ -31,7 +31,7 @@ use super::order::Rank;
 use super::{Features, Keypoint};
 use crate::device::Cpu;
 use crate::image::Size;
-use crate::options::{named, setters};
+use crate::options::{named, options};
 use crate::{Error, Result};
 
 /// Which features come first.
@@ -54,24 +54,25 @@ named!(Keep as "keep" {
     "levels": Keep::Levels, "Whole levels, the coarsest first, until they have N positions or more, as COLMAP does";
 });
 
-/// How many features to keep and which. The default is all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Selection {
-    /// Features at most, each direction of a position counted; with [`Keep::Levels`] the positions at which no further
-    /// level is taken. `None` keeps all, the strongest first.
-    pub limit: Option<usize>,
-    /// Which come first.
-    pub keep: Keep,
-    /// Spread over the image: the cells of a square grid hold about four of the features wanted each, and round by
-    /// round every cell gives its next. Not of whole levels.
-    pub even: bool,
+options! {
+    /// How many features to keep and which. The default is all.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Selection {
+        /// Features to keep at most, each direction of a position counted; of whole levels the positions at which no
+        /// further level is taken; by default all, the strongest first.
+        limit / with_limit: Option<usize> = None, name "max_features", unit "N";
+        /// Which come first where there are more.
+        keep / with_keep: Keep = Keep::Scale;
+        /// Spread those that are kept evenly over the image; not of whole levels.
+        ///
+        /// The cells of a square grid hold about four of the features wanted each, and round by round every cell gives
+        /// its next.
+        even / with_even: bool = false;
+    }
 }
 
-setters!(Selection { with_limit: limit = Option<usize>, with_keep: keep = Keep, with_even: even = bool });
-
-/// What a selection does: ranks all features, and keeps some of them.
+/// What a selection does: ranks all features, and keeps the first of them, or as many spread over the image.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     rank: Rank,

@@ -7,7 +7,7 @@ use super::{
     tiff,
 };
 use crate::files::Fault;
-use crate::options::setters;
+use crate::options::{OptionTable, options};
 use crate::{Error, Result, device::Cpu};
 use std::{
     cell::Cell,
@@ -16,23 +16,17 @@ use std::{
     path::Path,
 };
 
-/// How much an image file may ask for, so that a hostile header cannot exhaust memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// Pixels an image may have, whatever their type. Default 2³² (65 536 squared). At least 1.
-    pub max_pixels: u64,
-    /// Bytes the decoded image may take, colour counted only where colour is kept. Formats that decode as a
-    /// whole (JPEG, interlaced PNG) count their working memory too. Default 4 GiB, enough for two gigapixels
-    /// of 16-bit grey. At least 1.
-    pub max_bytes: u64,
-}
-
-setters!(ReadOptions { with_max_pixels: max_pixels = u64, with_max_bytes: max_bytes = u64 });
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self { max_pixels: 1 << 32, max_bytes: 1 << 32 }
+options! {
+    /// How much an image file may ask for, so that a hostile header cannot exhaust memory.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ReadOptions {
+        /// Memory that a decoded image may take; a larger one is refused.
+        ///
+        /// Colour counts only where it is kept. Formats that decode as a whole (JPEG, interlaced PNG) count their
+        /// working memory too. The default is enough for two gigapixels of 16-bit grey.
+        max_bytes / with_max_bytes: u64 = 1 << 32 => 1.., unit "BYTES";
+        /// Pixels that an image may have, whatever their type; a larger one is refused.
+        max_pixels / with_max_pixels: u64 = 1 << 32 => 1.., unit "PIXELS";
     }
 }
 
@@ -42,12 +36,7 @@ impl ReadOptions {
     /// # Errors
     /// [`Error::Option`] naming the limit.
     pub fn check(&self) -> Result<()> {
-        for (name, value) in [("max_pixels", self.max_pixels), ("max_bytes", self.max_bytes)] {
-            if value == 0 {
-                return Err(Error::option(name, value, "at least 1"));
-            }
-        }
-        Ok(())
+        self.check_ranges()
     }
 }
 

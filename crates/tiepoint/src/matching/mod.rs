@@ -28,7 +28,7 @@ pub use matcher::Matcher;
 use crate::device::{Cpu, Processor};
 use crate::feature::{Descriptors, Features};
 use crate::geometry::Model;
-use crate::options::setters;
+use crate::options::{AboveTo, OptionTable, options};
 use crate::{Error, Result};
 use nearest::Best;
 use product::{Distance, Element};
@@ -36,39 +36,28 @@ use product::{Distance, Element};
 /// The largest number of values per descriptor; up to here sums of 8-bit products fit 32 bits.
 pub const MAX_DIMENSION: usize = 4096;
 
-/// Which pairs count as matches.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct MatchOptions {
-    /// Keep a match when its distance is below this share of the distance to the second nearest, above 0 and
-    /// at most 1; `None` keeps all. Default 0.8 (Lowe 2004, section 7.1: loses 5 % of the correct matches and
-    /// 90 % of the false).
-    pub ratio: Option<f32>,
-    /// Keep a match only when each is the other's nearest. Default true.
-    pub mutual: bool,
-    /// Compare only features of equal contrast sign: bright on dark with bright on dark. Halves the work;
-    /// switch it off for pictures of unlike sensors. Default true (Bay et al. 2008, section 4.3).
-    pub same_sign: bool,
-    /// Keep a match only up to this distance between unit descriptors, 0 to 2; `None` keeps all. Default
-    /// none.
-    pub max_distance: Option<f32>,
-    /// Compare only what a known model allows. Default none. It belongs to one pair, and is not stored with options.
-    #[serde(skip)]
-    pub guide: Option<Guide>,
-}
-
-setters!(MatchOptions {
-    with_ratio: ratio = Option<f32>,
-    with_mutual: mutual = bool,
-    with_same_sign: same_sign = bool,
-    with_max_distance: max_distance = Option<f32>,
-    with_guide: guide = Option<Guide>,
-});
-
-impl Default for MatchOptions {
-    fn default() -> Self {
-        Self { ratio: Some(0.8), mutual: true, same_sign: true, max_distance: None, guide: None }
+options! {
+    /// Which pairs count as matches.
+    #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct MatchOptions {
+        /// Keep a match when its distance is below this share of the distance to the second nearest; none: keep all
+        /// (Lowe, IJCV 2004, section 7.1: 0.8 loses 5 % of the correct matches and 90 % of the false).
+        ratio / with_ratio: Option<f32> = Some(0.8) => AboveTo(0.0, 1.0), unit "SHARE";
+        /// Keep a match only when each feature is the other's nearest.
+        mutual / with_mutual: bool = true, flag "!one-way",
+            without "Also keep matches of which only one side is the other's nearest";
+        /// Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008,
+        /// section 4.3). Halves the work; not for pictures of unlike sensors.
+        same_sign / with_same_sign: bool = true, flag "!any-sign",
+            without "Also compare bright-on-dark features with dark-on-bright ones";
+        /// Keep a match only up to this distance between unit descriptors; none: keep all.
+        max_distance / with_max_distance: Option<f32> = None => 0.0..=2.0, unit "D";
+    }
+    besides {
+        /// Compare only what a known model allows. Default none. It belongs to one pair, and is not stored with options.
+        #[serde(skip)]
+        guide / with_guide: Option<Guide> = None;
     }
 }
 
@@ -87,12 +76,7 @@ impl MatchOptions {
     /// # Errors
     /// [`Error::Option`] names the first that is out of range.
     pub fn check(&self) -> Result<()> {
-        if let Some(ratio) = self.ratio.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
-            return Err(Error::option("ratio", ratio, "above 0 and at most 1"));
-        }
-        if let Some(far) = self.max_distance.filter(|d| !(0.0..=2.0).contains(d)) {
-            return Err(Error::option("max_distance", far, "0 to 2"));
-        }
+        self.check_ranges()?;
         if let Some(radius) = self.guide.map(|g| g.radius).filter(|r| !(*r > 0.0 && r.is_finite())) {
             return Err(Error::option("radius", radius, "above 0, in pixels"));
         }

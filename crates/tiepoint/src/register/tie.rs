@@ -6,7 +6,7 @@ use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate_to, refine_to};
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
-use crate::options::setters;
+use crate::options::{AboveTo, OptionTable, options, setters};
 use crate::{Error, Result};
 
 /// How to find tie points.
@@ -23,21 +23,21 @@ pub struct TieOptions {
     pub rematch: Option<Rematch>,
 }
 
-/// The search that is repeated with the model's help.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Rematch {
-    /// Search radius around the predicted point, or half width of the band along the epipolar line, as a
-    /// multiple of the inlier threshold; 1 to 100. Default 2.
-    pub radius: f64,
-    /// Ratio among the candidates there; above 0 and at most 1. Default 0.9.
-    pub ratio: f32,
-    /// How often search and refinement alternate, at least 1; it ends when a round finds the matches of the
-    /// round before. Default 2.
-    pub rounds: u8,
+options! {
+    /// The search that is repeated near what the model predicts.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Rematch {
+        /// Search radius about the predicted point, or half width of the band along the epipolar line, as a multiple of
+        /// the threshold of an inlier.
+        radius / with_radius: f64 = 2.0 => 1.0..=100.0, flag "rematch-radius";
+        /// Ratio among the candidates there.
+        ratio / with_ratio: f32 = 0.9 => AboveTo(0.0, 1.0), flag "rematch-ratio", unit "SHARE";
+        /// How often search and refinement alternate at most.
+        ///
+        /// They end when a round finds the matches of the round before.
+        rounds / with_rounds: u8 = 2 => 1.., flag "rematch-rounds", unit "N";
+    }
 }
-
-setters!(Rematch { with_radius: radius = f64, with_ratio: ratio = f32, with_rounds: rounds = u8 });
 
 setters!(TieOptions {
     with_matching: matching = MatchOptions,
@@ -45,12 +45,6 @@ setters!(TieOptions {
     with_robust: robust = RobustOptions,
     with_rematch: rematch = Option<Rematch>,
 });
-
-impl Default for Rematch {
-    fn default() -> Self {
-        Self { radius: 2.0, ratio: 0.9, rounds: 2 }
-    }
-}
 
 impl Default for TieOptions {
     fn default() -> Self {
@@ -71,17 +65,7 @@ impl TieOptions {
     pub fn check(&self) -> Result<()> {
         self.matching.check()?;
         self.robust.check()?;
-        let Some(rematch) = self.rematch else { return Ok(()) };
-        if !(1.0..=100.0).contains(&rematch.radius) {
-            return Err(Error::option("rematch radius", rematch.radius, "1 to 100 thresholds"));
-        }
-        if !(rematch.ratio > 0.0 && rematch.ratio <= 1.0) {
-            return Err(Error::option("rematch ratio", rematch.ratio, "above 0 and at most 1"));
-        }
-        if rematch.rounds == 0 {
-            return Err(Error::option("rematch rounds", rematch.rounds, "at least 1"));
-        }
-        Ok(())
+        self.rematch.map_or(Ok(()), |rematch| rematch.check_ranges())
     }
 }
 

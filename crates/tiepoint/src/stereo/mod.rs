@@ -201,6 +201,7 @@ impl Stereo {
     /// As [`StereoOptions::check`].
     pub fn new(options: StereoOptions) -> Result<Self> {
         options.check()?;
+        let options = options.with_window_in_cost();
         Ok(Self { options, workspaces: Scratch::default(), on_gpu: Scratch::default() })
     }
 
@@ -301,7 +302,7 @@ impl Stereo {
             let expected = "diagonal or off: a custom cost knows the left view only";
             return Err(Error::option("right_view", RightView::Aggregated, expected));
         }
-        let penalties = self.options.penalties.unwrap_or_else(|| cost.penalties());
+        let penalties = self.options.penalties_for(cost.penalties());
         penalties.check()?;
         let pair = Pair::new(&Pictures::new(left, right)?, masks, &processor.cpu)?;
         let cpu = processor.cpu.begin_task("stereo", pair.size().area());

@@ -1,10 +1,8 @@
 //! The options of dense stereo and their defaults.
 
-use super::{Cost, speckle::SpeckleOptions};
-use crate::{
-    Error, Result,
-    options::{named, setters},
-};
+use super::{CensusWindow, Cost, speckle::SpeckleOptions};
+use crate::options::{Kind, OptionTable, Value, ValueType, named, options};
+use crate::{Error, Result};
 
 /// How many directions the costs are gathered along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,80 +103,94 @@ pub enum Learning {
     Iterations(u8),
 }
 
-/// Options of dense stereo.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct StereoOptions {
-    /// The least disparity searched, in pixels; −32768 to 32767. Default 0.
-    pub min_disparity: i32,
-    /// How many whole disparities are searched, 1 to 4096. Default 128.
-    pub disparities: usize,
-    /// The matching cost. Default: census 5×5 joined with colour.
-    pub cost: Cost,
-    /// How mutual information is learnt; other costs ignore it. Default from coarse to fine.
-    pub learning: Learning,
-    /// The directions of aggregation. Default eight.
-    pub paths: Paths,
-    /// P1 and P2. Default: what suits the cost, [`Cost::penalties`].
-    pub penalties: Option<Penalties>,
-    /// By how many percent the sum of any disparity that is not next to the best must exceed the best sum, 0 to
-    /// 100; where it does not the pixel is invalid. Default 0.
-    pub uniqueness: u8,
-    /// Default equiangular.
-    pub subpixel: Subpixel,
-    /// The right view of the left-right check. Default: diagonals of the same sums.
-    pub right_view: RightView,
-    /// By how many pixels the two views may differ. Default 1.
-    pub max_difference: f32,
-    /// Regions of fewer pixels than this are removed; 0: none. Default 50.
-    pub speckle_size: usize,
-    /// Neighbours belong to one region when their disparities differ by no more, in pixels. Default 2.
-    pub speckle_difference: f32,
-    /// Side of the last median filter: 0, 3 or 5. Unless it is 0 both views also pass one of 3×3 before the check.
-    /// Default 5.
-    pub median: usize,
-    /// Fill invalid pixels, occlusions from the background and mismatches from all around (Hirschmüller 2008,
-    /// section 2.5.3). Default off: what was not measured stays invalid.
-    pub fill: bool,
-    /// Bytes that may be used besides the images and results, at least half of it for sums and paths. An image that
-    /// needs more is computed in groups of rows, with the same result, in up to 1.7 times the time. `None`: no limit.
-    /// Default 1 GiB. The first call keeps to 128 MiB of sums and paths where it can, which takes less time than to
-    /// have more memory cleared; later calls use what they may.
-    pub memory: Option<u64>,
-    /// Bytes of a GPU's memory that may be used, about; a pair that needs more is computed there in bands of rows, with
-    /// the same result. `None`: what is free. Default `None`.
-    pub device_memory: Option<u64>,
-    /// Also give the disparities of the right view. Default off.
-    pub right: bool,
-    /// Also give a confidence from 0 to 1. Default off.
-    pub confidence: bool,
-    /// Also give the reason why each pixel was made invalid. Default no.
-    pub reasons: bool,
+/// None: from coarse to fine; otherwise how many times at full size.
+impl ValueType for Learning {
+    type Inner = u8;
+
+    const OPTIONAL: bool = true;
+
+    fn kind() -> Kind {
+        Kind::Integer
+    }
+
+    fn take(value: &Value) -> Option<Self> {
+        <Option<u8> as ValueType>::take(value).map(|times| times.map_or(Self::CoarseToFine, Self::Iterations))
+    }
+
+    fn show(&self) -> Value {
+        self.inner().map_or(Value::None, ValueType::show)
+    }
+
+    fn inner(&self) -> Option<&u8> {
+        match self {
+            Self::CoarseToFine => None,
+            Self::Iterations(times) => Some(times),
+        }
+    }
 }
 
-impl Default for StereoOptions {
-    fn default() -> Self {
-        Self {
-            min_disparity: 0,
-            disparities: 128,
-            cost: Cost::default(),
-            learning: Learning::default(),
-            paths: Paths::default(),
-            penalties: None,
-            uniqueness: 0,
-            subpixel: Subpixel::default(),
-            right_view: RightView::default(),
-            max_difference: 1.0,
-            speckle_size: 50,
-            speckle_difference: 2.0,
-            median: 5,
-            fill: false,
-            memory: Some(1 << 30),
-            device_memory: None,
-            right: false,
-            confidence: false,
-            reasons: false,
-        }
+options! {
+    /// Semi-Global Matching of rectified pairs (Hirschmüller, PAMI 2008).
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct StereoOptions {
+        /// How many whole disparities are searched.
+        disparities / with_disparities: usize = 128 => 1..=4096, unit "N";
+        /// The least disparity searched: left (x, y) shows what right (x - d, y) shows.
+        min_disparity / with_min_disparity: i32 = 0 => -32768..=32767, unit "D";
+        /// What pixels are compared by.
+        cost / with_cost: Cost = Cost::AdCensus;
+        /// Cost census: the window of pixels that are compared with its centre; by default 5x5.
+        census_window / with_census_window: Option<CensusWindow> = None, unit "WINDOW";
+        /// Cost mi: learn mutual information at full size only, so many times, first from disparity 0; by default from
+        /// coarse to fine.
+        learning / with_learning: Learning = Learning::CoarseToFine => 1..=100, name "iterations", unit "N";
+        /// Directions that costs are gathered along.
+        paths / with_paths: Paths = Paths::Eight;
+        /// Penalty of a change of disparity by one along a path, in units of the cost; by default what suits the cost.
+        ///
+        /// See [`Penalties`] for this and the next three.
+        p1 / with_p1: Option<u16> = None, unit "P";
+        /// Penalty of a larger change, where the image is smooth; by default what suits the cost.
+        p2 / with_p2: Option<u16> = None => 0..=4000, unit "P";
+        /// P2 falls at edges of the image, but not below this; equal to P2 it does not fall; by default what suits the
+        /// cost.
+        p2_least / with_p2_least: Option<u16> = None, unit "P";
+        /// Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default what suits the cost.
+        gradient / with_gradient: Option<u8> = None => 1..=255, unit "G";
+        /// By how many percent the best sum must lie below all but its neighbours'; elsewhere the pixel is invalid.
+        uniqueness / with_uniqueness: u8 = 0 => 0..=100, unit "PERCENT";
+        /// How disparities between whole ones are found.
+        subpixel / with_subpixel: Subpixel = Subpixel::Equiangular;
+        /// What the left view is checked against.
+        right_view / with_right_view: RightView = RightView::Diagonal;
+        /// By how many pixels the two views' disparities may differ.
+        max_difference / with_max_difference: f32 = 1.0 => 0.0.., unit "PX";
+        /// Remove regions of fewer pixels; 0 removes none.
+        speckle_size / with_speckle_size: usize = 50, unit "N";
+        /// By how much neighbours of one region may differ.
+        speckle_difference / with_speckle_difference: f32 = 2.0 => 0.0.., unit "PX";
+        /// Side of the last median filter; 0: no filter at all.
+        ///
+        /// Unless it is 0 both views also pass one of 3×3 before the check.
+        median / with_median: usize = 5 => [0, 3, 5], unit "N";
+        /// Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
+        /// 2.5.3).
+        fill / with_fill: bool = false;
+        /// Memory to use at most beside images and results; none: no limit. The result does not depend on it.
+        ///
+        /// At least half of it is for sums and paths. An image that needs more is computed in groups of rows, in up to
+        /// 1.7 times the time. The first call keeps to 128 MiB of sums and paths where it can, which takes less time
+        /// than to have more memory cleared; later calls use what they may.
+        memory / with_memory: Option<u64> = Some(1 << 30), unit "BYTES";
+        /// A GPU's memory to use at most, about; by default what is free. A larger pair is computed there in bands of
+        /// rows, with the same result.
+        device_memory / with_device_memory: Option<u64> = None, unit "BYTES";
+        /// Also give the disparities of the right view.
+        right / with_right: bool = false, flag "-";
+        /// Also give a confidence from 0 to 1.
+        confidence / with_confidence: bool = false, flag "-";
+        /// Also give the reason why each pixel was made invalid.
+        reasons / with_reasons: bool = false, flag "-";
     }
 }
 
@@ -210,47 +222,30 @@ impl Penalties {
 
     /// Fails when a penalty is out of its range.
     pub(super) fn check(&self) -> Result<()> {
-        let Self { p1, p2, p2_least, gradient } = *self;
+        let Self { p1, p2, p2_least, .. } = *self;
         if !(p1 <= p2_least && p2_least <= p2) {
             let found = format!("{p1}, {p2_least}, {p2}");
             return Err(Error::option("p1, p2_least, p2", found, "each not above the next"));
-        }
-        if gradient == 0 {
-            return Err(Error::option("gradient", gradient, "1 to 255 grey values"));
-        }
-        if p2 > 4000 {
-            return Err(Error::option("p2", p2, "0 to 4000, so that the sums of 16 paths fit 16 bits"));
         }
         Ok(())
     }
 }
 
-setters!(StereoOptions {
-    with_min_disparity: min_disparity = i32,
-    with_disparities: disparities = usize,
-    with_cost: cost = Cost,
-    with_learning: learning = Learning,
-    with_paths: paths = Paths,
-    with_penalties: penalties = Option<Penalties>,
-    with_uniqueness: uniqueness = u8,
-    with_subpixel: subpixel = Subpixel,
-    with_right_view: right_view = RightView,
-    with_max_difference: max_difference = f32,
-    with_speckle_size: speckle_size = usize,
-    with_speckle_difference: speckle_difference = f32,
-    with_median: median = usize,
-    with_fill: fill = bool,
-    with_memory: memory = Option<u64>,
-    with_device_memory: device_memory = Option<u64>,
-    with_right: right = bool,
-    with_confidence: confidence = bool,
-    with_reasons: reasons = bool,
-});
-
 impl StereoOptions {
+    /// These options with all four penalties stated.
+    #[must_use]
+    pub fn with_penalties(self, Penalties { p1, p2, p2_least, gradient }: Penalties) -> Self {
+        Self { p1: Some(p1), p2: Some(p2), p2_least: Some(p2_least), gradient: Some(gradient), ..self }
+    }
+
     /// The penalties in force.
     pub fn penalties(&self) -> Penalties {
-        self.penalties.unwrap_or_else(|| self.cost.penalties())
+        self.penalties_for(self.cost.penalties())
+    }
+
+    /// The penalties in force for a cost that these suit.
+    pub(super) fn penalties_for(&self, suited: Penalties) -> Penalties {
+        suited.replaced(self.p1, self.p2, self.p2_least, self.gradient)
     }
 
     /// The options of the removal of small regions.
@@ -263,23 +258,18 @@ impl StereoOptions {
     /// # Errors
     /// [`Error::Option`] naming the option.
     pub fn check(&self) -> Result<()> {
-        if !(-32768..=32767).contains(&self.min_disparity) {
-            return Err(Error::option("min_disparity", self.min_disparity, "-32768 to 32767"));
+        self.check_ranges()?;
+        if let (Some(window), false) = (self.census_window, matches!(self.cost, Cost::Census(_))) {
+            return Err(Error::option("census_window", window, "none unless the cost is census"));
         }
-        if !(1..=4096).contains(&self.disparities) {
-            return Err(Error::option("disparities", self.disparities, "1 to 4096"));
+        self.penalties().check()
+    }
+
+    /// The same options, where the cost has the window that is given by itself.
+    pub(super) fn with_window_in_cost(self) -> Self {
+        match (self.cost, self.census_window) {
+            (Cost::Census(_), Some(window)) => Self { cost: Cost::Census(window), census_window: None, ..self },
+            _ => self,
         }
-        self.penalties().check()?;
-        if self.uniqueness > 100 {
-            return Err(Error::option("uniqueness", self.uniqueness, "0 to 100 percent"));
-        }
-        if !(self.max_difference >= 0.0 && self.max_difference.is_finite()) {
-            return Err(Error::option("max_difference", self.max_difference, "pixels, 0 or more"));
-        }
-        self.speckle().check()?;
-        if !matches!(self.median, 0 | 3 | 5) {
-            return Err(Error::option("median", self.median, "0 (none), 3 or 5"));
-        }
-        Ok(())
     }
 }

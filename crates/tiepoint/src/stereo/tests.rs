@@ -268,9 +268,9 @@ fn a_custom_cost_states_its_penalties() {
     let options = StereoOptions::default().with_disparities(24);
     let found = compute(options).unwrap();
     assert!(right_share(&found.disparity, 9, 0.5) > 0.97, "{}", right_share(&found.disparity, 9, 0.5));
-    let stated = compute(options.with_penalties(Some(cost.penalties()))).unwrap();
+    let stated = compute(options.with_penalties(cost.penalties())).unwrap();
     assert!(stated == found, "the penalties of the cost are in force unless the options state some");
-    let others = compute(options.with_penalties(Some(Cost::default().penalties()))).unwrap();
+    let others = compute(options.with_penalties(Cost::default().penalties())).unwrap();
     assert!(others != found, "those of the options come first");
     let refused = compute(options.with_right_view(RightView::Aggregated)).unwrap_err().to_string();
     assert!(refused.contains("custom cost"), "{refused}");

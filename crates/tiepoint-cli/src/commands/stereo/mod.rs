@@ -27,7 +27,7 @@ use tiepoint_report::{DisparityView, Picture, View};
 
 pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let calibration = arguments.calibration.as_deref().map(RectifiedCalibration::read).transpose()?;
-    let mut options = arguments.search.options(calibration.and_then(|c| c.range))?;
+    let mut options = arguments.search.within(calibration.and_then(|c| c.range))?;
     options.right = arguments.output_right.is_some();
     options.confidence = arguments.confidence.is_some() || arguments.report.wanted();
     options.reasons = arguments.report.wanted();

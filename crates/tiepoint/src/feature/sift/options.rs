@@ -2,7 +2,7 @@
 
 use crate::feature::DescriptorKind;
 use crate::feature::select::Selection;
-use crate::options::{named, setters};
+use crate::options::{Above, AboveTo, OptionTable, named, options};
 use crate::{Error, Result};
 
 /// Whose conventions are followed where the paper leaves details open.
@@ -28,77 +28,48 @@ named! {
     }
 }
 
-/// Options of SIFT. [`Default`] is the preset of that name.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct SiftOptions {
-    /// Conventions where the paper leaves them open.
-    pub preset: SiftPreset,
-    /// −1 doubles the image first (Lowe §3.3: about four times as many stable points); 0 starts at its own
-    /// size.
-    pub first_octave: i8,
-    /// At most this many octaves; `None`: as many as the image has room for.
-    pub octaves: Option<u8>,
-    /// Levels of an octave that are searched, 1 to 8. Lowe §3.2: 3.
-    pub levels: u8,
-    /// Least contrast |D(x̂)| · levels for an image from 0 to 1. Lowe's 0.03 with his DoG scaling corresponds
-    /// to OpenCV's 0.04, the default.
-    pub contrast: f32,
-    /// Greatest ratio r of the principal curvatures, above 1. Lowe §4.1: 10.
-    pub edge: f32,
-    /// σ of the first level. Lowe §3.3: 1.6.
-    pub sigma: f32,
-    /// The blur σ that the image is assumed to have. Lowe §3.3: 0.5.
-    pub input_sigma: f32,
-    /// No orientation: every angle is 0. For images known to be upright.
-    pub upright: bool,
-    /// RootSIFT: the descriptor is divided by its sum and each value replaced by its root (Arandjelović &
-    /// Zisserman, CVPR 2012), so that the Euclidean distance becomes Hellinger's.
-    pub root: bool,
-    /// Descriptors pooled over domains of 1, 1½ and 2 times the usual size (Dong & Soatto, CVPR 2015): more matches,
-    /// for about five times the time of description; see [`describe`](super::describe). A GPU leaves them to the CPU.
-    /// Default no.
-    #[serde(default)]
-    pub domain_size_pooling: bool,
-    /// The form of the descriptors.
-    pub descriptors: DescriptorKind,
-    /// Which features are kept.
-    pub selection: Selection,
-}
-
-setters!(SiftOptions {
-    with_first_octave: first_octave = i8,
-    with_octaves: octaves = Option<u8>,
-    with_levels: levels = u8,
-    with_contrast: contrast = f32,
-    with_edge: edge = f32,
-    with_sigma: sigma = f32,
-    with_input_sigma: input_sigma = f32,
-    with_upright: upright = bool,
-    with_root: root = bool,
-    with_domain_size_pooling: domain_size_pooling = bool,
-    with_descriptors: descriptors = DescriptorKind,
-    with_selection: selection = Selection,
-});
-
-impl Default for SiftOptions {
-    fn default() -> Self {
-        Self {
-            preset: SiftPreset::Default,
-            first_octave: -1,
-            octaves: None,
-            levels: 3,
-            contrast: 0.04,
-            edge: 10.0,
-            sigma: 1.6,
-            input_sigma: 0.5,
-            upright: false,
-            root: false,
-            domain_size_pooling: false,
-            descriptors: DescriptorKind::U8,
-            selection: Selection::ALL,
-        }
+options! {
+    /// SIFT after Lowe (IJCV 2004), with every orientation and no positional bias.
+    #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct SiftOptions {
+        /// Whose conventions are followed where the paper leaves them open.
+        preset / with_preset: SiftPreset = SiftPreset::Default;
+        /// -1 doubles the image first, 0 does not (Lowe, section 3.3: doubled, about four times as many stable points).
+        first_octave / with_first_octave: i8 = -1 => -1..=0;
+        /// Octaves at most; by default as many as the image has room for.
+        octaves / with_octaves: Option<u8> = None => 1.., unit "N";
+        /// Levels of an octave that are searched (Lowe, section 3.2: 3).
+        levels / with_levels: u8 = 3 => 1..=8, unit "N";
+        /// Least contrast of a keypoint, for an image from 0 to 1.
+        ///
+        /// |D(x̂)| · levels: Lowe's 0.03 with his scaling of D corresponds to OpenCV's 0.04.
+        contrast / with_contrast: f32 = 0.04 => 0.0..=1.0, unit "C";
+        /// Greatest ratio of the principal curvatures (Lowe, section 4.1: 10).
+        edge / with_edge: f32 = 10.0 => AboveTo(1.0, 1e4), unit "R";
+        /// Blur of the first level, the σ of a Gaussian in pixels (Lowe, section 3.3: 1.6).
+        sigma / with_sigma: f32 = 1.6 => 0.8..=4.0, unit "PX";
+        /// Blur that the image is assumed to have, a σ in pixels, at most that of the first level (Lowe, section 3.3:
+        /// 0.5).
+        input_sigma / with_input_sigma: f32 = 0.5 => Above(0.0), unit "PX";
+        /// No orientation: every angle is 0. For images that are not turned against each other.
+        upright / with_upright: bool = false;
+        /// RootSIFT: descriptors compared by the Hellinger distance (Arandjelović and Zisserman, CVPR 2012).
+        ///
+        /// The descriptor is divided by its sum and each value replaced by its root.
+        root / with_root: bool = false, flag "rootsift",
+            without "Compare descriptors as they are, not by the Hellinger distance";
+        /// Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches,
+        /// for about five times the time of description; on the CPU, also where there is a GPU.
+        ///
+        /// See [`describe`](super::describe).
+        domain_size_pooling / with_domain_size_pooling: bool = false;
+        /// Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none: keypoints alone.
+        descriptors / with_descriptors: DescriptorKind = DescriptorKind::U8;
+    }
+    tables {
+        /// Which features are kept.
+        selection / with_selection: Selection = Selection::ALL;
     }
 }
 
@@ -121,26 +92,10 @@ impl SiftOptions {
     /// # Errors
     /// [`Error::Option`] naming the field, its value and what is allowed.
     pub fn check(&self) -> Result<()> {
-        let positive = |v: f32, most: f32| v > 0.0 && v <= most;
-        match self {
-            o if !(-1..=0).contains(&o.first_octave) => {
-                Err(Error::option("first_octave", o.first_octave, "-1 or 0"))
-            }
-            o if o.octaves == Some(0) => Err(Error::option("octaves", 0, "at least 1")),
-            o if !(1..=8).contains(&o.levels) => Err(Error::option("levels", o.levels, "1 to 8")),
-            o if !(o.contrast >= 0.0 && o.contrast <= 1.0) => {
-                Err(Error::option("contrast", o.contrast, "0 to 1"))
-            }
-            o if !(o.edge > 1.0 && o.edge <= 1e4) => {
-                Err(Error::option("edge", o.edge, "above 1, at most 10000"))
-            }
-            o if !(positive(o.sigma, 4.0) && o.sigma >= 0.8) => {
-                Err(Error::option("sigma", o.sigma, "0.8 to 4"))
-            }
-            o if !positive(o.input_sigma, o.sigma) => {
-                Err(Error::option("input_sigma", o.input_sigma, "above 0, at most sigma"))
-            }
-            o => o.selection.check(),
+        self.check_ranges()?;
+        match self.input_sigma <= self.sigma {
+            true => self.selection.check(),
+            false => Err(Error::option("input_sigma", self.input_sigma, "above 0, at most sigma")),
         }
     }
 

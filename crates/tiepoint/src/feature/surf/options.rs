@@ -2,8 +2,8 @@
 
 use crate::feature::DescriptorKind;
 use crate::feature::select::{Keep, Selection};
-use crate::options::{named, setters};
-use crate::{Error, Result};
+use crate::Result;
+use crate::options::{OptionTable, named, options};
 
 /// Whose conventions are followed where implementations differ.
 ///
@@ -38,92 +38,59 @@ named! {
     }
 }
 
-/// Options of SURF. [`Default`] is [`SurfPreset::Paper`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SurfOptions {
-    /// Whose conventions are followed.
-    pub preset: SurfPreset,
-    /// Least determinant of the Hessian, of an image from 0 to 1; with [`SurfPreset::OpenCv`] of one from 0
-    /// to 255 by its filters (OpenCV's `hessianThreshold`). Default 0.0004 (OpenSURF); OpenCV: 100.
-    pub threshold: f32,
-    /// Octaves, 1 to 6; `None`: as many as the preset has, 4 (Bay et al.) or OpenSURF's 5.
-    pub octaves: Option<u8>,
-    /// Filter sizes per octave, 3 to 8; maxima are searched in all but the first and the last. Default 4 (Bay
-    /// et al.). OpenCV's `nOctaveLayers` counts the searched ones: its preset has 5, for its 3.
-    pub intervals: u8,
-    /// Pixels from sample to sample in the first octave, 1, 2 or 4; doubles with every octave. Default 1 (Bay
-    /// et al.); OpenSURF: 2, which the paper calls its fast variant.
-    pub step: u8,
-    /// Leaves the orientation out: for images that are not rotated against each other.
-    pub upright: bool,
-    /// Descriptors of 128 values: the sums split by the sign of the other derivative.
-    pub extended: bool,
-    /// The form of the descriptors: floats, the default, or none. Keypoints without descriptors have an angle
-    /// too.
-    pub descriptors: DescriptorKind,
-    /// Which features are kept. Default: all; where there is a limit the strongest, which come again more often (the
-    /// figures are with [`select`](crate::feature::select)).
-    pub selection: Selection,
-}
-
-setters!(SurfOptions {
-    with_threshold: threshold = f32,
-    with_octaves: octaves = Option<u8>,
-    with_intervals: intervals = u8,
-    with_step: step = u8,
-    with_upright: upright = bool,
-    with_extended: extended = bool,
-    with_descriptors: descriptors = DescriptorKind,
-    with_selection: selection = Selection,
-});
-
-impl Default for SurfOptions {
-    fn default() -> Self {
-        Self::preset(SurfPreset::default())
+options! {
+    /// SURF after Bay et al. (CVIU 2008), and as OpenSURF and OpenCV have it.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct SurfOptions {
+        /// Whose conventions are followed where implementations differ.
+        preset / with_preset: SurfPreset = SurfPreset::Paper;
+        /// Least determinant of the Hessian, for an image from 0 to 1.
+        ///
+        /// With [`SurfPreset::OpenCv`] of an image from 0 to 255 by its filters: OpenCV's `hessianThreshold`.
+        threshold / with_threshold: f32 = 4e-4 => 0.0.., unit "T";
+        /// Octaves; by default 4 (Bay et al.), with OpenSURF's preset 5.
+        octaves / with_octaves: Option<u8> = None => 1..=6, unit "N";
+        /// Filter sizes in an octave; maxima are searched in all but the first and the last.
+        ///
+        /// OpenCV's `nOctaveLayers` counts the searched ones: its preset has 5, for its 3.
+        intervals / with_intervals: u8 = 4 => 3..=8, unit "N";
+        /// Pixels from sample to sample in the first octave; they double with every octave.
+        ///
+        /// OpenSURF's 2 is what the paper calls its fast variant.
+        step / with_step: u8 = 1 => [1, 2, 4], unit "N";
+        /// Leaves the orientation out: for images that are not turned against each other.
+        upright / with_upright: bool = false;
+        /// Descriptors of 128 values instead of 64: the sums split by the sign of the other derivative.
+        extended / with_extended: bool = false;
+        /// Form of the descriptors: unit vectors, or none: keypoints alone, which have an angle too.
+        descriptors / with_descriptors: DescriptorKind = DescriptorKind::F32
+            => [DescriptorKind::F32, DescriptorKind::None];
+    }
+    tables {
+        /// Which features are kept: all; where there is a limit the strongest, which come again more often (the figures
+        /// are with [`select`](crate::feature::select)).
+        selection / with_selection: Selection = Selection { keep: Keep::Response, ..Selection::ALL };
     }
 }
 
 impl SurfOptions {
     /// The options that a preset starts from.
-    pub const fn preset(preset: SurfPreset) -> Self {
-        let (threshold, intervals, step) = match preset {
-            SurfPreset::Paper => (4e-4, 4, 1),
-            SurfPreset::OpenSurf => (4e-4, 4, 2),
-            SurfPreset::OpenCv => (100.0, 5, 1),
-        };
-        Self {
-            preset,
-            threshold,
-            octaves: None,
-            intervals,
-            step,
-            upright: false,
-            extended: false,
-            descriptors: DescriptorKind::F32,
-            selection: Selection { keep: Keep::Response, ..Selection::ALL },
+    pub fn preset(preset: SurfPreset) -> Self {
+        let start = Self::default().with_preset(preset);
+        match preset {
+            SurfPreset::Paper => start,
+            SurfPreset::OpenSurf => start.with_step(2),
+            SurfPreset::OpenCv => start.with_threshold(100.0).with_intervals(5),
         }
     }
 
     /// Checks every field.
     ///
     /// # Errors
-    /// [`Error::Option`] naming the field, its value and what is allowed.
+    /// [`Error::Option`](crate::Error::Option) naming the field, its value and what is allowed.
     pub fn check(&self) -> Result<()> {
-        match self {
-            o if !(o.threshold >= 0.0 && o.threshold.is_finite()) => {
-                Err(Error::option("threshold", o.threshold, "a finite number, 0 or more"))
-            }
-            o if !(1..=6).contains(&o.octave_count()) => {
-                Err(Error::option("octaves", o.octave_count(), "1 to 6"))
-            }
-            o if !(3..=8).contains(&o.intervals) => Err(Error::option("intervals", o.intervals, "3 to 8")),
-            o if ![1, 2, 4].contains(&o.step) => Err(Error::option("step", o.step, "1, 2 or 4")),
-            o if o.descriptors == DescriptorKind::U8 => {
-                Err(Error::option("descriptors", o.descriptors, "float or none for SURF"))
-            }
-            o => o.selection.check(),
-        }
+        self.check_ranges()?;
+        self.selection.check()
     }
 
     /// Values of a descriptor; 0 when none is wanted.

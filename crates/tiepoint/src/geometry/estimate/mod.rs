@@ -37,7 +37,7 @@ use super::matrix::{IDENTITY, Mat3, flat, unit};
 use super::model::rank_two;
 use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
-use crate::options::setters;
+use crate::options::{Above, OptionTable, OrInfinite, options};
 use crate::{Error, Result};
 use degenerate::Places;
 use judge::Judge;
@@ -58,46 +58,30 @@ pub struct Correspondence {
     pub quality: f64,
 }
 
-/// How to estimate a model.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct RobustOptions {
-    /// A match is an inlier up to this residual, the transfer error or the distance to the epipolar line as the harmonic
-    /// mean over both images (√2 times Sampson's distance), and counts nothing beyond: pixels, above 0. Default 3.
-    pub threshold_px: f64,
-    /// Stop when a better model would have been found with this probability, 0 to below 1. Default 0.9999.
-    pub confidence: f64,
-    /// Samples at most, 1 to 10⁹. Default 50 000.
-    pub max_iterations: usize,
-    /// Refuse a model for which wrong matches agree as well more often than so many times in as many estimates: the
-    /// number of false alarms (Moisan, Stival 2004), above 0. Infinity accepts any, from as few matches as determine
-    /// it. Default 10⁻⁶: once in a million pairs of unrelated images, were the places of their matches independent.
-    pub false_alarms: f64,
-    /// Seed of the sampler; the same seed gives the same result everywhere. Default 0.
-    pub seed: u64,
-    /// The cameras of A and B, which an essential matrix needs and no other model uses. Default none.
-    pub cameras: Option<[Camera; 2]>,
-}
-
-setters!(RobustOptions {
-    with_threshold_px: threshold_px = f64,
-    with_confidence: confidence = f64,
-    with_max_iterations: max_iterations = usize,
-    with_false_alarms: false_alarms = f64,
-    with_seed: seed = u64,
-    with_cameras: cameras = Option<[Camera; 2]>,
-});
-
-impl Default for RobustOptions {
-    fn default() -> Self {
-        Self {
-            threshold_px: 3.0,
-            confidence: 0.9999,
-            max_iterations: 50_000,
-            false_alarms: 1e-6,
-            seed: 0,
-            cameras: None,
-        }
+options! {
+    /// How to estimate a model.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct RobustOptions {
+        /// Largest distance of an inlier from the model, in pixels.
+        ///
+        /// The transfer error, or the distance to the epipolar line as the harmonic mean over both images (√2 times
+        /// Sampson's distance); a match counts nothing beyond.
+        threshold_px / with_threshold_px: f64 = 3.0 => Above(0.0), name "threshold", flag "inlier-distance", unit "PX";
+        /// Stop when a better model would have been found with this probability.
+        confidence / with_confidence: f64 = 0.9999 => 0.0..1.0, unit "P";
+        /// Samples at most.
+        max_iterations / with_max_iterations: usize = 50_000 => 1..=1_000_000_000, unit "N";
+        /// Refuse a model for which wrong matches agree as well more often than so many times in as many estimates: the
+        /// number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any.
+        ///
+        /// The default: once in a million pairs of unrelated images, were the places of their matches independent.
+        false_alarms / with_false_alarms: f64 = 1e-6 => OrInfinite(Above(0.0)), unit "N";
+        /// Seed of the sampler; the same seed gives the same result everywhere.
+        seed / with_seed: u64 = 0, unit "N";
+    }
+    besides {
+        /// The cameras of A and B, which an essential matrix needs and no other model uses. Default none.
+        cameras / with_cameras: Option<[Camera; 2]> = None;
     }
 }
 
@@ -107,18 +91,7 @@ impl RobustOptions {
     /// # Errors
     /// [`Error::Option`] names the first that is out of range.
     pub fn check(&self) -> Result<()> {
-        if !(self.threshold_px > 0.0 && self.threshold_px.is_finite()) {
-            return Err(Error::option("threshold_px", self.threshold_px, "above 0, in pixels"));
-        }
-        if !(0.0..1.0).contains(&self.confidence) {
-            return Err(Error::option("confidence", self.confidence, "0 to below 1"));
-        }
-        if !(1..=1_000_000_000).contains(&self.max_iterations) {
-            return Err(Error::option("max_iterations", self.max_iterations, "1 to 1000000000"));
-        }
-        if self.false_alarms.is_nan() || self.false_alarms <= 0.0 {
-            return Err(Error::option("false_alarms", self.false_alarms, "above 0"));
-        }
+        self.check_ranges()?;
         self.cameras.iter().flatten().try_for_each(Camera::check)
     }
 }

@@ -34,7 +34,7 @@ use super::matrix::{Mat3, product, times, transpose};
 use super::warp::{Map, WarpOptions, coverage_by, warp_by};
 use super::{Homography, matrix};
 use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Size};
-use crate::options::setters;
+use crate::options::options;
 use crate::{
     Error, Result,
     device::{Cpu, Level, dispatch},
@@ -42,17 +42,16 @@ use crate::{
 };
 use fearless_simd::Simd;
 
-/// How to rectify.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct RectifyOptions {
-    /// What of the pictures the results show, and how large. Default the size and scale of the input.
-    pub frame: OutputFrame,
-    /// Whether both results share their principal point. Default shared.
-    pub principal: Principal,
+options! {
+    /// How to rectify.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct RectifyOptions {
+        /// What of the pictures the results show, and how large.
+        frame / with_frame: OutputFrame = OutputFrame::default(), flag "crop";
+        /// Whether both results share their principal point.
+        principal / with_principal: Principal = Principal::default();
+    }
 }
-
-setters!(RectifyOptions { with_frame: frame = OutputFrame, with_principal: principal = Principal });
 
 /// How one picture is rectified.
 #[derive(Clone, Debug, PartialEq)]

@@ -21,18 +21,17 @@ use crate::geometry::calibration::{Camera, Projection, StereoCalibration};
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
-use crate::options::setters;
+use crate::options::{OptionTable, options};
 use crate::{Error, Result};
 
-/// What is known of the cameras.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct SelfCalibrationOptions {
-    /// Focal length of the left picture in pixels, above 0; `None` to find it, near the larger side.
-    pub focal: Option<f64>,
+options! {
+    /// What is known of the cameras.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct SelfCalibrationOptions {
+        /// Focal length of the left picture in pixels; by default found from the tie points, near the larger side.
+        focal / with_focal: Option<f64> = None => 1.0..=1e7, unit "PX";
+    }
 }
-
-setters!(SelfCalibrationOptions { with_focal: focal = Option<f64> });
 
 impl SelfCalibrationOptions {
     /// Checks every option.
@@ -40,10 +39,7 @@ impl SelfCalibrationOptions {
     /// # Errors
     /// [`Error::Option`] names the first that is out of range.
     pub fn check(&self) -> Result<()> {
-        match self.focal {
-            Some(f) if !(f > 1.0 && f < 1e7) => Err(Error::option("focal", f, "1 to 10000000 pixels")),
-            _ => Ok(()),
-        }
+        self.check_ranges()
     }
 }
 

@@ -27,7 +27,7 @@ use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
 use crate::image::{Image, ImageView, ImageViewMut, Pixel, Size};
-use crate::options::{named, setters};
+use crate::options::{named, options};
 use crate::{Error, Result};
 use kernel::Weights;
 use places::bounds;
@@ -63,17 +63,16 @@ impl Interpolation {
     }
 }
 
-/// How to warp.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct WarpOptions {
-    /// How values between pixels are made. Default bicubic.
-    pub interpolation: Interpolation,
-    /// What pixels without input get in all channels: a value of the image's pixel type. Default 0, black.
-    pub fill: f32,
+options! {
+    /// How to warp.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct WarpOptions {
+        /// How values between pixels are found.
+        interpolation / with_interpolation: Interpolation = Interpolation::Bicubic;
+        /// What pixels without input get in all channels: a value of the image's pixel type.
+        fill / with_fill: f32 = 0.0, unit "V";
+    }
 }
-
-setters!(WarpOptions { with_interpolation: interpolation = Interpolation, with_fill: fill = f32 });
 
 impl WarpOptions {
     /// Checks every option for images of one pixel type.

@@ -1,9 +1,14 @@
 //! What option structs and small sets of named values have in common.
 //!
-//! Every option struct is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for each field, made by
-//! `setters!`, and a `check()` that names the first option out of its range. A set of named values implements
-//! [`Named`]: names, help and parsing stand beside the values, and the command and other front ends take them
-//! from there.
+//! Every option struct is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for each field, and a `check()`
+//! that names the first option out of its range; those that users set by name are declared by one [`table`]. A set of
+//! named values implements [`Named`]: names, help and parsing stand beside the values, and the command and other front
+//! ends take them from there.
+
+mod table;
+
+pub(crate) use table::options;
+pub use table::{Above, AboveTo, Allowed, Field, Kind, Names, OptionTable, OrInfinite, Value, ValueType, bytes};
 
 use crate::{Error, Result};
 
@@ -127,5 +132,21 @@ mod tests {
     fn setters_change_their_field() {
         let (start, changed) = (RobustOptions::default(), RobustOptions::default().with_seed(3));
         assert_eq!(changed, RobustOptions { seed: 3, ..start }, "the field alone");
+    }
+
+    #[test]
+    fn bytes_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("1000000", 1_000_000),
+            ("300M", 300 << 20),
+            ("2g", 2 << 30),
+            ("1.5GiB", 3 << 29),
+            ("64KB", 65536),
+        ] {
+            assert_eq!(bytes(text), Some(expected), "{text}");
+        }
+        for text in ["", "M", "-1G", "0", "2X", "nan", "inf", "1e99", "2GG"] {
+            assert_eq!(bytes(text), None, "{text}");
+        }
     }
 }

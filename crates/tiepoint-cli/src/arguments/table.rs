@@ -1,0 +1,165 @@
+//! Flags of the options that the library's tables describe: names, help, values and defaults follow from there.
+
+use crate::failure::{Failure, Outcome};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use tiepoint::options::{Field, Kind, OptionTable, Value};
+
+/// Which options of a table a command has, and from which defaults.
+pub(crate) trait Flags: Clone + Send + Sync + 'static {
+    type Table: OptionTable;
+
+    /// What the help calls them.
+    const HEADING: &'static str;
+
+    /// Options that the command does not have, or sets in another way.
+    const WITHOUT: &'static [&'static str] = &[];
+
+    /// The options that are in force where no flag is given.
+    fn start() -> Self::Table;
+
+    /// Further options that are started from, and what they are called.
+    fn presets() -> Vec<(&'static str, Self::Table)> {
+        Vec::new()
+    }
+
+    /// The fields that are flags.
+    fn fields() -> Vec<Field> {
+        let is_flag = |field: &Field| field.flag != "-" && !Self::WITHOUT.contains(&field.field);
+        Self::start().fields().into_iter().filter(is_flag).collect()
+    }
+}
+
+/// The options of a table that are given on the command line.
+#[derive(Clone, Debug)]
+pub(crate) struct Given<F: Flags> {
+    given: Vec<(Field, Value)>,
+    options: F::Table,
+}
+
+impl<F: Flags> Given<F> {
+    /// Whether an option is given.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.given.iter().any(|(given, _)| given.field == field)
+    }
+
+    /// The same options for flags of another command, whose defaults differ.
+    pub(crate) fn with_defaults_of<G: Flags<Table = F::Table>>(&self) -> Given<G> {
+        let own = F::fields().into_iter().filter(|field| !self.has(field.field));
+        let own = own.map(|field| (field.clone(), field.default));
+        let given = own.chain(self.given.iter().cloned()).collect();
+        Given { given, options: self.options.clone() }
+    }
+
+    /// The defaults, but for what is given.
+    pub(crate) fn options(&self) -> F::Table {
+        self.options.clone()
+    }
+
+    /// These options, but for what is given.
+    pub(crate) fn on(&self, mut options: F::Table) -> Outcome<F::Table> {
+        for (field, value) in &self.given {
+            options.set(field.name, value)?;
+        }
+        Ok(options)
+    }
+}
+
+impl<F: Flags> Args for Given<F> {
+    fn augment_args(command: Command) -> Command {
+        let fields = F::fields();
+        fields.iter().fold(command, |command, field| {
+            let default = default_of::<F>(field);
+            command.arg(argument(field, &field.help, &default).help_heading(F::HEADING))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<F: Flags> FromArgMatches for Given<F> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = F::fields().into_iter().filter_map(|field| given(matches, &field).map(|value| (field, value)));
+        let mut given = Self { given: given.collect(), options: F::start() };
+        let refused = |failure: Failure| clap::Error::raw(clap::error::ErrorKind::ValueValidation, failure);
+        given.options = given.on(F::start()).map_err(refused)?;
+        Ok(given)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The flag of a field, without dashes: one of its own, or one that says no to what is the default.
+pub(super) fn flag(field: &Field) -> String {
+    match field.flag.strip_prefix('!') {
+        Some(no) => no.to_owned(),
+        None if field.default == Value::Bool(true) => format!("no-{}", field.flag),
+        None => field.flag.clone(),
+    }
+}
+
+/// A default as the help shows it, with those of presets where they differ.
+pub(super) fn default_of<F: Flags>(field: &Field) -> String {
+    let first = shown(field, &field.default);
+    if field.field == "preset" {
+        return first;
+    }
+    let others = F::presets().into_iter().filter_map(|(name, table)| Some((name, table.get(field.name)?)));
+    let others = others.filter(|(_, value)| *value != field.default);
+    others.fold(first, |all, (name, value)| format!("{all}; preset {name}: {}", shown(field, &value)))
+}
+
+fn shown(field: &Field, value: &Value) -> String {
+    match value {
+        Value::Integer(value) if matches!(field.unit, "BYTES" | "PIXELS") && value % (1 << 20) == 0 => {
+            if value % (1 << 30) == 0 { format!("{}G", value >> 30) } else { format!("{}M", value >> 20) }
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A field as an argument of the command.
+pub(super) fn argument(field: &Field, help: &str, default: &str) -> Arg {
+    let flag = flag(field);
+    let value_name = if field.unit.is_empty() { flag.to_uppercase() } else { field.unit.to_owned() };
+    let argument = Arg::new(flag.clone()).long(flag);
+    let help = help.trim_end_matches('.');
+    let default = (default != "none").then(|| format!("default: {default}"));
+    let notes = [(!field.allowed.is_empty()).then(|| field.allowed.clone()), default];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    let noted = if notes.is_empty() { help.to_owned() } else { format!("{help} [{}]", notes.join("; ")) };
+    match &field.kind {
+        Kind::Bool if field.default == Value::Bool(true) => {
+            argument.action(ArgAction::SetTrue).help(field.without)
+        }
+        Kind::Bool => argument.action(ArgAction::SetTrue).help(help.to_owned()),
+        Kind::Name(names) => {
+            let values = names.iter().map(|(name, help)| PossibleValue::new(*name).help(*help));
+            argument.value_parser(PossibleValuesParser::new(values)).value_name(value_name).help(noted)
+        }
+        Kind::Path => argument.value_name("PATH").help(help.to_owned()),
+        Kind::Integer | Kind::Number => {
+            argument.value_name(value_name).allow_negative_numbers(true).help(noted)
+        }
+    }
+}
+
+/// The value that the command line gives a field.
+pub(super) fn given(matches: &ArgMatches, field: &Field) -> Option<Value> {
+    let flag = flag(field);
+    match field.kind {
+        Kind::Bool => {
+            let is_given = matches.try_get_one::<bool>(&flag).ok().flatten().is_some_and(|given| *given);
+            is_given.then_some(Value::Bool(field.default != Value::Bool(true)))
+        }
+        Kind::Integer | Kind::Number | Kind::Name(_) | Kind::Path => {
+            let text = matches.try_get_one::<String>(&flag).ok().flatten();
+            text.map(|text| Value::Text(text.clone()))
+        }
+    }
+}

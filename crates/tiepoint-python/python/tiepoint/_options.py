@@ -1,0 +1,474 @@
+"""The options of the library, by its tables. Written by `cargo xtask options`: change the library's table instead."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Literal
+
+from ._base import Options
+
+if TYPE_CHECKING:
+    import os
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SiftOptions(Options):
+    """SIFT after Lowe (IJCV 2004), with every orientation and no positional bias.
+
+    Parameters
+    ----------
+    preset : {"default", "opencv", "vlfeat"}
+        Whose conventions are followed where the paper leaves them open.
+    first_octave : int
+        -1 doubles the image first, 0 does not (Lowe, section 3.3: doubled, about four times as many stable points).
+        Allowed: -1 to 0.
+    octaves : int, optional
+        Octaves at most; none given: as many as the image has room for. Allowed: at least 1.
+    levels : int
+        Levels of an octave that are searched (Lowe, section 3.2: 3). Allowed: 1 to 8.
+    contrast : float
+        Least contrast of a keypoint, for an image from 0 to 1. Allowed: 0 to 1.
+    edge : float
+        Greatest ratio of the principal curvatures (Lowe, section 4.1: 10). Allowed: above 1, at most 10000.
+    sigma : float
+        Blur of the first level, the σ of a Gaussian in pixels (Lowe, section 3.3: 1.6). Allowed: 0.8 to 4.
+    input_sigma : float
+        Blur that the image is assumed to have, a σ in pixels, at most that of the first level (Lowe, section 3.3: 0.5).
+        Allowed: above 0.
+    upright : bool
+        No orientation: every angle is 0. For images that are not turned against each other.
+    root : bool
+        RootSIFT: descriptors compared by the Hellinger distance (Arandjelović and Zisserman, CVPR 2012). The command
+        calls it ``--rootsift``.
+    domain_size_pooling : bool
+        Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches, for
+        about five times the time of description; on the CPU, also where there is a GPU.
+    descriptors : {"u8", "float", "none"}
+        Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none: keypoints alone.
+    max_features : int, optional
+        Features to keep at most; none given: all, the strongest first.
+    keep : {"scale", "response"}
+        Which come first where there are more.
+    even : bool
+        Spread those that are kept evenly over the image.
+    """
+
+    preset: Literal["default", "opencv", "vlfeat"] = "default"
+    first_octave: int = -1
+    octaves: int | None = None
+    levels: int = 3
+    contrast: float = 0.04
+    edge: float = 10.0
+    sigma: float = 1.6
+    input_sigma: float = 0.5
+    upright: bool = False
+    root: bool = False
+    domain_size_pooling: bool = False
+    descriptors: Literal["u8", "float", "none"] = "u8"
+    max_features: int | None = None
+    keep: Literal["scale", "response"] = "scale"
+    even: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SurfOptions(Options):
+    """SURF after Bay et al. (CVIU 2008), and as OpenSURF and OpenCV have it.
+
+    Parameters
+    ----------
+    preset : {"paper", "opensurf", "opencv"}
+        Whose conventions are followed where implementations differ.
+    threshold : float, optional
+        Least determinant of the Hessian, for an image from 0 to 1. None: the preset's, 0.0004 without one. Allowed: 0
+        to 340282350000000000000000000000000000000.
+    octaves : int, optional
+        Octaves; none given: 4 (Bay et al.), with OpenSURF's preset 5. Allowed: 1 to 6.
+    intervals : int, optional
+        Filter sizes in an octave; maxima are searched in all but the first and the last. None: the preset's, 4 without
+        one. Allowed: 3 to 8.
+    step : {1, 2, 4}, optional
+        Pixels from sample to sample in the first octave; they double with every octave. None: the preset's, 1 without
+        one.
+    upright : bool
+        Leaves the orientation out: for images that are not turned against each other.
+    extended : bool
+        Descriptors of 128 values instead of 64: the sums split by the sign of the other derivative.
+    descriptors : {"float", "none"}
+        Form of the descriptors: unit vectors, or none: keypoints alone, which have an angle too.
+    max_features : int, optional
+        Features to keep at most; none given: all, the strongest first.
+    keep : {"scale", "response"}
+        Which come first where there are more.
+    even : bool
+        Spread those that are kept evenly over the image.
+    """
+
+    preset: Literal["paper", "opensurf", "opencv"] = "paper"
+    threshold: float | None = None
+    octaves: int | None = None
+    intervals: int | None = None
+    step: Literal[1, 2, 4] | None = None
+    upright: bool = False
+    extended: bool = False
+    descriptors: Literal["float", "none"] = "float"
+    max_features: int | None = None
+    keep: Literal["scale", "response"] = "response"
+    even: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MatchOptions(Options):
+    """Which pairs count as matches.
+
+    Parameters
+    ----------
+    ratio : float, optional
+        Keep a match when its distance is below this share of the distance to the second nearest; none: keep all (Lowe,
+        IJCV 2004, section 7.1: 0.8 loses 5 % of the correct matches and 90 % of the false). Allowed: above 0, at most
+        1.
+    mutual : bool
+        Keep a match only when each feature is the other's nearest. The command's ``--one-way`` switches it off.
+    same_sign : bool
+        Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008, section
+        4.3). Halves the work; not for pictures of unlike sensors. The command's ``--any-sign`` switches it off.
+    max_distance : float, optional
+        Keep a match only up to this distance between unit descriptors; none: keep all. Allowed: 0 to 2.
+    """
+
+    ratio: float | None = 0.8
+    mutual: bool = True
+    same_sign: bool = True
+    max_distance: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RobustOptions(Options):
+    """How to estimate a model.
+
+    Parameters
+    ----------
+    threshold : float
+        Largest distance of an inlier from the model, in pixels. Allowed: above 0, at most 17976931348623157000000000000
+        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
+        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
+        00000000000000000000000000000000000000000000000000000000. The command calls it ``--inlier-distance``.
+    confidence : float
+        Stop when a better model would have been found with this probability. Allowed: 0 to below 1.
+    max_iterations : int
+        Samples at most. Allowed: 1 to 1000000000.
+    false_alarms : float
+        Refuse a model for which wrong matches agree as well more often than so many times in as many estimates: the
+        number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any. Allowed: above 0.
+    seed : int
+        Seed of the sampler; the same seed gives the same result everywhere.
+    """
+
+    threshold: float = 3.0
+    confidence: float = 0.9999
+    max_iterations: int = 50000
+    false_alarms: float = 1e-06
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RematchOptions(Options):
+    """The search that is repeated near what the model predicts.
+
+    Parameters
+    ----------
+    radius : float
+        Search radius about the predicted point, or half width of the band along the epipolar line, as a multiple of the
+        threshold of an inlier. Allowed: 1 to 100. The command calls it ``--rematch-radius``.
+    ratio : float
+        Ratio among the candidates there. Allowed: above 0, at most 1. The command calls it ``--rematch-ratio``.
+    rounds : int
+        How often search and refinement alternate at most. Allowed: at least 1. The command calls it ``--rematch-
+        rounds``.
+    """
+
+    radius: float = 2.0
+    ratio: float = 0.9
+    rounds: int = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WarpOptions(Options):
+    """How to warp.
+
+    Parameters
+    ----------
+    interpolation : {"bilinear", "bicubic", "lanczos"}
+        How values between pixels are found.
+    fill : float
+        What pixels without input get in all channels: a value of the image's pixel type.
+    """
+
+    interpolation: Literal["bilinear", "bicubic", "lanczos"] = "bicubic"
+    fill: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RepeatabilityOptions(Options):
+    """When two keypoints are the same.
+
+    Parameters
+    ----------
+    distance : float
+        Largest distance in pixels of B; 1, 2 and 3 are usual. Allowed: above 0, at most 1000.
+    scale_ratio : float
+        Largest ratio of the scales, either way; infinite: scales do not count. Allowed: at least 1.
+    """
+
+    distance: float = 3.0
+    scale_ratio: float = float('inf')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StereoOptions(Options):
+    """Semi-Global Matching of rectified pairs (Hirschmüller, PAMI 2008).
+
+    Parameters
+    ----------
+    disparities : int
+        How many whole disparities are searched. Allowed: 1 to 4096.
+    min_disparity : int
+        The least disparity searched: left (x, y) shows what right (x - d, y) shows. Allowed: -32768 to 32767.
+    cost : {"ad-census", "census", "ad", "mi"}
+        What pixels are compared by.
+    census_window : {"5x5", "7x7", "9x7", "symmetric"}, optional
+        Cost census: the window of pixels that are compared with its centre; none given: 5x5.
+    iterations : int, optional
+        Cost mi: learn mutual information at full size only, so many times, first from disparity 0; none given: from
+        coarse to fine. Allowed: 1 to 100.
+    paths : {4, 5, 8, 16}
+        Directions that costs are gathered along.
+    p1 : int, optional
+        Penalty of a change of disparity by one along a path, in units of the cost; none given: what suits the cost.
+    p2 : int, optional
+        Penalty of a larger change, where the image is smooth; none given: what suits the cost. Allowed: 0 to 4000.
+    p2_least : int, optional
+        P2 falls at edges of the image, but not below this; equal to P2 it does not fall; none given: what suits the
+        cost.
+    gradient : int, optional
+        Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; none given: what suits the cost. Allowed:
+        1 to 255.
+    uniqueness : int
+        By how many percent the best sum must lie below all but its neighbours'; elsewhere the pixel is invalid.
+        Allowed: 0 to 100.
+    subpixel : {"off", "parabola", "equiangular"}
+        How disparities between whole ones are found.
+    right_view : {"off", "diagonal", "aggregated"}
+        What the left view is checked against.
+    max_difference : float
+        By how many pixels the two views' disparities may differ. Allowed: 0 to 340282350000000000000000000000000000000.
+    speckle_size : int
+        Remove regions of fewer pixels; 0 removes none.
+    speckle_difference : float
+        By how much neighbours of one region may differ. Allowed: 0 to 340282350000000000000000000000000000000.
+    median : {0, 3, 5}
+        Side of the last median filter; 0: no filter at all.
+    fill : bool
+        Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
+        2.5.3).
+    memory : int or str, optional
+        Memory to use at most beside images and results; none: no limit. The result does not depend on it.
+    device_memory : int or str, optional
+        A GPU's memory to use at most, about; none given: what is free. A larger pair is computed there in bands of
+        rows, with the same result.
+    right : bool
+        Also give the disparities of the right view.
+    confidence : bool
+        Also give a confidence from 0 to 1.
+    reasons : bool
+        Also give the reason why each pixel was made invalid.
+    """
+
+    disparities: int = 128
+    min_disparity: int = 0
+    cost: Literal["ad-census", "census", "ad", "mi"] = "ad-census"
+    census_window: Literal["5x5", "7x7", "9x7", "symmetric"] | None = None
+    iterations: int | None = None
+    paths: Literal[4, 5, 8, 16] = 8
+    p1: int | None = None
+    p2: int | None = None
+    p2_least: int | None = None
+    gradient: int | None = None
+    uniqueness: int = 0
+    subpixel: Literal["off", "parabola", "equiangular"] = "equiangular"
+    right_view: Literal["off", "diagonal", "aggregated"] = "diagonal"
+    max_difference: float = 1.0
+    speckle_size: int = 50
+    speckle_difference: float = 2.0
+    median: Literal[0, 3, 5] = 5
+    fill: bool = False
+    memory: int | str | None = 1073741824
+    device_memory: int | str | None = None
+    right: bool = False
+    confidence: bool = False
+    reasons: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CollectionOptions(Options):
+    """A collection of photographs: how they are searched, which pairs are matched, and when a pair counts.
+
+    Parameters
+    ----------
+    block : int
+        Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block. Allowed: 1 to
+        4096.
+    longest_side : int
+        Longest side of the image that is searched; a larger photograph is shrunk to it, and its features keep their
+        place in the photograph. Allowed: at least 16.
+    masks : path, optional
+        A folder of masks: NAME.png for the photograph NAME, or NAME with its extension replaced by .png; features are
+        kept where it is not 0.
+    preset : {"default", "opencv", "vlfeat"}
+        Whose conventions are followed where the paper leaves them open.
+    first_octave : int
+        -1 doubles the image first, 0 does not (Lowe, section 3.3: doubled, about four times as many stable points).
+        Allowed: -1 to 0.
+    octaves : int, optional
+        Octaves at most; none given: as many as the image has room for. Allowed: at least 1.
+    levels : int
+        Levels of an octave that are searched (Lowe, section 3.2: 3). Allowed: 1 to 8.
+    contrast : float
+        Least contrast of a keypoint, for an image from 0 to 1. Allowed: 0 to 1.
+    edge : float
+        Greatest ratio of the principal curvatures (Lowe, section 4.1: 10). Allowed: above 1, at most 10000.
+    sigma : float
+        Blur of the first level, the σ of a Gaussian in pixels (Lowe, section 3.3: 1.6). Allowed: 0.8 to 4.
+    input_sigma : float
+        Blur that the image is assumed to have, a σ in pixels, at most that of the first level (Lowe, section 3.3: 0.5).
+        Allowed: above 0.
+    upright : bool
+        No orientation: every angle is 0. For images that are not turned against each other.
+    root : bool
+        RootSIFT: descriptors compared by the Hellinger distance (Arandjelović and Zisserman, CVPR 2012). The command
+        calls it ``--rootsift``.
+    domain_size_pooling : bool
+        Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches, for
+        about five times the time of description; on the CPU, also where there is a GPU.
+    descriptors : {"u8", "float", "none"}
+        Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none: keypoints alone.
+    max_features : int, optional
+        Features to keep at most; none given: all, the strongest first.
+    keep : {"scale", "response"}
+        Which come first where there are more.
+    even : bool
+        Spread those that are kept evenly over the image.
+    pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "list"}
+        How pairs are chosen.
+    exhaustive_up_to : int
+        Pairs auto: all pairs of up to so many photographs.
+    overlap : int
+        Pairs sequence: each photograph with so many that follow it, and those 1, 2, 4, … places on, up to 2 to the
+        power of this. Allowed: 1 to 10000.
+    neighbours : int
+        Pairs gps: each photograph with so many of the nearest. Allowed: 1 to 10000.
+    max_metres : float
+        Pairs gps: with none that is farther, in metres. Allowed: above 0, at most 1797693134862315700000000000000000000
+        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
+        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
+        000000000000000000000000000000000000000000000000.
+    top_features : int
+        Pairs top-scale: compare so many of the largest features of each photograph. Allowed: 1 to 10000.
+    top_matches : int
+        Pairs top-scale: so many mutual matches of them make a pair. Allowed: 1 to 10000.
+    top_partners : int
+        Pairs top-scale: keep so many of the best partners of each photograph. Allowed: 1 to 10000.
+    list : path, optional
+        Pairs list: the file, one pair of names a line, separated by a space, or by a tab where names hold spaces.
+    closure : bool
+        After the chosen pairs, match those photographs too that have a verified partner in common: one round.
+    ratio : float, optional
+        Keep a match when its distance is below this share of the distance to the second nearest; none: keep all (Lowe,
+        IJCV 2004, section 7.1: 0.8 loses 5 % of the correct matches and 90 % of the false). Allowed: above 0, at most
+        1.
+    mutual : bool
+        Keep a match only when each feature is the other's nearest. The command's ``--one-way`` switches it off.
+    same_sign : bool
+        Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008, section
+        4.3). Halves the work; not for pictures of unlike sensors. The command's ``--any-sign`` switches it off.
+    max_distance : float, optional
+        Keep a match only up to this distance between unit descriptors; none: keep all. Allowed: 0 to 2.
+    threshold : float
+        Largest distance of an inlier from the model, in pixels. Allowed: above 0, at most 17976931348623157000000000000
+        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
+        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
+        00000000000000000000000000000000000000000000000000000000. The command calls it ``--inlier-distance``.
+    confidence : float
+        Stop when a better model would have been found with this probability. Allowed: 0 to below 1.
+    min_iterations : int
+        Samples at least, for each model.
+    max_iterations : int
+        Samples at most, for each model. Allowed: 1 to 1000000000.
+    min_inlier_ratio : float
+        Draw samples until a model of this share of inliers would have been found with the confidence, or of the least
+        number of inliers where that is more. Allowed: above 0, at most 1.
+    min_inliers : int
+        Fewer inliers are no agreement. Allowed: at least 8.
+    min_essential_ratio : float
+        An essential matrix needs this share of a fundamental matrix's inliers. Allowed: above 0, at most 1.
+    max_homography_ratio : float
+        Above this share of inliers of the epipolar geometry a homography says all there is. Allowed: above 0, at most
+        1.
+    detect_watermark : bool
+        Tell watermarks: matches at the borders that one shift explains.
+    watermark_border : float
+        Width of the border where watermarks are, as a share of the diagonal. Allowed: 0 to 0.5.
+    watermark_ratio : float
+        The share of inliers that must lie in the borders of both images, and then obey one shift, for a watermark.
+        Allowed: above 0, at most 1.
+    false_alarms : float
+        Refuse a model for which wrong matches agree as well more often than so many times in as many pairs. Allowed:
+        above 0.
+    seed : int
+        Seed of the samples, which besides depend on the pair's key and their number alone.
+    """
+
+    block: int = 64
+    longest_side: int = 3200
+    masks: str | os.PathLike[str] | None = None
+    preset: Literal["default", "opencv", "vlfeat"] = "default"
+    first_octave: int = -1
+    octaves: int | None = None
+    levels: int = 3
+    contrast: float = 0.02
+    edge: float = 10.0
+    sigma: float = 1.6
+    input_sigma: float = 0.5
+    upright: bool = False
+    root: bool = True
+    domain_size_pooling: bool = False
+    descriptors: Literal["u8", "float", "none"] = "u8"
+    max_features: int | None = 8192
+    keep: Literal["scale", "response"] = "scale"
+    even: bool = False
+    pairs: Literal["auto", "exhaustive", "sequence", "gps", "top-scale", "list"] = "auto"
+    exhaustive_up_to: int = 5000
+    overlap: int = 10
+    neighbours: int = 50
+    max_metres: float = 100.0
+    top_features: int = 512
+    top_matches: int = 4
+    top_partners: int = 100
+    list: str | os.PathLike[str] | None = None
+    closure: bool = True
+    ratio: float | None = 0.77
+    mutual: bool = True
+    same_sign: bool = True
+    max_distance: float | None = 0.7
+    threshold: float = 3.0
+    confidence: float = 0.999
+    min_iterations: int = 100
+    max_iterations: int = 10000
+    min_inlier_ratio: float = 0.25
+    min_inliers: int = 15
+    min_essential_ratio: float = 0.95
+    max_homography_ratio: float = 0.8
+    detect_watermark: bool = True
+    watermark_border: float = 0.1
+    watermark_ratio: float = 0.7
+    false_alarms: float = 1e-06
+    seed: int = 0
