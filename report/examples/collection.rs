@@ -5,6 +5,8 @@
 //! cargo run --package tiepoint-report --example collection -- FOLDER
 //! ```
 
+#![expect(clippy::disallowed_methods, reason = "only pages of the browser's tests, which nothing compares")]
+
 use std::f32::consts::TAU;
 use std::path::{Path, PathBuf};
 use tiepoint::image::{Image, Size};

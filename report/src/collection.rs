@@ -372,7 +372,7 @@ fn described((image, thumbnail): (&CollectionImage<'_>, &Option<Embedded>)) -> V
 
 /// How strong a pair is among those of at most `most` inliers, from 0 to 1: equal steps for equal ratios.
 fn strength(inliers: u32, most: u32) -> f32 {
-    let log = |n: u32| (1.0 + n as f32).ln();
+    let log = |n: u32| libm::logf(1.0 + n as f32);
     log(inliers) / log(most).max(f32::MIN_POSITIVE)
 }
 

@@ -8,7 +8,7 @@ const CENTRE: f32 = 0.5;
 /// x, y, and the matrix that maps the unit square to the patch: s·cos, −s·sin, s·sin, s·cos.
 pub(crate) fn keypoints(keypoints: &[Keypoint]) -> Vec<u8> {
     let row = |k: &Keypoint| {
-        let (sin, cos) = (f64::from(k.angle)).sin_cos();
+        let (sin, cos) = libm::sincos(f64::from(k.angle));
         let scaled = |v: f64| (f64::from(k.scale) * v) as f32;
         [k.x + CENTRE, k.y + CENTRE, scaled(cos), scaled(-sin), scaled(sin), scaled(cos)]
     };

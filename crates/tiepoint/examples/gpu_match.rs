@@ -17,7 +17,12 @@ use tiepoint::synth::Random;
 
 /// Descriptors of which many values are small and few large, as a SIFT descriptor's are.
 fn descriptor(random: &mut Random, dimension: usize) -> Vec<f32> {
-    let values: Vec<f32> = (0..dimension).map(|_| random.normal().max(0.0).powi(2) as f32).collect();
+    let values: Vec<f32> = (0..dimension)
+        .map(|_| {
+            let v = random.normal().max(0.0);
+            (v * v) as f32
+        })
+        .collect();
     let length = values.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-6);
     values.iter().map(|v| v / length).collect()
 }

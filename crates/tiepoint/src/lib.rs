@@ -24,6 +24,8 @@
 //! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing and keeps no global state.
 //! Files, images and options that are wrong are an [`Error`], which tells its [kind](error::ErrorKind).
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the C library's functions"))]
+
 #[cfg(test)]
 mod bisect;
 pub mod collection;

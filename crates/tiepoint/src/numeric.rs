@@ -1,7 +1,9 @@
 //! Elementary functions with the same bits on every device: exp, atan2, sine and cosine in f32, exp and ln in
 //! f64.
 //!
-//! Libraries differ in the last bits of their functions; these are polynomials in a stated order, with a
+//! C libraries differ in the last bits of their functions, so none is called: lints refuse `f64::ln` and the like.
+//! What has no vector or kernel form comes from the crate `libm`, which is Rust on every platform; the functions here
+//! are polynomials in a stated order, with a
 //! fused multiply-add exactly where written, so that a scalar loop, any SIMD level and a GPU kernel agree.
 //! Written without branches, a loop over them vectorises. The coefficients are minimax fits made for this
 //! project.
@@ -136,6 +138,12 @@ pub fn ln(x: f64) -> f64 {
         sum = term + square * sum;
     }
     n as f64 * std::f64::consts::LN_2 + 2.0 * s * sum
+}
+
+/// √(x² + y²), rounded at each step, where `f64::hypot` would be the C library's.
+#[inline]
+pub fn length([x, y]: [f64; 2]) -> f64 {
+    (x * x + y * y).sqrt()
 }
 
 /// The same functions for kernels: `exp_f32`, `ln_f64` where a device has it, `atan2_f32`, `sin_cos_f32`, and the turns

@@ -50,7 +50,7 @@ impl Sets {
 }
 
 fn unit(values: &[u8]) -> impl Iterator<Item = f32> {
-    let norm = values.iter().map(|&v| f32::from(v).powi(2)).sum::<f32>().sqrt();
+    let norm = values.iter().map(|&v| f32::from(v) * f32::from(v)).sum::<f32>().sqrt();
     values.iter().map(move |&v| f32::from(v) / norm)
 }
 

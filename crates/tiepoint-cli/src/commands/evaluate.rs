@@ -18,6 +18,7 @@ use tiepoint::evaluate::{
 use tiepoint::feature::Features;
 use tiepoint::geometry::Homography;
 use tiepoint::image::{Image, Size};
+use tiepoint::numeric::length;
 use tiepoint::register::TiePoints;
 use tiepoint::stereo::files::{self, DisparityReading};
 use tiepoint_report::{DisparityView, MatchesView, Section, View};
@@ -49,7 +50,7 @@ fn matrices(
         let corners = [[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]];
         let off = |section: Section<'static>, corner: [f64; 2]| {
             let off = maps[0].apply(corner).zip(maps[1].apply(corner));
-            let off = off.map_or(f64::INFINITY, |(p, q)| (p[0] - q[0]).hypot(p[1] - q[1]));
+            let off = off.map_or(f64::INFINITY, |(p, q)| length([p[0] - q[0], p[1] - q[1]]));
             section.tile(format!("corner {}, {}", corner[0], corner[1]), format!("{off:.3} px"))
         };
         let section = Section::new("How far corners are off").tile("on average", format!("{error:.3} px"));

@@ -19,6 +19,7 @@ use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
 use tiepoint::image::{self, AnyImage, Image, OutputFormat};
 use tiepoint::matching::Match;
+use tiepoint::numeric::length;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, View};
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
@@ -242,7 +243,7 @@ impl Pair {
 
 /// A keypoint where a rectified view shows it, with its scale and direction there.
 fn moved(k: &Keypoint, view: &RectifiedView) -> Option<Keypoint> {
-    let (s, c) = f64::from(k.angle).sin_cos();
+    let (s, c) = libm::sincos(f64::from(k.angle));
     let (from, scale) = ([f64::from(k.x), f64::from(k.y)], f64::from(k.scale));
     let to = view.place(from)?;
     let tip = view.place([from[0] + scale * c, from[1] + scale * s])?;
@@ -250,8 +251,8 @@ fn moved(k: &Keypoint, view: &RectifiedView) -> Option<Keypoint> {
     Some(Keypoint {
         x: to[0] as f32,
         y: to[1] as f32,
-        scale: dx.hypot(dy) as f32,
-        angle: dy.atan2(dx).rem_euclid(std::f64::consts::TAU) as f32,
+        scale: length([dx, dy]) as f32,
+        angle: libm::atan2(dy, dx).rem_euclid(std::f64::consts::TAU) as f32,
         ..*k
     })
 }

@@ -3,6 +3,7 @@
 use super::Colour;
 use crate::failure::Outcome;
 use tiepoint::image::{AnyImage, Image, ImageView, Pixel, Size};
+use tiepoint::numeric::length;
 
 /// A picture under way.
 #[derive(Clone, Debug)]
@@ -127,11 +128,11 @@ impl Canvas {
             return;
         }
         let (dx, dy) = (b[0] - a[0], b[1] - a[1]);
-        let length = dx.hypot(dy);
+        let squared = dx * dx + dy * dy;
         let distance = |x: f64, y: f64| {
-            let t = ((x - a[0]) * dx + (y - a[1]) * dy) / (length * length).max(1e-12);
+            let t = ((x - a[0]) * dx + (y - a[1]) * dy) / squared.max(1e-12);
             let t = t.clamp(0.0, 1.0);
-            (x - a[0] - t * dx).hypot(y - a[1] - t * dy)
+            length([x - a[0] - t * dx, y - a[1] - t * dy])
         };
         // Walked along its longer side; across it the line is at most √2 times its width, and soft edges.
         let steep = dy.abs() > dx.abs();
@@ -167,7 +168,7 @@ impl Canvas {
             let gap = if inner > 0.0 { (inner * inner - dy * dy).max(0.0).sqrt() } else { 0.0 };
             let mut span = |from: f64, to: f64| {
                 for x in rows(from.floor(), width)..=rows(to.ceil(), width) {
-                    let off = ((x as f64 - cx).hypot(dy) - radius).abs();
+                    let off = (length([x as f64 - cx, dy]) - radius).abs();
                     self.blend(x, y, &pen, pen.width / 2.0 + 0.5 - off);
                 }
             };

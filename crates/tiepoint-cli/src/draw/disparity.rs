@@ -99,10 +99,11 @@ impl Bar {
         if !(low < high && (high - low).is_finite()) {
             return Vec::new();
         }
-        let mut power = (high - low).log10().floor() as i32 - 3;
+        let tens = |n: i32| (0..n).fold(1.0, |product, _| product * 10.0);
+        let mut power = libm::log10(high - low).floor() as i32 - 3;
         loop {
             for factor in [1.0, 2.0, 5.0] {
-                let step = factor * 10_f64.powi(power);
+                let step = if power < 0 { factor / tens(-power) } else { factor * tens(power) };
                 let first = (low / step).ceil();
                 let count = ((high / step).floor() - first + 1.0).max(0.0);
                 let decimals = usize::try_from(-power).unwrap_or(0);

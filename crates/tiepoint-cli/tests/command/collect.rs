@@ -206,7 +206,7 @@ fn a_gpu_and_the_cpu_make_one_database() {
 }
 
 /// A PNG with these camera data.
-fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
+pub(super) fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
     let size = Size::new(240, 180);
     folder.texture(name, size, 4);
     let plain = std::fs::read(folder.at(name)).unwrap();

@@ -1,5 +1,6 @@
 //! The built command, as a user runs it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "tests compare with the C library's functions")]
 
 mod changes;
 mod collect;
@@ -11,6 +12,8 @@ mod inputs;
 #[cfg(unix)]
 mod interrupts;
 mod manual;
+#[cfg(target_os = "linux")]
+mod platform;
 #[cfg(target_os = "linux")]
 mod power_cut;
 mod ranges;

@@ -347,8 +347,9 @@ fn near(
         .filter_map(|(i, photograph)| {
             let at = photograph.metadata.position?;
             let (latitude, longitude) = (at.latitude.to_radians(), at.longitude.to_radians());
-            let ring = EARTH * latitude.cos();
-            Some((i, [ring * longitude.cos(), ring * longitude.sin(), EARTH * latitude.sin()]))
+            let [(up, ring), (east, front)] = [latitude, longitude].map(libm::sincos);
+            let ring = EARTH * ring;
+            Some((i, [ring * front, ring * east, EARTH * up]))
         })
         .collect();
     if placed.is_empty() && !may_be_none {

@@ -2,6 +2,7 @@
 
 use crate::geometry::Homography;
 use crate::image::Size;
+use crate::numeric::length;
 use std::f64::consts::{PI, TAU};
 
 /// The distances, in pixels, at which [`matching_accuracy`] counts.
@@ -9,7 +10,7 @@ pub const THRESHOLDS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 
 
 /// Distance in image B between `b` and where the map sends `a`. Infinite where the map sends `a` nowhere.
 fn distance(b_from_a: &Homography, a: [f64; 2], b: [f64; 2]) -> f64 {
-    let d = b_from_a.apply(a).map_or(f64::INFINITY, |[x, y]| (x - b[0]).hypot(y - b[1]));
+    let d = b_from_a.apply(a).map_or(f64::INFINITY, |[x, y]| length([x - b[0], y - b[1]]));
     if d.is_finite() { d } else { f64::INFINITY }
 }
 
@@ -59,7 +60,7 @@ pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, w
     }
     let n = differences.len() as f64;
     let mean = |f: &dyn Fn(&[f64; 2]) -> f64| differences.iter().map(f).sum::<f64>() / n;
-    let mut distances: Vec<f64> = differences.iter().map(|d| d[0].hypot(d[1])).collect();
+    let mut distances: Vec<f64> = differences.iter().copied().map(length).collect();
     PositionError {
         count: differences.len(),
         bias: [mean(&|d| d[0]), mean(&|d| d[1])],
@@ -87,10 +88,10 @@ pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> Ang
         .iter()
         .map(|&(p, a, b)| {
             let j = b_from_a.derivative(p);
-            let (s, c) = a.sin_cos();
+            let (s, c) = libm::sincos(a);
             // The inverse transpose of the derivative, times its determinant, whose sign is that of a mirror.
             let side = (j[0] * j[3] - j[1] * j[2]).signum();
-            let carried = (side * (j[0] * s - j[1] * c)).atan2(side * (j[3] * c - j[2] * s));
+            let carried = libm::atan2(side * (j[0] * s - j[1] * c), side * (j[3] * c - j[2] * s));
             (b - carried + PI).rem_euclid(TAU) - PI
         })
         .filter(|d| d.is_finite())

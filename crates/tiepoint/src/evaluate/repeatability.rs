@@ -8,6 +8,7 @@
 use crate::feature::Keypoint;
 use crate::geometry::Homography;
 use crate::image::Size;
+use crate::numeric::length;
 use crate::options::setters;
 use crate::{Error, Result};
 use std::collections::HashMap;
@@ -125,7 +126,7 @@ fn nearest(from: &[Seen], to: &[Seen], options: &RepeatabilityOptions) -> Vec<Op
         let candidates = around.filter_map(|c| cells.get(&c)).flatten().copied();
         candidates
             .filter(|&i| like(p, &to[i]))
-            .map(|i| ((p.at[0] - to[i].at[0]).hypot(p.at[1] - to[i].at[1]), i))
+            .map(|i| (length([p.at[0] - to[i].at[0], p.at[1] - to[i].at[1]]), i))
             .filter(|&(d, _)| d <= options.distance)
             .min_by(|p, q| p.0.total_cmp(&q.0).then(p.1.cmp(&q.1)))
             .map(|(_, i)| i)

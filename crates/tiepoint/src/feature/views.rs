@@ -57,7 +57,7 @@ impl View {
             let step = TURN / tilt;
             (0..).map(move |i| step * f64::from(i)).take_while(|degrees| *degrees < 180.0 - 1e-9)
         };
-        let tilted = (1..6).map(|k| 2_f64.powi(k / 2) * if k % 2 == 1 { 2_f64.sqrt() } else { 1.0 });
+        let tilted = (1..6).map(|k| f64::from(1 << (k / 2)) * if k % 2 == 1 { 2_f64.sqrt() } else { 1.0 });
         let tilted = tilted.flat_map(|tilt| turns(tilt).map(move |t| Self { tilt, turn: t.to_radians() }));
         std::iter::once(Self::PLAIN).chain(tilted).take(n.min(MOST_VIEWS)).collect()
     }
@@ -157,7 +157,7 @@ fn turned_once(angle: f32) -> f32 {
 /// Gaussian weights of sum 1.
 fn taps(sigma: f64) -> Vec<f32> {
     let radius = (4.0 * sigma).ceil() as i32;
-    let weight = |i: i32| if i == 0 { 1.0 } else { exp_f64(-0.5 * (f64::from(i) / sigma).powi(2)) };
+    let weight = |i: i32| exp_f64(-0.5 * (f64::from(i) / sigma) * (f64::from(i) / sigma));
     let weights: Vec<f64> = (-radius..=radius).map(weight).collect();
     let sum: f64 = weights.iter().sum();
     weights.iter().map(|w| (w / sum) as f32).collect()

@@ -292,7 +292,7 @@ impl Similarity {
 
     /// The rotation φ in radians, (−π, π\], turning from +x towards +y.
     pub fn angle(&self) -> f64 {
-        self.rotation[1].atan2(self.rotation[0])
+        libm::atan2(self.rotation[1], self.rotation[0])
     }
 
     /// The translation t in pixels of B.

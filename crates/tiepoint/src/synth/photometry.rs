@@ -10,8 +10,7 @@ use crate::{Error, Result};
 pub struct Photometry {
     /// Black and white change places. Default no.
     pub invert: bool,
-    /// The power, 0.01 to 100; other than 1 it is taken by the platform's own function, which may differ in the
-    /// last bits between platforms. Default 1.
+    /// The power, 0.01 to 100. Default 1.
     pub gamma: f64,
     /// The contrast, −100 to 100. Default 1.
     pub gain: f64,
@@ -35,7 +34,7 @@ impl Default for Photometry {
 impl Photometry {
     pub(super) fn of(&self, v: f64) -> f64 {
         let v = if self.invert { 1.0 - v } else { v };
-        let v = if self.gamma == 1.0 { v } else { v.powf(self.gamma) };
+        let v = libm::pow(v, self.gamma);
         self.gain * v + self.bias
     }
 

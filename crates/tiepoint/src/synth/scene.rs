@@ -8,6 +8,7 @@ use super::{Photometry, Random, Texture, TextureKind};
 use crate::device::Cpu;
 use crate::geometry::Homography;
 use crate::image::{Image, Pixel, Size};
+use crate::numeric::exp_f64;
 use crate::options::setters;
 use crate::{Error, Result};
 
@@ -169,7 +170,7 @@ fn pixel(texture: &Texture, texture_from_image: &Homography, p: [f64; 2]) -> f64
 fn blur(image: &Image<f32>, sigma: f64, cpu: &Cpu) -> Image<f32> {
     let Size { width, height } = image.size();
     let radius = (4.0 * sigma).ceil() as isize;
-    let weight = |i: isize| (-0.5 * (i as f64 / sigma).powi(2)).exp();
+    let weight = |i: isize| exp_f64(-0.5 * (i as f64 / sigma) * (i as f64 / sigma));
     let total: f64 = (-radius..=radius).map(weight).sum();
     let taps: Vec<f64> = (-radius..=radius).map(|i| weight(i) / total).collect();
     let clamp =
@@ -198,7 +199,7 @@ fn blur(image: &Image<f32>, sigma: f64, cpu: &Cpu) -> Image<f32> {
 pub fn viewpoint(size: Size, angle: f64, scale: f64, tilt: [f64; 2], shift: [f64; 2]) -> Result<Homography> {
     let (cx, cy) = ((size.width as f64 - 1.0) / 2.0, (size.height as f64 - 1.0) / 2.0);
     let (px, py) = (tilt[0] / cx.max(1.0), tilt[1] / cy.max(1.0));
-    let (s, c) = angle.sin_cos();
+    let (s, c) = libm::sincos(angle);
     let (s, c) = (s * scale, c * scale);
     // Rows of [R | 0; p | 1] · [1, 0, −cx; 0, 1, −cy; 0, 0, 1].
     let centred = |a: f64, b: f64, t: f64| [a, b, t - a * cx - b * cy];

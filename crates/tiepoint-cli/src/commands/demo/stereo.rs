@@ -61,7 +61,7 @@ fn painted(grey: &Image<u8>, truth: &Image<f32>) -> AnyImage {
         let d = if d.is_finite() { *d } else { 0.0 };
         for (c, out) in pixel.iter_mut().enumerate() {
             // A hue turns once in 23 pixels of disparity; pale, so that the texture stays visible.
-            let wave = (d * 0.273 + c as f32 * 2.094).cos();
+            let wave = libm::cosf(d * 0.273 + c as f32 * 2.094);
             *out = (f32::from(*v) * (0.74 + 0.26 * wave)).round() as u8;
         }
     }

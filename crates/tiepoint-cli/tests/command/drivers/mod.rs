@@ -14,7 +14,7 @@ fn names(library: &str) -> Vec<String> {
 }
 
 /// A compiled stand-in; all tests share it. That called `empty` is a library without any function.
-fn stand_in(name: &str) -> &'static [u8] {
+pub(super) fn stand_in(name: &str) -> &'static [u8] {
     static COMPILED: Mutex<BTreeMap<String, &[u8]>> = Mutex::new(BTreeMap::new());
     COMPILED.lock().unwrap().entry(name.to_owned()).or_insert_with(|| compiled(name).leak())
 }

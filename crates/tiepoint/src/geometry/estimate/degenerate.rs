@@ -161,12 +161,12 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
     let choose = |n: usize, k: usize| -> f64 {
         let factors = k.min(n - k);
         let product = |i: usize| (i..factors.min(i + 16)).map(|i| (n - i) as f64 / (i + 1) as f64).product();
-        (0..factors).step_by(16).map(|i| f64::ln(product(i))).sum()
+        (0..factors).step_by(16).map(|i| libm::log(product(i))).sum()
     };
-    (n.saturating_sub(sample).max(1) as f64).ln()
+    libm::log(n.saturating_sub(sample).max(1) as f64)
         + choose(n, k)
         + choose(k, sample)
-        + (k - sample) as f64 * p.ln()
+        + (k - sample) as f64 * libm::log(p)
 }
 
 /// Fails when the inliers do not determine the model. Planes among them are judged by `judge`, which may have a part of

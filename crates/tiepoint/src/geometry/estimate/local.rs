@@ -72,7 +72,7 @@ impl<'p> Judge<'p> {
     pub(super) fn new(kind: ModelKind, points: &'p Points, options: &RobustOptions, cpu: &'p Cpu) -> Self {
         let threshold = options.threshold_px * points.scale;
         let score = Score::new(threshold);
-        let (wide, most_alarms) = (score.widened(WIDE), options.false_alarms.ln());
+        let (wide, most_alarms) = (score.widened(WIDE), libm::log(options.false_alarms));
         Self { kind, points, threshold, most_alarms, score, wide, cpu }
     }
 

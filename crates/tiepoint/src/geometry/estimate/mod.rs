@@ -278,13 +278,13 @@ fn search(
 
 /// How many samples find one of inliers only, with the confidence asked for, when `share` are inliers.
 fn samples_needed(share: f64, size: usize, options: &RobustOptions) -> usize {
-    let good = share.powi(size as i32);
+    let good = (0..size).fold(1.0, |product, _| product * share);
     if good >= 1.0 {
         return 1;
     }
     // ln(1 − g) of a tiny g is −g.
-    let miss = if good < 1e-9 { -good } else { (1.0 - good).ln() };
-    let needed = (1.0 - options.confidence).ln() / miss;
+    let miss = if good < 1e-9 { -good } else { libm::log(1.0 - good) };
+    let needed = libm::log(1.0 - options.confidence) / miss;
     if needed < options.max_iterations as f64 { needed.ceil() as usize } else { options.max_iterations }
 }
 

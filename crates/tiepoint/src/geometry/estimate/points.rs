@@ -11,6 +11,7 @@ use crate::device::Cpu;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::real::WIDTH;
+use crate::numeric::length;
 use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// Arrays of points are filled up to a multiple of this.
@@ -63,7 +64,7 @@ impl Points {
         });
         let [x, y, u, v] = added.map(|sum| sum / n);
         let (centre_a, centre_b) = ([x, y], [u, v]);
-        let far = |p: [f64; 2], c: [f64; 2]| ((p[0] - c[0]).powi(2) + (p[1] - c[1]).powi(2)).sqrt();
+        let far = |p: [f64; 2], c: [f64; 2]| length([p[0] - c[0], p[1] - c[1]]);
         let half = |p: &Correspondence| 0.5 * (far(p.a, centre_a) + far(p.b, centre_b));
         let [spread] =
             sums(cpu, matches, |part| [indices[part].iter().map(|&i| half(&pairs[i])).sum::<f64>()]);

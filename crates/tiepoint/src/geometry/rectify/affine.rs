@@ -104,7 +104,7 @@ impl AffineEpipolar {
 
     /// Root mean square of the distances, pixels.
     pub(super) fn rms(&self, pairs: &[Correspondence]) -> f64 {
-        let sum: f64 = pairs.iter().map(|p| self.distance(p).powi(2)).sum();
+        let sum: f64 = pairs.iter().map(|p| self.distance(p)).map(|d| d * d).sum();
         (sum / pairs.len().max(1) as f64).sqrt()
     }
 

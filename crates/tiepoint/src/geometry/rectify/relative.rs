@@ -125,7 +125,8 @@ impl Relative {
     /// Root mean square of the Sampson distances, pixels.
     pub(super) fn rms(&self, ties: &Ties, scale: f64) -> f64 {
         let f = self.fundamental();
-        let sum: f64 = ties.iter().map(|&(a, b)| Sampson::new(&f, a, b).distance().powi(2)).sum();
+        let distances = ties.iter().map(|&(a, b)| Sampson::new(&f, a, b).distance());
+        let sum: f64 = distances.map(|d| d * d).sum();
         scale * (sum / ties.len().max(1) as f64).sqrt()
     }
 

@@ -21,7 +21,6 @@ use crate::geometry::calibration::{Camera, Projection, StereoCalibration};
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
-use crate::numeric::exp_f64;
 use crate::options::setters;
 use crate::{Error, Result};
 
@@ -110,7 +109,7 @@ pub fn self_calibrate(
     let expected = options.focal.map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
     let weight = options.focal.map_or(Prior::FOCAL_WEIGHT, |_| 1e9);
     let prior = |share: f64| Prior {
-        log_focal: logarithm(expected),
+        log_focal: libm::log(expected),
         focal_weight: share * weight,
         ratio_weight: share * Prior::RATIO_WEIGHT,
     };
@@ -120,7 +119,7 @@ pub fn self_calibrate(
     for start in starts {
         let focal = expected * start;
         let essential = essential(&normalised, focal);
-        let Some(state) = Relative::from_essential(&essential, &judged, logarithm(focal)) else { continue };
+        let Some(state) = Relative::from_essential(&essential, &judged, libm::log(focal)) else { continue };
         let few = prior(1.0 / step as f64);
         let state = state.refined(&judged, scale, &few);
         let cost = state.cost(&judged, scale, &few);
@@ -209,8 +208,8 @@ fn geometry(
     match perspective {
         Ok(found) => {
             let n = pairs.len() as f64;
-            let gained = 2.0 * n * logarithm(found.rms_px.max(1e-9) / rms.max(1e-9));
-            let better = gained > 3.0 * logarithm(n) && rms < CLEARLY * found.rms_px;
+            let gained = 2.0 * n * libm::log(found.rms_px.max(1e-9) / rms.max(1e-9));
+            let better = gained > 3.0 * libm::log(n) && rms < CLEARLY * found.rms_px;
             Ok(if better {
                 Geometry::Affine(affine)
             } else {
@@ -282,16 +281,6 @@ fn essential(f: &Mat3, focal: f64) -> Mat3 {
     std::array::from_fn(|i| std::array::from_fn(|j| by[i] * f[i][j] * by[j]))
 }
 
-/// ln x by Newton's method on eˣ: the same on every platform.
-fn logarithm(x: f64) -> f64 {
-    // A first guess from the exponent; x is normal and positive.
-    let mut y = ((x.to_bits() >> 52) as f64 - 1022.5) * std::f64::consts::LN_2;
-    for _ in 0..6 {
-        y += x * exp_f64(-y) - 1.0;
-    }
-    y
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,13 +311,5 @@ mod tests {
         assert!(found.rectification.calibration().check_metric().is_err(), "no depth");
         let wide = found.rectification.left.size;
         assert!(wide.width < 1400 && wide.height < 1200, "{wide}: the mean scale is kept");
-    }
-
-    #[test]
-    fn logarithms() {
-        for i in 1..2000 {
-            let x = f64::from(i) * 0.01;
-            assert!((logarithm(x) - x.ln()).abs() < 1e-13, "ln {x}");
-        }
     }
 }

@@ -39,7 +39,7 @@ impl Models {
                     (ModelKind::Fundamental, prepared.threshold * std::f64::consts::SQRT_2)
                 }
             };
-            let most_alarms = options.false_alarms.ln();
+            let most_alarms = libm::log(options.false_alarms);
             let claim = Claim { kind, points: &prepared.points, threshold, most_alarms, cpu };
             let all = *all.get_or_insert_with(|| claim.places(&(0..prepared.len()).collect::<Vec<_>>()));
             let places = Places { all, agreeing: claim.places(&inliers) };

@@ -3,7 +3,7 @@
 use crate::device::gpu::{Buffer, Gpu};
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::sift::SiftOptions;
-use crate::feature::sift::scale_space::octave_sizes;
+use crate::feature::sift::scale_space::{octave_sizes, pixel};
 use crate::image::Size;
 use crate::{Error, Result};
 use std::ops::Range;
@@ -147,7 +147,7 @@ impl Plan {
         let octaves = self.octaves.iter().flat_map(|o| {
             let first = first_group;
             first_group += Self::groups(o) as u32;
-            let pixel = 2_f32.powi(i32::from(o.number)).to_bits();
+            let pixel = pixel(o.number).to_bits();
             let [width, height, pitch] = [o.size.width, o.size.height, o.pitch].map(|n| n as u32);
             let number = i32::from(o.number) as u32;
             let [first_row, from, to, whole] =

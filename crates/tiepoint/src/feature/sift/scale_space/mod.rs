@@ -121,6 +121,11 @@ pub(super) struct Ready {
     pub(super) describe: usize,
 }
 
+/// σ in pixels of the input image for one pixel of the octave of this number.
+pub(super) fn pixel(number: i8) -> f32 {
+    if number < 0 { 0.5 } else { (1_u32 << number) as f32 }
+}
+
 /// One octave: the rows in memory of its S + 3 Gaussian levels.
 #[derive(Debug)]
 pub(super) struct Octave {
@@ -143,7 +148,7 @@ pub(super) struct Octave {
 impl Octave {
     /// σ in pixels of the input image for one pixel of this octave.
     pub(super) fn pixel(&self) -> f32 {
-        if self.number < 0 { 0.5 } else { (1_u32 << self.number) as f32 }
+        pixel(self.number)
     }
 
     /// DoG of layer `i` at (x, y): level i + 1 less level i.

@@ -102,8 +102,8 @@ fn samples(share: f64, size: usize, options: &TwoViewOptions) -> u32 {
     let good = (0..size).fold(1.0, |product, _| product * share);
     let (least, most) = (options.min_iterations as f64, options.max_iterations as f64);
     // ln(1 − g) of a tiny g is −g.
-    let miss = if good < 1e-9 { -good } else { (1.0 - good).ln() };
-    let needed = if good < 1.0 { ((1.0 - options.confidence).ln() / miss).ceil() } else { 1.0 };
+    let miss = if good < 1e-9 { -good } else { libm::log(1.0 - good) };
+    let needed = if good < 1.0 { (libm::log(1.0 - options.confidence) / miss).ceil() } else { 1.0 };
     needed.max(least).min(most) as u32
 }
 
