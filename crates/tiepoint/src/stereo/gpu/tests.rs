@@ -364,7 +364,7 @@ fn what_does_not_go_together_is_refused() {
         let image = |width| GpuImage::upload(gpu, Image::<u8>::new(Size::new(width, 4)).view()).unwrap();
         let refused = stereo.compute_on_device(&image(5), &image(6), Masks::default()).unwrap_err();
         assert!(refused.to_string().contains("the right image is 6x4"), "{refused}");
-        let other = Gpu::open(gpu.info().api, gpu.info().index).unwrap();
+        let other = gpu.beside().unwrap();
         let foreign = GpuImage::upload(&other, Image::<u8>::new(Size::new(5, 4)).view()).unwrap();
         let refused = stereo.compute_on_device(&image(5), &foreign, Masks::default()).unwrap_err();
         assert!(refused.to_string().contains("for stereo on"), "{refused}");
