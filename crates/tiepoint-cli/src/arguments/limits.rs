@@ -1,6 +1,6 @@
 //! How large images may be.
 
-use super::values::bytes;
+use super::values::{bytes, count};
 use clap::Args;
 use tiepoint::image::ReadOptions;
 
@@ -10,8 +10,8 @@ pub(crate) struct LimitArguments {
     /// Memory that a decoded image may take: 8G, or bytes; a larger one is refused [default: 4G]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_bytes: Option<u64>,
-    /// Pixels that an image may have; a larger one is refused [default: 4294967296]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Pixels that an image may have, 20M or 20000000; a larger one is refused [default: 4294967296]
+    #[arg(long, value_name = "N", value_parser = count)]
     max_pixels: Option<u64>,
 }
 

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::geometry::Correspondence;
-    use crate::synth::Random;
+    use crate::numeric::Random;
 
     /// The sums match by match, as the contract says.
     fn plain<const K: usize>(points: &Points, term: impl Fn([f64; 4]) -> [f64; K]) -> [f64; K] {

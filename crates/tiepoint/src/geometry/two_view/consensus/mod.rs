@@ -25,7 +25,7 @@ use crate::geometry::estimate::{is_usable, minimal};
 use crate::geometry::matrix::{Mat3, flat, is_finite, product, transpose};
 use crate::geometry::real::{WIDTH, each, lane_of};
 use crate::geometry::{Homography, ModelKind};
-use crate::synth::finish;
+use crate::numeric::finish;
 use fearless_simd::{Simd, f64x8, prelude::*};
 use five_point::Reduced;
 use std::sync::Arc;
