@@ -1,7 +1,8 @@
 //! The two OpenCL implementations on which kernels are tested, both on the CPU.
 //!
 //! PoCL has all features that kernels use. Mesa's rusticl has another compiler, no f64, no fused multiply-add and 32
-//! KiB of local memory. It lists its device only when `RUSTICL_ENABLE` names one.
+//! KiB of local memory. It lists its device only when `RUSTICL_ENABLE` names one, and ends the loops of a kernel after
+//! 65 535 turns: the library refuses it, tests of short kernels open it all the same.
 
 use crate::{Result, debian};
 use std::process::Command;

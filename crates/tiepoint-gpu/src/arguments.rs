@@ -177,6 +177,7 @@ impl Bound {
         access: Access,
         buffer: &Buffer<T>,
         extent: i128,
+        alignment: usize,
     ) -> Result<()> {
         let kernel = self.kernel;
         if !(0..=buffer.len() as i128).contains(&extent) {
@@ -186,6 +187,12 @@ impl Bound {
             )));
         }
         let memory = &buffer.memory;
+        if !memory.is_aligned_to(alignment) {
+            return Err(Error::Usage(format!(
+                "kernel {kernel}: `{name}` is memory of another program that does not begin at a multiple of {alignment} bytes: \
+                 expected a copy that does"
+            )));
+        }
         if access != Access::Read && memory.is_foreign() {
             return Err(Error::Usage(format!(
                 "kernel {kernel}: `{name}` is written, and is memory of other programs, which is only read"
@@ -303,7 +310,10 @@ macro_rules! kernel_struct {
 /// may touch at most: an `i128` from the values, which are in scope as such, and the number of groups; a launch with a
 /// shorter buffer is refused. The types of buffers may be generic: `Scale<T: Element>`.
 ///
-/// `unsafe` is the promise of [`KernelArguments`]: the kernel keeps to these extents.
+/// A kernel that reads or writes a buffer in wider pieces than its type in C says so behind the brackets: `read bytes:
+/// u8 [n] aligned 16`. Memory of other programs that begins elsewhere is refused; see [`Buffer::aligned_to`].
+///
+/// `unsafe` is the promise of [`KernelArguments`]: the kernel keeps to these extents and alignments.
 #[macro_export]
 macro_rules! kernel {
     (
@@ -312,7 +322,7 @@ macro_rules! kernel {
         $(<$($generic:ident: $bound:path),+>)? {
             $(
                 $(#[$buffer_attribute:meta])*
-                $access:ident $buffer:ident: $element:ty $(as $kind:ident)? [$extent:expr]
+                $access:ident $buffer:ident: $element:ty $(as $kind:ident)? [$extent:expr] $(aligned $bytes:expr)?
             ),* $(,)?
         } {
             $($(#[$value_attribute:meta])* $value:ident: $type:ty),* $(,)?
@@ -357,6 +367,7 @@ macro_rules! kernel {
                         $crate::kernel!(@access $access),
                         self.$buffer,
                         $extent,
+                        $crate::alignment::<$element>($crate::kernel!(@kind $element $(as $kind)?), &[$($bytes)?]),
                     )?;)*
                     Ok(bound)
                 }
@@ -368,6 +379,13 @@ macro_rules! kernel {
     (@access shared) => { $crate::Access::Shared };
     (@kind $element:ty) => { <$element as $crate::Element>::NAME };
     (@kind $element:ty as $kind:ident) => { stringify!($kind) };
+}
+
+/// The bytes at a multiple of which a buffer begins: as declared, and as its type in C wants it.
+#[doc(hidden)]
+pub fn alignment<T: Element>(kind: &str, declared: &[usize]) -> usize {
+    let numbers = kind.rsplit_once('x').and_then(|(_, n)| n.parse::<usize>().ok()).unwrap_or(1);
+    declared.iter().copied().fold(size_of::<T>() * numbers.next_power_of_two(), usize::max)
 }
 
 /// A member of a struct: its declaration in C, its offset and its size.

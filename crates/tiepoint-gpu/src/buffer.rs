@@ -3,7 +3,7 @@
 use crate::driver::{Driver, DriverMark, Raw};
 use crate::element::{bytes, bytes_mut};
 use crate::foreign::Keeper;
-use crate::{DeviceId, Element, Error, Gpu, Mark, Result};
+use crate::{Commands, DeviceId, Element, Error, Gpu, Mark, Result};
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -13,10 +13,50 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so memory can be reused
 /// while commands that use it are still waiting: the new owner's commands come after them. Transfers in other queues
 /// wait for marks. Memory whose address other libraries know is kept apart until their work with it is done.
+///
+/// At most half of the device's memory is kept, what was freed last; more goes back to the driver when memory is asked
+/// for, not when it is freed, which may happen while a thread records a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    free: Mutex<BTreeMap<usize, Vec<Raw>>>,
+    free: Mutex<Free>,
     lent: Mutex<Lent>,
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    /// By size, each with the number of its freeing, the oldest first.
+    pieces: BTreeMap<usize, VecDeque<(u64, Raw)>>,
+    bytes: usize,
+    freed: u64,
+}
+
+impl Free {
+    fn push(&mut self, bytes: usize, memory: Raw) {
+        self.bytes += bytes;
+        self.freed += 1;
+        self.pieces.entry(bytes).or_default().push_back((self.freed, memory));
+    }
+
+    fn pop(&mut self, bytes: usize) -> Option<Raw> {
+        let (_, memory) = self.pieces.get_mut(&bytes)?.pop_back()?;
+        self.bytes -= bytes;
+        Some(memory)
+    }
+
+    /// Removes what was freed first until no more than `most` bytes stay.
+    fn excess(&mut self, most: usize) -> Vec<Raw> {
+        let mut excess = Vec::new();
+        while self.bytes > most {
+            let oldest =
+                self.pieces.iter().filter_map(|(&bytes, of_size)| Some((of_size.front()?.0, bytes))).min();
+            let Some((_, bytes)) = oldest else { break };
+            excess
+                .extend(self.pieces.get_mut(&bytes).and_then(VecDeque::pop_front).map(|(_, memory)| memory));
+            self.bytes -= bytes;
+        }
+        self.pieces.retain(|_, of_size| !of_size.is_empty());
+        excess
+    }
 }
 
 /// Memory that was freed here but may still be read by work of other libraries.
@@ -143,13 +183,26 @@ impl Pool {
     }
 
     fn pop(&self, bytes: usize) -> Option<Raw> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.get_mut(&bytes)?.pop()
+        self.free().pop(bytes)
     }
 
     fn keep(&self, bytes: usize, memory: Raw) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.entry(bytes).or_default().push(memory);
+        self.free().push(bytes, memory);
+    }
+
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the driver back what exceeds the bound.
+    fn shrink(&self, driver: &dyn Driver) -> Result<()> {
+        let most = usize::try_from(driver.info().memory / 2).unwrap_or(usize::MAX);
+        let excess = self.free().excess(most);
+        if !excess.is_empty() {
+            driver.finish_all()?;
+            excess.into_iter().for_each(|memory| driver.free(memory));
+        }
+        Ok(())
     }
 
     fn lend(&self, loan: Loan) {
@@ -184,8 +237,8 @@ impl Pool {
         // A device that fails here has no work left that could use the memory.
         marked.iter().for_each(|mark| drop(driver.wait(mark.as_ref())));
         self.settle(driver);
-        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
-        free.into_values().flatten().for_each(|memory| driver.free(memory));
+        let free = self.free().excess(0);
+        free.into_iter().for_each(|memory| driver.free(memory));
     }
 }
 
@@ -199,6 +252,8 @@ pub(crate) struct Memory {
     shared: AtomicBool,
     /// The owner, where another library allocated it.
     owner: Option<Keeper>,
+    /// Where memory of another library begins; 0 for memory of this crate, which is aligned to everything.
+    address: u64,
     /// Of another library's memory, the number of the last work that reads it.
     last_read: AtomicU64,
 }
@@ -213,6 +268,7 @@ impl Memory {
     fn new(gpu: &Gpu, bytes: usize) -> Result<Self> {
         let bytes = Self::rounded(bytes);
         let driver = gpu.driver();
+        gpu.pool().shrink(driver)?;
         let raw = match gpu.pool().take(bytes, driver) {
             Some(raw) => raw,
             None => driver.allocate(bytes).or_else(|error| {
@@ -228,14 +284,20 @@ impl Memory {
             bytes,
             shared: AtomicBool::new(false),
             owner: None,
+            address: 0,
             last_read: AtomicU64::new(0),
         })
     }
 
-    /// Memory that `owner` keeps.
-    pub(crate) fn foreign(gpu: &Gpu, raw: Raw, bytes: usize, owner: Keeper) -> Self {
-        let shared = AtomicBool::new(false);
-        Self { gpu: gpu.clone(), raw, bytes, shared, owner: Some(owner), last_read: AtomicU64::new(0) }
+    /// Memory at an address of another library, which `owner` keeps.
+    pub(crate) fn foreign(gpu: &Gpu, (raw, address): (Raw, u64), bytes: usize, owner: Keeper) -> Self {
+        let (gpu, shared, last_read) = (gpu.clone(), AtomicBool::new(false), AtomicU64::new(0));
+        Self { gpu, raw, bytes, shared, owner: Some(owner), address, last_read }
+    }
+
+    /// Whether it begins at a multiple of so many bytes.
+    pub(crate) fn is_aligned_to(&self, bytes: usize) -> bool {
+        self.address.is_multiple_of(bytes as u64)
     }
 
     pub(crate) fn device(&self) -> &DeviceId {
@@ -307,6 +369,21 @@ impl<T: Element> Buffer<T> {
     /// Numbers in memory of others.
     pub(crate) fn over(memory: Memory, len: usize) -> Self {
         Self { memory: Arc::new(memory), len, element: PhantomData }
+    }
+
+    /// The numbers where kernels that read them `bytes` at a time may: this memory if it begins at a multiple of that,
+    /// otherwise a copy, which the queue makes. Only memory of other programs can begin elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small, [`Error::Driver`].
+    pub fn aligned_to(&self, bytes: usize) -> Result<Self> {
+        if self.memory.is_aligned_to(bytes) {
+            return Ok(self.clone());
+        }
+        let (copy, mut commands) = (Self::new(self.gpu(), self.len)?, Commands::new());
+        commands.copy((self, 0), (&copy, 0), self.len)?;
+        self.gpu().run(&commands)?;
+        Ok(copy)
     }
 
     /// Bytes of the device's memory that `len` numbers take: somewhat more than they have, so that buffers of similar
@@ -432,8 +509,8 @@ impl PinnedMemory {
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
-        // A transfer may still be under way.
-        let _ = self.gpu.driver().finish();
+        // A transfer may still be under way, in any queue.
+        let _ = self.gpu.driver().finish_all();
         if !self.gpu.pinned_pool().keep(self.len, self.start) {
             self.gpu.driver().free_host(self.start);
         }
@@ -516,5 +593,106 @@ impl<T: Element> Pinned<T> {
         self.memory.gpu.wait(mark)?;
         // SAFETY: as `numbers_at`, borrowed mutably.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
+    }
+}
+
+#[cfg(test)]
+#[expect(unsafe_code, reason = "the promise of a test's kernel")]
+mod tests {
+    use super::*;
+    use crate::driver::{Side, Work};
+    use crate::{Api, KernelSource};
+
+    crate::kernel! {
+        unsafe kernel gather(groups) = Gather {
+            write out: u32 [n],
+            read bytes: u8 [4 * n] aligned 4,
+        } {
+            n: i32,
+        }
+    }
+
+    const GATHER: &str = "KERNEL(gather) {
+        i32 i = GROUP_X * 32 + LANE_X;
+        if (i < args.n) out[i] = ((const GLOBAL u32 *)bytes)[i];
+    }";
+
+    /// All OpenCL devices; tests of devices say it where there are none.
+    fn all() -> Vec<Gpu> {
+        let found = crate::devices(Api::OpenCl).map(|d| d.found).unwrap_or_default();
+        found.iter().map(|info| Gpu::open_for_short_loops(Api::OpenCl, info.index).unwrap()).collect()
+    }
+
+    /// Memory that another program is said to have at this address: a buffer of ours.
+    fn foreign(of: &Buffer<u8>, address: u64) -> Buffer<u8> {
+        let (gpu, raw) = (of.gpu(), of.memory.raw);
+        Buffer::over(Memory::foreign(gpu, (raw, address), of.bytes(), Keeper(Box::new(of.clone()))), of.len())
+    }
+
+    #[test]
+    fn memory_that_begins_elsewhere_is_refused_and_can_be_packed() {
+        for gpu in all() {
+            let source = KernelSource::new("gather").kernel::<Gather<'_>>([32, 1]).text(GATHER);
+            let kernel = gpu.program(&source).unwrap().kernel::<Gather<'_>>().unwrap();
+            let ours = gpu.upload(&(0..40).collect::<Vec<u8>>()).unwrap();
+            let out = gpu.buffer::<u32>(10).unwrap();
+            let launch = |bytes: &Buffer<u8>| {
+                let mut commands = Commands::new();
+                commands.launch(&kernel, [1, 1, 1], Gather { out: &out, bytes, n: 10 })?;
+                gpu.run(&commands)?;
+                out.to_vec()
+            };
+            let expected = launch(&ours).unwrap();
+            assert_eq!(launch(&foreign(&ours, 4096)).unwrap(), expected, "{gpu:?}: a multiple of 4");
+            let odd = foreign(&ours, 4097);
+            let refused = launch(&odd).unwrap_err().to_string();
+            assert!(refused.contains("gather") && refused.contains("`bytes`"), "{gpu:?}: {refused}");
+            assert!(refused.contains("multiple of 4 bytes"), "{gpu:?}: {refused}");
+            assert_eq!(launch(&odd.aligned_to(4).unwrap()).unwrap(), expected, "{gpu:?}: packed");
+            let same = foreign(&ours, 4100).aligned_to(4).unwrap();
+            assert!(same.memory.is_foreign(), "{gpu:?}: nothing is copied that need not be");
+        }
+    }
+
+    #[test]
+    fn alignment_follows_the_type_in_c() {
+        use crate::alignment;
+        assert_eq!([alignment::<u8>("u8", &[]), alignment::<f32>("f32", &[])], [1, 4]);
+        assert_eq!([alignment::<f32>("f32x4", &[]), alignment::<u64>("u64x2", &[])], [16; 2]);
+        assert_eq!([alignment::<u8>("u8", &[16]), alignment::<f32>("f32x4", &[4])], [16; 2], "the wider");
+        assert_eq!(alignment::<u32>("Keypoint", &[]), 4, "a struct of words");
+    }
+
+    #[test]
+    fn the_pool_gives_back_what_was_freed_first() {
+        let mut free = Free::default();
+        for (bytes, name) in [(100, 1), (200, 2), (100, 3), (300, 4)] {
+            free.push(bytes, Raw(name));
+        }
+        assert_eq!(free.excess(700), [], "there is room");
+        assert_eq!(free.excess(600), [Raw(1)], "the oldest");
+        assert_eq!(free.pop(300), Some(Raw(4)));
+        assert_eq!(free.excess(150), [Raw(2)]);
+        assert_eq!(free.excess(0), [Raw(3)]);
+        assert_eq!((free.bytes, free.pieces.len()), (0, 0));
+    }
+
+    /// Host memory may only be used again when no queue uses it, the sides' too, also where the main queue knows
+    /// nothing of their work, as when it could not be told.
+    #[test]
+    fn host_memory_is_free_when_every_queue_is_done() {
+        for gpu in all() {
+            let (driver, len) = (gpu.driver(), 1 << 20);
+            let from = gpu.upload(&vec![7_u32; len]).unwrap();
+            let mut to = gpu.pinned::<u32>(len).unwrap();
+            let mut commands = Commands::new();
+            for _ in 0..20 {
+                commands.download(&from, &mut to).unwrap();
+            }
+            gpu.finish().unwrap();
+            let mark = driver.beside(Side::ToHost, Work::Commands(&commands.list), &[]).unwrap();
+            driver.finish_all().unwrap();
+            assert!(driver.is_done(mark.as_ref()).unwrap(), "{gpu:?}: transfers are over");
+        }
     }
 }

@@ -3,13 +3,22 @@
 //! The folder is `$TIEPOINT_CACHE`, or `tiepoint` in the user's cache folder (`$XDG_CACHE_HOME`, `$LOCALAPPDATA` or
 //! `$HOME/.cache`, the first that is set and not empty); an empty `$TIEPOINT_CACHE` turns the cache off. A file begins
 //! with its whole key (source, options, device, driver), so that neither a collision of names nor a broken file can
-//! bring a wrong program. What cannot be read or written is silently compiled anew.
+//! bring a wrong program. What cannot be read or written is silently compiled anew. The folder keeps to 256 MiB: what
+//! was used longest ago is removed when something is added.
 
 use std::ffi::OsString;
+use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 const MAGIC: &[u8; 8] = b"tpgpu 1\n";
+
+/// Bytes of all files at most. A program takes some ten to a hundred thousand.
+const MOST: u64 = 256 << 20;
+/// After this time nobody is still writing a file that has no name yet.
+const LEFT: Duration = Duration::from_secs(3600);
 
 /// The folder by these environment variables; `None` where the cache is off or no folder is known.
 fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -29,26 +38,40 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn file(key: &str) -> Option<PathBuf> {
-    Some(folder(|name| std::env::var_os(name))?.join(format!("{:016x}.kernel", hash(key.as_bytes()))))
+fn file(folder: &Path, key: &str) -> PathBuf {
+    folder.join(format!("{:016x}.kernel", hash(key.as_bytes())))
 }
 
 /// The binary that was stored under this very key.
 pub(crate) fn load(key: &str) -> Option<Vec<u8>> {
-    let content = std::fs::read(file(key)?).ok()?;
+    load_from(&folder(|name| std::env::var_os(name))?, key)
+}
+
+fn load_from(folder: &Path, key: &str) -> Option<Vec<u8>> {
+    let mut file = File::open(file(folder, key)).ok()?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content).ok()?;
     let rest = content.strip_prefix(MAGIC)?;
     let (sizes, rest) = rest.split_first_chunk::<16>()?;
     let (key_len, check) = sizes.split_first_chunk::<8>()?;
     let key_len = usize::try_from(u64::from_le_bytes(*key_len)).ok()?;
     let check = u64::from_le_bytes(check.try_into().ok()?);
     let binary = rest.strip_prefix(key.as_bytes()).filter(|_| key_len == key.len())?;
+    // Where this cannot be noted, the file counts as used when it was made.
+    let _ = file.set_modified(SystemTime::now());
     (hash(binary) == check).then(|| binary.to_vec())
 }
 
 /// Keeps a binary for the next run.
 pub(crate) fn store(key: &str, binary: &[u8]) {
-    let Some(path) = file(key) else { return };
-    let Some(folder) = path.parent() else { return };
+    if let Some(folder) = folder(|name| std::env::var_os(name)) {
+        store_in(&folder, key, binary);
+        shrink(&folder, MOST);
+    }
+}
+
+fn store_in(folder: &Path, key: &str, binary: &[u8]) {
+    let path = file(folder, key);
     let mut content = MAGIC.to_vec();
     content.extend((key.len() as u64).to_le_bytes());
     content.extend(hash(binary).to_le_bytes());
@@ -62,10 +85,69 @@ pub(crate) fn store(key: &str, binary: &[u8]) {
     }
 }
 
+/// Removes the files that were used longest ago until all take no more than `most` bytes, and what killed processes
+/// have left. Another process that is reading such a file reads it to its end, or compiles anew.
+fn shrink(folder: &Path, most: u64) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let ours = |path: &Path| {
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        name.len() == 16 && name.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
+        .filter_map(|entry| {
+            let entry = entry.ok().filter(|entry| ours(&entry.path()))?;
+            let about = entry.metadata().ok().filter(Metadata::is_file)?;
+            Some((about.modified().ok()?, about.len(), entry.path()))
+        })
+        .collect();
+    files.sort_unstable();
+    let mut bytes: u64 = files.iter().map(|file| file.1).sum();
+    for (used, len, path) in files {
+        let is_left =
+            path.extension().is_none_or(|e| e != "kernel") && used.elapsed().is_ok_and(|t| t > LEFT);
+        if (is_left || bytes > most) && std::fs::remove_file(&path).is_ok() {
+            bytes -= len;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::folder;
+    use super::{LEFT, file, folder, load_from, shrink, store_in};
+    use std::fs::File;
     use std::path::Path;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn what_was_used_longest_ago_makes_room() {
+        let folder = std::env::temp_dir().join(format!("tiepoint-cache-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let long_ago = SystemTime::now() - 2 * LEFT;
+        let names = ["a", "b", "c", "d"];
+        for (name, seconds) in names.into_iter().zip(0..) {
+            store_in(&folder, name, &[7; 1000]);
+            let file = File::options().append(true).open(file(&folder, name)).unwrap();
+            file.set_modified(long_ago + Duration::from_secs(seconds)).unwrap();
+        }
+        // Of others: a file that is written now, one that was left long ago, and what the cache did not make.
+        let [writing, left, other] =
+            ["00000000000000aa.5-x", "00000000000000bb.5-x", "notes.txt"].map(|name| folder.join(name));
+        [&writing, &left, &other].iter().for_each(|path| std::fs::write(path, [0; 100]).unwrap());
+        File::options().append(true).open(&left).unwrap().set_modified(long_ago).unwrap();
+        assert_eq!(load_from(&folder, "a").as_deref(), Some(&[7; 1000][..]), "a is used");
+        shrink(&folder, u64::MAX);
+        assert!(names.iter().all(|name| load_from(&folder, name).is_some()), "room for all");
+        assert!(!left.exists() && writing.exists() && other.exists(), "what was left goes");
+        for (name, seconds) in names.into_iter().zip([3, 0, 1, 2]) {
+            let file = File::options().append(true).open(file(&folder, name)).unwrap();
+            file.set_modified(long_ago + Duration::from_secs(seconds)).unwrap();
+        }
+        shrink(&folder, 2500);
+        let kept = names.map(|name| load_from(&folder, name).is_some());
+        assert_eq!(kept, [true, false, false, true], "the two that were used last");
+        assert!(writing.exists() && other.exists(), "nothing of others");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn the_folder_follows_the_environment() {

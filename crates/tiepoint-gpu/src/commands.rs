@@ -476,7 +476,7 @@ impl Gpu {
             marks.iter().try_for_each(|mark| driver.hold(*mark))?;
             return in_queue();
         }
-        let done = driver.beside(Side::Kernels, work, &marks)?;
+        let done = self.put_beside(Side::Kernels, work, &marks)?;
         driver.hold(done.as_ref())
     }
 }

@@ -499,6 +499,13 @@ impl Driver for Cuda {
         unsafe { call!(cuStreamSynchronize(self.stream.stream)) }
     }
 
+    fn finish_all(&self) -> Result<()> {
+        self.stream.enter()?;
+        let Stream { stream, second, sides, .. } = *self.stream;
+        // SAFETY: the streams are ours.
+        [stream, second].into_iter().chain(sides).try_for_each(|s| unsafe { call!(cuStreamSynchronize(s)) })
+    }
+
     fn is_done(&self, mark: &dyn DriverMark) -> Result<bool> {
         self.stream.enter()?;
         // SAFETY: the event was recorded when the mark was made.

@@ -64,6 +64,12 @@ pub(crate) trait Driver: Debug + Send + Sync {
         true
     }
 
+    /// Whether a group goes on while others wait for it, and every loop runs to its end. Otherwise the device is tested
+    /// when it is opened (`trial.rs`).
+    fn promises_progress(&self) -> bool {
+        true
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Raw>;
     fn free(&self, memory: Raw);
     fn free_bytes(&self) -> Option<u64>;
@@ -93,6 +99,8 @@ pub(crate) trait Driver: Debug + Send + Sync {
     /// Records two lists as graphs. The second runs [beside](Side::Kernels) the first.
     fn graphs_beside(&self, lists: [&[Command]; 2]) -> Result<Option<[Arc<dyn DriverGraph>; 2]>>;
     fn finish(&self) -> Result<()>;
+    /// Waits for the queue and for those of all sides.
+    fn finish_all(&self) -> Result<()>;
 
     /// Whether the mark's point has been reached.
     fn is_done(&self, mark: &dyn DriverMark) -> Result<bool>;

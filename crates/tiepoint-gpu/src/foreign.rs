@@ -11,7 +11,9 @@ use std::any::Any;
 use std::fmt;
 
 /// Keeps another library's memory alive until it is dropped.
-pub(crate) struct Keeper(#[expect(dead_code, reason = "it is kept, and dropped")] Box<dyn Any + Send + Sync>);
+pub(crate) struct Keeper(
+    #[expect(dead_code, reason = "it is kept, and dropped")] pub(crate) Box<dyn Any + Send + Sync>,
+);
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,7 +56,8 @@ impl Gpu {
     /// streams that are ordered with this device's by [`wait_for`](Self::wait_for) and [`signal`](Self::signal).
     ///
     /// # Errors
-    /// [`Error::Usage`] when the address is not one of this device's memory or not a multiple of the numbers' size,
+    /// [`Error::Usage`] when the address is not one of this device's memory or not a multiple of the numbers' size
+    /// (kernels may need more, see [`Buffer::aligned_to`]),
     /// [`Error::Unsupported`] with OpenCL.
     #[expect(unsafe_code, reason = "an address says nothing of what lies there")]
     pub unsafe fn foreign<T: Element>(
@@ -74,7 +77,7 @@ impl Gpu {
         }
         self.pool().settle(self.driver());
         let raw = self.driver().foreign(address, bytes)?;
-        Ok(Buffer::over(Memory::foreign(self, raw, bytes, Keeper(Box::new(owner))), len))
+        Ok(Buffer::over(Memory::foreign(self, (raw, address), bytes, Keeper(Box::new(owner))), len))
     }
 
     /// Makes work that is put into the queue from now on wait for the work that is in `stream` now. The host does not

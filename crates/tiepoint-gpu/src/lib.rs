@@ -50,8 +50,11 @@ mod program;
 mod queue;
 mod source;
 mod transfer;
+mod trial;
 
-pub use arguments::{Access, Bound, Definitions, KernelArguments, Member, Value, parameter_list, structure};
+pub use arguments::{
+    Access, Bound, Definitions, KernelArguments, Member, Value, alignment, parameter_list, structure,
+};
 pub use buffer::{Buffer, Pinned};
 pub use cancel::Cancel;
 pub use commands::{Commands, Graph};
@@ -67,7 +70,8 @@ use driver::{Driver, DriverMark};
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use trial::Trial;
 
 /// The two drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -224,6 +228,7 @@ struct Shared {
     profiled: AtomicBool,
     cancel: Mutex<Option<Cancel>>,
     stages: Mutex<Vec<StageTime>>,
+    trial: OnceLock<Trial>,
     id: DeviceId,
     driver: Box<dyn Driver>,
 }
@@ -256,9 +261,28 @@ impl Gpu {
     /// Opens a device.
     ///
     /// # Errors
-    /// [`Error::Absent`] when the driver is not there, [`Error::Driver`] when it refuses, [`Error::Index`] when it has
-    /// no such device.
+    /// [`Error::Absent`] when the driver is not there, [`Error::Driver`] when it refuses or computes wrongly,
+    /// [`Error::Index`] when it has no such device.
     pub fn open(api: Api, index: u32) -> Result<Self> {
+        let gpu = Self::open_for_short_loops(api, index)?;
+        match gpu.0.trial.get() {
+            Some(Trial::CutsLoops) => Err(Error::Driver {
+                api,
+                reason: format!(
+                    "{} ends a kernel's loops early and says nothing, so that its results would be wrong; use another device",
+                    gpu.info().name
+                ),
+            }),
+            _ => Ok(gpu),
+        }
+    }
+
+    /// As [`open`](Self::open), also a device that ends loops early: for tests of kernels whose loops are short.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_for_short_loops(api: Api, index: u32) -> Result<Self> {
         let driver: Box<dyn Driver> = match api {
             Api::Cuda => Box::new(cuda::Cuda::open(index)?),
             Api::OpenCl => Box::new(opencl::OpenCl::open(index)?),
@@ -274,11 +298,14 @@ impl Gpu {
             profiled: AtomicBool::new(false),
             cancel: Mutex::default(),
             stages: Mutex::default(),
+            trial: OnceLock::new(),
             driver,
         }));
         if !gpu.driver().promises_ieee() {
             ieee::check(&gpu)?;
         }
+        let trial = if gpu.driver().promises_progress() { Trial::Passed } else { trial::check(&gpu)? };
+        let _ = gpu.0.trial.set(trial);
         Ok(gpu)
     }
 
@@ -288,7 +315,7 @@ impl Gpu {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn beside(&self) -> Result<Self> {
-        let beside = Self::open(self.info().api, self.info().index)?;
+        let beside = Self::open_for_short_loops(self.info().api, self.info().index)?;
         beside.profile(self.is_profiled());
         *beside.cancel() = self.cancel().clone();
         Ok(beside)
@@ -345,14 +372,18 @@ impl Gpu {
         has_f64.then_some(()).ok_or_else(lacks)
     }
 
-    /// Fails when a kernel may read half of a 64-bit word that another group writes.
+    /// Fails when groups of a launch cannot wait for 64-bit words of groups that began before them: where such a group
+    /// does not go on meanwhile, which was tried when the device was opened, or where half of a word may be read.
     ///
     /// # Errors
     /// [`Error::Unsupported`].
-    pub fn require_whole_words(&self) -> Result<()> {
-        let Info { has_whole_words, name, .. } = self.info();
-        let lacks = || Error::Unsupported { device: name.clone(), feature: "64-bit atomics" };
-        has_whole_words.then_some(()).ok_or_else(lacks)
+    pub fn require_waiting(&self) -> Result<()> {
+        let lacks = |feature| Error::Unsupported { device: self.info().name.clone(), feature };
+        match self.0.trial.get() {
+            _ if !self.info().has_whole_words => Err(lacks("64-bit atomics")),
+            Some(Trial::Passed) => Ok(()),
+            _ => Err(lacks("work groups that go on while others wait for them")),
+        }
     }
 
     /// Whether both are the same device and queue: what one made the other can use.

@@ -335,6 +335,10 @@ impl Driver for OpenCl {
         self.promises_ieee
     }
 
+    fn promises_progress(&self) -> bool {
+        nvidia_capability(&self.device).is_some()
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Raw> {
         let memory = self.create(CL_MEM_READ_WRITE, bytes, &self.info.name)?;
         // Drivers may put memory off until it is used; this asks for it now.
@@ -534,6 +538,14 @@ impl Driver for OpenCl {
         // rusticl (Mesa 22.3) takes a queue that was flushed for one that has finished; for an event it waits.
         self.wait(self.mark()?.as_ref())?;
         self.queue.finish().map_err(|e| failed("clFinish", e))
+    }
+
+    fn finish_all(&self) -> Result<()> {
+        self.finish()?;
+        self.sides.iter().try_for_each(|queue| {
+            self.wait(mark_in(queue, &[])?.as_ref())?;
+            queue.finish().map_err(|e| failed("clFinish", e))
+        })
     }
 
     fn is_done(&self, mark: &dyn DriverMark) -> Result<bool> {

@@ -1,8 +1,9 @@
 //! Transfers beside the work in the queue.
 
 use crate::commands::Command;
-use crate::driver::{Side, Work};
+use crate::driver::{DriverMark, Side, Work};
 use crate::{Buffer, Commands, Element, Error, Gpu, Mark, Pinned, Result};
+use std::sync::Arc;
 
 /// A transfer of results to the host that may still run. Dropping it makes later work [wait](Self::hold) for it.
 #[derive(Debug)]
@@ -37,6 +38,16 @@ impl Drop for Transfer {
 }
 
 impl Gpu {
+    /// Puts work into the queue of a side. Of work that fails a part may run: its memory is free when that is done.
+    pub(crate) fn put_beside(
+        &self,
+        side: Side,
+        work: Work<'_>,
+        after: &[&dyn DriverMark],
+    ) -> Result<Arc<dyn DriverMark>> {
+        self.driver().beside(side, work, after).inspect_err(|_| drop(self.driver().finish_all()))
+    }
+
     /// Fills a buffer from host memory while the queue goes on: the transfer starts when the queue has come to `after`,
     /// and work that is put in later waits for it. With two buffers, the next image is transferred while this one is
     /// computed. `after` must come after the last use of the buffer, or after its creation: memory is reused, and
@@ -50,7 +61,7 @@ impl Gpu {
         commands.run_on(self.id())?;
         self.id().check(&after.device)?;
         let work = Work::Commands(&commands.list);
-        let done = self.driver().beside(Side::ToDevice, work, &[after.mark.as_ref()])?;
+        let done = self.put_beside(Side::ToDevice, work, &[after.mark.as_ref()])?;
         self.driver().hold(done.as_ref())?;
         Ok(Mark { mark: done, device: self.id().clone() })
     }
@@ -80,7 +91,7 @@ impl Gpu {
         }
         commands.read_by(u64::MAX);
         let work = Work::Commands(&commands.list);
-        let done = self.driver().beside(Side::ToHost, work, &[after.mark.as_ref()])?;
+        let done = self.put_beside(Side::ToHost, work, &[after.mark.as_ref()])?;
         let done = Mark { mark: done, device: self.id().clone() };
         Ok(Transfer { gpu: self.clone(), done, _commands: commands })
     }

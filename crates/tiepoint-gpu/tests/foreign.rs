@@ -19,7 +19,7 @@ fn listed(api: Api) -> Vec<Gpu> {
     infos
         .into_iter()
         .filter(|info| info.name.contains(&wanted))
-        .map(|info| Gpu::open(info.api, info.index).unwrap())
+        .map(|info| Gpu::open_for_short_loops(info.api, info.index).unwrap())
         .collect()
 }
 

@@ -24,6 +24,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::device::{Cancel, Cpu, Processor};
+use tiepoint::options;
 
 /// How often a call looks for signals.
 const LOOK: Duration = Duration::from_millis(20);
@@ -115,6 +116,17 @@ impl Device {
     /// What was passed over, or done by the CPU instead of the GPU, since the last call of this.
     fn take_notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(py.detach(|| self.processor()).map_err(raised)?.take_notes())
+    }
+
+    /// Gives memory of the GPU that is kept for the next call back to its driver, for others such as PyTorch.
+    fn release_memory(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            let opened = opened.as_ref().filter(|o| o.process == std::process::id());
+            let gpu = opened.and_then(|o| o.processor.gpu.clone());
+            gpu.map_or(Ok(()), |gpu| gpu.release_memory())
+        })
+        .map_err(|e| raised(e.into()))
     }
 
     fn __repr__(&self) -> String {
@@ -303,24 +315,27 @@ fn on_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.eq(threading.call_method0("get_ident")?)
 }
 
-/// Bytes, the value of this option: a number, or one with K, M, G or T, each 1024 times the one before, with or without
-/// `iB` or `B`.
+/// Bytes, the value of this option: a number, or text as [`options::bytes`] takes it.
 pub(crate) fn bytes(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    amount(option, value, options::bytes, options::BYTES)
+}
+
+/// A number of things, the value of this option: a number, or text as [`options::count`] takes it.
+pub(crate) fn count(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    amount(option, value, options::count, options::COUNT)
+}
+
+fn amount(
+    option: &str,
+    value: &Bound<'_, PyAny>,
+    read: fn(&str) -> Option<u64>,
+    expected: &str,
+) -> PyResult<u64> {
     if let Ok(number) = value.extract::<u64>() {
         return Ok(number);
     }
     let text = value.str()?.to_string();
-    let wrong =
-        || wrong_option(&format!("option {option} is {text}: expected bytes, such as \"2GiB\" or 300000000"));
-    let upper = text.trim().to_ascii_uppercase();
-    let upper = upper.strip_suffix('B').unwrap_or(&upper);
-    let upper = upper.strip_suffix('I').unwrap_or(upper);
-    let shift =
-        [("K", 10), ("M", 20), ("G", 30), ("T", 40)].into_iter().find(|(unit, _)| upper.ends_with(unit));
-    let number = shift.map_or(upper, |(unit, _)| upper.trim_end_matches(unit)).trim();
-    let number: f64 = number.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0).ok_or_else(wrong)?;
-    let all = number * shift.map_or(1.0, |(_, shift)| f64::from(1_u32 << (shift - 10)) * 1024.0);
-    if all < 9e18 { Ok(all as u64) } else { Err(wrong()) }
+    read(&text).ok_or_else(|| wrong_option(&format!("option {option} is {text}: expected {expected}")))
 }
 
 /// The device that an argument names: itself, one by name, or the default one. Devices by name are opened once.

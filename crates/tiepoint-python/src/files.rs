@@ -1,6 +1,6 @@
 //! Files: images, features, matches, disparities, points, calibrations, homographies.
 
-use crate::device::bytes;
+use crate::device::{bytes, count};
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::Features;
 use crate::image::{Input, any_output, output, rows, table, values};
@@ -27,9 +27,7 @@ pub(crate) type Limits<'py> = (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAn
 pub(crate) fn limits((max_pixels, max_bytes): &Limits<'_>) -> PyResult<ReadOptions> {
     let mut options = ReadOptions::default();
     if let Some(given) = max_pixels {
-        options.max_pixels = given.extract().map_err(|_| {
-            wrong_option(&format!("option max_pixels is {given}: expected a number of pixels"))
-        })?;
+        options.max_pixels = count("max_pixels", given)?;
     }
     if let Some(given) = max_bytes {
         options.max_bytes = bytes("max_bytes", given)?;

@@ -196,6 +196,8 @@ def test_features_go_to_a_device_and_come_back(features):
     for pair in [(there, b.to(device)), (there, b), (a, b.to(device))]:
         assert tp.match(*pair) == wanted and tp.match(*pair, device="cpu") == wanted
         assert all(map(np.array_equal, tp.nearest(*pair), nearest))
+    device.release_memory()
+    assert tp.match(there, b.to(device)) == wanted, "after what was kept for reuse went back"
     other = b.to(tp.Device(opencl()))
     assert tp.match(there, other) == wanted, "of another opened device"
     tie, tie_there = tp.tie_points(a, b, device="cpu"), tp.tie_points(there, b, device=device)

@@ -131,7 +131,7 @@ def test_a_photograph_that_is_too_large_is_left_out_as_the_command_does(photogra
     assert limited.status()["unreadable"] == [(told["image"], told["reason"])] and "100000" in told["reason"]
     assert rows_of(ours) == rows_of(theirs)
     # With a higher limit it is taken in.
-    whole = tp.collect(images, ours, max_pixels=120_000, max_bytes="1MiB", device="cpu")
+    whole = tp.collect(images, ours, max_pixels="120K", max_bytes="1MiB", device="cpu")
     run("collect", *images, "--output", theirs, "--max-pixels", 120_000, "--max-bytes", "1M")
     assert whole.status()["unreadable"] == [] and rows_of(ours) == rows_of(theirs)
 
@@ -170,7 +170,7 @@ def test_limits_are_those_of_the_object_and_not_of_the_folder(photographs, tmp_p
     # Neither is how results come to the disk.
     assert tp.Collection(work).sync and small.sync
     assert not pickle.loads(pickle.dumps(tp.Collection(work, sync=False))).sync
-    for wrong in [{"max_pixels": 0}, {"max_pixels": -1}, {"max_bytes": 0}, {"max_bytes": "much"}]:
+    for wrong in [{"max_pixels": 0}, {"max_pixels": -1}, {"max_pixels": "2MB"}, {"max_bytes": 0}, {"max_bytes": "much"}]:
         [(option, value)] = wrong.items()
         for refused in [
             lambda: tp.Collection(work, **wrong),

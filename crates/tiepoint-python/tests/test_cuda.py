@@ -152,6 +152,11 @@ def test_matches_are_those_of_the_cpu(library, card, features):
     mixed = tp.Features.from_arrays(**{**arrays, "descriptors": arrays_there["descriptors"]}, image_size=a.image_size)
     assert tp.match(mixed, b) == wanted
     assert np.array_equal(library.numpy(library.back(made.descriptors)), a.descriptors)
+    # Where kernels cannot read sixteen bytes at a time: at an odd address.
+    odd = library.there(np.concatenate([np.zeros(1, np.uint8), a.descriptors.ravel()]))[1:].reshape(a.descriptors.shape)
+    moved = tp.Features.from_arrays(**{**arrays_there, "descriptors": odd}, image_size=a.image_size)
+    assert isinstance(library, Jax) or library.address(odd) % 16 != 0, "JAX copies, the others do not"
+    assert moved == a and tp.match(moved, b.to("cuda:0")) == wanted
     assert tp.tie_points(made, b) == tp.tie_points(a, b, device="cpu")
     with pytest.raises(tp.ImageError, match="places, but"):
         tp.Features.from_arrays(xy=a.xy[1:], descriptors=arrays_there["descriptors"])

@@ -116,7 +116,7 @@ pub(super) fn default_of<F: Flags>(field: &Field) -> String {
 
 fn shown(field: &Field, value: &Value) -> String {
     match value {
-        Value::Integer(value) if matches!(field.unit, "BYTES" | "PIXELS") && value % (1 << 20) == 0 => {
+        Value::Integer(value) if field.unit == "BYTES" && value % (1 << 20) == 0 => {
             if value % (1 << 30) == 0 { format!("{}G", value >> 30) } else { format!("{}M", value >> 20) }
         }
         other => other.to_string(),

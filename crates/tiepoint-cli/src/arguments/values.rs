@@ -5,7 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tiepoint::device::Device;
 use tiepoint::device::gpu::Api;
 use tiepoint::image::{Range, Size};
-use tiepoint::options::Named;
+use tiepoint::options::{self, Named};
 use tiepoint::register::Views;
 
 /// The values of a [`Named`] set, which the help lists with their meaning.
@@ -144,41 +144,12 @@ pub(super) fn views(text: &str) -> Result<Views, String> {
     count.ok_or_else(|| "expected auto or a number of views, 1 to 43".to_owned())
 }
 
-/// A number of bytes: plain, or with K, M, G or T for powers of 1024.
+/// A number of bytes.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    let upper = text.to_ascii_uppercase();
-    let bare = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
-    let digits = bare.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match &bare[digits.len()..] {
-        "" => Some(0),
-        "K" => Some(10),
-        "M" => Some(20),
-        "G" => Some(30),
-        "T" => Some(40),
-        _ => None,
-    };
-    let number: Option<f64> = digits.trim().parse().ok().filter(|n| *n > 0.0);
-    let product = shift.zip(number).map(|(s, n)| n * (1_u64 << s) as f64).filter(|p| (1.0..1e18).contains(p));
-    product.map(|p| p as u64).ok_or_else(|| "expected bytes above 0 such as 300M, 2G or 1000000".to_owned())
+    options::bytes(text).ok_or_else(|| format!("expected {}", options::BYTES))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_read_as_people_write_them() {
-        for (text, expected) in [
-            ("1000000", 1_000_000),
-            ("300M", 300 << 20),
-            ("2g", 2 << 30),
-            ("1.5GiB", 3 << 29),
-            ("64KB", 65536),
-        ] {
-            assert_eq!(bytes(text), Ok(expected), "{text}");
-        }
-        for text in ["", "M", "-1G", "0", "2X", "nan", "inf", "1e99", "2GG"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
-    }
+/// A number of things.
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    options::count(text).ok_or_else(|| format!("expected {}", options::COUNT))
 }

@@ -1,13 +1,13 @@
 //! What cannot be is refused with its reason.
 
 use super::{Add, COUNT, Count, add_kernel, all, numbers_at};
-use tiepoint_gpu::{Commands, Error, Gpu, KernelSource, kernel};
+use tiepoint_gpu::{Commands, Error, Gpu, Info, KernelSource, kernel};
 
 /// What another `Gpu::open` made is refused wherever it is named: the same number may be another device's memory.
 #[test]
 fn what_another_device_made_is_refused() {
     for gpu in all() {
-        let other = Gpu::open(gpu.info().api, gpu.info().index).unwrap();
+        let other = gpu.beside().unwrap();
         let (kernel, foreign_kernel) = (add_kernel(&gpu), add_kernel(&other));
         let [own, part, foreign] = [&gpu, &gpu, &other].map(|gpu| gpu.upload(&[1_u32; 64]).unwrap());
         let refused = |result: Result<(), Error>| match result {
@@ -97,5 +97,47 @@ fn errors_say_what_was_wrong() {
         }
         let after = gpu.upload(&[1_u8, 2, 3]).unwrap();
         assert_eq!(after.to_vec().unwrap(), [1, 2, 3], "{gpu:?}: works on after an error");
+    }
+}
+
+kernel! {
+    unsafe kernel turn(groups) = Turn {
+        write end: u32 [1],
+    } {
+        turns: u32,
+    }
+}
+
+const TURN: &str = "KERNEL(turn) {
+    u32 number = 7u;
+    for (u32 i = 0u; i < args.turns; i++) number = number * 1664525u + 1013904223u;
+    if (LANE_X == 0) end[0] = number;
+}";
+
+/// A device that ends loops early without a word, as Mesa's llvmpipe does after 65 535 turns, is refused.
+#[test]
+fn a_loop_runs_to_its_end_or_the_device_is_refused() {
+    for gpu in all() {
+        let source = KernelSource::new("turn").kernel::<Turn<'_>>([32, 1]).text(TURN);
+        let kernel = gpu.program(&source).unwrap().kernel::<Turn<'_>>().unwrap();
+        let end = gpu.buffer::<u32>(1).unwrap();
+        let runs = [1000, 65_000, 66_000, 300_000].map(|turns| {
+            let mut commands = Commands::new();
+            commands.launch(&kernel, [1, 1, 1], Turn { end: &end, turns }).unwrap();
+            gpu.run(&commands).unwrap();
+            let next = |number: u32, _| number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            end.to_vec().unwrap()[0] == (0..turns).fold(7, next)
+        });
+        assert_eq!(runs[..2], [true; 2], "{gpu:?}: short loops");
+        let Info { api, index, .. } = *gpu.info();
+        match Gpu::open(api, index) {
+            Ok(_) => assert_eq!(runs, [true; 4], "{gpu:?}: {runs:?}"),
+            Err(refused) => {
+                let message = refused.to_string();
+                assert!(message.contains("loops early") && message.contains("another device"), "{message}");
+                assert_eq!(runs[2..], [false; 2], "{gpu:?}: refused for nothing");
+                assert!(gpu.require_waiting().is_err(), "{gpu:?}");
+            }
+        }
     }
 }

@@ -19,7 +19,7 @@ fn all() -> Vec<Gpu> {
             listed => listed.unwrap().complete().unwrap(),
         })
         .filter(|info| info.name.contains(&wanted))
-        .map(|info| Gpu::open(info.api, info.index).unwrap())
+        .map(|info| Gpu::open_for_short_loops(info.api, info.index).unwrap())
         .collect();
     if found.is_empty() {
         let required = std::env::var("TIEPOINT_REQUIRE_GPU").or_else(|_| std::env::var("CI"));

@@ -105,7 +105,7 @@ class Collection:
     ----------
     work : path
         A work folder that `scan` or `collect` has made, or the command.
-    max_pixels : int, optional
+    max_pixels : int or str, optional
         The most pixels a photograph or mask may have; 2³² if not given. `extract` leaves a larger photograph out and says
         why; with a higher limit a later `extract` takes it in, for the folder does not record limits.
     max_bytes : int or str, optional
@@ -118,7 +118,7 @@ class Collection:
         self,
         work: _Path,
         *,
-        max_pixels: int | None = None,
+        max_pixels: int | str | None = None,
         max_bytes: int | str | None = None,
         sync: bool = True,
     ) -> None:
@@ -133,7 +133,7 @@ class Collection:
         options: CollectionOptions | None = None,
         *,
         device: Device | str | None = None,
-        max_pixels: int | None = None,
+        max_pixels: int | str | None = None,
         max_bytes: int | str | None = None,
         sync: bool = True,
     ) -> Collection:
@@ -362,7 +362,7 @@ def collect(
     device: _Devices = None,
     replace: bool = False,
     max_unreadable: int | None = None,
-    max_pixels: int | None = None,
+    max_pixels: int | str | None = None,
     max_bytes: int | str | None = None,
     sync: bool = True,
 ) -> Collection:
@@ -386,7 +386,7 @@ def collect(
         Replace a database that was not written by tiepoint.
     max_unreadable : int, optional
         End with a `FormatError` where more photographs cannot be read; if not given they are left out.
-    max_pixels : int, optional
+    max_pixels : int or str, optional
         The most pixels a photograph or mask may have; 2³² if not given. A larger photograph is left out, and
         `Collection.status` says why; a later call with a higher limit takes it in.
     max_bytes : int or str, optional

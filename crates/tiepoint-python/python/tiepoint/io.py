@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 
-def read(path: _Path, *, max_pixels: int | None = None, max_bytes: int | str | None = None) -> Any:
+def read(path: _Path, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None) -> Any:
     """Read an image: PNG, JPEG, TIFF, BigTIFF, PNM or PFM, told apart by content.
 
     Parameters
     ----------
     path : path
         The file.
-    max_pixels : int, optional
+    max_pixels : int or str, optional
         The most pixels the image may have; 2³² if not given.
     max_bytes : int or str, optional
         The most bytes it may take in memory, such as ``"8GiB"``; 4 GiB if not given.
@@ -59,7 +59,7 @@ def read(path: _Path, *, max_pixels: int | None = None, max_bytes: int | str | N
     return _core.read(path, (max_pixels, max_bytes))
 
 
-def decode(data: bytes, *, max_pixels: int | None = None, max_bytes: int | str | None = None) -> Any:
+def decode(data: bytes, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None) -> Any:
     """The image in the bytes of a file, as `read` reads it."""
     return _core.decode(data, (max_pixels, max_bytes))
 

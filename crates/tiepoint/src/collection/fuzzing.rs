@@ -50,7 +50,7 @@ pub fn georeference(tiff: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synth::Random;
+    use crate::numeric::Random;
 
     /// A TIFF with these entries of its first directory: tag, type, count, value.
     fn tiff(entries: &[(u16, u16, u32, u32)], tail: &[u8]) -> Vec<u8> {

@@ -68,7 +68,9 @@ pub(crate) fn all() -> &'static [Gpu] {
         };
         let infos = [Api::Cuda, Api::OpenCl].into_iter().flat_map(listed);
         let infos = infos.filter(|info| info.name.contains(&wanted));
-        infos.map(|info| Gpu::open(info.api, info.index).expect("a listed device opens")).collect()
+        infos
+            .map(|info| Gpu::open_for_short_loops(info.api, info.index).expect("a listed device opens"))
+            .collect()
     });
     if found.is_empty() {
         let required = std::env::var("TIEPOINT_REQUIRE_GPU").or_else(|_| std::env::var("CI"));

@@ -4,7 +4,7 @@
 //!
 //! The first paragraph of a field's comment is its help everywhere; what follows is read in Rust's documentation alone.
 
-use super::Named;
+use super::{Named, bytes, count};
 use crate::{Error, Result};
 use std::fmt::Display;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive};
@@ -369,10 +369,12 @@ impl Names {
 
     #[doc(hidden)]
     pub fn take<T: ValueType>(self, value: &Value, allowed: &dyn Allowed<T::Inner>) -> Result<T> {
-        let counted = match value {
-            Value::Text(text) if matches!(self.unit, "BYTES" | "PIXELS") => bytes(text).map(|bytes| Value::Integer(bytes.into())),
+        let counted = match (value, self.unit) {
+            (Value::Text(text), "BYTES") => bytes(text),
+            (Value::Text(text), "PIXELS") => count(text),
             _ => None,
         };
+        let counted = counted.map(|size| Value::Integer(size.into()));
         T::take(counted.as_ref().unwrap_or(value)).ok_or_else(|| {
             let kind = match T::kind() {
                 Kind::Bool => "true or false".to_owned(),
@@ -394,26 +396,10 @@ fn in_words(unit: &str) -> &'static str {
         "PX" => " pixels",
         "M" => " metres",
         "PERCENT" => " percent",
-        "BYTES" | "PIXELS" => ", such as 300M, 2G or 1000000",
+        "BYTES" => ": bytes such as 300M, 2G or 1000000",
+        "PIXELS" => ": pixels such as 20M or 20000000",
         _ => "",
     }
-}
-
-/// A number of bytes above 0: plain, or with K, M, G or T, each 1024 times the one before, with or without `B` or `iB`.
-pub fn bytes(text: &str) -> Option<u64> {
-    let upper = text.trim().to_ascii_uppercase();
-    let bare = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
-    let digits = bare.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match &bare[digits.len()..] {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => return None,
-    };
-    let number: f64 = digits.trim().parse().ok().filter(|n| *n > 0.0)?;
-    Some(number * (1_u64 << shift) as f64).filter(|product| (1.0..1e18).contains(product)).map(|p| p as u64)
 }
 
 /// An option struct whose fields [`options!`] describes.

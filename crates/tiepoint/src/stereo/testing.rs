@@ -10,7 +10,7 @@ use crate::{
         gpu::{Commands, all},
     },
     image::{Image, Size, gpu::GpuStack, testing::assert_same},
-    synth::Random,
+    numeric::Random,
 };
 
 /// 1, 2 and 5 threads at the best level, one thread at every level.

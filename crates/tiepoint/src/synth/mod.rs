@@ -6,15 +6,13 @@
 
 mod aerial;
 mod photometry;
-mod random;
 mod scene;
 pub mod stereo;
 mod texture;
 
+pub use crate::numeric::Random;
 pub use aerial::{AerialBlock, AerialCamera, AerialOptions};
 pub use photometry::Photometry;
-pub use random::Random;
-pub(crate) use random::finish;
 pub use scene::{Scene, SceneOptions, viewpoint};
 pub use stereo::{Scenery, StereoPair, StereoScene, StereoSceneOptions};
 pub use texture::{Texture, TextureKind};

@@ -80,7 +80,8 @@ impl GpuFeatures {
         Ok(columns)
     }
 
-    /// Features of an image whose descriptors, `dimension` numbers each, lie on a device already.
+    /// Features of an image whose descriptors, `dimension` numbers each, lie on a device already. Those that another
+    /// program has where kernels cannot read several at a time are copied on the device.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when there are more or fewer descriptors than keypoints, [`Error::Memory`] when the device's
@@ -96,6 +97,10 @@ impl GpuFeatures {
                 "{n} keypoints have {values} descriptor values, not {dimension} each"
             )));
         }
+        let descriptors = match descriptors {
+            GpuDescriptors::U8(bytes) => GpuDescriptors::U8(bytes.aligned_to(GpuDescriptors::ALIGNMENT)?),
+            GpuDescriptors::F32(floats) => GpuDescriptors::F32(floats.aligned_to(GpuDescriptors::ALIGNMENT)?),
+        };
         let gpu = descriptors.gpu().clone();
         let words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
         let (count, keypoints) = (gpu.upload(&[n as u32])?, gpu.upload(&words)?);
@@ -142,6 +147,9 @@ impl GpuFeatures {
 }
 
 impl GpuDescriptors {
+    /// Kernels read up to sixteen bytes at a time.
+    pub(crate) const ALIGNMENT: usize = 16;
+
     /// The device.
     pub fn gpu(&self) -> &Gpu {
         match self {

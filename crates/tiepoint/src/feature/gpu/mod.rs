@@ -158,6 +158,7 @@ mod tests {
     use crate::feature::surf::SurfOptions;
     use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
     use crate::image::{Image, grey, grey_on_device};
+    use crate::matching::{GpuMatcher, MatchOptions};
     use crate::synth::Texture;
 
     /// Another opened device of the same card stands for another program: its images lie at odd addresses and pitches.
@@ -196,6 +197,33 @@ mod tests {
             let found = grey_on_device(&there).unwrap().download().unwrap();
             assert_eq!(found, grey(&colours, &cpu).unwrap().into_image(), "grey of unaligned colours");
             assert_eq!(there.download().unwrap(), colours.into(), "short last row");
+        }
+    }
+
+    /// As images: kernels read sixteen bytes of a descriptor at a time, another program's may begin anywhere.
+    #[test]
+    #[expect(unsafe_code, reason = "an address says nothing of what lies there")]
+    fn descriptors_of_other_programs_match_alike_wherever_they_begin() {
+        let bytes: Vec<u8> = (0..300 * 128_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        let places = keypoints(300, 5);
+        for gpu in all().iter().filter(|gpu| gpu.info().api == Api::Cuda) {
+            let other = Gpu::open(Api::Cuda, gpu.info().index).unwrap();
+            let features = |first: usize| {
+                let buffer = other.upload(&[&vec![7; first], &bytes[..]].concat()).unwrap();
+                let address = buffer.share().unwrap() + first as u64;
+                // SAFETY: the bytes were uploaded, and the buffer keeps them.
+                let there = unsafe { gpu.foreign::<u8>(address, bytes.len(), buffer) }.unwrap();
+                let there = (GpuDescriptors::U8(there), 128);
+                GpuFeatures::with_descriptors(&places, there, Size::new(640, 480)).unwrap()
+            };
+            let matcher = GpuMatcher::new(gpu);
+            let found =
+                |a: &GpuFeatures| matcher.match_features(a, &features(0), &MatchOptions::default()).unwrap();
+            let wanted = found(&features(0));
+            assert!(wanted.len() > 100, "{} matches", wanted.len());
+            for first in [1, 4, 8, 15, 16] {
+                assert_eq!(found(&features(first)), wanted, "{first} bytes after a multiple of 16");
+            }
         }
     }
 

@@ -23,8 +23,8 @@ const TILE: Size = Size { width: GROUP as usize, height: 32 };
 tiepoint_gpu::kernel! {
     /// Integrals of images, rows 1 and columns 1 on; rows 0 and columns 0 are zero already. One group a tile.
     pub(crate) unsafe kernel integral(groups) = Arguments<T: GpuPixel, A: GpuSum> {
-        write out: A [images * (height + 1) * out_pitch],
-        read pixels: T [images * height * pitch],
+        write out: A [images * (height + 1) * out_pitch] aligned 16,
+        read pixels: T [images * height * pitch] aligned 4 * size_of::<T>(),
         /// The counter of started groups, of finished ones, and of runs; all zero before the first.
         write state: u32 [3],
         /// Words of every tile's rows, and of its columns.
@@ -187,7 +187,7 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
     /// [`Error::Unsupported`] where 64-bit words may be read by halves, [`Error::Device`] when it does not compile.
     pub fn new(gpu: &Gpu) -> Result<Self> {
         // Tiles tell each other their sums in such words.
-        gpu.require_whole_words()?;
+        gpu.require_waiting()?;
         Ok(Self { kernel: gpu.program(&Self::source())?.kernel::<Arguments<'_, T, A>>()? })
     }
 

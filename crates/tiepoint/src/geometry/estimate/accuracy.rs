@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::numeric::length;
-use crate::synth::Random;
+use crate::numeric::Random;
 
 const SIZE: [f64; 2] = [800.0, 600.0];
 

@@ -20,7 +20,7 @@ use crate::device::Cpu;
 use crate::geometry::matrix::{Mat3, cross, dot, flat, inverse, product, skew, times};
 use crate::geometry::model::epipole;
 use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
-use crate::synth::{Random, finish};
+use crate::numeric::{Random, finish};
 use crate::{Error, Result};
 
 /// Largest logarithm of the number of false alarms of the parallax off a plane: 1 in 100.

@@ -387,7 +387,7 @@ fn five_point(a: &[[f64; 2]; 5], b: &[[f64; 2]; 5]) -> Vec<Mat3> {
 mod tests {
     use super::*;
     use crate::geometry::matrix::{cayley, skew, unit};
-    use crate::synth::Random;
+    use crate::numeric::Random;
 
     /// Two cameras and points before them: the essential matrix, and the rays.
     fn scene(random: &mut Random) -> (Mat3, [[f64; 2]; 5], [[f64; 2]; 5]) {

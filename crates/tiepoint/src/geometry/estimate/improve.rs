@@ -191,7 +191,7 @@ fn in_pairs(mut lanes: [f64; LANES]) -> f64 {
 mod tests {
     use super::*;
     use crate::geometry::Correspondence;
-    use crate::synth::Random;
+    use crate::numeric::Random;
 
     /// The sums match by match, as the contract says.
     fn plain<const K: usize>(points: &Points, term: impl Fn([f64; 4]) -> [f64; K]) -> [f64; K] {

@@ -249,7 +249,7 @@ pub(super) fn epipolar_term<R: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synth::Random;
+    use crate::numeric::Random;
 
     /// Agreement is the comparison of the residual with the threshold, without its division.
     #[test]

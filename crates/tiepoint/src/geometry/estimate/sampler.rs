@@ -7,7 +7,7 @@
 use super::groups::{CHUNK, Groups};
 use super::parts::parts_of;
 use crate::device::Cpu;
-use crate::synth::{Random, finish};
+use crate::numeric::{Random, finish};
 use std::sync::Arc;
 
 /// Largest sample.

@@ -202,7 +202,7 @@ fn side<R: Real>(f: &Matrix<R>, e: &[R; 3], [x, y]: [R; 2], [u, v]: [R; 2]) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synth::Random;
+    use crate::numeric::Random;
 
     #[test]
     fn roots_of_cubics() {

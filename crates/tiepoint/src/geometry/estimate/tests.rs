@@ -1,5 +1,5 @@
 use super::*;
-use crate::synth::Random;
+use crate::numeric::Random;
 use proptest::prelude::*;
 
 const KINDS: [ModelKind; 7] = [

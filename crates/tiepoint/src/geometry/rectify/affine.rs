@@ -143,7 +143,7 @@ fn coordinates(pair: &Correspondence) -> [f64; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synth::Random;
+    use crate::numeric::Random;
 
     #[test]
     fn the_plane_is_found_among_a_few_outliers() {

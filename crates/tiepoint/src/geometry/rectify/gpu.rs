@@ -167,7 +167,7 @@ mod tests {
     use crate::geometry::warp;
     use crate::image::Size;
     use crate::image::testing::assert_same;
-    use crate::synth::Random;
+    use crate::numeric::Random;
 
     /// Views with and without a lens, turned little and far, folding back inside the picture, and without any ray.
     fn views(input: Size) -> Vec<RectifiedView> {

@@ -280,7 +280,7 @@ fn essential(f: &Mat3, focal: f64) -> Mat3 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synth::Random;
+    use crate::numeric::Random;
 
     #[test]
     fn parallel_rays_are_rectified_without_perspective() {

@@ -11,7 +11,7 @@ use crate::geometry::estimate::rays::Rays;
 use crate::geometry::estimate::sampler::Sampler;
 use crate::geometry::estimate::search::{BATCH, Budget, Extent, search};
 use crate::geometry::{Homography, ModelKind};
-use crate::synth::finish;
+use crate::numeric::finish;
 use std::sync::Arc;
 
 /// The kinds in the order of their searches: the fundamental matrix starts from the essential one.

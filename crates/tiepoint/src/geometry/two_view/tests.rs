@@ -1,5 +1,5 @@
 use super::*;
-use crate::synth::Random;
+use crate::numeric::Random;
 
 /// A place in space seen by two cameras of one focal length, the second turned about y and moved.
 struct Rig {

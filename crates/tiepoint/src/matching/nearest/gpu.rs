@@ -64,12 +64,12 @@ pub(in crate::matching) mod tensor {
 tiepoint_gpu::kernel! {
     /// Packs the descriptors of a side by their order, one lane a row.
     unsafe kernel pack_rows(groups) = PackRows<V: Element> {
-        write packed: u32 [side.packed()],
+        write packed: u32 [side.packed()] aligned 16,
         /// Squared lengths.
         write norms: u32 [side.rows()],
         read order: u32 [side.rows()],
         read regions: u32 [2],
-        read descriptors: V [side.values()],
+        read descriptors: V [side.values()] aligned GpuDescriptors::ALIGNMENT,
     } {
         side: Side,
     }
@@ -79,8 +79,8 @@ tiepoint_gpu::kernel! {
     /// Finds the two nearest targets of every query among the targets of a group.
     unsafe kernel search(groups) = Search {
         write found: u32 [cut.found(groups[0])],
-        read packed_a: u32 [cut.a.packed()],
-        read packed_b: u32 [cut.b.packed()],
+        read packed_a: u32 [cut.a.packed()] aligned 16,
+        read packed_b: u32 [cut.b.packed()] aligned 16,
         read norms_a: u32 [cut.a.rows()],
         read norms_b: u32 [cut.b.rows()],
         read regions_a: u32 [2],

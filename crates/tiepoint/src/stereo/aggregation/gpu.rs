@@ -20,9 +20,10 @@
 //! which needs both kernels to ask for the most local memory. Measurements, and what was tried in vain, are in
 //! `docs/notebook/stereo.md`.
 //!
-//! **Which devices.** One without 64-bit atomics is refused, and the CPU computes: a group could read half of a word
-//! that another hands over. Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) one lane has
-//! all disparities of a pixel.
+//! **Which devices.** Groups wait for words of groups that began before them: where those do not go on meanwhile, or
+//! words come in halves, the CPU computes ([`Gpu::require_waiting`]). A device that ends loops early, which made sums
+//! wrong on rusticl's processor, is refused when it is opened (`tiepoint-gpu/src/trial.rs`). Where lanes exchange no
+//! numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) one lane has all disparities of a pixel.
 
 mod bands;
 mod strips;
@@ -49,7 +50,7 @@ use tiepoint_gpu::{Kernel, KernelSource};
 tiepoint_gpu::kernel! {
     /// The sums of the paths along rows.
     unsafe kernel horizontal(groups) = Horizontal {
-        write sums_out: u32 [sum_words],
+        write sums_out: u32 [sum_words] aligned 16,
         read left: u32 [descriptor_words],
         read right: u32 [descriptor_words],
         read p2_penalties: u32 [width * height * images * 2],
@@ -77,9 +78,9 @@ tiepoint_gpu::kernel! {
 tiepoint_gpu::kernel! {
     /// The sums of the paths from row to row.
     unsafe kernel vertical(groups) = Vertical {
-        write sums_out: u32 [sum_words],
+        write sums_out: u32 [sum_words] aligned 16,
         write tickets: u32 [1],
-        shared boundary: u32 [boundary_words],
+        shared boundary: u32 [boundary_words] aligned 8,
         /// Rows that the halo warp of a strip has read.
         shared progress: u32 [strips * images * passes],
         read left: u32 [descriptor_words],

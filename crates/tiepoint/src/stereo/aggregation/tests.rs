@@ -4,10 +4,10 @@ use super::{AggregationInput, AggregationOutput, Workspace, aggregate, reference
 use crate::{
     device::Cpu,
     image::{Image, Size, testing::assert_same},
+    numeric::Random,
     stereo::{
         INVALID, MatchingCost, Paths, Penalties, StereoOptions, Subpixel, cost::Custom, testing::pair_of,
     },
-    synth::Random,
 };
 use std::ops::Range;
 

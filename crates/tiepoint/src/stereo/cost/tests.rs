@@ -4,13 +4,13 @@ use super::{Column, CostRow, Costs, DescriptorCost, Learn, Value, gpu::CostKerne
 use crate::{
     device::Cpu,
     image::{AnyImage, AnyView, Image, Pixel, Size},
+    numeric::Random,
     options::Named,
     stereo::{
         CensusWindow, Cost, Masks, StereoOptions, View,
         aggregation::Workspace,
         pair::{Pair, Pictures},
     },
-    synth::Random,
 };
 
 /// Checks a cost of grey images as [`check_formula_of`]. `learn` makes it from a pair.

@@ -80,13 +80,12 @@ fn options(random: &mut Random, cost: Cost) -> StereoOptions {
         p2_least: p2_least as u16,
         gradient: gradient as u8,
     });
-    StereoOptions {
+    let options = StereoOptions {
         min_disparity: [0, 0, 0, -7, 5, -40, 300][below(7)],
         disparities,
         cost,
         learning: [Learning::CoarseToFine, Learning::Iterations(2)][below(2)],
         paths: Paths::ALL[below(Paths::ALL.len())].value,
-        penalties,
         uniqueness: [0, 0, 5, 100][below(4)],
         subpixel: Subpixel::ALL[below(Subpixel::ALL.len())].value,
         right_view: RightView::ALL[below(RightView::ALL.len())].value,
@@ -99,7 +98,8 @@ fn options(random: &mut Random, cost: Cost) -> StereoOptions {
         confidence: below(2) == 1,
         reasons: below(2) == 1,
         ..StereoOptions::default()
-    }
+    };
+    penalties.map_or(options, |penalties| options.with_penalties(penalties))
 }
 
 fn costs() -> Vec<Cost> {
@@ -364,7 +364,7 @@ fn what_does_not_go_together_is_refused() {
         let image = |width| GpuImage::upload(gpu, Image::<u8>::new(Size::new(width, 4)).view()).unwrap();
         let refused = stereo.compute_on_device(&image(5), &image(6), Masks::default()).unwrap_err();
         assert!(refused.to_string().contains("the right image is 6x4"), "{refused}");
-        let other = Gpu::open(gpu.info().api, gpu.info().index).unwrap();
+        let other = gpu.beside().unwrap();
         let foreign = GpuImage::upload(&other, Image::<u8>::new(Size::new(5, 4)).view()).unwrap();
         let refused = stereo.compute_on_device(&image(5), &foreign, Masks::default()).unwrap_err();
         assert!(refused.to_string().contains("for stereo on"), "{refused}");

@@ -491,8 +491,8 @@ mod tests {
         },
         for_any_view,
         image::{AnyImage, Image},
+        numeric::Random,
         stereo::{Cost, View, pair::Pair},
-        synth::Random,
     };
 
     #[test]

@@ -22,7 +22,7 @@ tiepoint_gpu::kernel! {
         write disparity: f32 [plane.numbers(groups[2])],
         write right: f32 [right_plane.numbers(groups[2])],
         write confidence: f32 [confidence_plane.numbers(groups[2])],
-        read sums: u32 [width * height * pixel_words * groups[2]],
+        read sums: u32 [width * height * pixel_words * groups[2]] aligned 16,
         read left: u32 [width * height * planes * groups[2]],
         read right_words: u32 [width * height * planes * groups[2]],
     } {

@@ -46,7 +46,7 @@ const RESIDENT: usize = 3;
 tiepoint_gpu::kernel! {
     /// Level 0 of the first octave of one image.
     unsafe kernel blur_base(groups) = BlurBase<T: GpuPixel> {
-        write levels: f32 [offset + level_len(width, height)],
+        write levels: f32 [offset + level_len(width, height)] aligned 16,
         read pixels: T [(input_height - 1) * pixel_pitch + input_width],
     } {
         /// f32s from the start of the levels to this one.
@@ -65,7 +65,7 @@ tiepoint_gpu::kernel! {
     /// A level of each of up to three octaves, which do not depend on each other, of all images (the third dimension).
     /// With one level an octave, three octaves are under way at a time.
     unsafe kernel blur_levels(groups) = BlurLevels {
-        write levels: f32 [groups[2] * image_stride],
+        write levels: f32 [groups[2] * image_stride] aligned 16,
     } {
         image_stride: u64,
         a: BlurTask,
@@ -92,7 +92,7 @@ tiepoint_gpu::kernel_struct! {
 tiepoint_gpu::kernel! {
     /// All levels of the last octaves, from level 0 of the first of them: one group an image.
     unsafe kernel blur_small(groups) = BlurSmall {
-        write levels: f32 [groups[2] * image_stride],
+        write levels: f32 [groups[2] * image_stride] aligned 16,
         read octaves: u32 as Octave [end * Plan::OCTAVE_WORDS as i128],
     } {
         image_stride: u64,

@@ -193,7 +193,7 @@ impl<T: GpuPixel, A: GpuSum> Typed<T, A> {
     fn new(core: &Core<SurfPipeline>, purpose: Purpose<Layout>, mask: Option<&GpuImage<u8>>) -> Result<Self> {
         let (gpu, options) = (&core.gpu, core.options);
         let Layout { size, images } = purpose.layout;
-        gpu.require_whole_words()?;
+        gpu.require_waiting()?;
         let mut sources = vec![
             GpuIntegrator::<T, A>::source(),
             GpuResponse::<A>::source(),

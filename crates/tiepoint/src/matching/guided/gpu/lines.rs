@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu};
+use crate::feature::gpu::GpuDescriptors;
 use crate::matching::Guide;
 use crate::matching::gpu::regions::{Cut, Kind, Rows, Side};
 use tiepoint_gpu::KernelSource;
@@ -39,8 +40,8 @@ tiepoint_gpu::kernel! {
         read order_b: u32 [cut.b.rows()],
         read regions_a: u32 [2],
         read regions_b: u32 [2],
-        read a: V [cut.a.values()],
-        read b: V [cut.b.values()],
+        read a: V [cut.a.values()] aligned GpuDescriptors::ALIGNMENT,
+        read b: V [cut.b.values()] aligned GpuDescriptors::ALIGNMENT,
     } {
         cut: Cut,
     }

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu};
 use crate::feature::WORDS;
-use crate::feature::gpu::GpuFeatures;
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::geometry::ModelKind;
 use crate::matching::Guide;
 use crate::matching::gpu::regions::{FOUND, Kind};
@@ -40,13 +40,13 @@ tiepoint_gpu::kernel! {
         write nearest: u32 [(first + capacity) * FOUND as i128],
         read places: u64 as Place [capacity * NUMBERS as i128],
         read keypoints: u32 as Keypoint [capacity * WORDS as i128],
-        read own_values: V [capacity * dimension],
+        read own_values: V [capacity * dimension] aligned GpuDescriptors::ALIGNMENT,
         read count: u32 [1],
         read heads: u32 [slots],
         read next: u32 [other_capacity],
         read other_places: u64 as Place [other_capacity * NUMBERS as i128],
         read other_keypoints: u32 as Keypoint [other_capacity * WORDS as i128],
-        read other_values: V [other_capacity * dimension],
+        read other_values: V [other_capacity * dimension] aligned GpuDescriptors::ALIGNMENT,
     } {
         radius: f64,
         cells_a_pixel: f64,

@@ -294,7 +294,7 @@ pub(super) struct Design {
 
 impl Design {
     pub(super) fn of(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
-        gpu.require_whole_words()?;
+        gpu.require_waiting()?;
         let (steps, passes) = match input.paths {
             Paths::Four => (Steps::of::<Cross, 2>(), 2),
             Paths::Five => (Steps::of::<Star, 4>(), 1),

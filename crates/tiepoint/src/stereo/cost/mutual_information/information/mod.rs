@@ -252,7 +252,7 @@ fn offset(values: &[f64], counts: &[u64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{image::Size, stereo::testing::cpus, synth::Random};
+    use crate::{image::Size, numeric::Random, stereo::testing::cpus};
 
     /// The formula, value by value.
     #[test]

@@ -414,8 +414,8 @@ mod tests {
             gpu::{all, compiles_everywhere},
         },
         image::{AnyImage, Image},
+        numeric::Random,
         stereo::{Masks, aggregation::Workspace, cost::mutual_information::learn, pair::Pictures},
-        synth::Random,
     };
 
     #[test]

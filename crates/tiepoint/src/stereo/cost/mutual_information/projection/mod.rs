@@ -178,7 +178,7 @@ impl ColourImage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{stereo::testing::cpus, synth::Random};
+    use crate::{numeric::Random, stereo::testing::cpus};
 
     /// Random colours, and what `f` makes of them.
     fn samples(f: impl Fn([f64; 3]) -> f64) -> Vec<([u8; 3], u8)> {

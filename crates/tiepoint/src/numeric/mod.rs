@@ -1,5 +1,5 @@
-//! Elementary functions with the same bits on every device: exp, atan2, sine and cosine in f32, exp and ln in
-//! f64.
+//! Numbers with the same bits on every device: pseudorandom ones ([`Random`]), and elementary functions, exp, atan2, sine
+//! and cosine in f32, exp and ln in f64.
 //!
 //! C libraries differ in the last bits of their functions, so none is called: lints refuse `f64::ln` and the like.
 //! What has no vector or kernel form comes from the crate `libm`, which is Rust on every platform; the functions here
@@ -7,6 +7,11 @@
 //! fused multiply-add exactly where written, so that a scalar loop, any SIMD level and a GPU kernel agree.
 //! Written without branches, a loop over them vectorises. The coefficients are minimax fits made for this
 //! project.
+
+mod random;
+
+pub use random::Random;
+pub(crate) use random::finish;
 
 use std::f32::consts::{FRAC_2_PI, FRAC_PI_2, PI, TAU};
 use tiepoint_gpu::KernelSource;

@@ -1,0 +1,83 @@
+//! What a driver says nothing of, tried out when a device is opened: whether loops run to their end, and whether the
+//! groups of a launch may wait for one another.
+//!
+//! Mesa's llvmpipe (rusticl on a CPU) ends all loops of a kernel after 65 535 turns in all (`gallivm`,
+//! `LP_MAX_TGSI_LOOP_ITERATIONS`; seen with 22.3) and goes on behind them as if they were done: results are wrong,
+//! the same in every run, and no error is raised. Such a device is refused. A group that waits for one that began before
+//! it needs the other to go on meanwhile, which OpenCL does not promise. Where it does not, what needs it is refused
+//! alone ([`Gpu::require_waiting`]), and the library lets the CPU do it.
+//!
+//! The kernel ends on every device: a group waits so many turns, and none waits any longer once one gave up.
+
+#![expect(unsafe_code, reason = "the kernel's promise, see its declaration")]
+
+use crate::{Commands, Gpu, KernelSource, Result};
+
+/// Groups that wait, each for the one before.
+const GROUPS: usize = 64;
+/// Turns of a loop whose end no compiler can know: more than devices are known to run.
+const TURNS: u32 = 100_000;
+
+crate::kernel! {
+    /// A chain of groups in the order in which they began: each waits for the number of the one before, at most
+    /// `patience` turns, and gives the next one. The last of `numbers` says that one gave up.
+    unsafe kernel relay(groups) = Relay {
+        write tickets: u32 [1],
+        write ends: u32 [GROUPS as i128],
+        shared numbers: u32 [GROUPS as i128 + 1],
+    } {
+        turns: u32,
+        patience: u32,
+    }
+}
+
+const KERNEL: &str = "
+KERNEL(relay) {
+    if (LANE_X > 0) return;
+    const u32 ticket = ATOMIC_ADD(tickets, 1u);
+    u32 end = ticket;
+    for (u32 i = 0u; i < args.turns; i++) end = end * 1664525u + 1013904223u;
+    ends[ticket] = end;
+    u32 before = 1u;
+    if (ticket > 0u) {
+        u32 turns = 0u;
+        do before = numbers[ticket - 1u];
+        while (before == 0u && numbers[GROUPS] == 0u && ++turns < args.patience);
+        if (before == 0u) numbers[GROUPS] = 1u;
+    }
+    if (before != 0u) numbers[ticket] = before + 1u;
+}";
+
+/// What a device was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trial {
+    /// Loops run to their end, groups wait for one another.
+    Passed,
+    /// Groups that began do not all go on while others wait for them.
+    NoProgress,
+    /// Loops end early.
+    CutsLoops,
+}
+
+/// Tries it out; whatever a kernel can end with is an error.
+pub(crate) fn check(gpu: &Gpu) -> Result<Trial> {
+    let source = KernelSource::new("relay").define("GROUPS", GROUPS);
+    let kernel = gpu.program(&source.kernel::<Relay<'_>>([32, 1]).text(KERNEL))?.kernel::<Relay<'_>>()?;
+    let (tickets, numbers) = (gpu.upload(&[0_u32])?, gpu.upload(&[0_u32; GROUPS + 1])?);
+    let ends = gpu.buffer::<u32>(GROUPS)?;
+    // A second or so. On a CPU other programs may take its cores away from the group that is waited for.
+    let patience = if gpu.info().is_cpu { 1 << 30 } else { 1 << 22 };
+    let mut commands = Commands::new();
+    let arguments = Relay { tickets: &tickets, ends: &ends, numbers: &numbers, turns: TURNS, patience };
+    commands.launch(&kernel, [GROUPS, 1, 1], arguments)?;
+    gpu.run(&commands)?;
+    let end =
+        |ticket| (0..TURNS).fold(ticket, |v: u32, _| v.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+    let loops_end = ends.to_vec()?.into_iter().zip(0..).all(|(found, ticket)| found == end(ticket));
+    let handed_on = numbers.to_vec()?[..GROUPS].iter().zip(2..).all(|(&found, number)| found == number);
+    Ok(match (loops_end, handed_on) {
+        (false, _) => Trial::CutsLoops,
+        (true, false) => Trial::NoProgress,
+        (true, true) => Trial::Passed,
+    })
+}
