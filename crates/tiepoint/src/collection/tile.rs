@@ -101,7 +101,8 @@ impl Head {
         let mut keys = || -> Option<Vec<Option<u64>>> {
             let mut keys = vec![None; side];
             for _ in 0..fields.u32()? {
-                *keys.get_mut(fields.u32()? as usize)? = Some(fields.u64()?);
+                let (place, key) = (fields.u32()? as usize, fields.u64()?);
+                *keys.get_mut(place)? = Some(key);
             }
             Some(keys)
         };
