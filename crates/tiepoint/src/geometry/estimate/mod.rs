@@ -33,7 +33,7 @@ mod step;
 
 use super::calibration::Camera;
 use super::linear::smallest_eigenvector;
-use super::matrix::{IDENTITY, Mat3, flat, unit};
+use super::matrix::{IDENTITY, Mat3, flat, is_finite, unit};
 use super::model::rank_two;
 use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
@@ -241,6 +241,10 @@ pub fn fit(
     let wide = options.with_threshold_px(1e60).with_false_alarms(f64::INFINITY);
     cpu.run(|| {
         let problem = Problem::new(kind, pairs, &wide, cpu)?;
+        let (found, needed) = (problem.points.len(), if kind.is_epipolar() { 8 } else { kind.minimum() });
+        if found < needed {
+            return Err(Error::TooFewMatches { model: kind.noun(), found, needed });
+        }
         let all = problem.judge(&problem.points);
         let undetermined =
             Error::Degenerate { model: kind.noun(), reason: "the matches do not determine it" };
@@ -381,13 +385,10 @@ impl<'p> Problem<'p> {
 
 impl Judge<'_> {
     /// A model from which least squares over all matches can start: of a homography and a fundamental matrix the linear
-    /// one (Hartley, Zisserman 2004, sections 4.1 and 11.2), of an essential matrix the nearest to that, of other maps
-    /// the identity, as their systems are next to linear.
+    /// one (Hartley, Zisserman 2004, sections 4.1 and 11.2), of an essential matrix the nearest to that, of a rigid motion
+    /// the turn of the best similarity, of other maps the identity, as their systems are linear but for the weights.
     fn linear(&self) -> Option<Fit> {
         let (kind, points) = (self.kind, self.points);
-        if kind.is_epipolar() && points.len() < 8 {
-            return None;
-        }
         let mut model = IDENTITY;
         let mut essential = NO_ESSENTIAL;
         if kind.is_epipolar() || kind == ModelKind::Homography {
@@ -419,7 +420,15 @@ impl Judge<'_> {
                 }
             }
         }
-        Some(self.counted(Fit { model, essential, inliers: 0 }))
+        if kind == ModelKind::Rigid {
+            // From the identity no step would lead to a half turn.
+            let scaled = self.as_kind(ModelKind::Similarity);
+            let [[c, _, x], [s, _, y], last] = scaled.settle(scaled.judged(IDENTITY)).model;
+            let length = (c * c + s * s).sqrt();
+            let (c, s) = (c / length, s / length);
+            model = [[c, -s, x], [s, c, y], last];
+        }
+        is_finite(&model).then(|| self.counted(Fit { model, essential, inliers: 0 }))
     }
 }
 

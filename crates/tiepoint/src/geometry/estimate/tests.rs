@@ -412,6 +412,23 @@ fn a_fit_to_matches_that_determine_nothing_says_so() {
 }
 
 #[test]
+fn a_half_turn_is_fitted() {
+    let mut random = Random::new(6);
+    let pairs: Vec<_> = (0..20)
+        .map(|_| {
+            let a = [random.range(0.0, 640.0), random.range(0.0, 480.0)];
+            Correspondence { a, b: [500.0 - a[0], 300.0 - a[1]], quality: 0.0 }
+        })
+        .collect();
+    for kind in [ModelKind::Rigid, ModelKind::Similarity, ModelKind::Affine, ModelKind::Homography] {
+        let found = fit(kind, &pairs, &options(), &Cpu::sequential()).unwrap();
+        assert!(found.rms_px < 1e-6, "{kind}: {} px", found.rms_px);
+    }
+    let seven = fit(ModelKind::Fundamental, &pairs[..7], &options(), &Cpu::sequential());
+    assert!(matches!(seven, Err(Error::TooFewMatches { needed: 8, .. })), "{seven:?}");
+}
+
+#[test]
 fn an_essential_matrix_needs_cameras() {
     let mut scene = Scene::new(ModelKind::Essential, 4);
     let (pairs, _) = scene.pairs(60, 20, 0.3);
