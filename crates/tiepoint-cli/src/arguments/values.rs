@@ -148,8 +148,3 @@ pub(super) fn views(text: &str) -> Result<Views, String> {
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
     options::bytes(text).ok_or_else(|| format!("expected {}", options::BYTES))
 }
-
-/// A number of things.
-pub(super) fn count(text: &str) -> Result<u64, String> {
-    options::count(text).ok_or_else(|| format!("expected {}", options::COUNT))
-}

@@ -22,6 +22,9 @@ use crate::geometry::matrix::flat;
 use crate::geometry::real::{WIDTH, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
+/// Inliers farther from the model than so many deviations do not count in the last fit.
+const TRIM: f64 = 3.5;
+
 /// Sums side by side.
 pub(in crate::geometry) const LANES: usize = BLOCK;
 
@@ -55,7 +58,29 @@ impl Judge<'_> {
 
     /// The least-squares fit to its own inliers that `start` leads to.
     pub(in crate::geometry) fn settle(&self, start: Fit) -> Fit {
-        let system = |at: &Fit| self.system(at, self.limit, Weights::Equal);
+        self.settle_within(start, self.limit)
+    }
+
+    /// As [`settle`](Self::settle); where the inliers lie much nearer to the model than the threshold, as those of
+    /// photographs do, what lies beyond [`TRIM`] times their deviation agrees by chance, and is left out of the fit.
+    pub(super) fn settle_by_deviation(&self, start: Fit) -> Fit {
+        let fit = self.settle(start);
+        let m = flat(&fit.model);
+        let squared = |&i: &usize| super::residual::squared(self.kind, &m, self.points.places(i));
+        let mut squared: Vec<f64> = self.inliers(&fit.model).iter().map(squared).collect();
+        let middle = squared.len() / 2;
+        if middle == 0 {
+            return fit;
+        }
+        let median = *squared.select_nth_unstable_by(middle, f64::total_cmp).1;
+        // Of a deviation of 1 the median square along a line is 0.455, in a plane 2 ln 2.
+        let deviation = median / if self.kind.is_epipolar() { 0.455 } else { 1.386 };
+        let limit = TRIM * TRIM * deviation;
+        if limit < self.limit { self.settle_within(fit, limit) } else { fit }
+    }
+
+    fn settle_within(&self, start: Fit, limit: f64) -> Fit {
+        let system = |at: &Fit| self.system(at, limit, Weights::Equal);
         let mut best = start;
         let (mut loss, mut normal) = system(&best);
         let mut damping = 0.0;

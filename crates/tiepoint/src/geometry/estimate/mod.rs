@@ -344,9 +344,9 @@ impl<'p> Problem<'p> {
         best: Fit,
         iterations: usize,
     ) -> Result<Estimate> {
-        let mut best = judge.settle(best);
+        let mut best = judge.settle_by_deviation(best);
         if precision == Precision::Settled && all.points.len() > judge.points.len() {
-            best = all.settle(best);
+            best = all.settle_by_deviation(best);
         }
         self.cpu.check()?;
         let inliers = all.inliers(&best.model);

@@ -49,7 +49,7 @@ where
 #[test]
 fn presets_equal_the_cpu() {
     let image = texture(Size::new(301, 277), 1);
-    for preset in presets {
+    for preset in presets() {
         let options = SurfOptions { threshold: preset.threshold * 0.1, ..preset };
         assert!(compare(&to_u8(&image), options, None) > 100, "features of {preset:?}");
         compare(&to_u16(&image), options, None);
@@ -60,7 +60,7 @@ fn presets_equal_the_cpu() {
 #[test]
 fn variants_equal_the_cpu() {
     let image = to_u8(&texture(Size::new(170, 203), 2));
-    for preset in presets {
+    for preset in presets() {
         let preset = SurfOptions { threshold: preset.threshold * 0.1, ..preset };
         let variants = [
             SurfOptions { upright: true, ..preset },
@@ -96,7 +96,7 @@ fn any_size_equals_the_cpu() {
         let side = |n: u32| if n < 10 { 1 } else { n as usize };
         let size = if i == 0 { Size::new(1, 1) } else { Size::new(side(next(140)), side(next(140))) };
         let image = texture(size, next(1 << 16));
-        let options = SurfOptions { threshold: 0.0, ..presets[i % 3] };
+        let options = SurfOptions { threshold: 0.0, ..presets()[i % 3] };
         compare(&to_u8(&image), options, None);
         compare(&image, options, None);
     }
@@ -108,7 +108,7 @@ fn strange_pixels_equal_the_cpu() {
     let image = Image::from_fn(Size::new(90, 80), |x, y| strange[(x / 7 * 5 + y / 9 * 3) % 8]);
     let checks = |x: usize, y: usize| u8::from((x / 20 + y / 20).is_multiple_of(2)) * 255;
     let checks = Image::from_fn(Size::new(260, 240), checks);
-    for options in presets {
+    for options in presets() {
         compare(&image, options, None);
         compare(&checks, options, None);
     }
@@ -200,7 +200,7 @@ fn kernels_compile_for_every_card() {
 fn photographs_equal_the_cpu() {
     let Some(photograph) = photograph("pairs/cudasift/left.pgm") else { return };
     let crop = Image::from_fn(Size::new(500, 400), |x, y| photograph.row(y + 300)[x + 400]);
-    for options in presets {
+    for options in presets() {
         assert!(compare(&crop, options, None) > 100, "features of {options:?}");
     }
 }
@@ -229,7 +229,7 @@ fn views_equal_the_cpu() {
 fn stages_equal_the_cpu() {
     let (image, cpu) = (texture(Size::new(230, 190), 6), Cpu::sequential());
     for gpu in all() {
-        for preset in presets {
+        for preset in presets() {
             let options = SurfOptions { threshold: preset.threshold * 0.1, ..preset };
             let what = format!("{gpu:?}, {:?}", options.preset);
             stages_of::<u8, u32>(to_u8(&image).view(), &options, gpu, &cpu).assert_equal(&what);
