@@ -75,10 +75,14 @@ pub(crate) trait Options: OptionTable {
                 Ok(true) => {}
                 Ok(false) => {
                     let names: Vec<&str> = self.fields().iter().map(|field| field.name).collect();
-                    return Err(wrong_option(&format!("there is no option {key}: expected {}", names.join(", "))));
+                    return Err(wrong_option(&format!(
+                        "there is no option {key}: expected {}",
+                        names.join(", ")
+                    )));
                 }
                 Err(Error::Option { expected, .. }) => {
-                    let found = given.repr().map_or_else(|_| "of an unknown kind".to_owned(), |r| r.to_string());
+                    let found =
+                        given.repr().map_or_else(|_| "of an unknown kind".to_owned(), |r| r.to_string());
                     return Err(wrong_option(&format!("option {key} is {found}: expected {expected}")));
                 }
                 Err(other) => return Err(raised(other)),
@@ -105,8 +109,7 @@ impl<T: OptionTable> Options for T {}
 pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
     table::<SiftOptions>(&all, "SiftOptions", &[])?;
-    let presets: Vec<_> =
-        SurfPreset::ALL.iter().map(|choice| SurfOptions::preset(choice.value)).collect();
+    let presets: Vec<_> = SurfPreset::ALL.iter().map(|choice| SurfOptions::preset(choice.value)).collect();
     table(&all, "SurfOptions", &presets)?;
     table::<MatchOptions>(&all, "MatchOptions", &[])?;
     table::<RobustOptions>(&all, "RobustOptions", &[])?;

@@ -88,7 +88,8 @@ impl DetectorFlags {
             {
                 names.iter_mut().for_each(|(_, help)| *help = format!("{detector}: {help}").leak());
             }
-            let Some((first, help, defaults)) = all.iter_mut().find(|(first, ..)| first.flag == field.flag) else {
+            let Some((first, help, defaults)) = all.iter_mut().find(|(first, ..)| first.flag == field.flag)
+            else {
                 let help = format!("{detector}: {}", field.help);
                 all.push((field, help, default));
                 continue;
@@ -157,11 +158,17 @@ impl DetectorArguments {
     pub(crate) fn detector(&self) -> Outcome<Detector> {
         let given = |field| self.options.get(field).is_some();
         if (given("keep") || given("even")) && !given("limit") {
-            return Err(Failure::usage("--keep and --even choose among more than --max-features N: give it too"));
+            return Err(Failure::usage(
+                "--keep and --even choose among more than --max-features N: give it too",
+            ));
         }
         let detector = match self.detector {
-            DetectorKind::Sift => Detector::Sift(self.options.on(SiftOptions::preset(self.preset()?), "surf")?),
-            DetectorKind::Surf => Detector::Surf(self.options.on(SurfOptions::preset(self.preset()?), "sift")?),
+            DetectorKind::Sift => {
+                Detector::Sift(self.options.on(SiftOptions::preset(self.preset()?), "surf")?)
+            }
+            DetectorKind::Surf => {
+                Detector::Surf(self.options.on(SurfOptions::preset(self.preset()?), "sift")?)
+            }
         };
         detector.check()?;
         Ok(detector)

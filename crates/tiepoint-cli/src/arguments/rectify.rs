@@ -9,9 +9,9 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
-use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
+use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::register::Views;
 
 #[derive(Debug, Args)]

@@ -81,7 +81,8 @@ impl<F: Flags> Args for Given<F> {
 
 impl<F: Flags> FromArgMatches for Given<F> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = F::fields().into_iter().filter_map(|field| given(matches, &field).map(|value| (field, value)));
+        let given =
+            F::fields().into_iter().filter_map(|field| given(matches, &field).map(|value| (field, value)));
         let mut given = Self { given: given.collect(), options: F::start() };
         let refused = |failure: Failure| clap::Error::raw(clap::error::ErrorKind::ValueValidation, failure);
         given.options = given.on(F::start()).map_err(refused)?;

@@ -100,14 +100,16 @@ fn a_signal_ends_every_command_by_the_signal() {
     let images = photographs(&folder);
     let at = |name: &str| folder.at(name);
     let (features, matches, warped, disparity) = (at("f.npz"), at("m.csv"), at("w.png"), at("d.pfm"));
-    let (left, right, blurred, database) = (at("l.png"), at("r.png"), at("g.png"), at("x.db"));
+    let ([l, r, calibration], _) = folder.views();
+    let (left, right, blurred, database) = (at("ol.png"), at("or.png"), at("g.png"), at("x.db"));
     for device in devices() {
         interrupted(&folder, &["detect", &large, "--output", &features], &["f.npz"], device);
         interrupted(&folder, &["match", &a, &b, "--output", &matches], &["m.csv"], device);
         interrupted(&folder, &["register", &a, &b, "--output", &warped], &["w.png"], device);
         interrupted(&folder, &["stereo", &a, &b, "--output", &disparity], &["d.pfm"], device);
-        let rectify = ["rectify", &a, &b, "--output-left", &left, "--output-right", &right];
-        interrupted(&folder, &rectify, &["l.png", "r.png"], device);
+        let outputs = ["--output-left", &left, "--output-right", &right];
+        let rectify = [&["rectify", &l, &r, "--calibration", &calibration][..], &outputs].concat();
+        interrupted(&folder, &rectify, &["ol.png", "or.png"], device);
         interrupted(&folder, &["filter", "gauss", &large, &blurred, "--sigma", "30"], &["g.png"], device);
         interrupted(&folder, &["collect", &images, "--output", &database, "--block", "2"], &["x.db"], device);
     }

@@ -15,7 +15,7 @@ height=300
 
 impl Folder {
     /// Two views with disparities of 4 to 40 pixels, and the file that says how they were taken.
-    fn views(&self) -> ([String; 3], StereoPair) {
+    pub(crate) fn views(&self) -> ([String; 3], StereoPair) {
         let options = StereoSceneOptions::default().with_size(Size::new(400, 300));
         let options = options.with_disparities([4.0, 40.0]).with_surfaces(9).with_seed(5);
         let pair: StereoPair = StereoScene::new(&options).unwrap().render(&Cpu::sequential());

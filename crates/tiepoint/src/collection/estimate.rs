@@ -50,7 +50,8 @@ impl Collection {
         let (threads, gpus) = (cpu.threads() as f64, processors.iter().filter(|p| p.gpu.is_some()).count());
         let on = usize::from(gpus > 0);
         let options = self.options();
-        let most = options.features.sift.selection.limit.unwrap_or(20_000);
+        // No photograph has many more.
+        let most = options.features.sift.selection.limit.map_or(20_000, |limit| limit.min(20_000));
         let side = f64::from(options.features.longest_side);
         let (mut estimate, mut millions) = (Estimate::default(), 0.0);
         for (photograph, state) in self.photographs().iter().zip(self.states(&cpu)?) {
@@ -68,7 +69,9 @@ impl Collection {
         let choice = self.resolved();
         let each = match choice {
             PairChoice::Auto | PairChoice::Exhaustive | PairChoice::List => count,
-            PairChoice::Sequence => u64::from(options.pairs.overlap + options.pairs.overlap.min(17)),
+            PairChoice::Sequence => {
+                u64::from(options.pairs.overlap) + u64::from(options.pairs.overlap.min(17))
+            }
             PairChoice::Gps => options.pairs.neighbours.into(),
             PairChoice::TopScale => options.pairs.top_partners.into(),
         };
@@ -83,8 +86,10 @@ impl Collection {
         let matched = estimate.pairs as f64 * MATCH[on] * share * share;
         let matched = if gpus > 0 { matched / gpus as f64 } else { matched / threads };
         estimate.seconds = (millions * SEARCH[on] + compared) / threads + matched;
-        estimate.work_bytes = estimate.photographs as u64 * most as u64 * FEATURE[0] + count * VERIFIED[0];
-        estimate.database_bytes = count * (most as u64 * FEATURE[1] + VERIFIED[1]);
+        let features = |bytes: u64| (most as u64).saturating_mul(bytes);
+        let all = estimate.photographs as u64;
+        estimate.work_bytes = all.saturating_mul(features(FEATURE[0])).saturating_add(count * VERIFIED[0]);
+        estimate.database_bytes = count.saturating_mul(features(FEATURE[1]).saturating_add(VERIFIED[1]));
         Ok(estimate)
     }
 }

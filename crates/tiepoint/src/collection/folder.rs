@@ -132,7 +132,16 @@ impl Collection {
             at_slot.resize(at_slot.len().max(slot + 1), None);
             at_slot[slot] = Some(i);
         }
-        Self { folder, options, block, listing, at_slot, features, limits: ReadOptions::default(), sync: true }
+        Self {
+            folder,
+            options,
+            block,
+            listing,
+            at_slot,
+            features,
+            limits: ReadOptions::default(),
+            sync: true,
+        }
     }
 
     /// A collection that is nowhere.

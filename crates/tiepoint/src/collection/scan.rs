@@ -208,7 +208,8 @@ impl Place {
                 Ok(entry) => entry,
                 Err(e) => {
                     let path = e.path().unwrap_or(&self.folder).to_owned();
-                    let is_circle = e.loop_ancestor().is_some();
+                    let code = e.io_error().and_then(io::Error::raw_os_error);
+                    let is_circle = e.loop_ancestor().is_some() || code == Some(LOOP);
                     let error = io::Error::from(e);
                     let leads_nowhere = error.kind() == io::ErrorKind::NotFound;
                     let reason = if is_circle { IN_A_CIRCLE.into() } else { refusal(&path, error)? };

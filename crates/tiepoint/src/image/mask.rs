@@ -1,8 +1,8 @@
 //! Which pixels of an image count, by all that is known of it: a mask, its alpha channel, a value that marks holes.
 
 use super::{
-    AnyImage, AnyView, Image, ImageView, Pixel, ReadOptions, Size, alpha_mask, check_mask, decode_grey_alpha, grey,
-    read_grey,
+    AnyImage, AnyView, Image, ImageView, Pixel, ReadOptions, Size, alpha_mask, check_mask, decode_grey_alpha,
+    grey, read_grey,
 };
 use crate::{Error, Result, device::Cpu, for_any_view};
 use std::path::Path;

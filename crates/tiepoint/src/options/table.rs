@@ -170,7 +170,9 @@ impl<T: ValueType> ValueType for Option<T> {
     fn take(value: &Value) -> Option<Self> {
         match value {
             Value::None => Some(None),
-            Value::Text(text) if text == "none" => T::take(value).map_or(Some(None), |named| Some(Some(named))),
+            Value::Text(text) if text == "none" => {
+                T::take(value).map_or(Some(None), |named| Some(Some(named)))
+            }
             other => T::take(other).map(Some),
         }
     }

@@ -268,7 +268,9 @@ impl StereoOptions {
     /// The same options, where the cost has the window that is given by itself.
     pub(super) fn with_window_in_cost(self) -> Self {
         match (self.cost, self.census_window) {
-            (Cost::Census(_), Some(window)) => Self { cost: Cost::Census(window), census_window: None, ..self },
+            (Cost::Census(_), Some(window)) => {
+                Self { cost: Cost::Census(window), census_window: None, ..self }
+            }
             _ => self,
         }
     }

@@ -1,8 +1,8 @@
 //! The options of SURF, with their defaults and sources.
 
+use crate::Result;
 use crate::feature::DescriptorKind;
 use crate::feature::select::{Keep, Selection};
-use crate::Result;
 use crate::options::{OptionTable, named, options};
 
 /// Whose conventions are followed where implementations differ.

@@ -2,8 +2,8 @@
 //! the true inliers.
 
 use super::*;
-use crate::numeric::length;
 use crate::numeric::Random;
+use crate::numeric::length;
 
 const SIZE: [f64; 2] = [800.0, 600.0];
 
