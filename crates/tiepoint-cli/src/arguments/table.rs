@@ -34,7 +34,7 @@ pub(crate) trait Flags: Clone + Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub(crate) struct Given<F: Flags> {
     given: Vec<(Field, Value)>,
-    options: F::Table,
+    options: Box<F::Table>,
 }
 
 impl<F: Flags> Given<F> {
@@ -53,7 +53,7 @@ impl<F: Flags> Given<F> {
 
     /// The defaults, but for what is given.
     pub(crate) fn options(&self) -> F::Table {
-        self.options.clone()
+        (*self.options).clone()
     }
 
     /// These options, but for what is given.
@@ -83,9 +83,9 @@ impl<F: Flags> FromArgMatches for Given<F> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given =
             F::fields().into_iter().filter_map(|field| given(matches, &field).map(|value| (field, value)));
-        let mut given = Self { given: given.collect(), options: F::start() };
+        let mut given = Self { given: given.collect(), options: Box::new(F::start()) };
         let refused = |failure: Failure| clap::Error::raw(clap::error::ErrorKind::ValueValidation, failure);
-        given.options = given.on(F::start()).map_err(refused)?;
+        *given.options = given.on(F::start()).map_err(refused)?;
         Ok(given)
     }
 

@@ -99,7 +99,7 @@ fn logged(cpu: Cpu, log: Log) -> Cpu {
             kept.told = now;
             // Work goes on where nobody listens.
             match log {
-                Log::Objects => _ = print_line(&kept.object(work, now).to_string()),
+                Log::Objects => print_line(&kept.object(work, now).to_string()),
                 Log::Lines | Log::None => print_error(&format!("tiepoint: {}", kept.line(work, now))),
             }
         }

@@ -1,5 +1,7 @@
 //! Ctrl-C and SIGTERM at random moments of every long command: an end by the signal, one line, whole files.
 
+#![expect(clippy::print_stdout, reason = "how many were ended, and how fast, is the record")]
+
 use super::collect::{photographs, unfinished};
 use super::*;
 use std::os::unix::process::ExitStatusExt;

@@ -79,7 +79,8 @@ impl Collection {
         let share = most as f64 / FEATURES;
         let compared = match choice {
             PairChoice::TopScale => {
-                all as f64 * f64::from(options.pairs.top_features).powi(2) * TOP_SCALE / 1e6
+                let top = f64::from(options.pairs.top_features);
+                all as f64 * top * top * TOP_SCALE / 1e6
             }
             _ => 0.0,
         };

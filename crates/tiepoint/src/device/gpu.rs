@@ -48,7 +48,7 @@ pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -
     cpu.try_map(unknown.len(), |i| {
         let program = gpu.program(&unknown[i]);
         cpu.advance(1);
-        Ok(drop(program?))
+        program.map(drop).map_err(crate::Error::from)
     })
     .map(drop)
 }

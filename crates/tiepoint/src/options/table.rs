@@ -478,12 +478,12 @@ macro_rules! options {
             const ABOUT: &'static str = $about;
 
             fn fields(&self) -> Vec<$crate::options::Field> {
-                let mut fields = Vec::new();
-                $(fields.push($crate::options::options!(@names $field $($key $value)*).field(
+                #[allow(unused_mut, reason = "not every table has others in it")]
+                let mut fields = vec![$($crate::options::options!(@names $field $($key $value)*).field(
                     &self.$field,
                     &$crate::options::options!(@allowed $($allowed)?),
                     concat!($($doc, "\n"),*),
-                ));)*
+                )),*];
                 $($(fields.extend(self.$table.fields());)*)?
                 fields
             }

@@ -237,7 +237,7 @@ fn judge_eight<S: Simd>(
             }
         }
         ModelKind::Essential => {
-            let Some(rays) = best.judge.rays else { return None };
+            let rays = best.judge.rays?;
             let [a, b] = rays.of(drawn.gathered::<S, 5, MAX_SAMPLE>(simd, samples));
             let reduced = Reduced::new(&a, &b);
             let [near, far] = reduced.values();

@@ -80,12 +80,13 @@ pub(in crate::geometry) fn search(
 ) -> (Option<Fit>, u32) {
     let improved = |start: Fit| {
         let mut best = judge.improve(start);
-        while extent.thorough {
+        let mut gains = extent.thorough;
+        while gains {
             let next = judge.improve(best);
-            if next.inliers <= best.inliers {
-                break;
+            gains = next.inliers > best.inliers;
+            if gains {
+                best = next;
             }
-            best = next;
         }
         best
     };

@@ -8,8 +8,6 @@
 //!   matrix of rank 2 is taken.
 //! - **Essential matrix**: E becomes R E R' with two small rotations by Cayley's formula, which keeps it essential.
 
-#![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
-
 use super::Fit;
 use super::rays::Rays;
 use super::residual::{EPIPOLAR, TRANSFER};
