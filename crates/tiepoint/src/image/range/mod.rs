@@ -321,7 +321,7 @@ mod tests {
         );
         assert_eq!(prepared(&sixteen(&[700, 700]), Range::Auto).0, [700.0 / 65535.0; 2], "flat");
         let refused = |low, high| {
-            prepare(&floats(&[1.0]), Mask::All, Range::Between(low, high), &Cpu::sequential()).is_err()
+            prepare(floats(&[1.0]), Mask::All, Range::Between(low, high), &Cpu::sequential()).is_err()
         };
         assert!(refused(3.0, 3.0) && refused(f32::NAN, 3.0), "no width, NaN");
         let (image, mask) = (floats(&[1.0, 2.0]), Image::<u8>::new(Size::new(3, 1)));
