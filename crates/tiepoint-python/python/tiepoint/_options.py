@@ -23,7 +23,7 @@ class SiftOptions(Options):
         -1 doubles the image first, 0 does not (Lowe, section 3.3: doubled, about four times as many stable points).
         Allowed: -1 to 0.
     octaves : int, optional
-        Octaves at most; none given: as many as the image has room for. Allowed: at least 1.
+        Octaves at most; by default as many as the image has room for. Allowed: at least 1.
     levels : int
         Levels of an octave that are searched (Lowe, section 3.2: 3). Allowed: 1 to 8.
     contrast : float
@@ -46,11 +46,12 @@ class SiftOptions(Options):
     descriptors : {"u8", "float", "none"}
         Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none: keypoints alone.
     max_features : int, optional
-        Features to keep at most; none given: all, the strongest first.
-    keep : {"scale", "response"}
+        Features to keep at most, each direction of a position counted; of whole levels the positions at which no
+        further level is taken; by default all, the strongest first.
+    keep : {"scale", "response", "levels"}
         Which come first where there are more.
     even : bool
-        Spread those that are kept evenly over the image.
+        Spread those that are kept evenly over the image; not of whole levels.
     """
 
     preset: Literal["default", "opencv", "vlfeat"] = "default"
@@ -66,7 +67,7 @@ class SiftOptions(Options):
     domain_size_pooling: bool = False
     descriptors: Literal["u8", "float", "none"] = "u8"
     max_features: int | None = None
-    keep: Literal["scale", "response"] = "scale"
+    keep: Literal["scale", "response", "levels"] = "scale"
     even: bool = False
 
 
@@ -79,10 +80,10 @@ class SurfOptions(Options):
     preset : {"paper", "opensurf", "opencv"}
         Whose conventions are followed where implementations differ.
     threshold : float, optional
-        Least determinant of the Hessian, for an image from 0 to 1. None: the preset's, 0.0004 without one. Allowed: 0
-        to 340282350000000000000000000000000000000.
+        Least determinant of the Hessian, for an image from 0 to 1. None: the preset's, 0.0004 without one. Allowed: at
+        least 0.
     octaves : int, optional
-        Octaves; none given: 4 (Bay et al.), with OpenSURF's preset 5. Allowed: 1 to 6.
+        Octaves; by default 4 (Bay et al.), with OpenSURF's preset 5. Allowed: 1 to 6.
     intervals : int, optional
         Filter sizes in an octave; maxima are searched in all but the first and the last. None: the preset's, 4 without
         one. Allowed: 3 to 8.
@@ -96,11 +97,12 @@ class SurfOptions(Options):
     descriptors : {"float", "none"}
         Form of the descriptors: unit vectors, or none: keypoints alone, which have an angle too.
     max_features : int, optional
-        Features to keep at most; none given: all, the strongest first.
-    keep : {"scale", "response"}
+        Features to keep at most, each direction of a position counted; of whole levels the positions at which no
+        further level is taken; by default all, the strongest first.
+    keep : {"scale", "response", "levels"}
         Which come first where there are more.
     even : bool
-        Spread those that are kept evenly over the image.
+        Spread those that are kept evenly over the image; not of whole levels.
     """
 
     preset: Literal["paper", "opensurf", "opencv"] = "paper"
@@ -112,7 +114,7 @@ class SurfOptions(Options):
     extended: bool = False
     descriptors: Literal["float", "none"] = "float"
     max_features: int | None = None
-    keep: Literal["scale", "response"] = "response"
+    keep: Literal["scale", "response", "levels"] = "response"
     even: bool = False
 
 
@@ -148,10 +150,8 @@ class RobustOptions(Options):
     Parameters
     ----------
     threshold : float
-        Largest distance of an inlier from the model, in pixels. Allowed: above 0, at most 17976931348623157000000000000
-        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
-        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
-        00000000000000000000000000000000000000000000000000000000. The command calls it ``--inlier-distance``.
+        Largest distance of an inlier from the model, in pixels. Allowed: above 0. The command calls it ``--inlier-
+        distance``.
     confidence : float
         Stop when a better model would have been found with this probability. Allowed: 0 to below 1.
     max_iterations : int
@@ -236,22 +236,22 @@ class StereoOptions(Options):
     cost : {"ad-census", "census", "ad", "mi"}
         What pixels are compared by.
     census_window : {"5x5", "7x7", "9x7", "symmetric"}, optional
-        Cost census: the window of pixels that are compared with its centre; none given: 5x5.
+        Cost census: the window of pixels that are compared with its centre; by default 5x5.
     iterations : int, optional
-        Cost mi: learn mutual information at full size only, so many times, first from disparity 0; none given: from
+        Cost mi: learn mutual information at full size only, so many times, first from disparity 0; by default from
         coarse to fine. Allowed: 1 to 100.
     paths : {4, 5, 8, 16}
         Directions that costs are gathered along.
     p1 : int, optional
-        Penalty of a change of disparity by one along a path, in units of the cost; none given: what suits the cost.
+        Penalty of a change of disparity by one along a path, in units of the cost; by default what suits the cost.
     p2 : int, optional
-        Penalty of a larger change, where the image is smooth; none given: what suits the cost. Allowed: 0 to 4000.
+        Penalty of a larger change, where the image is smooth; by default what suits the cost. Allowed: 0 to 4000.
     p2_least : int, optional
-        P2 falls at edges of the image, but not below this; equal to P2 it does not fall; none given: what suits the
+        P2 falls at edges of the image, but not below this; equal to P2 it does not fall; by default what suits the
         cost.
     gradient : int, optional
-        Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; none given: what suits the cost. Allowed:
-        1 to 255.
+        Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default what suits the cost. Allowed: 1
+        to 255.
     uniqueness : int
         By how many percent the best sum must lie below all but its neighbours'; elsewhere the pixel is invalid.
         Allowed: 0 to 100.
@@ -260,11 +260,11 @@ class StereoOptions(Options):
     right_view : {"off", "diagonal", "aggregated"}
         What the left view is checked against.
     max_difference : float
-        By how many pixels the two views' disparities may differ. Allowed: 0 to 340282350000000000000000000000000000000.
+        By how many pixels the two views' disparities may differ. Allowed: at least 0.
     speckle_size : int
         Remove regions of fewer pixels; 0 removes none.
     speckle_difference : float
-        By how much neighbours of one region may differ. Allowed: 0 to 340282350000000000000000000000000000000.
+        By how much neighbours of one region may differ. Allowed: at least 0.
     median : {0, 3, 5}
         Side of the last median filter; 0: no filter at all.
     fill : bool
@@ -273,8 +273,8 @@ class StereoOptions(Options):
     memory : int or str, optional
         Memory to use at most beside images and results; none: no limit. The result does not depend on it.
     device_memory : int or str, optional
-        A GPU's memory to use at most, about; none given: what is free. A larger pair is computed there in bands of
-        rows, with the same result.
+        A GPU's memory to use at most, about; by default what is free. A larger pair is computed there in bands of rows,
+        with the same result.
     right : bool
         Also give the disparities of the right view.
     confidence : bool
@@ -314,9 +314,9 @@ class CollectionOptions(Options):
 
     Parameters
     ----------
-    block : int
-        Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block. Allowed: 1 to
-        4096.
+    block : int, optional
+        Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block; by default 64,
+        and 256 from 20 001 photographs on. Allowed: 1 to 4096.
     longest_side : int
         Longest side of the image that is searched; a larger photograph is shrunk to it, and its features keep their
         place in the photograph. Allowed: at least 16.
@@ -329,7 +329,7 @@ class CollectionOptions(Options):
         -1 doubles the image first, 0 does not (Lowe, section 3.3: doubled, about four times as many stable points).
         Allowed: -1 to 0.
     octaves : int, optional
-        Octaves at most; none given: as many as the image has room for. Allowed: at least 1.
+        Octaves at most; by default as many as the image has room for. Allowed: at least 1.
     levels : int
         Levels of an octave that are searched (Lowe, section 3.2: 3). Allowed: 1 to 8.
     contrast : float
@@ -352,11 +352,12 @@ class CollectionOptions(Options):
     descriptors : {"u8", "float", "none"}
         Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none: keypoints alone.
     max_features : int, optional
-        Features to keep at most; none given: all, the strongest first.
-    keep : {"scale", "response"}
+        Features to keep at most, each direction of a position counted; of whole levels the positions at which no
+        further level is taken; by default all, the strongest first.
+    keep : {"scale", "response", "levels"}
         Which come first where there are more.
     even : bool
-        Spread those that are kept evenly over the image.
+        Spread those that are kept evenly over the image; not of whole levels.
     pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "list"}
         How pairs are chosen.
     exhaustive_up_to : int
@@ -367,10 +368,7 @@ class CollectionOptions(Options):
     neighbours : int
         Pairs gps: each photograph with so many of the nearest. Allowed: 1 to 10000.
     max_metres : float
-        Pairs gps: with none that is farther, in metres. Allowed: above 0, at most 1797693134862315700000000000000000000
-        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
-        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
-        000000000000000000000000000000000000000000000000.
+        Pairs gps: with none that is farther, in metres. Allowed: above 0.
     top_features : int
         Pairs top-scale: compare so many of the largest features of each photograph. Allowed: 1 to 10000.
     top_matches : int
@@ -393,10 +391,8 @@ class CollectionOptions(Options):
     max_distance : float, optional
         Keep a match only up to this distance between unit descriptors; none: keep all. Allowed: 0 to 2.
     threshold : float
-        Largest distance of an inlier from the model, in pixels. Allowed: above 0, at most 17976931348623157000000000000
-        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
-        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
-        00000000000000000000000000000000000000000000000000000000. The command calls it ``--inlier-distance``.
+        Largest distance of an inlier from the model, in pixels. Allowed: above 0. The command calls it ``--inlier-
+        distance``.
     confidence : float
         Stop when a better model would have been found with this probability. Allowed: 0 to below 1.
     min_iterations : int
@@ -427,7 +423,7 @@ class CollectionOptions(Options):
         Seed of the samples, which besides depend on the pair's key and their number alone.
     """
 
-    block: int = 64
+    block: int | None = None
     longest_side: int = 3200
     masks: str | os.PathLike[str] | None = None
     preset: Literal["default", "opencv", "vlfeat"] = "default"
@@ -443,7 +439,7 @@ class CollectionOptions(Options):
     domain_size_pooling: bool = False
     descriptors: Literal["u8", "float", "none"] = "u8"
     max_features: int | None = 8192
-    keep: Literal["scale", "response"] = "scale"
+    keep: Literal["scale", "response", "levels"] = "levels"
     even: bool = False
     pairs: Literal["auto", "exhaustive", "sequence", "gps", "top-scale", "list"] = "auto"
     exhaustive_up_to: int = 5000
