@@ -371,13 +371,17 @@ impl Names {
 
     #[doc(hidden)]
     pub fn take<T: ValueType>(self, value: &Value, allowed: &dyn Allowed<T::Inner>) -> Result<T> {
-        let counted = match (value, self.unit) {
-            (Value::Text(text), "BYTES") => bytes(text),
-            (Value::Text(text), "PIXELS") => count(text),
-            _ => None,
+        let size = |size: Option<u64>| size.map(|size| Value::Integer(size.into()));
+        let value_in_units = match (value, self.unit) {
+            (Value::Text(text), _) if ["none", "unlimited"].contains(&&text[..]) => Some(value.clone()),
+            (Value::Text(text), "BYTES") => size(bytes(text)),
+            (Value::Text(text), "PIXELS") => size(count(text)),
+            _ => Some(value.clone()),
         };
-        let counted = counted.map(|size| Value::Integer(size.into()));
-        T::take(counted.as_ref().unwrap_or(value)).ok_or_else(|| {
+        let unlimited = |value: &Value| T::OPTIONAL && *value == Value::Text("unlimited".to_owned());
+        let taken =
+            value_in_units.and_then(|value| T::take(if unlimited(&value) { &Value::None } else { &value }));
+        taken.ok_or_else(|| {
             let kind = match T::kind() {
                 Kind::Bool => "true or false".to_owned(),
                 Kind::Integer => "a whole number".to_owned(),
