@@ -81,8 +81,10 @@ pub(crate) trait Options: OptionTable {
                     )));
                 }
                 Err(Error::Option { expected, .. }) => {
-                    let found =
-                        given.repr().map_or_else(|_| "of an unknown kind".to_owned(), |r| r.to_string());
+                    let found = match &value {
+                        Value::Text(text) => text.clone(),
+                        _ => given.repr().map_or_else(|_| "of an unknown kind".to_owned(), |r| r.to_string()),
+                    };
                     return Err(wrong_option(&format!("option {key} is {found}: expected {expected}")));
                 }
                 Err(other) => return Err(raised(other)),

@@ -32,8 +32,10 @@ pub(crate) struct Stereo {
 impl Stereo {
     #[new]
     fn new(options: &Bound<'_, PyDict>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let device = device_of(options.py(), device)?;
+        let py = options.py();
         let mut options = StereoOptions::default().with(options)?;
+        options.check().map_err(raised)?;
+        let device = device_of(py, device)?;
         if let Some(limit) = device.get().limit() {
             options.memory = Some(options.memory.map_or(limit, |memory| memory.min(limit)));
         }

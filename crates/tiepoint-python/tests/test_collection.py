@@ -89,7 +89,8 @@ def test_parts_make_the_whole_and_nothing_is_done_twice(collection, photographs,
     assert parts.choose_pairs(device="cpu") == 6
     first = parts.match_pairs(shard=(0, 2), device="cpu")
     second = parts.match_pairs(shard=(1, 2), device="cpu")
-    assert first["tiles"] + second["tiles"] == 3 and second["complete"]
+    # A photograph that cannot be read leaves nothing to do in the third.
+    assert first["tiles"] + second["tiles"] == 2 and second["complete"]
     assert parts.match_pairs(device="cpu")["tiles"] == 0
     parts.export(tmp_path / "parts.db")
     collection.export(tmp_path / "whole.db")

@@ -101,7 +101,7 @@ def test_flags_of_the_command_have_these_names(name, options):
         flag = FLAGS.get(option, option).replace("_", "-")
         if option == "threshold" and name == "detect":
             flag = "threshold"
-        assert flag in flags, option
+        assert flag in flags or f"no-{flag}" in flags, option
 
 
 def test_features_are_the_command_s_in_every_bit(tmp_path, run, scene):

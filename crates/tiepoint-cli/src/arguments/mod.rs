@@ -109,8 +109,7 @@ pub(crate) enum Command {
 }
 
 /// Options of the library and the names of their flags, where the two differ.
-const OTHER_NAMES: [(&str, &str); 5] = [
-    ("threshold_px", "inlier_distance"),
+const OTHER_NAMES: [(&str, &str); 4] = [
     ("kernel size", "kernel"),
     ("kernel weight", "kernel"),
     ("kernel weights", "kernel"),
@@ -119,6 +118,9 @@ const OTHER_NAMES: [(&str, &str); 5] = [
 
 /// The flag of an option of the library, without its dashes.
 pub(crate) fn flag_of(option: &str) -> Option<String> {
+    if let Some(flag) = table::flag_of(option) {
+        return Some(flag);
+    }
     let renamed = OTHER_NAMES.iter().find(|(name, _)| *name == option);
     let id = renamed.map_or(option, |(_, flag)| *flag);
     let command = Arguments::command();

@@ -3,7 +3,14 @@
 use crate::failure::{Failure, Outcome};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use tiepoint::collection::CollectionOptions;
+use tiepoint::feature::sift::SiftOptions;
+use tiepoint::feature::surf::SurfOptions;
+use tiepoint::geometry::RobustOptions;
+use tiepoint::image::ReadOptions;
+use tiepoint::matching::MatchOptions;
 use tiepoint::options::{Field, Kind, OptionTable, Value};
+use tiepoint::stereo::StereoOptions;
 
 /// Which options of a table a command has, and from which defaults.
 pub(crate) trait Flags: Clone + Send + Sync + 'static {
@@ -163,4 +170,19 @@ pub(super) fn given(matches: &ArgMatches, field: &Field) -> Option<Value> {
             text.map(|text| Value::Text(text.clone()))
         }
     }
+}
+
+/// The flag, without dashes, of an option that one of the library's tables has.
+pub(super) fn flag_of(option: &str) -> Option<String> {
+    let tables = [
+        SiftOptions::default().fields(),
+        SurfOptions::default().fields(),
+        MatchOptions::default().fields(),
+        RobustOptions::default().fields(),
+        StereoOptions::default().fields(),
+        CollectionOptions::default().fields(),
+        ReadOptions::default().fields(),
+    ];
+    let field = tables.into_iter().flatten().find(|field| field.field == option && field.flag != "-");
+    field.map(|field| flag(&field))
 }
