@@ -224,7 +224,7 @@ fn is_at(_: &File, path: &Path) -> io::Result<bool> {
     Ok(path.exists())
 }
 
-/// Removes what killed processes left of files that they were writing ([`write_atomically`], [`Unfinished`]): in
+/// Removes what killed processes left of files that they were writing ([`write_atomically`](super::write_atomically), [`Unfinished`]): in
 /// `folder` and so many levels of folders in it, 1 for its own files. What a process of this machine is writing stays,
 /// and what one of another may be writing: what nobody has locked and nobody has touched for a day is left. Returns how
 /// many were removed; a folder that is not there holds none.
