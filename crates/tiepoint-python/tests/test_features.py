@@ -173,7 +173,7 @@ def test_options_do_not_change_and_are_replaced():
     [
         ({"levels": 9}, "option levels is 9: expected 1 to 8"),
         ({"levels": -1}, "option levels is -1"),
-        ({"levels": "three"}, "option levels is 'three'"),
+        ({"levels": "three"}, "option levels is three"),
         ({"preset": "surf"}, "option preset is surf: expected default, opencv, vlfeat"),
         ({"keep": "best"}, "option keep is best: expected scale, response, levels"),
         ({"device": "gpu"}, "option device is gpu: expected auto, cpu, cuda"),
