@@ -170,7 +170,7 @@ def SIFT_create(  # noqa: N802
         contrast=contrastThreshold,
         edge=edgeThreshold,
         sigma=sigma,
-        preset=preset,
+        preset=preset,  # type: ignore[arg-type]
         device=device,
     )
     return _SIFT(sift)
@@ -349,7 +349,7 @@ def StereoSGBM_create(  # noqa: N802
     stereo = Stereo(
         min_disparity=minDisparity,
         disparities=numDisparities,
-        paths=paths[mode],
+        paths=paths[mode],  # type: ignore[arg-type]
         uniqueness=uniquenessRatio,
         right_view="off" if disp12MaxDiff < 0 else "diagonal",
         max_difference=float(max(disp12MaxDiff, 1)),
