@@ -32,7 +32,7 @@ pub(crate) fn cancel() -> Cancel {
     Cancel::from(caught.any.clone())
 }
 
-/// Ends the process by the signal that has come, so that shells and `make` see it; returns where none has.
+/// Ends the process by the signal that has come, so that shells and `make` see it. Returns when no signal has come.
 pub(crate) fn pass_on() {
     let signal = CAUGHT.get().map_or(0, |caught| caught.signal.load(Ordering::Relaxed));
     if signal != 0 {

@@ -17,7 +17,7 @@ const MAGIC: &[u8; 8] = b"tpgpu 1\n";
 
 /// Bytes of all files at most. A program takes some ten to a hundred thousand.
 const MOST: u64 = 256 << 20;
-/// After this time nobody is still writing a file that has no name yet.
+/// After this time no process is still writing a file that has no name yet.
 const LEFT: Duration = Duration::from_secs(3600);
 
 /// The folder by these environment variables; `None` where the cache is off or no folder is known.

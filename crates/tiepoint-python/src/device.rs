@@ -5,7 +5,7 @@
 //! work has ended. Work of other threads on the same device may be cancelled with it; it begins again, and finds the
 //! same.
 //!
-//! **Locks.** No lock of Rust's is waited for while the interpreter's is held: whoever has it may need the
+//! **Locks.** No lock of Rust's is waited for while the interpreter's is held: its holder may need the
 //! interpreter's.
 //!
 //! **Fork.** The threads of a pool do not live on in a child process, and neither does CUDA. A device notes the process

@@ -97,7 +97,7 @@ fn logged(cpu: Cpu, log: Log) -> Cpu {
             *kept = begun;
         } else if now.duration_since(kept.told) >= LOGGED {
             kept.told = now;
-            // Work goes on where nobody listens.
+            // The work goes on when its output has no reader.
             match log {
                 Log::Objects => print_line(&kept.object(work, now).to_string()),
                 Log::Lines | Log::None => print_error(&format!("tiepoint: {}", kept.line(work, now))),

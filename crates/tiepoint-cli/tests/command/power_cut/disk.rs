@@ -49,7 +49,7 @@ pub(super) fn events(record: &Path) -> Vec<Event> {
     events
 }
 
-/// What has been lost, beside the bytes that nobody asked to be brought to the disk.
+/// What has been lost, besides the bytes that were never synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
     /// Names too, of which the folder was not synced.
