@@ -116,7 +116,7 @@ def filters(device):
         for found in (
             tp.filter.convolve(image, kernel, device=device),
             *tp.filter.sobel(image, device=device),
-            tp.filter.hessian(image, 3.0, device=device),
+            tp.filter.hessian(image, device=device),
         )
     ]
 
