@@ -125,13 +125,24 @@ impl Pace {
 
     fn object(&self, work: Progress, now: Instant) -> serde_json::Value {
         let (rate, left) = self.rate(work, now);
-        json!({ "progress": work.task, "done": work.done, "total": work.total, "rate": rate, "seconds_left": left })
+        json!({
+            "progress": work.task,
+            "done": work.done,
+            "total": work.total,
+            "rate": rate,
+            "seconds_left": left,
+            "left_out": work.left_out,
+        })
     }
 
     fn line(&self, work: Progress, now: Instant) -> String {
         let (rate, left) = self.rate(work, now);
         let (task, done, total) = (work.task, work.done, work.total);
-        format!("{task}: {done} of {total}, {rate:.1}/s, {} left", span(left))
+        let left_out = match work.left_out {
+            0 => String::new(),
+            n => format!(", {n} left out"),
+        };
+        format!("{task}: {done} of {total}{left_out}, {rate:.1}/s, {} left", span(left))
     }
 }
 
@@ -165,9 +176,11 @@ mod tests {
     fn a_log_says_what_is_done_at_which_rate_and_what_is_left() {
         let began = Instant::now();
         let pace = Pace { task: "match", began, done: 100, told: began };
-        let work = Progress { task: "match", done: 700, total: 2500 };
+        let work = Progress { task: "match", done: 700, total: 2500, left_out: 0 };
         let now = began + Duration::from_secs(60);
         assert_eq!(pace.line(work, now), "match: 700 of 2500, 10.0/s, 3 min left");
+        let with_bad = Progress { task: "features", left_out: 3, ..work };
+        assert_eq!(pace.line(with_bad, now), "features: 700 of 2500, 3 left out, 10.0/s, 3 min left");
         let object = pace.object(work, now);
         assert_eq!((&object["rate"], &object["seconds_left"]), (&json!(10.0), &json!(180.0)), "{object}");
         let spans = [5.0, 600.0, 7200.0, 1e6].map(span);

@@ -407,6 +407,7 @@ impl Stage<'_> {
             Ok(sources) => sources,
             Err(reason) => {
                 self.failed.lock().unwrap_or_else(PoisonError::into_inner).push((index, reason));
+                self.watched.leave_out(1);
                 self.watched.advance(1);
                 return Ok(None);
             }
@@ -445,6 +446,7 @@ impl Stage<'_> {
 
     /// Records that a photograph cannot be read.
     fn set_aside(&self, index: usize, origin: &Origin, reason: String) -> Result<()> {
+        self.watched.leave_out(1);
         self.write(index, origin, &Err(reason.clone()))?;
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).push((index, reason));
         Ok(())

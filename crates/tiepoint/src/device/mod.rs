@@ -169,6 +169,13 @@ impl Cpu {
         }
     }
 
+    /// Notes that photographs of the task under way are left out.
+    pub(crate) fn leave_out(&self, photographs: usize) {
+        if let Some(watch) = &self.watch {
+            watch.leave_out(photographs as u64);
+        }
+    }
+
     /// The calling thread alone, at the same SIMD level, for work of which the threads have a piece each.
     pub(crate) fn alone(&self) -> Self {
         Self { level: self.level, ..Self::sequential() }

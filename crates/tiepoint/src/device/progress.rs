@@ -7,6 +7,7 @@
 //! observer a step costs one comparison.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How far a task has got.
@@ -18,6 +19,8 @@ pub struct Progress {
     pub done: u64,
     /// Steps in all, at least 1. A step is a few rows, some images of a batch, or what takes as long.
     pub total: u64,
+    /// Of a collection: photographs that the task has left out so far.
+    pub left_out: u64,
 }
 
 impl Progress {
@@ -43,6 +46,7 @@ pub(super) struct Task {
     name: &'static str,
     total: u64,
     done: Mutex<u64>,
+    left_out: AtomicU64,
     reports_to: Watch,
 }
 
@@ -53,7 +57,8 @@ impl Watch {
             Self::Task(_) => return None,
             Self::Observer(_) | Self::Part(..) => self.clone(),
         };
-        Some(Self::Task(Arc::new(Task { name, total: total.max(1), done: Mutex::new(0), reports_to })))
+        let (total, done, left_out) = (total.max(1), Mutex::new(0), AtomicU64::new(0));
+        Some(Self::Task(Arc::new(Task { name, total, done, left_out, reports_to })))
     }
 
     pub(super) fn part(&self, steps: u64) -> Option<Self> {
@@ -68,6 +73,12 @@ impl Watch {
             task.advance(steps);
         }
     }
+
+    pub(super) fn leave_out(&self, photographs: u64) {
+        if let Self::Task(task) = self {
+            task.left_out.fetch_add(photographs, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Task {
@@ -78,7 +89,8 @@ impl Task {
         *done = before.saturating_add(steps).min(self.total);
         match &self.reports_to {
             Watch::Observer(observer) if *done > before => {
-                observer(Progress { task: self.name, done: *done, total: self.total });
+                let left_out = self.left_out.load(Ordering::Relaxed);
+                observer(Progress { task: self.name, done: *done, total: self.total, left_out });
             }
             Watch::Part(whole, part) => {
                 let of_part = |n: u64| (u128::from(n) * u128::from(*part) / u128::from(self.total)) as u64;
