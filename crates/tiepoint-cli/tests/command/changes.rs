@@ -1,6 +1,6 @@
 //! `tiepoint collect` follows its inputs: whatever changes between two runs, the database is that of a fresh run.
 
-use super::collect::{content, count, exif, with_exif_chunk};
+use super::collect::{all_files, content, count, exif, with_exif_chunk};
 use super::*;
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -14,19 +14,19 @@ use tiepoint_colmap::ExportOptions;
 
 const SMALL: Size = Size::new(96, 72);
 
+const VERIFIED: &str = "SELECT count(*) FROM two_view_geometries";
+
 /// The bytes of small photographs: of each of `scenes` as many views.
 fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for scene in 0..scenes {
         for i in 0..views {
-            let (angle, shift) = (0.03 * f64::from(i), 1.5 * f64::from(i));
-            let moving =
-                viewpoint(SMALL, angle, 1.0 + 0.01 * f64::from(i), [0.02, 0.0], [shift, -1.0]).unwrap();
-            let options = SceneOptions::default().with_size(SMALL).with_seed(20 + scene);
-            let options = options.with_moving_from_reference(moving);
-            let scene = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
-            let path = folder.write("one.png", &scene.moving.into());
-            let plain = std::fs::read(path).unwrap();
+            let at = f64::from(i);
+            folder.write(
+                "one.png",
+                view(SMALL, 20 + scene, 0.03 * at, 1.0 + 0.01 * at, [0.02, 0.0], [1.5 * at, -1.0]),
+            );
+            let plain = folder.read("one.png");
             all.push(match i % 3 {
                 // A focal length, which two-view geometry follows from.
                 0 => with_exif_chunk(&plain, &exif(26, (0xa405, 3, 1, 30 + 5 * i), &[])),
@@ -35,7 +35,7 @@ fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
             });
         }
     }
-    std::fs::remove_file(folder.at("one.png")).unwrap();
+    folder.remove("one.png");
     all
 }
 
@@ -79,14 +79,12 @@ impl World {
             runs: 0,
             damaged: 0,
         };
-        ["images/sub", "masks/sub"]
-            .iter()
-            .for_each(|inner| std::fs::create_dir_all(world.folder.at(inner)).unwrap());
+        ["images/sub", "masks/sub"].iter().for_each(|inner| world.folder.make(inner));
         world
     }
 
     fn photograph(&self, name: &str) -> PathBuf {
-        self.folder.0.join("images").join(name)
+        self.folder.at("images").join(name)
     }
 
     fn put(&self, name: &str, number: usize) {
@@ -94,7 +92,7 @@ impl World {
     }
 
     fn list(&self, pairs: &[(&str, &str)]) -> PathBuf {
-        let path = self.folder.0.join("list.txt");
+        let path = self.folder.at("list.txt");
         let lines: String = pairs.iter().map(|(a, b)| format!("{a}\t{b}\n")).collect();
         std::fs::write(&path, lines).unwrap();
         path
@@ -104,12 +102,12 @@ impl World {
     fn collect(&self, name: &str) -> tiepoint::Result<()> {
         let cpu = Cpu::with_threads(2)?;
         let devices = [Processor::from(cpu.clone())];
-        let images = [self.folder.0.join("images")];
-        let (collection, _) = Collection::scan(self.folder.0.join(name), &images, &self.options, &cpu)?;
+        let images = [self.folder.at("images")];
+        let (collection, _) = Collection::scan(self.folder.at(name), &images, &self.options, &cpu)?;
         collection.extract(Shard::ALL, &devices)?;
         collection.choose_pairs(Shard::ALL, &cpu)?;
         collection.match_pairs(Shard::ALL, &devices)?;
-        let database = self.folder.0.join(format!("{name}.db"));
+        let database = self.folder.at(&format!("{name}.db"));
         tiepoint_colmap::export(&collection, database, &ExportOptions::default(), &cpu).map(drop)
     }
 
@@ -140,7 +138,7 @@ impl World {
             assert_eq!(told(kept), told(made), "{what}");
             return 0;
         }
-        let verified = count(&database(&fresh), "SELECT count(*) FROM two_view_geometries");
+        let verified = count(&database(&fresh), VERIFIED);
         let _ = std::fs::remove_dir_all(self.folder.at(&fresh));
         std::fs::remove_file(database(&fresh)).unwrap();
         verified
@@ -184,10 +182,10 @@ fn a_limit_that_is_raised_has_photographs_matched() {
     let world = five("changes-limit-pool");
     std::fs::rename(world.folder.at("images"), folder.at("images")).unwrap();
     let run = |work: &str, most: &str| {
-        let (images, output, work) = (folder.at("images"), folder.at(&format!("{work}.db")), folder.at(work));
-        let command = ["collect", &images, "--output", &output, "--work", &work, "--max-pixels", most];
-        works(&[&command[..], &["--device", "cpu"]].concat());
-        count(&output, "SELECT count(*) FROM two_view_geometries")
+        let line =
+            format!("collect images --output {work}.db --work {work} --max-pixels {most} --device cpu");
+        folder.works(line);
+        count(&folder.at(&format!("{work}.db")), VERIFIED)
     };
     let size = Size::new(120, 90);
     folder.texture("images/large.png", size, 3);
@@ -229,19 +227,19 @@ fn masks_and_options_of_pairs_may_change() {
     world.check("at first");
     let mask = |name: &str, from: usize| {
         let mask = Image::from_fn(SMALL, |x, _| if x < from { 0_u8 } else { 255 });
-        world.folder.write(&format!("masks/{name}"), &mask.into());
+        world.folder.write(&format!("masks/{name}"), mask);
     };
     mask("b.png.png", 90);
-    let masks = Some(world.folder.0.join("masks"));
+    let masks = Some(world.folder.at("masks"));
     let with_masks = world.options.clone().with_features(FeatureOptions::default().with_masks(masks));
     mask("c.png", 96);
     world.options = with_masks;
     let masked = world.check("two masks, one of which hides all");
     assert!(masked <= 6, "{masked} pairs");
     let mask = Image::<u8>::from_fn(SMALL, |_, _| 255);
-    world.folder.write("masks/c.png", &mask.into());
+    world.folder.write("masks/c.png", mask);
     assert!(world.check("a mask that hides nothing") > masked);
-    std::fs::remove_file(world.folder.at("masks/b.png.png")).unwrap();
+    world.folder.remove("masks/b.png.png");
     assert_eq!(world.check("a mask less"), 10);
     let matching = world.options.matching.with_ratio(Some(0.9));
     world.options = world.options.clone().with_matching(matching);
@@ -256,14 +254,14 @@ fn masks_and_options_of_pairs_may_change() {
 fn features_from_elsewhere_have_pairs_matched_again() {
     let mut world = five("changes-import");
     world.check("at first");
-    let collection = Collection::open(world.folder.0.join("kept")).unwrap();
+    let collection = Collection::open(world.folder.at("kept")).unwrap();
     let PhotographFeatures::Found(few) = collection.features(1).unwrap() else { panic!("found") };
     let few = few.subset(&[0, 1, 2]).unwrap();
     collection.import_features(1, &few).unwrap();
     world.collect("kept").unwrap();
     let database = world.folder.at("kept.db");
     assert_eq!(count(&database, "SELECT rows FROM keypoints WHERE image_id = 2"), 3, "those that were given");
-    assert_eq!(count(&database, "SELECT count(*) FROM two_view_geometries"), 6, "none with three features");
+    assert_eq!(count(&database, VERIFIED), 6, "none with three features");
 }
 
 #[test]
@@ -271,13 +269,11 @@ fn a_damaged_record_costs_no_features() {
     let mut world = five("changes-record");
     world.check("at first");
     let features = || -> BTreeMap<PathBuf, SystemTime> {
-        let mut found = BTreeMap::new();
-        for row in std::fs::read_dir(world.folder.at("kept/features")).unwrap() {
-            for file in std::fs::read_dir(row.unwrap().path()).unwrap().map(Result::unwrap) {
-                found.insert(file.path(), file.metadata().unwrap().modified().unwrap());
-            }
-        }
-        found
+        let modified = |path: &PathBuf| path.metadata().unwrap().modified().unwrap();
+        all_files(&world.folder.at("kept/features"))
+            .into_iter()
+            .map(|path| (path.clone(), modified(&path)))
+            .collect()
     };
     let before = features();
     assert_eq!(before.len(), 5);
@@ -288,16 +284,7 @@ fn a_damaged_record_costs_no_features() {
             let mut bad = good.clone();
             bad[i] ^= 2;
             std::fs::write(&path, bad).unwrap();
-            let stage = [
-                "collect",
-                "export",
-                "--work",
-                &world.folder.at("kept"),
-                "--output",
-                &world.folder.at("x.db"),
-            ];
-            let message = fails(&stage, 1);
-            assert!(message.contains(name) && message.contains("scan"), "bit {i}: {message}");
+            world.folder.refuses("collect export --work kept --output x.db", 1, &[name, "scan"]);
             world.collect("kept").unwrap();
         }
         std::fs::write(&path, "").unwrap();
@@ -315,9 +302,7 @@ impl World {
         for folder in ["images", "masks", "kept"] {
             let _ = std::fs::remove_dir_all(self.folder.at(folder));
         }
-        ["images/sub", "masks/sub"]
-            .iter()
-            .for_each(|inner| std::fs::create_dir_all(self.folder.at(inner)).unwrap());
+        ["images/sub", "masks/sub"].iter().for_each(|inner| self.folder.make(inner));
         let _ = std::fs::remove_file(self.folder.at("kept.db"));
         self.options = CollectionOptions::default().with_block(Some(4));
         self.list(&[]);
@@ -340,8 +325,9 @@ impl World {
             n => present[below(random, n)].clone(),
         };
         let (path, other) = (self.photograph(&one), name(below(random, NAMES)));
-        let mask = self.folder.0.join(format!("masks/{one}.png"));
-        let kind = CHANGES[below(random, CHANGES.len())];
+        let mask = self.folder.at(&format!("masks/{one}.png"));
+        let kinds: Vec<&str> = CHANGES.split_whitespace().collect();
+        let kind = kinds[below(random, kinds.len())];
         match kind {
             "add" => {
                 let _ = std::fs::remove_file(self.photograph(&other));
@@ -358,8 +344,8 @@ impl World {
                 let bytes = std::fs::read(&path).unwrap_or_default();
                 std::fs::write(&path, &bytes[..below(random, bytes.len() + 1)]).unwrap_or_default();
             }
-            "no picture" => std::fs::write(&path, "no picture").unwrap_or_default(),
-            "dangling link" => {
+            "no-picture" => std::fs::write(&path, "no picture").unwrap_or_default(),
+            "dangling-link" => {
                 let _ = std::fs::remove_file(&path);
                 std::os::unix::fs::symlink("nowhere.png", &path).unwrap();
             }
@@ -372,7 +358,7 @@ impl World {
             }
             "rename" => _ = std::fs::rename(&path, self.photograph(&other)),
             "swap" => {
-                let between = self.folder.0.join("between");
+                let between = self.folder.at("between");
                 let moves = [
                     (&path, &between),
                     (&self.photograph(&other), &path),
@@ -397,15 +383,15 @@ impl World {
                 let image = Image::from_fn(size, |x, _| if x < from { 0_u8 } else { 255 });
                 image::write(&mask, &AnyImage::from(image)).unwrap();
             }
-            "no mask" => _ = std::fs::remove_file(&mask),
+            "no-mask" => _ = std::fs::remove_file(&mask),
             "masks" => {
-                let masks = self.options.features.masks.is_none().then(|| self.folder.0.join("masks"));
+                let masks = self.options.features.masks.is_none().then(|| self.folder.at("masks"));
                 let features = self.options.features.clone().with_masks(masks);
                 self.options = self.options.clone().with_features(features);
             }
             "pairs" => {
                 let choice = CHOICES[below(random, CHOICES.len())];
-                let list = (choice == PairChoice::List).then(|| self.folder.0.join("list.txt"));
+                let list = (choice == PairChoice::List).then(|| self.folder.at("list.txt"));
                 let pairs = PairOptions::default().with_choice(choice).with_list(list);
                 let pairs =
                     pairs.with_overlap(1 + below(random, 3) as u32).with_closure(below(random, 2) == 0);
@@ -427,15 +413,13 @@ impl World {
 
     /// Runs the command and kills it.
     fn kill(&self, random: &mut Random) {
-        let at = |name: &str| self.folder.at(name);
         let pairs = &self.options.pairs;
         let which = match &pairs.list {
             Some(list) => list.display().to_string(),
             None => pairs.choice.to_string(),
         };
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tiepoint"));
-        command.args(["collect", &at("images"), "--output", &at("kept.db"), "--work", &at("kept")]);
-        command.args(["--block", "4", "--device", "cpu", "--threads", "2", "--quiet", "--pairs", &which]);
+        let line = format!("collect images --output kept.db --work kept --pairs {which}");
+        let mut command = self.folder.tiepoint(format!("{line} --block 4 --device cpu --threads 2 --quiet"));
         let numbers = [
             ("--overlap", pairs.overlap.to_string()),
             ("--neighbours", pairs.neighbours.to_string()),
@@ -460,17 +444,7 @@ impl World {
 
     /// Damages a file of the work folder.
     fn damage(&mut self, random: &mut Random) {
-        let mut files = Vec::new();
-        let mut folders = vec![self.folder.0.join("kept")];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap) {
-                match entry.file_type().unwrap().is_dir() {
-                    true => folders.push(entry.path()),
-                    false => files.push(entry.path()),
-                }
-            }
-        }
-        files.sort();
+        let files = all_files(&self.folder.at("kept"));
         if files.is_empty() {
             return;
         }
@@ -509,27 +483,9 @@ fn name(i: usize) -> String {
     if i.is_multiple_of(5) { format!("sub/{i}.png") } else { format!("{i}.png") }
 }
 
-const CHANGES: [&str; 19] = [
-    "add",
-    "remove",
-    "replace",
-    "truncate",
-    "no picture",
-    "dangling link",
-    "chmod",
-    "rename",
-    "swap",
-    "touch",
-    "list",
-    "mask",
-    "no mask",
-    "masks",
-    "pairs",
-    "pairs",
-    "matching",
-    "kill",
-    "damage",
-];
+/// What may change; pairs twice as often as anything else.
+const CHANGES: &str = "add remove replace truncate no-picture dangling-link chmod rename swap touch list mask no-mask \
+                       masks pairs pairs matching kill damage";
 
 /// Random sequences of changes: as many as `TIEPOINT_CHANGES` says, from the one on that `TIEPOINT_CHANGES_FROM` says.
 #[test]

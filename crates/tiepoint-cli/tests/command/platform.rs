@@ -4,7 +4,7 @@
 use super::collect::with_exif;
 use super::drivers::stand_in;
 use super::*;
-use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
+use tiepoint::synth::StereoSceneOptions;
 
 /// Camera data with a place on the earth, in seconds of arc, 100 m up.
 fn at(latitude: u32, longitude: u32) -> Vec<u8> {
@@ -36,72 +36,42 @@ fn no_result_depends_on_the_c_library() {
         return;
     }
     let folder = Folder::new("platform");
-    let [library, called] = ["libmath.so", "called"].map(|name| folder.at(name));
-    std::fs::write(&library, stand_in("math")).unwrap();
-    let with_stand_in = |program: &Path, arguments: &[&str]| {
-        let mut command = Command::new(program);
-        let output =
-            command.args(arguments).env("LD_PRELOAD", &library).env("STAND_IN", &called).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {stderr}");
-        std::fs::read_to_string(&called).unwrap_or_default()
+    folder.put("libmath.so", stand_in("math"));
+    let called = || std::fs::read_to_string(folder.at("called")).unwrap_or_default();
+    let with_stand_in = |command: &mut Command| {
+        succeeds(command.env("LD_PRELOAD", folder.at("libmath.so")).env("STAND_IN", folder.at("called")));
+        called()
     };
     let this_test = ["--exact", "platform::no_result_depends_on_the_c_library"];
-    assert!(
-        with_stand_in(&std::env::current_exe().unwrap(), &this_test).contains("exp\n"),
-        "it would be seen"
-    );
-    std::fs::remove_file(&called).unwrap();
+    let seen = with_stand_in(Command::new(std::env::current_exe().unwrap()).args(this_test));
+    assert!(seen.contains("exp\n"), "it would be seen");
+    folder.remove("called");
 
-    let (a, b, truth) = folder.scene();
-    let pair: StereoPair = StereoScene::new(&StereoSceneOptions::default().with_size(SIZE).with_surfaces(5))
-        .unwrap()
-        .render(&Cpu::sequential());
-    let (left, right) = (folder.write("l.png", &pair.left.into()), folder.write("r.png", &pair.right.into()));
-    let true_matrix = folder.at("truth.txt");
-    std::fs::write(
-        &true_matrix,
-        truth.matrix().as_flattened().iter().map(|v| format!("{v} ")).collect::<String>(),
-    )
-    .unwrap();
-    std::fs::create_dir(folder.at("images")).unwrap();
+    let truth = folder.scene();
+    folder.stereo("", &StereoSceneOptions::default().with_size(SIZE).with_surfaces(5));
+    folder
+        .put("truth.txt", truth.matrix().as_flattened().iter().map(|v| format!("{v} ")).collect::<String>());
+    folder.make("images");
     for i in 0..4 {
         with_exif(&folder, &format!("images/{i}.png"), &at(3600 + i, 7200 + 2 * i));
     }
-    let [csv, png, tif, pfm, html] =
-        ["o.csv", "o.png", "o.tif", "o.pfm", "o.html"].map(|name| folder.at(name));
-    let [left_out, right_out, database] = ["ol.png", "or.png", "o.db"].map(|name| folder.at(name));
-    let [images, work] = ["images", "work"].map(|name| folder.at(name));
-    for arguments in [
-        &["detect", &a, "--output", &csv, "--draw", &png][..],
-        &["detect", &a, "--detector", "surf"],
-        &["match", &left, &right, "--model", "fundamental"],
-        &["match", &a, &b, "--model", "homography", "--views", "5", "--report", &html],
-        &["register", &a, &b, "--output", &png, "--interpolation", "lanczos", "--model", "affine"],
-        &["register", &a, &b, "--output", &png, "--model", "similarity", "--json"],
-        &["rectify", &left, &right, "--output-left", &left_out, "--output-right", &right_out, "--draw", &png],
-        &[
-            "rectify",
-            &left,
-            &right,
-            "--focal",
-            "300",
-            "--output-left",
-            &left_out,
-            "--output-right",
-            &right_out,
-        ],
-        &["stereo", &left, &right, "--cost", "mi", "--output", &pfm, "--preview", &png, "--report", &html],
-        &["evaluate", "homography", &a, &b, &true_matrix],
-        &["filter", "gauss", &a, &tif, "--sigma", "2"],
-        &["filter", "hessian", &a, &tif],
-        &["collect", &images, "--pairs", "gps", "--work", &work, "--output", &database, "--report", &html],
-        &["demo", &folder.at("aerial"), "--aerial", "2", "--size", "200x150"],
+    for line in [
+        "detect a.png --output o.csv --draw o.png",
+        "detect a.png --detector surf",
+        "match l.png r.png --model fundamental",
+        "match a.png b.png --model homography --views 5 --report o.html",
+        "register a.png b.png --output o.png --interpolation lanczos --model affine",
+        "register a.png b.png --output o.png --model similarity --json",
+        "rectify l.png r.png --output-left ol.png --output-right or.png --draw o.png",
+        "rectify l.png r.png --output-left ol.png --output-right or.png --focal 300",
+        "stereo l.png r.png --cost mi --output o.pfm --preview o.png --report o.html",
+        "evaluate homography a.png b.png truth.txt",
+        "filter gauss a.png o.tif --sigma 2",
+        "filter hessian a.png o.tif",
+        "collect images --pairs gps --work work --output o.db --report o.html",
+        "demo aerial --aerial 2 --size 200x150",
     ] {
-        let functions = with_stand_in(
-            Path::new(env!("CARGO_BIN_EXE_tiepoint")),
-            &[arguments, &["--device", "cpu"]].concat(),
-        );
-        assert_eq!(functions, "", "functions of the C library that {arguments:?} calls");
+        let functions = with_stand_in(&mut folder.tiepoint(format!("{line} --device cpu")));
+        assert_eq!(functions, "", "functions of the C library that {line} calls");
     }
 }

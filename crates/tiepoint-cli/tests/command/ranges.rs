@@ -6,49 +6,43 @@ use super::*;
 fn a_picture_beyond_the_limit_is_refused_and_the_flag_named_raises_it() {
     let folder = Folder::new("limits");
     let texture: Image<f32> = Texture::new(8).image(SIZE, &Cpu::sequential());
-    let squeezed = Image::from_fn(SIZE, |x, y| (900.0 + 500.0 * texture.row(y)[x]) as u16);
-    let picture = folder.write("sixteen.tif", &squeezed.into());
-    let (at, [found, limited]) = (SIZE.area() * 2, ["found.csv", "limited.csv"].map(|name| folder.at(name)));
-    let less = (at - 1).to_string();
-    let refused = fails(&["detect", &picture, "--max-bytes", &less], 1);
-    assert!(refused.contains(&at.to_string()) && refused.contains("raise max_bytes"), "{refused}");
-    let refused = fails(&["match", &picture, &picture, "--max-pixels", "9"], 1);
-    assert!(refused.contains("raise max_pixels"), "{refused}");
-    let refused =
-        fails(&["stereo", &picture, &picture, "--max-bytes", "1K", "--output", &folder.at("d.pfm")], 1);
-    assert!(refused.contains("raise max_bytes"), "{refused}");
-    works(&["detect", &picture, "--output", &found, "--threads", "1"]);
+    folder.write("a.tif", Image::from_fn(SIZE, |x, y| (900.0 + 500.0 * texture.row(y)[x]) as u16));
+    let bytes = SIZE.area() * 2;
+    for (line, words) in [
+        (format!("detect a.tif --max-bytes {}", bytes - 1), &["153600", "raise max_bytes"][..]),
+        ("match a.tif a.tif --max-pixels 9".to_owned(), &["raise max_pixels"]),
+        ("stereo a.tif a.tif --max-bytes 1K --output d.pfm".to_owned(), &["raise max_bytes"]),
+    ] {
+        folder.refuses(line, 1, words);
+    }
+    folder.works("detect a.tif --output found.csv --threads 1");
     // No more is needed than the picture takes, and its range is stretched all the same.
-    works(&["detect", &picture, "--output", &limited, "--threads", "3", "--max-bytes", &at.to_string()]);
-    let [found, limited] = [found, limited].map(|path| std::fs::read_to_string(path).unwrap());
+    folder.works(format!("detect a.tif --output limited.csv --threads 3 --max-bytes {bytes}"));
+    let [found, limited] = ["found.csv", "limited.csv"].map(|name| folder.text(name));
     assert!(found.lines().count() > 100 && found == limited, "{} features", found.lines().count());
 }
 
 #[test]
 fn squeezed_pictures_give_the_matches_of_the_original() {
     let folder = Folder::new("ranges");
-    let (a, b, truth) = folder.scene();
+    let truth = folder.scene();
     let matches = |a: &str, b: &str| {
-        let json = works(&["match", a, b, "--json"]);
+        let json = folder.works(format!("match {a} {b} --json"));
         assert!(corner_error(&matrix(&json), &truth, SIZE) < 3.0, "{json}");
         number(&json, "inliers")
     };
-    let squeezed = |path: &str, name: &str, low: f64, high: f64, no_data: f64| -> String {
-        let AnyImage::U8(image) = image::read(path, &ReadOptions::default()).unwrap() else {
-            panic!("8 bits")
-        };
+    let squeezed = |path: &str, name: &str, low: f64, high: f64, no_data: f64| {
+        let image = folder.bytes(path);
         let value = |x: usize, y: usize| match x + y < 40 {
             true => no_data,
             false => low + (high - low) * f64::from(image.row(y)[x]) / 255.0,
         };
-        let size = image.size();
-        let squeezed: AnyImage = match name.ends_with("tif") {
-            true => Image::from_fn(size, |x, y| value(x, y) as f32).into(),
-            false => Image::from_fn(size, |x, y| value(x, y).round() as u16).into(),
-        };
-        folder.write(name, &squeezed)
+        match name.ends_with("tif") {
+            true => folder.write(name, Image::from_fn(SIZE, |x, y| value(x, y) as f32)),
+            false => folder.write(name, Image::from_fn(SIZE, |x, y| value(x, y).round() as u16)),
+        }
     };
-    let original = matches(&a, &b);
+    let original = matches("a.png", "b.png");
     assert!(original > 100.0, "{original} inliers");
     // A twentieth of 16 bits; the same with marks of no data; a sensor's 300 values; floats of any kind.
     for (extension, low, high, no_data) in [
@@ -58,9 +52,11 @@ fn squeezed_pictures_give_the_matches_of_the_original() {
         ("tif", 0.02, 0.07, 0.0),
         ("tif", 271.0, 304.0, -9999.0),
     ] {
-        let [c, d] = [(&a, "c"), (&b, "d")]
-            .map(|(path, name)| squeezed(path, &format!("{name}.{extension}"), low, high, no_data));
-        let found = matches(&c, &d);
+        let names = ["c", "d"].map(|name| format!("{name}.{extension}"));
+        for (path, name) in ["a.png", "b.png"].iter().zip(&names) {
+            squeezed(path, name, low, high, no_data);
+        }
+        let found = matches(&names[0], &names[1]);
         assert!(found >= 0.9 * original, "{low} to {high}, {no_data}: {found} of {original} inliers");
     }
 }

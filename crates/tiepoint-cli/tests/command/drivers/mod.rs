@@ -1,10 +1,10 @@
 //! Drivers that are not there, are none, or refuse: stand-ins before the machine's own, where the loader of Linux looks
 //! first. Elsewhere nothing of the kind is tried.
 
-use super::{Folder, SIZE};
+use super::{Folder, SIZE, refused, succeeds};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::Mutex;
 
 /// All names under which a library is looked for, lest the machine's own be found under another.
@@ -26,32 +26,28 @@ fn compiled(name: &str) -> Vec<u8> {
     // The compiler that this test was built with lies beside its cargo.
     let beside = std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("rustc"));
     let mut rustc = Command::new(beside.filter(|path| path.exists()).unwrap_or("rustc".into()));
-    rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-o", &library]);
-    let output = rustc.arg(here.join(format!("lib{name}.rs"))).output().unwrap();
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-o"]).arg(&library);
+    succeeds(rustc.arg(here.join(format!("lib{name}.rs"))));
     std::fs::read(library).unwrap()
 }
 
 /// A machine whose libraries stand before the real ones.
 struct Machine {
     folder: Folder,
-    image: String,
     icd: bool,
 }
 
 impl Machine {
     fn new(test: &str) -> Self {
         let folder = Folder::new(test);
-        let image = folder.texture("a.png", SIZE, 1);
-        std::fs::create_dir(folder.at("lib")).unwrap();
-        Self { folder, image, icd: false }
+        folder.texture("a.png", SIZE, 1);
+        folder.make("lib");
+        Self { folder, icd: false }
     }
 
     /// With a library of this content.
     fn with(self, library: &str, content: &[u8]) -> Self {
-        for name in names(library) {
-            std::fs::write(self.folder.at(&format!("lib/{name}")), content).unwrap();
-        }
+        names(library).iter().for_each(|name| self.folder.put(&format!("lib/{name}"), content));
         self
     }
 
@@ -67,65 +63,61 @@ impl Machine {
 
     /// OpenCL's vendors are those that this file names.
     fn vendor(mut self, file: &str) -> Self {
-        std::fs::create_dir(self.folder.at("vendors")).unwrap();
-        std::fs::write(self.folder.at("vendors/vendor.icd"), file).unwrap();
+        self.folder.make("vendors");
+        self.folder.put("vendors/vendor.icd", file);
         self.icd = true;
         self
     }
 
-    fn run(&self, answers: &str, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tiepoint"));
+    fn tiepoint(&self, answers: &str, line: &str) -> Command {
+        let mut command = self.folder.tiepoint(line);
         let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
-        command.env("LD_LIBRARY_PATH", format!("{}:{others}", self.folder.at("lib")));
+        command.env("LD_LIBRARY_PATH", format!("{}:{others}", self.folder.at("lib").display()));
         command.env("STAND_IN", answers).env("TIEPOINT_CACHE", "").env_remove("OPENCL_DYLIB_PATH");
         if self.icd {
             command.env("OCL_ICD_VENDORS", self.folder.at("vendors"));
         }
-        command.args(arguments).output().unwrap()
+        command
     }
 
     /// What `devices` prints, which never fails.
     fn devices(&self, answers: &str) -> String {
-        let output = self.run(answers, &["devices"]);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && stderr.is_empty(), "{answers}: {stderr}");
-        String::from_utf8(output.stdout).unwrap()
+        let [listed, stderr] = succeeds(&mut self.tiepoint(answers, "devices"));
+        assert_eq!(stderr, "", "{answers}");
+        listed
     }
 
     /// Asked for this device, the command must say all of these and nothing else, with this code.
     fn refuses(&self, device: &str, answers: &str, code: i32, wanted: &[&str]) {
-        let output = self.run(answers, &["detect", &self.image, "--device", device]);
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{answers}: {stderr}");
-        assert!(stderr.starts_with("tiepoint: ") && !stderr.contains("panicked"), "{answers}: {stderr}");
-        for wanted in wanted {
-            assert!(stderr.contains(wanted), "{answers}: no {wanted:?} in: {stderr}");
-        }
+        let mut command = self.tiepoint(answers, &format!("detect a.png --device {device}"));
+        all_in(&refused(&mut command, code), answers, wanted);
     }
 
     /// Left the choice, the command goes on without this driver, says all of these with `-v`, and finds what it finds
     /// on the CPU.
     fn goes_on(&self, answers: &str, wanted: &[&str]) {
-        let [cpu, auto] = ["cpu.csv", "auto.csv"].map(|name| self.folder.at(name));
-        let output = self.run(answers, &["detect", &self.image, "--device", "auto", "-v", "-o", &auto]);
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success() && !stderr.contains("panicked"), "{answers}: {stderr}");
-        for wanted in wanted {
-            assert!(stderr.contains(wanted), "{answers}: no {wanted:?} in: {stderr}");
-        }
-        super::works(&["detect", &self.image, "--device", "cpu", "-o", &cpu]);
-        let [cpu, auto] = [cpu, auto].map(|path| std::fs::read(path).unwrap());
-        assert!(cpu == auto, "{answers}: the same bytes");
+        self.finds_what_the_cpu_finds(answers, "detect a.png --device auto -v", wanted);
+    }
+
+    fn finds_what_the_cpu_finds(&self, answers: &str, line: &str, wanted: &[&str]) {
+        let [_, stderr] = succeeds(&mut self.tiepoint(answers, &format!("{line} -o found.csv")));
+        assert!(!stderr.contains("panicked"), "{answers}: {stderr}");
+        all_in(&stderr, answers, wanted);
+        self.folder.works("detect a.png --device cpu -o cpu.csv");
+        assert!(self.folder.read("cpu.csv") == self.folder.read("found.csv"), "{answers}: the same bytes");
     }
 
     /// All of this: the device is refused, listed as absent for the reason, and passed over.
     fn lacks(&self, device: &str, answers: &str, wanted: &[&str]) {
         self.refuses(device, answers, 2, wanted);
-        let listed = self.devices(answers);
-        for wanted in wanted {
-            assert!(listed.contains(wanted), "{answers}: no {wanted:?} in: {listed}");
-        }
+        all_in(&self.devices(answers), answers, wanted);
         self.goes_on(answers, if device == "cuda" { wanted } else { &[] });
+    }
+}
+
+fn all_in(text: &str, answers: &str, wanted: &[&str]) {
+    for wanted in wanted {
+        assert!(text.contains(wanted), "{answers}: no {wanted:?} in: {text}");
     }
 }
 
@@ -189,15 +181,8 @@ fn a_cuda_card_that_fails() {
     machine.lacks("cuda", "cuDevicePrimaryCtxRetain=46", &busy);
     machine.refuses("cuda", "cuModuleLoadData=200", 1, &["loading", "CUDA_ERROR_INVALID_IMAGE"]);
     machine.refuses("cuda", "cuGraphLaunch=719", 1, &["cuGraphLaunch", "CUDA_ERROR_LAUNCH_FAILED"]);
-    let [found, wanted] = ["cuda.csv", "cpu.csv"].map(|name| machine.folder.at(name));
-    let arguments = ["detect", &machine.image, "--device", "cuda", "-o", &found];
-    let output = machine.run("room=10000", &arguments);
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{stderr}");
-    assert!(stderr.contains("Stand-in has") && stderr.contains("SIFT on the CPU: "), "{stderr}");
-    super::works(&["detect", &machine.image, "--device", "cpu", "-o", &wanted]);
-    let [found, wanted] = [found, wanted].map(|path| std::fs::read(path).unwrap());
-    assert!(found == wanted, "the CPU's bytes");
+    let told = ["Stand-in has", "SIFT on the CPU: "];
+    machine.finds_what_the_cpu_finds("room=10000", "detect a.png --device cuda", &told);
 }
 
 #[test]

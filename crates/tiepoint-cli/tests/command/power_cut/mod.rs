@@ -3,7 +3,7 @@
 
 mod disk;
 
-use super::collect::{content, photographs};
+use super::collect::{content, photographs, unfinished};
 use super::*;
 use disk::{Disk, Event, Loss, events};
 use std::process::Stdio;
@@ -17,9 +17,8 @@ fn recorder() -> &'static [u8] {
         let folder = Folder::new("recorder");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/power_cut/recorder.c");
         let library = folder.at("recorder.so");
-        let gcc = Command::new("gcc").args(["-shared", "-fPIC", "-O1", "-o", &library]).arg(source).output();
-        let output = gcc.unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut gcc = Command::new("gcc");
+        succeeds(gcc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source));
         std::fs::read(library).unwrap()
     })
 }
@@ -34,39 +33,36 @@ struct Recorded {
 impl Recorded {
     fn new(test: &str) -> Self {
         let folder = Folder::new(test);
-        std::fs::write(folder.at("recorder.so"), recorder()).unwrap();
+        folder.put("recorder.so", recorder());
         let place = folder.0.join("disk");
         std::fs::create_dir(&place).unwrap();
         Self { folder, place, before: Vec::new() }
     }
 
-    fn at(&self, name: &str) -> String {
-        self.place.join(name).to_str().unwrap().to_owned()
+    fn at(&self, name: &str) -> PathBuf {
+        self.place.join(name)
     }
 
     /// With a file that is there before.
     fn with(mut self, name: &str, content: &[u8]) -> Self {
-        self.before.push((self.place.join(name), content.to_vec()));
+        self.before.push((self.at(name), content.to_vec()));
         self
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tiepoint"));
-        command.args(arguments).env("LD_PRELOAD", self.folder.at("recorder.so"));
+    fn tiepoint(&self, line: &str) -> Command {
+        let mut command = self.folder.tiepoint(line);
+        command.env("LD_PRELOAD", self.folder.at("recorder.so"));
         command
     }
 
     /// Runs the command, which must succeed, and gives what it did.
-    fn run(&self, arguments: &[&str]) -> Vec<Event> {
+    fn run(&self, line: &str) -> Vec<Event> {
         std::fs::remove_dir_all(&self.place).unwrap();
         std::fs::create_dir(&self.place).unwrap();
         self.before.iter().for_each(|(path, content)| std::fs::write(path, content).unwrap());
-        let record = self.folder.0.join("record");
+        let record = self.folder.at("record");
         let _ = std::fs::remove_file(&record);
-        let mut command = self.command(arguments);
-        command.env("RECORD", &record).env("RECORD_BELOW", &self.place);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        succeeds(self.tiepoint(line).env("RECORD", &record).env("RECORD_BELOW", &self.place));
         events(&record)
     }
 
@@ -102,65 +98,54 @@ fn moments(events: &[Event], random: &mut Random) -> Vec<usize> {
 #[test]
 fn a_collection_goes_on_after_a_power_cut() {
     let recorded = Recorded::new("power-collect");
-    let images = photographs(&recorded.folder);
-    let (database, work) = (recorded.at("a.db"), recorded.at("a.db.work"));
-    let run =
-        ["collect", &images, "--output", &database, "--block", "2", "--device", "cpu", "--threads", "2"];
-    let events = recorded.run(&run);
+    photographs(&recorded.folder);
+    let (folder, database) = (&recorded.folder, recorded.at("a.db"));
+    let run = "collect images --output disk/a.db --block 2 --device cpu --threads 2";
+    let events = recorded.run(run);
     let whole = content(&database);
     recorded.cut(&events, |said, moment| {
         // What was called done is there.
         if said.contains("export:") {
-            assert!(Path::new(&database).exists(), "{moment}: the database is gone");
+            assert!(database.exists(), "{moment}: the database is gone");
         } else if said.contains("features:") {
-            let status = works(&["collect", "status", "--work", &work, "--json"]);
+            let status = folder.works("collect status --work disk/a.db.work --json");
             assert_eq!(value(&status, "searched"), "6", "{moment}: {status}");
             let complete = said.contains("match:").to_string();
             assert!(value(&status, "complete") == complete || complete == "false", "{moment}: {status}");
         }
-        if Path::new(&database).exists() {
+        if database.exists() {
             assert_eq!(content(&database), whole, "{moment}: half a database");
         }
-        works(&run);
+        folder.works(run);
         assert_eq!(content(&database), whole, "{moment}: the database of the next run");
-        let left =
-            walk(&recorded.place).into_iter().filter(|path| path.ends_with(".part")).collect::<Vec<_>>();
-        assert!(left.is_empty(), "{moment}: {left:?}");
+        assert_eq!(unfinished(&recorded.place), Vec::<PathBuf>::new(), "{moment}");
     });
-}
-
-/// All files below a folder.
-fn walk(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let below = |path: PathBuf| match path.is_dir() {
-        true => walk(&path),
-        false => vec![path.to_str().unwrap().to_owned()],
-    };
-    entries.flat_map(below).collect()
 }
 
 #[test]
 fn results_are_whole_or_as_they_were_after_a_power_cut() {
     let inputs = Folder::new("power-inputs");
-    let (a, b, _) = inputs.scene();
-    let calibration = inputs.at("pair.txt");
+    inputs.scene();
     let camera = "[500 0 160; 0 500 120; 0 0 1]";
     let known =
         format!("cam0={camera}\ncam1={camera}\ndoffs=0\nbaseline=0.1\nwidth=320\nheight=240\nndisp=16\n");
-    std::fs::write(&calibration, known).unwrap();
-    let stereo = "--disparities 16 --output DISK/map.pfm --cloud DISK/points.ply --calibration";
+    inputs.put("pair.txt", known);
+    let stereo = "--disparities 16 --output disk/map.pfm --cloud disk/points.ply --calibration pair.txt";
     for (test, arguments, outputs) in [
-        ("detect", format!("{a} {b} --output DISK/{{}}.csv"), &["a.csv", "b.csv"][..]),
-        ("register", format!("{a} {b} --output DISK/warped.png"), &["warped.png"]),
-        ("stereo", format!("{a} {b} {stereo} {calibration}"), &["map.pfm", "points.ply"]),
+        ("detect", "--output disk/{}.csv", &["a.csv", "b.csv"][..]),
+        ("register", "--output disk/warped.png", &["warped.png"]),
+        ("stereo", stereo, &["map.pfm", "points.ply"]),
     ] {
         for old in [None, Some(b"what stood there before".as_slice())] {
             let mut recorded = Recorded::new(&format!("power-{test}"));
             for (output, old) in outputs.iter().flat_map(|output| old.map(|old| (output, old))) {
                 recorded = recorded.with(output, old);
             }
-            let placed = format!("{test} {arguments} --device cpu").replace("DISK", &recorded.at(""));
-            let events = recorded.run(&placed.split(' ').collect::<Vec<_>>());
+            for name in ["a.png", "b.png", "pair.txt"] {
+                recorded.folder.put(name, inputs.read(name));
+            }
+            let line = format!("{test} a.png b.png {arguments} --device cpu");
+            let events = recorded.run(&line);
             let whole: Vec<Vec<u8>> =
                 outputs.iter().map(|output| std::fs::read(recorded.at(output)).unwrap()).collect();
             recorded.cut(&events, |said, moment| {
@@ -185,17 +170,15 @@ fn results_are_whole_or_as_they_were_after_a_power_cut() {
 #[test]
 fn processes_whose_locks_reach_nobody_share_a_work_folder() {
     let recorded = Recorded::new("power-no-locks");
-    let images = photographs(&recorded.folder);
-    let (database, work) = (recorded.at("whole.db"), recorded.at("work"));
-    works(&["collect", &images, "--output", &database, "--block", "2", "--device", "cpu"]);
-    let whole = content(&database);
+    let folder = &recorded.folder;
+    photographs(folder);
+    folder.works("collect images --output whole.db --block 2 --device cpu");
+    let whole = content(&folder.at("whole.db"));
     for round in 0..4 {
-        let _ = std::fs::remove_dir_all(&work);
+        let _ = std::fs::remove_dir_all(recorded.at("work"));
         let start = |i: usize| {
-            let output = recorded.at(&format!("{i}.db"));
-            let arguments = ["collect", &images, "--output", &output, "--work", &work, "--block", "2"];
-            let mut command =
-                recorded.command(&[&arguments[..], &["--device", "cpu", "--threads", "1"]].concat());
+            let line = format!("collect images --output disk/{i}.db --work disk/work --block 2");
+            let mut command = recorded.tiepoint(&format!("{line} --device cpu --threads 1"));
             command.env("NO_LOCKS", "1").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
         };
         let children: Vec<_> = (0..8).map(start).collect();

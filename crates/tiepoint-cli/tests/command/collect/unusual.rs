@@ -1,0 +1,235 @@
+//! Photographs that are absurd, hidden, transparent, too large or no pictures at all.
+
+use super::*;
+
+/// A PNG with these camera data.
+pub(crate) fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
+    let size = Size::new(240, 180);
+    folder.texture(name, size, 4);
+    let plain = std::fs::read(folder.at(name)).unwrap();
+    std::fs::write(folder.at(name), with_exif_chunk(&plain, exif)).unwrap();
+}
+
+/// The bytes of a PNG with these camera data.
+pub(crate) fn with_exif_chunk(plain: &[u8], exif: &[u8]) -> Vec<u8> {
+    let mut chunk = b"eXIf".to_vec();
+    chunk.extend_from_slice(exif);
+    let checksum = !chunk.iter().fold(!0_u32, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
+    });
+    // The signature and the header take 33 bytes.
+    let length = (exif.len() as u32).to_be_bytes();
+    [&plain[..33], &length, &chunk, &checksum.to_be_bytes(), &plain[33..]].concat()
+}
+
+/// Camera data as a TIFF: a list that points to another, at `list`, with one field (tag, type, count, value), and
+/// numbers behind it.
+pub(crate) fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Vec<u8> {
+    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
+    for (tag, kind, count, value) in [(0x8769, 4, 1, list), field] {
+        bytes.extend_from_slice(&1_u16.to_le_bytes());
+        bytes.extend_from_slice(&[tag, kind].map(u16::to_le_bytes).concat());
+        bytes.extend_from_slice(&[count, value, 0].map(u32::to_le_bytes).concat());
+    }
+    behind.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes()));
+    bytes
+}
+
+#[test]
+fn absurd_camera_data_and_hostile_photographs() {
+    let folder = Folder::new("collect-absurd");
+    folder.make("images");
+    // The second list lies behind the header and the first one, and numbers behind the second.
+    let (list, behind) = (8 + 18, 8 + 2 * 18);
+    let (film, lens) = (0xa405, 0x920a);
+    let mut random = Random::new(3);
+    for (name, data) in [
+        // Focal lengths: of film 0 and 65 535, and one that is sound; n/0, 0/0, and 4 294 967 295 mm.
+        ("film 0", exif(list, (film, 3, 1, 0), &[])),
+        ("film 65535", exif(list, (film, 3, 1, 65_535), &[])),
+        ("film 43", exif(list, (film, 3, 1, 43), &[])),
+        ("lens 50 by 0", exif(list, (lens, 5, 1, behind), &[50, 0])),
+        ("lens 0 by 0", exif(list, (lens, 5, 1, behind), &[0, 0])),
+        ("lens huge", exif(list, (lens, 5, 1, behind), &[u32::MAX, 1])),
+        // Values beyond the end, more of them than there are bytes, a list that is its own successor, and noise.
+        ("beyond", exif(list, (lens, 5, 1, 0xffff_fff0), &[])),
+        ("many", exif(list, (lens, 5, u32::MAX, behind), &[1, 2])),
+        ("itself", exif(8, (film, 3, 1, 43), &[])),
+        ("noise", (0..5000).map(|_| random.bits() as u8).collect()),
+        ("none", Vec::new()),
+    ] {
+        with_exif(&folder, &format!("images/{name}.png"), &data);
+    }
+    // Pictures that hold nothing, and what is no picture.
+    folder.write("images/one pixel.png", Image::<u8>::new(Size::new(1, 1)));
+    folder.write("images/black.png", Image::<u8>::new(Size::new(300, 200)));
+    let mut huge = folder.read("images/black.png");
+    huge[16..24].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]);
+    folder.put("images/huge.png", huge);
+    folder.make("images/folder.png");
+    let said = folder.notes("collect images --output absurd.db --device cpu --threads 2");
+    assert!(said.contains("huge.png is left out"), "{said}");
+    let database = &folder.at("absurd.db");
+    assert_eq!(count(database, IMAGES), 13, "all but the huge one");
+    assert_eq!(count(database, "SELECT count(*) FROM pose_priors"), 0, "none says where it was taken");
+    // The sound focal length alone is believed; the others have COLMAP's guess.
+    assert_eq!(count(database, "SELECT count(*) FROM cameras WHERE prior_focal_length = 1"), 1);
+    let reader = open(database);
+    let mut cameras =
+        reader.prepare("SELECT prior_focal_length, width, height, params FROM cameras").unwrap();
+    let mut rows = cameras.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let params: Vec<u8> = row.get(3).unwrap();
+        let focal = f64::from_le_bytes(params[..8].try_into().unwrap());
+        let sides: [u32; 2] = [row.get(1).unwrap(), row.get(2).unwrap()];
+        let guess = 1.2 * f64::from(sides[0].max(sides[1]));
+        let is_known: bool = row.get(0).unwrap();
+        assert!(if is_known { (focal - 298.0).abs() < 2.0 } else { focal == guess }, "{focal} of {sides:?}");
+    }
+    // Thirteen can be matched; the huge one is in thirteen pairs, which are not tried.
+    let status = folder.works("collect status --work absurd.db.work --json");
+    let told = ["pairs", "tried", "left_out"].map(|key| number(&status, key));
+    assert_eq!(told, [91.0, 78.0, 13.0], "{status}");
+    assert_eq!(value(&status, "complete"), "true", "{status}");
+    let again = folder.works("collect match --work absurd.db.work --json");
+    assert_eq!(number(&again, "pairs"), 0.0, "all were there: {again}");
+}
+
+#[test]
+fn what_a_part_cannot_read_is_told_and_left_out() {
+    let folder = Folder::new("collect-parts-unreadable");
+    photographs(&folder);
+    folder.put("images/0.png", "no picture");
+    folder.works("collect scan images --work work");
+    let stage = |stage: &str| folder.works(format!("collect {stage} --work work --device cpu --json"));
+    let told = stage("features --shard 0/7");
+    assert!(told.contains("0.png") && number(&told, "searched") == 0.0, "all of its photographs: {told}");
+    let status = stage("status --parts 7");
+    assert_eq!(numbers(&status, "missing_features"), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "{status}");
+    let features = "collect features --work work --device cpu --max-unreadable 0";
+    folder.refuses(features, 1, &["1 of 7 photographs"]);
+    // What has changed since the scan is tried again, and the rest is kept.
+    folder.texture("images/0.png", Size::new(240, 180), 7);
+    folder.refuses(features, 1, &["0.png", "changed since the scan"]);
+    folder.works("collect scan images --work work");
+    let told = stage("features");
+    assert_eq!(["searched", "present"].map(|key| number(&told, key)), [1.0, 6.0], "{told}");
+    stage("pairs");
+    stage("match --shard 0/1");
+    let status = stage("status --parts 7");
+    assert!(value(&status, "complete") == "true" && value(&status, "missing_match") == "[]", "{status}");
+}
+
+#[test]
+#[cfg(unix)]
+fn links_that_lead_nowhere_and_hidden_files_are_told() {
+    let folder = Folder::new("collect-links");
+    photographs(&folder);
+    for (target, link) in [
+        ("nowhere", "lost.png"),
+        ("nowhere", "notes.txt"),
+        ("..", "sub folder/around"),
+        ("itself.png", "itself.png"),
+    ] {
+        std::os::unix::fs::symlink(target, folder.at("images").join(link)).unwrap();
+    }
+    folder.put("images/.hidden.png", "");
+    let said = folder.notes("collect scan images --work work");
+    let expected =
+        ["lost.png: leads nowhere", "around: leads to itself", "itself.png: leads to itself", ".hidden.png"];
+    assert!(expected.iter().all(|told| said.contains(told)), "{said}");
+    assert!(!said.contains("notes.txt"), "{said}");
+}
+
+#[test]
+fn pictures_that_cannot_be_read_are_left_out() {
+    let folder = Folder::new("collect-unreadable");
+    photographs(&folder);
+    folder.put("images/empty.jpg", "");
+    folder.put("images/text.png", "no picture");
+    folder.put("images/phone.heic", "....ftypheic");
+    folder.put("images/notes.txt", "not even an image's name");
+    let whole = folder.read("images/c.png");
+    folder.put("images/cut off.png", &whole[..whole.len() / 2]);
+    let said = folder.notes("collect images --output some.db --report some.html --device cpu");
+    for name in ["empty.jpg", "text.png", "cut off.png"] {
+        assert!(said.contains(&format!("{name} is left out")), "{name}: {said}");
+    }
+    assert!(said.contains("phone.heic: heic is not read") && !said.contains("notes.txt"), "{said}");
+    assert_eq!(count(&folder.at("some.db"), IMAGES), 6, "the others");
+    let status = folder.works("collect status --work some.db.work --json");
+    assert!(status.contains("empty.jpg") && value(&status, "complete") == "true", "{status}");
+    let of = format!(" of {} pairs", value(&status, "tried"));
+    assert!(folder.text("some.html").contains(&of), "the page counts {of}: {status}");
+}
+
+#[test]
+fn a_photograph_that_was_too_large_is_found_with_a_higher_limit() {
+    let folder = Folder::new("collect-limits");
+    photographs(&folder);
+    folder.texture("images/large.png", Size::new(300, 200), 5);
+    for (most, found) in [("50000", 6), ("60000", 7)] {
+        let line = format!("collect images --output limited.db --device cpu --max-pixels {most}");
+        let said = folder.notes(line);
+        let left_out = said.contains("large.png is left out") && said.contains("50000");
+        assert_eq!((left_out, said.contains("left out")), (found == 6, found == 6), "{said}");
+        assert_eq!(count(&folder.at("limited.db"), IMAGES), found, "{most} pixels");
+    }
+    // By stages, too.
+    folder.works("collect scan images --work parts");
+    for (most, found) in [("50K", "6"), ("60K", "1")] {
+        let line = format!("collect features --work parts --device cpu --json --max-bytes {most}");
+        assert_eq!(value(&folder.works(line), "searched"), found, "{most}");
+    }
+}
+
+/// The least x of the keypoints of a photograph.
+fn leftmost(database: &Path, name: &str) -> f32 {
+    let sql = "SELECT cols, data FROM keypoints JOIN images USING (image_id) WHERE name = ?";
+    let rows = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (columns, data): (usize, Vec<u8>) = open(database).query_row(sql, [name], rows).unwrap();
+    let (values, _) = data.as_chunks::<4>();
+    values.iter().step_by(columns).map(|v| f32::from_le_bytes(*v)).fold(f32::INFINITY, f32::min)
+}
+
+#[test]
+fn what_is_transparent_bears_no_features_and_a_missing_mask_is_told() {
+    let folder = Folder::new("collect-transparent");
+    photographs(&folder);
+    let opaque = folder.image("images/a.png");
+    let shown = Image::from_fn(opaque.size(), |x, _| if x < 120 { 0_u8 } else { 255 });
+    folder.write("images/half.png", image::with_alpha(&opaque, &shown).unwrap());
+    folder.make("masks");
+    folder.write("masks/c.png", shown);
+    let said = folder.notes("collect images --output some.db --masks masks --device cpu");
+    let leftmost = |name| leftmost(&folder.at("some.db"), name);
+    assert!(leftmost("a.png") < 100.0, "opaque, and without a mask");
+    // COLMAP's first pixel has its centre at a half.
+    assert!(leftmost("c.png") >= 120.0, "masked");
+    assert!(leftmost("half.png") >= 125.0, "not near what is transparent");
+    assert!(said.contains("6 of 7 photographs have no mask"), "{said}");
+    assert!(said.contains("a.png") && !said.contains("c.png"), "by name: {said}");
+    let again = folder.works("collect features --work some.db.work --json");
+    assert!(value(&again, "without_mask").contains("half.png"), "told again: {again}");
+    folder.refuses("collect images --output b.db --masks nowhere", 2, &["nowhere"]);
+}
+
+#[test]
+fn one_photograph_and_none() {
+    let folder = Folder::new("collect-few");
+    folder.texture("alone.png", Size::new(120, 90), 1);
+    let told = folder.works("collect alone.png --output alone.db --device cpu --json");
+    let estimate = told.lines().find(|line| line.contains(r#""stage":"estimate""#)).unwrap();
+    assert_eq!(["photographs", "pairs"].map(|key| number(estimate, key)), [1.0, 0.0], "{estimate}");
+    assert!(number(estimate, "database_bytes") > 1e6 && number(estimate, "free_bytes") > 0.0, "{estimate}");
+    assert_eq!([IMAGES, VERIFIED].map(|sql| count(&folder.at("alone.db"), sql)), [1, 0]);
+    folder.make("nothing");
+    folder.put("bad.jpg", "no picture");
+    for (images, message) in [
+        ("nothing", "there is no image in"),
+        ("missing", "missing"),
+        ("bad.jpg", "none of the photographs can be read"),
+    ] {
+        folder.refuses(format!("collect {images} --output {images}.db"), 1, &[message]);
+    }
+}

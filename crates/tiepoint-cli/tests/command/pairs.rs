@@ -1,0 +1,95 @@
+//! `match`, `register` and `evaluate homography`.
+
+use super::*;
+
+#[test]
+fn threads_do_not_change_a_byte() {
+    let folder = Folder::new("threads");
+    folder.scene();
+    for detector in ["sift", "surf"] {
+        let run = |threads: u32| {
+            let more = format!("--detector {detector} --threads {threads}");
+            folder.works(format!("detect a.png -o k.csv {more}"));
+            folder.works(format!("match a.png b.png -o m.csv {more}"));
+            folder.works(format!("register a.png b.png -o r.tif {more}"));
+            ["k.csv", "m.csv", "r.tif"].map(|name| folder.read(name))
+        };
+        let one = run(1);
+        for threads in [2, 5] {
+            assert!(one == run(threads), "{detector}: {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn match_and_register_find_the_truth() {
+    let folder = Folder::new("match");
+    let truth = folder.scene();
+    for detector in ["sift", "surf"] {
+        let more = format!("--detector {detector} --json");
+        let json = folder.works(format!("match a.png b.png -o m.csv --draw m.png {more}"));
+        let error = corner_error(&matrix(&json), &truth, SIZE);
+        assert!(error < 0.5, "{detector}: corner error {error}");
+        let text = folder.text("m.csv");
+        assert!(text.starts_with("ax,ay,bx,by,distance,ratio,inlier,a,b\n"), "header");
+        assert_eq!(text.lines().count() as f64, number(&json, "matches") + 1.0, "a line a match");
+        let inliers = text.lines().skip(1).filter(|l| l.split(',').nth(6) == Some("1")).count();
+        assert_eq!(inliers as f64, number(&json, "inliers"), "inliers");
+        assert!(folder.image("m.png").size().width > 2 * SIZE.width, "two images");
+
+        // The matrix leads from MOVING to REFERENCE.
+        let json = folder.works(format!("register b.png a.png -o r.png --overlay o.png {more}"));
+        let error = corner_error(&matrix(&json), &truth, SIZE);
+        assert!(error < 0.5, "{detector}: corner error {error}");
+        let middle = |name| {
+            let image = folder.bytes(name);
+            (100..140).flat_map(|y| image.row(y)[140..180].to_vec()).collect::<Vec<_>>()
+        };
+        let pixels = middle("r.png").into_iter().zip(middle("b.png"));
+        let off = pixels.map(|(p, q)| f64::from(p.abs_diff(q))).sum::<f64>() / 1600.0;
+        assert!(off < 8.0, "{detector}: mean difference of grey values {off}");
+    }
+}
+
+#[test]
+fn models_and_scores() {
+    let folder = Folder::new("models");
+    let truth = folder.scene();
+    // A plane has no epipolar geometry.
+    folder.refuses("match a.png b.png --model fundamental", 1, &["plane"]);
+    for model in ["affine", "similarity"] {
+        let json = folder.works(format!("match a.png b.png --model {model} --json --inlier-distance 5"));
+        assert_eq!(value(&json, "model"), format!("\"{model}\""), "{json}");
+    }
+    let json = folder.works("match a.png b.png --model none --json");
+    assert_eq!(number(&json, "matches"), number(&json, "inliers"), "nothing is verified");
+    assert!(!json.contains("matrix"), "no model: {json}");
+
+    folder.put("truth.txt", truth.to_string());
+    let json = folder.works("evaluate homography a.png b.png truth.txt --json");
+    assert!(number(&json, "corner_error") < 0.5, "{json}");
+    let accuracy = numbers(&json, "matching_accuracy");
+    assert!(accuracy.len() == 10 && accuracy[2] > 0.9 && accuracy.is_sorted(), "{accuracy:?}");
+    folder.put("found.json", folder.works("match a.png b.png --json"));
+    for (found, most) in [("truth.txt", 0.0), ("found.json", 0.5)] {
+        let json = folder.works(format!("evaluate homography {found} truth.txt --size 320x240 --json"));
+        assert!(number(&json, "corner_error") <= most, "{found}: {json}");
+    }
+}
+
+#[test]
+fn register_masks_reference_by_mask_and_moving_by_mask_b() {
+    let folder = Folder::new("register-masks");
+    folder.scene();
+    folder.write("mask.png", Image::from_fn(SIZE, |x, _| if x < 100 { 0_u8 } else { 255 }));
+    // Of MOVING and of REFERENCE.
+    let features = |masks: &str| -> [f64; 2] {
+        let json = folder.works(format!("register a.png b.png --views 1 --json {masks}"));
+        numbers(&json, "features").try_into().unwrap()
+    };
+    let all = features("");
+    let (first, second) = (features("--mask mask.png"), features("--mask-b mask.png"));
+    assert!(first[0] == all[0] && first[1] < all[1], "--mask is REFERENCE's: {first:?} of {all:?}");
+    assert!(second[0] < all[0] && second[1] == all[1], "--mask-b is MOVING's: {second:?} of {all:?}");
+    assert_eq!(features("--mask mask.png --mask-b mask.png"), [second[0], first[1]], "each its own");
+}

@@ -1,0 +1,163 @@
+//! Filters, the demo, and what any command says of wrong arguments and broken files.
+
+use super::*;
+
+#[test]
+fn filters_write_images() {
+    let folder = Folder::new("filters");
+    folder.texture("a.png", SIZE, 5);
+    for more in ["--sigma 2", "--size 5", "--size 9 --power-of-two", "--border reflect"] {
+        folder.works(format!("filter gauss a.png f.png {more}"));
+        assert_eq!(folder.image("f.png").size(), SIZE, "gauss {more}");
+    }
+    folder.works("filter sobel a.png f.png");
+    folder.works("filter sobel a.png f.tif --part gx");
+    let gx = folder.floats("f.tif");
+    assert!(gx.data().iter().any(|v| *v < 0.0), "derivatives keep their sign");
+    folder.fails("filter sobel a.png f.png --part gx", 2);
+    folder.works("filter hessian a.png f.png --blobs blobs.csv");
+    assert!(folder.text("blobs.csv").lines().count() > 50, "blobs of a rich texture");
+    folder.works("filter hessian a.png f.tif");
+    folder.works("filter convolve a.png f.png --kernel 0,0,0;0,1,0;0,0,0");
+    assert_eq!(folder.image("f.png"), folder.image("a.png"), "the kernel that changes nothing");
+    folder.works("filter convolve a.png f.tif --kernel -1,0,1;-2,0,2;-1,0,1 --float");
+    assert_eq!(folder.floats("f.tif"), gx, "Sobel as a kernel");
+    for kernel in ["1,2;3", "a", "", "1,-1"] {
+        folder.fails(format!("filter convolve a.png f.png --normalise --kernel={kernel}"), 2);
+    }
+}
+
+#[test]
+fn wrong_usage_is_told_with_code_2() {
+    let folder = Folder::new("usage");
+    folder.texture("a.png", SIZE, 5);
+    for line in [
+        "detect",
+        "nonsense",
+        "detect a.png --threads 0",
+        "detect a.png --threads -1",
+        "detect a.png --device cuda:99",
+        "detect a.png --device toaster",
+        "detect a.png --preset best",
+        "detect a.png --detector surf --contrast 0.1",
+        "detect a.png --threshold 0.1",
+        "detect a.png --contrast nan",
+        "detect a.png --levels 0",
+        "detect a.png --range 5:2",
+        "detect a.png -o /nonexistent/x.csv",
+        "detect a.png -o x.unknown",
+        "detect a.png --draw x.csv",
+        "match a.png",
+        "match a.png a.png --ratio 0 -o out.csv",
+        "match a.png a.png --inlier-distance nan -o out.csv",
+        "rectify a.png a.png --calibration a.png --inlier-distance 0",
+        "match a.png a.png --model magic -o out.csv",
+        "register a.png a.png --model fundamental",
+        "filter gauss a.png g.png --sigma -1",
+        "filter gauss a.png g.png --size 4",
+        "bench --size 0x5",
+        "evaluate homography a.png a.png",
+        "stereo a.png",
+    ] {
+        folder.fails(line, 2);
+    }
+    assert_eq!(folder.files(), ["a.png"], "nothing was written");
+    for (line, message) in [
+        ("detect a.png --contrast -1", "--contrast is -1: expected"),
+        ("match a.png a.png --inlier-distance -1", "--inlier-distance is -1: expected"),
+        ("stereo a.png a.png --p1 30 --p2 20", "--p1, --p2-least, --p2 are 30, 20, 20: expected"),
+    ] {
+        folder.refuses(line, 2, &[message]);
+    }
+}
+
+#[test]
+fn hostile_files_get_an_answer_or_a_message() {
+    let folder = Folder::new("hostile");
+    folder.texture("good.png", SIZE, 5);
+    let bytes = folder.read("good.png");
+    let flipped: Vec<u8> =
+        bytes.iter().enumerate().map(|(i, b)| if i % 97 == 60 { b ^ 0x55 } else { *b }).collect();
+    let broken: [(&str, &[u8]); 6] = [
+        ("empty.png", b""),
+        ("text.png", b"not an image"),
+        ("cut.png", &bytes[..bytes.len() / 2]),
+        ("flip.png", &flipped),
+        // A header that promises more than any machine has.
+        ("huge.pgm", b"P5\n2147483647 2147483647\n255\n\0\0"),
+        ("zero.pgm", b"P5\n0 0\n255\n"),
+    ];
+    broken.iter().for_each(|(name, content)| folder.put(name, content));
+    let broken = broken.iter().map(|(name, _)| (*name, false)).chain([("absent.png", false), (".", false)]);
+    folder.make("out");
+    let written = || std::fs::read_dir(folder.at("out")).unwrap().count();
+    for (path, sound) in broken.chain(folder.odd_images().into_iter().map(|name| (name, true))) {
+        for line in [
+            "detect IMAGE -o out/o.csv",
+            "detect IMAGE --detector surf -o out/o.csv",
+            "match IMAGE good.png -o out/o.csv",
+            "register good.png IMAGE -o out/o.png",
+            "filter gauss IMAGE out/o.png",
+            "filter sobel IMAGE out/o.png",
+        ] {
+            let line = line.replace("IMAGE", path);
+            if folder.tiepoint(&line).output().unwrap().status.code() == Some(0) {
+                assert!(sound, "{line}: took a broken file");
+                std::fs::remove_dir_all(folder.at("out")).unwrap();
+                folder.make("out");
+                continue;
+            }
+            folder.fails(&line, 1);
+            let may_fail = line.starts_with("match") || line.starts_with("register");
+            assert!(!sound || may_fail, "{line}: is possible");
+            assert_eq!(written(), 0, "{line}: left something");
+        }
+    }
+}
+
+#[test]
+fn demo_shows_its_accuracy() {
+    let folder = Folder::new("demo");
+    let json = folder.works("demo . --json");
+    for scene in json.split("\"scene\":").skip(1) {
+        assert!(number(scene, "corner_error") < 0.5, "{scene}");
+        assert!(number(scene, "matching_accuracy_3px") > 0.8, "{scene}");
+    }
+    assert_eq!(json.matches("\"scene\":").count(), 6, "three scenes, two detectors");
+    let stereo = value(&json, "stereo");
+    assert!(number(stereo, "bad") < 0.05 && number(stereo, "epe") < 0.3, "{stereo}");
+    let page = folder.text("index.html");
+    for source in page.split("src=\"").skip(1).map(|s| s.split('"').next().unwrap()) {
+        assert!(folder.has(source), "{source} is shown but not there");
+    }
+    for name in ["bookshelf-left.jpg", "coffee-turned.png", "stereo-left.png", "tilted-b.png"] {
+        assert!(folder.has(name), "{name} of {:?}", folder.files());
+    }
+    assert_eq!(page.matches("class=\"view\"").count(), 5, "five views");
+}
+
+#[test]
+fn bench_devices_and_help() {
+    let json = works("bench --size 160x120 --repeat 1 --json");
+    assert!(json.contains("\"name\":\"sift\"") && json.contains("\"name\":\"surf\""), "{json}");
+    assert!(works("devices").starts_with("cpu"), "devices");
+    let json = works("devices --json");
+    let auto = value(&json, "auto").trim_matches('"');
+    let listed: Vec<&str> =
+        json.match_indices("\"device\":").map(|(at, _)| value(&json[at..], "device")).collect();
+    assert!(listed.contains(&format!("\"{auto}\"").as_str()), "auto is one of those listed: {json}");
+    for command in manual::commands() {
+        assert!(works(&format!("{command} --help")).contains("Usage: tiepoint"), "help of {command}");
+    }
+    assert!(works("--version").starts_with("tiepoint "), "version");
+}
+
+#[test]
+fn profile_and_quiet() {
+    let folder = Folder::new("profile");
+    folder.texture("a.png", SIZE, 5);
+    let [stdout, stderr] = succeeds(&mut folder.tiepoint("detect a.png --profile --quiet"));
+    assert!(stdout.is_empty() && stderr.starts_with("stage") && stderr.contains("extrema"), "{stderr}");
+    let said = succeeds(&mut folder.tiepoint("detect a.png --quiet"));
+    assert_eq!(said, ["", ""], "quiet is quiet");
+}
