@@ -8,22 +8,22 @@
 use super::features::State;
 use super::folder::text_of;
 use super::record::{Found, Kind, fingerprint};
-use super::round::{Layer, Round};
+use super::round::{Round, TileKind};
 use super::search::Search;
 use super::tile::{PAIR, pair_length};
 use super::{Collection, MatchDevices, PairSet, Shard, closure};
 use crate::Result;
 use crate::device::{Cpu, Processor};
-use crate::files::remove_unfinished;
 use std::sync::Arc;
 
 /// Of what this stage computes: another one makes all tiles again.
 pub(super) const VERSION: u32 = 1;
 
 /// The tiles of the chosen pairs, and of those that their matches suggest.
-const ROUNDS: [Layer; 2] = {
-    let first = Layer { folder: "matches", kind: Kind::Tile, record: PAIR, body: pair_length };
-    [first, Layer { folder: "closure", ..first }]
+const ROUNDS: [TileKind; 2] = {
+    let first =
+        TileKind { folder: "matches", task: "match", kind: Kind::Tile, record: PAIR, body: pair_length };
+    [first, TileKind { folder: "closure", ..first }]
 };
 
 /// What a run of this stage did.
@@ -97,16 +97,14 @@ impl Collection {
         if let Found::Whole(pairs) = self.read_pairs(&self.closure_path(), made_from)? {
             return round(pairs);
         }
-        let looks = cpu.map(first.pairs.tiles(), |tile| -> Result<_> {
-            let look = first.look(tile)?;
-            Ok(look.todo.is_empty().then(|| look.found.into_iter().map(|(pair, _)| pair).collect()))
+        let verified = cpu.map(first.pairs.tiles(), |tile| -> Result<Option<Vec<[u32; 2]>>> {
+            let status = first.status(tile)?;
+            Ok(status.todo.is_empty().then(|| status.found.into_iter().map(|(pair, _)| pair).collect()))
         });
-        let mut verified = Vec::new();
-        for look in looks {
-            let found: Option<Vec<[u32; 2]>> = look?;
-            let Some(found) = found else { return Ok(None) };
-            verified.extend(found);
-        }
+        let Some(verified) = verified.into_iter().collect::<Result<Option<Vec<_>>>>()? else {
+            return Ok(None);
+        };
+        let verified = verified.concat();
         let pairs = closure::suggested(self.photographs().len(), &verified, &first.pairs.set, cpu);
         self.write_pairs(&self.closure_path(), made_from, &pairs)?;
         round(pairs)
@@ -120,26 +118,18 @@ impl Collection {
         matched: &mut Matched,
     ) -> Result<()> {
         let cpu = &devices.cpu;
-        let todo = round.todo(shard, cpu)?;
-        matched.present += todo.present;
-        matched.tiles += todo.tiles();
-        matched.left_out += todo.left_out;
-        remove_unfinished(self.folder().join(round.folder()), 2)?;
-        if todo.tiles() == 0 {
-            return Ok(());
-        }
-        let watched = &cpu.begin_task("match", usize::try_from(todo.pairs).unwrap_or(usize::MAX));
-        matched.pairs += round.work(
-            &todo,
-            |index, states| self.load(index, states),
-            |tiles| {
-                let search = Search { collection: self, tiles, watched };
-                match devices.gpus.is_empty() {
-                    true => search.on_cpu((cpu.threads() as u64).min(todo.pairs) as usize),
-                    false => search.on_gpus(devices),
-                }
-            },
-        )?;
+        let load = |index: usize, states: &[State]| self.load(index, states);
+        let done = round.work(shard, cpu, load, |tiles, pairs| {
+            let search = Search { collection: self, tiles, cpu };
+            match devices.gpus.is_empty() {
+                true => search.on_cpu((cpu.threads() as u64).min(pairs) as usize),
+                false => search.on_gpus(devices),
+            }
+        })?;
+        matched.tiles += done.tiles;
+        matched.present += done.present;
+        matched.pairs += done.pairs;
+        matched.left_out += done.left_out;
         Ok(())
     }
 }

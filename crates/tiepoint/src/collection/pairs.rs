@@ -27,7 +27,7 @@ pub enum PairSet {
 
 /// Pairs of two blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TilePlan {
+pub(super) struct TilePairs {
     /// The blocks, the smaller first.
     pub(super) blocks: [usize; 2],
     pub(super) pairs: Vec<[u32; 2]>,
@@ -37,16 +37,10 @@ pub(super) struct TilePlan {
 #[derive(Clone, Debug)]
 pub(super) struct TiledPairs {
     pub(super) set: PairSet,
-    tiles: Vec<Tile>,
+    /// The blocks of each tile; of a list, where its pairs begin in `ordered`.
+    tiles: Vec<([u32; 2], usize)>,
     /// The pairs of a list in the order of tiles.
     ordered: Vec<[u32; 2]>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Tile {
-    blocks: [u32; 2],
-    /// Where its pairs begin in `ordered`.
-    start: u32,
 }
 
 impl PairSet {
@@ -82,34 +76,29 @@ impl TiledPairs {
         let turned = |[row, column]: [u32; 2]| (row, if row % 2 == 0 { column } else { u32::MAX - column });
         let blocks = collection.blocks() as u32;
         let mut ordered = Vec::new();
-        let mut tiles: Vec<Tile> = match &set {
+        let mut tiles: Vec<([u32; 2], usize)> = match &set {
             PairSet::All => {
+                // Blocks may have become empty, or hold one photograph.
+                let held: Vec<usize> =
+                    (0..blocks).map(|b| photographs_of(b as usize, collection).len()).collect();
+                let held = |block: u32| held[block as usize];
                 let all = (0..blocks).flat_map(|row| (row..blocks).map(move |column| [row, column]));
-                all.map(|blocks| Tile { blocks, start: 0 }).collect()
+                all.filter(|[row, column]| match row == column {
+                    true => held(*row) > 1,
+                    false => held(*row) > 0 && held(*column) > 0,
+                })
+                .map(|blocks| (blocks, 0))
+                .collect()
             }
             PairSet::List(pairs) => {
                 ordered.clone_from(pairs);
                 ordered.sort_by_cached_key(|pair| turned(collection.blocks_of(*pair)));
-                let placed = (0..).zip(&ordered);
-                placed.map(|(start, pair)| Tile { blocks: collection.blocks_of(*pair), start }).collect()
+                ordered.iter().map(|pair| collection.blocks_of(*pair)).zip(0..).collect()
             }
         };
-        tiles.sort_by_key(|tile| turned(tile.blocks));
-        tiles.dedup_by_key(|tile| tile.blocks);
-        let mut all = Self { set, tiles, ordered };
-        if all.set == PairSet::All {
-            // Blocks may have become empty, or hold one photograph.
-            let held = |block: u32| {
-                let places = 0..collection.block();
-                places.filter(|place| collection.at_place(block as usize, *place).is_some()).count()
-            };
-            let held: Vec<usize> = (0..blocks).map(held).collect();
-            all.tiles.retain(|Tile { blocks: [row, column], .. }| match row == column {
-                true => held[*row as usize] > 1,
-                false => held[*row as usize] > 0 && held[*column as usize] > 0,
-            });
-        }
-        all
+        tiles.sort_by_key(|(blocks, _)| turned(*blocks));
+        tiles.dedup_by_key(|(blocks, _)| *blocks);
+        Self { set, tiles, ordered }
     }
 
     /// How many tiles there are.
@@ -118,30 +107,32 @@ impl TiledPairs {
     }
 
     pub(super) fn blocks(&self, tile: usize) -> [usize; 2] {
-        self.tiles[tile].blocks.map(|block| block as usize)
+        self.tiles[tile].0.map(|block| block as usize)
     }
 
     /// The pairs of a tile.
-    pub(super) fn plan(&self, tile: usize, collection: &Collection) -> TilePlan {
+    pub(super) fn tile(&self, tile: usize, collection: &Collection) -> TilePairs {
         let blocks @ [row, column] = self.blocks(tile);
         let pairs = match &self.set {
             PairSet::All => {
-                let of = |block: usize| -> Vec<(usize, u32)> {
-                    let places = 0..collection.block();
-                    places.filter_map(|place| Some((place, collection.at_place(block, place)?))).collect()
-                };
-                let (rows, columns) = (of(row), of(column));
+                let [rows, columns] = blocks.map(|block| photographs_of(block, collection));
                 let pairs = rows.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
                 let pairs = pairs.filter(|(a, b)| row != column || a.0 < b.0);
                 pairs.map(|(a, b)| [a.1.min(b.1), a.1.max(b.1)]).collect()
             }
             PairSet::List(_) => {
-                let end = self.tiles.get(tile + 1).map_or(self.ordered.len(), |next| next.start as usize);
-                self.ordered[self.tiles[tile].start as usize..end].to_vec()
+                let end = self.tiles.get(tile + 1).map_or(self.ordered.len(), |(_, start)| *start);
+                self.ordered[self.tiles[tile].1..end].to_vec()
             }
         };
-        TilePlan { blocks, pairs }
+        TilePairs { blocks, pairs }
     }
+}
+
+/// The photographs of a block, each with its place there.
+fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
+    let places = 0..collection.block();
+    places.filter_map(|place| Some((place, collection.at_place(block, place)?))).collect()
 }
 
 /// What a scan looks at: the hash of the list, where pairs are those of one.
@@ -431,18 +422,18 @@ mod tests {
                 let options = CollectionOptions::default().with_block(Some(block));
                 let collection = Collection::of_photographs(options, listing);
                 let tiled = TiledPairs::new(set.clone(), &collection);
-                let plans: Vec<TilePlan> = (0..tiled.tiles()).map(|t| tiled.plan(t, &collection)).collect();
-                let of_blocks = |plan: &TilePlan| {
-                    plan.pairs.iter().all(|p| collection.blocks_of(*p).map(|b| b as usize) == plan.blocks)
+                let tiles: Vec<TilePairs> = (0..tiled.tiles()).map(|t| tiled.tile(t, &collection)).collect();
+                let of_blocks = |tile: &TilePairs| {
+                    tile.pairs.iter().all(|p| collection.blocks_of(*p).map(|b| b as usize) == tile.blocks)
                 };
-                assert!(plans.iter().all(of_blocks), "{set:?} in blocks of {block}");
-                let mut pairs: Vec<_> = plans.iter().flat_map(|plan| plan.pairs.clone()).collect();
+                assert!(tiles.iter().all(of_blocks), "{set:?} in blocks of {block}");
+                let mut pairs: Vec<_> = tiles.iter().flat_map(|tile| tile.pairs.clone()).collect();
                 assert_eq!(pairs.len() as u64, set.count(count), "{set:?} in blocks of {block}");
                 pairs.sort_unstable();
                 let all = (0..count as u32).flat_map(|a| (a + 1..count as u32).map(move |b| [a, b]));
                 let wanted: Vec<_> = all.filter(|pair| set.contains(*pair)).collect();
                 assert_eq!(pairs, wanted, "{set:?} in blocks of {block}");
-                assert!(plans.iter().all(|plan| !plan.pairs.is_empty()), "none empty");
+                assert!(tiles.iter().all(|tile| !tile.pairs.is_empty()), "none empty");
             }
         }
     }

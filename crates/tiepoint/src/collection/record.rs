@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// A file as it was found.
+/// A file as it was found, with what it holds.
 #[derive(Debug)]
 pub(super) enum Found<T> {
     /// Whole, and of this run.
@@ -61,10 +61,23 @@ pub(super) enum Found<T> {
 
 impl<T> Found<T> {
     pub(super) fn map<U>(self, f: impl FnOnce(T) -> U) -> Found<U> {
+        self.and_then(|content| Found::Whole(f(content)))
+    }
+
+    pub(super) fn and_then<U>(self, f: impl FnOnce(T) -> Found<U>) -> Found<U> {
         match self {
-            Self::Whole(content) => Found::Whole(f(content)),
+            Self::Whole(content) => f(content),
             Self::Missing => Found::Missing,
             Self::Unfit(reason) => Found::Unfit(reason),
+        }
+    }
+
+    /// As [`and_then`](Self::and_then), where `f` reads more of the file at `path`.
+    fn then_read<U>(self, path: &Path, f: impl FnOnce(T) -> io::Result<Found<U>>) -> Result<Found<U>> {
+        match self {
+            Self::Whole(content) => f(content).map_err(|e| Error::io(path, e)),
+            Self::Missing => Ok(Found::Missing),
+            Self::Unfit(reason) => Ok(Found::Unfit(reason)),
         }
     }
 
@@ -90,12 +103,7 @@ impl<T> Found<T> {
 impl<T> Found<Option<T>> {
     /// What could not be decoded is unfit, for this reason.
     pub(super) fn or_unfit(self, reason: &str) -> Found<T> {
-        match self {
-            Self::Whole(Some(content)) => Found::Whole(content),
-            Self::Whole(None) => Found::Unfit(reason.into()),
-            Self::Missing => Found::Missing,
-            Self::Unfit(reason) => Found::Unfit(reason),
-        }
+        self.and_then(|content| content.map_or_else(|| Found::Unfit(reason.into()), Found::Whole))
     }
 }
 
@@ -164,14 +172,10 @@ fn open(path: &Path) -> Result<Found<(File, fs::Metadata)>> {
 /// # Errors
 /// [`Error::Io`] when the system refuses to read what is there.
 pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
-    Ok(match open(path)? {
-        Found::Whole((mut file, found)) => {
-            let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0).saturating_add(1));
-            file.read_to_end(&mut bytes).map_err(|e| Error::io(path, e))?;
-            Found::Whole((bytes, found))
-        }
-        Found::Missing => Found::Missing,
-        Found::Unfit(reason) => Found::Unfit(reason),
+    open(path)?.then_read(path, |(mut file, meta)| {
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
+        file.read_to_end(&mut bytes)?;
+        Ok(Found::Whole((bytes, meta)))
     })
 }
 
@@ -181,23 +185,19 @@ pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
 /// # Errors
 /// [`Error::Io`] when the system refuses to read what is there.
 pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<Vec<u8>>> {
-    Ok(match open(path)? {
-        Found::Whole((mut file, found)) => {
-            let mut front = vec![0; HEADER.min(usize::try_from(found.len()).unwrap_or(HEADER))];
-            file.read_exact(&mut front).map_err(|e| Error::io(path, e))?;
-            let head = match lengths(&front, found.len(), kind, fingerprint) {
-                Ok([head, _]) => head,
-                Err(reason) => return Ok(Found::Unfit(reason.into())),
-            };
-            front.resize(HEADER + head + SUM, 0);
-            file.read_exact(&mut front[HEADER..]).map_err(|e| Error::io(path, e))?;
-            match checked(&front) {
-                true => Found::Whole(front[HEADER..HEADER + head].to_vec()),
-                false => Found::Unfit(DAMAGED.into()),
-            }
-        }
-        Found::Missing => Found::Missing,
-        Found::Unfit(reason) => Found::Unfit(reason),
+    open(path)?.then_read(path, |(mut file, meta)| {
+        let mut front = vec![0; HEADER.min(usize::try_from(meta.len()).unwrap_or(HEADER))];
+        file.read_exact(&mut front)?;
+        let [head, _] = match lengths(&front, meta.len(), kind, fingerprint) {
+            Ok(lengths) => lengths,
+            Err(reason) => return Ok(Found::Unfit(reason.into())),
+        };
+        front.resize(HEADER + head + SUM, 0);
+        file.read_exact(&mut front[HEADER..])?;
+        Ok(match checked(&front) {
+            true => Found::Whole(front[HEADER..HEADER + head].to_vec()),
+            false => Found::Unfit(DAMAGED.into()),
+        })
     })
 }
 
@@ -207,28 +207,25 @@ pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Fou
 /// # Errors
 /// [`Error::Io`] when the system refuses to read what is there.
 pub(super) fn read(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<(Vec<u8>, Vec<u8>)>> {
-    let mut bytes = match content(path)? {
-        Found::Whole((bytes, _)) => bytes,
-        Found::Missing => return Ok(Found::Missing),
-        Found::Unfit(reason) => return Ok(Found::Unfit(reason)),
-    };
-    let [head, body] = match lengths(&bytes, bytes.len() as u64, kind, fingerprint) {
-        Ok(lengths) => lengths,
-        Err(reason) => return Ok(Found::Unfit(reason.into())),
-    };
-    let start = HEADER + head + SUM;
-    if !checked(&bytes[..start]) {
-        return Ok(Found::Unfit(DAMAGED.into()));
-    }
-    if !checked(&bytes[start..]) {
-        // Where that is not possible, the next reader says the same.
-        let _ = fs::remove_file(path);
-        return Ok(Found::Unfit(DAMAGED.into()));
-    }
-    let front = bytes[HEADER..HEADER + head].to_vec();
-    bytes.truncate(start + body);
-    bytes.drain(..start);
-    Ok(Found::Whole((front, bytes)))
+    Ok(content(path)?.and_then(|(mut bytes, _)| {
+        let [head, body] = match lengths(&bytes, bytes.len() as u64, kind, fingerprint) {
+            Ok(lengths) => lengths,
+            Err(reason) => return Found::Unfit(reason.into()),
+        };
+        let start = HEADER + head + SUM;
+        if !checked(&bytes[..start]) {
+            return Found::Unfit(DAMAGED.into());
+        }
+        if !checked(&bytes[start..]) {
+            // Where that is not possible, the next reader says the same.
+            let _ = fs::remove_file(path);
+            return Found::Unfit(DAMAGED.into());
+        }
+        let front = bytes[HEADER..HEADER + head].to_vec();
+        bytes.truncate(start + body);
+        bytes.drain(..start);
+        Found::Whole((front, bytes))
+    }))
 }
 
 const DAMAGED: &str = "is damaged: its checksum differs";
@@ -284,25 +281,20 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
 /// # Errors
 /// [`Error::Io`] when the system refuses to read what is there.
 pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Found<T>> {
-    let bytes = match content(path)? {
-        Found::Whole((bytes, _)) => bytes,
-        Found::Missing => return Ok(Found::Missing),
-        Found::Unfit(reason) => return Ok(Found::Unfit(reason)),
-    };
     let [before, after] = TEXT;
-    let rest = bytes.strip_prefix(before.as_bytes()).and_then(|rest| rest.split_at_checked(16));
-    let sound = rest.and_then(|(sum, rest)| {
+    let is_sound = |bytes: &[u8]| {
+        let (sum, rest) = bytes.strip_prefix(before.as_bytes())?.split_at_checked(16)?;
         let rest = rest.strip_prefix(after.as_bytes())?.strip_suffix(b"\n")?;
-        (format!("{:016x}", XxHash3_64::oneshot(rest)).as_bytes() == sum).then_some(())
-    });
-    if sound.is_none() {
-        return Ok(Found::Unfit(DAMAGED.into()));
-    }
-    // The checksum is a field that T does not know.
-    Ok(match serde_json::from_slice(&bytes) {
-        Ok(content) => Found::Whole(content),
-        Err(e) => Found::Unfit(format!("was written by another version: {e}")),
-    })
+        Some(format!("{:016x}", XxHash3_64::oneshot(rest)).as_bytes() == sum)
+    };
+    Ok(content(path)?.and_then(|(bytes, _)| match is_sound(&bytes) {
+        // The checksum is a field that T does not know.
+        Some(true) => match serde_json::from_slice(&bytes) {
+            Ok(content) => Found::Whole(content),
+            Err(e) => Found::Unfit(format!("was written by another version: {e}")),
+        },
+        Some(false) | None => Found::Unfit(DAMAGED.into()),
+    }))
 }
 
 /// The fields of a head or a body, one after the other; `None` where it ends too early.

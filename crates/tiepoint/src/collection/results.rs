@@ -33,11 +33,11 @@ impl Collection {
         let mut tiles = vec![Vec::new(); self.photographs().len().div_ceil(self.block())];
         for (number, round) in rounds.iter().enumerate() {
             for tile in 0..round.pairs.tiles() {
-                let look = round.look(tile)?;
-                if !look.todo.is_empty() {
+                let found = round.status(tile)?;
+                if !found.todo.is_empty() {
                     return Err(unfinished());
                 }
-                for (pair, _) in look.found {
+                for (pair, _) in found.found {
                     let of_block: &mut Vec<[usize; 2]> = &mut tiles[pair[0] as usize / self.block()];
                     if of_block.last() != Some(&[number, tile]) {
                         of_block.push([number, tile]);

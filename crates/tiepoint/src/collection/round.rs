@@ -1,15 +1,15 @@
-//! A set of pairs, a file for each of its tiles, and what is done of them: top-scale's comparison of all pairs, the
+//! A set of pairs with a file for each of its tiles, and what is done of them: top-scale's comparison of all pairs, the
 //! chosen pairs, and those of the closure.
 
 use super::features::State;
-use super::pairs::{TilePlan, TiledPairs};
+use super::pairs::{TilePairs, TiledPairs};
 use super::record::{self, Found, Kind, fingerprint};
 use super::tile::{Head, Outcome, Tile};
-use super::work::{Tiles, Write};
+use super::work::Tiles;
 use super::{Collection, PairSet, Shard};
 use crate::device::Cpu;
 use crate::feature::Features;
-use crate::files::Disk;
+use crate::files::{Disk, remove_unfinished};
 use crate::{Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,8 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the tiles of a round hold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layer {
+pub(super) struct TileKind {
     pub(super) folder: &'static str,
+    /// The name of the work, for progress.
+    pub(super) task: &'static str,
     pub(super) kind: Kind,
     /// Bytes of the record of a pair that something came of.
     pub(super) record: usize,
@@ -32,14 +34,14 @@ pub(super) struct Round<'c> {
     collection: &'c Collection,
     states: Arc<Vec<State>>,
     pub(super) pairs: TiledPairs,
-    layer: Layer,
+    tiles: TileKind,
     /// Of options and of the version of what is computed.
     fingerprint: u64,
 }
 
-/// A tile as it is.
+/// What the head of a tile's file says.
 #[derive(Debug, Default)]
-pub(super) struct Look {
+pub(super) struct TileStatus {
     /// Pairs that are to be tried.
     pub(super) todo: Vec<[u32; 2]>,
     /// Pairs that were tried.
@@ -54,19 +56,17 @@ pub(super) struct Look {
     missing: Option<u32>,
 }
 
-/// The tiles of a part of the work that are not done.
+/// What a part of the work comprised.
 #[derive(Debug, Default)]
-pub(super) struct Todo {
-    tiles: Vec<usize>,
-    pub(super) pairs: u64,
+pub(super) struct Done {
+    /// Tiles that were made now.
+    pub(super) tiles: usize,
+    /// Tiles that were there.
     pub(super) present: usize,
+    /// Pairs that were tried now.
+    pub(super) pairs: u64,
+    /// Pairs of photographs that cannot be read.
     pub(super) left_out: u64,
-}
-
-impl Todo {
-    pub(super) fn tiles(&self) -> usize {
-        self.tiles.len()
-    }
 }
 
 impl<'c> Round<'c> {
@@ -74,10 +74,10 @@ impl<'c> Round<'c> {
         collection: &'c Collection,
         states: Arc<Vec<State>>,
         pairs: PairSet,
-        layer: Layer,
+        tiles: TileKind,
         fingerprint: u64,
     ) -> Self {
-        Self { collection, states, pairs: TiledPairs::new(pairs, collection), layer, fingerprint }
+        Self { collection, states, pairs: TiledPairs::new(pairs, collection), tiles, fingerprint }
     }
 
     pub(super) fn path(&self, tile: usize) -> PathBuf {
@@ -85,12 +85,8 @@ impl<'c> Round<'c> {
     }
 
     fn path_of(&self, [row, column]: [usize; 2]) -> PathBuf {
-        let folder = self.collection.folder().join(self.layer.folder);
+        let folder = self.collection.folder().join(self.tiles.folder);
         folder.join(format!("{row:05}")).join(format!("{row:05}-{column:05}.tile"))
-    }
-
-    pub(super) fn folder(&self) -> &'static str {
-        self.layer.folder
     }
 
     /// Of all that its results follow from.
@@ -116,142 +112,134 @@ impl<'c> Round<'c> {
         Some(([row.0[1], column.0[1]], [row.1, column.1]))
     }
 
-    /// What there is of a tile. Its file's body is not read.
+    /// What is done of a tile. Its file's body is not read.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn look(&self, tile: usize) -> Result<Look> {
+    pub(super) fn status(&self, tile: usize) -> Result<TileStatus> {
         let side = self.collection.block();
-        let read = record::read_head(&self.path(tile), self.layer.kind, self.fingerprint)?;
-        let decoded = read.map(|head| Head::decode(&head, side, self.layer.record));
-        let mut look = Look::default();
+        let read = record::read_head(&self.path(tile), self.tiles.kind, self.fingerprint)?;
+        let decoded = read.map(|head| Head::decode(&head, side, self.tiles.record));
+        let mut status = TileStatus::default();
         let head = match decoded.or_unfit("holds no pairs of these blocks") {
             Found::Whole(head) => Some(head),
             Found::Missing => None,
             Found::Unfit(reason) => {
-                look.unfit = Some(reason);
+                status.unfit = Some(reason);
                 None
             }
         };
-        for pair in self.pairs.plan(tile, self.collection).pairs {
+        for pair in self.pairs.tile(tile, self.collection).pairs {
             let Some((at, keys)) = self.placed(pair) else {
                 let missing = |i: &u32| matches!(self.states[*i as usize], State::Missing(_));
                 match pair.into_iter().find(missing) {
                     Some(index) => {
-                        look.missing = Some(look.missing.map_or(index, |first| first.min(index)));
-                        look.todo.push(pair);
+                        status.missing = Some(status.missing.map_or(index, |first| first.min(index)));
+                        status.todo.push(pair);
                     }
-                    None => look.left_out += 1,
+                    None => status.left_out += 1,
                 }
                 continue;
             };
             match head.as_ref().filter(|head| head.has(at, keys)) {
-                None => look.todo.push(pair),
+                None => status.todo.push(pair),
                 Some(head) => {
-                    look.tried += 1;
-                    let record = head.record(at, self.layer.record);
-                    look.found.extend(record.map(|(_, record)| (pair, record.to_vec())));
+                    status.tried += 1;
+                    let record = head.record(at, self.tiles.record);
+                    status.found.extend(record.map(|(_, record)| (pair, record.to_vec())));
                 }
             }
         }
-        Ok(look)
+        Ok(status)
     }
 
-    /// What is left of a part of the work.
+    /// Does what is left of a part of the work: `load` reads the features of a photograph, and `run` takes pairs from
+    /// tiles until there are none any more.
     ///
     /// # Errors
-    /// [`Error::Format`] where a photograph was not searched yet; [`Error::Io`].
-    pub(super) fn todo(&self, shard: Shard, cpu: &Cpu) -> Result<Todo> {
+    /// [`Error::Format`] where a photograph was not searched yet; [`Error::Io`]; those of `load` and `run`.
+    pub(super) fn work(
+        &self,
+        shard: Shard,
+        cpu: &Cpu,
+        load: impl Fn(usize, &[State]) -> Result<Arc<Features>> + Sync,
+        run: impl FnOnce(&Tiles<'_>, u64) -> Result<()>,
+    ) -> Result<Done> {
         let mine: Vec<usize> = (0..self.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
-        let looks = cpu.map(mine.len(), |i| {
-            self.look(mine[i]).map(|look| (mine[i], look.todo.len() as u64, look.left_out, look.missing))
+        let statuses = cpu.map(mine.len(), |i| {
+            self.status(mine[i]).map(|status| (status.todo.len() as u64, status.left_out, status.missing))
         });
-        let looks = looks.into_iter().collect::<Result<Vec<_>>>()?;
-        if let Some(first) = looks.iter().filter_map(|(_, _, _, missing)| *missing).min() {
+        let statuses = statuses.into_iter().collect::<Result<Vec<_>>>()?;
+        if let Some(first) = statuses.iter().filter_map(|(.., missing)| *missing).min() {
             let name = &self.collection.photographs()[first as usize].name;
             return Err(Error::format(name, "has no features; run the stage `features` first"));
         }
-        let mut todo = Todo::default();
-        for (tile, pairs, left_out, _) in looks {
-            todo.left_out += left_out;
-            todo.pairs += pairs;
-            match pairs {
-                0 => todo.present += 1,
-                _ => todo.tiles.push(tile),
-            }
+        remove_unfinished(self.collection.folder().join(self.tiles.folder), 2)?;
+        let todo = mine.iter().zip(&statuses).filter(|(_, (pairs, ..))| *pairs > 0);
+        let todo: Vec<usize> = todo.map(|(tile, _)| *tile).collect();
+        let mut done = Done { tiles: todo.len(), present: mine.len() - todo.len(), ..Done::default() };
+        done.left_out = statuses.iter().map(|(_, left_out, _)| left_out).sum();
+        if todo.is_empty() {
+            return Ok(done);
         }
-        Ok(todo)
-    }
-
-    /// Works on what is left: `load` reads the features of a photograph, and `run` takes pairs from tiles until there
-    /// are none any more. Returns how many pairs were tried.
-    pub(super) fn work(
-        &self,
-        todo: &Todo,
-        load: impl Fn(usize, &[State]) -> Result<Arc<Features>> + Sync,
-        run: impl FnOnce(&Tiles<'_, Outcome>) -> Result<()>,
-    ) -> Result<u64> {
+        let pairs = statuses.iter().map(|(pairs, ..)| pairs).sum();
+        let watched = cpu.begin_task(self.tiles.task, usize::try_from(pairs).unwrap_or(usize::MAX));
         let (tried, disk) = (AtomicU64::new(0), Disk::meanwhile(self.collection.syncs()));
-        let write = |plan: &TilePlan, found: Vec<Outcome>| {
-            tried.fetch_add(found.len() as u64, Ordering::Relaxed);
-            self.write(&disk, plan, &found)
+        let write = |tile: &TilePairs, outcomes: Vec<Outcome>| {
+            tried.fetch_add(outcomes.len() as u64, Ordering::Relaxed);
+            self.write(&disk, tile, &outcomes)
         };
         let load = |index| load(index, &self.states);
-        let plans = todo.tiles.iter().filter_map(|tile| {
-            // What cannot be read here is read by the one who writes, or made again.
-            let pairs = match self.look(*tile) {
-                Ok(look) => look.todo,
-                Err(_) => self.pairs.plan(*tile, self.collection).pairs,
+        let tiles = todo.iter().filter_map(|tile| {
+            // What cannot be read here is read again when the tile is written, or made again.
+            let pairs = match self.status(*tile) {
+                Ok(status) => status.todo,
+                Err(_) => self.pairs.tile(*tile, self.collection).pairs,
             };
             // Another process may have been faster.
-            (!pairs.is_empty()).then(|| TilePlan { blocks: self.pairs.blocks(*tile), pairs })
+            (!pairs.is_empty()).then(|| TilePairs { blocks: self.pairs.blocks(*tile), pairs })
         });
-        let write: Write<'_, Outcome> = &write;
-        run(&Tiles::new(self.collection, plans, &load, write))?;
+        run(&Tiles::new(self.collection, tiles, &load, &write, &watched), pairs)?;
         disk.finish()?;
-        Ok(tried.load(Ordering::Relaxed))
+        Ok(Done { pairs: tried.into_inner(), ..done })
     }
 
-    /// Writes a tile: what was found of the pairs of a plan, and what is still valid of what was there.
-    fn write(&self, disk: &Disk, plan: &TilePlan, found: &[Outcome]) -> Result<()> {
+    /// Writes a tile: what came of these pairs, and what is still valid of what was there.
+    fn write(&self, disk: &Disk, now: &TilePairs, outcomes: &[Outcome]) -> Result<()> {
         let side = self.collection.block();
-        let path = self.path_of(plan.blocks);
-        let old = record::read(&path, self.layer.kind, self.fingerprint)?.whole();
-        let old = old.and_then(|(head, body)| Some((Head::decode(&head, side, self.layer.record)?, body)));
+        let path = self.path_of(now.blocks);
+        let old = record::read(&path, self.tiles.kind, self.fingerprint)?.whole();
+        let old = old.and_then(|(head, body)| Some((Head::decode(&head, side, self.tiles.record)?, body)));
         let mut tile = Tile::new(side);
         if let Some((head, body)) = &old
-            && let Some(bodies) = head.bodies(body, self.layer.record, self.layer.body)
+            && let Some(bodies) = head.bodies(body, self.tiles.record, self.tiles.body)
         {
-            tile.add_valid(head, &bodies, |of, place| self.key_at(plan.blocks[of], place));
+            tile.add_valid(head, &bodies, |of, place| self.key_at(now.blocks[of], place));
         }
-        for (pair, found) in plan.pairs.iter().zip(found) {
+        for (pair, outcome) in now.pairs.iter().zip(outcomes) {
             let Some((at, keys)) = self.placed(*pair) else { continue };
-            let parts = found.as_ref().map(|found| {
-                let (record, body) = found.split_at(self.layer.record);
-                [record, body]
-            });
-            tile.add(at, keys, parts);
+            tile.add(at, keys, outcome.as_ref().map(|bytes| bytes.split_at(self.tiles.record).into()));
         }
         let (head, body) = tile.encode();
-        record::write(disk, &path, self.layer.kind, self.fingerprint, &head, &body)
+        record::write(disk, &path, self.tiles.kind, self.fingerprint, &head, &body)
     }
 
     /// The pairs of a tile that something came of, each with its record and its body.
     pub(super) fn found(&self, tile: usize) -> Result<Vec<([u32; 2], Vec<u8>)>> {
         let path = self.path(tile);
         let side = self.collection.block();
-        let read = record::read(&path, self.layer.kind, self.fingerprint)?;
-        let decoded = read.map(|(head, body)| Some((Head::decode(&head, side, self.layer.record)?, body)));
+        let read = record::read(&path, self.tiles.kind, self.fingerprint)?;
+        let decoded = read.map(|(head, body)| Some((Head::decode(&head, side, self.tiles.record)?, body)));
         let (head, body) = decoded.or_unfit("holds no pairs of these blocks").or_made_by("match", &path)?;
-        let bodies = head.bodies(&body, self.layer.record, self.layer.body);
+        let bodies = head.bodies(&body, self.tiles.record, self.tiles.body);
         let bodies = bodies.ok_or_else(|| Error::format(&path, "is damaged; run the stage `match` again"))?;
         let mut found = Vec::new();
-        for pair in self.pairs.plan(tile, self.collection).pairs {
+        for pair in self.pairs.tile(tile, self.collection).pairs {
             let Some((at, keys)) = self.placed(pair) else { continue };
             if !head.has(at, keys) {
                 return Err(Error::format(&path, "has changed meanwhile; run the stage `match` again"));
             }
-            if let Some((number, record)) = head.record(at, self.layer.record) {
+            if let Some((number, record)) = head.record(at, self.tiles.record) {
                 found.push((pair, [record, bodies[number]].concat()));
             }
         }

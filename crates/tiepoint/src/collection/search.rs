@@ -1,4 +1,4 @@
-//! A round under way: pairs are matched and verified, each as soon as it can be, and whoever ends a tile writes it.
+//! Pairs are matched and verified, each as soon as it can be.
 //!
 //! On a CPU every thread matches and verifies pairs of its own. With GPUs, threads feed each with pairs to match; what
 //! was matched waits ([`Waiting`]) until hundreds have come together, whatever batch or tile they are of, and a GPU
@@ -7,11 +7,10 @@
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
-use super::tile::Outcome;
 use super::uploaded::Uploaded;
 use super::verify::Candidate;
 use super::waiting::{Source, Waiting};
-use super::work::{Tiles, Unit};
+use super::work::{PairRun, Tiles};
 use super::workers::{Job, Stop, side_by_side};
 use crate::device::{Computing, Cpu, Processor};
 use crate::feature::Features;
@@ -29,43 +28,33 @@ const FEEDERS: usize = 4;
 /// Threads that read photographs ahead and send them to the GPUs: one waits for what a queue does before.
 const READERS: usize = 8;
 
-/// Pairs that wait to be verified, each with its place in a tile.
-type Matched = Waiting<(Unit<Outcome>, Candidate)>;
+/// A pair to be verified, with its place in a tile.
+type Matched = (PairRun, Candidate);
 
-/// A round under way.
+/// The search of the pairs of some tiles.
 pub(super) struct Search<'s, 't> {
     pub(super) collection: &'s Collection,
-    pub(super) tiles: &'s Tiles<'t, Outcome>,
-    /// Is told of every pair that is done.
-    pub(super) watched: &'s Cpu,
+    pub(super) tiles: &'s Tiles<'t>,
+    /// The device whose caller may cancel.
+    pub(super) cpu: &'s Cpu,
 }
 
 impl Search<'_, '_> {
     /// Every thread matches and verifies pairs of its own.
     pub(super) fn on_cpu(&self, threads: usize) -> Result<()> {
-        let work = |stop: &Stop| {
+        self.tiles.work_on_threads(threads, 1, || {
             let processor = self.one_thread();
             let verifier = self.verifier(&processor)?;
-            while !stop.is_set()
-                && let Some(unit) = self.tiles.next(1)
-            {
-                let mut found = Vec::new();
-                for &pair in unit.pairs() {
-                    let features = self.tiles.load(&unit, pair)?;
-                    let matches = self.match_pair(features.each_ref().map(|f| &**f), &processor)?;
-                    let candidate = Candidate { pair, features, matches };
-                    found.push(self.collection.verify_pair(&candidate, &verifier)?);
-                }
-                self.finish(unit, found)?;
-            }
-            Ok(())
-        };
-        side_by_side(self.watched, (0..threads).map(|_| Box::new(work) as _).collect())
+            Ok(move |pair, features: [Arc<Features>; 2]| {
+                let matches = self.match_pair(features.each_ref().map(|f| &**f), &processor)?;
+                self.collection.verify_pair(&Candidate { pair, features, matches }, &verifier)
+            })
+        })
     }
 
     /// A processor for the calling thread.
     fn one_thread(&self) -> Processor {
-        Cpu::sequential().ending_with(self.watched).into()
+        Cpu::sequential().ending_with(self.cpu).into()
     }
 
     fn verifier(&self, processor: &Processor) -> Result<Verifier> {
@@ -95,7 +84,7 @@ impl Search<'_, '_> {
         for _ in 0..cpu.threads() {
             jobs.push(Box::new(move |stop| self.verify_rest(stop, waiting)));
         }
-        side_by_side(self.watched, jobs)
+        side_by_side(self.cpu, jobs)
     }
 
     /// Reads photographs and sends them to all GPUs before they are needed.
@@ -103,7 +92,7 @@ impl Search<'_, '_> {
         let options = &self.collection.options().matching;
         self.tiles.read_ahead(stop, |index, features| {
             gpus.iter().try_for_each(|gpu| match gpu.uploaded.get(index, features, options) {
-                // Who needs it there meets this again, and has the CPU do the work.
+                // Matching meets this again, and then runs on the CPU.
                 Err(error) if error.is_device_limit() => Ok(()),
                 sent => sent.map(drop),
             })
@@ -111,28 +100,22 @@ impl Search<'_, '_> {
     }
 
     /// Matches on one GPU what is next, until nothing is left.
-    fn match_all(
-        &self,
-        stop: &Stop,
-        gpu: &MatchGpu,
-        source: &Source<'_, (Unit<Outcome>, Candidate)>,
-    ) -> Result<()> {
+    fn match_all(&self, stop: &Stop, gpu: &MatchGpu, source: &Source<'_, Matched>) -> Result<()> {
         while !stop.is_set()
-            && let Some(unit) = self.tiles.next(BATCH)
+            && let Some(run) = self.tiles.take(BATCH)
         {
-            let mut both = Vec::new();
-            for single in unit.singles() {
+            let load = |single: PairRun| {
                 let pair = single.pairs()[0];
                 let features = self.tiles.load(&single, pair)?;
-                both.push((single, pair, features));
-            }
-            let sides: Vec<([u32; 2], [&Arc<Features>; 2])> =
-                both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
+                Ok((single, pair, features))
+            };
+            let both = run.singles().map(load).collect::<Result<Vec<_>>>()?;
+            let sides: Vec<_> = both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
             let found = self.matches(&sides, &gpu.processor, &gpu.uploaded)?;
             for ((single, pair, features), matches) in both.into_iter().zip(found) {
                 let count = matches.len();
                 match count < self.collection.options().two_view.min_inliers {
-                    true => self.finish(single, vec![None])?,
+                    true => self.tiles.finish(single, vec![None])?,
                     false => source.add((single, Candidate { pair, features, matches }), count, stop),
                 }
             }
@@ -157,7 +140,7 @@ impl Search<'_, '_> {
             uploaded.matcher().match_batch(&sides, options)
         };
         let found = on_gpu().or_else(|error| match error {
-            // What is kept may be what is in the way.
+            // The photographs that are kept may take the memory.
             Error::Memory { .. } => {
                 uploaded.clear();
                 on_gpu()
@@ -185,34 +168,29 @@ impl Search<'_, '_> {
         gpu: &MatchGpu,
         queue: usize,
         cpu: &Cpu,
-        waiting: &Matched,
+        waiting: &Waiting<Matched>,
     ) -> Result<()> {
         let verifier = gpu.verifier(queue)?;
         loop {
-            let (units, candidates): (Vec<_>, Vec<_>) = waiting.take_many(stop).into_iter().unzip();
-            if units.is_empty() {
+            let (singles, candidates): (Vec<_>, Vec<_>) = waiting.take_many(stop).into_iter().unzip();
+            if singles.is_empty() {
                 return Ok(());
             }
             let found = self.collection.verify(&candidates, &verifier, cpu)?;
             drop(candidates);
-            for (unit, found) in units.into_iter().zip(found) {
-                self.finish(unit, vec![found])?;
+            for (single, found) in singles.into_iter().zip(found) {
+                self.tiles.finish(single, vec![found])?;
             }
         }
     }
 
     /// Verifies on this thread while GPUs are behind.
-    fn verify_rest(&self, stop: &Stop, waiting: &Matched) -> Result<()> {
+    fn verify_rest(&self, stop: &Stop, waiting: &Waiting<Matched>) -> Result<()> {
         let verifier = self.verifier(&self.one_thread())?;
-        while let Some((unit, candidate)) = waiting.take_one(stop) {
+        while let Some((single, candidate)) = waiting.take_one(stop) {
             let found = self.collection.verify_pair(&candidate, &verifier)?;
-            self.finish(unit, vec![found])?;
+            self.tiles.finish(single, vec![found])?;
         }
         Ok(())
-    }
-
-    fn finish(&self, unit: Unit<Outcome>, found: Vec<Outcome>) -> Result<()> {
-        self.watched.advance(found.len());
-        self.tiles.finish(unit, found)
     }
 }

@@ -80,30 +80,37 @@ impl Collection {
         let Found::Whole(pairs) = self.chosen(&states)? else { return Ok(status) };
         status.pairs = Some(pairs.count(status.photographs));
         let first = self.first_round(&states)?;
-        status.look_at(&first, cpu)?;
+        status.add(&first, cpu)?;
         if first.pairs.set != PairSet::All
             && status.missing_tiles.is_empty()
             && let Some(closure) = self.closure_round(&first, &states, cpu)?
         {
             let more = closure.pairs.set.count(status.photographs);
             status.pairs = status.pairs.map(|pairs| pairs + more);
-            status.look_at(&closure, cpu)?;
+            status.add(&closure, cpu)?;
         }
         Ok(status)
     }
 }
 
 impl Status {
-    fn look_at(&mut self, round: &Round<'_>, cpu: &Cpu) -> Result<()> {
+    fn add(&mut self, round: &Round<'_>, cpu: &Cpu) -> Result<()> {
         let tiles = round.pairs.tiles();
         self.tiles += tiles;
-        let looks = cpu.try_map(tiles, |tile| {
-            let look = round.look(tile)?;
-            let inliers: u64 = look.found.iter().map(|(_, record)| u64::from(counts(record)[1])).sum();
-            Ok((look.todo.len(), look.tried, look.left_out, look.found.len() as u64, inliers, look.unfit))
+        let found = cpu.try_map(tiles, |tile| {
+            let found = round.status(tile)?;
+            let inliers: u64 = found.found.iter().map(|(_, record)| u64::from(counts(record)[1])).sum();
+            Ok((
+                found.todo.len(),
+                found.tried,
+                found.left_out,
+                found.found.len() as u64,
+                inliers,
+                found.unfit,
+            ))
         })?;
-        for (tile, look) in looks.into_iter().enumerate() {
-            let (todo, tried, left_out, verified, inliers, unfit) = look;
+        for (tile, found) in found.into_iter().enumerate() {
+            let (todo, tried, left_out, verified, inliers, unfit) = found;
             match todo {
                 0 => self.tiles_done += 1,
                 _ => self.missing_tiles.push(tile),

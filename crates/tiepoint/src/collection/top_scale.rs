@@ -9,13 +9,11 @@
 use super::features::State;
 use super::folder::text_of;
 use super::record::{Kind, fingerprint};
-use super::round::{Layer, Round};
-use super::workers::{Stop, side_by_side};
+use super::round::{Round, TileKind};
 use super::{Collection, PairSet, Shard};
 use crate::Result;
 use crate::device::{Cpu, Processor};
 use crate::feature::Features;
-use crate::files::remove_unfinished;
 use crate::matching::match_features;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,7 +23,11 @@ use std::sync::Arc;
 pub(super) const VERSION: u32 = 1;
 
 /// The record of a suggested pair is how many features match.
-const SUGGESTIONS: Layer = Layer { folder: "top-scale", kind: Kind::Suggestions, record: 2, body: |_| 0 };
+const SUGGESTIONS: TileKind =
+    TileKind { folder: "top-scale", task: "top-scale", kind: Kind::Suggestions, record: 2, body: |_| 0 };
+
+/// Pairs that a thread compares at a time.
+const TOGETHER: usize = 64;
 
 /// Tiles that are read before their best pairs are kept.
 const AT_ONCE: usize = 256;
@@ -40,45 +42,30 @@ impl Collection {
     ) -> Result<Option<Vec<[u32; 2]>>> {
         let made_from = self.suggestions_fingerprint();
         let round = &Round::new(self, Arc::new(states.to_vec()), PairSet::All, SUGGESTIONS, made_from);
-        remove_unfinished(self.folder().join(round.folder()), 2)?;
-        let todo = round.todo(shard, cpu)?;
-        if todo.tiles() > 0 {
-            let watched = &cpu.begin_task("top-scale", usize::try_from(todo.pairs).unwrap_or(usize::MAX));
-            let (least, options) = (self.options().pairs.top_matches, &self.options().matching);
-            let most = self.options().pairs.top_features as usize;
-            let load = |index: usize, states: &[State]| {
-                self.load(index, states).and_then(|features| Ok(Arc::new(largest(&features, most)?)))
-            };
-            round.work(&todo, load, |tiles| {
-                let work = |stop: &Stop| -> Result<()> {
-                    let processor = Processor::from(Cpu::sequential());
-                    while !stop.is_set()
-                        && let Some(unit) = tiles.next(64)
-                    {
-                        let mut found = Vec::new();
-                        for &pair in unit.pairs() {
-                            let [a, b] = tiles.load(&unit, pair)?;
-                            let count = match_features(&a, &b, options, &processor)?.len() as u32;
-                            let record = || u16::try_from(count).unwrap_or(u16::MAX).to_le_bytes().to_vec();
-                            found.push((count >= least).then(record));
-                        }
-                        watched.advance(found.len());
-                        tiles.finish(unit, found)?;
-                    }
-                    Ok(())
-                };
-                side_by_side(cpu, (0..cpu.threads()).map(|_| Box::new(work) as _).collect())
-            })?;
-        }
+        let (least, options) = (self.options().pairs.top_matches, &self.options().matching);
+        let most = self.options().pairs.top_features as usize;
+        let load = |index: usize, states: &[State]| {
+            self.load(index, states).and_then(|features| Ok(Arc::new(largest(&features, most)?)))
+        };
+        round.work(shard, cpu, load, |tiles, _| {
+            tiles.work_on_threads(cpu.threads(), TOGETHER, || {
+                let processor = Processor::from(Cpu::sequential());
+                Ok(move |_, [a, b]: [Arc<Features>; 2]| {
+                    let count = match_features(&a, &b, options, &processor)?.len() as u32;
+                    let record = || u16::try_from(count).unwrap_or(u16::MAX).to_le_bytes().to_vec();
+                    Ok((count >= least).then(record))
+                })
+            })
+        })?;
         let most = self.options().pairs.top_partners as usize;
         let mut best = Best::new(self.photographs().len(), most);
         for start in (0..round.pairs.tiles()).step_by(AT_ONCE) {
             let end = (start + AT_ONCE).min(round.pairs.tiles());
-            for look in cpu.try_map(end - start, |i| round.look(start + i))? {
-                if !look.todo.is_empty() {
+            for status in cpu.try_map(end - start, |i| round.status(start + i))? {
+                if !status.todo.is_empty() {
                     return Ok(None);
                 }
-                for (pair, record) in look.found {
+                for (pair, record) in status.found {
                     best.add(pair, u16::from_le_bytes([record[0], record[1]]));
                 }
             }

@@ -1,28 +1,24 @@
-//! Pairs that were matched and wait to be verified. GPUs take hundreds at a time, which is when they are fast; threads
-//! of the CPU take one at a time, and only while GPUs are behind.
+//! The queue of pairs that were matched and are to be verified. GPUs take hundreds at a time, which is when they are
+//! fast; threads of the CPU take one at a time, and only while GPUs are behind.
 
-use super::workers::Stop;
+use super::workers::{Stop, lock};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Condvar, Mutex};
 
-/// What a queue of a GPU takes at a time at most: pairs, and matches of them. For each match the device holds 60 bytes
-/// meanwhile and the host some 250. With 1024 pairs an H200 did 4600 pairs/s where it does 4970 (2026-11-22).
+/// The most that a GPU takes at a time. For each match the device holds 60 bytes meanwhile and the host some 250; with
+/// more pairs the device does fewer of them a second (`docs/notebook/collection.md`).
 pub(super) const MOST: Amount = Amount { pairs: 512, matches: 1 << 19 };
 
-/// What it waits for as long as more is to come: a search takes some 14 ms however few its pairs are (H200, November
-/// 2026).
+/// What a GPU waits for as long as more is to come: a search of few pairs takes as long as one of hundreds.
 const ENOUGH: Amount = Amount { pairs: 256, matches: 1 << 19 };
 
-/// What may wait; whoever has more to add stops. A match takes 16 bytes here.
+/// The most that the queue holds; adding more waits. A match takes 16 bytes here.
 const ROOM: Amount = Amount { pairs: 4096, matches: 1 << 22 };
 
 /// From here on GPUs are behind.
 const BEHIND: Amount = Amount { pairs: ROOM.pairs / 2, matches: ROOM.matches / 2 };
 
-/// How often somebody who waits looks whether the work was stopped.
-const LOOK: Duration = Duration::from_millis(50);
-
+/// A number of pairs, and of their matches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Amount {
     pub(super) pairs: usize,
@@ -41,21 +37,21 @@ impl Amount {
     }
 }
 
-/// The pairs that wait, each with the number of its matches.
+/// The queue, of pairs each with the number of its matches.
 pub(super) struct Waiting<P> {
     queue: Mutex<Queue<P>>,
-    /// Enough wait for a GPU.
+    /// Notified when enough pairs for a GPU are in the queue.
     enough: Condvar,
-    /// GPUs are behind.
+    /// Notified when GPUs are behind.
     behind: Condvar,
-    /// There is room again.
+    /// Notified when there is room again.
     room: Condvar,
 }
 
 struct Queue<P> {
     pairs: VecDeque<(P, usize)>,
     matches: usize,
-    /// Those who may add pairs.
+    /// How many [`Source`]s there are.
     sources: usize,
 }
 
@@ -64,14 +60,27 @@ impl<P> Queue<P> {
         Amount { pairs: self.pairs.len(), matches: self.matches }
     }
 
-    fn pop(&mut self) -> Option<(P, usize)> {
+    fn pop(&mut self) -> Option<P> {
         let (pair, matches) = self.pairs.pop_front()?;
         self.matches -= matches;
-        Some((pair, matches))
+        Some(pair)
+    }
+
+    /// The first pairs, as many as a GPU takes; one at least.
+    fn pop_many(&mut self) -> Vec<P> {
+        let (mut taken, mut amount) = (Vec::new(), Amount::default());
+        while let Some((_, matches)) = self.pairs.front() {
+            amount = Amount { pairs: amount.pairs + 1, matches: amount.matches + matches };
+            if !taken.is_empty() && amount.exceeds(MOST) {
+                break;
+            }
+            taken.extend(self.pop());
+        }
+        taken
     }
 }
 
-/// Somebody who adds pairs; dropped when there are no more of his.
+/// The right to add pairs. When the last one is dropped, the queue ends.
 pub(super) struct Source<'w, P>(&'w Waiting<P>);
 
 impl<P> Waiting<P> {
@@ -81,81 +90,54 @@ impl<P> Waiting<P> {
         Self { queue: Mutex::new(queue), enough, behind, room }
     }
 
-    /// All sources are made before anybody takes.
+    /// All sources are made before pairs are taken.
     pub(super) fn source(&self) -> Source<'_, P> {
-        self.lock().sources += 1;
+        lock(&self.queue).sources += 1;
         Source(self)
     }
 
     /// Pairs for a GPU: hundreds, or the last ones. Empty at the end.
     pub(super) fn take_many(&self, stop: &Stop) -> Vec<P> {
-        let ready = |queue: &Queue<P>| queue.sources == 0 || queue.amount().reaches(ENOUGH);
-        let Some(mut queue) = self.when(&self.enough, stop, ready) else { return Vec::new() };
-        let (mut taken, mut amount) = (Vec::new(), Amount::default());
-        while let Some((_, matches)) = queue.pairs.front() {
-            let with_it = Amount { pairs: amount.pairs + 1, matches: amount.matches + matches };
-            if !taken.is_empty() && with_it.exceeds(MOST) {
-                break;
-            }
-            amount = with_it;
-            taken.extend(queue.pop().map(|(pair, _)| pair));
-        }
+        let taken = stop.wait_for(&self.queue, &self.enough, |queue| {
+            (queue.sources == 0 || queue.amount().reaches(ENOUGH)).then(|| queue.pop_many())
+        });
         self.room.notify_all();
-        taken
+        taken.unwrap_or_default()
     }
 
-    /// A pair for a thread of the CPU, when GPUs are behind. None at the end.
+    /// A pair for a thread of the CPU, as soon as GPUs are behind. None at the end.
     pub(super) fn take_one(&self, stop: &Stop) -> Option<P> {
-        let ready = |queue: &Queue<P>| queue.sources == 0 || queue.amount().reaches(BEHIND);
-        let mut queue = self.when(&self.behind, stop, ready)?;
-        let pair = if queue.amount().reaches(BEHIND) { queue.pop() } else { None };
+        let taken = stop.wait_for(&self.queue, &self.behind, |queue| {
+            let is_behind = queue.amount().reaches(BEHIND);
+            (is_behind || queue.sources == 0).then(|| if is_behind { queue.pop() } else { None })
+        });
         self.room.notify_one();
-        pair.map(|(pair, _)| pair)
-    }
-
-    /// The queue as soon as it is ready for what somebody wants, of which `changed` tells; none when the work was
-    /// stopped.
-    fn when(
-        &self,
-        changed: &Condvar,
-        stop: &Stop,
-        ready: impl Fn(&Queue<P>) -> bool,
-    ) -> Option<MutexGuard<'_, Queue<P>>> {
-        let mut queue = self.lock();
-        while !stop.is_set() {
-            if ready(&queue) {
-                return Some(queue);
-            }
-            queue = changed.wait_timeout(queue, LOOK).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        None
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue<P>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        taken.flatten()
     }
 }
 
 impl<P> Source<'_, P> {
     /// Adds a pair as soon as there is room. When the work was stopped the pair is dropped.
     pub(super) fn add(&self, pair: P, matches: usize, stop: &Stop) {
-        let Some(mut queue) = self.0.when(&self.0.room, stop, |queue| !queue.amount().reaches(ROOM)) else {
-            return;
-        };
-        queue.matches += matches;
-        queue.pairs.push_back((pair, matches));
-        if queue.amount().reaches(ENOUGH) {
-            self.0.enough.notify_one();
-        }
-        if queue.amount().reaches(BEHIND) {
-            self.0.behind.notify_one();
+        let Waiting { queue, room, enough, behind } = self.0;
+        let mut pair = Some(pair);
+        let added = stop.wait_for(queue, room, |queue| {
+            let pair = pair.take_if(|_| !queue.amount().reaches(ROOM))?;
+            queue.matches += matches;
+            queue.pairs.push_back((pair, matches));
+            Some(queue.amount())
+        });
+        for (amount, changed) in [(ENOUGH, enough), (BEHIND, behind)] {
+            if added.is_some_and(|now| now.reaches(amount)) {
+                changed.notify_one();
+            }
         }
     }
 }
 
 impl<P> Drop for Source<'_, P> {
     fn drop(&mut self) {
-        self.0.lock().sources -= 1;
+        lock(&self.0.queue).sources -= 1;
         self.0.enough.notify_all();
         self.0.behind.notify_all();
     }
@@ -196,7 +178,7 @@ mod tests {
                         amount.pairs <= MOST.pairs && amount.matches < MOST.matches + matches,
                         "{amount:?}"
                     );
-                    let left = waiting.lock().amount();
+                    let left = lock(&waiting.queue).amount();
                     assert!(left.pairs <= ROOM.pairs && left.matches < ROOM.matches + matches, "{left:?}");
                     if found.is_empty() {
                         break;
@@ -221,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_when_the_work_was_stopped() {
+    fn nothing_waits_when_the_work_was_stopped() {
         let (waiting, stop) = (Waiting::new(), Stop::default());
         let source = waiting.source();
         stop.because(Error::Image("a failure elsewhere".into()));

@@ -1,25 +1,23 @@
 //! Tiles at work: pairs are handed out in the order of tiles, photographs are read when they are first needed, and a
-//! tile is written by whoever finishes its last pair. Nothing waits for a tile to end: the next one has begun by then.
+//! tile is written when its last pair is finished. Nothing waits for a tile to end: the next one has begun by then.
 
 use super::Collection;
-use super::pairs::TilePlan;
-use super::workers::Stop;
+use super::pairs::TilePairs;
+use super::tile::Outcome;
+use super::workers::{Stop, lock, side_by_side};
 use crate::Result;
+use crate::device::Cpu;
 use crate::feature::Features;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// How often somebody who waits looks whether the work was stopped.
-const LOOK: Duration = Duration::from_millis(50);
+use std::sync::{Arc, Condvar, Mutex};
 
 /// How a photograph's features are read.
 pub(super) type Load<'r> = &'r (dyn Fn(usize) -> Result<Arc<Features>> + Sync);
 
-/// How a tile is written: its plan, and what was found for each of its pairs.
-pub(super) type Write<'r, F> = &'r (dyn Fn(&TilePlan, Vec<F>) -> Result<()> + Sync);
+/// How a tile is written: its pairs, and what came of each.
+pub(super) type Write<'r> = &'r (dyn Fn(&TilePairs, Vec<Outcome>) -> Result<()> + Sync);
 
 /// Photographs of a block, each read when it is first asked for.
 #[derive(Debug)]
@@ -30,96 +28,120 @@ struct Block {
 
 /// A tile of which pairs are being worked on.
 #[derive(Debug)]
-struct Open<F> {
-    plan: TilePlan,
+struct OpenTile {
+    tile: TilePairs,
     blocks: [Arc<Block>; 2],
     /// Its photographs in the order in which pairs need them, and how many of them are read or were read ahead.
     needed: Vec<u32>,
     ahead: AtomicUsize,
-    found: Mutex<Vec<Option<F>>>,
+    outcomes: Mutex<Vec<Outcome>>,
     /// Pairs that are not done.
     left: AtomicUsize,
 }
 
 /// Pairs to work on, neighbours in one tile.
 #[derive(Debug)]
-pub(super) struct Unit<F> {
-    tile: Arc<Open<F>>,
+pub(super) struct PairRun {
+    open: Arc<OpenTile>,
     range: Range<usize>,
 }
 
-impl<F> Unit<F> {
+impl PairRun {
     pub(super) fn pairs(&self) -> &[[u32; 2]] {
-        &self.tile.plan.pairs[self.range.clone()]
+        &self.open.tile.pairs[self.range.clone()]
     }
 
     /// Its pairs one by one.
     pub(super) fn singles(self) -> impl Iterator<Item = Self> {
-        let Self { tile, range } = self;
-        range.map(move |i| Self { tile: tile.clone(), range: i..i + 1 })
+        let Self { open, range } = self;
+        range.map(move |i| Self { open: open.clone(), range: i..i + 1 })
     }
 }
 
 /// All tiles of a run.
-pub(super) struct Tiles<'r, F> {
+pub(super) struct Tiles<'r> {
     collection: &'r Collection,
     load: Load<'r>,
-    write: Write<'r, F>,
-    state: Mutex<State<'r, F>>,
-    /// Another tile is coming, or none.
-    came: Condvar,
+    write: Write<'r>,
+    /// Counts the pairs that are done.
+    watched: &'r Cpu,
+    state: Mutex<State<'r>>,
+    /// Notified when the next tile is open, or there is none any more.
+    opened: Condvar,
 }
 
-struct State<'r, F> {
-    plans: Box<dyn Iterator<Item = TilePlan> + Send + 'r>,
+struct State<'r> {
+    tiles: Box<dyn Iterator<Item = TilePairs> + Send + 'r>,
     /// The tile that pairs are handed out of, and how many were.
-    current: Option<(Arc<Open<F>>, usize)>,
+    current: Option<(Arc<OpenTile>, usize)>,
     /// The tile after it, whose photographs are read ahead.
-    coming: Option<Arc<Open<F>>>,
-    /// Those of the tile that came last.
+    next: Option<Arc<OpenTile>>,
+    /// The blocks of the tile that was opened last.
     blocks: Vec<Arc<Block>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl<'r, F> Tiles<'r, F> {
-    /// No plan may be without pairs.
+impl<'r> Tiles<'r> {
+    /// Every tile must have pairs.
     pub(super) fn new(
         collection: &'r Collection,
-        plans: impl Iterator<Item = TilePlan> + Send + 'r,
+        tiles: impl Iterator<Item = TilePairs> + Send + 'r,
         load: Load<'r>,
-        write: Write<'r, F>,
+        write: Write<'r>,
+        watched: &'r Cpu,
     ) -> Self {
-        let state = State { plans: Box::new(plans), current: None, coming: None, blocks: Vec::new() };
-        let tiles = Self { collection, load, write, state: Mutex::new(state), came: Condvar::new() };
-        tiles.come(&mut lock(&tiles.state));
-        tiles
+        let state = State { tiles: Box::new(tiles), current: None, next: None, blocks: Vec::new() };
+        let (state, opened) = (Mutex::new(state), Condvar::new());
+        let all = Self { collection, load, write, watched, state, opened };
+        all.open_next(&mut lock(&all.state));
+        all
+    }
+
+    /// Works on all pairs, `together` at a time, on so many threads; each makes a worker of its own, which gives what
+    /// came of a pair.
+    pub(super) fn work_on_threads<W>(
+        &self,
+        threads: usize,
+        together: usize,
+        worker: impl Fn() -> Result<W> + Sync,
+    ) -> Result<()>
+    where
+        W: FnMut([u32; 2], [Arc<Features>; 2]) -> Result<Outcome>,
+    {
+        let job = |stop: &Stop| {
+            let mut work = worker()?;
+            while !stop.is_set()
+                && let Some(run) = self.take(together)
+            {
+                let one = |&pair: &[u32; 2]| work(pair, self.load(&run, pair)?);
+                let outcomes = run.pairs().iter().map(one).collect::<Result<_>>()?;
+                self.finish(run, outcomes)?;
+            }
+            Ok(())
+        };
+        side_by_side(self.watched, (0..threads).map(|_| Box::new(job) as _).collect())
     }
 
     /// The next pairs, at most so many; none at the end.
-    pub(super) fn next(&self, most: usize) -> Option<Unit<F>> {
+    pub(super) fn take(&self, most: usize) -> Option<PairRun> {
         let mut state = lock(&self.state);
-        let (tile, start) = match state.current.take() {
+        let (open, start) = match state.current.take() {
             Some(current) => current,
             None => {
-                let tile = state.coming.take()?;
-                self.come(&mut state);
-                (tile, 0)
+                let open = state.next.take()?;
+                self.open_next(&mut state);
+                (open, 0)
             }
         };
-        let end = (start + most).min(tile.plan.pairs.len());
-        if end < tile.plan.pairs.len() {
-            state.current = Some((tile.clone(), end));
+        let end = (start + most).min(open.tile.pairs.len());
+        if end < open.tile.pairs.len() {
+            state.current = Some((open.clone(), end));
         }
-        Some(Unit { tile, range: start..end })
+        Some(PairRun { open, range: start..end })
     }
 
-    /// Has the next tile come.
-    fn come(&self, state: &mut State<'r, F>) {
-        state.coming = self.open(state);
-        self.came.notify_all();
+    fn open_next(&self, state: &mut State<'r>) {
+        state.next = self.open(state);
+        self.opened.notify_all();
     }
 
     /// Reads photographs before they are needed, those of the current tile and of the next, until there are none any
@@ -129,56 +151,53 @@ impl<'r, F> Tiles<'r, F> {
         stop: &Stop,
         mut read: impl FnMut(u32, &Arc<Features>) -> Result<()>,
     ) -> Result<()> {
-        while let Some((tile, next)) = self.unread(stop) {
-            let index = tile.needed[next];
+        while let Some((tile, index)) = self.unread(stop) {
             read(index, &self.features(&tile, index)?)?;
         }
         Ok(())
     }
 
-    /// The next photograph to be read ahead; none at the end.
-    fn unread(&self, stop: &Stop) -> Option<(Arc<Open<F>>, usize)> {
-        let mut state = lock(&self.state);
-        while !stop.is_set() {
+    /// The next photograph to be read ahead, and its tile; none at the end.
+    fn unread(&self, stop: &Stop) -> Option<(Arc<OpenTile>, u32)> {
+        let unread = stop.wait_for(&self.state, &self.opened, |state| {
             let current = state.current.as_ref().map(|(tile, _)| tile);
-            for tile in current.into_iter().chain(&state.coming) {
-                let next = tile.ahead.fetch_add(1, Ordering::Relaxed);
-                if next < tile.needed.len() {
-                    return Some((tile.clone(), next));
+            for tile in current.into_iter().chain(&state.next) {
+                if let Some(index) = tile.needed.get(tile.ahead.fetch_add(1, Ordering::Relaxed)) {
+                    return Some(Some((tile.clone(), *index)));
                 }
             }
-            state.coming.as_ref()?;
-            state = self.came.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        None
+            // At the end nothing comes; otherwise the next tile will.
+            if state.next.is_none() { Some(None) } else { None }
+        });
+        unread.flatten()
     }
 
-    fn open(&self, state: &mut State<'r, F>) -> Option<Arc<Open<F>>> {
-        let plan = state.plans.next()?;
-        let kept = |number: usize| state.blocks.iter().find(|block| block.number == number).cloned();
+    fn open(&self, state: &mut State<'r>) -> Option<Arc<OpenTile>> {
+        let tile = state.tiles.next()?;
         let block = |number: usize| {
-            kept(number).unwrap_or_else(|| {
+            let kept = state.blocks.iter().find(|block| block.number == number).cloned();
+            kept.unwrap_or_else(|| {
                 let photographs = (0..self.collection.block()).map(|_| Mutex::new(None)).collect();
                 Arc::new(Block { number, photographs })
             })
         };
-        let [row, column] = plan.blocks;
+        let [row, column] = tile.blocks;
         let first = block(row);
         let blocks = [first.clone(), if column == row { first } else { block(column) }];
         state.blocks = blocks.to_vec();
-        let needed = needed(&plan.pairs);
-        let found = Mutex::new(plan.pairs.iter().map(|_| None).collect());
-        let left = AtomicUsize::new(plan.pairs.len());
-        Some(Arc::new(Open { plan, blocks, needed, ahead: AtomicUsize::new(0), found, left }))
+        let needed = needed(&tile.pairs);
+        let outcomes = Mutex::new(vec![None; tile.pairs.len()]);
+        let left = AtomicUsize::new(tile.pairs.len());
+        Some(Arc::new(OpenTile { tile, blocks, needed, ahead: AtomicUsize::new(0), outcomes, left }))
     }
 
     /// The features of both photographs of a pair.
-    pub(super) fn load(&self, unit: &Unit<F>, [a, b]: [u32; 2]) -> Result<[Arc<Features>; 2]> {
-        Ok([self.features(&unit.tile, a)?, self.features(&unit.tile, b)?])
+    pub(super) fn load(&self, run: &PairRun, [a, b]: [u32; 2]) -> Result<[Arc<Features>; 2]> {
+        Ok([self.features(&run.open, a)?, self.features(&run.open, b)?])
     }
 
     /// The features of a photograph of one of a tile's blocks.
-    fn features(&self, tile: &Open<F>, index: u32) -> Result<Arc<Features>> {
+    fn features(&self, tile: &OpenTile, index: u32) -> Result<Arc<Features>> {
         let [number, place] = self.collection.place_of(index);
         let [first, second] = &tile.blocks;
         let block = if first.number == number { first } else { second };
@@ -189,14 +208,14 @@ impl<'r, F> Tiles<'r, F> {
         }
     }
 
-    /// Takes what was found for the pairs of a unit, and writes the tile when it was the last.
-    pub(super) fn finish(&self, unit: Unit<F>, found: Vec<F>) -> Result<()> {
-        let Unit { tile, range } = unit;
+    /// Takes what came of the pairs of a run, and writes the tile when these were its last.
+    pub(super) fn finish(&self, run: PairRun, outcomes: Vec<Outcome>) -> Result<()> {
+        self.watched.advance(outcomes.len());
+        let PairRun { open, range } = run;
         let count = range.len();
-        lock(&tile.found)[range].iter_mut().zip(found).for_each(|(slot, found)| *slot = Some(found));
-        if tile.left.fetch_sub(count, Ordering::AcqRel) == count {
-            let found = std::mem::take(&mut *lock(&tile.found));
-            (self.write)(&tile.plan, found.into_iter().flatten().collect())?;
+        lock(&open.outcomes)[range].iter_mut().zip(outcomes).for_each(|(slot, outcome)| *slot = outcome);
+        if open.left.fetch_sub(count, Ordering::AcqRel) == count {
+            (self.write)(&open.tile, std::mem::take(&mut *lock(&open.outcomes)))?;
         }
         Ok(())
     }
@@ -223,19 +242,18 @@ mod tests {
         Features { keypoints, descriptors, dimension: 128, image: Size::new(1, 1) }
     }
 
-    /// Whoever comes first reads a photograph, once as long as a tile or the next one needs it; and all is over at the
-    /// end.
+    /// A photograph is read once as long as a tile or the next one needs it, by the first thread that asks for it; and
+    /// all threads end.
     #[test]
-    fn photographs_are_read_once_ahead_or_by_who_needs_them() {
+    fn photographs_are_read_once_ahead_or_when_needed() {
         let folder = std::env::temp_dir().join(format!("tiepoint-ahead-{}", std::process::id()));
         std::fs::create_dir_all(folder.join("images")).unwrap();
         for i in 0..7 {
             std::fs::write(folder.join(format!("images/{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
         }
         let options = CollectionOptions::default().with_block(Some(3));
-        let images = [folder.join("images")];
-        let (collection, _) =
-            Collection::scan(folder.join("work"), &images, &options, &Cpu::sequential()).unwrap();
+        let (cpu, images) = (Cpu::sequential(), [folder.join("images")]);
+        let (collection, _) = Collection::scan(folder.join("work"), &images, &options, &cpu).unwrap();
         for readers in [0, 1, 3] {
             let reads = Mutex::new(HashMap::<usize, usize>::new());
             let load = |index: usize| {
@@ -243,15 +261,16 @@ mod tests {
                 Ok(Arc::new(nothing()))
             };
             let written = Mutex::new(Vec::new());
-            let write = |plan: &TilePlan, found: Vec<[u32; 2]>| {
-                assert_eq!(plan.pairs, found, "what was found of each pair");
-                lock(&written).push(plan.blocks);
+            let outcome = |pair: &[u32; 2]| Some(pair.map(|index| index as u8).to_vec());
+            let write = |tile: &TilePairs, outcomes: Vec<Outcome>| {
+                assert!(tile.pairs.iter().map(outcome).eq(outcomes), "what came of each pair");
+                lock(&written).push(tile.blocks);
                 Ok(())
             };
             let all = TiledPairs::new(PairSet::All, &collection);
             let tiles: Vec<[usize; 2]> = (0..all.tiles()).map(|tile| all.blocks(tile)).collect();
-            let plans = (0..tiles.len()).map(|tile| all.plan(tile, &collection));
-            let work = Tiles::new(&collection, plans, &load, &write);
+            let planned = (0..tiles.len()).map(|tile| all.tile(tile, &collection));
+            let work = Tiles::new(&collection, planned, &load, &write, &cpu);
             let (stop, ahead) = (Stop::default(), AtomicUsize::new(0));
             std::thread::scope(|scope| {
                 for _ in 0..readers {
@@ -263,16 +282,10 @@ mod tests {
                         work.read_ahead(&stop, read).unwrap();
                     });
                 }
-                while let Some(unit) = work.next(2) {
-                    let pairs = unit.pairs().to_vec();
-                    for pair in &pairs {
-                        work.load(&unit, *pair).unwrap();
-                    }
-                    work.finish(unit, pairs).unwrap();
-                }
+                work.work_on_threads(1, 2, || Ok(|pair: [u32; 2], _| Ok(outcome(&pair)))).unwrap();
             });
             assert_eq!(*lock(&written), tiles, "every tile, {readers} readers");
-            // A block is kept while the tile that came last has it: at most once for each tile of its own.
+            // A block is kept while the tile that was opened last has it: at most once for each tile of its own.
             let reads = lock(&reads);
             assert!((0..7).all(|i| (1..=3).contains(&reads[&i])), "{readers} readers: {reads:?}");
             assert!(readers > 0 || ahead.load(Ordering::Relaxed) == 0);

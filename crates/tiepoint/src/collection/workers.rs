@@ -6,8 +6,17 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
+
+/// How often a thread that waits checks whether the work was stopped.
+const CHECK: Duration = Duration::from_millis(50);
+
+/// What a mutex holds. Where a thread panicked that had it, all jobs end soon.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Whether the work is to end early, and why.
 #[derive(Debug, Default)]
@@ -38,8 +47,26 @@ impl Stop {
     }
 
     fn set(&self, reason: Reason) {
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        lock(&self.reason).get_or_insert(reason);
         self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until `ready` finds what it looks for in the mutex; `changed` is notified of changes. `None` when the work
+    /// was stopped.
+    pub(super) fn wait_for<T, R>(
+        &self,
+        mutex: &Mutex<T>,
+        changed: &Condvar,
+        mut ready: impl FnMut(&mut T) -> Option<R>,
+    ) -> Option<R> {
+        let mut held = lock(mutex);
+        while !self.is_set() {
+            if let Some(found) = ready(&mut held) {
+                return Some(found);
+            }
+            held = changed.wait_timeout(held, CHECK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        None
     }
 
     fn into_result(self) -> Result<()> {
@@ -55,13 +82,13 @@ impl Stop {
 pub(super) type Job<'j> = Box<dyn FnOnce(&Stop) -> Result<()> + Send + 'j>;
 
 /// Does `work` for everything that other threads send, until the work is stopped. The jobs that receive own the
-/// channel together: when the last of them has ended, those that send find out.
+/// channel together: when the last of them has ended, sending fails.
 pub(super) fn for_each_of<T>(
     channel: &Mutex<Receiver<T>>,
     stop: &Stop,
     mut work: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
-    let next = || channel.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
+    let next = || lock(channel).recv().ok();
     while !stop.is_set()
         && let Some(sent) = next()
     {
