@@ -6,7 +6,7 @@ use crate::interrupt;
 use crate::output::{Log, ProgressLine, print_error, print_line, profile_table};
 use serde_json::Value;
 use tiepoint::ErrorKind;
-use tiepoint::device::{Device, Processor, StageTime};
+use tiepoint::device::{Cpu, Device, Processor, StageTime};
 
 /// The device, and what the user wants to hear.
 #[derive(Debug)]
@@ -76,24 +76,32 @@ impl Context {
             quiet: global.quiet,
         };
         // Devices that were looked for and not found.
-        let Processor { cpu, gpu, .. } = &context.processor;
+        let cpu = &context.processor.cpu;
         context.processor.take_notes().iter().for_each(|note| context.explain(note));
         context.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
-        let further = context.others.iter().filter_map(|p| p.gpu.as_ref());
-        gpu.iter().chain(further).for_each(|gpu| context.explain(&gpu.info().to_string()));
+        context.all().filter_map(|p| p.gpu.as_ref()).for_each(|gpu| context.explain(&gpu.info().to_string()));
         Ok(context)
     }
 
     /// All devices; the threads belong to the first.
     pub(crate) fn processors(&self) -> Vec<Processor> {
-        std::iter::once(&self.processor).chain(&self.others).cloned().collect()
+        self.all().cloned().collect()
+    }
+
+    /// A CPU to read with. Where several read at the same time, each is alone, with a profile that tells its stages.
+    pub(crate) fn reader(&self, at_once: bool) -> Cpu {
+        let cpu = &self.processor.cpu;
+        if at_once { Cpu::sequential().cancelled_by(&interrupt::cancel()) } else { cpu.clone() }.profiled()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Processor> {
+        std::iter::once(&self.processor).chain(&self.others)
     }
 
     /// For reports: what has computed since it was asked last. Work without a GPU form is the CPU's.
     pub(crate) fn take_device(&self) -> String {
-        let all = std::iter::once(&self.processor).chain(&self.others);
         let mut names: Vec<String> = Vec::new();
-        for name in all.flat_map(Processor::take_computed) {
+        for name in self.all().flat_map(Processor::take_computed) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -129,8 +137,7 @@ impl Context {
 
     /// Prints what the library noted: work of the GPU that the CPU did instead, and why.
     pub(crate) fn print_notes(&self) {
-        let all = std::iter::once(&self.processor).chain(&self.others);
-        all.flat_map(Processor::take_notes).for_each(|note| self.note(&note));
+        self.all().flat_map(Processor::take_notes).for_each(|note| self.note(&note));
     }
 
     /// Prints a line on stderr, with --verbose.

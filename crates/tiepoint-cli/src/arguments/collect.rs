@@ -2,7 +2,7 @@
 
 use super::limits::LimitArguments;
 use super::report::ReportArguments;
-use super::table::{Flags, Given};
+use super::table::{Given, flags};
 use crate::failure::{Failure, Outcome};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -200,17 +200,10 @@ pub(crate) struct OptionArguments {
     recorded: Given<CollectionFlags>,
 }
 
-/// The options of a collection as flags.
-#[derive(Clone, Debug)]
-pub(crate) struct CollectionFlags;
-
-impl Flags for CollectionFlags {
-    type Table = CollectionOptions;
-    const HEADING: &'static str = "Collection";
-    const WITHOUT: &'static [&'static str] = &["choice", "list", "descriptors"];
-
-    fn start() -> CollectionOptions {
-        CollectionOptions::default()
+flags! {
+    /// The options of a collection as flags.
+    CollectionFlags: CollectionOptions, "Collection", CollectionOptions::default(), {
+        const WITHOUT: &'static [&'static str] = &["choice", "list", "descriptors"];
     }
 }
 

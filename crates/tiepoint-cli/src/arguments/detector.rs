@@ -1,7 +1,7 @@
 //! The options of the detectors as flags, and the detector that follows from them.
 
 use super::limits::LimitArguments;
-use super::table::{Flags, argument, default_of, given};
+use super::table::{Flags, argument, default_of, flags, given};
 use super::values::{named, range};
 use crate::failure::{Failure, Outcome};
 use crate::output::fill;
@@ -34,33 +34,17 @@ pub(crate) struct DetectorArguments {
     pub(crate) limits: LimitArguments,
 }
 
-/// The options of SIFT as flags.
-#[derive(Clone, Debug)]
-struct SiftFlags;
-
-impl Flags for SiftFlags {
-    type Table = SiftOptions;
-    const HEADING: &'static str = "Detector";
-
-    fn start() -> SiftOptions {
-        SiftOptions::default()
-    }
+flags! {
+    /// The options of SIFT as flags.
+    SiftFlags: SiftOptions, "Detector"
 }
 
-/// The options of SURF as flags.
-#[derive(Clone, Debug)]
-struct SurfFlags;
-
-impl Flags for SurfFlags {
-    type Table = SurfOptions;
-    const HEADING: &'static str = "Detector";
-
-    fn start() -> SurfOptions {
-        SurfOptions::default()
-    }
-
-    fn presets() -> Vec<(&'static str, SurfOptions)> {
-        SurfPreset::ALL.iter().map(|choice| (choice.name, SurfOptions::preset(choice.value))).collect()
+flags! {
+    /// The options of SURF as flags.
+    SurfFlags: SurfOptions, "Detector", SurfOptions::default(), {
+        fn presets() -> Vec<(&'static str, SurfOptions)> {
+            SurfPreset::ALL.iter().map(|choice| (choice.name, SurfOptions::preset(choice.value))).collect()
+        }
     }
 }
 

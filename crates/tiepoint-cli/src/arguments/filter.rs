@@ -4,23 +4,35 @@ use super::limits::LimitArguments;
 use super::values::named;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use tiepoint::filter::any::Gradient;
 use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::filter::sobel::SobelOptions;
-use tiepoint::image::{Border, OutputFormat, ReadOptions, Size};
+use tiepoint::image::{Border, OutputFormat, Size};
+
+/// What is filtered, and what is written.
+#[derive(Debug, Args)]
+pub(crate) struct FilterFiles {
+    /// The image
+    pub(crate) input: PathBuf,
+    /// Where to write: .png .tif .pfm; .tif and .pfm keep signs and fractions
+    pub(crate) output: PathBuf,
+    /// What lies beyond the edge
+    #[arg(long, value_parser = named::<Border>(), default_value_t)]
+    border: Border,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FilterArguments {
     /// Gaussian smoothing
     Gauss {
-        /// The image
-        input: PathBuf,
-        /// Where to write: .png .tif .pfm
-        output: PathBuf,
+        #[command(flatten)]
+        files: FilterFiles,
         /// Standard deviation in pixels [default: 1.6, or what follows from --size]
         #[arg(long, value_name = "S", allow_negative_numbers = true)]
         sigma: Option<f64>,
@@ -30,64 +42,33 @@ pub(crate) enum FilterArguments {
         /// Taps that are powers of two: 1, 2, 4, … and back; --size is 31 at most
         #[arg(long, requires = "size", conflicts_with = "sigma")]
         power_of_two: bool,
-        /// What lies beyond the edge
-        #[arg(long, value_parser = named::<Border>(), default_value_t)]
-        border: Border,
-        #[command(flatten)]
-        limits: LimitArguments,
     },
-    /// Gradients
+    /// Gradients. Those along x and y have a sign, which needs .tif or .pfm
     Sobel {
-        /// The image
-        input: PathBuf,
-        /// Where to write: .png .tif .pfm (gradients have a sign: .tif or .pfm keep it)
-        output: PathBuf,
+        #[command(flatten)]
+        files: FilterFiles,
         /// Which of them
         #[arg(long, value_parser = named::<Gradient>(), default_value_t)]
         part: Gradient,
-        /// What lies beyond the edge
-        #[arg(long, value_parser = named::<Border>(), default_value_t)]
-        border: Border,
-        #[command(flatten)]
-        limits: LimitArguments,
     },
-    /// The determinant of the Hessian by 9×9 boxes: blobs of σ = 1.2
+    /// The determinant of the Hessian by 9×9 boxes: blobs of σ = 1.2. A .png holds its magnitude, the greatest white
     Hessian {
-        /// The image
-        input: PathBuf,
-        /// Where to write: .tif .pfm (the values) or .png (their magnitude, the greatest white)
-        output: PathBuf,
+        #[command(flatten)]
+        files: FilterFiles,
         /// The local maxima as a table: x,y,response,sign
         #[arg(long, value_name = "CSV")]
         blobs: Option<PathBuf>,
         /// Least magnitude of a local maximum, for an image from 0 to 1
-        #[arg(
-            long,
-            value_name = "T",
-            default_value_t = HessianOptions::default().threshold,
-            allow_negative_numbers = true
-        )]
+        #[arg(long, value_name = "T", default_value_t = HessianOptions::default().threshold, allow_negative_numbers = true)]
         threshold: f32,
         /// Weight of dxy²
-        #[arg(
-            long,
-            value_name = "W",
-            default_value_t = HessianOptions::default().weight,
-            allow_negative_numbers = true
-        )]
+        #[arg(long, value_name = "W", default_value_t = HessianOptions::default().weight, allow_negative_numbers = true)]
         weight: f32,
-        /// What lies beyond the edge
-        #[arg(long, value_parser = named::<Border>(), default_value_t)]
-        border: Border,
-        #[command(flatten)]
-        limits: LimitArguments,
     },
     /// Any small kernel, laid on the image as it is written
     Convolve {
-        /// The image
-        input: PathBuf,
-        /// Where to write: .png .tif .pfm
-        output: PathBuf,
+        #[command(flatten)]
+        files: FilterFiles,
         /// Rows separated by semicolons, values by commas: "0,-1,0;-1,5,-1;0,-1,0"; or a text file of such rows
         #[arg(long, value_name = "ROWS", allow_hyphen_values = true)]
         kernel: String,
@@ -97,22 +78,7 @@ pub(crate) enum FilterArguments {
         /// Write floats, which keep signs and fractions: .tif or .pfm
         #[arg(long)]
         float: bool,
-        /// What lies beyond the edge
-        #[arg(long, value_parser = named::<Border>(), default_value_t)]
-        border: Border,
-        #[command(flatten)]
-        limits: LimitArguments,
     },
-}
-
-/// What is filtered, and what is written.
-#[derive(Debug)]
-pub(crate) struct FilterFiles<'a> {
-    /// The name of the filter.
-    pub(crate) name: &'static str,
-    pub(crate) input: &'a Path,
-    pub(crate) output: &'a Path,
-    pub(crate) limits: ReadOptions,
 }
 
 /// A filter with its options.
@@ -125,14 +91,23 @@ pub(crate) enum FilterOptions {
 }
 
 impl FilterArguments {
-    pub(crate) fn files(&self) -> FilterFiles<'_> {
-        let (name, input, output, limits) = match self {
-            Self::Gauss { input, output, limits, .. } => ("gauss", input, output, limits),
-            Self::Sobel { input, output, limits, .. } => ("sobel", input, output, limits),
-            Self::Hessian { input, output, limits, .. } => ("hessian", input, output, limits),
-            Self::Convolve { input, output, limits, .. } => ("convolve", input, output, limits),
-        };
-        FilterFiles { name, input, output, limits: limits.options() }
+    /// The name of the filter.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Gauss { .. } => "gauss",
+            Self::Sobel { .. } => "sobel",
+            Self::Hessian { .. } => "hessian",
+            Self::Convolve { .. } => "convolve",
+        }
+    }
+
+    pub(crate) fn files(&self) -> &FilterFiles {
+        match self {
+            Self::Gauss { files, .. }
+            | Self::Sobel { files, .. }
+            | Self::Hessian { files, .. }
+            | Self::Convolve { files, .. } => files,
+        }
     }
 
     /// Fails where a result could not be written, would replace an input, or would lose its sign: most formats hold no
@@ -166,8 +141,9 @@ impl FilterArguments {
 
     /// The options of the library.
     pub(crate) fn options(&self) -> Outcome<FilterOptions> {
+        let border = self.files().border;
         Ok(match self {
-            Self::Gauss { sigma, size, power_of_two, border, .. } => {
+            Self::Gauss { sigma, size, power_of_two, .. } => {
                 let taps = match (*sigma, *size) {
                     (_, Some(n)) if *power_of_two => Taps::PowerOfTwo(n),
                     (Some(s), Some(n)) => Taps::SigmaAndSize(s, n),
@@ -175,22 +151,19 @@ impl FilterArguments {
                     (Some(s), None) => Taps::Sigma(s),
                     (None, None) => Taps::default(),
                 };
-                FilterOptions::Gauss(GaussOptions::default().with_taps(taps).with_border(*border))
+                FilterOptions::Gauss(GaussOptions::default().with_taps(taps).with_border(border))
             }
-            Self::Sobel { part, border, .. } => {
-                FilterOptions::Sobel { part: *part, options: SobelOptions::default().with_border(*border) }
+            Self::Sobel { part, .. } => {
+                FilterOptions::Sobel { part: *part, options: SobelOptions::default().with_border(border) }
             }
-            Self::Hessian { blobs, threshold, weight, border, .. } => FilterOptions::Hessian {
-                options: HessianOptions::default()
-                    .with_threshold(*threshold)
-                    .with_weight(*weight)
-                    .with_border(*border),
-                blobs: blobs.clone(),
-            },
-            Self::Convolve { kernel, normalise, float, border, .. } => FilterOptions::Convolve {
+            Self::Hessian { blobs, threshold, weight, .. } => {
+                let options = HessianOptions::default().with_threshold(*threshold).with_weight(*weight);
+                FilterOptions::Hessian { options: options.with_border(border), blobs: blobs.clone() }
+            }
+            Self::Convolve { kernel, normalise, float, .. } => FilterOptions::Convolve {
                 kernel: parse_kernel(kernel, *normalise)?,
                 float: *float,
-                options: ConvolveOptions::default().with_border(*border),
+                options: ConvolveOptions::default().with_border(border),
             },
         })
     }

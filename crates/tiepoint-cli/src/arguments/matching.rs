@@ -1,6 +1,6 @@
 //! The options of matching and verification as flags, for the commands that match two images.
 
-use super::table::{Flags, Given};
+use super::table::{Given, flags};
 use super::values::{OrNone, named_or_none, views};
 use crate::failure::Outcome;
 use clap::Args;
@@ -45,30 +45,14 @@ impl MatchingArguments {
     }
 }
 
-/// The options of the first matching as flags.
-#[derive(Clone, Debug)]
-pub(crate) struct MatchFlags;
-
-impl Flags for MatchFlags {
-    type Table = MatchOptions;
-    const HEADING: &'static str = "Matching";
-
-    fn start() -> MatchOptions {
-        MatchOptions::default()
-    }
+flags! {
+    /// The options of the first matching as flags.
+    MatchFlags: MatchOptions, "Matching"
 }
 
-/// The options of estimation as flags.
-#[derive(Clone, Debug)]
-pub(crate) struct RobustFlags;
-
-impl Flags for RobustFlags {
-    type Table = RobustOptions;
-    const HEADING: &'static str = "Matching";
-
-    fn start() -> RobustOptions {
-        RobustOptions::default()
-    }
+flags! {
+    /// The options of estimation as flags.
+    RobustFlags: RobustOptions, "Matching"
 }
 
 /// Whether a model can be found from places alone: an essential matrix needs cameras, which `collect` reads from files.

@@ -3,7 +3,7 @@
 use super::detector::DetectorArguments;
 use super::matching::{MatchFlags, MatchingArguments};
 use super::report::ReportArguments;
-use super::table::{Flags, Given};
+use super::table::{Given, flags};
 use super::values::{OrNone, named};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
@@ -121,15 +121,7 @@ impl RectifyArguments {
     }
 }
 
-/// The options of estimation as flags, where what lies a pixel off its row is of no use.
-#[derive(Clone, Debug)]
-struct RectifyRobustFlags;
-
-impl Flags for RectifyRobustFlags {
-    type Table = RobustOptions;
-    const HEADING: &'static str = "Matching";
-
-    fn start() -> RobustOptions {
-        RobustOptions::default().with_threshold_px(1.0)
-    }
+flags! {
+    /// The options of estimation as flags: points that correspond must lie within a pixel of one row.
+    RectifyRobustFlags: RobustOptions, "Matching", RobustOptions::default().with_threshold_px(1.0)
 }

@@ -2,7 +2,7 @@
 
 use super::limits::LimitArguments;
 use super::report::ReportArguments;
-use super::table::{Flags, Given};
+use super::table::{Flags, Given, flags};
 use super::values::range;
 use crate::failure::{Failure, Outcome};
 use clap::Args;
@@ -104,17 +104,9 @@ impl StereoArguments {
     }
 }
 
-/// How disparities are found.
-#[derive(Clone, Debug)]
-pub(crate) struct StereoFlags;
-
-impl Flags for StereoFlags {
-    type Table = StereoOptions;
-    const HEADING: &'static str = "Stereo";
-
-    fn start() -> StereoOptions {
-        StereoOptions::default()
-    }
+flags! {
+    /// How disparities are found.
+    StereoFlags: StereoOptions, "Stereo"
 }
 
 impl Given<StereoFlags> {

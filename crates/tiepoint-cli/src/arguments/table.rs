@@ -37,6 +37,30 @@ pub(crate) trait Flags: Clone + Send + Sync + 'static {
     }
 }
 
+/// Flags of all options of a table, from its defaults or from `start`.
+macro_rules! flags {
+    ($(#[doc = $about:literal])* $name:ident: $table:ty, $heading:literal) => {
+        flags! { $(#[doc = $about])* $name: $table, $heading, <$table>::default() }
+    };
+    ($(#[doc = $about:literal])* $name:ident: $table:ty, $heading:literal, $start:expr $(, { $($more:tt)* })?) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Debug)]
+        pub(crate) struct $name;
+
+        impl $crate::arguments::table::Flags for $name {
+            type Table = $table;
+            const HEADING: &'static str = $heading;
+
+            fn start() -> $table {
+                $start
+            }
+
+            $($($more)*)?
+        }
+    };
+}
+pub(super) use flags;
+
 /// The options of a table that are given on the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Given<F: Flags> {

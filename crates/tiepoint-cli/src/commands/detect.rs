@@ -5,16 +5,15 @@
 //! those before are written. Messages and reports come in the order of the images.
 
 use super::features::{find, find_together, together};
-use super::item::Item;
+use super::ordered::{AHEAD, Item, MOST_BESIDE, Results};
 use crate::arguments::detect::DetectArguments;
 use crate::arguments::detector::DetectorArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture, Reader};
-use crate::interrupt;
 use crate::output::{self, Clock, Part, Spent};
-use crate::prefetch::{Limits, OrderedQueue, Prefetcher};
+use crate::prefetch::{Limits, Prefetcher};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -33,7 +32,7 @@ pub(crate) fn run(arguments: &DetectArguments, context: &Context) -> Outcome {
 }
 
 /// One image and where its results go.
-struct Job {
+struct ImageJob {
     number: usize,
     path: PathBuf,
     output: Option<PathBuf>,
@@ -41,7 +40,7 @@ struct Job {
 }
 
 /// The images of the command line, once it is known that their results can be written.
-fn jobs(arguments: &DetectArguments) -> Outcome<Vec<Job>> {
+fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
     let images = input::expand(&arguments.images, arguments.list.as_deref())?;
     let paths = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
         match given {
@@ -61,21 +60,15 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<Job>> {
     let files = output::Files::default().reads(&images).reads(masks).reads(arguments.list_files());
     files.writes(outputs.iter().chain(&drawings).flatten()).check()?;
     let jobs = images.into_iter().zip(outputs).zip(drawings).enumerate();
-    Ok(jobs.map(|(i, ((path, output), drawing))| Job { number: i + 1, path, output, drawing }).collect())
+    Ok(jobs.map(|(i, ((path, output), drawing))| ImageJob { number: i + 1, path, output, drawing }).collect())
 }
-
-/// Threads that read, and images that wait to be written, at most: with more a GPU does not wait less.
-const MOST_BESIDE: usize = 32;
 
 /// Images that a GPU searches at once: always as many, because it keeps memory for one number.
 const BATCH: usize = 16;
 
-/// Bytes of the images read ahead.
-const AHEAD: usize = 512 << 20;
-
 /// Reads, searches, writes and reports the images; returns how many failed.
 fn detect(
-    jobs: &[Job],
+    jobs: &[ImageJob],
     detector: &Detector,
     arguments: &DetectorArguments,
     context: &Context,
@@ -88,23 +81,15 @@ fn detect(
         false => Limits { items: threads, bytes: AHEAD, batch: 1 },
     };
     let unwritten = if parallel && has_gpu { threads } else { 0 };
-    // Images that are read at the same time need a profile each to tell their stages apart.
-    let reader = || {
-        if parallel { Cpu::sequential().cancelled_by(&interrupt::cancel()) } else { cpu.clone() }.profiled()
-    };
-    let read_next = |i: usize| read(&jobs[i], arguments, &reader());
+    let read_next = |i: usize| read(&jobs[i], arguments, &context.reader(parallel));
+    let report = |job: &ImageJob, found, spent: &Spent| report(job, found, spent, arguments, context);
     let finder = detector.open(&context.processor)?;
     thread::scope(|scope| {
         let scope = Some(scope).filter(|_| parallel);
         let mut images = Prefetcher::new(jobs.len(), &read_next, scope, limits);
-        let mut results = Results {
-            writing: OrderedQueue::new(scope),
-            spare: Vec::new(),
-            failed: 0,
-            images: jobs.len(),
-            arguments,
-            context,
-        };
+        let mut results = Results::new(jobs.len(), scope, context);
+        // Features that were reported: memory for the next.
+        let spare = &mut Vec::new();
         loop {
             let batch = images.next_batch(|a, b| match (&a.result, &b.result) {
                 (Ok(a), Ok(b)) => together(a, b, &finder, context),
@@ -112,16 +97,23 @@ fn detect(
             });
             let Some(job) = batch.first().map(|item| item.job) else { break };
             context.progress.say(&format!("{}/{} {}", job.number, jobs.len(), job.path.display()));
-            for item in search(batch, &finder, &mut results)? {
-                results.writing.push(|| {
+            let found = search(batch, &finder, context);
+            let notes = context.processor.take_notes();
+            if !notes.is_empty() {
+                // Notes about these images come after all that is to be said of the images before.
+                results.report(0, |job, found, spent| spare.push(report(job, found, spent)))?;
+                notes.iter().for_each(|note| context.note(note));
+            }
+            for item in found {
+                results.push(|| {
                     let job = item.job;
                     item.then(|(picture, found)| write(job, &picture, found))
                 });
             }
-            results.report(unwritten)?;
-            finder.recycle(results.spare.drain(..));
+            results.report(unwritten, |job, found, spent| spare.push(report(job, found, spent)))?;
+            finder.recycle(spare.drain(..));
         }
-        results.report(0)?;
+        results.report(0, |job, found, spent| drop(report(job, found, spent)))?;
         Ok(results.failed)
     })
 }
@@ -133,7 +125,7 @@ struct Found {
 }
 
 /// Reads an image; its time has the stages that `cpu` notes.
-fn read<'a>(job: &'a Job, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, Job, Picture> {
+fn read<'a>(job: &'a ImageJob, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, ImageJob, Picture> {
     let reader = Reader { limits: arguments.limits.options(), cpu };
     let mut clock = Clock::start(cpu);
     let mask = arguments.mask_of(&job.path);
@@ -142,20 +134,19 @@ fn read<'a>(job: &'a Job, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, 
     Item { job, result, spent: clock.spent(cpu) }
 }
 
-/// The features of the images of a batch. Notes about them come after all that is to be said of the images before.
+/// The features of the images of a batch.
 fn search<'a>(
-    batch: Vec<Item<'a, Job, Picture>>,
+    batch: Vec<Item<'a, ImageJob, Picture>>,
     finder: &Finder,
-    results: &mut Results<'_, '_, 'a>,
-) -> Outcome<Vec<Item<'a, Job, (Picture, Found)>>> {
-    let context = results.context;
+    context: &Context,
+) -> Vec<Item<'a, ImageJob, (Picture, Found)>> {
     batch.iter().for_each(|item| context.add_stages(&item.spent.stages));
     let found: Vec<_> = if batch.len() > 1 {
         let (found, spent) = search_at_once(&batch, finder, context);
         let items = batch.into_iter().zip(found);
         items.map(|(item, found)| item.then(|picture| Ok(((picture, found?), spent.clone())))).collect()
     } else {
-        let alone = |item: Item<'a, Job, Picture>| {
+        let alone = |item: Item<'a, ImageJob, Picture>| {
             let path = &item.job.path;
             item.then(|picture| {
                 let mut clock = Clock::start(&context.processor.cpu);
@@ -168,18 +159,12 @@ fn search<'a>(
     let device = context.take_device();
     let named =
         |(picture, features)| Ok(((picture, Found { features, device: device.clone() }), Spent::default()));
-    let found = found.into_iter().map(|item: Item<'a, Job, (Picture, Features)>| item.then(named)).collect();
-    let notes = context.processor.take_notes();
-    if !notes.is_empty() {
-        results.report(0)?;
-        notes.iter().for_each(|note| context.note(note));
-    }
-    Ok(found)
+    found.into_iter().map(|item: Item<'a, ImageJob, (Picture, Features)>| item.then(named)).collect()
 }
 
 /// The features of several images that were read, and the time of each.
 fn search_at_once(
-    batch: &[Item<'_, Job, Picture>],
+    batch: &[Item<'_, ImageJob, Picture>],
     finder: &Finder,
     context: &Context,
 ) -> (Vec<Outcome<Features>>, Spent) {
@@ -191,7 +176,7 @@ fn search_at_once(
 }
 
 /// Writes what was asked for, and returns the features.
-fn write(job: &Job, picture: &Picture, found: Found) -> Outcome<(Found, Spent)> {
+fn write(job: &ImageJob, picture: &Picture, found: Found) -> Outcome<(Found, Spent)> {
     let features = &found.features;
     let cpu = Cpu::sequential();
     let mut clock = Clock::start(&cpu);
@@ -200,7 +185,7 @@ fn write(job: &Job, picture: &Picture, found: Found) -> Outcome<(Found, Spent)> 
             files::write(path, features)?;
         }
         if let Some(path) = &job.drawing {
-            let mut canvas = Canvas::of(picture.original.as_ref().unwrap_or(&picture.image))?;
+            let mut canvas = Canvas::of(picture.original())?;
             keypoints(&mut canvas, &features.keypoints);
             image::write(path, &canvas.into_image())?;
         }
@@ -209,56 +194,28 @@ fn write(job: &Job, picture: &Picture, found: Found) -> Outcome<(Found, Spent)> 
     Ok((found, clock.spent(&cpu)))
 }
 
-/// Results that are being written, and then reported in the order of the images.
-struct Results<'scope, 'env, 'a: 'scope> {
-    writing: OrderedQueue<'scope, 'env, Item<'a, Job, Found>>,
-    /// Features that were reported: memory for the next.
-    spare: Vec<Features>,
-    failed: usize,
-    images: usize,
-    arguments: &'a DetectorArguments,
-    context: &'a Context,
-}
-
-impl<'scope, 'a: 'scope> Results<'scope, '_, 'a> {
-    /// Reports what is written, and waits until no more than `unwritten` images are not.
-    fn report(&mut self, unwritten: usize) -> Outcome {
-        loop {
-            let waits = self.writing.len() > unwritten;
-            let Some(item) = (if waits { self.writing.pop() } else { self.writing.pop_finished() }) else {
-                return Ok(());
-            };
-            match self.report_one(item) {
-                Ok(features) => self.spare.push(features),
-                // One bad image does not stop the others.
-                Err(failure @ Failure::Work(_)) if self.images > 1 => {
-                    self.context.complain(&failure);
-                    self.failed += 1;
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
-    }
-
-    /// Reports one image, and returns its features so that their memory can be used again.
-    fn report_one(&self, item: Item<'_, Job, Found>) -> Outcome<Features> {
-        let Item { job, result, spent } = item;
-        let Found { features, device } = result?;
-        let (size, path, context) = (features.image, job.path.display(), self.context);
-        context.say(&format!("{path}: {} features, {size}, {:.1} ms", features.len(), spent.compute * 1e3));
-        context.report(|| {
-            json!({
-                "image": path.to_string(),
-                "width": size.width,
-                "height": size.height,
-                "detector": self.arguments.detector.name(),
-                "preset": self.arguments.preset_name(),
-                "features": features.len(),
-                "device": device,
-                "threads": context.processor.cpu.threads(),
-                "seconds": spent.seconds(),
-            })
-        });
-        Ok(features)
-    }
+/// Reports one image, and returns its features so that their memory can be used again.
+fn report(
+    job: &ImageJob,
+    Found { features, device }: Found,
+    spent: &Spent,
+    arguments: &DetectorArguments,
+    context: &Context,
+) -> Features {
+    let (size, path) = (features.image, job.path.display());
+    context.say(&format!("{path}: {} features, {size}, {:.1} ms", features.len(), spent.compute * 1e3));
+    context.report(|| {
+        json!({
+            "image": path.to_string(),
+            "width": size.width,
+            "height": size.height,
+            "detector": arguments.detector.name(),
+            "preset": arguments.preset_name(),
+            "features": features.len(),
+            "device": device,
+            "threads": context.processor.cpu.threads(),
+            "seconds": spent.seconds(),
+        })
+    });
+    features
 }

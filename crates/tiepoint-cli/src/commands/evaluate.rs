@@ -1,6 +1,6 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
-use super::matched_pair::{PairSearch, points};
+use super::matched_pair::{MatchedPair, PairSearch};
 use super::report::{self, file_name};
 use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography, HomographyFiles};
 use crate::context::Context;
@@ -15,11 +15,9 @@ use tiepoint::evaluate::{
     Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score, matching_accuracy,
     non_occluded, position_error, repeatability,
 };
-use tiepoint::feature::Features;
 use tiepoint::geometry::Homography;
 use tiepoint::image::{Image, Size};
 use tiepoint::numeric::length;
-use tiepoint::register::TiePoints;
 use tiepoint::stereo::files::{self, DisparityReading};
 use tiepoint_report::{DisparityView, MatchesView, Section, View};
 
@@ -100,33 +98,28 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         "device": context.take_device(),
     });
     let truth = report::scored(&truth, mask.as_ref());
-    clock.time(Part::Write, || {
-        report::write(&arguments.report, || {
-            let title = format!("{} against {}", file_name(&arguments.found), file_name(&arguments.truth));
-            let view = DisparityView {
-                pair: None,
-                disparity: found.view(),
-                confidence: None,
-                reasons: None,
-                truth: Some(truth.view()),
-                calibration: None,
-                range: usual_range(&truth),
-                caption: "The truth is shown where it is scored.".to_owned(),
-            };
-            let section = report::section("Disparities", View::Disparity(view)).figures(described.clone());
-            let bad = scoring.thresholds.iter().zip(&score.bad);
-            let section = bad.fold(section, |section, (t, bad)| {
-                section.tile(format!("off by more than {t} px"), format!("{:.2} %", bad * 100.0))
-            });
-            let section = section
-                .tile("mean error", format!("{:.3} px", score.epe))
-                .tile("density", format!("{:.2} %", score.density * 100.0));
-            (title, format!("{} pixels are scored.", score.pixels), vec![section])
-        })
-    })?;
-    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| joined([described, seconds]));
-    Ok(())
+    report::finish(&arguments.report, &described, clock, context, || {
+        let title = format!("{} against {}", file_name(&arguments.found), file_name(&arguments.truth));
+        let view = DisparityView {
+            pair: None,
+            disparity: found.view(),
+            confidence: None,
+            reasons: None,
+            truth: Some(truth.view()),
+            calibration: None,
+            range: usual_range(&truth),
+            caption: "The truth is shown where it is scored.".to_owned(),
+        };
+        let section = Section::new("Disparities").view(View::Disparity(view)).figures(described.clone());
+        let bad = scoring.thresholds.iter().zip(&score.bad);
+        let section = bad.fold(section, |section, (t, bad)| {
+            section.tile(format!("off by more than {t} px"), format!("{:.2} %", bad * 100.0))
+        });
+        let section = section
+            .tile("mean error", format!("{:.3} px", score.epe))
+            .tile("density", format!("{:.2} %", score.density * 100.0));
+        (title, format!("{} pixels are scored.", score.pixels), vec![section])
+    })
 }
 
 /// Two images through detector, matching and model, against the true homography.
@@ -135,24 +128,19 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, conte
     let search = PairSearch::new(&arguments.detector, &arguments.matching);
     let mut clock = Clock::start(&context.processor.cpu);
     let pair = search.run(paths, arguments.report.wanted(), &mut clock, context)?;
-    let scores = clock.time(Part::Compute, || Scores::of(&pair.features, &pair.tie, &truth))?;
+    let scores = clock.time(Part::Compute, || Scores::of(&pair, &truth))?;
     scores.lines().iter().for_each(|l| context.say(l));
     let [a, b] = paths.map(|p| p.display().to_string());
     let described = joined([json!({ "a": a, "b": b }), pair.describe(&search, context), scores.describe()]);
-    let written = clock.clone();
-    clock.time(Part::Write, || {
-        report::write(&arguments.report, || {
-            let names = paths.map(file_name);
-            let title = format!("{} and {} against the truth", names[0], names[1]);
-            let view = report::matches_view(&pair, names, arguments.detector.detector);
-            let view = MatchesView { truth: Some(truth), ..view };
-            let section = scores.tiles(report::tiles(Section::new("Matches"), &pair, &written));
-            (title, pair.summary(), vec![section.view(View::Matches(view)).figures(described.clone())])
-        })
-    })?;
-    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| joined([described, seconds]));
-    Ok(())
+    let before = clock.clone();
+    report::finish(&arguments.report, &described, clock, context, || {
+        let names = paths.map(file_name);
+        let title = format!("{} and {} against the truth", names[0], names[1]);
+        let view = report::matches_view(&pair, names, arguments.detector.detector);
+        let view = MatchesView { truth: Some(truth), ..view };
+        let section = scores.tiles(report::tiles(Section::new("Matches"), &pair, &before));
+        (title, pair.summary(), vec![section.view(View::Matches(view)).figures(described.clone())])
+    })
 }
 
 /// All the scores of one pair.
@@ -171,14 +159,15 @@ pub(crate) struct Scores {
 }
 
 impl Scores {
-    pub(crate) fn of([a, b]: &[Features; 2], tie: &TiePoints, truth: &Homography) -> Outcome<Self> {
+    pub(crate) fn of(pair: &MatchedPair, truth: &Homography) -> Outcome<Self> {
+        let ([a, b], tie) = (&pair.features, &pair.tie);
         let sizes = [a.image, b.image];
         let share = |distance, scale_ratio| {
             let options =
                 RepeatabilityOptions::default().with_distance(distance).with_scale_ratio(scale_ratio);
             repeatability(&a.keypoints, &b.keypoints, sizes, truth, &options)
         };
-        let points = points(a, b, tie);
+        let points = pair.points();
         let inliers = tie.inliers.iter().map(|&i| &tie.matches[i]);
         let angles: Vec<_> = inliers
             .map(|m| (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]))

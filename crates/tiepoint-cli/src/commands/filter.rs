@@ -13,10 +13,11 @@ use tiepoint::filter::hessian::Blob;
 use tiepoint::image::{self, AnyImage, Image};
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
-    let FilterFiles { name, input, output, limits } = filter.files();
+    let FilterFiles { input, output, limits, .. } = filter.files();
     let options = filter.options()?;
     let mut clock = Clock::start(&context.processor.cpu);
-    let image = clock.time(Part::Read, || Reader { limits, cpu: &context.processor.cpu }.image(input))?;
+    let image = clock
+        .time(Part::Read, || Reader { limits: limits.options(), cpu: &context.processor.cpu }.image(input))?;
     let filtered = clock.time(Part::Compute, || apply(&options, holds_floats(output), &image, context))?;
     context.print_notes();
     clock.time(Part::Write, || image::write(output, &filtered))?;
@@ -26,7 +27,7 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
         json!({
             "image": input.display().to_string(),
             "output": output.display().to_string(),
-            "filter": name,
+            "filter": filter.name(),
             "width": size.width,
             "height": size.height,
             "channels": filtered.channels(),

@@ -1,7 +1,7 @@
 //! `tiepoint match`: verified tie points of two images.
 
 use super::matched_pair::{MatchedPair, PairSearch};
-use super::report::{self, file_name};
+use super::report::{self, Page, file_name};
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -22,7 +22,8 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
             let tie = search.unverified(&found, context)?;
             let pair = found.with(tie);
             let lead = format!("{message}. What is shown are matches that no model has confirmed.");
-            write_report(arguments, &pair, &lead, &describe(arguments, &pair, &search, context), &clock)?;
+            let described = describe(arguments, &pair, &search, context);
+            report::write(&arguments.report, || page(arguments, &pair, lead, &described, &clock))?;
             return Err(Failure::Work(message));
         }
         Err(other) => return Err(other),
@@ -36,16 +37,15 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
         }
         arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
     })?;
-    let written = clock.clone();
-    clock.time(Part::Write, || write_report(arguments, &pair, &pair.summary(), &described, &written))?;
     let between = format!("{} - {}", arguments.a.display(), arguments.b.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3));
     if let Some(model) = &pair.tie.b_from_a {
         context.say(&model.to_string());
     }
-    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| output::joined([described, seconds]));
-    Ok(())
+    let before = clock.clone();
+    report::finish(&arguments.report, &described, clock, context, || {
+        page(arguments, &pair, pair.summary(), &described, &before)
+    })
 }
 
 /// For programs: all but the times.
@@ -59,20 +59,18 @@ fn describe(
     output::joined([names, pair.describe(search, context)])
 }
 
-fn write_report(
+fn page<'a>(
     arguments: &MatchArguments,
-    pair: &MatchedPair,
-    lead: &str,
+    pair: &'a MatchedPair,
+    lead: String,
     described: &Value,
     clock: &Clock,
-) -> Outcome {
-    report::write(&arguments.report, || {
-        let names = [&arguments.a, &arguments.b].map(|path| file_name(path));
-        let title = format!("{} and {}", names[0], names[1]);
-        let view = report::matches_view(pair, names, arguments.detector.detector);
-        let section = report::tiles(Section::new("Matches"), pair, clock)
-            .view(View::Matches(view))
-            .figures(described.clone());
-        (title, lead.to_owned(), vec![section])
-    })
+) -> Page<'a> {
+    let names = [&arguments.a, &arguments.b].map(|path| file_name(path));
+    let title = format!("{} and {}", names[0], names[1]);
+    let view = report::matches_view(pair, names, arguments.detector.detector);
+    let section = report::tiles(Section::new("Matches"), pair, clock)
+        .view(View::Matches(view))
+        .figures(described.clone());
+    (title, lead, vec![section])
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 use tiepoint::feature::{Features, Finder, FoundFeatures};
+use tiepoint::geometry::Correspondence;
 use tiepoint::image::{self, Image};
 use tiepoint::matching::{Match, files::MatchRow};
 use tiepoint::options::Named;
@@ -176,29 +177,28 @@ fn joined_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The points of the matches in A and in B.
-pub(crate) fn points(a: &Features, b: &Features, tie: &TiePoints) -> Vec<([f64; 2], [f64; 2])> {
-    let at = |f: &Features, i: u32| {
-        let k = &f.keypoints[i as usize];
-        [f64::from(k.x), f64::from(k.y)]
-    };
-    tie.matches.iter().map(|m| (at(a, m.a), at(b, m.b))).collect()
-}
-
-/// For every match whether the model agrees with it.
-pub(crate) fn agreeing(tie: &TiePoints) -> Vec<bool> {
-    let mut inlier = vec![false; tie.matches.len()];
-    tie.inliers.iter().for_each(|&i| inlier[i] = true);
-    inlier
-}
-
-/// The matches as lines of a picture.
-pub(crate) fn lines(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Tie> {
-    let ends = points(a, b, tie).into_iter().zip(agreeing(tie));
-    ends.map(|((a, b), inlier)| Tie { a, b, inlier }).collect()
-}
-
 impl MatchedPair {
+    /// The points of the matches in A and in B.
+    pub(crate) fn points(&self) -> Vec<([f64; 2], [f64; 2])> {
+        let at = |side: usize, i: u32| {
+            let k = &self.features[side].keypoints[i as usize];
+            [f64::from(k.x), f64::from(k.y)]
+        };
+        self.tie.matches.iter().map(|m| (at(0, m.a), at(1, m.b))).collect()
+    }
+
+    /// The matches as a model takes them.
+    pub(crate) fn correspondences(&self) -> Vec<Correspondence> {
+        self.points().into_iter().map(|(a, b)| Correspondence { a, b, quality: 0.0 }).collect()
+    }
+
+    /// For every match whether the model agrees with it.
+    pub(crate) fn agreeing(&self) -> Vec<bool> {
+        let mut inlier = vec![false; self.tie.matches.len()];
+        self.tie.inliers.iter().for_each(|&i| inlier[i] = true);
+        inlier
+    }
+
     /// For people.
     pub(crate) fn summary(&self) -> String {
         let [a, b] = &self.features;
@@ -241,15 +241,16 @@ impl MatchedPair {
             let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
             MatchRow { pair: *m, a_xy: [p.x, p.y], b_xy: [q.x, q.y], inlier }
         };
-        self.tie.matches.iter().zip(agreeing(&self.tie)).map(row).collect()
+        self.tie.matches.iter().zip(self.agreeing()).map(row).collect()
     }
 
     /// Writes the picture of both images and their matches.
     pub(crate) fn draw(&self, path: &Path) -> Outcome {
         let [a, b] = &self.pictures;
-        let canvas = |p: &Picture| Canvas::of(p.original.as_ref().unwrap_or(&p.image));
-        let [fa, fb] = &self.features;
-        let picture = side_by_side(canvas(a)?, canvas(b)?, &lines(fa, fb, &self.tie))?;
+        let (a, b) = (Canvas::of(a.original())?, Canvas::of(b.original())?);
+        let ends = self.points().into_iter().zip(self.agreeing());
+        let lines: Vec<_> = ends.map(|((a, b), inlier)| Tie { a, b, inlier }).collect();
+        let picture = side_by_side(a, b, &lines)?;
         Ok(image::write(path, &picture.into_image())?)
     }
 }

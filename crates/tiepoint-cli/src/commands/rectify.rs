@@ -1,7 +1,7 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that what corresponds lies in the same row.
 
-use super::matched_pair::{MatchedPair, PairSearch, agreeing, points};
-use super::report::{self, file_name};
+use super::matched_pair::{MatchedPair, PairSearch};
+use super::report::{self, Page, file_name};
 use crate::arguments::rectify::RectifyArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, rows};
@@ -20,7 +20,7 @@ use tiepoint::geometry::{Correspondence, Fundamental, Model};
 use tiepoint::image::{self, AnyImage, Image, OutputFormat};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
-use tiepoint_report::{KeypointMatch, MatchesView, Picture, View};
+use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View};
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
@@ -46,51 +46,13 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     });
     let device = json!({ "device": context.take_device(), "threads": context.processor.cpu.threads() });
     let described = output::joined([names, pair.describe(&found, rig.is_some())?, device]);
-    clock.time(Part::Write, || write_report(arguments, &pair, &found, &images, &described))?;
-    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| output::joined([described, seconds]));
-    Ok(())
-}
-
-fn write_report(
-    arguments: &RectifyArguments,
-    pair: &Pair,
-    found: &MatchedPair,
-    [left, right]: &[AnyImage; 2],
-    described: &Value,
-) -> Outcome {
-    report::write(&arguments.report, || {
-        let names = [&arguments.left, &arguments.right].map(|path| file_name(path));
-        let title = format!("{} and {}, rectified", names[0], names[1]);
-        let [first, second] = if pair.exchanged { [1, 0] } else { [0, 1] };
-        let view = MatchesView {
-            a: Picture::new(format!("{}, rectified", names[first]), left),
-            b: Picture::new(format!("{}, rectified", names[second]), right),
-            rows: pair.rows(found, arguments.inlier_distance()),
-            // What corresponds lies in the same row: its epipolar line.
-            b_from_a: Fundamental::new([[0.0; 3], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
-                .ok()
-                .map(Model::Fundamental),
-            truth: None,
-            support: report::support(arguments.detector.detector),
-            residual_name: "difference of rows".to_owned(),
-            caption: "The cursor's row is drawn in the other picture: what corresponds lies on it."
-                .to_owned(),
-        };
-        let section = report::section("Rows", View::Matches(view)).figures(described.clone());
-        let section = match pair.agreement {
-            Some(a) => section
-                .tile("tie points", a.points.to_string())
-                .tile("difference of rows", format!("{:.2} px", a.rms_vertical_px))
-                .tile("disparities", format!("{} to {} px", a.disparities[0], a.disparities[1])),
-            None => section,
-        };
-        (title, pair.agreement_summary(), vec![section])
+    report::finish(&arguments.report, &described, clock, context, || {
+        pair.page(&found, arguments, &images, &described)
     })
 }
 
 /// A rectified pair and what is known of it.
-struct Pair {
+struct RectifiedPair {
     rectification: Rectification,
     calibration: RectifiedCalibration,
     agreement: Option<Agreement>,
@@ -98,19 +60,17 @@ struct Pair {
     exchanged: bool,
 }
 
-fn correspondences(found: &MatchedPair) -> Vec<Correspondence> {
-    let [a, b] = &found.features;
-    let pair = |(a, b)| Correspondence { a, b, quality: 0.0 };
-    points(a, b, &found.tie).into_iter().map(pair).collect()
+/// A pair of points, in the order of the rectified pictures.
+fn in_order(exchanged: bool) -> impl Fn(Correspondence) -> Correspondence {
+    move |p| if exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p }
 }
 
-fn original(found: &MatchedPair, side: usize) -> &AnyImage {
-    let picture = &found.pictures[side];
-    picture.original.as_ref().unwrap_or(&picture.image)
-}
-
-fn calibrated(rig: &StereoCalibration, found: &MatchedPair, arguments: &RectifyArguments) -> Outcome<Pair> {
-    let sizes = [0, 1].map(|i| original(found, i).size());
+fn calibrated(
+    rig: &StereoCalibration,
+    found: &MatchedPair,
+    arguments: &RectifyArguments,
+) -> Outcome<RectifiedPair> {
+    let sizes = found.pictures.each_ref().map(|picture| picture.image.size());
     let exchanged = !arguments.stored && !Rectification::in_order(rig);
     let rectification = if arguments.stored {
         Rectification::stored(rig, sizes)?
@@ -121,26 +81,25 @@ fn calibrated(rig: &StereoCalibration, found: &MatchedPair, arguments: &RectifyA
         let sizes = if exchanged { [sizes[1], sizes[0]] } else { sizes };
         Rectification::new(swapped.as_ref().unwrap_or(rig), sizes, &options)?
     };
-    let turned = |p: Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p };
-    let pairs: Vec<_> = correspondences(found).into_iter().map(turned).collect();
+    let pairs: Vec<_> = found.correspondences().into_iter().map(in_order(exchanged)).collect();
     let agreement = rectification.agreement(&rectification.near_rows(&pairs, arguments.inlier_distance()));
-    Ok(Pair::new(rectification, agreement, exchanged))
+    Ok(RectifiedPair::new(rectification, agreement, exchanged))
 }
 
-fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<Pair> {
+fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<RectifiedPair> {
     let Some(Model::Fundamental(f)) = found.tie.b_from_a else {
         return Err(Failure::work("the tie points gave no epipolar geometry"));
     };
-    let all = correspondences(found);
+    let all = found.correspondences();
     let inliers: Vec<_> = found.tie.inliers.iter().map(|&i| all[i]).collect();
-    let sizes = [0, 1].map(|i| original(found, i).size());
+    let sizes = found.pictures.each_ref().map(|picture| picture.image.size());
     let frame = arguments.crop.unwrap_or(OutputFrame::Fit);
     let options = arguments.self_calibration();
     let pair = from_tie_points(&f, &inliers, sizes, &options, frame, cpu)?;
-    Ok(Pair::new(pair.rectification, Some(pair.agreement), pair.exchanged))
+    Ok(RectifiedPair::new(pair.rectification, Some(pair.agreement), pair.exchanged))
 }
 
-impl Pair {
+impl RectifiedPair {
     fn new(rectification: Rectification, agreement: Option<Agreement>, exchanged: bool) -> Self {
         let range = agreement.map(|a| a.disparities);
         let calibration = RectifiedCalibration { range, ..rectification.calibration() };
@@ -149,9 +108,7 @@ impl Pair {
 
     /// The matches in the rectified pictures, as far as these show them.
     fn rows(&self, found: &MatchedPair, tolerance: f64) -> Vec<KeypointMatch> {
-        let turned =
-            |p: Correspondence| if self.exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p };
-        let pairs: Vec<_> = correspondences(found).into_iter().map(turned).collect();
+        let pairs: Vec<_> = found.correspondences().into_iter().map(in_order(self.exchanged)).collect();
         // Without a model near rows decide.
         let mut near = self.rectification.near_rows(&pairs, tolerance).into_iter().peekable();
         let verified = found.tie.b_from_a.is_some();
@@ -165,14 +122,8 @@ impl Pair {
             let inlier = if verified { inlier } else { close };
             Some(KeypointMatch { pair: *m, a, b, residual: (a.y - b.y).abs(), inlier })
         };
-        found
-            .tie
-            .matches
-            .iter()
-            .zip(pairs.iter().copied())
-            .zip(agreeing(&found.tie))
-            .filter_map(row)
-            .collect()
+        let matches = found.tie.matches.iter().zip(pairs.iter().copied()).zip(found.agreeing());
+        matches.filter_map(row).collect()
     }
 
     fn agreement_summary(&self) -> String {
@@ -198,11 +149,46 @@ impl Pair {
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let warped = |side: usize| -> Outcome<AnyImage> {
             let view = self.views()[side];
-            let picture = original(found, if self.exchanged { 1 - side } else { side });
+            let picture = found.pictures[if self.exchanged { 1 - side } else { side }].original();
             let nothing = if matches!(picture, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
             Ok(view.warp_with(picture.view(), &options.with_fill(nothing), processor)?)
         };
         Ok([warped(0)?, warped(1)?])
+    }
+
+    fn page<'a>(
+        &self,
+        found: &MatchedPair,
+        arguments: &RectifyArguments,
+        [left, right]: &'a [AnyImage; 2],
+        described: &Value,
+    ) -> Page<'a> {
+        let names = [&arguments.left, &arguments.right].map(|path| file_name(path));
+        let title = format!("{} and {}, rectified", names[0], names[1]);
+        let [first, second] = if self.exchanged { [1, 0] } else { [0, 1] };
+        let view = MatchesView {
+            a: Picture::new(format!("{}, rectified", names[first]), left),
+            b: Picture::new(format!("{}, rectified", names[second]), right),
+            rows: self.rows(found, arguments.inlier_distance()),
+            // What corresponds lies in the same row: its epipolar line.
+            b_from_a: Fundamental::new([[0.0; 3], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+                .ok()
+                .map(Model::Fundamental),
+            truth: None,
+            support: report::support(arguments.detector.detector),
+            residual_name: "difference of rows".to_owned(),
+            caption: "The cursor's row is drawn in the other picture: what corresponds lies on it."
+                .to_owned(),
+        };
+        let section = Section::new("Rows").view(View::Matches(view)).figures(described.clone());
+        let section = match self.agreement {
+            Some(a) => section
+                .tile("tie points", a.points.to_string())
+                .tile("difference of rows", format!("{:.2} px", a.rms_vertical_px))
+                .tile("disparities", format!("{} to {} px", a.disparities[0], a.disparities[1])),
+            None => section,
+        };
+        (title, self.agreement_summary(), vec![section])
     }
 
     /// For programs. What needs tie points is null where there are none.
@@ -259,7 +245,7 @@ fn moved(k: &Keypoint, view: &RectifiedView) -> Option<Keypoint> {
 
 fn write(
     arguments: &RectifyArguments,
-    pair: &Pair,
+    pair: &RectifiedPair,
     images: &[AnyImage; 2],
     processor: &Processor,
 ) -> Outcome {
@@ -301,7 +287,7 @@ fn write_picture(path: &Path, picture: &AnyImage, valid: &Image<u8>) -> Outcome 
     Ok(())
 }
 
-fn summarise(arguments: &RectifyArguments, pair: &Pair, clock: &Clock, context: &Context) {
+fn summarise(arguments: &RectifyArguments, pair: &RectifiedPair, clock: &Clock, context: &Context) {
     let between = format!("{} - {}", arguments.left.display(), arguments.right.display());
     let size = pair.rectification.left.size;
     let agreement = pair.agreement_summary();

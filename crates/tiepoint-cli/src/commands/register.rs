@@ -1,7 +1,7 @@
 //! `tiepoint register`: MOVING warped onto REFERENCE.
 
 use super::matched_pair::{MatchedPair, PairSearch};
-use super::report::{self, file_name};
+use super::report::{self, Page, file_name};
 use crate::arguments::register::RegisterArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, overlay};
@@ -11,7 +11,7 @@ use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::geometry::warp::WarpOptions;
-use tiepoint::image::{self, AnyImage, OutputFormat};
+use tiepoint::image::{self, OutputFormat};
 use tiepoint::register::{Warped, warp_onto};
 use tiepoint_report::{Section, View};
 
@@ -25,13 +25,12 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     context.print_notes();
     clock.time(Part::Write, || write(arguments, &pair, &warped, context))?;
     let described = describe(arguments, &pair, &warped, &search, context);
-    let written = clock.clone();
-    clock.time(Part::Write, || write_report(arguments, &pair, &warped, &described, &written))?;
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3));
-    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-    context.report(|| output::joined([described, seconds]));
-    Ok(())
+    let before = clock.clone();
+    report::finish(&arguments.report, &described, clock, context, || {
+        page(arguments, &pair, &warped, &described, &before)
+    })
 }
 
 /// For programs: all but the times.
@@ -51,36 +50,29 @@ fn describe(
     output::joined([names, pair.describe(search, context), result])
 }
 
-fn write_report(
+fn page<'a>(
     arguments: &RegisterArguments,
-    pair: &MatchedPair,
-    warped: &Warped,
+    pair: &'a MatchedPair,
+    warped: &'a Warped,
     described: &Value,
     clock: &Clock,
-) -> Outcome {
-    report::write(&arguments.report, || {
-        let names = || [&arguments.moving, &arguments.reference].map(|path| file_name(path));
-        let [moving, reference] = names();
-        let laid = Section::new("One on the other")
-            .tile("covered", format!("{:.1} %", 100.0 * covered(warped)))
-            .view(View::Registration(report::registration_view(pair, warped, names())));
-        let matches = report::matches_view(pair, names(), arguments.detector.detector);
-        let matches = report::tiles(Section::new("Matches"), pair, clock)
-            .view(View::Matches(matches))
-            .figures(described.clone());
-        (format!("{moving} on {reference}"), pair.summary(), vec![laid, matches])
-    })
-}
-
-/// The image as it is in its file.
-fn original(picture: &Picture) -> &AnyImage {
-    picture.original.as_ref().unwrap_or(&picture.image)
+) -> Page<'a> {
+    let names = || [&arguments.moving, &arguments.reference].map(|path| file_name(path));
+    let [moving, reference] = names();
+    let laid = Section::new("One on the other")
+        .tile("covered", format!("{:.1} %", 100.0 * covered(warped)))
+        .view(View::Registration(report::registration_view(pair, warped, names())));
+    let matches = report::matches_view(pair, names(), arguments.detector.detector);
+    let matches = report::tiles(Section::new("Matches"), pair, clock)
+        .view(View::Matches(matches))
+        .figures(described.clone());
+    (format!("{moving} on {reference}"), pair.summary(), vec![laid, matches])
 }
 
 /// MOVING on the pixels of REFERENCE.
 fn warped(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<Warped> {
     let reference_from_moving = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
-    let [moving, reference] = [0, 1].map(|i| original(&pair.pictures[i]));
+    let [moving, reference] = pair.pictures.each_ref().map(Picture::original);
     let options = WarpOptions::default().with_interpolation(arguments.interpolation);
     Ok(warp_onto(moving.view(), reference.size(), &reference_from_moving, &options, &context.processor)?)
 }
@@ -112,7 +104,7 @@ fn write(arguments: &RegisterArguments, pair: &MatchedPair, warped: &Warped, con
         write_warped(path, &arguments.reference, warped, context)?;
     }
     if let Some(path) = &arguments.overlay {
-        let reference = Canvas::of(original(&pair.pictures[1]))?;
+        let reference = Canvas::of(pair.pictures[1].original())?;
         let picture = overlay(reference, &Canvas::of(&warped.image)?, &warped.covered, arguments.blend);
         image::write(path, &picture.into_image())?;
     }

@@ -1,17 +1,20 @@
 //! The pages of `--report`: what results become views of them.
 
-use super::matched_pair::{MatchedPair, agreeing, points};
+use super::matched_pair::MatchedPair;
 use crate::arguments::report::ReportArguments;
+use crate::context::Context;
+use crate::draw::usual_range;
 use crate::failure::Outcome;
-use crate::input::Picture;
-use crate::output::Clock;
+use crate::output::{Clock, Part, joined};
+use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::feature::{DetectorKind, Features};
+use tiepoint::geometry::Model;
 use tiepoint::geometry::estimate::residuals;
-use tiepoint::geometry::{Correspondence, Model};
-use tiepoint::image::{AnyImage, Image};
+use tiepoint::image::Image;
 use tiepoint::register::Warped;
-use tiepoint_report::{Arrow, KeypointMatch, MatchesView, RegistrationView, Report, Section, View};
+use tiepoint::stereo::StereoResult;
+use tiepoint_report::{Arrow, DisparityView, KeypointMatch, MatchesView, RegistrationView, Report, Section};
 
 /// A title, a sentence that says what came out, and the parts of the page.
 pub(crate) type Page<'a> = (String, String, Vec<Section<'a>>);
@@ -24,6 +27,21 @@ pub(crate) fn write<'a>(arguments: &ReportArguments, page: impl FnOnce() -> Page
     }
 }
 
+/// Ends the work on a pair: writes the page if one is asked for, and prints the object for programs, which is
+/// `described` with the times.
+pub(crate) fn finish<'a>(
+    arguments: &ReportArguments,
+    described: &Value,
+    mut clock: Clock,
+    context: &Context,
+    page: impl FnOnce() -> Page<'a>,
+) -> Outcome {
+    clock.time(Part::Write, || write(arguments, page))?;
+    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
+    context.report(|| joined([described.clone(), seconds]));
+    Ok(())
+}
+
 /// Writes a page no larger than `limit` bytes.
 pub(crate) fn write_to(path: &Path, limit: usize, (title, lead, sections): Page<'_>) -> Outcome {
     let page = sections.into_iter().fold(Report::new(title, lead).limit(limit), Report::section);
@@ -33,11 +51,6 @@ pub(crate) fn write_to(path: &Path, limit: usize, (title, lead, sections): Page<
 /// The last part of a path, as people know a picture.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
-}
-
-/// The picture as it is in its file.
-fn original(picture: &Picture) -> &AnyImage {
-    picture.original.as_ref().unwrap_or(&picture.image)
 }
 
 /// Half the side of what a descriptor sees, in multiples of its scale: SIFT has four cells of 3σ, SURF four of 5σ.
@@ -70,8 +83,8 @@ pub(crate) fn matches_view(
 ) -> MatchesView<'_> {
     let model = pair.tie.b_from_a;
     MatchesView {
-        a: tiepoint_report::Picture::new(a, original(&pair.pictures[0])),
-        b: tiepoint_report::Picture::new(b, original(&pair.pictures[1])),
+        a: tiepoint_report::Picture::new(a, pair.pictures[0].original()),
+        b: tiepoint_report::Picture::new(b, pair.pictures[1].original()),
         rows: rows(pair),
         b_from_a: model,
         truth: None,
@@ -89,14 +102,12 @@ fn residual_name(model: Option<&Model>) -> &'static str {
 }
 
 fn rows(pair: &MatchedPair) -> Vec<KeypointMatch> {
-    let [a, b] = &pair.features;
-    let ends = points(a, b, &pair.tie).into_iter();
-    let pairs: Vec<_> = ends.map(|(a, b)| Correspondence { a, b, quality: 0.0 }).collect();
+    let ([a, b], pairs) = (&pair.features, pair.correspondences());
     let residuals = match &pair.tie.b_from_a {
         Some(model) => residuals(model, &pairs),
         None => vec![f64::NAN; pairs.len()],
     };
-    let flags = residuals.into_iter().zip(agreeing(&pair.tie));
+    let flags = residuals.into_iter().zip(pair.agreeing());
     let row = |(m, (residual, inlier)): (&tiepoint::matching::Match, (f64, bool))| KeypointMatch {
         pair: *m,
         a: a.keypoints[m.a as usize],
@@ -113,18 +124,31 @@ pub(crate) fn registration_view<'a>(
     warped: &'a Warped,
     [moving, reference]: [String; 2],
 ) -> RegistrationView<'a> {
-    let [a, b] = &pair.features;
-    let ends = points(a, b, &pair.tie);
+    let ends = pair.points();
     let map = pair.tie.b_from_a.and_then(|model| model.homography());
     let arrow = |&i: &usize| {
         let predicted = map.as_ref()?.apply(ends[i].0)?;
         Some(Arrow { predicted: predicted.map(|v| v as f32), found: ends[i].1.map(|v| v as f32) })
     };
     RegistrationView {
-        reference: tiepoint_report::Picture::new(reference, original(&pair.pictures[1])),
+        reference: tiepoint_report::Picture::new(reference, pair.pictures[1].original()),
         warped: tiepoint_report::Picture::new(moving, &warped.image),
         covered: warped.covered.view(),
         arrows: pair.tie.inliers.iter().filter_map(arrow).collect(),
+        caption: String::new(),
+    }
+}
+
+/// Disparities with what else was found, and colours over their usual range.
+pub(crate) fn disparity_view(found: &StereoResult) -> DisparityView<'_> {
+    DisparityView {
+        pair: None,
+        disparity: found.disparity.view(),
+        confidence: found.confidence.as_ref().map(Image::view),
+        reasons: found.reasons.as_ref().map(Image::view),
+        truth: None,
+        calibration: None,
+        range: usual_range(&found.disparity),
         caption: String::new(),
     }
 }
@@ -135,9 +159,4 @@ pub(crate) fn scored(truth: &Image<f32>, mask: Option<&Image<u8>>) -> Image<f32>
         true => truth.row(y)[x],
         false => f32::INFINITY,
     })
-}
-
-/// A section with one view.
-pub(crate) fn section<'a>(heading: &str, view: View<'a>) -> Section<'a> {
-    Section::new(heading).view(view)
 }

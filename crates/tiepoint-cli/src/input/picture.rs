@@ -10,8 +10,8 @@ use tiepoint::image::{self, AnyImage, Image, Mask, Prepared, Range, ReadOptions,
 /// An image ready for a detector.
 #[derive(Debug)]
 pub(crate) struct Picture {
-    /// As in the file, if colours were asked for and `image` is not that.
-    pub(crate) original: Option<AnyImage>,
+    /// The image as in its file, if colours were asked for and `image` is not that.
+    pub(crate) colour: Option<AnyImage>,
     /// Grey, on the scale of its type.
     pub(crate) image: AnyImage,
     /// 0 where no keypoint may lie.
@@ -35,13 +35,13 @@ impl ReadPicture {
         let named = |error| Failure::from(error).about(path.display());
         if !colour {
             let Prepared { image, mask } = image::prepare(image, mask, range, cpu).map_err(named)?;
-            return Ok(Picture { original: None, image: image.into_image(), mask: mask.into_image() });
+            return Ok(Picture { colour: None, image: image.into_image(), mask: mask.into_image() });
         }
         let Prepared { image: made, mask } = image::prepare(&image, mask, range, cpu).map_err(named)?;
         let mask = mask.into_image();
         Ok(match made.into_owned() {
-            Some(made) => Picture { original: Some(image), image: made, mask },
-            None => Picture { original: None, image, mask },
+            Some(made) => Picture { colour: Some(image), image: made, mask },
+            None => Picture { colour: None, image, mask },
         })
     }
 }
@@ -88,10 +88,17 @@ impl<'a> Reader<'a> {
     }
 }
 
+impl Picture {
+    /// The image as it is in its file, if colours were asked for.
+    pub(crate) fn original(&self) -> &AnyImage {
+        self.colour.as_ref().unwrap_or(&self.image)
+    }
+}
+
 impl Weight for Picture {
     fn bytes(&self) -> usize {
         let mask = self.mask.as_ref().map_or(0, |m| m.data().len());
-        self.original.as_ref().map_or(0, bytes) + bytes(&self.image) + mask
+        self.colour.as_ref().map_or(0, bytes) + bytes(&self.image) + mask
     }
 }
 

@@ -11,7 +11,6 @@ use super::report::{self, matches_view};
 use crate::arguments::demo::DemoArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::Picture;
 use crate::output::{Clock, Part};
 use photographs::{Bookshelf, Coffee};
 use serde_json::{Value, json};
@@ -23,7 +22,7 @@ use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::geometry::Homography;
 use tiepoint::image::{self, AnyImage, Image, Size};
-use tiepoint::register::{TieOptions, TiePoints, tie_points};
+use tiepoint::register::{TieOptions, TiePoints};
 use tiepoint::synth::{Photometry, Scene, SceneOptions, viewpoint};
 use tiepoint_report::{DEFAULT_LIMIT, MatchesView, Rgb, Section, View, colour_at};
 
@@ -95,32 +94,21 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
             image::write(folder.join(format!("{}-{which}.png", scene.name)), image)?;
         }
         for (name, detector) in detectors() {
-            let found = clock.time(Part::Compute, || Tied::of(&pair, &detector, context))?;
-            let scores = Scores::of(&found.features, &found.tie, &rendered.moving_from_reference)?;
-            let features = [found.features[0].len(), found.features[1].len()];
-            let outcome = Score {
-                scene: scene.name,
-                detector: name,
-                features,
-                tie: found.tie.clone(),
-                scores,
-                seconds: found.seconds,
-            };
+            let before = clock.compute();
+            let options = TieOptions::default();
+            let mut found = photographs::matched(pair.clone(), &detector, &options, context, &mut clock)?;
+            let seconds = clock.compute() - before;
+            let scores = Scores::of(&found, &rendered.moving_from_reference)?;
+            let features = found.features.each_ref().map(Features::len);
+            let tie = found.tie.clone();
+            let outcome = Score { scene: scene.name, detector: name, features, tie, scores, seconds };
             context.say(&outcome.line());
             outcomes.push(outcome);
             if (scene.name, name) == (SHOWN, "sift") {
-                let picture = |i: usize| Picture {
-                    original: Some(tinted(&pair[i])),
-                    image: pair[i].clone(),
-                    mask: None,
-                };
-                let pair = MatchedPair {
-                    pictures: [picture(0), picture(1)],
-                    features: found.features,
-                    tie: found.tie,
-                    views: 1,
-                };
-                shown = Some((pair, rendered.moving_from_reference));
+                for picture in &mut found.pictures {
+                    picture.colour = Some(tinted(&picture.image));
+                }
+                shown = Some((found, rendered.moving_from_reference));
             }
         }
         if i == 0 {
@@ -185,25 +173,6 @@ impl Score {
             "corner_error": self.scores.corner_error,
             "compute_seconds": self.seconds,
         })
-    }
-}
-
-/// Features of both images and what ties them together; A is the reference.
-#[derive(Debug)]
-struct Tied {
-    features: [Features; 2],
-    tie: TiePoints,
-    seconds: f64,
-}
-
-impl Tied {
-    fn of([a, b]: &[AnyImage; 2], detector: &Detector, context: &Context) -> Outcome<Self> {
-        let start = std::time::Instant::now();
-        let processor = &context.processor;
-        let features = [detector.detect(a, None, processor)?, detector.detect(b, None, processor)?];
-        let tie = tie_points(&features[0], &features[1], &TieOptions::default(), processor)?;
-        let seconds = start.elapsed().as_secs_f64();
-        Ok(Self { features, tie, seconds })
     }
 }
 

@@ -1,9 +1,8 @@
 //! The photographs of the demo: a bookshelf from two places, and a cup of coffee on its own copy.
 
-use crate::commands::matched_pair::{MatchedPair, points};
+use crate::commands::matched_pair::MatchedPair;
 use crate::commands::report::{self, matches_view, registration_view};
 use crate::context::Context;
-use crate::draw::usual_range;
 use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
 use crate::output::Clock;
@@ -13,8 +12,8 @@ use tiepoint::feature::{Detector, DetectorKind};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, RectifiedView, SelfCalibrationOptions, from_tie_points};
 use tiepoint::geometry::warp::{Interpolation, WarpOptions};
-use tiepoint::geometry::{Correspondence, Homography, Model, ModelKind};
-use tiepoint::image::{self, AnyCow, AnyImage, Image, ReadOptions};
+use tiepoint::geometry::{Homography, Model, ModelKind};
+use tiepoint::image::{self, AnyCow, AnyImage, ReadOptions};
 use tiepoint::register::{TieOptions, Warped, tie_points, warp_onto};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 use tiepoint::synth::viewpoint;
@@ -34,26 +33,30 @@ fn photograph(folder: &Path, (name, bytes): (&str, &[u8])) -> Outcome<AnyImage> 
 }
 
 /// Features of two pictures and their matches.
-fn matched(
+pub(super) fn matched(
     images: [AnyImage; 2],
-    model: ModelKind,
+    detector: &Detector,
+    options: &TieOptions,
     context: &Context,
     clock: &mut Clock,
 ) -> Outcome<MatchedPair> {
     let processor = &context.processor;
     let [a, b] = images.map(|image| -> Outcome<Picture> {
         let grey = image::grey(image.view(), &processor.cpu).map(AnyCow::into_image)?;
-        Ok(Picture { original: Some(image), image: grey, mask: None })
+        Ok(Picture { colour: Some(image), image: grey, mask: None })
     });
     let pictures = [a?, b?];
-    let detector = Detector::default();
     clock.time(crate::output::Part::Compute, || {
         let [a, b] = pictures.each_ref().map(|p| detector.detect(p.image.view(), None, processor));
         let features = [a?, b?];
-        let options = TieOptions::default().with_model(Some(model));
-        let tie = tie_points(&features[0], &features[1], &options, processor)?;
+        let tie = tie_points(&features[0], &features[1], options, processor)?;
         Ok(MatchedPair { pictures, features, tie, views: 1 })
     })
+}
+
+/// The default detector and matching.
+fn of_model(model: ModelKind) -> (Detector, TieOptions) {
+    (Detector::default(), TieOptions::default().with_model(Some(model)))
 }
 
 /// The bookshelf: matched, rectified, and how deep it is.
@@ -75,13 +78,13 @@ impl Bookshelf {
         let cpu = &context.processor.cpu;
         let mut clock = Clock::start(cpu);
         let [left, right] = BOOKSHELF.map(|file| photograph(folder, file));
-        let pair = matched([left?, right?], ModelKind::Fundamental, context, &mut clock)?;
+        let (detector, options) = of_model(ModelKind::Fundamental);
+        let pair = matched([left?, right?], &detector, &options, context, &mut clock)?;
         let Some(Model::Fundamental(epipolar)) = pair.tie.b_from_a else {
             return Err(Failure::work("the bookshelf gave no epipolar geometry"));
         };
-        let all = points(&pair.features[0], &pair.features[1], &pair.tie);
-        let inliers = pair.tie.inliers.iter().map(|&i| all[i]);
-        let inliers: Vec<_> = inliers.map(|(a, b)| Correspondence { a, b, quality: 0.0 }).collect();
+        let all = pair.correspondences();
+        let inliers: Vec<_> = pair.tie.inliers.iter().map(|&i| all[i]).collect();
         let sizes = pair.features.each_ref().map(|f| f.image);
         let options = SelfCalibrationOptions::default();
         let found = from_tie_points(&epipolar, &inliers, sizes, &options, OutputFrame::Valid, cpu)?;
@@ -125,15 +128,11 @@ impl Bookshelf {
                 tiepoint_report::Picture::new(name(0), a),
                 tiepoint_report::Picture::new(name(1), b),
             ]),
-            disparity: self.stereo.disparity.view(),
-            confidence: self.stereo.confidence.as_ref().map(Image::view),
-            reasons: self.stereo.reasons.as_ref().map(Image::view),
-            truth: None,
             calibration: Some(self.calibration),
-            range: usual_range(&self.stereo.disparity),
-            caption: String::new(),
+            ..report::disparity_view(&self.stereo)
         };
-        let depth = report::section("How deep it is", View::Disparity(depth))
+        let depth = Section::new("How deep it is")
+            .view(View::Disparity(depth))
             .text(
                 "The matches alone tell how the two cameras stood. Both photographs are turned so that what corresponds \
                  lies in one row; then every pixel is matched. Turn the points to walk around the shelf.",
@@ -167,9 +166,10 @@ impl Coffee {
         let moving = warp_onto(reference.view(), size, &truth, &lanczos, processor)?.image;
         let moving = darker(moving);
         image::write(folder.join("coffee-turned.png"), &moving)?;
-        let pair = matched([moving, reference], ModelKind::Homography, context, &mut clock)?;
+        let (detector, options) = of_model(ModelKind::Homography);
+        let pair = matched([moving, reference], &detector, &options, context, &mut clock)?;
         let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("the coffee gave no homography"))?;
-        let picture = pair.pictures[0].original.as_ref().unwrap_or(&pair.pictures[0].image);
+        let picture = pair.pictures[0].original();
         let warped = warp_onto(picture.view(), size, &model, &WarpOptions::default(), processor)?;
         let true_map = moving_from_reference.inverse().ok_or_else(|| Failure::work("no inverse"))?;
         let found = model.homography().unwrap_or_else(Homography::default);

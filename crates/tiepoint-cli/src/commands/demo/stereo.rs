@@ -77,15 +77,12 @@ impl Depth {
         let [left, right] = &self.pair;
         let view = DisparityView {
             pair: Some([Picture::new("stereo-left.png", left), Picture::new("stereo-right.png", right)]),
-            disparity: self.found.disparity.view(),
-            confidence: self.found.confidence.as_ref().map(Image::view),
-            reasons: self.found.reasons.as_ref().map(Image::view),
             truth: Some(self.truth.view()),
-            calibration: None,
             range: usual_range(&self.truth),
-            caption: String::new(),
+            ..report::disparity_view(&self.found)
         };
-        report::section("Dense stereo against the truth", View::Disparity(view))
+        Section::new("Dense stereo against the truth")
+            .view(View::Disparity(view))
             .text(
                 "Surfaces at known distances before two cameras side by side. The disparity is by how many pixels a point \
                  lies further left in the right picture; the view tells why some pixels have none, and how far the \

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{self, Reader};
 use crate::output::{self, Clock, Part, Spent};
 use crate::prefetch::Weight;
-use pairs::Pair;
+use pairs::PairFiles;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
@@ -23,7 +23,7 @@ use tiepoint::stereo::cloud::{CloudOptions, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
 use tiepoint::stereo::{StereoOptions, StereoResult};
-use tiepoint_report::{DisparityView, Picture, View};
+use tiepoint_report::{DisparityView, Picture, Section, View};
 
 pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let calibration = arguments.calibration.as_deref().map(RectifiedCalibration::read).transpose()?;
@@ -52,9 +52,9 @@ struct Work<'a> {
 
 /// One pair and where its results go.
 #[derive(Debug)]
-struct Job<'a> {
+struct PairJob<'a> {
     number: usize,
-    pair: &'a Pair,
+    pair: &'a PairFiles,
     output: Option<PathBuf>,
     right: Option<PathBuf>,
     confidence: Option<PathBuf>,
@@ -82,7 +82,7 @@ impl ResultOptions {
     }
 }
 
-fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Job<'a>>> {
+fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [PairFiles]) -> Outcome<Vec<PairJob<'a>>> {
     let paths = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
         match given {
             Some(given) => Ok(pairs::paths(given, pairs, extension)?.into_iter().map(Some).collect()),
@@ -96,7 +96,7 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Job<'
     let mut depths = paths(&arguments.depth, "tif")?;
     let mut clouds = paths(&arguments.cloud, "ply")?;
     let mut reports = paths(&report_pattern(arguments)?, "html")?;
-    let take = |(i, pair): (usize, &'a Pair)| Job {
+    let take = |(i, pair): (usize, &'a PairFiles)| PairJob {
         number: i + 1,
         pair,
         output: outputs[i].take(),
@@ -119,7 +119,7 @@ fn report_pattern(arguments: &StereoArguments) -> Outcome<Option<String>> {
 }
 
 /// Fails now where a result could not be written later, or would replace an input.
-fn check_paths(arguments: &StereoArguments, jobs: &[Job<'_>], options: &StereoOptions) -> Outcome {
+fn check_paths(arguments: &StereoArguments, jobs: &[PairJob<'_>], options: &StereoOptions) -> Outcome {
     for job in jobs {
         job.check(options)?;
         job.paths().try_for_each(|path| output::check_folder(path))?;
@@ -131,7 +131,7 @@ fn check_paths(arguments: &StereoArguments, jobs: &[Job<'_>], options: &StereoOp
         images.map(PathBuf::clone).into_iter().chain(masks)
     });
     let files = output::Files::default().reads(inputs).reads(&arguments.calibration).reads(&arguments.list);
-    files.writes(jobs.iter().flat_map(Job::paths)).check()
+    files.writes(jobs.iter().flat_map(PairJob::paths)).check()
 }
 
 /// The file of an image's mask.
@@ -139,7 +139,7 @@ fn mask_of(mask: Option<&str>, image: &Path) -> Option<PathBuf> {
     mask.map(|m| PathBuf::from(output::fill(m, image)))
 }
 
-impl Job<'_> {
+impl PairJob<'_> {
     fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let pictures = [&self.output, &self.right, &self.confidence, &self.preview];
         pictures.into_iter().chain([&self.depth, &self.cloud, &self.report]).flatten()
@@ -173,7 +173,7 @@ impl Job<'_> {
     /// Reads both images, with masks of where they hold data.
     fn read(&self, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Sides, Spent)> {
         let mut clock = Clock::start(cpu);
-        let (arguments, Pair { left, right, .. }) = (work.arguments, self.pair);
+        let (arguments, PairFiles { left, right, .. }) = (work.arguments, self.pair);
         let reader = Reader { limits: arguments.limits.options(), cpu };
         let mut read = |path: &Path, mask: &Option<String>| {
             clock.time(Part::Read, || read(&reader, path, mask.as_deref(), arguments.no_data))
@@ -242,17 +242,14 @@ impl Job<'_> {
         let [first, second] = names;
         let view = DisparityView {
             pair: Some([Picture::new(first, &left.image), Picture::new(second, &right.image)]),
-            disparity: found.disparity.view(),
-            confidence: found.confidence.as_ref().map(Image::view),
-            reasons: found.reasons.as_ref().map(Image::view),
             truth: truth.as_ref().map(Image::view),
             // An affine pair has no depth to show.
             calibration: results.calibration.filter(|c| c.check_metric().is_ok()),
-            range: usual_range(&found.disparity),
-            caption: String::new(),
+            ..report::disparity_view(found)
         };
         let size = found.disparity.size();
-        let section = report::section("Disparities", View::Disparity(view))
+        let section = Section::new("Disparities")
+            .view(View::Disparity(view))
             .tile("size", size.to_string())
             .tile("disparities searched", described["disparities"].to_string())
             .tile("valid", format!("{valid:.1} %"))

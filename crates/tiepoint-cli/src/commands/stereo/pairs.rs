@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Two rectified images.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pair {
+pub(super) struct PairFiles {
     pub(super) left: PathBuf,
     pub(super) right: PathBuf,
     /// Its path in a numbered sequence.
@@ -15,19 +15,19 @@ pub(super) struct Pair {
     output: Option<PathBuf>,
 }
 
-impl Pair {
+impl PairFiles {
     fn new(left: &Path, right: &Path) -> Self {
         Self { left: left.into(), right: right.into(), number: None, output: None }
     }
 }
 
 /// The pairs named on the command line, then those of the list; sequences are spread out.
-pub(super) fn pairs(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<Pair>> {
+pub(super) fn pairs(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<PairFiles>> {
     let (named, rest) = images.as_chunks::<2>();
     if let [lonely] = rest {
         return Err(Failure::usage(format!("{} has no right image: name LEFT RIGHT", lonely.display())));
     }
-    let mut given: Vec<Pair> = named.iter().map(|[left, right]| Pair::new(left, right)).collect();
+    let mut given: Vec<PairFiles> = named.iter().map(|[left, right]| PairFiles::new(left, right)).collect();
     if let Some(list) = list {
         for line in input::listed_lines(list)? {
             given.push(listed(&line).ok_or_else(|| {
@@ -55,22 +55,22 @@ pub(super) fn pairs(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<Pair
     Ok(all)
 }
 
-fn listed(line: &str) -> Option<Pair> {
+fn listed(line: &str) -> Option<PairFiles> {
     let words: Vec<&str> = match line.contains('\t') {
         true => line.split('\t').map(str::trim).filter(|w| !w.is_empty()).collect(),
         false => line.split_whitespace().collect(),
     };
     match words[..] {
-        [left, right] => Some(Pair::new(left.as_ref(), right.as_ref())),
+        [left, right] => Some(PairFiles::new(left.as_ref(), right.as_ref())),
         [left, right, output] => {
-            Some(Pair { output: Some(output.into()), ..Pair::new(left.as_ref(), right.as_ref()) })
+            Some(PairFiles { output: Some(output.into()), ..PairFiles::new(left.as_ref(), right.as_ref()) })
         }
         _ => None,
     }
 }
 
 /// Every pair whose left image is there, by number.
-fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome<Vec<Pair>> {
+fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome<Vec<PairFiles>> {
     let folder = if left.folder.as_os_str().is_empty() { Path::new(".") } else { &left.folder };
     let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
     let mut numbers = Vec::new();
@@ -89,7 +89,8 @@ fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome
         Some(Err(fixed)) => Some(fixed.to_path_buf()),
         None => None,
     };
-    let pair = |n| Pair { number: Some(n), output: path(n), ..Pair::new(&left.path(n), &right.path(n)) };
+    let pair =
+        |n| PairFiles { number: Some(n), output: path(n), ..PairFiles::new(&left.path(n), &right.path(n)) };
     Ok(numbers.into_iter().map(pair).collect())
 }
 
@@ -138,7 +139,7 @@ impl Numbered {
 }
 
 /// Where the results of each pair go that are called `given`.
-pub(super) fn paths(given: &str, pairs: &[Pair], extension: &str) -> Outcome<Vec<PathBuf>> {
+pub(super) fn paths(given: &str, pairs: &[PairFiles], extension: &str) -> Outcome<Vec<PathBuf>> {
     if let Some(numbered) = Numbered::of(Path::new(given))
         && let Some(numbers) = pairs.iter().map(|p| p.number).collect::<Option<Vec<_>>>()
     {
@@ -149,7 +150,7 @@ pub(super) fn paths(given: &str, pairs: &[Pair], extension: &str) -> Outcome<Vec
 }
 
 /// Where each pair's disparities go: as its list says, else as --output does.
-pub(super) fn outputs(given: Option<&str>, pairs: &[Pair]) -> Outcome<Vec<Option<PathBuf>>> {
+pub(super) fn outputs(given: Option<&str>, pairs: &[PairFiles]) -> Outcome<Vec<Option<PathBuf>>> {
     let own = || pairs.iter().map(|p| p.output.clone());
     match given.filter(|_| own().any(|o| o.is_none())) {
         None => Ok(own().collect()),
@@ -200,18 +201,18 @@ mod tests {
 
     #[test]
     fn outputs_of_several() {
-        let two: Vec<Pair> = [("x/a1.png", "y/b1.png"), ("x/a2.png", "y/b2.png")]
-            .map(|(l, r)| Pair::new(l.as_ref(), r.as_ref()))
+        let two: Vec<PairFiles> = [("x/a1.png", "y/b1.png"), ("x/a2.png", "y/b2.png")]
+            .map(|(l, r)| PairFiles::new(l.as_ref(), r.as_ref()))
             .to_vec();
         assert_eq!(paths("o/{}.tif", &two, "pfm").unwrap(), ["o/a1.tif", "o/a2.tif"].map(PathBuf::from));
         assert!(paths("o.tif", &two, "pfm").is_err(), "one file for two");
-        let numbered: Vec<Pair> =
-            two.iter().zip([1, 2]).map(|(p, n)| Pair { number: Some(n), ..p.clone() }).collect();
+        let numbered: Vec<PairFiles> =
+            two.iter().zip([1, 2]).map(|(p, n)| PairFiles { number: Some(n), ..p.clone() }).collect();
         assert_eq!(
             paths("o/%02d.pfm", &numbered, "pfm").unwrap(),
             ["o/01.pfm", "o/02.pfm"].map(PathBuf::from)
         );
-        let own = Pair { output: Some("own.pfm".into()), ..two[0].clone() };
+        let own = PairFiles { output: Some("own.pfm".into()), ..two[0].clone() };
         let mixed = outputs(Some("o/"), &[own.clone(), two[1].clone()]).unwrap();
         assert_eq!(
             mixed,

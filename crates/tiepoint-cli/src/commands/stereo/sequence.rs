@@ -1,24 +1,17 @@
 //! Pairs one after the other: the next are read while some are computed, and the results of those before them are
 //! written. Messages and reports come in the order of the pairs.
 
-use super::{Computed, Finished, Job, Sides, Work};
-use crate::commands::item::Item;
+use super::{Computed, Finished, PairJob, Sides, Work};
+use crate::commands::ordered::{AHEAD, Item, MOST_BESIDE, Results};
 use crate::failure::{Failure, Outcome};
-use crate::interrupt;
 use crate::output::{self, Clock, Part, Spent};
-use crate::prefetch::{Limits, OrderedQueue, Prefetcher};
+use crate::prefetch::{Limits, Prefetcher};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::image::Image;
 use tiepoint::stereo::{Masks, StereoOptions, StereoStream};
-
-/// Threads that read, and pairs that wait to be written, at most.
-const MOST_BESIDE: usize = 32;
-
-/// Bytes of the pairs read ahead.
-const AHEAD: usize = 512 << 20;
 
 /// Rows that a GPU computes at a time: lower images go together. More fill it no better than files come, and take the
 /// time of their memory at the start.
@@ -28,7 +21,7 @@ const ROWS: usize = 1080;
 const BATCH: usize = 8;
 
 /// Reads, computes, writes and reports the pairs; returns how many failed.
-pub(super) fn run(jobs: &[Job<'_>], options: StereoOptions, work: &Work<'_>) -> Outcome<usize> {
+pub(super) fn run(jobs: &[PairJob<'_>], options: StereoOptions, work: &Work<'_>) -> Outcome<usize> {
     let context = work.context;
     let cpu = &context.processor.cpu;
     let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.gpu.is_some());
@@ -36,19 +29,14 @@ pub(super) fn run(jobs: &[Job<'_>], options: StereoOptions, work: &Work<'_>) -> 
     // The CPU's threads have enough to do with the pair that they compute.
     let beside = if has_gpu { threads } else { 1 };
     let limits = Limits { items: beside, bytes: AHEAD, batch: 1 };
-    // Pairs that are read at the same time need a profile each to tell their stages apart.
-    let reader = || {
-        if parallel { Cpu::sequential().cancelled_by(&interrupt::cancel()) } else { cpu.clone() }.profiled()
-    };
-    let read_next = |i: usize| read(&jobs[i], work, &reader());
+    let read_next = |i: usize| read(&jobs[i], work, &context.reader(parallel));
     thread::scope(|scope| {
         let scope = Some(scope).filter(|_| parallel);
         let mut pairs = Prefetcher::new(jobs.len(), &read_next, scope, limits);
         let mut sequence = Sequence {
             stream: None,
             computing: VecDeque::new(),
-            writing: OrderedQueue::new(scope),
-            failed: 0,
+            results: Results::new(jobs.len(), scope, context),
             options,
             jobs,
             work,
@@ -61,12 +49,12 @@ pub(super) fn run(jobs: &[Job<'_>], options: StereoOptions, work: &Work<'_>) -> 
         }
         sequence.take(0)?;
         sequence.report(0)?;
-        Ok(sequence.failed)
+        Ok(sequence.results.failed)
     })
 }
 
 /// Reads a pair; its time has the stages that `cpu` notes.
-fn read<'a, 'p>(job: &'a Job<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, Job<'p>, Sides> {
+fn read<'a, 'p>(job: &'a PairJob<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, PairJob<'p>, Sides> {
     let (result, spent) = match job.read(work, cpu) {
         Ok((sides, spent)) => (Ok(sides), spent),
         Err(failure) => (Err(failure), Spent::default()),
@@ -79,17 +67,16 @@ struct Sequence<'scope, 'env, 'a, 'p> {
     /// Created with the first pair; the number of pairs in a batch depends on its size.
     stream: Option<StereoStream>,
     /// Those that were read, with what computes them. Those that are sound are in the stream.
-    computing: VecDeque<Item<'a, Job<'p>, (Sides, String)>>,
-    writing: OrderedQueue<'scope, 'env, Item<'a, Job<'p>, Finished>>,
-    failed: usize,
+    computing: VecDeque<Item<'a, PairJob<'p>, (Sides, String)>>,
+    results: Results<'scope, 'env, 'a, PairJob<'p>, Finished>,
     options: StereoOptions,
-    jobs: &'a [Job<'p>],
+    jobs: &'a [PairJob<'p>],
     work: &'a Work<'a>,
 }
 
 impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
     /// Submits a pair for computation, and passes finished pairs on to be written.
-    fn push(&mut self, item: Item<'a, Job<'p>, Sides>) -> Outcome {
+    fn push(&mut self, item: Item<'a, PairJob<'p>, Sides>) -> Outcome {
         let context = self.work.context;
         context.add_stages(&item.spent.stages);
         // In a full stream the pair would wait for the oldest, and this thread would read its maps.
@@ -124,7 +111,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
     fn take(&mut self, held: usize) -> Outcome {
         let (options, work) = (self.options, self.work);
         let cpu = &work.context.processor.cpu;
-        let goes_on = |item: &Item<'_, Job<'_>, _>, stream: &Option<StereoStream>| {
+        let goes_on = |item: &Item<'_, PairJob<'_>, _>, stream: &Option<StereoStream>| {
             item.result.is_err() || stream.as_ref().is_none_or(|stream| stream.len() > held)
         };
         while self.computing.front().is_some_and(|item| goes_on(item, &self.stream)) {
@@ -139,7 +126,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
                 let found = found.ok_or_else(|| Failure::work(format!("{}: no result came", job.names())))?;
                 Ok(((sides, found, device), clock.spent(cpu)))
             });
-            self.writing.push(move || {
+            self.results.push(move || {
                 let item = item.then(|(sides, found, device)| {
                     let alone = &Cpu::sequential();
                     let mut clock = Clock::start(alone);
@@ -156,36 +143,18 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
 
     /// Reports what is written, and waits until no more than `unwritten` pairs are not.
     fn report(&mut self, unwritten: usize) -> Outcome {
-        loop {
-            let waits = self.writing.len() > unwritten;
-            let Some(item) = (if waits { self.writing.pop() } else { self.writing.pop_finished() }) else {
-                return Ok(());
-            };
-            match self.report_one(item) {
-                Ok(()) => {}
-                // One bad pair does not stop the others.
-                Err(failure @ Failure::Work(_)) if self.jobs.len() > 1 => {
-                    self.work.context.complain(&failure);
-                    self.failed += 1;
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
-    }
-
-    fn report_one(&self, item: Item<'_, Job<'_>, Finished>) -> Outcome {
-        let Item { job, result, spent } = item;
-        let Finished { size, valid, described } = result?;
-        let StereoOptions { min_disparity: least, disparities, .. } = self.options;
-        self.work.context.say(&format!(
-            "{}: {size}, disparities {least} to {}, {:.1} % valid, {:.1} ms",
-            job.names(),
-            i64::from(least) + disparities as i64 - 1,
-            valid * 100.0,
-            spent.compute * 1e3
-        ));
-        self.work.context.report(|| output::joined([described, json!({ "seconds": spent.seconds() })]));
-        Ok(())
+        let (context, StereoOptions { min_disparity: least, disparities, .. }) =
+            (self.work.context, self.options);
+        self.results.report(unwritten, |job, Finished { size, valid, described }, spent| {
+            context.say(&format!(
+                "{}: {size}, disparities {least} to {}, {:.1} % valid, {:.1} ms",
+                job.names(),
+                i64::from(least) + disparities as i64 - 1,
+                valid * 100.0,
+                spent.compute * 1e3
+            ));
+            context.report(|| output::joined([described, json!({ "seconds": spent.seconds() })]));
+        })
     }
 }
 
