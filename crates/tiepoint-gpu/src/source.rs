@@ -71,6 +71,11 @@ impl KernelSource {
         self
     }
 
+    /// Whether a piece of the dialect is part of this source.
+    pub fn contains(&self, text: &str) -> bool {
+        self.text.contains(text)
+    }
+
     /// Declares a kernel and the size of its work groups, for a text that follows and defines it:
     /// `KERNEL(name) { ... }`. The C types that its buffers are read as stand in the text before.
     #[must_use]

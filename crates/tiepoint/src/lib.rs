@@ -37,6 +37,8 @@ pub mod files;
 pub mod filter;
 pub mod geometry;
 pub mod image;
+#[cfg(test)]
+mod kernels;
 pub mod matching;
 pub mod numeric;
 pub mod options;

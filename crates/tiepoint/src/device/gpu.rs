@@ -82,22 +82,3 @@ pub(crate) fn all() -> &'static [Gpu] {
     }
     found
 }
-
-/// Compiles programs for three generations of CUDA cards, none of which need be there; for tests.
-#[cfg(test)]
-pub(crate) fn compiles_everywhere(sources: &[KernelSource]) {
-    for source in sources {
-        for architecture in ["sm_75", "sm_80", "sm_90"] {
-            match tiepoint_gpu::compile_for_cuda(source, architecture) {
-                Ok(_) => {}
-                Err(tiepoint_gpu::Error::Absent { reason, .. }) => {
-                    let promised = std::env::var_os("TIEPOINT_REQUIRE_NVRTC").is_some();
-                    assert!(!promised, "TIEPOINT_REQUIRE_NVRTC is set: {reason}");
-                    println!("SKIPPED: {reason}");
-                    return;
-                }
-                Err(other) => panic!("{other}"),
-            }
-        }
-    }
-}

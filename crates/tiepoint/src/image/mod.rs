@@ -7,14 +7,14 @@ mod alpha;
 #[cfg(test)]
 mod file_tests;
 pub mod gpu;
-mod grey;
+pub(crate) mod grey;
 mod jpeg;
 mod mask;
 mod pfm;
 mod pixel;
 mod png;
 mod pnm;
-mod range;
+pub(crate) mod range;
 mod read;
 mod rows;
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! 512. Results do not depend on threads or SIMD level; the contract of the arithmetic is in `product`.
 
 pub mod files;
-mod gpu;
+pub(crate) mod gpu;
 mod guided;
 mod matcher;
 mod mutual;

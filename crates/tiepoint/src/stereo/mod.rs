@@ -52,7 +52,7 @@
 //! one holds [`INVALID`]: it has no data, is hidden from the right camera, or was not confirmed by its view. The right
 //! view's disparities have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
 
-mod aggregation;
+pub(crate) mod aggregation;
 #[cfg(test)]
 pub(crate) mod bisect;
 pub mod cloud;
@@ -61,12 +61,12 @@ pub mod cost;
 pub mod depth;
 pub mod files;
 pub mod fill;
-mod gpu;
+pub(crate) mod gpu;
 pub mod median;
 mod options;
-mod pair;
+pub(crate) mod pair;
 mod reason;
-mod refinement;
+pub(crate) mod refinement;
 pub mod speckle;
 mod stream;
 mod subpixel;
@@ -74,7 +74,7 @@ mod subpixel;
 mod testing;
 #[cfg(test)]
 mod tests;
-mod winner_takes_all;
+pub(crate) mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost, MatchingCost};
 pub use gpu::{GpuMasks, GpuStereo, GpuStereoResult};

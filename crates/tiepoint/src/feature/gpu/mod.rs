@@ -1,9 +1,9 @@
 //! Features in a device's memory.
 
 mod batch;
-mod columns;
+pub(crate) mod columns;
 mod detector;
-mod gather;
+pub(crate) mod gather;
 mod input;
 pub(crate) mod pipeline;
 mod readback;

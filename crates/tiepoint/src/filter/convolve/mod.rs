@@ -15,7 +15,7 @@
 //! from the left. As two passes: down the columns first, then along the row, in the same way. Integer results
 //! are rounded to nearest even and saturate.
 
-mod gpu;
+pub(crate) mod gpu;
 
 use crate::filter::border::{BAND, extend};
 use crate::{

@@ -20,7 +20,7 @@
 //! 9 and 15 taps; three border policies).
 
 mod bytes;
-mod gpu;
+pub(crate) mod gpu;
 pub(crate) mod rows;
 mod taps;
 

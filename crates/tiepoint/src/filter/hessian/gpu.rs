@@ -198,10 +198,10 @@ impl<T: GpuPixel> GpuBlobs<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::device::Cpu;
-    use crate::device::gpu::{all, compiles_everywhere};
+    use crate::device::gpu::all;
     use crate::filter::gpu::testing::{self, images};
     use crate::filter::hessian::{blobs, response};
     use crate::image::Border;
@@ -256,10 +256,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn kernels_compile_for_every_card() {
+    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let options = HessianOptions::default();
         let response = |_| shape(&options).source::<f32, f32>("hessian", |s| arithmetic::<f32>(s, &options));
-        compiles_everywhere(&[response(()), maxima_source::<u8>(&options)]);
+        vec![response(()), maxima_source::<u8>(&options)]
     }
 }

@@ -17,7 +17,7 @@
 //!
 //! **Speed.** Three rows of column sums a row, then 23 additions a pixel; nothing else is stored.
 
-mod gpu;
+pub(crate) mod gpu;
 
 pub use gpu::{FoundBlobs, GpuBlobs};
 

@@ -13,7 +13,7 @@
 //!
 //! **GPU.** [`GpuIntegrator`] sums batches of images in one pass, into a [`GpuIntegral`].
 
-mod gpu;
+pub(crate) mod gpu;
 
 pub use gpu::{GpuIntegral, GpuIntegrator, GpuSum};
 

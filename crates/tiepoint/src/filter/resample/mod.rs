@@ -13,7 +13,7 @@
 //! **Numbers.** Two rows are averaged first, then neighbours in the row, as 0.5 · (a + b) in f32: exact for
 //! integers, which are rounded once, to nearest even. They are summed as integers, which gives the same.
 
-mod gpu;
+pub(crate) mod gpu;
 
 use crate::filter::border::BAND;
 use crate::{

@@ -15,7 +15,7 @@
 //!
 //! [`Border::Skip`] leaves the gradients of edge pixels at 0.
 
-mod gpu;
+pub(crate) mod gpu;
 
 use crate::filter::border::{BAND, leaves};
 use crate::{

@@ -15,7 +15,7 @@
 
 mod affine;
 mod agreement;
-mod gpu;
+pub(crate) mod gpu;
 mod half;
 mod output_frame;
 mod relative;

@@ -325,4 +325,4 @@ impl Verifier {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::numeric::Random;
+use tiepoint_gpu::KernelSource;
 
 /// A place in space seen by two cameras of one focal length, the second turned about y and moved.
 struct Rig {
@@ -338,8 +339,6 @@ fn every_device_finds_what_the_cpu_finds() {
     }
 }
 
-#[test]
-fn kernels_compile_for_every_card() {
-    let sources = prepared::KINDS.map(crate::geometry::estimate::gpu::source);
-    crate::device::gpu::compiles_everywhere(&sources);
+pub(crate) fn kernel_sources() -> Vec<KernelSource> {
+    prepared::KINDS.map(crate::geometry::estimate::gpu::source).into()
 }

@@ -11,7 +11,7 @@
 //! top to bottom, in f32. Integers round to nearest even and saturate. A whole-pixel place gives its pixel as
 //! it is. There is no low-pass: shrink through a pyramid first where the map shrinks more than about twice.
 
-mod gpu;
+pub(crate) mod gpu;
 mod kernel;
 mod places;
 mod resample;

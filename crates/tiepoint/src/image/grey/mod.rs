@@ -4,7 +4,7 @@
 //! fma(0.0722, B, fma(0.7152, G, 0.2126 · R)). An alpha channel is ignored: two channels are grey and alpha,
 //! four are R, G, B and alpha.
 
-mod gpu;
+pub(crate) mod gpu;
 
 pub use gpu::grey_on_device;
 pub(crate) use gpu::luma_for_kernels;

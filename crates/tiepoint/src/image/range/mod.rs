@@ -5,7 +5,7 @@
 //! [`prepare`] makes an image grey, brings it to the scale that detectors expect, and masks what is transparent or a
 //! hole.
 
-mod gpu;
+pub(crate) mod gpu;
 mod spread;
 
 pub use gpu::prepare_on_device;

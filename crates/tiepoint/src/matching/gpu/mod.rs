@@ -402,4 +402,4 @@ impl<K> Kernels<K> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,10 +1,11 @@
 use super::super::tests::{Numbers, features};
 use super::*;
 use crate::device::Cpu;
-use crate::device::gpu::{all, compiles_everywhere};
+use crate::device::gpu::all;
 use crate::feature::{Descriptors, Features};
 use crate::geometry::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::matching::{Guide, nearest};
+use tiepoint_gpu::KernelSource;
 
 /// `n` features at random places with random signs.
 fn random(numbers: &mut Numbers, n: usize, descriptors: Descriptors, dimension: usize) -> Features {
@@ -317,8 +318,7 @@ fn what_does_not_fit_is_an_error() {
     }
 }
 
-#[test]
-fn kernels_compile_for_every_card() {
+pub(crate) fn kernel_sources() -> Vec<KernelSource> {
     let mut sources = vec![];
     for dimension in [64, 128] {
         for form in [Form::Portable, Form::Tensor] {
@@ -336,5 +336,5 @@ fn kernels_compile_for_every_card() {
     for model in [ModelKind::Homography, ModelKind::Affine] {
         sources.extend([places::source::<u8>(bytes, model), places::source::<f32>(floats, model)]);
     }
-    compiles_everywhere(&sources);
+    sources
 }

@@ -29,7 +29,7 @@
 
 mod band;
 mod boundary;
-pub(super) mod gpu;
+pub(crate) mod gpu;
 mod memory;
 mod p2_penalty;
 mod pass;

@@ -12,7 +12,7 @@
 //! **Numbers.** Disparities are subtracted in f32. Values that are not finite are invalid and agree with
 //! nothing.
 
-pub(super) mod gpu;
+pub(crate) mod gpu;
 
 use super::{INVALID, View, for_bands};
 use crate::{

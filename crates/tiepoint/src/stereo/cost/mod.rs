@@ -19,8 +19,8 @@ mod absolute_difference;
 mod ad_census;
 mod census;
 mod custom;
-pub(super) mod gpu;
-mod mutual_information;
+pub(crate) mod gpu;
+pub(crate) mod mutual_information;
 mod row;
 #[cfg(test)]
 pub(super) mod tests;

@@ -13,7 +13,7 @@
 //!
 //! **Numbers.** Results are values of the input. Values that are not finite are invalid.
 
-pub(super) mod gpu;
+pub(crate) mod gpu;
 
 use super::{INVALID, for_bands};
 use crate::{

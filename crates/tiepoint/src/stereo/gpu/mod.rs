@@ -3,7 +3,7 @@
 //! ([`turns`], [`slot`]).
 
 mod bands;
-mod dense;
+pub(crate) mod dense;
 mod flow;
 pub(in crate::stereo) mod lanes;
 mod masks;

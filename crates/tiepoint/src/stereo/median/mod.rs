@@ -12,7 +12,7 @@
 //! and the other is dropped, until three are left. Two rows are filtered together, so that the pixels in both
 //! windows are read once.
 
-pub(super) mod gpu;
+pub(crate) mod gpu;
 
 use super::{INVALID, for_bands};
 use crate::{

@@ -1,6 +1,6 @@
 //! A pair made ready: grey, grey in 8 bits, what the cost compares, and where either image holds nothing.
 
-pub(super) mod gpu;
+pub(crate) mod gpu;
 mod grey;
 mod pictures;
 

@@ -4,7 +4,7 @@
 //! does not confirm are dropped, then small regions that differ from their surroundings. A last median
 //! follows and, if asked for, invalid pixels are filled.
 
-pub(super) mod gpu;
+pub(crate) mod gpu;
 
 use super::{
     Reason, RightView, StereoOptions, StereoResult, View, consistency_check, fill, median, reason, speckle,

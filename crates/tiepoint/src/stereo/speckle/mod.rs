@@ -11,7 +11,7 @@
 //! columns at which runs of two rows touch first. Union-find joins the runs, in each band of rows and then
 //! across bands.
 
-pub(super) mod gpu;
+pub(crate) mod gpu;
 
 use super::{INVALID, for_bands};
 use crate::{

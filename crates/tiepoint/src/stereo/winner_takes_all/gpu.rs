@@ -203,12 +203,12 @@ impl GpuWinnerTakesAll {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::{device::gpu::compiles_everywhere, stereo::cost::tests::kernels};
+    use crate::stereo::cost::tests::kernels;
 
-    #[test]
-    fn kernels_compile_for_every_card() {
+    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
+        let mut sources = vec![];
         for (masked, right, confidence, subpixel, disparities) in [
             (false, true, false, Subpixel::Equiangular, 128),
             (true, true, true, Subpixel::Parabola, 100),
@@ -217,8 +217,9 @@ mod tests {
             let selection = Selection { subpixel, right, confidence, uniqueness: 0 };
             for sum_bytes in [1, 2] {
                 let layout = Layout::new(32, 8, (4, sum_bytes), disparities);
-                compiles_everywhere(&[source(&kernels()[0], masked, &layout, selection)]);
+                sources.extend([source(&kernels()[0], masked, &layout, selection)]);
             }
         }
+        sources
     }
 }

@@ -10,7 +10,7 @@
 //! (100 − u) s₂ < 100 s₀ makes the pixel invalid. **Confidence** is (s₂ − s₀) / s₂: 0 when another disparity is as
 //! good, near 1 when the best stands alone (the peak ratio of X. Hu and P. Mordohai, PAMI 2012, mapped to 0…1).
 
-pub(super) mod gpu;
+pub(crate) mod gpu;
 
 use super::{
     INVALID, View,

@@ -5,11 +5,11 @@ mod bands;
 #[cfg(test)]
 pub(crate) mod bisect;
 #[cfg(test)]
-mod detect_tests;
+pub(crate) mod detect_tests;
 mod pipeline;
 pub(crate) mod plan;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use pipeline::SiftPipeline;
 

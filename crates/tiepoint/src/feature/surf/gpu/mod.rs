@@ -12,7 +12,7 @@ pub(crate) mod bisect;
 pub(super) mod layers;
 mod pipeline;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use pipeline::SurfPipeline;
 

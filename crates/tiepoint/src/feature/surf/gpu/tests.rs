@@ -6,7 +6,7 @@ use super::GpuSurf;
 use super::bisect::stages_of;
 use crate::Error;
 use crate::device::Cpu;
-use crate::device::gpu::{all, compiles_everywhere};
+use crate::device::gpu::all;
 use crate::feature::DescriptorKind;
 use crate::feature::Features;
 use crate::feature::gpu::{AT_A_TIME, Pixels, beside};
@@ -16,6 +16,7 @@ use crate::feature::surf::orient::gpu::GpuOrient;
 use crate::feature::surf::response::gpu::GpuResponse;
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{Image, Size, testing::photograph};
+use tiepoint_gpu::KernelSource;
 
 fn assert_same(found: &Features, expected: &Features, what: &str) {
     assert_eq!(found.len(), expected.len(), "number of features, {what}");
@@ -185,15 +186,16 @@ fn wrong_input_is_an_error() {
     }
 }
 
-#[test]
-fn kernels_compile_for_every_card() {
+pub(crate) fn kernel_sources() -> Vec<KernelSource> {
+    let mut sources = vec![];
     let extended = SurfOptions { extended: true, upright: true, ..SurfOptions::preset(SurfPreset::OpenCv) };
     let options = [SurfOptions::default(), SurfOptions::preset(SurfPreset::OpenSurf), extended];
-    compiles_everywhere(&[GpuResponse::<u32>::source(), GpuResponse::<u64>::source()]);
-    compiles_everywhere(&options.map(|o| GpuExtrema::source(&o)));
-    compiles_everywhere(&[GpuOrient::<u32>::source(&options[0]), GpuDescribe::<u32>::source(&options[0])]);
-    compiles_everywhere(&options.map(|o| GpuOrient::<u64>::source(&o)));
-    compiles_everywhere(&options.map(|o| GpuDescribe::<u64>::source(&o)));
+    sources.extend([GpuResponse::<u32>::source(), GpuResponse::<u64>::source()]);
+    sources.extend(options.map(|o| GpuExtrema::source(&o)));
+    sources.extend([GpuOrient::<u32>::source(&options[0]), GpuDescribe::<u32>::source(&options[0])]);
+    sources.extend(options.map(|o| GpuOrient::<u64>::source(&o)));
+    sources.extend(options.map(|o| GpuDescribe::<u64>::source(&o)));
+    sources
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! What is compared are 8-bit values, each image on its own scale: of two colour images the green channels, else grey.
 
 mod information;
-mod learn;
+pub(crate) mod learn;
 mod projection;
 
 use super::{

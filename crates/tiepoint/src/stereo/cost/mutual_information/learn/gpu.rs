@@ -406,21 +406,17 @@ impl GpuLearning {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{
-        device::{
-            Cpu,
-            gpu::{all, compiles_everywhere},
-        },
+        device::{Cpu, gpu::all},
         image::{AnyImage, Image},
         numeric::Random,
         stereo::{Masks, aggregation::Workspace, cost::mutual_information::learn, pair::Pictures},
     };
 
-    #[test]
-    fn kernels_compile_for_every_card() {
-        compiles_everywhere(&[source(), information::gpu::source(), projection::gpu::source()]);
+    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
+        vec![source(), information::gpu::source(), projection::gpu::source()]
     }
 
     /// Tables of random pairs, with and without masks and of both ways to learn, have the CPU's bytes.

@@ -1,6 +1,6 @@
 //! Learning the table of costs: a table gives disparities, and disparities a better table. [`gpu`] does it on a device.
 
-pub(super) mod gpu;
+pub(crate) mod gpu;
 
 use super::{
     CostTable,

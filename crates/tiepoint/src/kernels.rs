@@ -1,0 +1,81 @@
+//! Every kernel source of the library, with options of every kind, compiled by NVRTC for three generations of CUDA
+//! cards, none of which need be there. A stage with kernels names its sources here; a file of kernels that no source
+//! contains is a failure.
+
+use crate::{feature, filter, geometry, image, matching, stereo};
+use rayon::prelude::*;
+use tiepoint_gpu::{Error, KernelSource, compile_for_cuda};
+
+/// The sources of every stage.
+const STAGES: [fn() -> Vec<KernelSource>; 30] = [
+    feature::gpu::columns::tests::kernel_sources,
+    feature::gpu::gather::tests::kernel_sources,
+    feature::order::gpu::tests::kernel_sources,
+    feature::sift::gpu::detect_tests::kernel_sources,
+    feature::sift::gpu::tests::kernel_sources,
+    feature::surf::gpu::tests::kernel_sources,
+    filter::convolve::gpu::tests::kernel_sources,
+    filter::gauss::gpu::tests::kernel_sources,
+    filter::hessian::gpu::tests::kernel_sources,
+    filter::integral::gpu::tests::kernel_sources,
+    filter::resample::gpu::tests::kernel_sources,
+    filter::sobel::gpu::tests::kernel_sources,
+    geometry::rectify::gpu::tests::kernel_sources,
+    geometry::two_view::tests::kernel_sources,
+    geometry::warp::gpu::tests::kernel_sources,
+    image::grey::gpu::tests::kernel_sources,
+    image::range::gpu::tests::kernel_sources,
+    matching::gpu::tests::kernel_sources,
+    stereo::aggregation::gpu::tests::kernel_sources,
+    stereo::consistency_check::gpu::tests::kernel_sources,
+    stereo::cost::gpu::tests::kernel_sources,
+    stereo::cost::mutual_information::learn::gpu::tests::kernel_sources,
+    stereo::fill::gpu::tests::kernel_sources,
+    stereo::gpu::dense::tests::kernel_sources,
+    stereo::median::gpu::tests::kernel_sources,
+    stereo::pair::gpu::mirror::tests::kernel_sources,
+    stereo::pair::gpu::tests::kernel_sources,
+    stereo::refinement::gpu::tests::kernel_sources,
+    stereo::speckle::gpu::tests::kernel_sources,
+    stereo::winner_takes_all::gpu::tests::kernel_sources,
+];
+
+fn sources() -> Vec<KernelSource> {
+    STAGES.iter().flat_map(|stage| stage()).collect()
+}
+
+#[test]
+fn kernels_compile_for_every_card() {
+    sources().par_iter().for_each(|source| {
+        for architecture in ["sm_75", "sm_80", "sm_90"] {
+            match compile_for_cuda(source, architecture) {
+                Ok(_) => {}
+                Err(Error::Absent { reason, .. }) => {
+                    let promised = std::env::var_os("TIEPOINT_REQUIRE_NVRTC").is_some();
+                    assert!(!promised, "TIEPOINT_REQUIRE_NVRTC is set: {reason}");
+                    println!("SKIPPED: {reason}");
+                    return;
+                }
+                Err(other) => panic!("{architecture}: {other}"),
+            }
+        }
+    });
+}
+
+/// Every file of kernels (`.cl`, `.cu`, `.h`) in the library is part of a source above.
+#[test]
+fn no_file_of_kernels_is_missing() {
+    let sources = sources();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let files = walkdir::WalkDir::new(root).into_iter().map(|entry| entry.unwrap().into_path());
+    let is_kernels = |path: &std::path::PathBuf| {
+        path.extension().is_some_and(|end| ["cl", "cu", "h"].iter().any(|&kernels| end == kernels))
+    };
+    let files: Vec<_> = files.filter(is_kernels).collect();
+    assert!(files.len() > 50, "{root} holds the library's kernels");
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let listed = sources.iter().any(|source| source.contains(&text));
+        assert!(listed, "{} is in no source of `STAGES`: add its stage's `kernel_sources`", path.display());
+    }
+}
