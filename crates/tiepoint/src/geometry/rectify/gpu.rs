@@ -2,7 +2,7 @@
 
 use super::{Inverse, Rectification, RectifiedView};
 use crate::device::{Processor, gpu::Gpu};
-use crate::geometry::warp::{GpuMap, GpuWarpBy, Interpolation, NUMBERS, WarpOptions};
+use crate::geometry::warp::{GpuMap, GpuWarp, Interpolation, NUMBERS, WarpOptions};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
 use crate::image::{AnyImage, AnyView, Image};
 use crate::{Result, for_any_view};
@@ -48,7 +48,7 @@ impl GpuMap for Inverse {
 /// ```
 #[derive(Clone, Debug)]
 pub struct GpuRectification<T: GpuPixel> {
-    plan: GpuWarpBy<T, Inverse>,
+    plan: GpuWarp<T, Inverse>,
     views: [RectifiedView; 2],
     fill: T,
     valid: [GpuImage<u8>; 2],
@@ -68,7 +68,7 @@ impl<T: GpuPixel> GpuRectification<T> {
         channels: usize,
     ) -> Result<Self> {
         let views = [rectification.left.clone(), rectification.right.clone()];
-        let plan = GpuWarpBy::new(gpu, options.interpolation, channels)?;
+        let plan = GpuWarp::new(gpu, options.interpolation, channels)?;
         let [left, right] =
             views.each_ref().map(|view| plan.coverage(view.input, &Inverse::of(view), view.size));
         Ok(Self { plan, views, fill: options.fill_as()?, valid: [left?, right?] })
@@ -134,8 +134,7 @@ impl RectifiedView {
             picture: &GpuImage<T>,
             options: &WarpOptions,
         ) -> Result<GpuImage<T>> {
-            let plan =
-                GpuWarpBy::<T, Inverse>::new(picture.gpu(), options.interpolation, picture.channels())?;
+            let plan = GpuWarp::<T, Inverse>::new(picture.gpu(), options.interpolation, picture.channels())?;
             plan.warp(picture, &Inverse::of(view), view.size, options.fill_as()?)
         }
         self.check_picture(picture.size())?;
@@ -151,7 +150,7 @@ impl RectifiedView {
     /// # Errors
     /// As [`GpuRectification::new`].
     pub fn coverage_on_device(&self, gpu: &Gpu) -> Result<GpuImage<u8>> {
-        let plan = GpuWarpBy::<u8, Inverse>::new(gpu, Interpolation::Bilinear, 1)?;
+        let plan = GpuWarp::<u8, Inverse>::new(gpu, Interpolation::Bilinear, 1)?;
         plan.coverage(self.input, &Inverse::of(self), self.size)
     }
 }

@@ -9,13 +9,8 @@ use crate::{Error, Result};
 use std::marker::PhantomData;
 use tiepoint_gpu::{Kernel, KernelSource};
 
-/// [`warp()`](super::warp()) for images of one pixel type and number of channels, compiled for a device that has f64;
-/// the same bits, but for those of a NaN.
-#[derive(Clone, Debug)]
-pub struct GpuWarp<T: GpuPixel>(GpuWarpBy<T, Homography>);
-
 /// A [`Map`](super::Map) that kernels know.
-pub(crate) trait GpuMap {
+pub trait GpuMap {
     /// The definition of `place` for it.
     const TEXT: &'static str;
 
@@ -36,9 +31,10 @@ impl GpuMap for Homography {
     }
 }
 
-/// [`warp_by`](super::warp_by) on a device.
+/// [`warp()`](super::warp()) for images of one pixel type and number of channels, compiled for a device that has f64;
+/// the same bits, but for those of a NaN. `M` is the kind of map.
 #[derive(Clone, Debug)]
-pub(crate) struct GpuWarpBy<T: GpuPixel, M> {
+pub struct GpuWarp<T: GpuPixel, M = Homography> {
     gpu: Gpu,
     warp: Kernel<Warp<'static, T>>,
     coverage: Kernel<Coverage<'static>>,
@@ -112,80 +108,12 @@ fn groups(size: Size) -> [usize; 2] {
     [across, across * size.height.div_ceil(GROUP[1] as usize)]
 }
 
-impl<T: GpuPixel> GpuWarp<T> {
-    /// A plan.
+impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
+    /// Compiles the kernels.
     ///
     /// # Errors
     /// [`Error::Unsupported`] by a device without f64, [`Error::Device`] when it fails.
     pub fn new(gpu: &Gpu, interpolation: Interpolation, channels: usize) -> Result<Self> {
-        GpuWarpBy::new(gpu, interpolation, channels).map(Self)
-    }
-
-    /// The output of `size` whose pixel (x, y) shows the input at `map`(x, y); places without input get `fill`.
-    ///
-    /// # Errors
-    /// [`Error::Image`] when the image has other channels than the plan was made for or the output has no pixel,
-    /// [`Error::Device`] when the device's memory is too small.
-    pub fn warp(&self, image: &GpuImage<T>, map: &Homography, size: Size, fill: T) -> Result<GpuImage<T>> {
-        self.0.warp(image, map, size, fill)
-    }
-
-    /// Puts the work for an image into a list.
-    ///
-    /// # Errors
-    /// As [`warp`](Self::warp).
-    pub fn record(
-        &self,
-        commands: &mut Commands,
-        from: &GpuImage<T>,
-        map: &Homography,
-        fill: T,
-        to: &GpuImage<T>,
-    ) -> Result<()> {
-        self.0.record(commands, from, map, fill, to)
-    }
-
-    /// As [`record`](Self::record), for all images of a stack through one map.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record), and [`Error::Image`] when the stacks differ in number.
-    pub fn record_batch(
-        &self,
-        commands: &mut Commands,
-        from: &GpuStack<T>,
-        map: &Homography,
-        fill: T,
-        to: &GpuStack<T>,
-    ) -> Result<()> {
-        self.0.record_batch(commands, from, map, fill, to)
-    }
-
-    /// [`coverage()`](super::coverage()): 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
-    ///
-    /// # Errors
-    /// As [`warp`](Self::warp).
-    pub fn coverage(&self, input: Size, map: &Homography, size: Size) -> Result<GpuImage<u8>> {
-        self.0.coverage(input, map, size)
-    }
-
-    /// Puts the work of [`coverage`](Self::coverage) into a list.
-    ///
-    /// # Errors
-    /// As [`warp`](Self::warp).
-    pub fn record_coverage(
-        &self,
-        commands: &mut Commands,
-        input: Size,
-        map: &Homography,
-        to: &GpuImage<u8>,
-    ) -> Result<()> {
-        self.0.record_coverage(commands, input, map, to)
-    }
-}
-
-impl<T: GpuPixel, M: GpuMap> GpuWarpBy<T, M> {
-    /// As [`GpuWarp::new`].
-    pub(crate) fn new(gpu: &Gpu, interpolation: Interpolation, channels: usize) -> Result<Self> {
         gpu.require_f64()?;
         let program = gpu.program(&source::<T, M>(interpolation, channels))?;
         let weights = Weights::new(interpolation);
@@ -202,8 +130,12 @@ impl<T: GpuPixel, M: GpuMap> GpuWarpBy<T, M> {
         })
     }
 
-    /// As [`GpuWarp::warp`].
-    pub(crate) fn warp(&self, image: &GpuImage<T>, map: &M, size: Size, fill: T) -> Result<GpuImage<T>> {
+    /// The output of `size` whose pixel (x, y) shows the input at `map`(x, y); places without input get `fill`.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the image has other channels than the plan was made for or the output has no pixel,
+    /// [`Error::Device`] when the device's memory is too small.
+    pub fn warp(&self, image: &GpuImage<T>, map: &M, size: Size, fill: T) -> Result<GpuImage<T>> {
         let out = GpuImage::with_channels(&self.gpu, size, self.channels)?;
         let mut commands = Commands::new();
         self.record(&mut commands, image, map, fill, &out)?;
@@ -211,8 +143,11 @@ impl<T: GpuPixel, M: GpuMap> GpuWarpBy<T, M> {
         Ok(out)
     }
 
-    /// As [`GpuWarp::record`].
-    pub(crate) fn record(
+    /// Puts the work for an image into a list.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn record(
         &self,
         commands: &mut Commands,
         from: &GpuImage<T>,
@@ -224,7 +159,11 @@ impl<T: GpuPixel, M: GpuMap> GpuWarpBy<T, M> {
         self.record_batch(commands, &from, map, fill, &to)
     }
 
-    fn record_batch(
+    /// As [`record`](Self::record), for all images of a stack through one map.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record), and [`Error::Image`] when the stacks differ in number.
+    pub fn record_batch(
         &self,
         commands: &mut Commands,
         from: &GpuStack<T>,
@@ -258,8 +197,11 @@ impl<T: GpuPixel, M: GpuMap> GpuWarpBy<T, M> {
         Ok(commands.launch(&self.warp, [all, 1, to.count()], arguments)?)
     }
 
-    /// As [`GpuWarp::coverage`].
-    pub(crate) fn coverage(&self, input: Size, map: &M, size: Size) -> Result<GpuImage<u8>> {
+    /// [`coverage()`](super::coverage()): 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn coverage(&self, input: Size, map: &M, size: Size) -> Result<GpuImage<u8>> {
         let out = GpuImage::new(&self.gpu, size)?;
         let mut commands = Commands::new();
         self.record_coverage(&mut commands, input, map, &out)?;
@@ -267,7 +209,11 @@ impl<T: GpuPixel, M: GpuMap> GpuWarpBy<T, M> {
         Ok(out)
     }
 
-    fn record_coverage(
+    /// Puts the work of [`coverage`](Self::coverage) into a list.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn record_coverage(
         &self,
         commands: &mut Commands,
         input: Size,
@@ -292,12 +238,10 @@ pub(crate) mod tests {
     use crate::device::Cpu;
     use crate::device::gpu::all;
     use crate::filter::gpu::testing::images;
+    use crate::geometry::warp::tests::ALL;
     use crate::geometry::warp::{WarpOptions, coverage, warp};
     use crate::geometry::{Affine, Similarity};
     use crate::image::testing::assert_same;
-
-    const ALL: [Interpolation; 3] =
-        [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
 
     /// The devices that warp; one without f64 must say so.
     fn with_f64() -> impl Iterator<Item = &'static Gpu> {

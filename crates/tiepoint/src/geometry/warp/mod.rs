@@ -19,7 +19,7 @@ mod resample;
 pub use gpu::GpuWarp;
 #[cfg(test)]
 pub(crate) use gpu::source as map_source;
-pub(crate) use gpu::{GpuMap, GpuWarpBy, NUMBERS};
+pub(crate) use gpu::{GpuMap, NUMBERS};
 pub(crate) use places::Map;
 
 use super::Homography;

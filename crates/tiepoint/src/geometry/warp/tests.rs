@@ -2,20 +2,19 @@ use super::*;
 use crate::device::progress::tests::told;
 use crate::geometry::Affine;
 use crate::image::testing::assert_same;
+use crate::numeric::Random;
 use proptest::prelude::*;
 
-const ALL: [Interpolation; 3] = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
+pub(super) const ALL: [Interpolation; 3] =
+    [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
 
 fn options(interpolation: Interpolation, fill: f32) -> WarpOptions {
     WarpOptions { interpolation, fill }
 }
 
 fn noise(size: Size, channels: usize) -> Image<u8> {
-    let mut state = 7_u32;
-    let next = |_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    };
+    let mut random = Random::new(7);
+    let next = |_| (random.bits() >> 56) as u8;
     Image::from_vec((0..size.area() * channels).map(next).collect(), size, channels).unwrap()
 }
 
