@@ -16,7 +16,6 @@ use super::judge::Judge;
 use super::parts::{parts_of, sums};
 use super::points::Points;
 use super::residual::{reach, squared};
-use crate::device::Cpu;
 use crate::geometry::matrix::{Mat3, cross, dot, flat, inverse, product, skew, times};
 use crate::geometry::model::epipole;
 use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
@@ -37,23 +36,10 @@ fn error(kind: ModelKind, reason: &'static str) -> Error {
     Error::Degenerate { model: kind.noun(), reason }
 }
 
-/// A model that matches are claimed to determine, and what counts as agreement with it.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::geometry) struct Claim<'p> {
-    pub(in crate::geometry) kind: ModelKind,
-    pub(in crate::geometry) points: &'p Points,
-    /// Largest residual of an agreeing match, between normalised points.
-    pub(in crate::geometry) threshold: f64,
-    /// Largest logarithm of the number of false alarms.
-    pub(in crate::geometry) most_alarms: f64,
-    /// Its threads share very many matches.
-    pub(in crate::geometry) cpu: &'p Cpu,
-}
-
 /// Why no sample gave a model.
 pub(super) fn explain(judge: &Judge<'_>) -> Error {
     let all: Vec<usize> = (0..judge.points.len()).collect();
-    match spread(&judge.claim(f64::INFINITY), &all) {
+    match spread(judge, &all) {
         [major, _] if major < judge.threshold * judge.threshold => {
             error(judge.kind, "all matches lie at one point")
         }
@@ -65,7 +51,7 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
 }
 
 /// The variances along the major and minor axis of the points at `indices`: the lesser of both images.
-fn spread(judge: &Claim<'_>, indices: &[usize]) -> [f64; 2] {
+fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
     let (points, count) = (judge.points, indices.len());
     let n = count.max(1) as f64;
     let added = sums(judge.cpu, count, |part| {
@@ -123,7 +109,7 @@ impl<'p> Different<'p> {
 
 /// The probability that a wrong match agrees with a model, its points being as likely anywhere in the bounding boxes
 /// of the matches `among`: of both images the greater.
-fn chance(judge: &Claim<'_>, model: &Mat3, among: &[usize]) -> f64 {
+fn chance(judge: &Judge<'_>, model: &Mat3, among: &[usize]) -> f64 {
     let (t, points, count) = (judge.threshold, judge.points, among.len());
     let ends = parts_of(judge.cpu, count, |part| {
         let none = [[f64::INFINITY, f64::NEG_INFINITY]; 4];
@@ -178,10 +164,9 @@ pub(super) fn check(
     model: &Mat3,
     inliers: &[usize],
 ) -> Result<()> {
-    let claim = all.claim(false_alarms);
-    claim.check(model, inliers, || {
+    all.check(model, inliers, false_alarms, || {
         let every: Vec<usize> = (0..all.points.len()).collect();
-        let counts = all.cpu.map(4, |i| claim.different(i % 2, if i < 2 { &every } else { inliers }));
+        let counts = all.cpu.map(4, |i| all.different(i % 2, if i < 2 { &every } else { inliers }));
         Places { all: counts[0].min(counts[1]), agreeing: counts[2].min(counts[3]) }
     })?;
     if all.kind == ModelKind::Fundamental && on_a_plane(all, judge, model, inliers) {
@@ -199,7 +184,7 @@ pub(in crate::geometry) struct Places {
     pub(in crate::geometry) agreeing: usize,
 }
 
-impl Claim<'_> {
+impl Judge<'_> {
     /// The number of different points among some matches, in A or in B, whichever is less.
     pub(in crate::geometry) fn places(&self, indices: &[usize]) -> usize {
         self.different(0, indices).min(self.different(1, indices))
@@ -215,16 +200,18 @@ impl Claim<'_> {
     }
 
     /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains.
-    /// `places` counts where it matters.
+    /// `places` counts where it matters; `most_alarms` is the largest number of false alarms.
     pub(in crate::geometry) fn check(
         &self,
         model: &Mat3,
         inliers: &[usize],
+        most_alarms: f64,
         places: impl FnOnce() -> Places,
     ) -> Result<()> {
+        let most_alarms = libm::log(most_alarms);
         let (kind, sample) = (self.kind, self.kind.minimum());
         let p = chance(self, model, inliers);
-        let Places { all: n, agreeing: k } = self.enough(inliers, p).unwrap_or_else(places);
+        let Places { all: n, agreeing: k } = self.enough(inliers, p, most_alarms).unwrap_or_else(places);
         // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
         let least = self.threshold * self.threshold / 9.0;
         let [major, minor] = spread(self, inliers);
@@ -237,14 +224,14 @@ impl Claim<'_> {
         if kind.minimum() > 2 && minor < least {
             return Err(error(kind, "the matches that agree lie on a line"));
         }
-        if false_alarms(n, k, sample, p) > self.most_alarms {
+        if false_alarms(n, k, sample, p) > most_alarms {
             return Err(error(kind, "no more of them agree than chance brings about"));
         }
         Ok(())
     }
 
     /// Of very many inliers the places of a part, where these are so many that no count of all could change the answer.
-    fn enough(&self, inliers: &[usize], p: f64) -> Option<Places> {
+    fn enough(&self, inliers: &[usize], p: f64, most_alarms: f64) -> Option<Places> {
         const MANY: usize = 16_384;
         const PART: usize = 2048;
         if inliers.len() < MANY {
@@ -254,7 +241,7 @@ impl Claim<'_> {
         let (n, k, sample) = (self.points.len(), self.places(&part), self.kind.minimum());
         // From k to k + 1 false alarms become (n - k) p / (k + 1 - m) times as many, which falls; and more in n.
         let fall_from_here = k >= sample && (n - k) as f64 * p <= (k + 1 - sample) as f64;
-        let are_few = || false_alarms(n, k, sample, p) <= self.most_alarms;
+        let are_few = || false_alarms(n, k, sample, p) <= most_alarms;
         (fall_from_here && are_few()).then_some(Places { all: n, agreeing: k })
     }
 }
@@ -275,9 +262,7 @@ fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -
     let wrong = all.points.len() - (inliers.len() - off);
     // Two matches off the plane fix the epipole, more confirm it.
     let every: Vec<usize> = (0..all.points.len()).collect();
-    off < 3
-        || false_alarms(wrong.max(off), off, 2, chance(&all.claim(f64::INFINITY), f, &every))
-            > PARALLAX_ALARMS
+    off < 3 || false_alarms(wrong.max(off), off, 2, chance(all, f, &every)) > PARALLAX_ALARMS
 }
 
 /// The homography of the plane through three matches that obey F (Hartley, Zisserman 2004, result 13.6).
@@ -336,6 +321,7 @@ fn dominant_plane(f: &Mat3, drawn: &Points, sample: &[usize], limit: f64) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Cpu;
     use crate::geometry::{Correspondence, Homography};
 
     /// Of very many inliers a part is counted where the answer cannot depend on the rest, and all where it can.
@@ -354,13 +340,13 @@ mod tests {
             let pairs: Vec<_> = (0..40_000).map(pair).collect();
             let all: Vec<usize> = (0..pairs.len()).collect();
             let points = Points::new(&pairs, &all, &cpu);
-            let (kind, threshold) = (ModelKind::Homography, 3.0 * points.scale);
-            let claim = Claim { kind, points: &points, threshold, most_alarms: libm::log(1e-6), cpu: &cpu };
+            let kind = ModelKind::Homography;
+            let judge = Judge::new(kind, &points, 3.0, None, &cpu);
             let normalised = points.normalised(kind, &model.matrix());
             let mut count = 0;
-            let found = claim.check(&normalised, &all, || {
+            let found = judge.check(&normalised, &all, 1e-6, || {
                 count += 1;
-                Places { all: claim.places(&all), agreeing: claim.places(&all) }
+                Places { all: judge.places(&all), agreeing: judge.places(&all) }
             });
             assert_eq!(count, i32::from(counted), "{different} places");
             assert_eq!(found.is_ok(), different >= 8, "{different} places: {found:?}");

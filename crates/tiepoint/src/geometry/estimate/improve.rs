@@ -19,7 +19,7 @@ use super::residual::{EPIPOLAR, TRANSFER, Weights, epipolar_term, transfer_term}
 use super::step::Normal;
 use crate::device::{Cpu, dispatch};
 use crate::geometry::matrix::flat;
-use crate::geometry::real::{WIDTH, splat};
+use crate::geometry::real::{Real, WIDTH, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// Of the last fit: inliers farther from the model than so many deviations do not count; its steps; below which share of
@@ -63,7 +63,29 @@ impl Judge<'_> {
 
     /// The least-squares fit to its own inliers that `start` leads to.
     pub(in crate::geometry) fn settle(&self, start: Fit) -> Fit {
-        self.settle_within(start, self.limit)
+        let system = |at: &Fit| self.system(at, self.limit, Weights::Equal);
+        let mut best = start;
+        let (mut loss, mut normal) = system(&best);
+        let mut damping = 0.0;
+        for _ in 0..SETTLING {
+            let next = normal.step(self.kind, &best, self.rays.as_ref(), damping);
+            match next.map(|next| (next, system(&next))) {
+                Some((next, (its, there))) if its < loss => {
+                    let is_last = loss - its <= GAIN * loss;
+                    (best, loss, normal) = (next, its, there);
+                    damping *= 0.1;
+                    if is_last {
+                        break;
+                    }
+                }
+                Some((_, (its, _))) if its - loss <= GAIN * loss => break,
+                _ => damping = f64::max(damping * 10.0, DAMPED),
+            }
+            if damping > MOST_DAMPED {
+                break;
+            }
+        }
+        self.counted(best)
     }
 
     /// As [`settle`](Self::settle), then with inliers weighted by Tukey's biweight of [`WIDE`] times their deviation, which
@@ -95,119 +117,53 @@ impl Judge<'_> {
         self.counted(fit)
     }
 
-    fn settle_within(&self, start: Fit, limit: f64) -> Fit {
-        let system = |at: &Fit| self.system(at, limit, Weights::Equal);
-        let mut best = start;
-        let (mut loss, mut normal) = system(&best);
-        let mut damping = 0.0;
-        for _ in 0..SETTLING {
-            let next = normal.step(self.kind, &best, self.rays.as_ref(), damping);
-            match next.map(|next| (next, system(&next))) {
-                Some((next, (its, there))) if its < loss => {
-                    let is_last = loss - its <= GAIN * loss;
-                    (best, loss, normal) = (next, its, there);
-                    damping *= 0.1;
-                    if is_last {
-                        break;
-                    }
-                }
-                Some((_, (its, _))) if its - loss <= GAIN * loss => break,
-                _ => damping = f64::max(damping * 10.0, DAMPED),
-            }
-            if damping > MOST_DAMPED {
-                break;
-            }
-        }
-        self.counted(best)
-    }
-
     /// Σ min(r²/T², 1), and the weighted system of a step.
     fn system(&self, at: &Fit, limit: f64, weights: Weights) -> (f64, Normal) {
         let (m, points, cpu) = (flat(&at.model), self.points, self.cpu);
         if self.kind.is_epipolar() {
-            let sums = sums(
-                points,
-                cpu,
-                |lanes| dispatch!(cpu.level(), simd => epipolar_sums(simd, &m, points, limit, weights, lanes)),
-            );
+            let sums = sums(points, cpu, Epipolar(weights), &m, limit);
             (sums[0], Normal::of_epipolar(&sums))
         } else {
-            let sums = sums(
-                points,
-                cpu,
-                |lanes| dispatch!(cpu.level(), simd => transfer_sums(simd, &m, points, limit, weights, lanes)),
-            );
+            let sums = sums(points, cpu, Transfer(weights), &m, limit);
             (sums[0], Normal::of_map(&sums))
         }
     }
 }
 
-#[inline(always)]
-fn epipolar_sums<S: Simd>(
-    simd: S,
-    m: &[f64; 9],
-    points: &Points,
-    limit: f64,
-    weights: Weights,
-    eight: usize,
-) -> [[f64; WIDTH]; EPIPOLAR] {
-    let (model, limit) = (splat(simd, m), f64x8::splat(simd, limit));
-    lanes(
-        simd,
-        points,
-        eight,
-        #[inline(always)]
-        |i| epipolar_term(&model, points.vector(simd, i), limit, weights),
-    )
+/// What one match adds to the `K` sums of a step.
+trait Term<const K: usize>: Copy + Sync {
+    fn of<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; K];
 }
 
-#[inline(always)]
-fn transfer_sums<S: Simd>(
-    simd: S,
-    m: &[f64; 9],
-    points: &Points,
-    limit: f64,
-    weights: Weights,
-    eight: usize,
-) -> [[f64; WIDTH]; TRANSFER] {
-    let (model, limit) = (splat(simd, m), f64x8::splat(simd, limit));
-    lanes(
-        simd,
-        points,
-        eight,
-        #[inline(always)]
-        |i| transfer_term(&model, points.vector(simd, i), limit, weights),
-    )
-}
+#[derive(Clone, Copy)]
+struct Epipolar(Weights);
 
-/// `K` sums of eight neighbouring lanes.
-#[inline(always)]
-fn lanes<S: Simd, const K: usize>(
-    simd: S,
-    points: &Points,
-    eight: usize,
-    term: impl Fn(usize) -> [f64x8<S>; K],
-) -> [[f64; WIDTH]; K] {
-    let mut sums = [f64x8::splat(simd, 0.0); K];
-    for i in (eight..points.vectors()).step_by(LANES / WIDTH) {
-        let term = term(i);
-        for k in 0..K {
-            sums[k] += term[k];
-        }
+impl Term<EPIPOLAR> for Epipolar {
+    #[inline(always)]
+    fn of<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; EPIPOLAR] {
+        epipolar_term(model, places, limit, self.0)
     }
-    let mut found = [[0.0; WIDTH]; K];
-    for k in 0..K {
-        sums[k].store_slice(&mut found[k]);
-    }
-    found
 }
 
-/// `K` sums over all matches in the order of the contract, of eight lanes at a time.
+#[derive(Clone, Copy)]
+struct Transfer(Weights);
+
+impl Term<TRANSFER> for Transfer {
+    #[inline(always)]
+    fn of<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; TRANSFER] {
+        transfer_term(model, places, limit, self.0)
+    }
+}
+
+/// The sums over all matches in the order of the contract.
 fn sums<const K: usize>(
     points: &Points,
     cpu: &Cpu,
-    eight: impl Fn(usize) -> [[f64; WIDTH]; K] + Sync,
+    term: impl Term<K>,
+    m: &[f64; 9],
+    limit: f64,
 ) -> [f64; K] {
+    let eight = |first: usize| dispatch!(cpu.level(), simd => lanes(simd, points, first, term, m, limit));
     let parts: Vec<_> = match points.len() < SHARED {
         true => (0..LANES / WIDTH).map(eight).collect(),
         false => cpu.map(LANES / WIDTH, eight),
@@ -217,6 +173,31 @@ fn sums<const K: usize>(
         parts.iter().zip(all.as_chunks_mut::<WIDTH>().0).for_each(|(part, all)| *all = part[k]);
         in_pairs(all)
     })
+}
+
+/// The sums of eight neighbouring lanes.
+#[inline(always)]
+fn lanes<S: Simd, const K: usize>(
+    simd: S,
+    points: &Points,
+    eight: usize,
+    term: impl Term<K>,
+    m: &[f64; 9],
+    limit: f64,
+) -> [[f64; WIDTH]; K] {
+    let (model, limit) = (splat(simd, m), f64x8::splat(simd, limit));
+    let mut sums = [f64x8::splat(simd, 0.0); K];
+    for i in (eight..points.vectors()).step_by(LANES / WIDTH) {
+        let term = term.of(&model, points.vector(simd, i), limit);
+        for k in 0..K {
+            sums[k] += term[k];
+        }
+    }
+    let mut found = [[0.0; WIDTH]; K];
+    for k in 0..K {
+        sums[k].store_slice(&mut found[k]);
+    }
+    found
 }
 
 fn in_pairs(mut lanes: [f64; LANES]) -> f64 {
@@ -234,14 +215,23 @@ mod tests {
     use crate::geometry::Correspondence;
     use crate::numeric::Random;
 
-    /// The sums match by match, as the contract says.
-    fn plain<const K: usize>(points: &Points, term: impl Fn([f64; 4]) -> [f64; K]) -> [f64; K] {
-        let mut lanes = [[0.0; LANES]; K];
+    /// The sums are those of the contract, match by match, at every level and on any threads.
+    fn check<const K: usize>(points: &Points, term: impl Term<K>, m: &[f64; 9], limit: f64) {
+        let mut plain = [[0.0; LANES]; K];
         for i in 0..points.len() {
-            let term = term(points.places(i));
-            (0..K).for_each(|k| lanes[k][i % LANES] += term[k]);
+            let term = term.of(m, points.places(i), limit);
+            (0..K).for_each(|k| plain[k][i % LANES] += term[k]);
         }
-        lanes.map(in_pairs)
+        let expected = plain.map(in_pairs);
+        assert!(limit < 1.0 || points.len() < 8 || expected[1] > 0.0, "something to sum");
+        for level in Cpu::levels() {
+            for threads in [1, 3] {
+                let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
+                let found = sums(points, &cpu, term, m, limit);
+                let told = format!("{K} sums of {}, {limit} {level:?} {threads}", points.len());
+                assert_eq!(found.map(f64::to_bits), expected.map(f64::to_bits), "{told}");
+            }
+        }
     }
 
     #[test]
@@ -257,27 +247,8 @@ mod tests {
             let m: [f64; 9] =
                 std::array::from_fn(|i| random.range(-0.3, 0.3) + f64::from(u8::from(i % 4 == 0)));
             for weights in [Weights::Biweight, Weights::Equal] {
-                let epipolar = plain(&points, |p| epipolar_term(&m, p, limit, weights));
-                let transfer = plain(&points, |p| transfer_term(&m, p, limit, weights));
-                assert!(limit < 1.0 || n < 8 || epipolar[1] > 0.0 && transfer[1] > 0.0, "something to sum");
-                for level in Cpu::levels() {
-                    for threads in [1, 3] {
-                        let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-                        let told = format!("{n} {limit} {level:?} {threads}");
-                        let found = sums(
-                            &points,
-                            &cpu,
-                            |l| dispatch!(cpu.level(), simd => epipolar_sums(simd, &m, &points, limit, weights, l)),
-                        );
-                        assert_eq!(found.map(f64::to_bits), epipolar.map(f64::to_bits), "{told}");
-                        let found = sums(
-                            &points,
-                            &cpu,
-                            |l| dispatch!(cpu.level(), simd => transfer_sums(simd, &m, &points, limit, weights, l)),
-                        );
-                        assert_eq!(found.map(f64::to_bits), transfer.map(f64::to_bits), "{told}");
-                    }
-                }
+                check(&points, Epipolar(weights), &m, limit);
+                check(&points, Transfer(weights), &m, limit);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Judging models by the number of matches that agree with them: whole numbers, so that neither threads nor a GPU change
 //! which is best. A model that cannot beat what is known is given up early.
 
-use super::degenerate::Claim;
 use super::five_point::Reduced;
 use super::minimal;
 use super::parts::joined;
@@ -68,12 +67,6 @@ impl<'p> Judge<'p> {
     /// The same matches, for another kind of model.
     pub(super) fn as_kind(&self, kind: ModelKind) -> Self {
         Self { kind, ..*self }
-    }
-
-    /// What the matches are claimed to determine.
-    pub(in crate::geometry) fn claim(&self, false_alarms: f64) -> Claim<'p> {
-        let Self { kind, points, threshold, cpu, .. } = *self;
-        Claim { kind, points, threshold, most_alarms: libm::log(false_alarms), cpu }
     }
 
     /// r² of all matches.

@@ -18,7 +18,6 @@
 pub(crate) mod degenerate;
 pub(super) mod five_point;
 pub(super) mod gpu;
-mod groups;
 pub(super) mod improve;
 pub(super) mod judge;
 mod minimal;
@@ -250,10 +249,10 @@ pub fn fit(
             Error::Degenerate { model: kind.noun(), reason: "the matches do not determine it" };
         let start = all.linear().ok_or(undetermined)?;
         // Any area is wide enough that is told from a line at all.
-        let narrow = Judge::new(kind, &problem.points, NARROW_PX, problem.rays, cpu).claim(f64::INFINITY);
+        let narrow = Judge::new(kind, &problem.points, NARROW_PX, problem.rays, cpu);
         let every: Vec<usize> = (0..problem.points.len()).collect();
         let places = narrow.places(&every);
-        narrow.check(&start.model, &every, || Places { all: places, agreeing: places })?;
+        narrow.check(&start.model, &every, f64::INFINITY, || Places { all: places, agreeing: places })?;
         let best = all.settle(start);
         problem.found(&all, &best, all.inliers(&best.model), 0)
     })

@@ -5,7 +5,7 @@ use crate::device::Cpu;
 use std::ops::Range;
 
 /// So many matches are one part.
-const ONE: usize = 16_384;
+pub(super) const ONE: usize = 16_384;
 /// More are cut into parts of so many.
 const PART: usize = 4096;
 

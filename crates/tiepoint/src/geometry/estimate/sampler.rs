@@ -4,8 +4,7 @@
 //! A sample follows from the key of the sampler and its own number alone (`SplitMix64`, started anew for each), so that
 //! any thread, and a GPU, can draw any of them.
 
-use super::groups::{CHUNK, Groups};
-use super::parts::parts_of;
+use super::parts::{ONE, joined, parts_of};
 use crate::device::Cpu;
 use crate::numeric::{Random, finish};
 use std::sync::Arc;
@@ -148,64 +147,45 @@ impl Growth {
     }
 }
 
-/// Groups of matches, the better ones first, of which each is put in order when a sample comes from it.
+/// Matches that are put in order, the better ones first, as far as samples have come.
 #[derive(Clone, Debug)]
 struct Unordered {
     /// Inverted qualities, with the number of the match below.
-    groups: Groups<u128>,
-    /// How many groups there are, and how many are in order.
-    count: usize,
-    ordered: usize,
+    ranks: Vec<u128>,
+    /// Where each part that is put in order at once ends. The first parts are small, as most searches end there.
+    ends: std::vec::IntoIter<u128>,
+    start: u128,
 }
 
 impl Unordered {
-    /// Groups of very many matches.
-    const MOST: usize = 64;
-    /// Qualities, for each group, that tell where groups end.
-    const SEEN: usize = 16;
+    /// Ranks that tell where parts end.
+    const SEEN: usize = 1024;
 
     fn new(matches: usize, quality: impl Fn(usize) -> f64 + Sync, cpu: &Cpu) -> Self {
-        let grade = |i: usize| !ascending(quality(i));
-        let count = if matches > CHUNK { Self::MOST } else { 1 };
-        let seen = count * Self::SEEN;
-        let mut seen: Vec<u64> = (0..seen).map(|i| grade(i * matches / seen)).collect();
+        let rank = |i: usize| u128::from(!ascending(quality(i))) << 32 | i as u128;
+        let ranks = joined(cpu, matches, |part| part.map(rank).collect());
+        let mut seen: Vec<u128> = ranks.iter().step_by(matches.div_ceil(Self::SEEN)).copied().collect();
         seen.sort_unstable();
-        let mut starts = [u64::MAX; Self::MOST];
-        (1..count).for_each(|group| starts[group - 1] = seen[group * Self::SEEN]);
-        let groups = Groups::new(matches, count, cpu, |i| {
-            let grade = grade(i);
-            (count_up_to(&starts, grade).min(count - 1), u128::from(grade) << 32 | i as u128)
-        });
-        Self { groups, count, ordered: 0 }
+        let part = |share: usize| seen[seen.len() / share];
+        let mut ends =
+            if matches > ONE { vec![part(64), part(16), part(8), part(4), part(2)] } else { vec![] };
+        ends.push(u128::MAX);
+        Self { ranks, ends: ends.into_iter(), start: 0 }
     }
 
     /// Continues `order` to at least so many matches.
     fn order(&mut self, order: &mut Vec<u32>, least: usize, cpu: &Cpu) {
-        let (mut end, mut len) = (self.ordered, order.len());
-        while len < least && end < self.count {
-            len += self.groups.len_of(end);
-            end += 1;
+        while order.len() < least
+            && let Some(end) = self.ends.next()
+        {
+            let (ranks, own) = (&self.ranks, self.start..end);
+            let in_part = |i: usize| Some(ranks[i]).filter(|rank| own.contains(rank));
+            let mut part = joined(cpu, ranks.len(), |numbers| numbers.filter_map(in_part).collect());
+            cpu.sort_by(&mut part, u128::cmp);
+            order.extend(part.iter().map(|rank| *rank as u32));
+            self.start = end;
         }
-        let sorted = cpu.map(end - self.ordered, |i| {
-            let mut group: Vec<u128> = self.groups.of(self.ordered + i).collect();
-            group.sort_unstable();
-            group
-        });
-        order.extend(sorted.iter().flatten().map(|grade| *grade as u32));
-        self.ordered = end;
     }
-}
-
-/// How many of some ascending numbers, of which the last counts for nothing, are no greater than `number`. Without
-/// branches: the answer is as good as random.
-fn count_up_to(numbers: &[u64; Unordered::MOST], number: u64) -> usize {
-    let mut count = 0;
-    let mut step = numbers.len() / 2;
-    while step > 0 {
-        count += if numbers[count + step - 1] <= number { step } else { 0 };
-        step /= 2;
-    }
-    count
 }
 
 /// A number that grows as the quality does, by [`f64::total_cmp`].
@@ -250,7 +230,7 @@ mod tests {
     #[test]
     fn draws_from_what_it_has_reached_as_from_all() {
         let mut random = Random::new(3);
-        let qualities: Vec<f64> = (0..3 * CHUNK + 5)
+        let qualities: Vec<f64> = (0..2 * ONE + 5)
             .map(|i| match i % 100 {
                 0 => f64::NAN,
                 1 => f64::NEG_INFINITY,

@@ -33,10 +33,11 @@ impl Models {
         let mut supported = |kind: ModelKind, found: Option<Fit>| -> Option<Supported> {
             let found = found.filter(|f| f.inliers as usize >= options.min_inliers)?;
             let judge = prepared.judge(kind, cpu);
-            let (inliers, claim) = (judge.inliers(&found.model), judge.claim(options.false_alarms));
-            let all = *all.get_or_insert_with(|| claim.places(&(0..prepared.len()).collect::<Vec<_>>()));
-            let places = Places { all, agreeing: claim.places(&inliers) };
-            claim.check(&found.model, &inliers, || places).is_ok().then_some(Supported { found, inliers })
+            let inliers = judge.inliers(&found.model);
+            let all = *all.get_or_insert_with(|| judge.places(&(0..prepared.len()).collect::<Vec<_>>()));
+            let places = Places { all, agreeing: judge.places(&inliers) };
+            let checked = judge.check(&found.model, &inliers, options.false_alarms, || places);
+            checked.is_ok().then_some(Supported { found, inliers })
         };
         Self {
             homography: supported(ModelKind::Homography, found.homography),

@@ -68,9 +68,6 @@ pub(super) struct Prepared {
 impl Prepared {
     /// `None` where fewer matches are usable than a pair needs.
     pub(super) fn new(pair: &ImagePair<'_>, options: &TwoViewOptions) -> Option<Self> {
-        if pair.matches.len() < options.min_inliers {
-            return None;
-        }
         let usable: Vec<_> = (0..pair.matches.len()).filter(|&i| is_usable(&pair.matches[i])).collect();
         if usable.len() < options.min_inliers {
             return None;
