@@ -60,9 +60,9 @@ impl Document {
         Ok(Self { path: path.into(), syntax, entries })
     }
 
-    /// The entry under the first of `names` that is there.
-    pub(super) fn find(&self, names: &[&str]) -> Option<&Entry> {
-        names.iter().find_map(|name| self.entries.iter().find(|e| e.key == *name))
+    /// The entry under the first of `names`, separated by spaces, that is there.
+    pub(super) fn find(&self, names: &str) -> Option<&Entry> {
+        names.split(' ').find_map(|name| self.entries.iter().find(|e| e.key == name))
     }
 
     /// An error about this file.
@@ -70,13 +70,16 @@ impl Document {
         Error::format(&self.path, reason)
     }
 
+    /// An error about an entry of this file.
+    pub(super) fn wrong_at(&self, entry: &Entry, reason: impl std::fmt::Display) -> Error {
+        self.wrong(format!("line {}: {} {reason}", entry.line, entry.key))
+    }
+
     /// The number of the entry.
     pub(super) fn number(&self, entry: &Entry) -> Result<f64> {
         match &entry.value {
             Value::Number(v) => Ok(*v),
-            Value::Matrix(_) | Value::Other => {
-                Err(self.wrong(format!("line {}: {} is not a number", entry.line, entry.key)))
-            }
+            Value::Matrix(_) | Value::Other => Err(self.wrong_at(entry, "is not a number")),
         }
     }
 
@@ -84,9 +87,7 @@ impl Document {
     pub(super) fn matrix<'a>(&self, entry: &'a Entry) -> Result<&'a Matrix> {
         match &entry.value {
             Value::Matrix(m) => Ok(m),
-            Value::Number(_) | Value::Other => {
-                Err(self.wrong(format!("line {}: {} is not a matrix", entry.line, entry.key)))
-            }
+            Value::Number(_) | Value::Other => Err(self.wrong_at(entry, "is not a matrix")),
         }
     }
 
@@ -94,9 +95,8 @@ impl Document {
     pub(super) fn fixed<const R: usize, const C: usize>(&self, entry: &Entry) -> Result<[[f64; C]; R]> {
         let m = self.matrix(entry)?;
         if (m.rows, m.columns) != (R, C) {
-            let (key, line) = (&entry.key, entry.line);
-            let size = format!("{}x{}", m.rows, m.columns);
-            return Err(self.wrong(format!("line {line}: {key} is a {size} matrix, expected {R}x{C}")));
+            let reason = format!("is a {}x{} matrix, expected {R}x{C}", m.rows, m.columns);
+            return Err(self.wrong_at(entry, reason));
         }
         Ok(std::array::from_fn(|i| std::array::from_fn(|j| m.data[i * C + j])))
     }
@@ -105,9 +105,8 @@ impl Document {
     pub(super) fn vector<const N: usize>(&self, entry: &Entry) -> Result<[f64; N]> {
         let m = self.matrix(entry)?;
         if m.data.len() != N || m.rows.min(m.columns) != 1 {
-            let (key, line) = (&entry.key, entry.line);
-            let size = format!("{}x{}", m.rows, m.columns);
-            return Err(self.wrong(format!("line {line}: {key} is a {size} matrix, expected {N} numbers")));
+            let reason = format!("is a {}x{} matrix, expected {N} numbers", m.rows, m.columns);
+            return Err(self.wrong_at(entry, reason));
         }
         Ok(std::array::from_fn(|i| m.data[i]))
     }
@@ -161,7 +160,18 @@ pub(super) struct MatrixParts {
 const MAX_SIDE: usize = 1 << 16;
 
 impl MatrixParts {
-    /// Sets `rows`, `cols` or `dt`; the data are set by the caller.
+    /// Sets the data from words and the line of each; `line` is that of the data.
+    pub(super) fn take_data<'a>(
+        &mut self,
+        words: impl IntoIterator<Item = (&'a str, usize)>,
+        key: &str,
+        line: usize,
+    ) -> Parsed<()> {
+        let data: Parsed<Vec<f64>> = words.into_iter().map(|(word, line)| number(word, key, line)).collect();
+        self.data.replace(data?).map_or(Ok(()), |_| Err(format!("line {line}: {key} has data twice")))
+    }
+
+    /// Sets `rows`, `cols` or `dt`.
     pub(super) fn take(&mut self, part: &str, text: &str, key: &str, line: usize) -> Parsed<()> {
         let count = || match text.parse::<usize>() {
             Ok(n) if (1..=MAX_SIDE).contains(&n) => Ok(n),

@@ -9,78 +9,41 @@ use crate::geometry::matrix::{IDENTITY, Mat3};
 use crate::image::Size;
 use crate::{Error, Result};
 
-/// The names of each camera's matrix, its distortion, and of one camera alone.
-const CAMERAS: [[&[&str]; 2]; 2] = [
+/// The names, separated by spaces, of each camera's matrix and its distortion, and of one camera alone.
+const CAMERAS: [[&str; 2]; 2] = [
     [
-        &[
-            "M1",
-            "K1",
-            "cameraMatrix1",
-            "camera_matrix_1",
-            "CM1",
-            "M_l",
-            "KL",
-            "cameraMatrixL",
-            "left_camera_matrix",
-        ],
-        &[
-            "D1",
-            "distCoeffs1",
-            "dist_coeffs_1",
-            "distortion_coefficients_1",
-            "D_l",
-            "DL",
-            "distCoeffsL",
-            "left_distortion_coefficients",
-        ],
+        "M1 K1 cameraMatrix1 camera_matrix_1 CM1 M_l KL cameraMatrixL left_camera_matrix",
+        "D1 distCoeffs1 dist_coeffs_1 distortion_coefficients_1 D_l DL distCoeffsL left_distortion_coefficients",
     ],
     [
-        &[
-            "M2",
-            "K2",
-            "cameraMatrix2",
-            "camera_matrix_2",
-            "CM2",
-            "M_r",
-            "KR",
-            "cameraMatrixR",
-            "right_camera_matrix",
-        ],
-        &[
-            "D2",
-            "distCoeffs2",
-            "dist_coeffs_2",
-            "distortion_coefficients_2",
-            "D_r",
-            "DR",
-            "distCoeffsR",
-            "right_distortion_coefficients",
-        ],
+        "M2 K2 cameraMatrix2 camera_matrix_2 CM2 M_r KR cameraMatrixR right_camera_matrix",
+        "D2 distCoeffs2 dist_coeffs_2 distortion_coefficients_2 D_r DR distCoeffsR right_distortion_coefficients",
     ],
 ];
-const ALONE: [&[&str]; 2] = [
-    &["camera_matrix", "cameraMatrix", "Camera_Matrix", "K", "M"],
-    &["distortion_coefficients", "distCoeffs", "Distortion_Coefficients", "dist_coeffs", "D"],
+const ALONE: [&str; 2] = [
+    "camera_matrix cameraMatrix Camera_Matrix K M",
+    "distortion_coefficients distCoeffs Distortion_Coefficients dist_coeffs D",
 ];
-const ROTATION: &[&str] = &["R", "rotation_matrix", "stereo_R"];
-const TRANSLATION: &[&str] = &["T", "t", "translation_vector", "stereo_T"];
-const WIDTH: &[&str] = &["image_width", "image_Width", "imageWidth", "width"];
-const HEIGHT: &[&str] = &["image_height", "image_Height", "imageHeight", "height"];
-const SIZE: &[&str] = &["image_size", "imageSize", "img_size", "size"];
+const ROTATION: &str = "R rotation_matrix stereo_R";
+const TRANSLATION: &str = "T t translation_vector stereo_T";
+const WIDTH: &str = "image_width image_Width imageWidth width";
+const HEIGHT: &str = "image_height image_Height imageHeight height";
+const SIZE: &str = "image_size imageSize img_size size";
 
 /// The entry under one of `names`, in the first document that has it.
-fn find<'a>(documents: &'a [Document], names: &[&str]) -> Option<(&'a Document, &'a Entry)> {
+fn find<'a>(documents: &'a [Document], names: &str) -> Option<(&'a Document, &'a Entry)> {
     documents.iter().find_map(|d| Some((d, d.find(names)?)))
 }
 
 /// The same, which must be there.
-fn require<'a>(documents: &'a [Document], names: &[&str], what: &str) -> Result<(&'a Document, &'a Entry)> {
+fn require<'a>(documents: &'a [Document], names: &str, what: &str) -> Result<(&'a Document, &'a Entry)> {
     find(documents, names).ok_or_else(|| lacks(documents, names, what))
 }
 
-fn lacks(documents: &[Document], names: &[&str], what: &str) -> Error {
+fn lacks(documents: &[Document], names: &str, what: &str) -> Error {
     let several = if documents.len() > 1 { "none of the files holds" } else { "the file does not hold" };
-    let reason = format!("{several} {what} ({} or the like)", names[0]);
+    let first = names.split(' ').next().unwrap_or_default();
+    let reason = format!("{several} {what} ({first} or the like)");
     documents
         .first()
         .map_or_else(|| Error::Mismatch("no calibration file was given".into()), |d| d.wrong(reason))
@@ -124,7 +87,7 @@ fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
         let [left, right] = alone[..] else {
             return Err(alone[0].wrong(format!(
                 "{} of the files hold a single camera ({}): expected two, the left one first, or one file with M1 and M2",
-                alone.len(), ALONE[0][0]
+                alone.len(), "camera_matrix"
             )));
         };
         return Ok([single(left, ALONE)?, single(right, ALONE)?]);
@@ -138,7 +101,7 @@ fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
     Ok([one(0, "the left camera's matrix")?, one(1, "the right camera's matrix")?])
 }
 
-fn single(document: &Document, [matrix, distortion]: [&[&str]; 2]) -> Result<Camera> {
+fn single(document: &Document, [matrix, distortion]: [&str; 2]) -> Result<Camera> {
     let entry = document.find(matrix).ok_or_else(|| document.wrong("no camera matrix"))?;
     camera(document, entry, document.find(distortion).map(|e| (document, e)))
 }
@@ -154,15 +117,12 @@ fn camera(document: &Document, entry: &Entry, lens: Option<(&Document, &Entry)>)
 
 /// Focal lengths and principal point of a matrix that has nothing else.
 fn pinhole(document: &Document, entry: &Entry, k: &Mat3) -> Result<([f64; 2], [f64; 2])> {
-    let (line, key) = (entry.line, &entry.key);
     let [[fx, skew, cx], [a, fy, cy], last] = *k;
     if skew.abs() > 1e-9 * fx.abs() {
-        return Err(document.wrong(format!("line {line}: {key} has a skew of {skew}; only 0 is supported")));
+        return Err(document.wrong_at(entry, format!("has a skew of {skew}; only 0 is supported")));
     }
     if a != 0.0 || last != [0.0, 0.0, 1.0] {
-        return Err(
-            document.wrong(format!("line {line}: {key} is not of the form [fx 0 cx; 0 fy cy; 0 0 1]"))
-        );
+        return Err(document.wrong_at(entry, "is not of the form [fx 0 cx; 0 fy cy; 0 0 1]"));
     }
     Ok(([fx, fy], [cx, cy]))
 }
@@ -173,8 +133,8 @@ fn distortion(document: &Document, entry: &Entry) -> Result<Distortion> {
     let m = document.matrix(entry)?;
     let n = m.data.len();
     if m.rows.min(m.columns) != 1 || !matches!(n, 4 | 5 | 8 | 12 | 14) {
-        return Err(document
-            .wrong(format!("line {line}: {key} has {n} coefficients: expected 4 or 5 (k1 k2 p1 p2 k3)")));
+        let reason = format!("has {n} coefficients: expected 4 or 5 (k1 k2 p1 p2 k3)");
+        return Err(document.wrong_at(entry, reason));
     }
     if let Some(i) = m.data.iter().skip(5).position(|v| *v != 0.0) {
         return Err(document.wrong(format!(
@@ -197,9 +157,8 @@ fn rotation(document: &Document, entry: &Entry) -> Result<Mat3> {
 fn size(documents: &[Document]) -> Result<Option<Size>> {
     let side = |document: &Document, entry: &Entry, v: f64| {
         let sound = (1.0..=f64::from(u32::MAX)).contains(&v) && v.fract() == 0.0;
-        let (line, key) = (entry.line, &entry.key);
-        let reason = || format!("line {line}: {key} is {v}, expected a number of pixels");
-        if sound { Ok(v as usize) } else { Err(document.wrong(reason())) }
+        let wrong = || document.wrong_at(entry, format!("is {v}, expected a number of pixels"));
+        sound.then_some(v as usize).ok_or_else(wrong)
     };
     if let Some((d, e)) = find(documents, SIZE) {
         let [w, h] = d.vector(e)?;
@@ -210,7 +169,7 @@ fn size(documents: &[Document]) -> Result<Option<Size>> {
 }
 
 fn stored(documents: &[Document]) -> Result<Option<StoredRectification>> {
-    let found = ["R1", "R2", "P1", "P2"].map(|name| find(documents, &[name]));
+    let found = ["R1", "R2", "P1", "P2"].map(|name| find(documents, name));
     let [Some((d1, r1)), Some((d2, r2)), Some((d3, p1)), Some((d4, p2))] = found else { return Ok(None) };
     let rotations = [rotation(d1, r1)?, rotation(d2, r2)?];
     Ok(Some(StoredRectification { rotations, projections: [d3.fixed(p1)?, d4.fixed(p2)?] }))
@@ -219,7 +178,7 @@ fn stored(documents: &[Document]) -> Result<Option<StoredRectification>> {
 /// A rectified pair from P1 and P2, or from Q.
 pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
     let size = size(std::slice::from_ref(document))?;
-    let found = match (document.find(&["P1"]), document.find(&["P2"]), document.find(&["Q"])) {
+    let found = match (document.find("P1"), document.find("P2"), document.find("Q")) {
         (Some(p1), Some(p2), _) => {
             let projections = [document.fixed(p1)?, document.fixed(p2)?];
             from_projections(&projections).map_err(|r| document.wrong(format!("line {}: {r}", p2.line)))?
@@ -279,13 +238,13 @@ fn sound(
 
 /// A rectified pair from Middlebury's entries.
 pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
-    let require = |name: &str| document.find(&[name]).ok_or_else(|| document.wrong(format!("no {name}=…")));
+    let require = |name: &str| document.find(name).ok_or_else(|| document.wrong(format!("no {name}=…")));
     let camera = |name: &str| -> Result<([f64; 2], [f64; 2], usize)> {
         let entry = require(name)?;
         let (focal, principal) = pinhole(document, entry, &document.fixed(entry)?)?;
         Ok((focal, principal, entry.line))
     };
-    let number = |name: &str| document.find(&[name]).map(|e| document.number(e)).transpose();
+    let number = |name: &str| document.find(name).map(|e| document.number(e)).transpose();
     let size = size(std::slice::from_ref(document))?;
     let range = match (number("vmin")?, number("vmax")?, number("ndisp")?) {
         (Some(low), Some(high), _) => Some([low, high]),

@@ -3,7 +3,7 @@
 //! Children of `<opencv_storage>` are read: `<key>number</key>` and `<key type_id="opencv-matrix">` with its
 //! `<rows>`, `<cols>`, `<dt>` and `<data>`. Other children are skipped.
 
-use super::document::{Entry, MatrixParts, Parsed, Value, number};
+use super::document::{Entry, MatrixParts, Parsed, Value};
 use roxmltree::{Document, Node, ParsingOptions};
 
 /// Elements and texts that a file may have; real ones have hundreds.
@@ -70,10 +70,7 @@ fn matrix(node: Node<'_, '_>, lines: &Lines) -> Parsed<Value> {
             parts.take(name, text.trim().trim_matches('"'), key, line)?;
             continue;
         }
-        let data: Parsed<Vec<f64>> = text.split_whitespace().map(|w| number(w, key, line)).collect();
-        if parts.data.replace(data?).is_some() {
-            return Err(format!("line {line}: {key} has data twice"));
-        }
+        parts.take_data(text.split_whitespace().map(|word| (word, line)), key, line)?;
     }
     parts.finish(key, lines.of_node(node))
 }

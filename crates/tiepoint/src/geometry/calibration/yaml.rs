@@ -88,11 +88,7 @@ fn matrix(key: &str, line: usize, lines: &mut Lines<'_>) -> Parsed<Value> {
             parts.take(part, unquoted(rest), key, at)?;
             continue;
         }
-        let words = flow(key, rest, at, lines)?;
-        let data: Parsed<Vec<f64>> = words.iter().map(|(w, l)| number(w, key, *l)).collect();
-        if parts.data.replace(data?).is_some() {
-            return Err(format!("line {at}: {key} has data twice"));
-        }
+        parts.take_data(flow(key, rest, at, lines)?, key, at)?;
     }
     parts.finish(key, line)
 }
