@@ -9,62 +9,35 @@
 use super::{Random, Texture};
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
-use crate::options::setters;
+use crate::options::{Above, OptionTable, options};
 use crate::{Error, Result};
 
-/// A flight and its terrain.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct AerialOptions {
-    /// Photographs, at least 1: as many strips as make the block about square. Default 20.
-    pub photographs: usize,
-    /// Size of a photograph in pixels, neither side 0. Default 800×600.
-    pub size: Size,
-    /// Focal length over the longer side, 0.3 to 10. Default 1.
-    pub focal: f64,
-    /// Flying height over the mean terrain in metres, above 0. Default 100.
-    pub height: f64,
-    /// Share of a photograph that the next one in its strip shows too, 0 to below 1. Default 0.7.
-    pub overlap: f64,
-    /// The same of the next strip. Default 0.5.
-    pub side_overlap: f64,
-    /// Greatest height of the terrain over its mean, as a share of the flying height, 0 to 0.2. Default 0.1.
-    pub relief: f64,
-    /// Greatest tilt of a camera, as its tangent, 0 to 0.2; headings vary by as much. Default 0.05.
-    pub tilt: f64,
-    /// Standard deviation of the noise, from 0 (black) to 1 (white). Default 0.01.
-    pub noise: f64,
-    /// Seed of everything. Default 0.
-    pub seed: u64,
-}
-
-setters!(AerialOptions {
-    with_photographs: photographs = usize,
-    with_size: size = Size,
-    with_focal: focal = f64,
-    with_height: height = f64,
-    with_overlap: overlap = f64,
-    with_side_overlap: side_overlap = f64,
-    with_relief: relief = f64,
-    with_tilt: tilt = f64,
-    with_noise: noise = f64,
-    with_seed: seed = u64,
-});
-
-impl Default for AerialOptions {
-    fn default() -> Self {
-        Self {
-            photographs: 20,
-            size: Size::new(800, 600),
-            focal: 1.0,
-            height: 100.0,
-            overlap: 0.7,
-            side_overlap: 0.5,
-            relief: 0.1,
-            tilt: 0.05,
-            noise: 0.01,
-            seed: 0,
-        }
+options! {
+    /// A flight and its terrain.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct AerialOptions {
+        /// Photographs: as many strips as make the block about square.
+        photographs / with_photographs: usize = 20 => 1..;
+        /// Focal length over the longer side.
+        focal / with_focal: f64 = 1.0 => 0.3..=10.0;
+        /// Flying height over the mean terrain in metres.
+        height / with_height: f64 = 100.0 => Above(0.0), unit "M";
+        /// Share of a photograph that the next one in its strip shows too.
+        overlap / with_overlap: f64 = 0.7 => 0.0..=0.999, unit "SHARE";
+        /// The same of the next strip.
+        side_overlap / with_side_overlap: f64 = 0.5 => 0.0..=0.999, unit "SHARE";
+        /// Greatest height of the terrain over its mean, as a share of the flying height.
+        relief / with_relief: f64 = 0.1 => 0.0..=0.2, unit "SHARE";
+        /// Greatest tilt of a camera, as its tangent; headings vary by as much.
+        tilt / with_tilt: f64 = 0.05 => 0.0..=0.2;
+        /// Standard deviation of the noise, from 0 (black) to 1 (white).
+        noise / with_noise: f64 = 0.01 => 0.0..=1.0;
+        /// Seed of everything.
+        seed / with_seed: u64 = 0;
+    }
+    besides {
+        /// Size of a photograph in pixels, neither side 0. Default 800×600.
+        size / with_size: Size = Size::new(800, 600);
     }
 }
 
@@ -74,26 +47,10 @@ impl AerialOptions {
     /// # Errors
     /// [`Error::Option`] names the first that is out of range.
     pub fn check(&self) -> Result<()> {
-        if self.photographs == 0 {
-            return Err(Error::option("photographs", 0, "at least 1"));
-        }
-        if self.size.is_empty() {
-            return Err(Error::option("size", self.size, "no side of 0"));
-        }
-        if !(self.height > 0.0 && self.height.is_finite()) {
-            return Err(Error::option("height", self.height, "above 0, in metres"));
-        }
-        let within = [
-            ("focal", self.focal, 0.3, 10.0, "0.3 to 10 times the longer side"),
-            ("overlap", self.overlap, 0.0, 0.999, "0 to below 1"),
-            ("side_overlap", self.side_overlap, 0.0, 0.999, "0 to below 1"),
-            ("relief", self.relief, 0.0, 0.2, "0 to 0.2 of the height"),
-            ("tilt", self.tilt, 0.0, 0.2, "0 to 0.2"),
-            ("noise", self.noise, 0.0, 1.0, "0 to 1"),
-        ];
-        match within.into_iter().find(|(_, value, low, high, _)| !(low..=high).contains(&value)) {
-            Some((name, value, _, _, expected)) => Err(Error::option(name, value, expected)),
-            None => Ok(()),
+        self.check_ranges()?;
+        match self.size.is_empty() {
+            true => Err(Error::option("size", self.size, "no side of 0")),
+            false => Ok(()),
         }
     }
 }

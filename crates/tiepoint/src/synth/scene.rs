@@ -9,50 +9,29 @@ use crate::device::Cpu;
 use crate::geometry::Homography;
 use crate::image::{Image, Pixel, Size};
 use crate::numeric::exp_f64;
-use crate::options::setters;
+use crate::options::{OptionTable, options};
 use crate::{Error, Result};
 
-/// What a synthetic scene of one plane holds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SceneOptions {
-    /// Size of both images in pixels. Default 640×480.
-    pub size: Size,
-    /// Maps points of the reference to the moving image. Default: the identity.
-    pub moving_from_reference: Homography,
-    /// What the plane looks like. Default: mixed.
-    pub texture: TextureKind,
-    /// Seed of texture and noise. Default 0.
-    pub seed: u64,
-    /// Standard deviation, in pixels, of a Gaussian blur of the moving image. Default 0.
-    pub blur: f64,
-    /// Standard deviation of the noise in either image, on the scale from 0 (black) to 1 (white). Default 0.
-    pub noise: f64,
-    /// How the moving image's light differs from the reference's. Default: not at all.
-    pub moving: Photometry,
-}
-
-setters!(SceneOptions {
-    with_size: size = Size,
-    with_moving_from_reference: moving_from_reference = Homography,
-    with_texture: texture = TextureKind,
-    with_seed: seed = u64,
-    with_blur: blur = f64,
-    with_noise: noise = f64,
-    with_moving: moving = Photometry,
-});
-
-impl Default for SceneOptions {
-    fn default() -> Self {
-        Self {
-            size: Size::new(640, 480),
-            moving_from_reference: Homography::default(),
-            texture: TextureKind::Mixed,
-            seed: 0,
-            blur: 0.0,
-            noise: 0.0,
-            moving: Photometry::default(),
-        }
+options! {
+    /// What a synthetic scene of one plane holds.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct SceneOptions {
+        /// What the plane looks like.
+        texture / with_texture: TextureKind = TextureKind::Mixed;
+        /// Seed of texture and noise.
+        seed / with_seed: u64 = 0;
+        /// Standard deviation of a Gaussian blur of the moving image, in pixels.
+        blur / with_blur: f64 = 0.0 => 0.0..=100.0, unit "PX";
+        /// Standard deviation of the noise in either image, on the scale from 0 (black) to 1 (white).
+        noise / with_noise: f64 = 0.0 => 0.0..=1.0;
+    }
+    besides {
+        /// Size of both images in pixels. Default 640×480.
+        size / with_size: Size = Size::new(640, 480);
+        /// Maps points of the reference to the moving image. Default: the identity.
+        moving_from_reference / with_moving_from_reference: Homography = Homography::default();
+        /// How the moving image's light differs from the reference's. Default: not at all.
+        moving / with_moving: Photometry = Photometry::default();
     }
 }
 
@@ -62,12 +41,7 @@ impl SceneOptions {
     /// # Errors
     /// [`Error::Option`] naming the first field outside its range.
     pub fn check(&self) -> Result<()> {
-        let within = |name, v: f64, low: f64, high: f64, expected| match (low..=high).contains(&v) {
-            true => Ok(()),
-            false => Err(Error::option(name, v, expected)),
-        };
-        within("blur", self.blur, 0.0, 100.0, "0 to 100 pixels")?;
-        within("noise", self.noise, 0.0, 1.0, "0 to 1")?;
+        self.check_ranges()?;
         self.moving.check()?;
         if self.size.is_empty() || self.size.area() > 1 << 32 {
             return Err(Error::option("size", self.size, "1 to 2^32 pixels"));

@@ -16,60 +16,34 @@ use super::texture::Sampler;
 use super::{Photometry, Random, Texture, TextureKind};
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
-use crate::options::{named, setters};
+use crate::options::{OptionTable, named, options};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// What a synthetic stereo scene holds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct StereoSceneOptions {
-    /// Size of both images in pixels. Default 640×480.
-    pub size: Size,
-    /// The least and the greatest disparity on the left image, in pixels, each −10 000 to 10 000. Default 4 to 60.
-    pub disparities: [f64; 2],
-    /// Surfaces before the background, 0 to 1000. Default 9.
-    pub surfaces: usize,
-    /// What the surfaces are. Default: of every shape.
-    pub scenery: Scenery,
-    /// What the surfaces look like. Default: mixed.
-    pub texture: TextureKind,
-    /// The share of the surfaces before the background that have no texture, 0 to 1. Default 0; panels have none
-    /// anyway.
-    pub plain: f64,
-    /// Seed of shapes, textures and noise. Default 0.
-    pub seed: u64,
-    /// Standard deviation of the noise in either image, on the scale from 0 (black) to 1 (white). Default 0.
-    pub noise: f64,
-    /// How the right camera differs from the left. Default: not at all.
-    pub right: Photometry,
-}
-
-setters!(StereoSceneOptions {
-    with_size: size = Size,
-    with_disparities: disparities = [f64; 2],
-    with_surfaces: surfaces = usize,
-    with_scenery: scenery = Scenery,
-    with_texture: texture = TextureKind,
-    with_plain: plain = f64,
-    with_seed: seed = u64,
-    with_noise: noise = f64,
-    with_right: right = Photometry,
-});
-
-impl Default for StereoSceneOptions {
-    fn default() -> Self {
-        Self {
-            size: Size::new(640, 480),
-            disparities: [4.0, 60.0],
-            surfaces: 9,
-            scenery: Scenery::default(),
-            texture: TextureKind::Mixed,
-            plain: 0.0,
-            seed: 0,
-            noise: 0.0,
-            right: Photometry::default(),
-        }
+options! {
+    /// What a synthetic stereo scene holds.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct StereoSceneOptions {
+        /// Surfaces before the background.
+        surfaces / with_surfaces: usize = 9 => 0..=1000;
+        /// What the surfaces are.
+        scenery / with_scenery: Scenery = Scenery::Shapes;
+        /// What the surfaces look like.
+        texture / with_texture: TextureKind = TextureKind::Mixed;
+        /// The share of the surfaces before the background that have no texture; panels have none anyway.
+        plain / with_plain: f64 = 0.0 => 0.0..=1.0, unit "SHARE";
+        /// Seed of shapes, textures and noise.
+        seed / with_seed: u64 = 0;
+        /// Standard deviation of the noise in either image, on the scale from 0 (black) to 1 (white).
+        noise / with_noise: f64 = 0.0 => 0.0..=1.0;
+    }
+    besides {
+        /// Size of both images in pixels. Default 640×480.
+        size / with_size: Size = Size::new(640, 480);
+        /// The least and the greatest disparity on the left image, in pixels, each −10 000 to 10 000. Default 4 to 60.
+        disparities / with_disparities: [f64; 2] = [4.0, 60.0];
+        /// How the right camera differs from the left. Default: not at all.
+        right / with_right: Photometry = Photometry::default();
     }
 }
 
@@ -95,10 +69,7 @@ impl StereoSceneOptions {
     /// # Errors
     /// [`Error::Option`] naming the first field outside its range.
     pub fn check(&self) -> Result<()> {
-        let within = |name, v: f64, low: f64, high: f64, expected| match (low..=high).contains(&v) {
-            true => Ok(()),
-            false => Err(Error::option(name, v, expected)),
-        };
+        self.check_ranges()?;
         if self.size.is_empty() || self.size.area() > 1 << 32 {
             return Err(Error::option("size", self.size, "1 to 2^32 pixels"));
         }
@@ -107,11 +78,6 @@ impl StereoSceneOptions {
             let expected = "the least and the greatest disparity, -10000 to 10000 pixels";
             return Err(Error::option("disparities", format!("{low} to {high}"), expected));
         }
-        if self.surfaces > 1000 {
-            return Err(Error::option("surfaces", self.surfaces, "0 to 1000"));
-        }
-        within("plain", self.plain, 0.0, 1.0, "0 to 1")?;
-        within("noise", self.noise, 0.0, 1.0, "0 to 1")?;
         self.right.check()
     }
 }
