@@ -1,7 +1,7 @@
 //! Times of the filters on a device, against its own copy:
 //!
 //! ```text
-//! cargo run --release --example gpu_filters [cuda|opencl] [--images 32] [--size 3840x2160] [--runs 20] [--check]
+//! cargo run --release --example gpu_filters [cuda|opencl] [--images 32] [--size 3840x2160] [--check]
 //! ```
 //!
 //! f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one read
@@ -10,8 +10,10 @@
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 
+mod timing;
+
 use tiepoint::device::Cpu;
-use tiepoint::device::gpu::{Api, Commands, Gpu};
+use tiepoint::device::gpu::{Commands, Gpu};
 use tiepoint::filter::convolve::{ConvolveOptions, Kernel, convolve};
 use tiepoint::filter::gauss::{GaussOptions, Taps, gauss};
 use tiepoint::filter::gpu::GpuFilter;
@@ -22,14 +24,12 @@ use tiepoint::geometry::Homography;
 use tiepoint::geometry::warp::{GpuWarp, Interpolation, WarpOptions, warp};
 use tiepoint::image::gpu::{GpuImage, GpuStack};
 use tiepoint::image::{Image, ImageView, Size};
-
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+use timing::{Arguments, Outcome, RUNS, device_seconds, open_gpu, parse_size};
 
 struct Bench {
     gpu: Gpu,
     batch: GpuStack<f32>,
     image: Image<f32>,
-    runs: usize,
     check: bool,
     /// Bytes a second of the device's copy.
     copy: f64,
@@ -37,15 +37,9 @@ struct Bench {
 
 impl Bench {
     /// Median seconds of some work.
-    fn seconds(&self, commands: Commands) -> Result<f64> {
+    fn seconds(&self, commands: Commands) -> Outcome<f64> {
         let graph = self.gpu.graph(commands)?;
-        graph.run()?;
-        let mut times = Vec::new();
-        for _ in 0..self.runs {
-            times.push(self.gpu.seconds(|| graph.run())?);
-        }
-        times.sort_by(f64::total_cmp);
-        Ok(times[times.len() / 2])
+        Ok(device_seconds(&self.gpu, || Ok(graph.run()?))?)
     }
 
     /// One line of the table; `bytes` are read and written.
@@ -68,7 +62,7 @@ impl Bench {
         name: &str,
         plan: &GpuFilter<f32, f32>,
         cpu: impl Fn(ImageView<'_, f32>) -> tiepoint::Result<Image<f32>>,
-    ) -> Result<()> {
+    ) -> Outcome<()> {
         if self.check {
             let image = GpuImage::upload(&self.gpu, self.image.view())?;
             self.compare(name, &plan.filter(&image)?.download()?, &cpu(self.image.view())?);
@@ -82,7 +76,7 @@ impl Bench {
         Ok(())
     }
 
-    fn warp(&self, name: &str, kind: Interpolation, map: Homography, cpu: &Cpu) -> Result<()> {
+    fn warp(&self, name: &str, kind: Interpolation, map: Homography, cpu: &Cpu) -> Outcome<()> {
         let plan = GpuWarp::new(&self.gpu, kind, 1)?;
         let size = self.batch.size();
         if self.check {
@@ -99,7 +93,7 @@ impl Bench {
         Ok(())
     }
 
-    fn all(&self) -> Result<()> {
+    fn all(&self) -> Outcome<()> {
         let (gpu, cpu) = (&self.gpu, &Cpu::default());
         for (name, taps) in [
             ("gauss 15x15", Taps::Size(15)),
@@ -138,31 +132,22 @@ impl Bench {
     }
 }
 
-fn option<'a>(arguments: &'a [String], name: &str, default: &'a str) -> &'a str {
-    let at = arguments.iter().position(|a| a == name);
-    at.and_then(|i| arguments.get(i + 1)).map_or(default, String::as_str)
-}
-
-fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let has = |name: &str| arguments.iter().any(|a| a == name);
-    let api = if has("opencl") { Api::OpenCl } else { Api::Cuda };
-    let size = option(&arguments, "--size", "3840x2160");
-    let (width, height) = size.split_once('x').ok_or("a size is written 3840x2160")?;
-    let size = Size::new(width.parse()?, height.parse()?);
-    let gpu = Gpu::open(api, 0)?;
-    println!("{}", gpu.info());
+fn main() -> Outcome<()> {
+    let mut arguments = Arguments::of_the_program();
+    let check = arguments.flag("--check");
+    let images = arguments.value("--images")?.unwrap_or(32);
+    let size = arguments.value::<String>("--size")?;
+    let size = parse_size(size.as_deref().unwrap_or("3840x2160"))?;
+    let gpu = open_gpu(arguments.words().first())?;
     let noise = |x: usize, y: usize| {
         let mixed = (x as u32).wrapping_mul(0x9e37_79b9) ^ (y as u32).wrapping_mul(0x85eb_ca6b);
         (mixed.wrapping_mul(0xc2b2_ae35) >> 8) as f32 / (1 << 24) as f32
     };
     let image = Image::from_fn(size, noise);
-    let check = has("--check");
-    let count = if check { 1 } else { option(&arguments, "--images", "32").parse()? };
+    let count = if check { 1 } else { images };
     let views = vec![image.view(); count];
     let batch = GpuStack::upload(&gpu, &views)?;
-    let runs = option(&arguments, "--runs", "20").parse()?;
-    let mut bench = Bench { gpu, batch, image, runs, check, copy: 0.0 };
+    let mut bench = Bench { gpu, batch, image, check, copy: 0.0 };
     if !check {
         let to = bench.gpu.buffer::<f32>(bench.batch.buffer().len())?;
         let mut commands = Commands::new();
@@ -170,7 +155,7 @@ fn main() -> Result<()> {
         let bytes = 8 * to.len();
         let seconds = bench.seconds(commands)?;
         bench.copy = bytes as f64 / seconds;
-        println!("{count} images of {size}, f32; median of {runs}");
+        println!("{count} images of {size}, f32; median of {RUNS}");
         bench.line("copy", seconds, bytes);
     }
     bench.all()

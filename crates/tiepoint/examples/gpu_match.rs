@@ -6,14 +6,15 @@
 //! sign for itself, as matching does by default; `--check` holds every neighbour to the CPU's bits.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use tiepoint::Result;
-use tiepoint::device::Cpu;
-use tiepoint::device::gpu::{Api, Commands, Gpu};
+mod timing;
+
+use tiepoint::device::gpu::Commands;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::feature::{Descriptors, Features, Keypoint};
 use tiepoint::image::Size;
 use tiepoint::matching::{GpuMatcher, MatchOptions, match_features, nearest_neighbours};
 use tiepoint::synth::Random;
+use timing::{Arguments, Outcome, all_threads, device_seconds, open_gpu, stages};
 
 /// Descriptors of which many values are small and few large, as a SIFT descriptor's are.
 fn descriptor(random: &mut Random, dimension: usize) -> Vec<f32> {
@@ -50,14 +51,12 @@ fn features(rows: &[Vec<f32>], dimension: usize, floats: bool, random: &mut Rand
     }
 }
 
-fn main() -> Result<()> {
-    let (flags, words): (Vec<String>, Vec<String>) =
-        std::env::args().skip(1).partition(|a| a.starts_with("--"));
-    let number = |i: usize, otherwise| words.get(i).and_then(|w| w.parse().ok()).unwrap_or(otherwise);
-    let (n, m, dimension) = (number(0, 16_000), number(1, 16_000), number(2, 128));
-    let floats = words.get(3).is_some_and(|w| w == "f32");
-    let api = if words.get(4).is_some_and(|w| w == "opencl") { Api::OpenCl } else { Api::Cuda };
-    let has = |flag: &str| flags.iter().any(|f| f == flag);
+fn main() -> Outcome<()> {
+    let mut arguments = Arguments::of_the_program();
+    let [portable, sign, check] = ["--portable", "--sign", "--check"].map(|flag| arguments.flag(flag));
+    let (n, m, dimension) =
+        (arguments.number(0, 16_000), arguments.number(1, 16_000), arguments.number(2, 128));
+    let floats = arguments.words().get(3).is_some_and(|word| word == "f32");
 
     let mut random = Random::new(1);
     let mut rows = |count| -> Vec<_> { (0..count).map(|_| descriptor(&mut random, dimension)).collect() };
@@ -68,37 +67,26 @@ fn main() -> Result<()> {
     }
     let [a, b] = [a, b].map(|rows| features(&rows, dimension, floats, &mut random));
 
-    let gpu = Gpu::open(api, 0)?;
-    println!("{}", gpu.info());
-    let matcher = GpuMatcher::new(&gpu).portable(has("--portable"));
+    let gpu = open_gpu(arguments.words().get(4))?;
+    let matcher = GpuMatcher::new(&gpu).portable(portable);
     let [on_a, on_b] = [GpuFeatures::upload(&gpu, &a)?, GpuFeatures::upload(&gpu, &b)?];
-    let options = MatchOptions::default().with_same_sign(has("--sign"));
+    let options = MatchOptions::default().with_same_sign(sign);
     let mut commands = Commands::new();
     let found = matcher.record(&mut commands, &on_a, &on_b, &options)?;
     let launches = commands.launches();
     let graph = gpu.graph(commands)?;
-    graph.run()?;
-    gpu.finish()?;
-    let mut seconds =
-        (0..50).map(|_| gpu.seconds(|| graph.run())).collect::<std::result::Result<Vec<_>, _>>()?;
-    seconds.sort_by(f64::total_cmp);
-    let comparisons = 2.0 * n as f64 * m as f64 * if has("--sign") { 0.5 } else { 1.0 };
+    let seconds = device_seconds(&gpu, || Ok(graph.run()?))?;
+    let comparisons = 2.0 * n as f64 * m as f64 * if sign { 0.5 } else { 1.0 };
     println!(
-        "{n} x {m} x {dimension} {}, both ways, {launches} launches: median {:.4} ms, best {:.4} ms, {:.0} G comparisons/s",
+        "{n} x {m} x {dimension} {}, both ways, {launches} launches: {:.4} ms, {:.0} G comparisons/s",
         if floats { "f32" } else { "u8" },
-        seconds[25] * 1e3,
-        seconds[0] * 1e3,
-        comparisons / seconds[25] * 1e-9
+        seconds * 1e3,
+        comparisons / seconds * 1e-9
     );
-    gpu.profile(true);
-    (0..20).try_for_each(|_| graph.run())?;
-    for stage in gpu.take_stages() {
-        println!("  {:14} {:.4} ms", stage.name, stage.seconds / stage.calls as f64 * 1e3);
-    }
-    if has("--check") {
-        let cpu = Cpu::with_threads(std::thread::available_parallelism().map_or(1, usize::from).min(64))?;
-        let cpu = cpu.into();
-        let same = match has("--sign") {
+    stages(&gpu, || Ok(graph.run()?))?;
+    if check {
+        let cpu = all_threads()?.into();
+        let same = match sign {
             true => found.matches(&options)? == match_features(&a, &b, &options, &cpu)?,
             false => found.download()? == nearest_neighbours(&a, &b, &cpu)?,
         };

@@ -13,49 +13,37 @@
 
 mod timing;
 
-use tiepoint::device::gpu::{Api, Gpu};
-use tiepoint::device::{Cpu, Processor};
+use tiepoint::device::Processor;
+use tiepoint::device::gpu::Gpu;
 use tiepoint::feature::sift::{self, GpuSift, SiftOptions};
+use tiepoint::image::Image;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{self, AnyImage, Image, Size};
-use timing::{compare, device_seconds, median, milliseconds, mirrored, stages};
-
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+use timing::{
+    Arguments, Outcome, all_threads, compare, device_seconds, median, milliseconds, mirrored, open_gpu,
+    parse_size, photograph, stages,
+};
 
 const BATCH: usize = 16;
 
 fn main() -> Outcome<()> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words = arguments.len();
-    arguments.retain(|a| a != "--check");
-    let check = arguments.len() < words;
+    let mut arguments = Arguments::of_the_program();
+    let check = arguments.flag("--check");
     let default = SiftOptions::default();
-    let contrast = take(&mut arguments, "--contrast")?.unwrap_or(default.contrast);
-    let sigma = take(&mut arguments, "--sigma")?.unwrap_or(default.sigma);
-    let memory = take::<u64>(&mut arguments, "--memory")?.map_or(u64::MAX, |m| m << 20);
-    let [path, size, rest @ ..] = &arguments[..] else {
+    let contrast = arguments.value("--contrast")?.unwrap_or(default.contrast);
+    let sigma = arguments.value("--sigma")?.unwrap_or(default.sigma);
+    let memory = arguments.value::<u64>("--memory")?.map_or(u64::MAX, |m| m << 20);
+    let [path, size, rest @ ..] = arguments.words() else {
         return Err(
             "usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--contrast C] [--sigma S] [--memory M] \
              [--check]"
                 .into(),
         );
     };
-    let (width, height) = size.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
-    let size = Size::new(width.parse()?, height.parse()?);
-    let api = match rest.first().map_or("cuda", String::as_str) {
-        "cuda" => Api::Cuda,
-        "opencl" => Api::OpenCl,
-        other => return Err(format!("{other} is neither cuda nor opencl").into()),
-    };
     let first_octave = rest.get(1).map_or(Ok(-1), |s| s.parse())?;
     let options = default.with_first_octave(first_octave).with_contrast(contrast).with_sigma(sigma);
-    let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
-    let AnyImage::U8(photograph) = image::read_grey(path, &Default::default(), &cpu)? else {
-        return Err("the photograph must have 8 bits".into());
-    };
-    let image = mirrored(&photograph, size);
-    let gpu = Gpu::open(api, 0)?;
-    println!("{}", gpu.info());
+    let cpu = all_threads()?;
+    let image = mirrored(&photograph(path, &cpu)?, parse_size(size)?);
+    let gpu = open_gpu(rest.first())?;
     let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
     let sift = || Ok::<_, tiepoint::Error>(GpuSift::new(&processor, options)?.with_memory(memory));
     measure(&sift()?, &gpu, &image)?;
@@ -64,14 +52,6 @@ fn main() -> Outcome<()> {
         compare(&found, &sift::detect(image.view(), &options, None, &cpu)?);
     }
     Ok(())
-}
-
-/// The value of an option.
-fn take<T: std::str::FromStr>(arguments: &mut Vec<String>, name: &str) -> Outcome<Option<T>> {
-    let Some(at) = arguments.iter().position(|a| a == name) else { return Ok(None) };
-    let value = arguments.get(at + 1).and_then(|v| v.parse().ok()).ok_or(format!("{name} needs a number"))?;
-    arguments.drain(at..at + 2);
-    Ok(Some(value))
 }
 
 fn measure(sift: &GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {

@@ -12,43 +12,34 @@
 
 #![expect(clippy::print_stdout, reason = "an example talks to people")]
 
+mod timing;
+
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
-use tiepoint::device::gpu::{Api, Gpu};
-use tiepoint::device::{Cpu, Processor};
+use tiepoint::device::Processor;
+use tiepoint::image::Image;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{Image, Size};
 use tiepoint::stereo::{Cost, GpuStereo, Masks, PendingStereo, Stereo, StereoOptions, StereoStream};
 use tiepoint::synth::{StereoScene, StereoSceneOptions};
-
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
-/// Of so many runs the median is taken.
-const RUNS: usize = 50;
+use timing::{
+    Arguments, Outcome, RUNS, all_threads, device_seconds, median, milliseconds, open_gpu, parse_size, stages,
+};
 
 fn main() -> Outcome<()> {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let mut flag = |name: &str| {
-        let before = words.len();
-        words.retain(|w| w != name);
-        words.len() < before
-    };
-    let (check, bare, once, mixed) = (flag("--check"), flag("--bare"), flag("--once"), flag("--mixed"));
-    let mut value = |name: &str| {
-        let at = words.iter().position(|w| w == name).filter(|&at| at + 1 < words.len());
-        at.map(|at| words.drain(at..at + 2).nth(1).unwrap_or_default())
-    };
-    let cost: Cost = value("--cost").map_or(Ok(Cost::default()), |name| name.parse())?;
-    let (paths, memory) = (value("--paths"), value("--device-memory"));
-    let [size, disparities, api] = &words[..] else {
+    let mut arguments = Arguments::of_the_program();
+    let [check, bare, once, mixed] =
+        ["--check", "--bare", "--once", "--mixed"].map(|flag| arguments.flag(flag));
+    let cost: Cost = arguments.value("--cost")?.unwrap_or_default();
+    let paths = arguments.value::<String>("--paths")?;
+    let memory = arguments.value("--device-memory")?;
+    let [size, disparities, api] = arguments.words() else {
         return Err(
             "usage: gpu_stereo WIDTHxHEIGHT DISPARITIES cuda|opencl [--cost C] [--paths N] [--check] [--bare] \
              [--mixed] [--once] [--device-memory N]"
                 .into(),
         );
     };
-    let (width, height) = size.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
-    let size = Size::new(width.parse()?, height.parse()?);
+    let size = parse_size(size)?;
     let disparities: usize = disparities.parse()?;
     let mut options = StereoOptions::default().with_disparities(disparities).with_cost(cost);
     if let Some(paths) = paths {
@@ -59,11 +50,10 @@ fn main() -> Outcome<()> {
     }
     if let Some(bytes) = memory {
         // The limit is that of the device alone.
-        options = options.with_device_memory(Some(bytes.parse()?)).with_memory(None);
+        options = options.with_device_memory(Some(bytes)).with_memory(None);
     }
-    let gpu = Gpu::open(if api == "cuda" { Api::Cuda } else { Api::OpenCl }, 0)?;
-    println!("{}", gpu.info());
-    let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
+    let gpu = open_gpu(Some(api))?;
+    let cpu = all_threads()?;
     let scene =
         StereoSceneOptions::default().with_size(size).with_disparities([1.0, disparities as f64 - 2.0]);
     let rendered = StereoScene::new(&scene)?.render::<u8>(&cpu);
@@ -87,26 +77,9 @@ fn main() -> Outcome<()> {
     if once {
         return Ok(());
     }
-    let mut times = Vec::new();
-    for _ in 0..RUNS {
-        let start = Instant::now();
-        run(&processor)?;
-        times.push(start.elapsed().as_secs_f64() * 1e3);
-    }
-    times.sort_by(f64::total_cmp);
-    println!("{size}, {disparities} disparities, {cost}: {:.3} ms from host to host", times[RUNS / 2]);
-    gpu.profile(true);
-    gpu.take_stages();
-    for _ in 0..RUNS {
-        run(&processor)?;
-    }
-    let stages = gpu.take_stages();
-    for stage in &stages {
-        println!("    {:22} {:.4} ms", stage.name, stage.seconds / RUNS as f64 * 1e3);
-    }
-    let all: f64 = stages.iter().map(|s| s.seconds).sum();
-    println!("    {:22} {:.4} ms", "all", all / RUNS as f64 * 1e3);
-    gpu.profile(false);
+    let one = milliseconds(median(|| run(&processor).map(drop))?);
+    println!("{size}, {disparities} disparities, {cost}: {one} from host to host");
+    stages(&gpu, || run(&processor).map(drop))?;
     for together in [1, 2, 4, 8] {
         let from_host = from_host(&processor, options, &pair, together)? * 1e3;
         let [on_device, queue] = on_device(&processor, options, &pair, together)?.map(|s| s * 1e3);
@@ -146,17 +119,8 @@ fn on_device(
     }
     gpu.finish()?;
     let queue = start.elapsed().as_secs_f64() / (2 * RUNS * together) as f64;
-    let mut times = Vec::new();
-    for _ in 0..RUNS {
-        let mut enqueued = Ok(());
-        times.push(gpu.seconds(|| {
-            enqueued = stereo.enqueue(&pairs);
-            Ok(())
-        })?);
-        enqueued?;
-    }
-    times.sort_by(f64::total_cmp);
-    Ok([times[RUNS / 2] / together as f64, queue])
+    let single = device_seconds(gpu, || stereo.enqueue(&pairs))?;
+    Ok([single / together as f64, queue])
 }
 
 /// Seconds a pair from images in the host's memory to maps there, several in flight. Another thread takes the maps, as

@@ -12,55 +12,38 @@
 
 mod timing;
 
-use tiepoint::device::gpu::{Api, Commands, Gpu};
+use tiepoint::device::gpu::{Commands, Gpu};
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::feature::surf::{self, GpuSurf, SurfOptions, SurfPreset};
 use tiepoint::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum, Integral};
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
-use tiepoint::image::{self, AnyImage, Image, Size};
-use timing::{compare, device_seconds, median, milliseconds, mirrored, stages};
-
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+use tiepoint::image::{Image, Size};
+use timing::{
+    Arguments, Outcome, all_threads, compare, device_seconds, median, milliseconds, mirrored, open_gpu,
+    parse_size, photograph, stages,
+};
 
 const BATCH: usize = 16;
 
 fn main() -> Outcome<()> {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let mut flag = |name: &str| {
-        let before = words.len();
-        words.retain(|w| w != name);
-        words.len() < before
-    };
-    let check = flag("--check");
+    let mut arguments = Arguments::of_the_program();
+    let check = arguments.flag("--check");
     let mut options = SurfOptions::default();
-    if flag("--opencv") {
+    if arguments.flag("--opencv") {
         options = SurfOptions::preset(SurfPreset::OpenCv);
     }
-    if flag("--opensurf") {
+    if arguments.flag("--opensurf") {
         options = SurfOptions::preset(SurfPreset::OpenSurf);
     }
-    (options.extended, options.upright) = (flag("--extended"), flag("--upright"));
-    if let Some(at) = words.iter().position(|w| w == "--threshold") {
-        options.threshold = words.get(at + 1).ok_or("--threshold needs a number")?.parse()?;
-        words.drain(at..at + 2);
-    }
-    let [path, size, rest @ ..] = &words[..] else {
+    (options.extended, options.upright) = (arguments.flag("--extended"), arguments.flag("--upright"));
+    options.threshold = arguments.value("--threshold")?.unwrap_or(options.threshold);
+    let [path, size, rest @ ..] = arguments.words() else {
         return Err("usage: gpu_surf IMAGE WIDTHxHEIGHT [cuda|opencl] [--threshold T] [--check]".into());
     };
-    let (width, height) = size.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
-    let size = Size::new(width.parse()?, height.parse()?);
-    let api = match rest.first().map_or("cuda", String::as_str) {
-        "cuda" => Api::Cuda,
-        "opencl" => Api::OpenCl,
-        other => return Err(format!("{other} is neither cuda nor opencl").into()),
-    };
-    let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
-    let AnyImage::U8(photograph) = image::read_grey(path, &Default::default(), &cpu)? else {
-        return Err("the photograph must have 8 bits".into());
-    };
-    let image = mirrored(&photograph, size);
-    let gpu = Gpu::open(api, 0)?;
-    println!("{}", gpu.info());
+    let cpu = all_threads()?;
+    let photograph = photograph(path, &cpu)?;
+    let image = mirrored(&photograph, parse_size(size)?);
+    let gpu = open_gpu(rest.first())?;
     let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
     measure(&processor, &gpu, &image, options)?;
     if check {

@@ -1,12 +1,84 @@
-//! What the examples that time detectors on a GPU share.
+//! What the examples that time work on a GPU share: their arguments, their images and their clocks.
+#![allow(dead_code, reason = "each example uses a part")]
 
+use std::path::Path;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
-use tiepoint::device::gpu::Gpu;
+use tiepoint::device::Cpu;
+use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::feature::Features;
-use tiepoint::image::{Image, Size};
+use tiepoint::image::{self, AnyImage, Image, Size};
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// Of so many runs the median is taken.
-const RUNS: usize = 50;
+pub(crate) const RUNS: usize = 50;
+
+/// The words of the command line.
+pub(crate) struct Arguments(Vec<String>);
+
+impl Arguments {
+    pub(crate) fn of_the_program() -> Self {
+        Self(std::env::args().skip(1).collect())
+    }
+
+    /// Whether a flag was given. It is removed.
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        let before = self.0.len();
+        self.0.retain(|word| word != name);
+        self.0.len() < before
+    }
+
+    /// The value behind a name, if it was given. Both are removed.
+    pub(crate) fn value<T: FromStr>(&mut self, name: &str) -> Outcome<Option<T>> {
+        let Some(at) = self.0.iter().position(|word| word == name) else { return Ok(None) };
+        let value = self.0.get(at + 1).and_then(|v| v.parse().ok());
+        let value = value.ok_or_else(|| format!("{name} needs a value of its kind"))?;
+        self.0.drain(at..at + 2);
+        Ok(Some(value))
+    }
+
+    /// The words that are left.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The number at a position among the words that are left.
+    pub(crate) fn number<T: FromStr>(&self, at: usize, otherwise: T) -> T {
+        self.0.get(at).and_then(|word| word.parse().ok()).unwrap_or(otherwise)
+    }
+}
+
+/// A size as in `1920x1080`.
+pub(crate) fn parse_size(text: &str) -> Outcome<Size> {
+    let (width, height) = text.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
+    Ok(Size::new(width.parse()?, height.parse()?))
+}
+
+/// Opens the first GPU of `cuda`, which is the default, or `opencl`, and says which it is.
+pub(crate) fn open_gpu(api: Option<&String>) -> Outcome<Gpu> {
+    let api = match api.map_or("cuda", String::as_str) {
+        "cuda" => Api::Cuda,
+        "opencl" => Api::OpenCl,
+        other => return Err(format!("{other} is neither cuda nor opencl").into()),
+    };
+    let gpu = Gpu::open(api, 0)?;
+    println!("{}", gpu.info());
+    Ok(gpu)
+}
+
+/// The CPU with all its threads.
+pub(crate) fn all_threads() -> Outcome<Cpu> {
+    Ok(Cpu::with_threads(std::thread::available_parallelism()?.get())?)
+}
+
+/// A grey photograph of 8 bits.
+pub(crate) fn photograph(path: impl AsRef<Path>, cpu: &Cpu) -> Outcome<Image<u8>> {
+    match image::read_grey(path, &Default::default(), cpu)? {
+        AnyImage::U8(photograph) => Ok(photograph),
+        _ => Err("the photograph must have 8 bits".into()),
+    }
+}
 
 /// The image, continued by its mirror images.
 pub(crate) fn mirrored(image: &Image<u8>, size: Size) -> Image<u8> {
@@ -45,8 +117,11 @@ pub(crate) fn stages(gpu: &Gpu, mut work: impl FnMut() -> tiepoint::Result<()>) 
     gpu.profile(true);
     gpu.take_stages();
     (0..RUNS).try_for_each(|_| work())?;
-    for stage in gpu.take_stages().iter().filter(|s| s.name != "other") {
-        println!("    {:22} {:.4} ms", stage.name, stage.seconds / RUNS as f64 * 1e3);
+    let stages = gpu.take_stages();
+    let all: f64 = stages.iter().map(|stage| stage.seconds).sum();
+    let each = stages.iter().map(|stage| (stage.name, stage.seconds)).filter(|(name, _)| *name != "other");
+    for (name, seconds) in each.chain([("all", all)]) {
+        println!("    {name:22} {:.4} ms", seconds / RUNS as f64 * 1e3);
     }
     gpu.profile(false);
     Ok(())
