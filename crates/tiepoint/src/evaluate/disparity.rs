@@ -76,56 +76,37 @@ pub fn disparity_score(
     mask.map_or(Ok(()), |m| same_shape("mask", m.size(), m.channels(), size))?;
     let full = scoring.fill.then(|| filled(found));
     let scored = full.as_ref().map_or(found, Image::view);
-    let mut tally = Tally { bad: vec![0; scoring.thresholds.len()], ..Tally::default() };
+    let (mut pixels, mut had, mut valid, mut distance) = (0_usize, 0_usize, 0_usize, 0.0);
+    let mut bad = vec![0_usize; scoring.thresholds.len()];
     for y in 0..size.height {
         for (x, &t) in truth.row(y).iter().enumerate() {
-            if t.is_finite() && mask.is_none_or(|m| m.row(y)[x] != 0) {
-                tally.had += usize::from(found.row(y)[x].is_finite());
-                tally.add(scored.row(y)[x], t, &scoring.thresholds);
+            if !t.is_finite() || mask.is_some_and(|m| m.row(y)[x] == 0) {
+                continue;
+            }
+            pixels += 1;
+            had += usize::from(found.row(y)[x].is_finite());
+            let value = scored.row(y)[x];
+            if value.is_finite() {
+                let off = (value - t).abs();
+                valid += 1;
+                distance += f64::from(off);
+                bad.iter_mut().zip(&scoring.thresholds).for_each(|(n, t)| *n += usize::from(off > *t));
             }
         }
     }
-    if tally.pixels == 0 {
+    if pixels == 0 {
         return Err(Error::Image(
             "no pixel can be scored: none has a known disparity inside the mask".into(),
         ));
     }
-    Ok(tally.score())
-}
-
-/// Counts over the pixels scored so far.
-#[derive(Debug, Default)]
-struct Tally {
-    pixels: usize,
-    had: usize,
-    valid: usize,
-    bad: Vec<usize>,
-    distance: f64,
-}
-
-impl Tally {
-    fn add(&mut self, found: f32, truth: f32, thresholds: &[f32]) {
-        self.pixels += 1;
-        if !found.is_finite() {
-            return;
-        }
-        self.valid += 1;
-        let off = (found - truth).abs();
-        self.distance += f64::from(off);
-        self.bad.iter_mut().zip(thresholds).for_each(|(n, t)| *n += usize::from(off > *t));
-    }
-
-    fn score(&self) -> DisparityScore {
-        let (pixels, valid) = (self.pixels as f64, self.valid.max(1) as f64);
-        let invalid = self.pixels - self.valid;
-        DisparityScore {
-            pixels: self.pixels,
-            density: self.had as f64 / pixels,
-            bad: self.bad.iter().map(|n| (n + invalid) as f64 / pixels).collect(),
-            bad_of_valid: self.bad.iter().map(|n| *n as f64 / valid).collect(),
-            epe: self.distance / valid,
-        }
-    }
+    let (invalid, all, some) = (pixels - valid, pixels as f64, valid.max(1) as f64);
+    Ok(DisparityScore {
+        pixels,
+        density: had as f64 / all,
+        bad: bad.iter().map(|n| (n + invalid) as f64 / all).collect(),
+        bad_of_valid: bad.iter().map(|n| *n as f64 / some).collect(),
+        epe: distance / some,
+    })
 }
 
 fn same_shape(what: &str, found: Size, channels: usize, truth: Size) -> Result<()> {

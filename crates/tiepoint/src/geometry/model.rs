@@ -55,16 +55,8 @@ impl ModelKind {
     }
 
     /// What the model is called in a sentence.
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Homography => "homography",
-            Self::Affine => "affine map",
-            Self::Similarity => "similarity",
-            Self::Rigid => "rigid motion",
-            Self::Translation => "translation",
-            Self::Fundamental => "fundamental matrix",
-            Self::Essential => "essential matrix",
-        }
+    pub fn noun(self) -> &'static str {
+        self.phrase().split_once(' ').map_or(self.phrase(), |(_, noun)| noun)
     }
 
     /// The same with its article.

@@ -146,23 +146,19 @@ pub fn tie_views(
 ) -> Result<([Features; 2], TiePoints)> {
     options.check()?;
     let all = [concatenated(a)?, concatenated(b)?];
-    let starts = [a, b].map(starts);
+    let numbered = [a, b].map(|views| views.iter().zip(starts(views)).collect::<Vec<_>>());
     let search = |matching: &MatchOptions| {
-        let found = of_pairs(a, b, |a, b| match_features(a, b, matching, processor))?;
-        Ok(once_each(&all, numbered(found, &starts)))
+        let mut found = Vec::new();
+        for (a, start_a) in &numbered[0] {
+            for (b, start_b) in &numbered[1] {
+                let matches = match_features(a, b, matching, processor)?.into_iter();
+                found.extend(matches.map(|m| Match { a: start_a + m.a, b: start_b + m.b, ..m }));
+            }
+        }
+        Ok(once_each(&all, found))
     };
     let tie = tie_points_by([&all[0].keypoints, &all[1].keypoints], options, &processor.cpu, search)?;
     Ok((all, tie))
-}
-
-/// The matches of every pair of views, with the numbers of the two.
-fn of_pairs(
-    a: &[Features],
-    b: &[Features],
-    matches: impl Fn(&Features, &Features) -> Result<Vec<Match>>,
-) -> Result<Vec<([usize; 2], Vec<Match>)>> {
-    let pairs = (0..a.len()).flat_map(|i| (0..b.len()).map(move |j| [i, j]));
-    pairs.map(|[i, j]| Ok(([i, j], matches(&a[i], &b[j])?))).collect()
 }
 
 /// The index that the first feature of each view has among all.
@@ -174,14 +170,6 @@ fn starts(views: &[Features]) -> Vec<u32> {
         start
     };
     views.iter().map(start).collect()
-}
-
-/// The matches by the indices of their features among those of all views.
-fn numbered(found: Vec<([usize; 2], Vec<Match>)>, [a, b]: &[Vec<u32>; 2]) -> Vec<Match> {
-    let of_pair = |([i, j], matches): ([usize; 2], Vec<Match>)| {
-        matches.into_iter().map(move |m| Match { a: a[i] + m.a, b: b[j] + m.b, ..m })
-    };
-    found.into_iter().flat_map(of_pair).collect()
 }
 
 /// The best match of each place of either picture, in the order of their index in A.
