@@ -1,8 +1,7 @@
 //! `tiepoint evaluate`.
 
-use super::detector::DetectorArguments;
 use super::limits::LimitArguments;
-use super::matching::MatchingArguments;
+use super::matching::PairArguments;
 use super::report::ReportArguments;
 use super::values::size;
 use crate::failure::{Failure, Outcome};
@@ -67,11 +66,7 @@ pub(crate) struct EvaluateHomography {
     #[arg(long, value_name = "WxH", value_parser = size)]
     pub(crate) size: Option<Size>,
     #[command(flatten)]
-    pub(crate) report: ReportArguments,
-    #[command(flatten)]
-    pub(crate) matching: MatchingArguments,
-    #[command(flatten)]
-    pub(crate) detector: DetectorArguments,
+    pub(crate) pair: PairArguments,
 }
 
 impl EvaluateDisparity {
@@ -114,13 +109,14 @@ pub(crate) enum HomographyFiles<'a> {
 impl EvaluateHomography {
     /// What the files are, by their number.
     pub(crate) fn files(&self) -> Outcome<HomographyFiles<'_>> {
-        self.report.check()?;
-        let masks = match &self.files[..] {
-            [a, b, _] => Some(self.detector.masks([a, b], self.matching.mask_b.as_deref())),
-            _ => None,
+        let files = match &self.files[..] {
+            [a, b, truth] => self.pair.files([a, b])?.reads([truth]),
+            matrices => {
+                self.pair.check()?;
+                Files::default().reads(matrices).writes(&self.pair.report.report)
+            }
         };
-        let files = Files::default().reads(&self.files).reads(masks.into_iter().flatten());
-        files.writes(&self.report.report).check()?;
+        files.check()?;
         match (&self.files[..], self.size) {
             ([found, truth], Some(size)) => Ok(HomographyFiles::Matrices { found, truth, size }),
             ([_, _], None) => {
@@ -129,7 +125,7 @@ impl EvaluateHomography {
             ([_, _, _], Some(_)) => {
                 Err(Failure::usage("--size is for FOUND TRUTH; the size of images is read from their files"))
             }
-            ([_, _, _], None) if self.matching.model.0.is_some_and(ModelKind::is_epipolar) => {
+            ([_, _, _], None) if self.pair.matching.model.0.is_some_and(ModelKind::is_epipolar) => {
                 Err(Failure::usage("epipolar geometry has no corner error: use another --model"))
             }
             ([a, b, truth], None) => Ok(HomographyFiles::Images { a, b, truth }),

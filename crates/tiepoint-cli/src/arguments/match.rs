@@ -1,10 +1,8 @@
 //! `tiepoint match`.
 
-use super::detector::DetectorArguments;
-use super::matching::MatchingArguments;
-use super::report::ReportArguments;
+use super::matching::PairArguments;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Files, check_folder, check_image};
+use crate::output::{check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::matching::files::MatchFormat;
@@ -22,26 +20,18 @@ pub(crate) struct MatchArguments {
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) report: ReportArguments,
-    #[command(flatten)]
-    pub(crate) matching: MatchingArguments,
-    #[command(flatten)]
-    pub(crate) detector: DetectorArguments,
+    pub(crate) pair: PairArguments,
 }
 
 impl MatchArguments {
     /// Fails where a result could not be written, or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
-        let images = [self.a.as_path(), self.b.as_path()];
-        let files = Files::default()
-            .reads(images)
-            .reads(self.detector.masks(images, self.matching.mask_b.as_deref()));
-        files.writes(self.output.iter().chain(&self.draw)).writes(&self.report.report).check()?;
+        let files = self.pair.files([&self.a, &self.b])?;
+        files.writes(self.output.iter().chain(&self.draw)).check()?;
         if let Some(path) = &self.output {
             MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
             check_folder(path)?;
         }
-        self.report.check()?;
         self.draw.as_deref().map_or(Ok(()), check_image)
     }
 }

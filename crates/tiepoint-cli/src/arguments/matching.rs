@@ -1,12 +1,43 @@
 //! The options of matching and verification as flags, for the commands that match two images.
 
+use super::detector::DetectorArguments;
+use super::report::ReportArguments;
 use super::table::{Given, flags};
 use super::values::{OrNone, named_or_none, views};
 use crate::failure::Outcome;
+use crate::output::Files;
 use clap::Args;
+use std::path::Path;
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::matching::MatchOptions;
 use tiepoint::register::{Rematch, TieOptions, Views};
+
+/// How two images are searched and matched, and the page that shows it.
+#[derive(Debug, Args)]
+pub(crate) struct PairArguments {
+    #[command(flatten)]
+    pub(crate) report: ReportArguments,
+    #[command(flatten)]
+    pub(crate) matching: MatchingArguments,
+    #[command(flatten)]
+    pub(crate) detector: DetectorArguments,
+}
+
+impl PairArguments {
+    /// Fails where options are out of range or the page could not be written.
+    pub(crate) fn check(&self) -> Outcome {
+        self.report.check()?;
+        self.detector.detector()?;
+        self.matching.options().map(drop)
+    }
+
+    /// The files of one call: these images with their masks, and the page.
+    pub(crate) fn files(&self, images: [&Path; 2]) -> Outcome<Files> {
+        self.check()?;
+        let masks = self.detector.masks(images, self.matching.mask_b.as_deref());
+        Ok(Files::default().reads(images).reads(masks).writes(&self.report.report))
+    }
+}
 
 /// How matches are found and verified.
 #[derive(Clone, Debug, Args)]

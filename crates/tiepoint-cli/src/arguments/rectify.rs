@@ -82,6 +82,7 @@ impl RectifyArguments {
         }
         self.self_calibration().check()?;
         self.matching().options()?;
+        self.detector.detector()?;
         self.report.check()?;
         let pictures =
             [&self.output_left, &self.output_right, &self.valid_left, &self.valid_right, &self.draw];

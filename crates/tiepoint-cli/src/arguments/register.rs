@@ -1,12 +1,10 @@
 //! `tiepoint register`.
 
-use super::detector::DetectorArguments;
-use super::matching::MatchingArguments;
-use super::report::ReportArguments;
+use super::matching::PairArguments;
 use super::values::named;
 use crate::draw::Blend;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Files, check_image};
+use crate::output::check_image;
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
@@ -35,28 +33,20 @@ pub(crate) struct RegisterArguments {
     #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
     pub(crate) interpolation: Interpolation,
     #[command(flatten)]
-    pub(crate) report: ReportArguments,
-    #[command(flatten)]
-    pub(crate) matching: MatchingArguments,
-    #[command(flatten)]
-    pub(crate) detector: DetectorArguments,
+    pub(crate) pair: PairArguments,
 }
 
 impl RegisterArguments {
     /// Fails where the model cannot warp, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
-        if self.matching.model.0.is_none_or(ModelKind::is_epipolar) {
+        if self.pair.matching.model.0.is_none_or(ModelKind::is_epipolar) {
             return Err(Failure::usage(
                 "--model: expected homography, affine, similarity, rigid or translation; nothing else says where a pixel goes",
             ));
         }
-        self.report.check()?;
         let pictures = [&self.output, &self.overlay, &self.draw];
-        let images = [self.reference.as_path(), self.moving.as_path()];
-        let files = Files::default()
-            .reads(images)
-            .reads(self.detector.masks(images, self.matching.mask_b.as_deref()));
-        files.writes(pictures.iter().copied().flatten()).writes(&self.report.report).check()?;
+        let files = self.pair.files([&self.reference, &self.moving])?;
+        files.writes(pictures.iter().copied().flatten()).check()?;
         pictures.iter().filter_map(|p| p.as_deref()).try_for_each(check_image)
     }
 }

@@ -42,7 +42,7 @@ fn matrices(
 ) -> Outcome {
     let maps = [read_homography(found)?, read_homography(truth)?];
     let error = corner_error(&maps[0], &maps[1], size);
-    report::write(&arguments.report, || {
+    report::write(&arguments.pair.report, || {
         let title = format!("{} against {}", file_name(found), file_name(truth));
         let (right, bottom) = (size.width as f64 - 1.0, size.height as f64 - 1.0);
         let corners = [[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]];
@@ -125,18 +125,18 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
 /// Two images through detector, matching and model, against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
     let truth = read_homography(truth)?;
-    let search = PairSearch::new(&arguments.detector, &arguments.matching);
+    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching);
     let mut clock = Clock::start(&context.processor.cpu);
-    let pair = search.run(paths, arguments.report.wanted(), &mut clock, context)?;
+    let pair = search.run(paths, arguments.pair.report.wanted(), &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&pair, &truth))?;
     scores.lines().iter().for_each(|l| context.say(l));
     let [a, b] = paths.map(|p| p.display().to_string());
     let described = joined([json!({ "a": a, "b": b }), pair.describe(&search, context), scores.describe()]);
     let before = clock.clone();
-    report::finish(&arguments.report, &described, clock, context, || {
+    report::finish(&arguments.pair.report, &described, clock, context, || {
         let names = paths.map(file_name);
         let title = format!("{} and {} against the truth", names[0], names[1]);
-        let view = report::matches_view(&pair, names, arguments.detector.detector);
+        let view = report::matches_view(&pair, names, arguments.pair.detector.detector);
         let view = MatchesView { truth: Some(truth), ..view };
         let section = scores.tiles(report::tiles(Section::new("Matches"), &pair, &before));
         (title, pair.summary(), vec![section.view(View::Matches(view)).figures(described.clone())])

@@ -12,18 +12,18 @@ use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
-    let search = PairSearch::new(&arguments.detector, &arguments.matching);
-    let colour = arguments.draw.is_some() || arguments.report.wanted();
+    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching);
+    let colour = arguments.draw.is_some() || arguments.pair.report.wanted();
     let found = search.find([&arguments.a, &arguments.b], colour, &mut clock, context)?;
     let tied = match search.tie(&found, &mut clock, context) {
         Ok(tied) => tied,
         // Where nothing agrees one wants to see why.
-        Err(Failure::Work(message)) if arguments.report.wanted() => {
+        Err(Failure::Work(message)) if arguments.pair.report.wanted() => {
             let tie = search.unverified(&found, context)?;
             let pair = found.with(tie);
             let lead = format!("{message}. What is shown are matches that no model has confirmed.");
             let described = describe(arguments, &pair, &search, context);
-            report::write(&arguments.report, || page(arguments, &pair, lead, &described, &clock))?;
+            report::write(&arguments.pair.report, || page(arguments, &pair, lead, &described, &clock))?;
             return Err(Failure::Work(message));
         }
         Err(other) => return Err(other),
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
         context.say(&model.to_string());
     }
     let before = clock.clone();
-    report::finish(&arguments.report, &described, clock, context, || {
+    report::finish(&arguments.pair.report, &described, clock, context, || {
         page(arguments, &pair, pair.summary(), &described, &before)
     })
 }
@@ -68,7 +68,7 @@ fn page<'a>(
 ) -> Page<'a> {
     let names = [&arguments.a, &arguments.b].map(|path| file_name(path));
     let title = format!("{} and {}", names[0], names[1]);
-    let view = report::matches_view(pair, names, arguments.detector.detector);
+    let view = report::matches_view(pair, names, arguments.pair.detector.detector);
     let section = report::tiles(Section::new("Matches"), pair, clock)
         .view(View::Matches(view))
         .figures(described.clone());

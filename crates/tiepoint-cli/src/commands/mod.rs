@@ -17,9 +17,7 @@ mod register;
 mod report;
 mod stereo;
 
-use crate::arguments::detector::DetectorArguments;
 use crate::arguments::evaluate::EvaluateArguments;
-use crate::arguments::matching::MatchingArguments;
 use crate::arguments::{Arguments, Command, GlobalArguments};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -51,16 +49,14 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 fn check(command: &Command) -> Outcome {
     match command {
         Command::Detect(a) => a.detector.detector().map(drop),
-        Command::Match(a) => a.check().and_then(|()| searched(&a.detector, &a.matching)),
-        Command::Register(a) => a.check().and_then(|()| searched(&a.detector, &a.matching)),
-        Command::Rectify(a) => a.check().and_then(|()| searched(&a.detector, &a.matching())),
+        Command::Match(a) => a.check(),
+        Command::Register(a) => a.check(),
+        Command::Rectify(a) => a.check(),
         Command::Filter(a) => a.check().and_then(|()| a.options().map(drop)),
         Command::Evaluate(EvaluateArguments::Disparity(a)) => {
             a.scoring().and_then(|_| a.truth_reading().map(drop))
         }
-        Command::Evaluate(EvaluateArguments::Homography(a)) => {
-            a.files().and_then(|_| searched(&a.detector, &a.matching))
-        }
+        Command::Evaluate(EvaluateArguments::Homography(a)) => a.files().map(drop),
         Command::Collect(a) => a.check(),
         Command::Stereo(_)
         | Command::Bench(_)
@@ -69,12 +65,6 @@ fn check(command: &Command) -> Outcome {
         | Command::Completions(_)
         | Command::Man(_) => Ok(()),
     }
-}
-
-/// Fails where a pair cannot be searched with these options.
-fn searched(detector: &DetectorArguments, matching: &MatchingArguments) -> Outcome {
-    detector.detector()?;
-    matching.options().map(drop)
 }
 
 /// Runs a command on the device asked for.

@@ -17,7 +17,7 @@ use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
-    let search = PairSearch::new(&arguments.detector, &arguments.matching).exchanged();
+    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching).exchanged();
     // A is MOVING, the second in the command line, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
     let pair = search.run([&arguments.moving, &arguments.reference], true, &mut clock, context)?;
     context.progress.say("warping");
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3));
     let before = clock.clone();
-    report::finish(&arguments.report, &described, clock, context, || {
+    report::finish(&arguments.pair.report, &described, clock, context, || {
         page(arguments, &pair, &warped, &described, &before)
     })
 }
@@ -62,7 +62,7 @@ fn page<'a>(
     let laid = Section::new("One on the other")
         .tile("covered", format!("{:.1} %", 100.0 * covered(warped)))
         .view(View::Registration(report::registration_view(pair, warped, names())));
-    let matches = report::matches_view(pair, names(), arguments.detector.detector);
+    let matches = report::matches_view(pair, names(), arguments.pair.detector.detector);
     let matches = report::tiles(Section::new("Matches"), pair, clock)
         .view(View::Matches(matches))
         .figures(described.clone());
