@@ -1,4 +1,4 @@
-//! Many photographs that were matched pair by pair: who shares how much with whom.
+//! Many photographs that were matched pair by pair: which of them match, and how strongly.
 
 use crate::page::rows_of_table;
 use crate::picture::{Embedded, embed};
@@ -62,7 +62,7 @@ pub struct CollectionView<'a> {
     pub pairs: Vec<CollectionPair<'a>>,
     /// The pairs that were tried.
     pub tried: Tried<'a>,
-    /// Below the view: what is seen. May be empty.
+    /// The text below the view. May be empty.
     pub caption: String,
 }
 

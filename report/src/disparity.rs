@@ -25,7 +25,7 @@ pub struct DisparityView<'a> {
     pub calibration: Option<RectifiedCalibration>,
     /// Between which disparities the colours run at first.
     pub range: [f32; 2],
-    /// Below the view: what is seen. May be empty.
+    /// The text below the view. May be empty.
     pub caption: String,
 }
 

@@ -40,7 +40,7 @@ pub struct MatchesView<'a> {
     pub support: f32,
     /// What a residual is, in two or three words.
     pub residual_name: String,
-    /// Below the view: what is seen. May be empty.
+    /// The text below the view. May be empty.
     pub caption: String,
 }
 

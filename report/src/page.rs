@@ -151,7 +151,7 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// A page of this title, and a sentence that says what came out.
+    /// A page with this title, and a sentence with the result.
     pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
         Self { title: title.into(), lead: lead.into(), limit: DEFAULT_LIMIT, sections: Vec::new() }
     }
@@ -279,7 +279,7 @@ impl Section<'_> {
     }
 }
 
-/// A table that scrolls within the page; `label` says what it is to those who cannot see it.
+/// A table that scrolls within the page; `label` describes it for screen readers.
 pub(crate) fn rows_of_table(label: &str, head: &[String], rows: &[Vec<String>]) -> String {
     let cells = |row: &[String], name: &str| {
         let cell = |value: &String| format!("<{name}>{}</{name}>", text(value));

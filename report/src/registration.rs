@@ -26,7 +26,7 @@ pub struct RegistrationView<'a> {
     pub covered: ImageView<'a, u8>,
     /// Residuals of the inliers.
     pub arrows: Vec<Arrow>,
-    /// Below the view: what is seen. May be empty.
+    /// The text below the view. May be empty.
     pub caption: String,
 }
 

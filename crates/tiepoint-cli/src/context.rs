@@ -8,7 +8,7 @@ use serde_json::Value;
 use tiepoint::ErrorKind;
 use tiepoint::device::{Cpu, Device, Processor, StageTime};
 
-/// The device, and what the user wants to hear.
+/// The device, and how much the user wants to be told.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) processor: Processor,
@@ -88,7 +88,7 @@ impl Context {
         self.all().cloned().collect()
     }
 
-    /// A CPU to read with. Where several read at the same time, each is alone, with a profile that tells its stages.
+    /// A CPU to read an image with. When several are read at the same time, each has one thread and a profile of its own.
     pub(crate) fn reader(&self, at_once: bool) -> Cpu {
         let cpu = &self.processor.cpu;
         if at_once { Cpu::sequential().cancelled_by(&interrupt::cancel()) } else { cpu.clone() }.profiled()
@@ -98,7 +98,7 @@ impl Context {
         std::iter::once(&self.processor).chain(&self.others)
     }
 
-    /// For reports: what has computed since it was asked last. Work without a GPU form is the CPU's.
+    /// For reports: the devices that have computed since the last call. Work without a GPU form is the CPU's.
     pub(crate) fn take_device(&self) -> String {
         let mut names: Vec<String> = Vec::new();
         for name in self.all().flat_map(Processor::take_computed) {
@@ -123,7 +123,7 @@ impl Context {
         }
     }
 
-    /// Prints a failure on stderr that does not end the command.
+    /// Prints a failure that does not end the command on stderr.
     pub(crate) fn complain(&self, failure: &Failure) {
         self.progress.suspend(|| print_error(&format!("tiepoint: {failure}")));
     }

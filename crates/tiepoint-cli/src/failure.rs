@@ -7,7 +7,7 @@ use tiepoint::{Error, ErrorKind};
 /// A message for a person and what kind of failure it is.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line asks for what is not possible: exit code 2.
+    /// The command line asks for something impossible: exit code 2.
     Usage(String),
     /// The work could not be done: exit code 1.
     Work(String),
@@ -26,7 +26,7 @@ impl Failure {
         Self::Work(message.into())
     }
 
-    /// The same failure, which names what it is about: a file or several.
+    /// The same failure, with the names of the files that it is about.
     #[must_use]
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
         match self {
@@ -76,7 +76,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What the user of the command can do about an error of this kind, which the library does not know: a flag.
+/// The flag that helps against an error of this kind; the library does not know flags.
 fn hint(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Device | ErrorKind::DeviceMemory | ErrorKind::Unsupported => {

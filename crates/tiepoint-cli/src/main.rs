@@ -1,7 +1,7 @@
 //! The `tiepoint` command: tie points between pictures, and what follows from them.
 //!
-//! A command line becomes checked options in [`arguments`], the work on them is in [`commands`], and what comes of it
-//! is written by [`output`] and [`draw`].
+//! A command line becomes checked options in [`arguments`], the work is in [`commands`], and [`output`] and [`draw`]
+//! write the results.
 
 mod arguments;
 mod commands;

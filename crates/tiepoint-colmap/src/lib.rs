@@ -136,7 +136,7 @@ fn for_each_features(
     let count = collection.photographs().len();
     let (send, read) = sync_channel(8);
     thread::scope(|scope| {
-        // Sending ends where nobody takes any more.
+        // Sending fails once the receiver is dropped.
         scope.spawn(move || (0..count).try_for_each(|i| send.send(collection.features(i))).is_ok());
         for (index, features) in read.into_iter().enumerate() {
             match features? {

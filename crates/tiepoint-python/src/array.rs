@@ -35,6 +35,18 @@ macro_rules! for_numbers {
     };
 }
 
+macro_rules! numbers_from {
+    ($($element:ty => $kind:ident),*) => { $(
+        impl From<Buffer<$element>> for Numbers {
+            fn from(buffer: Buffer<$element>) -> Self {
+                Self::$kind(buffer)
+            }
+        }
+    )* };
+}
+
+numbers_from!(i8 => I8, i64 => I64, u8 => U8, u16 => U16, f32 => F32);
+
 impl Numbers {
     fn dtype(&self) -> DataType {
         match self {
@@ -108,7 +120,7 @@ impl DeviceArray {
         }
     }
 
-    /// The CUDA device, for whoever shares its memory.
+    /// The CUDA device, for a program that shares its memory.
     fn cuda(&self) -> PyResult<&Gpu> {
         let gpu = self.gpu()?;
         match gpu.info().api {
@@ -262,15 +274,9 @@ impl DeviceArray {
         });
         let stream = consumer_stream(number.transpose()?)?;
         let (copied, dtype) = (copy == Some(true), self.numbers.dtype());
-        let failed = |e: tiepoint::Error| raised(e);
         let numbers = match copied {
-            true => match &*self.numbers {
-                Numbers::I8(buffer) => Numbers::I8(self::copy(buffer).map_err(failed)?),
-                Numbers::I64(buffer) => Numbers::I64(self::copy(buffer).map_err(failed)?),
-                Numbers::U8(buffer) => Numbers::U8(self::copy(buffer).map_err(failed)?),
-                Numbers::U16(buffer) => Numbers::U16(self::copy(buffer).map_err(failed)?),
-                Numbers::F32(buffer) => Numbers::F32(self::copy(buffer).map_err(failed)?),
-            },
+            true => for_numbers!(&*self.numbers, buffer => self::copy(buffer).map(Numbers::from))
+                .map_err(raised)?,
             false => (*self.numbers).clone(),
         };
         let address = for_numbers!(&numbers, buffer => buffer.share()).map_err(|e| raised(e.into()))?;
@@ -304,15 +310,15 @@ impl DeviceArray {
             Numbers::U16(_) => "<u2",
             Numbers::F32(_) => "<f4",
         };
-        let found = PyDict::new(py);
-        found.set_item("shape", self.shape(py)?)?;
-        found.set_item("typestr", typestr)?;
-        // Not marked as read-only: PyTorch takes no array that is.
-        found.set_item("data", (if self.len() == 0 { 0 } else { address }, false))?;
-        found.set_item("strides", py.None())?;
-        found.set_item("stream", py.None())?;
-        found.set_item("version", 3)?;
-        Ok(found)
+        Ok(dict!(py, {
+            "shape": self.shape(py)?,
+            "typestr": typestr,
+            // Not marked as read-only: PyTorch takes no array that is.
+            "data": (if self.len() == 0 { 0 } else { address }, false),
+            "strides": py.None(),
+            "stream": py.None(),
+            "version": 3,
+        }))
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -344,8 +350,7 @@ impl DeviceArray {
         if copy == Some(false) {
             return Err(PyBufferError::new_err("an array on a GPU comes to the host by a copy alone"));
         }
-        let named = PyDict::new(py);
-        named.set_item("max_version", max_version)?;
+        let named = dict!(py, { "max_version": max_version });
         self.numpy(py)?.call_method("__dlpack__", (), Some(&named))
     }
 }

@@ -1,6 +1,6 @@
 //! Collections: the stages of a work folder, and what it holds.
 
-use crate::device::{device_of, interruptible};
+use crate::device::{device_of, interruptible, run_on};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::files::{Limits, limits};
@@ -67,14 +67,15 @@ impl Collection {
         let limits = limits(&limited)?;
         let options = CollectionOptions::default().with(options)?;
         options.check().map_err(raised)?;
-        let (collection, scanned) = device_of(py, device)?.get().run(py, |processor| {
+        let (collection, scanned) = run_on(py, device, |processor| {
             tiepoint::collection::Collection::scan(work.clone(), &images, &options, &processor.cpu)
         })?;
-        let found = PyDict::new(py);
-        found.set_item("photographs", scanned.photographs)?;
-        found.set_item("added", scanned.added)?;
-        found.set_item("removed", scanned.removed)?;
-        found.set_item("refused", scanned.refused)?;
+        let found = dict!(py, {
+            "photographs": scanned.photographs,
+            "added": scanned.added,
+            "removed": scanned.removed,
+            "refused": scanned.refused,
+        });
         Ok((Self { collection: collection.with_limits(limits).with_sync(sync) }, found))
     }
 
@@ -124,13 +125,13 @@ impl Collection {
     ) -> PyResult<Bound<'py, PyDict>> {
         let shard = shard_of(shard)?;
         let found = on_all(py, &devices, |processors| self.collection.extract(shard, processors))?;
-        let result = PyDict::new(py);
-        result.set_item("searched", found.searched)?;
-        result.set_item("present", found.present)?;
-        result.set_item("unreadable", found.unreadable)?;
-        result.set_item("failed", found.failed)?;
-        result.set_item("without_mask", found.without_mask)?;
-        Ok(result)
+        Ok(dict!(py, {
+            "searched": found.searched,
+            "present": found.present,
+            "unreadable": found.unreadable,
+            "failed": found.failed,
+            "without_mask": found.without_mask,
+        }))
     }
 
     /// Chooses pairs; how many there are and whether they are all, None while other parts are missing.
@@ -141,9 +142,7 @@ impl Collection {
         shard: (u32, u32),
     ) -> PyResult<Option<(u64, bool)>> {
         let shard = shard_of(shard)?;
-        let chosen = device_of(py, device)?
-            .get()
-            .run(py, |processor| self.collection.choose_pairs(shard, &processor.cpu))?;
+        let chosen = run_on(py, device, |p| self.collection.choose_pairs(shard, &p.cpu))?;
         let photographs = self.collection.photographs().len();
         Ok(chosen.map(|pairs| (pairs.count(photographs), matches!(pairs, PairSet::All))))
     }
@@ -157,13 +156,13 @@ impl Collection {
     ) -> PyResult<Bound<'py, PyDict>> {
         let shard = shard_of(shard)?;
         let found = on_all(py, &devices, |processors| self.collection.match_pairs(shard, processors))?;
-        let result = PyDict::new(py);
-        result.set_item("pairs", found.pairs)?;
-        result.set_item("left_out", found.left_out)?;
-        result.set_item("tiles", found.tiles)?;
-        result.set_item("present", found.present)?;
-        result.set_item("complete", !found.closure_waits)?;
-        Ok(result)
+        Ok(dict!(py, {
+            "pairs": found.pairs,
+            "left_out": found.left_out,
+            "tiles": found.tiles,
+            "present": found.present,
+            "complete": !found.closure_waits,
+        }))
     }
 
     /// Writes COLMAP's database.
@@ -177,14 +176,14 @@ impl Collection {
         let options = ExportOptions::default().with_replace(replace).with_without_descriptors(!descriptors);
         let written =
             interruptible(py, |cpu| tiepoint_colmap::export(&self.collection, path, &options, cpu))?;
-        let result = PyDict::new(py);
-        result.set_item("images", written.images)?;
-        result.set_item("cameras", written.cameras)?;
-        result.set_item("keypoints", written.keypoints)?;
-        result.set_item("pairs", written.pairs)?;
-        result.set_item("inliers", written.inliers)?;
-        result.set_item("positions", written.positions)?;
-        Ok(result)
+        Ok(dict!(py, {
+            "images": written.images,
+            "cameras": written.cameras,
+            "keypoints": written.keypoints,
+            "pairs": written.pairs,
+            "inliers": written.inliers,
+            "positions": written.positions,
+        }))
     }
 
     /// What is done and what is left.
@@ -193,24 +192,24 @@ impl Collection {
         py: Python<'py>,
         device: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let found = device_of(py, device)?.get().run(py, |p| self.collection.status(&p.cpu))?;
-        let result = PyDict::new(py);
-        result.set_item("complete", found.is_complete())?;
-        result.set_item("photographs", found.photographs)?;
-        result.set_item("searched", found.searched)?;
-        result.set_item("features", found.features)?;
-        result.set_item("unreadable", found.unreadable)?;
-        result.set_item("pairs", found.pairs)?;
-        result.set_item("tried", found.tried)?;
-        result.set_item("left_out", found.left_out)?;
-        result.set_item("verified", found.verified)?;
-        result.set_item("inliers", found.inliers)?;
-        result.set_item("tiles", found.tiles)?;
-        result.set_item("tiles_done", found.tiles_done)?;
-        result.set_item("missing_features", found.missing)?;
-        result.set_item("missing_match", found.missing_tiles)?;
-        result.set_item("unfit", found.unfit)?;
-        Ok(result)
+        let found = run_on(py, device, |p| self.collection.status(&p.cpu))?;
+        Ok(dict!(py, {
+            "complete": found.is_complete(),
+            "photographs": found.photographs,
+            "searched": found.searched,
+            "features": found.features,
+            "unreadable": found.unreadable,
+            "pairs": found.pairs,
+            "tried": found.tried,
+            "left_out": found.left_out,
+            "verified": found.verified,
+            "inliers": found.inliers,
+            "tiles": found.tiles,
+            "tiles_done": found.tiles_done,
+            "missing_features": found.missing,
+            "missing_match": found.missing_tiles,
+            "unfit": found.unfit,
+        }))
     }
 
     /// The features of a photograph and None, or None and why there are none.
@@ -246,24 +245,23 @@ impl Collection {
         limit: Option<usize>,
     ) -> PyResult<(String, Vec<(String, String)>)> {
         let limit = limit.unwrap_or(DEFAULT_LIMIT);
-        let page = device_of(py, device)?
-            .get()
-            .run(py, |processor| CollectionPage::new(&self.collection, limit, None, &processor.cpu))?;
+        let page = run_on(py, device, |p| CollectionPage::new(&self.collection, limit, None, &p.cpu))?;
         Ok((page.html, page.without_picture))
     }
 }
 
 fn pair_dict(py: Python<'_>, pair: VerifiedPair) -> PyResult<Bound<'_, PyDict>> {
-    let result = PyDict::new(py);
     let matrix = |m: Option<[f64; 9]>| m.map(|m| rows(py, m.as_chunks::<3>().0.to_vec())).transpose();
-    result.set_item("a", pair.a)?;
-    result.set_item("b", pair.b)?;
     let pairs = pair.matches.iter().map(|m| m.map(i64::from)).collect();
-    result.set_item("pairs", rows(py, pairs)?)?;
-    result.set_item("inliers", vector(py, pair.inlier))?;
-    result.set_item("configuration", pair.configuration.name())?;
-    result.set_item("fundamental", matrix(pair.fundamental)?)?;
-    result.set_item("essential", matrix(pair.essential)?)?;
-    result.set_item("homography", matrix(pair.homography)?)?;
+    let result = dict!(py, {
+        "a": pair.a,
+        "b": pair.b,
+        "pairs": rows(py, pairs)?,
+        "inliers": vector(py, pair.inlier),
+        "configuration": pair.configuration.name(),
+        "fundamental": matrix(pair.fundamental)?,
+        "essential": matrix(pair.essential)?,
+        "homography": matrix(pair.homography)?,
+    });
     Ok(result)
 }

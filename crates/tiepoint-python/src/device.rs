@@ -20,7 +20,7 @@ use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::device::{Cancel, Cpu, Processor};
@@ -113,7 +113,7 @@ impl Device {
         self.memory
     }
 
-    /// What was passed over, or done by the CPU instead of the GPU, since the last call of this.
+    /// Devices that were passed over, and work that the CPU did instead of the GPU, since the last call of this.
     fn take_notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(py.detach(|| self.processor()).map_err(raised)?.take_notes())
     }
@@ -144,9 +144,7 @@ impl Device {
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((String,), Bound<'py, PyDict>)> {
-        let named = PyDict::new(py);
-        named.set_item("threads", self.threads)?;
-        named.set_item("memory", self.memory)?;
+        let named = dict!(py, { "threads": self.threads, "memory": self.memory });
         Ok(((self.device.to_string(),), named))
     }
 }
@@ -264,8 +262,8 @@ fn looking<R: Send>(cancel: &Cancel, work: impl FnOnce() -> R + Send) -> PyResul
     })
 }
 
-/// What is dropped without the interpreter's lock, because that may wait for a GPU, whose work may wait for another
-/// thread that needs the lock.
+/// A value that is dropped without the interpreter's lock: dropping it may wait for a GPU, whose work may wait for
+/// another thread that needs the lock.
 pub(crate) struct Detached<T: Send>(ManuallyDrop<T>);
 
 impl<T: Send> Detached<T> {
@@ -289,6 +287,37 @@ impl<T: Send> Drop for Detached<T> {
         let mut value = Some(unsafe { ManuallyDrop::take(&mut self.0) });
         // Where the interpreter has ended there is no lock.
         let _ = Python::try_attach(|py| py.detach(|| drop(value.take())));
+    }
+}
+
+/// What was made in this process, and once. After a fork it is made anew: its threads and memory are those of the other
+/// process, which is why the old one is never dropped.
+pub(crate) struct OfProcess<T>(Mutex<Option<(u32, Arc<T>)>>);
+
+impl<T> Default for OfProcess<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> OfProcess<T> {
+    /// It, made if need be. Not to be called with the interpreter's lock.
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> tiepoint::Result<T>) -> tiepoint::Result<Arc<T>> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        match &*held {
+            Some((of, made)) if *of == process => return Ok(made.clone()),
+            Some(_) => std::mem::forget(held.take()),
+            None => {}
+        }
+        let made = Arc::new(make()?);
+        *held = Some((process, made.clone()));
+        Ok(made)
+    }
+
+    /// Whether it was made, unless it is being made at this moment.
+    pub(crate) fn is_made(&self) -> bool {
+        self.0.try_lock().is_ok_and(|held| held.is_some())
     }
 }
 
@@ -359,14 +388,21 @@ pub(crate) fn device_of(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> Py
     Ok(known.cast_into::<Device>()?.unbind())
 }
 
+/// Runs `work` on the device that an argument names, as [`Device::run`].
+pub(crate) fn run_on<R: Send>(
+    py: Python<'_>,
+    device: Option<&Bound<'_, PyAny>>,
+    work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
+) -> PyResult<R> {
+    device_of(py, device)?.get().run(py, work)
+}
+
 /// What can run here: a dictionary for the CPU and each GPU, and one with the reason for each driver that is missing.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let found = py.detach(|| [Api::Cuda, Api::OpenCl].map(|api| (api, tiepoint::device::gpu::devices(api))));
-    let cpu = PyDict::new(py);
-    cpu.set_item("device", "cpu")?;
-    cpu.set_item("name", Cpu::sequential().level_name())?;
-    cpu.set_item("units", std::thread::available_parallelism().map_or(1, usize::from))?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpu = dict!(py, { "device": "cpu", "name": Cpu::sequential().level_name(), "units": cores });
     let list = PyList::new(py, [cpu])?;
     for (api, listed) in found {
         let (infos, refused) = match listed {
@@ -374,19 +410,16 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             Err(missing) => (vec![], vec![missing]),
         };
         for info in infos {
-            let entry = PyDict::new(py);
-            entry.set_item("device", format!("{}:{}", info.api, info.index))?;
-            entry.set_item("name", info.name)?;
-            entry.set_item("driver", info.driver)?;
-            entry.set_item("memory", info.memory)?;
-            entry.set_item("units", info.units)?;
-            list.append(entry)?;
+            list.append(dict!(py, {
+                "device": format!("{}:{}", info.api, info.index),
+                "name": info.name,
+                "driver": info.driver,
+                "memory": info.memory,
+                "units": info.units,
+            }))?;
         }
         for reason in refused {
-            let entry = PyDict::new(py);
-            entry.set_item("missing", api.to_string())?;
-            entry.set_item("reason", reason.to_string())?;
-            list.append(entry)?;
+            list.append(dict!(py, { "missing": api.to_string(), "reason": reason.to_string() }))?;
         }
     }
     Ok(list)

@@ -1,7 +1,7 @@
 //! DLPack: tensors in capsules, between Python libraries of one process (dmlc/dlpack, version 1.1, and 0.8 before it).
 //!
-//! A capsule holds a structure with a shape, strides, an address and a function that gives it all back. Whoever takes
-//! the capsule renames it, and calls that function once, on any thread. What a capsule of others says is checked field
+//! A capsule holds a structure with a shape, strides, an address and a function that gives it all back. The
+//! consumer of the capsule renames it, and calls that function once, on any thread. What a capsule of others says is checked field
 //! by field before it is believed; whether memory lies at its address, the device is asked ([`Gpu::foreign`]).
 //!
 //! [`Gpu::foreign`]: tiepoint::device::gpu::Gpu::foreign
@@ -94,13 +94,13 @@ struct Parts<M> {
     tensor: DlTensor,
     manager: *mut c_void,
     deleter: Option<Deleter<M>>,
-    /// It is nobody else's.
+    /// The memory is the consumer's alone.
     copied: bool,
 }
 
 /// A structure that lies in a capsule: that of version 1, or the one before it.
 trait Structure: Sized {
-    /// Names of capsules that nobody has taken, and of those that someone has.
+    /// Names of capsules that were not consumed yet, and of those that were.
     const NAMES: [&CStr; 2];
 
     fn of(parts: Parts<Self>) -> Self;
@@ -220,7 +220,7 @@ pub(crate) fn take(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Imported>
 /// Takes a tensor that a producer handed over without a capsule.
 ///
 /// # Safety
-/// The pointer must be to a `DLManagedTensorVersioned` that nobody else has.
+/// The pointer must be to a `DLManagedTensorVersioned` that has no other owner.
 pub(crate) unsafe fn take_versioned(structure: *mut c_void, what: &str) -> PyResult<Imported> {
     // SAFETY: the caller's promise.
     let managed = unsafe { &mut *structure.cast::<ManagedVersioned>() };
@@ -338,7 +338,7 @@ pub(crate) struct Exported {
     pub(crate) device: i32,
     pub(crate) dtype: DataType,
     pub(crate) shape: Vec<usize>,
-    /// It is nobody else's.
+    /// The memory is the consumer's alone.
     pub(crate) copied: bool,
     /// Keeps the memory. It holds nothing of Python's: others drop it on any thread, also after the interpreter's end.
     pub(crate) owner: Box<dyn Any + Send>,
@@ -386,7 +386,7 @@ fn give_structure<M: Structure>(py: Python<'_>, exported: Exported) -> PyResult<
     // SAFETY: a pointer that is not null, a name that lives for ever, and a destructor of this signature.
     let made = unsafe { ffi::PyCapsule_New(managed.cast(), M::NAMES[0].as_ptr(), Some(not_taken::<M>)) };
     if made.is_null() {
-        // SAFETY: nobody else has it.
+        // SAFETY: it has no other owner.
         unsafe { delete(managed) };
         return Err(PyErr::fetch(py));
     }
@@ -394,7 +394,7 @@ fn give_structure<M: Structure>(py: Python<'_>, exported: Exported) -> PyResult<
     Ok(unsafe { Bound::from_owned_ptr(py, made) })
 }
 
-/// Gives back the tensor of a capsule that nobody took: once it has been taken it has another name.
+/// Gives back the tensor of a capsule that was never consumed; a consumed one has another name.
 unsafe extern "C" fn not_taken<M: Structure>(capsule: *mut ffi::PyObject) {
     let name = M::NAMES[0];
     if has_name(capsule, name) {

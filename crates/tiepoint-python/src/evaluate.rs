@@ -90,11 +90,11 @@ pub(crate) fn disparity_score<'py>(
     let score = py
         .detach(|| scores::disparity_score(found, truth, mask_view(mask.as_ref()), &scoring))
         .map_err(raised)?;
-    let shown = PyDict::new(py);
-    shown.set_item("pixels", score.pixels)?;
-    shown.set_item("density", score.density)?;
-    shown.set_item("bad", score.bad)?;
-    shown.set_item("bad_of_valid", score.bad_of_valid)?;
-    shown.set_item("epe", score.epe)?;
-    Ok(shown)
+    Ok(dict!(py, {
+        "pixels": score.pixels,
+        "density": score.density,
+        "bad": score.bad,
+        "bad_of_valid": score.bad_of_valid,
+        "epe": score.epe,
+    }))
 }

@@ -2,8 +2,8 @@
 //! `__dlpack_c_exchange_api__`, in a capsule. PyTorch has it from 2.10 on.
 //!
 //! It gives what `__dlpack__` gives, without a word of Python: PyTorch's own `__dlpack__` makes streams and events as
-//! objects, which takes longer than all else that is done with a small image. The order of streams is left to whoever
-//! asks.
+//! objects, which takes longer than all else that is done with a small image. The caller
+//! orders the streams.
 
 #![expect(unsafe_code, reason = "functions of other programs, behind pointers")]
 
@@ -65,7 +65,7 @@ impl Exchange {
         if answer == 0 {
             return Some((told.device.kind.into(), told.device.id.into()));
         }
-        // Whoever asks in Python hears why.
+        // A caller that asks by `__dlpack_device__` gets the reason.
         drop(PyErr::take(object.py()));
         None
     }

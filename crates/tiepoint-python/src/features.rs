@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use std::sync::OnceLock;
-use tiepoint::device::gpu::{Api, Gpu};
+use tiepoint::device::gpu::{self, Api, Buffer, Gpu};
 use tiepoint::feature::gpu::{GpuColumns, GpuDescriptors, GpuFeatures};
 use tiepoint::feature::{Descriptors, Keypoint};
 use tiepoint::image::Size;
@@ -109,7 +109,7 @@ impl Features {
             // Another thread may have been faster: its features are the same.
             let _ = self.here.set(found);
         }
-        self.here.get().ok_or_else(|| wrong_image("features lie nowhere"))
+        self.here.get().ok_or_else(|| wrong_image("the features were not copied from the device"))
     }
 
     /// The device on which they lie, if they lie on one.
@@ -149,15 +149,18 @@ impl Features {
     }
 
     /// A column: of a device's memory where the features lie there.
-    fn column<T: Element>(
+    fn column<T: Element + gpu::Element>(
         &self,
         py: Python<'_>,
         kept: &Column,
-        there: impl Fn(&GpuColumns) -> Numbers,
+        there: impl Fn(&GpuColumns) -> &Buffer<T>,
         value: impl Fn(&Keypoint) -> T,
-    ) -> PyResult<Py<PyAny>> {
+    ) -> PyResult<Py<PyAny>>
+    where
+        Numbers: From<Buffer<T>>,
+    {
         let made = kept.get_or_try_init(py, || match &self.there {
-            Some(device) => device_array(py, there(device.columns(py)?), vec![self.len()]),
+            Some(device) => device_array(py, there(device.columns(py)?).clone().into(), vec![self.len()]),
             None => read_only(vector(py, self.found(py)?.keypoints.iter().map(value).collect())),
         });
         Ok(made?.clone_ref(py))
@@ -169,7 +172,7 @@ pub(crate) fn device_array(py: Python<'_>, numbers: Numbers, shape: Vec<usize>) 
     Ok(Py::new(py, DeviceArray::new(numbers, shape))?.into_any())
 }
 
-/// The array, which nobody may write any more.
+/// The array, which can no longer be written.
 fn read_only(array: Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     array.getattr("flags")?.setattr("writeable", false)?;
     Ok(array.unbind())
@@ -204,7 +207,7 @@ impl Features {
     ///     As a detector gives them; 0, 1, 0 and 0 if not given.
     /// descriptors : array_like, (N, D), optional
     ///     ``uint8`` (unit vectors times 512) or ``float32`` (unit vectors). Descriptors on a CUDA device stay there, and
-    ///     are not copied; nobody may write them as long as these features exist.
+    ///     are not copied; they must not be written as long as these features exist.
     /// image_size : tuple of int, optional
     ///     Width and height of the image; (0, 0) where it is not known.
     /// device : Device or str, optional
@@ -227,20 +230,17 @@ impl Features {
         image_size: (usize, usize),
         device: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
-        let here = |column: Option<&Bound<'py, PyAny>>, what: &str| {
-            column.map(|column| on_host(py, column, device, what)).transpose()
-        };
-        let xy = &on_host(py, xy, device, "xy")?;
-        let [scale, angle] = [here(scale, "scale")?, here(angle, "angle")?];
-        let [response, sign] = [here(response, "response")?, here(sign, "sign")?];
-        let [octave, layer] = [here(octave, "octave")?, here(layer, "layer")?];
-        let [scale, angle, response, sign, octave, layer] =
-            [&scale, &angle, &response, &sign, &octave, &layer].map(Option::as_ref);
-        let places = table::<f32, 2>(xy, "xy")?;
+        let here = |given: &Bound<'py, PyAny>, what| on_host(py, given, device, what);
+        let places = table::<f32, 2>(&here(xy, "xy")?, "xy")?;
         let n = places.len();
-        let (scale, angle) = (column(scale, "scale", n, 1.0_f32)?, column(angle, "angle", n, 0.0_f32)?);
-        let (response, sign) = (column(response, "response", n, 0.0_f32)?, column(sign, "sign", n, 1_i8)?);
-        let (octave, layer) = (column(octave, "octave", n, 0_i8)?, column(layer, "layer", n, 0_u8)?);
+        let column =
+            |given: Option<&Bound<'py, PyAny>>, what| given.map(|given| here(given, what)).transpose();
+        let scale = filled(column(scale, "scale")?, "scale", n, 1.0_f32)?;
+        let angle = filled(column(angle, "angle")?, "angle", n, 0.0_f32)?;
+        let response = filled(column(response, "response")?, "response", n, 0.0_f32)?;
+        let sign = filled(column(sign, "sign")?, "sign", n, 1_i8)?;
+        let octave = filled(column(octave, "octave")?, "octave", n, 0_i8)?;
+        let layer = filled(column(layer, "layer")?, "layer", n, 0_u8)?;
         let keypoint = |i: usize| Keypoint {
             x: places[i][0],
             y: places[i][1],
@@ -289,43 +289,37 @@ impl Features {
     /// Standard deviations of the Gaussians of the features' scales in pixels, (N,) float32.
     #[getter]
     fn scale(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let there = |columns: &GpuColumns| Numbers::F32(columns.scale.clone());
-        self.column(py, &self.columns.scale, there, |k| k.scale)
+        self.column(py, &self.columns.scale, |there| &there.scale, |k| k.scale)
     }
 
     /// Directions in radians, 0 to 2π, from +x towards +y, (N,) float32.
     #[getter]
     fn angle(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let there = |columns: &GpuColumns| Numbers::F32(columns.angle.clone());
-        self.column(py, &self.columns.angle, there, |k| k.angle)
+        self.column(py, &self.columns.angle, |there| &there.angle, |k| k.angle)
     }
 
     /// Strengths, (N,) float32, never negative.
     #[getter]
     fn response(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let there = |columns: &GpuColumns| Numbers::F32(columns.response.clone());
-        self.column(py, &self.columns.response, there, |k| k.response)
+        self.column(py, &self.columns.response, |there| &there.response, |k| k.response)
     }
 
     /// 1 for bright on dark, −1 for dark on bright, (N,) int8.
     #[getter]
     fn sign(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let there = |columns: &GpuColumns| Numbers::I8(columns.sign.clone());
-        self.column(py, &self.columns.sign, there, |k| k.sign)
+        self.column(py, &self.columns.sign, |there| &there.sign, |k| k.sign)
     }
 
     /// Octaves, (N,) int8; −1 is the image at twice its size.
     #[getter]
     fn octave(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let there = |columns: &GpuColumns| Numbers::I8(columns.octave.clone());
-        self.column(py, &self.columns.octave, there, |k| k.octave)
+        self.column(py, &self.columns.octave, |there| &there.octave, |k| k.octave)
     }
 
     /// Layers inside the octaves, (N,) uint8.
     #[getter]
     fn layer(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let there = |columns: &GpuColumns| Numbers::U8(columns.layer.clone());
-        self.column(py, &self.columns.layer, there, |k| k.layer)
+        self.column(py, &self.columns.layer, |there| &there.layer, |k| k.layer)
     }
 
     /// Descriptors, (N, D): uint8, unit vectors times 512, or float32, unit vectors. (N, 0) where none were asked for.
@@ -438,13 +432,13 @@ impl Features {
 }
 
 /// A column of `n` values, or `n` times `otherwise`.
-fn column<T: Element + Copy>(
-    given: Option<&Bound<'_, PyAny>>,
+fn filled<T: Element + Copy>(
+    given: Option<Bound<'_, PyAny>>,
     what: &str,
     n: usize,
     otherwise: T,
 ) -> PyResult<Vec<T>> {
-    given.map_or_else(|| Ok(vec![otherwise; n]), |given| values(given, what, Some(n)))
+    given.map_or_else(|| Ok(vec![otherwise; n]), |given| values(&given, what, Some(n)))
 }
 
 /// The column itself, or a copy on the host where it lies on a CUDA device.
@@ -460,26 +454,28 @@ fn on_host<'py>(
     Tensor::of(column, gpu, what)?.into_host(py, gpu, what)
 }
 
+/// How many values each descriptor has, where this is the shape of those of `n` features.
+fn dimension(shape: &[usize], n: usize) -> PyResult<usize> {
+    match *shape {
+        [found, dimension] if found == n => Ok(dimension),
+        [found, _] => Err(wrong_image(&format!("there are {n} places, but {found} descriptors"))),
+        _ => Err(wrong_image(&format!("descriptors have the shape {shape:?}: expected ({n}, D)"))),
+    }
+}
+
+fn wrong_type(found: impl std::fmt::Display) -> PyErr {
+    wrong_image(&format!(
+        "descriptors hold {found}: expected uint8 (unit vectors times 512) or float32 (unit vectors)"
+    ))
+}
+
 /// The descriptors of `n` features in memory of another program, and how many values each has.
 fn descriptors_there(tensor: Tensor, gpu: &Gpu, n: usize) -> PyResult<(GpuDescriptors, usize)> {
-    let &[found, dimension] = tensor.shape() else {
-        return Err(wrong_image(&format!(
-            "descriptors have the shape {:?}: expected ({n}, D)",
-            tensor.shape()
-        )));
-    };
-    if found != n {
-        return Err(wrong_image(&format!("there are {n} places, but {found} descriptors")));
-    }
+    let dimension = dimension(tensor.shape(), n)?;
     let descriptors = match tensor.dtype() {
         DataType::U8 => GpuDescriptors::U8(tensor.buffer(gpu, "descriptors")?),
         DataType::F32 => GpuDescriptors::F32(tensor.buffer(gpu, "descriptors")?),
-        other => {
-            return Err(wrong_image(&format!(
-                "descriptors hold {}: expected uint8 (unit vectors times 512) or float32 (unit vectors)",
-                crate::tensor::name_of(other)
-            )));
-        }
+        other => return Err(wrong_type(crate::tensor::name_of(other))),
     };
     Ok((descriptors, dimension))
 }
@@ -489,24 +485,13 @@ fn read_descriptors(object: &Bound<'_, PyAny>, n: usize) -> PyResult<(Descriptor
     let py = object.py();
     let array = py.import("numpy")?.call_method1("require", (object, py.None(), ["C", "A"]))?;
     let array = array.cast::<PyUntypedArray>()?;
-    let &[found, dimension] = array.shape() else {
-        return Err(wrong_image(&format!(
-            "descriptors have the shape {:?}: expected ({n}, D)",
-            array.shape()
-        )));
-    };
-    if found != n {
-        return Err(wrong_image(&format!("there are {n} places, but {found} descriptors")));
-    }
+    let dimension = dimension(array.shape(), n)?;
     let any = array.as_any();
     if let Ok(bytes) = any.cast::<PyArray2<u8>>() {
         return Ok((Descriptors::U8(bytes.readonly().as_slice()?.to_vec()), dimension));
     }
     match any.cast::<PyArray2<f32>>() {
         Ok(floats) => Ok((Descriptors::F32(floats.readonly().as_slice()?.to_vec()), dimension)),
-        Err(_) => Err(wrong_image(&format!(
-            "descriptors hold {}: expected uint8 (unit vectors times 512) or float32 (unit vectors)",
-            array.dtype()
-        ))),
+        Err(_) => Err(wrong_type(array.dtype())),
     }
 }

@@ -189,15 +189,15 @@ pub(crate) fn calibration_dict<'py>(
     py: Python<'py>,
     pair: &RectifiedCalibration,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let fields = PyDict::new(py);
-    fields.set_item("focal", pair.focal)?;
-    fields.set_item("principal", (pair.principal[0], pair.principal[1]))?;
-    fields.set_item("doffs", pair.doffs)?;
-    fields.set_item("baseline", pair.baseline)?;
-    fields.set_item("size", pair.size.map(|size| (size.width, size.height)))?;
-    fields.set_item("disparities", pair.range.map(|[low, high]| (low, high)))?;
-    fields.set_item("affine", pair.projection == Projection::Affine)?;
-    Ok(fields)
+    Ok(dict!(py, {
+        "focal": pair.focal,
+        "principal": (pair.principal[0], pair.principal[1]),
+        "doffs": pair.doffs,
+        "baseline": pair.baseline,
+        "size": pair.size.map(|size| (size.width, size.height)),
+        "disparities": pair.range.map(|[low, high]| (low, high)),
+        "affine": pair.projection == Projection::Affine,
+    }))
 }
 
 /// Reads what a rectified pair is.

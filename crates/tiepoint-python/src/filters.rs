@@ -1,6 +1,6 @@
 //! Filters of images.
 
-use crate::device::device_of;
+use crate::device::run_on;
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::image::{any_output, output, rows, vector};
 use crate::options::named;
@@ -37,7 +37,7 @@ pub(crate) fn gauss<'py>(
     match &image {
         Picture::There(image) => there(py, || on_device::gauss(image, &options)),
         Picture::Host(image) => {
-            any_output(py, device_of(py, device)?.get().run(py, |p| any::gauss(image.view(), &options, p))?)
+            any_output(py, run_on(py, device, |p| any::gauss(image.view(), &options, p))?)
         }
     }
 }
@@ -56,8 +56,7 @@ pub(crate) fn sobel<'py>(
     match &image {
         Picture::There(image) => there(py, || on_device::sobel(image, part, &options)),
         Picture::Host(image) => {
-            let device = device_of(py, device)?;
-            any_output(py, device.get().run(py, |p| any::sobel(image.view(), part, &options, p))?)
+            any_output(py, run_on(py, device, |p| any::sobel(image.view(), part, &options, p))?)
         }
     }
 }
@@ -82,9 +81,7 @@ pub(crate) fn hessian<'py>(
     let image = Picture::of(image, device, "the image")?;
     match &image {
         Picture::There(image) => there(py, || on_device::hessian(image, &options).map(AnyGpuImage::from)),
-        Picture::Host(image) => {
-            output(py, device_of(py, device)?.get().run(py, |p| any::hessian(image.view(), &options, p))?)
-        }
+        Picture::Host(image) => output(py, run_on(py, device, |p| any::hessian(image.view(), &options, p))?),
     }
 }
 
@@ -102,9 +99,7 @@ pub(crate) fn blobs<'py>(
     let image = Picture::of(image, device, "the image")?;
     let found = match &image {
         Picture::There(image) => py.detach(|| on_device::blobs(image, &options)).map_err(raised)?,
-        Picture::Host(image) => {
-            device_of(py, device)?.get().run(py, |p| any::blobs(image.view(), &options, p))?
-        }
+        Picture::Host(image) => run_on(py, device, |p| any::blobs(image.view(), &options, p))?,
     };
     let places = found.iter().map(|blob| [blob.x as i64, blob.y as i64]).collect();
     let response = found.iter().map(|blob| blob.response).collect();
@@ -140,9 +135,8 @@ pub(crate) fn convolve<'py>(
         Picture::There(image) => return there(py, || on_device::convolve(image, &kernel, &options)),
         Picture::Host(image) => image,
     };
-    let device = device_of(py, device)?;
     if float {
-        return output(py, device.get().run(py, |p| any::convolve_f32(image.view(), &kernel, &options, p))?);
+        return output(py, run_on(py, device, |p| any::convolve_f32(image.view(), &kernel, &options, p))?);
     }
-    any_output(py, device.get().run(py, |p| any::convolve(image.view(), &kernel, &options, p))?)
+    any_output(py, run_on(py, device, |p| any::convolve(image.view(), &kernel, &options, p))?)
 }

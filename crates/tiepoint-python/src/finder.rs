@@ -1,6 +1,6 @@
 //! Detectors of features: options, images of the host and of a device.
 
-use crate::device::{Detached, Device, device_of};
+use crate::device::{Detached, Device, OfProcess, device_of};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::image::{Input, mask, mask_view};
@@ -9,7 +9,7 @@ use crate::picture::mask_there;
 use crate::tensor::{Place, Tensor, gpu_for, place};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tiepoint::device::Processor;
 use tiepoint::feature::Detector;
 use tiepoint::feature::gpu::{GpuFeatures, Pixels};
@@ -51,7 +51,7 @@ pub(crate) struct Finder {
     detector: Detector,
     range: Range,
     device: Py<Device>,
-    opened: Mutex<Option<(u32, Arc<tiepoint::feature::Finder>)>>,
+    opened: OfProcess<tiepoint::feature::Finder>,
 }
 
 #[pymethods]
@@ -68,7 +68,7 @@ impl Finder {
             detector: detector(kind, options)?,
             range: range_of(range)?,
             device: device_of(py, device)?,
-            opened: Mutex::default(),
+            opened: OfProcess::default(),
         })
     }
 
@@ -134,9 +134,8 @@ impl Finder {
         let gpu = gpu_for(processor.gpu.as_ref(), id, "the image")?;
         let image = Tensor::of(image, gpu, "the image")?.image(gpu, "the image")?;
         let mask = mask.map(|mask| mask_there(mask, gpu)).transpose()?;
-        // The first call compiles kernels, which Ctrl-C may end. Whoever does so now has the lock.
-        let is_open = self.opened.try_lock().is_ok_and(|opened| opened.is_some());
-        if !is_open {
+        // The first call compiles kernels, which Ctrl-C may end.
+        if !self.opened.is_made() {
             device.run(py, |processor| self.finder(processor).map(drop))?;
         }
         let given = Detached::new((image, mask));
@@ -166,17 +165,7 @@ impl Finder {
 
     /// The detector of the library, opened if need be.
     pub(crate) fn finder(&self, processor: &Processor) -> tiepoint::Result<Arc<tiepoint::feature::Finder>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let process = std::process::id();
-        match &*opened {
-            Some((made, finder)) if *made == process => return Ok(finder.clone()),
-            // Its threads are those of another process.
-            Some(_) => std::mem::forget(opened.take()),
-            None => {}
-        }
-        let finder = Arc::new(self.detector.open(processor)?);
-        *opened = Some((process, finder.clone()));
-        Ok(finder)
+        self.opened.get_or_make(|| self.detector.open(processor))
     }
 
     /// The device it works on.

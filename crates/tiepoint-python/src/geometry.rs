@@ -1,6 +1,6 @@
 //! Models: estimated, applied, inverted; and images warped by them.
 
-use crate::device::device_of;
+use crate::device::run_on;
 use crate::errors::{raised, wrong_image};
 use crate::image::{any_output, matrix, rows, table, values, vector};
 use crate::matching::NamedModel;
@@ -127,7 +127,7 @@ pub(crate) fn estimate<'py>(
     robust.check().map_err(raised)?;
     let pairs = correspondences(a, b, quality)?;
     let by_samples = options.is_some();
-    let found = device_of(py, device)?.get().run(py, |processor| match by_samples {
+    let found = run_on(py, device, |processor| match by_samples {
         true => estimated(kind, &pairs, &robust, &processor.cpu),
         false => fit(kind, &pairs, &robust, &processor.cpu),
     })?;
@@ -201,8 +201,7 @@ pub(crate) fn warp<'py>(
                 AnyView::F32(_) => options.check::<f32>(),
             }
             .map_err(raised)?;
-            let device = device_of(py, device)?;
-            let warped = device.get().run(py, |p| warp_onto(image.view(), size, &model, &options, p))?;
+            let warped = run_on(py, device, |p| warp_onto(image.view(), size, &model, &options, p))?;
             any_output(py, warped.image)
         }
     }

@@ -5,8 +5,8 @@
 //! `float32`. The pixels of a row must follow each other; rows may lie any distance apart. Every other layout is
 //! packed, which is a copy.
 //!
-//! The memory is read while the interpreter's lock is released: whoever writes into an image meanwhile gets a result of
-//! the old and the new pixels mixed, as with any array shared between threads.
+//! The memory is read while the interpreter's lock is released: a caller that writes into an image meanwhile gets a result
+//! of old and new pixels mixed, as with any array shared between threads.
 
 use crate::array::DeviceArray;
 use crate::errors::wrong_image;

@@ -7,6 +7,15 @@
 #![expect(clippy::doc_markdown, reason = "what Python shows is numpydoc, not Markdown")]
 #![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
 
+/// A dictionary of these keys and values; an error of a value is returned by the function around it.
+macro_rules! dict {
+    ($py:expr, { $($key:literal: $value:expr),* $(,)? }) => {{
+        let made = pyo3::types::PyDict::new($py);
+        $(made.set_item($key, $value)?;)*
+        made
+    }};
+}
+
 mod array;
 mod collection;
 mod device;

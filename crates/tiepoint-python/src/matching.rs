@@ -1,7 +1,7 @@
 //! Matching: nearest neighbours, matches, tie points.
 
 use crate::array::Numbers;
-use crate::device::{Device, device_of};
+use crate::device::{Device, device_of, run_on};
 use crate::errors::{raised, wrong_image};
 use crate::features::{Features, device_array};
 use crate::geometry::{model_of, model_tuple};
@@ -92,7 +92,7 @@ pub(crate) fn nearest<'py>(
         Some(found) => found,
         None => {
             let (a, b) = (a.get().found(py)?, b.get().found(py)?);
-            device_of(py, device)?.get().run(py, |processor| nearest_neighbours(a, b, processor))?
+            run_on(py, device, |processor| nearest_neighbours(a, b, processor))?
         }
     };
     let index = found.iter().map(|n| n.map_or(-1, |n| i64::from(n.index))).collect();
@@ -146,7 +146,7 @@ pub(crate) fn match_features<'py>(
         Some(found) => found,
         None => {
             let (a, b) = (a.get().found(py)?, b.get().found(py)?);
-            device_of(py, device)?.get().run(py, |processor| matched(a, b, &options, processor))?
+            run_on(py, device, |processor| matched(a, b, &options, processor))?
         }
     };
     columns(py, &found)
@@ -174,15 +174,15 @@ pub(crate) fn tie_dict<'py>(py: Python<'py>, tie: &TiePoints) -> PyResult<Bound<
     let [pairs, distance, ratio] = columns(py, &tie.matches)?;
     let mut agrees = vec![false; tie.matches.len()];
     tie.inliers.iter().for_each(|&i| agrees[i] = true);
-    let found = PyDict::new(py);
-    found.set_item("pairs", pairs)?;
-    found.set_item("distance", distance)?;
-    found.set_item("ratio", ratio)?;
-    found.set_item("inliers", vector(py, agrees))?;
-    found.set_item("model", tie.b_from_a.as_ref().map(|model| model_tuple(py, model)).transpose()?)?;
-    found.set_item("rms", tie.rms_px)?;
-    found.set_item("iterations", tie.iterations)?;
-    Ok(found)
+    Ok(dict!(py, {
+        "pairs": pairs,
+        "distance": distance,
+        "ratio": ratio,
+        "inliers": vector(py, agrees),
+        "model": tie.b_from_a.as_ref().map(|model| model_tuple(py, model)).transpose()?,
+        "rms": tie.rms_px,
+        "iterations": tie.iterations,
+    }))
 }
 
 /// Verified tie points of A and B.
@@ -209,7 +209,6 @@ pub(crate) fn tie_points<'py>(
         }
     }
     let (a, b) = (a.get().found(py)?, b.get().found(py)?);
-    let device = device_of(py, device)?;
-    let tie = device.get().run(py, |processor| tiepoint::register::tie_points(a, b, &options, processor))?;
+    let tie = run_on(py, device, |processor| tiepoint::register::tie_points(a, b, &options, processor))?;
     tie_dict(py, &tie)
 }

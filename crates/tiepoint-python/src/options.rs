@@ -129,9 +129,6 @@ fn table<T: OptionTable + Default>(all: &Bound<'_, PyDict>, name: &str, presets:
     let fields = T::default().fields().into_iter().map(|field| {
         let of_preset = |preset: &T| preset.get(field.name).is_some_and(|value| value != field.default);
         let follows = field.name != "preset" && presets.iter().any(of_preset);
-        let entry = PyDict::new(py);
-        entry.set_item("name", field.name)?;
-        entry.set_item("flag", &field.flag)?;
         let (kind, values) = match &field.kind {
             Kind::Bool => ("bool", field.values),
             Kind::Integer => ("int", field.values),
@@ -139,15 +136,18 @@ fn table<T: OptionTable + Default>(all: &Bound<'_, PyDict>, name: &str, presets:
             Kind::Name(names) => ("name", names.iter().map(|(name, _)| (*name).to_owned()).collect()),
             Kind::Path => ("path", field.values),
         };
-        entry.set_item("kind", kind)?;
-        entry.set_item("values", values)?;
-        entry.set_item("optional", field.optional)?;
-        entry.set_item("unit", field.unit)?;
-        entry.set_item("allowed", field.allowed)?;
-        entry.set_item("help", field.help)?;
-        entry.set_item("default", shown(py, field.default)?)?;
-        entry.set_item("follows_preset", follows)?;
-        Ok(entry)
+        Ok(dict!(py, {
+            "name": field.name,
+            "flag": &field.flag,
+            "kind": kind,
+            "values": values,
+            "optional": field.optional,
+            "unit": field.unit,
+            "allowed": field.allowed,
+            "help": field.help,
+            "default": shown(py, field.default)?,
+            "follows_preset": follows,
+        }))
     });
     let fields = fields.collect::<PyResult<Vec<_>>>()?;
     all.set_item(name, (T::ABOUT.trim(), fields))

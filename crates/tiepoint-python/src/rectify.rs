@@ -1,7 +1,7 @@
 //! Rectification: two images turned so that what corresponds lies in the same row.
 
 use crate::array::DeviceArray;
-use crate::device::{Detached, device_of};
+use crate::device::{Detached, run_on};
 use crate::errors::raised;
 use crate::files::{calibration_dict, rig_of};
 use crate::finder::Finder;
@@ -256,8 +256,7 @@ pub(crate) fn rectify_stored<'py>(
     let (rig, warp) = (rig_of(rig)?, WarpOptions::default().with(warp)?);
     let left = Picture::of(left, device, "the left image")?;
     let right = Picture::of(right, device, "the right image")?;
-    let device = device_of(py, device)?;
-    let found = device.get().run(py, |processor| {
+    let found = run_on(py, device, |processor| {
         let rectification = Rectification::stored(&rig, [left.size(), right.size()])?;
         let placed = Placed { rectification, exchanged: false, agreement: None };
         Rectified::new(placed, [&left, &right], &warp, processor)

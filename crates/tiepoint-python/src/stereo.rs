@@ -1,7 +1,7 @@
 //! Dense stereo: disparities, depth, points.
 
 use crate::array::{DeviceArray, Numbers};
-use crate::device::{Detached, Device, device_of};
+use crate::device::{Detached, Device, OfProcess, device_of, run_on};
 use crate::errors::raised;
 use crate::features::device_array;
 use crate::files::calibration_of;
@@ -10,10 +10,10 @@ use crate::options::Options;
 use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tiepoint::device::Processor;
 use tiepoint::device::gpu::Gpu;
-use tiepoint::image::gpu::GpuImage;
+use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{AnyView, Image, Mask};
 use tiepoint::stereo::{
     GpuStereo, GpuStereoResult, INVALID, Masks, Reason, StereoOptions, StereoResult, cloud,
@@ -24,8 +24,8 @@ use tiepoint::stereo::{
 pub(crate) struct Stereo {
     stereo: tiepoint::stereo::Stereo,
     device: Py<Device>,
-    /// For images on a GPU, and the process that opened it.
-    there: Mutex<Option<(u32, Arc<GpuStereo>)>>,
+    /// For images on a GPU.
+    there: OfProcess<GpuStereo>,
 }
 
 #[pymethods]
@@ -40,7 +40,7 @@ impl Stereo {
             options.memory = Some(options.memory.map_or(limit, |memory| memory.min(limit)));
         }
         let stereo = tiepoint::stereo::Stereo::new(options).map_err(raised)?;
-        Ok(Self { stereo, device, there: Mutex::default() })
+        Ok(Self { stereo, device, there: OfProcess::default() })
     }
 
     /// The options, the penalties included.
@@ -78,17 +78,17 @@ impl Stereo {
             let masks = Masks { left: a.view(), right: b.view() };
             self.stereo.compute(left.view(), right.view(), masks, processor)
         })?;
-        let result = PyDict::new(py);
-        result.set_item("disparity", output(py, with_nan(found.disparity))?)?;
-        result.set_item("right", found.right.map(|right| output(py, with_nan(right))).transpose()?)?;
-        result.set_item("confidence", found.confidence.map(|c| output(py, c)).transpose()?)?;
         let reasons = found.reasons.map(|reasons| {
             let size = reasons.size();
             let values = reasons.into_vec().into_iter().map(|reason| reason as u8).collect();
             output(py, Image::from_vec(values, size, 1).map_err(raised)?)
         });
-        result.set_item("reasons", reasons.transpose()?)?;
-        Ok(result)
+        Ok(dict!(py, {
+            "disparity": output(py, with_nan(found.disparity))?,
+            "right": found.right.map(|right| output(py, with_nan(right))).transpose()?,
+            "confidence": found.confidence.map(|confidence| output(py, confidence)).transpose()?,
+            "reasons": reasons.transpose()?,
+        }))
     }
 }
 
@@ -135,30 +135,18 @@ impl Stereo {
             let packed = py.detach(|| GpuStereoResult::dense(map, nothing)).map_err(raised)?;
             device_array(py, Numbers::F32(packed), vec![size.height, size.width])
         };
-        let result = PyDict::new(py);
-        result.set_item("disparity", map(&found.disparity, f32::NAN)?)?;
-        result.set_item("right", found.right.as_ref().map(|right| map(right, f32::NAN)).transpose()?)?;
-        let confidence =
-            found.confidence.as_ref().map(|confidence| DeviceArray::of_image(py, &confidence.into()));
-        result.set_item("confidence", confidence.transpose()?)?;
-        let reasons = found.reasons.as_ref().map(|reasons| DeviceArray::of_image(py, &reasons.into()));
-        result.set_item("reasons", reasons.transpose()?)?;
-        Ok(result)
+        let image = |image: AnyGpuImage| DeviceArray::of_image(py, &image);
+        Ok(dict!(py, {
+            "disparity": map(&found.disparity, f32::NAN)?,
+            "right": found.right.as_ref().map(|right| map(right, f32::NAN)).transpose()?,
+            "confidence": found.confidence.as_ref().map(|map| image(map.into())).transpose()?,
+            "reasons": found.reasons.as_ref().map(|map| image(map.into())).transpose()?,
+        }))
     }
 
     /// Dense stereo on the GPU, made at the first images there.
     fn on_gpu(&self, processor: &Processor) -> tiepoint::Result<Arc<GpuStereo>> {
-        let mut there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
-        let process = std::process::id();
-        match &*there {
-            Some((made, stereo)) if *made == process => return Ok(stereo.clone()),
-            // Its memory is that of another process.
-            Some(_) => std::mem::forget(there.take()),
-            None => {}
-        }
-        let stereo = Arc::new(GpuStereo::new(processor, *self.stereo.options())?);
-        *there = Some((process, stereo.clone()));
-        Ok(stereo)
+        self.there.get_or_make(|| GpuStereo::new(processor, *self.stereo.options()))
     }
 }
 
@@ -199,9 +187,7 @@ pub(crate) fn depth<'py>(
     let disparity = Input::of(disparity, "the disparity map")?;
     let calibration = calibration_of(calibration)?;
     let map = disparity.floats("the disparity map")?;
-    let found = device_of(py, device)?
-        .get()
-        .run(py, |processor| tiepoint::stereo::depth::depth(map, &calibration, &processor.cpu))?;
+    let found = run_on(py, device, |p| tiepoint::stereo::depth::depth(map, &calibration, &p.cpu))?;
     output(py, with_nan(found))
 }
 

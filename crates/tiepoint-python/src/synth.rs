@@ -1,6 +1,6 @@
 //! Pictures made by formula, with exact truth.
 
-use crate::device::device_of;
+use crate::device::run_on;
 use crate::errors::{raised, wrong_option};
 use crate::image::{matrix, output, rows};
 use crate::options::named;
@@ -46,7 +46,7 @@ pub(crate) fn texture<'py>(
     let texture = Texture::of_kind(named(kind)?, seed);
     let size = Size::new(size.0, size.1);
     with_pixel!(dtype, P => {
-        let made = device_of(py, None)?.get().run(py, |p| {
+        let made = run_on(py, None, |p| {
             Image::<P>::try_filled(size, 1, P::default())?;
             Ok(texture.image::<P>(size, &p.cpu))
         })?;
@@ -89,7 +89,7 @@ fn rendered<'py, T: Pixel + Element + Copy + Default>(
     py: Python<'py>,
     options: &SceneOptions,
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
-    let found = device_of(py, None)?.get().run(py, |p| Scene::<T>::render(options, &p.cpu))?;
+    let found = run_on(py, None, |p| Scene::<T>::render(options, &p.cpu))?;
     let map = rows(py, found.moving_from_reference.matrix().to_vec())?;
     Ok([output(py, found.reference)?, output(py, found.moving)?, map])
 }
@@ -127,16 +127,16 @@ fn stereo_rendered<'py, T: Pixel + Element + Copy + Default>(
     options: &StereoSceneOptions,
     colour: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = device_of(py, None)?.get().run(py, |p| {
+    let found = run_on(py, None, |p| {
         let scene = StereoScene::new(options)?;
         Image::<f32>::try_filled(options.size, 3, 0.0)?;
         Ok(if colour { scene.render_colour::<T>(&p.cpu) } else { scene.render::<T>(&p.cpu) })
     })?;
-    let pair = PyDict::new(py);
-    pair.set_item("left", output(py, found.left)?)?;
-    pair.set_item("right", output(py, found.right)?)?;
-    pair.set_item("truth_left", output(py, crate::stereo::with_nan(found.truth_left))?)?;
-    pair.set_item("truth_right", output(py, crate::stereo::with_nan(found.truth_right))?)?;
-    pair.set_item("visible", output(py, found.visible)?)?;
-    Ok(pair)
+    Ok(dict!(py, {
+        "left": output(py, found.left)?,
+        "right": output(py, found.right)?,
+        "truth_left": output(py, crate::stereo::with_nan(found.truth_left))?,
+        "truth_right": output(py, crate::stereo::with_nan(found.truth_right))?,
+        "visible": output(py, found.visible)?,
+    }))
 }

@@ -122,9 +122,7 @@ impl Tensor {
     fn of_dlpack(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
         let py = object.py();
         let stream = gpu.stream().map_err(|e| raised(e.into()))?.handle();
-        let named = PyDict::new(py);
-        named.set_item("stream", stream)?;
-        named.set_item("max_version", (1, 1))?;
+        let named = dict!(py, { "stream": stream, "max_version": (1, 1) });
         let capsule = match object.call_method("__dlpack__", (), Some(&named)) {
             // Producers from before version 1.
             Err(error) if error.is_instance_of::<PyTypeError>(py) => {
@@ -382,8 +380,7 @@ pub(crate) fn described<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
     let (address, dtype, shape, strides) = match exchanged {
         Some((told, _)) => (told.address, told.dtype, told.shape, told.strides),
         None if object.hasattr("__dlpack__")? => {
-            let named = PyDict::new(py);
-            named.set_item("max_version", (1, 1))?;
+            let named = dict!(py, { "max_version": (1, 1) });
             let told = dlpack::take(&object.call_method("__dlpack__", (), Some(&named))?, "the array")?;
             (told.address, told.dtype, told.shape, told.strides)
         }
@@ -392,13 +389,14 @@ pub(crate) fn described<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
             (told.address, told.dtype, told.shape, told.strides)
         }
     };
-    let found = PyDict::new(py);
-    found.set_item("address", address)?;
-    found.set_item("dtype", name_of(dtype))?;
     let layout = Tensor { address, dtype, shape, strides, owner: Owner::Object(py.None()) };
     let (size, channels, pitch) = layout.layout("the array")?;
-    found.set_item("shape", (size.height, size.width, channels))?;
-    found.set_item("pitch", pitch)?;
+    let found = dict!(py, {
+        "address": address,
+        "dtype": name_of(dtype),
+        "shape": (size.height, size.width, channels),
+        "pitch": pitch,
+    });
     if let Some(stream) = stream {
         found.set_item("stream", stream)?;
     }

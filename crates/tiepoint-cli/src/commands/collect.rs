@@ -44,7 +44,7 @@ fn open(arguments: &WorkArguments) -> Outcome<Collection> {
     Ok(Collection::open(&arguments.work)?)
 }
 
-/// Work that was ended says how to go on.
+/// The same failure, with a hint how to go on.
 fn go_on<T>(outcome: Outcome<T>) -> Outcome<T> {
     outcome.map_err(|failure| match failure {
         Failure::Work(message) => {
@@ -88,7 +88,7 @@ fn after_scan(
     export(collection, &arguments.output, context)
 }
 
-/// Work that is estimated to take longer is told of before it begins, in seconds.
+/// Work that is estimated to take longer is announced before it begins, in seconds.
 const LONG: f64 = 60.0;
 /// All pairs that take longer than this are much to ask for by default, in seconds.
 const VERY_LONG: f64 = 12.0 * 3600.0;
@@ -133,7 +133,7 @@ fn estimate(collection: &Collection, output: &OutputArguments, context: &Context
     Ok(())
 }
 
-/// Bytes that are free where `path` lies, or its folder; nothing where the system does not tell.
+/// Free bytes on the disk of `path` or of its folder; `None` where the system does not say.
 #[cfg(unix)]
 fn free_bytes(path: &Path) -> Option<u64> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -173,7 +173,7 @@ impl<'c> Timed<'c> {
         Self { stage, start: Instant::now(), context }
     }
 
-    /// Says what came of the stage, to people and to programs.
+    /// Reports the result of the stage to people and to programs.
     fn report(&self, said: &str, object: Value) {
         let seconds = self.start.elapsed().as_secs_f64();
         self.context.print_notes();
@@ -353,7 +353,7 @@ fn results(output: &OutputArguments) -> Outcome<Files> {
     Ok(Files::default().writes([output.output()?]).writes(more))
 }
 
-/// A collection as its results are made of it. None of them may be one of its photographs.
+/// The collection, with the options of the output. No result may replace one of its photographs.
 fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collection> {
     let photographs = (0..collection.photographs().len()).map(|i| collection.path_of(i));
     results(output)?.reads(photographs).check()?;

@@ -100,7 +100,7 @@ fn detect(
             let found = search(batch, &finder, context);
             let notes = context.processor.take_notes();
             if !notes.is_empty() {
-                // Notes about these images come after all that is to be said of the images before.
+                // Notes about these images come after the reports of the images before.
                 results.report(0, |job, found, spent| spare.push(report(job, found, spent)))?;
                 notes.iter().for_each(|note| context.note(note));
             }

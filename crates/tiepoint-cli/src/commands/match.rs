@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let found = search.find([&arguments.a, &arguments.b], colour, &mut clock, context)?;
     let tied = match search.tie(&found, &mut clock, context) {
         Ok(tied) => tied,
-        // Where nothing agrees one wants to see why.
+        // When nothing agrees, the page shows why.
         Err(Failure::Work(message)) if arguments.pair.report.wanted() => {
             let tie = search.unverified(&found, context)?;
             let pair = found.with(tie);

@@ -103,7 +103,7 @@ impl<'a> PairSearch<'a> {
         let (read, finder) = clock.time(Part::Read, || {
             let open = || -> Outcome<Finder> {
                 let finder = detector.open(&context.processor)?;
-                // A file that cannot be read says so when it is read.
+                // A file that cannot be read is an error when it is read.
                 if let Ok((size, pixel)) = image::read_shape(paths[0], &reader.limits) {
                     finder.reserve_for_two(size, pixel);
                 }

@@ -12,7 +12,7 @@ pub(super) const MOST_BESIDE: usize = 32;
 /// Bytes of what is read ahead.
 pub(super) const AHEAD: usize = 512 << 20;
 
-/// What was made for a job so far, or why it failed, and the time that this took.
+/// The result of a job so far, or why it failed, and the time that it took.
 pub(super) struct Item<'a, J, T> {
     pub(super) job: &'a J,
     pub(super) result: Outcome<T>,
@@ -57,8 +57,8 @@ impl<'scope, 'env, 'a: 'scope, J: Sync, T: Send + 'scope> Results<'scope, 'env, 
         self.writing.push(write);
     }
 
-    /// Reports what is written, and waits until no more than `unwritten` results are not. A job that has failed does not
-    /// stop the others.
+    /// Reports results that are written, and waits until at most `unwritten` are still being written. A job that fails
+    /// does not stop the others.
     pub(super) fn report(&mut self, unwritten: usize, mut report: impl FnMut(&'a J, T, &Spent)) -> Outcome {
         loop {
             let waits = self.writing.len() > unwritten;

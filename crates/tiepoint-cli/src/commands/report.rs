@@ -1,4 +1,4 @@
-//! The pages of `--report`: what results become views of them.
+//! The pages of `--report`: results as views.
 
 use super::matched_pair::MatchedPair;
 use crate::arguments::report::ReportArguments;
@@ -16,7 +16,7 @@ use tiepoint::register::Warped;
 use tiepoint::stereo::StereoResult;
 use tiepoint_report::{Arrow, DisparityView, KeypointMatch, MatchesView, RegistrationView, Report, Section};
 
-/// A title, a sentence that says what came out, and the parts of the page.
+/// A title, a sentence with the result, and the parts of the page.
 pub(crate) type Page<'a> = (String, String, Vec<Section<'a>>);
 
 /// Writes the page if the arguments ask for one.

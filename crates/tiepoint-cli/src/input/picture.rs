@@ -29,7 +29,7 @@ pub(crate) struct ReadPicture {
 }
 
 impl ReadPicture {
-    /// The picture as a detector takes it. One that is so in its file is not copied.
+    /// The picture as a detector takes it. A picture that already has this form in its file is not copied.
     pub(crate) fn ready(self, range: Range, cpu: &Cpu) -> Outcome<Picture> {
         let Self { path, image, colour, mask } = self;
         let named = |error| Failure::from(error).about(path.display());

@@ -61,7 +61,7 @@ impl Files {
     }
 }
 
-/// A place for a regular file, by which two names of it are told to be the same.
+/// Where a regular file is or will be: two names of one file have the same place.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Place {
     Existing(Identity),

@@ -1,4 +1,4 @@
-//! What the command says about its work, and where its results go.
+//! What the command prints about its work, and where its results go.
 
 mod files;
 mod json;
@@ -24,7 +24,7 @@ pub(crate) fn print_line(line: &str) {
 /// Why something could not be printed on stdout.
 static UNSAID: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Prints on stdout. Where that is closed or full the work goes on, nothing more is said, and the command fails at its
+/// Prints on stdout. When it is closed or full the work goes on, nothing more is printed, and the command fails at its
 /// end (`check_stdout`).
 pub(crate) fn print_bytes(bytes: &[u8]) {
     if UNSAID.get().is_none() {
@@ -33,7 +33,7 @@ pub(crate) fn print_bytes(bytes: &[u8]) {
     }
 }
 
-/// Remembers why something could not be printed.
+/// Notes why something could not be printed.
 pub(crate) fn note_printed(printed: std::io::Result<()>) {
     if let Err(e) = printed {
         // Of several reasons the first counts.
@@ -46,12 +46,12 @@ pub(crate) fn check_stdout() -> Outcome {
     match UNSAID.get() {
         None => Ok(()),
         Some(e) => Err(Failure::work(format!(
-            "stdout: {e}; the work is done and its files are written, but not all of it could be told"
+            "stdout: {e}; the work is done and its files are written, but not everything could be printed"
         ))),
     }
 }
 
-/// Prints a line on stderr. There is no place left to tell of a failure to do so.
+/// Prints a line on stderr. A failure to do so cannot be reported anywhere.
 pub(crate) fn print_error(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }

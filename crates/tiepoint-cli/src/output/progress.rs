@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tiepoint::device::{Cpu, Progress};
 
-/// How often a log says how far work has got.
+/// How often a log reports how far the work has got.
 const LOGGED: Duration = Duration::from_secs(60);
 
-/// Where long work without a terminal is told of.
+/// Where long work is reported when there is no terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
     /// Nowhere.
@@ -85,7 +85,7 @@ impl ProgressLine {
     }
 }
 
-/// The CPU, whose work is told of each minute.
+/// The CPU, with its work reported each minute.
 fn logged(cpu: Cpu, log: Log) -> Cpu {
     let pace = Mutex::new(None::<Pace>);
     cpu.observed(move |work| {

@@ -87,7 +87,7 @@ impl Spent {
         self.write += more.write;
     }
 
-    /// Of one of several images that were worked on together.
+    /// The share of one of several images that were worked on together.
     pub(crate) fn share(mut self, images: usize) -> Self {
         let share = 1.0 / images.max(1) as f64;
         self.stages.iter_mut().for_each(|s| s.seconds *= share);

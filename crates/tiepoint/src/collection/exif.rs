@@ -66,11 +66,11 @@ impl Metadata {
     }
 }
 
-/// The largest TIFF whose camera data are read: the reader takes it whole.
+/// The largest TIFF whose camera data are read: the reader loads the whole file.
 const LARGEST_TIFF: u64 = 1 << 28;
 
-/// The camera data in the file at `path`; nothing where there are none, or where the file may not be read, which is told
-/// when its picture is.
+/// The camera data in the file at `path`; nothing where there are none, or where the file may not be read, which is
+/// reported when its image is read.
 ///
 /// # Errors
 /// When the system fails to read the file: the next time it may not.

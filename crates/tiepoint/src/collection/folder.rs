@@ -40,7 +40,7 @@ pub struct Collection {
     listing: Listing,
     /// The index of the photograph of each slot.
     at_slot: Vec<Option<u32>>,
-    /// Of the options of features, which every file of features carries.
+    /// The fingerprint of the options of features, which every file of features carries.
     features: u64,
     /// How large photographs and masks may be.
     limits: ReadOptions,
@@ -144,7 +144,7 @@ impl Collection {
         }
     }
 
-    /// A collection that is nowhere.
+    /// A collection without a folder.
     #[cfg(test)]
     pub(super) fn of_photographs(options: CollectionOptions, photographs: Vec<Photograph>) -> Self {
         let block = options.block.unwrap_or(64);
@@ -315,7 +315,7 @@ fn lock(work: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// What is recorded at `work`; nothing where a new record is to be made.
+/// The record at `work`; nothing where a new one is to be made.
 fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
     if let Found::Whole(head) = read_head(&work.join(OPTIONS))? {
         let mut changed = Vec::new();
@@ -342,7 +342,7 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Error::io(work, e)),
     };
-    // What a run leaves that was killed right at its beginning, or whose record is damaged.
+    // What remains of a run that was killed right at its beginning, or whose record is damaged.
     let ours =
         |name: &str| name.trim_start_matches('.').starts_with(OPTIONS) || [IMAGES, FEATURES].contains(&name);
     let names = entries.map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()));

@@ -7,8 +7,8 @@ use std::io::Cursor;
 /// What a file of features holds: its head and its body.
 pub fn features(payload: &[u8]) {
     let (head, body) = payload.split_at(payload.len().min(82));
-    let Some(told) = features::decode_head(head) else { return };
-    let Ok(known) = told.outcome else { return };
+    let Some(file) = features::decode_head(head) else { return };
+    let Ok(known) = file.outcome else { return };
     if let Some(found) = features::decode_body(&known, body) {
         assert!(found.len() * 128 <= body.len(), "more features than bytes");
     }

@@ -16,7 +16,7 @@ use crate::Result;
 use crate::device::{Cpu, Processor};
 use std::sync::Arc;
 
-/// Of what this stage computes: another one makes all tiles again.
+/// The version of what this stage computes. With another one all tiles are made again.
 pub(super) const VERSION: u32 = 1;
 
 /// The tiles of the chosen pairs, and of those that their matches suggest.

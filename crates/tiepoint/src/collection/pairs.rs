@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Of what this stage computes: another one chooses all pairs again.
+/// The version of what this stage computes. With another one all pairs are chosen again.
 pub(super) const VERSION: u32 = 1;
 
 /// Pairs of photographs, by their indices, the smaller first.
@@ -135,7 +135,7 @@ fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
     places.filter_map(|place| Some((place, collection.at_place(block, place)?))).collect()
 }
 
-/// What a scan looks at: the hash of the list, where pairs are those of one.
+/// Checks the choice of pairs as far as a scan can; the hash of the list, where pairs are chosen by a list.
 ///
 /// # Errors
 /// Where pairs cannot be chosen in the way that is asked for, as [`Collection::choose_pairs`].
@@ -222,7 +222,7 @@ impl Collection {
         }
     }
 
-    /// Of what the choice follows from: names and options; the list; positions; features.
+    /// The fingerprint of what the choice follows from: names and options; the list; positions; features.
     fn choice_fingerprint(&self, states: &[State]) -> u64 {
         let options = PairOptions { list: None, closure: true, ..self.options().pairs.clone() };
         let choice = self.resolved();

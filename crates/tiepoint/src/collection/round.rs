@@ -22,7 +22,7 @@ pub(super) struct TileKind {
     /// The name of the work, for progress.
     pub(super) task: &'static str,
     pub(super) kind: Kind,
-    /// Bytes of the record of a pair that something came of.
+    /// Bytes of the record of a pair that has a result.
     pub(super) record: usize,
     /// Bytes of its body.
     pub(super) body: fn(&[u8]) -> usize,
@@ -35,7 +35,7 @@ pub(super) struct Round<'c> {
     states: Arc<Vec<State>>,
     pub(super) pairs: TiledPairs,
     tiles: TileKind,
-    /// Of options and of the version of what is computed.
+    /// Of the options and of the version of the stage.
     fingerprint: u64,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct TileStatus {
     pub(super) tried: u64,
     /// Pairs of photographs that cannot be read.
     pub(super) left_out: u64,
-    /// Pairs that something came of, each with its record.
+    /// Pairs that have a result, each with its record.
     pub(super) found: Vec<([u32; 2], Vec<u8>)>,
     /// Why its file is to be made again.
     pub(super) unfit: Option<String>,
@@ -89,7 +89,7 @@ impl<'c> Round<'c> {
         folder.join(format!("{row:05}")).join(format!("{row:05}-{column:05}.tile"))
     }
 
-    /// Of all that its results follow from.
+    /// The fingerprint of everything that its results follow from.
     pub(super) fn fingerprint(&self) -> u64 {
         let pairs: Vec<u8> = match &self.pairs.set {
             PairSet::All => Vec::new(),
@@ -204,7 +204,7 @@ impl<'c> Round<'c> {
         Ok(Done { pairs: tried.into_inner(), ..done })
     }
 
-    /// Writes a tile: what came of these pairs, and what is still valid of what was there.
+    /// Writes a tile: the results of these pairs, and what is still valid of an older file.
     fn write(&self, disk: &Disk, now: &TilePairs, outcomes: &[Outcome]) -> Result<()> {
         let side = self.collection.block();
         let path = self.path_of(now.blocks);
@@ -224,7 +224,7 @@ impl<'c> Round<'c> {
         record::write(disk, &path, self.tiles.kind, self.fingerprint, &head, &body)
     }
 
-    /// The pairs of a tile that something came of, each with its record and its body.
+    /// The pairs of a tile that have a result, each with its record and its body.
     pub(super) fn found(&self, tile: usize) -> Result<Vec<([u32; 2], Vec<u8>)>> {
         let path = self.path(tile);
         let side = self.collection.block();

@@ -70,7 +70,7 @@ pub(super) struct Listing {
     /// The folder that names are below.
     pub(super) root: PathBuf,
     pub(super) photographs: Vec<Photograph>,
-    /// Hash of the list of pairs, where they are those of one.
+    /// Hash of the list of pairs, where pairs are chosen by a list.
     pub(super) list: Option<u64>,
 }
 
@@ -149,15 +149,15 @@ fn photograph(
     Ok(Ok(Photograph { name: name.to_owned(), file: FileVersion::of(&meta), mask, metadata, slot: 0 }))
 }
 
-/// What the system calls links that lead to each other: ELOOP.
+/// The system's error for links that lead to each other: ELOOP.
 const LOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
-const IN_A_CIRCLE: &str = "leads to itself";
+const IN_A_CIRCLE: &str = "is a link that leads to itself";
 
 /// Why a file or folder is left out: what the system says of it will be the same the next time. Anything else is an
 /// error that may pass.
 fn refusal(path: &Path, error: io::Error) -> Result<String> {
     match error.kind() {
-        io::ErrorKind::NotFound => Ok("leads nowhere".into()),
+        io::ErrorKind::NotFound => Ok("is a broken link".into()),
         _ if error.raw_os_error() == Some(LOOP) => Ok(IN_A_CIRCLE.into()),
         io::ErrorKind::PermissionDenied => Ok(error.to_string()),
         _ => Err(Error::io(path, error)),
@@ -211,9 +211,9 @@ impl Place {
                     let code = e.io_error().and_then(io::Error::raw_os_error);
                     let is_circle = e.loop_ancestor().is_some() || code == Some(LOOP);
                     let error = io::Error::from(e);
-                    let leads_nowhere = error.kind() == io::ErrorKind::NotFound;
+                    let is_broken = error.kind() == io::ErrorKind::NotFound;
                     let reason = if is_circle { IN_A_CIRCLE.into() } else { refusal(&path, error)? };
-                    if !leads_nowhere || seems_image(&path) {
+                    if !is_broken || seems_image(&path) {
                         scanned.refused.push((path, reason));
                     }
                     continue;

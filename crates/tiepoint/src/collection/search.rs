@@ -25,7 +25,7 @@ const BATCH: usize = 32;
 /// Threads that feed a GPU: while it searches for one, the others take what it found and prepare what is next.
 const FEEDERS: usize = 4;
 
-/// Threads that read photographs ahead and send them to the GPUs: one waits for what a queue does before.
+/// Threads that read photographs ahead and send them to the GPUs; each waits until the queue has done what came before.
 const READERS: usize = 8;
 
 /// A pair to be verified, with its place in a tile.
@@ -65,7 +65,7 @@ impl Search<'_, '_> {
         match_features(a, b, &self.collection.options().matching, processor)
     }
 
-    /// GPUs match and verify; the CPU feeds them, and verifies what they leave behind.
+    /// GPUs match and verify; the CPU feeds them, and verifies while they are behind.
     pub(super) fn on_gpus(&self, devices: &MatchDevices) -> Result<()> {
         let (cpu, waiting) = (&devices.cpu, &Waiting::new());
         let mut jobs: Vec<Job<'_>> = Vec::new();

@@ -29,7 +29,7 @@ pub struct Status {
     pub tried: u64,
     /// Pairs that are not tried, as one of their photographs cannot be read.
     pub left_out: u64,
-    /// Pairs that have something in common.
+    /// Verified pairs.
     pub verified: u64,
     /// Their matches that the geometry confirms.
     pub inliers: u64,
@@ -39,7 +39,7 @@ pub struct Status {
     pub tiles_done: usize,
     /// The others by number, which parts of the work go by, of the round that is under way.
     pub missing_tiles: Vec<usize>,
-    /// Files that are damaged or of another run; they are made again.
+    /// Files that are damaged or belong to another run; they are made again.
     pub unfit: Vec<String>,
 }
 

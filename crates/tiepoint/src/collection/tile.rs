@@ -1,4 +1,4 @@
-//! A tile: the pairs of two blocks that were tried, what they were made from, what came of each, and its file.
+//! A tile: the pairs of two blocks that were tried, what they were made from, the result of each, and its file.
 //!
 //! ```text
 //! head:
@@ -6,7 +6,7 @@
 //!   photographs, of rows and then of columns: how many u32, of each its place u32 and its key u64
 //!   pairs that were tried: how many u32, then the place of each u32 (row · side + column), or a bit for each of all
 //!     side² places where these are fewer bytes
-//!   pairs that something came of: likewise
+//!   pairs that have a result: likewise
 //!   of each of these a record of fixed length
 //! body: of each of these as many bytes as its record says
 //! ```
@@ -46,7 +46,7 @@ impl VerifiedPair {
     }
 }
 
-/// What came of a pair: its record and its part of the body, or nothing.
+/// The result of a pair, if it has one: its record and its part of the body.
 pub(super) type Outcome = Option<Vec<u8>>;
 
 /// What the head of a tile says.
@@ -57,7 +57,7 @@ pub(super) struct Head {
     keys: [Vec<Option<u64>>; 2],
     /// Of each place, whether its pair was tried.
     tried: Vec<bool>,
-    /// Sorted places of pairs that something came of.
+    /// Sorted places of pairs that have a result.
     found: Vec<u32>,
     records: Vec<u8>,
 }
@@ -69,7 +69,7 @@ impl Head {
         self.tried[self.place(at) as usize] && same(0) && same(1)
     }
 
-    /// The record of the pair at this row and column, if something came of it, and its number among these.
+    /// The result of the pair at this row and column, if it has one: its record, and its number among these.
     pub(super) fn record(&self, at: [usize; 2], length: usize) -> Option<(usize, &[u8])> {
         let number = self.found.binary_search(&self.place(at)).ok()?;
         Some((number, &self.records[number * length..][..length]))

@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Of what this stage computes: another one compares all photographs again.
+/// The version of what this stage computes. With another one all photographs are compared again.
 pub(super) const VERSION: u32 = 1;
 
 /// The record of a suggested pair is how many features match.
@@ -73,7 +73,7 @@ impl Collection {
         Ok(Some(best.pairs()))
     }
 
-    /// Of options and version.
+    /// The fingerprint of the options and of the version of the comparison.
     pub(super) fn suggestions_fingerprint(&self) -> u64 {
         let pairs = &self.options().pairs;
         let options = text_of(&(pairs.top_features, pairs.top_matches, &self.options().matching));

@@ -54,7 +54,7 @@ impl Uploaded {
         if let Some(packed) = self.kept().take(index) {
             return Ok(packed);
         }
-        // Without the lock: others go on. Two who upload the same photograph upload the same bytes.
+        // Without the lock, so that other threads go on. Two that upload the same photograph upload the same bytes.
         let packed = Arc::new(self.matcher.send(features, options)?);
         self.kept().keep(index, packed.clone(), self.room);
         Ok(packed)

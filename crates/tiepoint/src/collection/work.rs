@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex};
 /// How a photograph's features are read.
 pub(super) type Load<'r> = &'r (dyn Fn(usize) -> Result<Arc<Features>> + Sync);
 
-/// How a tile is written: its pairs, and what came of each.
+/// How a tile is written: its pairs, and the result of each.
 pub(super) type Write<'r> = &'r (dyn Fn(&TilePairs, Vec<Outcome>) -> Result<()> + Sync);
 
 /// Photographs of a block, each read when it is first asked for.
@@ -96,8 +96,8 @@ impl<'r> Tiles<'r> {
         all
     }
 
-    /// Works on all pairs, `together` at a time, on so many threads; each makes a worker of its own, which gives what
-    /// came of a pair.
+    /// Works on all pairs, `together` at a time, on so many threads; each makes a worker of its own, which gives
+    /// the result of a pair.
     pub(super) fn work_on_threads<W>(
         &self,
         threads: usize,
@@ -208,7 +208,7 @@ impl<'r> Tiles<'r> {
         }
     }
 
-    /// Takes what came of the pairs of a run, and writes the tile when these were its last.
+    /// Takes the results of the pairs of a run, and writes the tile when these were its last.
     pub(super) fn finish(&self, run: PairRun, outcomes: Vec<Outcome>) -> Result<()> {
         self.watched.advance(outcomes.len());
         let PairRun { open, range } = run;

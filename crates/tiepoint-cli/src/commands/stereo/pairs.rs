@@ -11,7 +11,7 @@ pub(super) struct PairFiles {
     pub(super) right: PathBuf,
     /// Its path in a numbered sequence.
     number: Option<u64>,
-    /// What a list says of its output.
+    /// Its output, where a list names one.
     output: Option<PathBuf>,
 }
 
@@ -149,7 +149,7 @@ pub(super) fn paths(given: &str, pairs: &[PairFiles], extension: &str) -> Outcom
     output::output_paths(given, &lefts, extension)
 }
 
-/// Where each pair's disparities go: as its list says, else as --output does.
+/// Where each pair's disparities go: as the list says, otherwise as --output says.
 pub(super) fn outputs(given: Option<&str>, pairs: &[PairFiles]) -> Outcome<Vec<Option<PathBuf>>> {
     let own = || pairs.iter().map(|p| p.output.clone());
     match given.filter(|_| own().any(|o| o.is_none())) {

@@ -141,7 +141,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
         Ok(())
     }
 
-    /// Reports what is written, and waits until no more than `unwritten` pairs are not.
+    /// Reports pairs that are written, and waits until at most `unwritten` are still being written.
     fn report(&mut self, unwritten: usize) -> Outcome {
         let (context, StereoOptions { min_disparity: least, disparities, .. }) =
             (self.work.context, self.options);

@@ -135,8 +135,12 @@ fn links_that_lead_nowhere_and_hidden_files_are_told() {
     }
     folder.put("images/.hidden.png", "");
     let said = folder.notes("collect scan images --work work");
-    let expected =
-        ["lost.png: leads nowhere", "around: leads to itself", "itself.png: leads to itself", ".hidden.png"];
+    let expected = [
+        "lost.png: is a broken link",
+        "around: is a link that leads to itself",
+        "itself.png: is a link that leads to itself",
+        ".hidden.png",
+    ];
     assert!(expected.iter().all(|told| said.contains(told)), "{said}");
     assert!(!said.contains("notes.txt"), "{said}");
 }

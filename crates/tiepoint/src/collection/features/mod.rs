@@ -1,0 +1,278 @@
+//! The second stage: the features of every photograph, a file each.
+
+mod file;
+mod search;
+
+use super::Shard;
+use super::folder::Collection;
+use super::record::{self, Found, Kind, fingerprint};
+use super::scan::FileVersion;
+use crate::device::{Cpu, Processor};
+use crate::feature::sift::DIMENSION;
+use crate::feature::{Descriptors, Features};
+use crate::files::{Disk, remove_unfinished};
+use crate::{Error, Result};
+pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head};
+use file::{Readable, encode};
+use search::Extraction;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The version of what this stage computes. With another one all features are made again.
+pub(super) const VERSION: u32 = 1;
+
+/// What is known of a photograph, for stages that follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has features. The key tells what its pairs are made from: its name, features, size, and focal length.
+    Found {
+        known: Known,
+        key: u64,
+    },
+    Unreadable(String),
+    /// It is still to be searched, or its features are damaged, for this reason.
+    Missing(Option<String>),
+}
+
+impl State {
+    /// The key of a photograph that has features.
+    pub(super) fn key(&self) -> Option<u64> {
+        match self {
+            Self::Found { key, .. } => Some(*key),
+            Self::Unreadable(_) | Self::Missing(_) => None,
+        }
+    }
+}
+
+/// What is known of one photograph after this stage.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum PhotographFeatures {
+    /// Its features, in pixels of the photograph.
+    Found(Features),
+    /// It cannot be read, for this reason.
+    Unreadable(String),
+    /// It was not searched yet.
+    Missing,
+}
+
+/// What a run of this stage did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extracted {
+    /// Photographs that were searched now.
+    pub searched: usize,
+    /// Photographs whose features were there.
+    pub present: usize,
+    /// Photographs that cannot be read, and why, in their order. They are left out.
+    pub unreadable: Vec<(String, String)>,
+    /// Where there is a folder of masks, the photographs of this part that have none there, in their order.
+    pub without_mask: Vec<String>,
+    /// Photographs that the system did not give, or that have changed since the scan, and why. They are to be tried
+    /// again: no stage that needs them goes on without.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Hash of a file's content.
+pub(super) fn content_hash(bytes: &[u8]) -> u64 {
+    fingerprint([bytes])
+}
+
+impl Collection {
+    /// Finds the features of the photographs of a part of the work, of those that have none yet, that have changed since
+    /// or whose file is damaged. Photographs that could not be read are tried again. The work runs on the threads of
+    /// the first processor and on the GPUs of all.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a limit of 0; [`Error::Io`] when a file cannot be written; [`Error::Device`] when a GPU
+    /// fails.
+    pub fn extract(&self, shard: Shard, processors: &[Processor]) -> Result<Extracted> {
+        self.limits().check()?;
+        let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
+        let mine: Vec<usize> = (0..self.photographs().len()).filter(|i| shard.has(*i)).collect();
+        let is_there = cpu.try_map(mine.len(), |i| Ok(self.state(mine[i])?.key().is_some()))?;
+        let todo: Vec<usize> =
+            mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
+        remove_unfinished(self.folder().join("features"), 2)?;
+        let [unreadable, failed] = Extraction::new(self, &todo, &cpu).run(&cpu, processors)?;
+        Ok(Extracted {
+            searched: todo.len() - unreadable.len() - failed.len(),
+            present: mine.len() - todo.len(),
+            unreadable,
+            without_mask: self.without_mask(&mine),
+            failed,
+        })
+    }
+
+    /// What is known of the photograph of this index (its number less one).
+    ///
+    /// # Errors
+    /// [`Error::Io`] when its file cannot be read, [`Error::Format`] when it is damaged.
+    pub fn features(&self, index: usize) -> Result<PhotographFeatures> {
+        Ok(match self.stored(index)? {
+            Found::Missing => PhotographFeatures::Missing,
+            stored => match stored.or_made_by("features", &self.features_path(index))?.outcome {
+                Ok((_, features)) => PhotographFeatures::Found(features),
+                Err(reason) => PhotographFeatures::Unreadable(reason),
+            },
+        })
+    }
+
+    /// Takes features that were found elsewhere for the photograph of this index (its number less one), in pixels of
+    /// the photograph: [`extract`](Self::extract) then finds it done. What stood there is replaced.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for descriptors that are not 128 bytes for each keypoint, for an index that is no
+    /// photograph's, and for a photograph that has changed since the scan; [`Error::Io`].
+    pub fn import_features(&self, index: usize, features: &Features) -> Result<()> {
+        let photographs = self.photographs().len();
+        if index >= photographs {
+            return Err(Error::Mismatch(format!("there is no photograph {index} of {photographs}")));
+        }
+        let fit = match &features.descriptors {
+            Descriptors::U8(values) => values.len() == features.len() * DIMENSION,
+            Descriptors::F32(_) => false,
+        };
+        if !fit {
+            return Err(Error::Mismatch(format!(
+                "a collection keeps {DIMENSION} bytes of descriptor for every keypoint; these are others"
+            )));
+        }
+        let sources = self.sources(index);
+        let sources = sources.map_err(|reason| Error::format(self.path_of(index), reason))?;
+        self.write_features(&Disk::at_once(self.syncs()), index, &sources.origin, &Ok(features.clone()))
+    }
+
+    fn write_features(
+        &self,
+        disk: &Disk,
+        index: usize,
+        origin: &Origin,
+        outcome: &Readable<Features>,
+    ) -> Result<()> {
+        let (head, body) = encode(origin, outcome);
+        let made_from = self.features_fingerprint(index);
+        record::write(disk, &self.features_path(index), Kind::Features, made_from, &head, &[&body])
+    }
+
+    fn stored(&self, index: usize) -> Result<Found<FeatureFile<(Known, Features)>>> {
+        let read =
+            record::read(&self.features_path(index), Kind::Features, self.features_fingerprint(index))?;
+        let decoded = read.map(|(head, body)| {
+            let FeatureFile { origin, outcome } = decode_head(&head)?;
+            let outcome = match outcome {
+                Ok(known) => Ok((known, decode_body(&known, &body)?)),
+                Err(reason) => Err(reason),
+            };
+            Some(FeatureFile { origin, outcome })
+        });
+        Ok(decoded.or_unfit("holds no features").and_then(|file| match self.is_of(index, &file.origin) {
+            true => Found::Whole(file),
+            false => Found::Missing,
+        }))
+    }
+
+    /// The names of those of some photographs that have no mask in the folder of masks.
+    fn without_mask(&self, photographs: &[usize]) -> Vec<String> {
+        let all = photographs.iter().map(|&i| &self.photographs()[i]);
+        let masked = self.options().features.masks.is_some();
+        all.filter(|p| masked && p.mask.is_none()).map(|p| p.name.clone()).collect()
+    }
+
+    fn head(&self, index: usize) -> Result<Found<FeatureFile<Known>>> {
+        let path = self.features_path(index);
+        let head = record::read_head(&path, Kind::Features, self.features_fingerprint(index))?;
+        Ok(head.map(|head| decode_head(&head)).or_unfit("holds no features"))
+    }
+
+    /// What the features of a photograph were made from.
+    pub(super) fn origin(&self, index: usize) -> Result<Option<Origin>> {
+        Ok(self.head(index)?.whole().map(|file| file.origin))
+    }
+
+    /// Whether features were made from the photograph and mask that the scan found.
+    fn is_of(&self, index: usize, origin: &Origin) -> bool {
+        let photograph = &self.photographs()[index];
+        let same_mask = match (&origin.mask, &photograph.mask) {
+            (Some(then), Some(now)) => then.is_same(now),
+            (then, now) => then.is_none() && now.is_none(),
+        };
+        same_mask && origin.photograph.is_same(&photograph.file)
+    }
+
+    /// What is known of a photograph. Its features are not read.
+    pub(super) fn state(&self, index: usize) -> Result<State> {
+        Ok(match self.head(index)? {
+            Found::Whole(file) if self.is_of(index, &file.origin) => match file.outcome {
+                Ok(known) => State::Found { known, key: self.key(index, &known) },
+                Err(reason) => State::Unreadable(reason),
+            },
+            Found::Whole(_) | Found::Missing => State::Missing(None),
+            Found::Unfit(reason) => State::Missing(Some(reason)),
+        })
+    }
+
+    /// What is known of all photographs.
+    pub(super) fn states(&self, cpu: &Cpu) -> Result<Vec<State>> {
+        cpu.try_map(self.photographs().len(), |i| self.state(i))
+    }
+
+    fn key(&self, index: usize, known: &Known) -> u64 {
+        let photograph = &self.photographs()[index];
+        let focal = photograph.metadata.focal_px(known.size).map_or(0, f64::to_bits);
+        let numbers = [known.hash, known.size.width as u64, known.size.height as u64, focal];
+        fingerprint([photograph.name.as_bytes(), &numbers.map(u64::to_le_bytes).concat()])
+    }
+
+    /// The features of a photograph, which are those that `states` tell of.
+    pub(super) fn load(&self, index: usize, states: &[State]) -> Result<Arc<Features>> {
+        let path = || self.features_path(index);
+        let stored = self.stored(index)?.or_made_by("features", &path())?;
+        match (stored.outcome, &states[index]) {
+            (Ok((found, features)), State::Found { known, .. }) if found == *known => Ok(Arc::new(features)),
+            _ => Err(Error::format(path(), "was made anew meanwhile; run this stage again")),
+        }
+    }
+
+    /// A photograph and its mask as the scan found them; otherwise why they are to be tried again.
+    fn sources(&self, index: usize) -> Readable<Sources> {
+        let photograph = &self.photographs()[index];
+        let (bytes, file) = as_scanned(&self.path_of(index), &photograph.file)?;
+        let mask = match &photograph.mask {
+            None => None,
+            Some(version) => {
+                let path = self.mask_path(index).map_err(|e| e.to_string())?.ok_or("its mask is gone")?;
+                let mask = as_scanned(&path, version);
+                let (bytes, version) = mask.map_err(|e| format!("the mask {} {e}", path.display()))?;
+                Some((path, bytes, version))
+            }
+        };
+        let origin = Origin { photograph: file, mask: mask.as_ref().map(|(_, _, version)| *version) };
+        Ok(Sources { photograph: bytes, mask: mask.map(|(path, bytes, _)| (path, bytes)), origin })
+    }
+}
+
+/// What features are made from, as it was read.
+struct Sources {
+    photograph: Vec<u8>,
+    mask: Option<(PathBuf, Vec<u8>)>,
+    origin: Origin,
+}
+
+/// The content of a file, unless it has changed since the scan.
+fn as_scanned(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)> {
+    let (bytes, meta) = match record::content(path) {
+        Ok(Found::Whole(read)) => read,
+        Ok(Found::Missing) => return Err("is no longer there".into()),
+        Ok(Found::Unfit(reason)) => return Err(reason),
+        Err(Error::Io { source, .. }) => return Err(source.to_string()),
+        Err(other) => return Err(other.to_string()),
+    };
+    let version = FileVersion { content: Some(content_hash(&bytes)), ..FileVersion::of(&meta) };
+    let after = std::fs::metadata(path).map_err(|e| e.to_string())?;
+    let is_at_rest = bytes.len() as u64 == version.bytes && version.is_untouched(&FileVersion::of(&after));
+    match is_at_rest && version.is_same(scanned) {
+        true => Ok((bytes, version)),
+        false => Err("has changed since the scan".into()),
+    }
+}

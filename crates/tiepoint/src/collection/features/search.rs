@@ -1,0 +1,299 @@
+//! The search of photographs for features.
+//!
+//! On a CPU every thread reads and searches photographs of its own. With GPUs the threads read, and every GPU has a
+//! thread that feeds it with what is ready, several photographs of one size at a time. No more photographs are in
+//! memory than twice the threads and a batch for each GPU.
+
+use super::file::{Origin, Readable};
+use super::{Collection, Sources};
+use crate::collection::workers::{Job, Stop, for_each_of, lock, side_by_side};
+use crate::device::{Cpu, Processor};
+use crate::feature::{Detector, Features, Finder};
+use crate::files::Disk;
+use crate::filter::shrink::shrink;
+use crate::image::{self, AnyImage, Image, Mask, Prepared, Range, Size};
+use crate::{Error, Result, for_any_view};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Photographs that a GPU searches at a time: always as many, because it keeps memory for one number.
+const BATCH: usize = 8;
+
+/// The search of some photographs.
+pub(super) struct Extraction<'c> {
+    collection: &'c Collection,
+    detector: Detector,
+    /// Counts the photographs that are done.
+    watched: Cpu,
+    /// The next of `todo`.
+    next: AtomicUsize,
+    /// The photographs to search.
+    todo: &'c [usize],
+    unreadable: Mutex<Vec<(usize, String)>>,
+    /// Those that are to be tried again.
+    failed: Mutex<Vec<(usize, String)>>,
+    /// Where features are written to.
+    disk: Disk,
+}
+
+/// A photograph that was read, ready to be searched.
+struct Photograph {
+    index: usize,
+    origin: Origin,
+    /// The size of the photograph.
+    size: Size,
+    /// What is searched: smaller where the photograph is large.
+    image: AnyImage,
+    mask: Option<Image<u8>>,
+}
+
+impl Photograph {
+    /// Whether a GPU can search both at a time.
+    fn is_like(&self, other: &Self) -> bool {
+        let same_type = std::mem::discriminant(&self.image) == std::mem::discriminant(&other.image);
+        same_type && self.image.size() == other.image.size() && self.mask.is_none() && other.mask.is_none()
+    }
+
+    /// Features in pixels of the photograph.
+    fn in_full_size(&self, mut found: Features) -> Features {
+        let searched = self.image.size();
+        if searched != self.size && !searched.is_empty() {
+            let factor = |whole: usize, part: usize| whole as f32 / part as f32;
+            let (fx, fy) =
+                (factor(self.size.width, searched.width), factor(self.size.height, searched.height));
+            for k in &mut found.keypoints {
+                (k.x, k.y) = ((k.x + 0.5) * fx - 0.5, (k.y + 0.5) * fy - 0.5);
+                k.scale *= (fx * fy).sqrt();
+            }
+        }
+        Features { image: self.size, ..found }
+    }
+}
+
+impl<'c> Extraction<'c> {
+    pub(super) fn new(collection: &'c Collection, todo: &'c [usize], cpu: &Cpu) -> Self {
+        Self {
+            collection,
+            detector: Detector::Sift(collection.options().features.sift),
+            watched: cpu.begin_task("features", todo.len()),
+            next: AtomicUsize::new(0),
+            todo,
+            unreadable: Mutex::default(),
+            failed: Mutex::default(),
+            disk: Disk::meanwhile(collection.syncs()),
+        }
+    }
+
+    /// Searches all of them; those that cannot be read, and those that are to be tried again, with the reasons.
+    pub(super) fn run(self, cpu: &Cpu, processors: &[Processor]) -> Result<[Vec<(String, String)>; 2]> {
+        if !self.todo.is_empty() {
+            self.search(cpu, processors)?;
+        }
+        self.disk.finish()?;
+        Ok([self.unreadable, self.failed].map(|reasons| {
+            let mut reasons = reasons.into_inner().unwrap_or_else(PoisonError::into_inner);
+            reasons.sort();
+            let named =
+                |(i, reason): (usize, String)| (self.collection.photographs()[i].name.clone(), reason);
+            reasons.into_iter().map(named).collect()
+        }))
+    }
+
+    fn search(&self, cpu: &Cpu, processors: &[Processor]) -> Result<()> {
+        let gpus: Vec<&Processor> = processors.iter().filter(|p| p.gpu.is_some()).collect();
+        if gpus.is_empty() {
+            return self.on_cpu(cpu);
+        }
+        self.on_gpus(cpu, &gpus)
+    }
+
+    /// The next photograph, read; none when all are taken.
+    fn read_next(&self) -> Option<Result<Option<Photograph>>> {
+        let index = *self.todo.get(self.next.fetch_add(1, Ordering::Relaxed))?;
+        Some(self.read(index))
+    }
+
+    /// A photograph, or nothing where it cannot be read, which is recorded.
+    fn read(&self, index: usize) -> Result<Option<Photograph>> {
+        let sources = match self.collection.sources(index) {
+            Ok(sources) => sources,
+            Err(reason) => {
+                lock(&self.failed).push((index, reason));
+                self.watched.leave_out(1);
+                self.watched.advance(1);
+                return Ok(None);
+            }
+        };
+        match self.decode(index, &sources) {
+            Ok(photograph) => Ok(Some(photograph)),
+            // The name of the file goes before; the reason stays.
+            Err(Error::Format { reason, .. }) => {
+                self.set_aside(index, &sources.origin, reason).map(|()| None)
+            }
+            Err(other) => self.set_aside(index, &sources.origin, other.to_string()).map(|()| None),
+        }
+    }
+
+    fn decode(&self, index: usize, sources: &Sources) -> Result<Photograph> {
+        let cpu = &Cpu::sequential();
+        let (options, limits) = (&self.collection.options().features, self.collection.limits());
+        let image = image::decode_grey_alpha(&sources.photograph, self.collection.path_of(index), limits)?;
+        let (size, origin) = (image.size(), sources.origin.clone());
+        let mask = sources.mask.as_ref();
+        let mask = mask.map(|(path, bytes)| Mask::decode(bytes, path, size, limits, cpu)).transpose()?;
+        let Prepared { image, mask } = image::prepare(image, mask, Range::Auto, cpu)?;
+        let (image, mask) = (image.into_image(), mask.into_image());
+        let to = size.at_most(options.longest_side as usize);
+        if to == size {
+            return Ok(Photograph { index, origin, size, image, mask });
+        }
+        let image = for_any_view!(image.view(), view => shrink(view, to, cpu)?.into());
+        // A pixel counts where all that it covers does.
+        let mask = mask.map(|mask| -> Result<_> {
+            let share = shrink(mask.view(), to, cpu)?;
+            Ok(Image::from_fn(to, |x, y| if share.row(y)[x] == 255 { 255 } else { 0 }))
+        });
+        Ok(Photograph { index, origin, size, image, mask: mask.transpose()? })
+    }
+
+    /// Records that a photograph cannot be read.
+    fn set_aside(&self, index: usize, origin: &Origin, reason: String) -> Result<()> {
+        self.watched.leave_out(1);
+        self.write(index, origin, &Err(reason.clone()))?;
+        lock(&self.unreadable).push((index, reason));
+        Ok(())
+    }
+
+    fn keep(&self, photograph: &Photograph, found: Features) -> Result<()> {
+        self.write(photograph.index, &photograph.origin, &Ok(photograph.in_full_size(found)))
+    }
+
+    fn write(&self, index: usize, origin: &Origin, outcome: &Readable<Features>) -> Result<()> {
+        self.collection.write_features(&self.disk, index, origin, outcome)?;
+        self.watched.advance(1);
+        Ok(())
+    }
+
+    /// The features of one photograph; none where the detector cannot take it, which is recorded.
+    fn found(&self, photograph: &Photograph, finder: &Finder) -> Result<Option<Features>> {
+        match finder.detect(&photograph.image, photograph.mask.as_ref().map(Image::view)) {
+            Ok(found) => Ok(Some(found)),
+            // Of another form, or too large.
+            Err(e @ (Error::Image(_) | Error::Mismatch(_) | Error::Memory { .. })) => {
+                self.set_aside(photograph.index, &photograph.origin, e.to_string()).map(|()| None)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Every thread reads and searches photographs of its own; fewer photographs than threads share the threads.
+    fn on_cpu(&self, cpu: &Cpu) -> Result<()> {
+        let workers = cpu.threads().min(self.todo.len());
+        let threads = cpu.threads() / workers.max(1);
+        let work = |stop: &Stop| -> Result<()> {
+            let finder = self.detector.open(&Cpu::with_threads(threads.max(1))?.ending_with(cpu).into())?;
+            while !stop.is_set()
+                && let Some(photograph) = self.read_next()
+            {
+                if let Some(photograph) = photograph?
+                    && let Some(found) = self.found(&photograph, &finder)?
+                {
+                    self.keep(&photograph, found)?;
+                }
+            }
+            Ok(())
+        };
+        side_by_side(cpu, (0..workers).map(|_| Box::new(work) as _).collect())
+    }
+
+    /// Threads read, GPUs search, other threads write.
+    fn on_gpus(&self, cpu: &Cpu, gpus: &[&Processor]) -> Result<()> {
+        let threads = cpu.threads();
+        let readers = threads.min(self.todo.len()).max(1);
+        let (to_search, photographs) = sync_channel(threads + BATCH * gpus.len());
+        let (to_write, found) = sync_channel::<(Photograph, Features)>(threads.max(2 * BATCH));
+        // Only the jobs that receive own these ends: when they have ended, for whatever reason, sending fails.
+        let (photographs, found) = (Arc::new(Mutex::new(photographs)), Arc::new(Mutex::new(found)));
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        for _ in 0..readers {
+            let to_search = to_search.clone();
+            jobs.push(Box::new(move |stop| self.read_all(stop, &to_search)));
+        }
+        drop(to_search);
+        for processor in gpus {
+            let (photographs, to_write) = (photographs.clone(), to_write.clone());
+            jobs.push(Box::new(move |stop| self.search_all(stop, processor, &photographs, &to_write)));
+        }
+        for _ in 0..threads.clamp(1, 4) {
+            let found = found.clone();
+            let keep = |(photograph, features): (Photograph, Features)| self.keep(&photograph, features);
+            jobs.push(Box::new(move |stop| for_each_of(&found, stop, keep)));
+        }
+        drop((photographs, to_write, found));
+        side_by_side(cpu, jobs)
+    }
+
+    /// Reads photographs until there are no more, or the jobs that search them have ended.
+    fn read_all(&self, stop: &Stop, to_search: &SyncSender<Photograph>) -> Result<()> {
+        while !stop.is_set()
+            && let Some(photograph) = self.read_next()
+        {
+            if let Some(photograph) = photograph?
+                && to_search.send(photograph).is_err()
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches what is ready on one GPU: a batch where so many alike are ready, otherwise one.
+    fn search_all(
+        &self,
+        stop: &Stop,
+        processor: &Processor,
+        photographs: &Mutex<Receiver<Photograph>>,
+        to_write: &SyncSender<(Photograph, Features)>,
+    ) -> Result<()> {
+        let finder = self.detector.open(processor)?;
+        let mut ready: Vec<Photograph> = Vec::new();
+        while !stop.is_set() && take_ready(photographs, &mut ready) {
+            let alike = ready.iter().take_while(|p| ready[0].is_like(p)).count();
+            if alike < BATCH || finder.parts() > 1 {
+                let photograph = ready.remove(0);
+                // Masks, and images of a size of their own.
+                if let Some(found) = self.found(&photograph, &finder)?
+                    && to_write.send((photograph, found)).is_err()
+                {
+                    return Ok(());
+                }
+                continue;
+            }
+            let batch: Vec<Photograph> = ready.drain(..BATCH).collect();
+            let found = finder.detect_batch(batch.iter().map(|p| &p.image));
+            for (photograph, found) in batch.into_iter().zip(found) {
+                if to_write.send((photograph, found?)).is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits for one photograph unless some are `ready`, and takes more up to a batch without waiting for long; false at
+/// the end.
+fn take_ready(photographs: &Mutex<Receiver<Photograph>>, ready: &mut Vec<Photograph>) -> bool {
+    let photographs = lock(photographs);
+    if ready.is_empty() {
+        ready.extend(photographs.recv().ok());
+    }
+    while ready.len() < BATCH {
+        match photographs.try_recv() {
+            Ok(photograph) => ready.push(photograph),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+        }
+    }
+    !ready.is_empty()
+}
