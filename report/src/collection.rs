@@ -1,6 +1,6 @@
 //! Many photographs that were matched pair by pair: which of them match, and how strongly.
 
-use crate::page::rows_of_table;
+use crate::page::{Render, rows_of_table};
 use crate::picture::{Embedded, embed};
 use crate::{Detail, Picture, Rgb, VIRIDIS, block, colour_at, still};
 use html_escape::encode_text as text;
@@ -84,9 +84,8 @@ const ROWS: usize = 50;
 /// Pairs that were tried without a result.
 const TRIED: Rgb = [58, 65, 78];
 
-impl CollectionView<'_> {
-    /// The still picture and the data.
-    pub(crate) fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
+impl Render for CollectionView<'_> {
+    fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
         self.check()?;
         let thumbnails = self.thumbnails(id, detail)?;
         let mut pairs: Vec<&CollectionPair<'_>> = self.pairs.iter().collect();
@@ -107,7 +106,9 @@ impl CollectionView<'_> {
         }
         Ok((still, data))
     }
+}
 
+impl CollectionView<'_> {
     fn check(&self) -> Result<()> {
         let count = self.images.len();
         if !(1..=MOST_IMAGES).contains(&count) {

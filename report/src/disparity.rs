@@ -1,5 +1,6 @@
 //! Disparities, why some are missing, how far they are from the truth, and the scene in space.
 
+use crate::page::Render;
 use crate::picture::{Embedded, embed, jpeg};
 use crate::{Detail, Picture, VIRIDIS, block, colour_at, still};
 use serde_json::{Value, json};
@@ -42,9 +43,8 @@ const REASONS: [(Reason, &str); 6] = [
     (Reason::Speckle, "speckle"),
 ];
 
-impl DisparityView<'_> {
-    /// The still picture and the data.
-    pub(crate) fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
+impl Render for DisparityView<'_> {
+    fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
         let size = self.disparity.size();
         self.check()?;
         let ids = [format!("{id}-a"), format!("{id}-b")];
@@ -84,7 +84,9 @@ impl DisparityView<'_> {
         });
         Ok((self.still(&pictures, &ids)?, data))
     }
+}
 
+impl DisparityView<'_> {
     fn check(&self) -> Result<()> {
         let size = self.disparity.size();
         let others = [

@@ -1,5 +1,6 @@
 //! Two pictures and their matches.
 
+use crate::page::Render;
 use crate::picture::{Embedded, embed};
 use crate::{Detail, Picture, VIRIDIS, block, colour_at, still};
 use serde_json::{Value, json};
@@ -47,9 +48,8 @@ pub struct MatchesView<'a> {
 /// Lines in the still picture.
 const LINES: usize = 120;
 
-impl MatchesView<'_> {
-    /// The still picture and the data.
-    pub(crate) fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
+impl Render for MatchesView<'_> {
+    fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
         let (id_a, id_b) = (format!("{id}-a"), format!("{id}-b"));
         let pictures = [embed(&self.a, &id_a, detail)?, embed(&self.b, &id_b, detail)?];
         let step = self.rows.len().div_ceil(detail.matches.max(1)).max(1);
@@ -69,7 +69,9 @@ impl MatchesView<'_> {
         });
         Ok((still, data))
     }
+}
 
+impl MatchesView<'_> {
     /// Side by side, with lines for some of the inliers.
     fn still(&self, [a, b]: &[Embedded; 2], [id_a, id_b]: [&str; 2], rows: &[&KeypointMatch]) -> String {
         let (wa, ha) = (a.size.width as f64, a.size.height as f64);

@@ -71,32 +71,20 @@ pub enum View<'a> {
     Collection(CollectionView<'a>),
 }
 
+/// What a page needs of a view.
+pub(crate) trait Render {
+    /// The still picture and the data, for the figure of this id.
+    fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)>;
+}
+
 impl View<'_> {
-    fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
+    /// The view, its caption, and its own part of the script.
+    fn parts(&self) -> (&dyn Render, &str, &'static [&'static str]) {
         match self {
-            Self::Matches(view) => view.render(id, detail),
-            Self::Registration(view) => view.render(id, detail),
-            Self::Disparity(view) => view.render(id, detail),
-            Self::Collection(view) => view.render(id, detail),
-        }
-    }
-
-    /// Its own part of the script.
-    fn script(&self) -> &'static [&'static str] {
-        match self {
-            Self::Matches(_) => &MATCHES,
-            Self::Registration(_) => &REGISTRATION,
-            Self::Disparity(_) => &DISPARITY,
-            Self::Collection(_) => &COLLECTION,
-        }
-    }
-
-    fn caption(&self) -> &str {
-        match self {
-            Self::Matches(view) => &view.caption,
-            Self::Registration(view) => &view.caption,
-            Self::Disparity(view) => &view.caption,
-            Self::Collection(view) => &view.caption,
+            Self::Matches(view) => (view, &view.caption, &MATCHES),
+            Self::Registration(view) => (view, &view.caption, &REGISTRATION),
+            Self::Disparity(view) => (view, &view.caption, &DISPARITY),
+            Self::Collection(view) => (view, &view.caption, &COLLECTION),
         }
     }
 }
@@ -226,7 +214,7 @@ impl Report<'_> {
     fn script(&self) -> String {
         let mut parts = COMMON.to_vec();
         for view in self.sections.iter().flat_map(|section| &section.views) {
-            for part in view.script() {
+            for part in view.parts().2 {
                 if !parts.contains(part) {
                     parts.push(part);
                 }
@@ -258,8 +246,9 @@ impl Section<'_> {
         }
         for view in &self.views {
             let id = format!("view{}", views.len());
+            let (view, caption, _) = view.parts();
             let (still, data) = view.render(&id, detail)?;
-            let caption = match view.caption() {
+            let caption = match caption {
                 "" => String::new(),
                 caption => format!("<figcaption>{}</figcaption>", text(caption)),
             };

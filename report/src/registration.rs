@@ -1,5 +1,6 @@
 //! One picture on the pixels of another.
 
+use crate::page::Render;
 use crate::picture::embed;
 use crate::{Detail, Picture, block, still};
 use serde_json::{Value, json};
@@ -30,9 +31,8 @@ pub struct RegistrationView<'a> {
     pub caption: String,
 }
 
-impl RegistrationView<'_> {
-    /// The still picture and the data.
-    pub(crate) fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
+impl Render for RegistrationView<'_> {
+    fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
         let size = self.reference.image.size();
         for other in [self.warped.image.size(), self.covered.size()] {
             if other != size {

@@ -1,6 +1,6 @@
 //! `tiepoint collect` follows its inputs: whatever changes between two runs, the database is that of a fresh run.
 
-use super::collect::{all_files, content, count, exif, with_exif_chunk};
+use super::collect::{all_files, content, count, exif, position, with_exif_chunk};
 use super::*;
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -30,7 +30,7 @@ fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
             all.push(match i % 3 {
                 // A focal length, which two-view geometry follows from.
                 0 => with_exif_chunk(&plain, &exif(26, (0xa405, 3, 1, 30 + 5 * i), &[])),
-                1 => with_exif_chunk(&plain, &position(i)),
+                1 => with_exif_chunk(&plain, &north(i)),
                 _ => plain,
             });
         }
@@ -40,22 +40,9 @@ fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
 }
 
 /// Camera data that hold a position, some metres further north for each `i`.
-fn position(i: u32) -> Vec<u8> {
-    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
-    let mut list = |fields: &[(u16, u16, u32, u32)]| {
-        bytes.extend_from_slice(&(fields.len() as u16).to_le_bytes());
-        for (tag, kind, count, value) in fields {
-            bytes.extend_from_slice(&[*tag, *kind].map(u16::to_le_bytes).concat());
-            bytes.extend_from_slice(&[*count, *value].map(u32::to_le_bytes).concat());
-        }
-        bytes.extend_from_slice(&[0; 4]);
-    };
-    let (north, east) = (u32::from_le_bytes(*b"N\0\0\0"), u32::from_le_bytes(*b"E\0\0\0"));
-    list(&[(0x8825, 4, 1, 26)]);
-    // Five fields end at 26 + 2 + 60 + 4.
-    list(&[(1, 2, 2, north), (2, 5, 3, 92), (3, 2, 2, east), (4, 5, 3, 92), (6, 5, 1, 92)]);
-    [48, 1, 0, 1, 20 * i, 100].iter().for_each(|n: &u32| bytes.extend_from_slice(&n.to_le_bytes()));
-    bytes
+fn north(i: u32) -> Vec<u8> {
+    let angle = [48, 1, 0, 1, 20 * i, 100];
+    position(angle, angle)
 }
 
 /// Photographs, masks and a list of pairs that change, and what is asked for.

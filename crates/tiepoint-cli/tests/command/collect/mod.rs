@@ -3,7 +3,7 @@
 mod database;
 mod unusual;
 
-pub(super) use unusual::{exif, with_exif, with_exif_chunk};
+pub(super) use unusual::{exif, position, with_exif, with_exif_chunk};
 
 use super::*;
 use rusqlite::types::ValueRef;

@@ -35,6 +35,31 @@ pub(crate) fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Ve
     bytes
 }
 
+/// Camera data with a place on the earth, 100 m up: north and east, each as three fractions of degrees, minutes and
+/// seconds.
+pub(crate) fn position(latitude: [u32; 6], longitude: [u32; 6]) -> Vec<u8> {
+    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
+    let mut list = |fields: &[(u16, u16, u32, u32)]| {
+        bytes.extend_from_slice(&(fields.len() as u16).to_le_bytes());
+        for (tag, kind, count, value) in fields {
+            bytes.extend_from_slice(&[*tag, *kind].map(u16::to_le_bytes).concat());
+            bytes.extend_from_slice(&[*count, *value].map(u32::to_le_bytes).concat());
+        }
+        bytes.extend_from_slice(&[0; 4]);
+    };
+    let (north, east) = (u32::from(b'N'), u32::from(b'E'));
+    // The second list lies behind the header and the first one; its five fields end where the numbers begin.
+    let (second, numbers) = (8 + 18, 8 + 18 + 6 + 5 * 12);
+    list(&[(0x8825, 4, 1, second)]);
+    let places = [(2, 5, 3, numbers), (4, 5, 3, numbers + 24), (6, 5, 1, numbers + 48)];
+    list(&[(1, 2, 2, north), places[0], (3, 2, 2, east), places[1], places[2]]);
+    [&latitude[..], &longitude, &[100, 1]]
+        .concat()
+        .iter()
+        .for_each(|n| bytes.extend_from_slice(&n.to_le_bytes()));
+    bytes
+}
+
 #[test]
 fn absurd_camera_data_and_hostile_photographs() {
     let folder = Folder::new("collect-absurd");
