@@ -4,7 +4,7 @@
 //! - A fundamental matrix from a sample with five or more matches on one plane fits the plane and says
 //!   nothing of the rest (DEGENSAC: Chum, Werner, Matas 2005). The homography of the plane is found from the
 //!   sample, and F = \[e'\]× H completed with two matches off the plane.
-//! - Results: inliers on a line or at one point; and agreement that chance explains, by the number of false
+//! - Results: inliers on a line or at one point; and agreement that chance could explain, by the number of false
 //!   alarms of Moisan and Stival (2004): with n matches, k inliers, samples of m and a probability p that a
 //!   wrong match falls within the threshold, max(n − m, 1) C(n, k) C(k, m) p^(k−m) is how many such models are expected
 //!   of wrong matches. Matches of one place count once. p is the area that a match may fall in and agree, as a share of

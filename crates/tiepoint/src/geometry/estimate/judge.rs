@@ -103,7 +103,7 @@ impl<'p> Judge<'p> {
     }
 
     /// The best model of the eight samples from a number on, of the points `drawn` from; of equal ones the first. It has
-    /// more than `least` inliers. None where one of more is known `elsewhere`.
+    /// more than `least` inliers. `None` where another thread knows one with more (`elsewhere`).
     pub(super) fn best_of_eight(
         &self,
         sampler: &Sampler,
@@ -122,8 +122,8 @@ impl<'p> Judge<'p> {
     }
 }
 
-/// The most inliers that any thread has found so far. What is given up for its sake has fewer, so that the best does not
-/// depend on who comes first.
+/// The most inliers that any thread has found so far. A model is given up only when it must have fewer, so the best model
+/// does not depend on which thread comes first.
 #[derive(Default)]
 pub(super) struct Highest(AtomicU32);
 
@@ -151,7 +151,7 @@ pub(super) fn first_best<T>(items: impl Iterator<Item = T>, inliers: impl Fn(&T)
 /// Vectors after which a count that is out of reach ends.
 const LOOK: usize = 8;
 
-/// How many matches agree, or any number that is not enough if too few do.
+/// How many matches agree; where too few can, some number that is not enough.
 #[inline(always)]
 fn count<S: Simd>(
     simd: S,

@@ -8,9 +8,9 @@
 //!    LO-RANSAC, Chum, Matas, Kittler 2003), and a fundamental matrix that fits a plane is completed (`degenerate`).
 //! 3. It ends when a better model would, with the confidence asked for, have been drawn (`search`).
 //! 4. The last model is settled (`improve`): least squares over its own inliers, told anew until they stand still.
-//! 5. Inliers that do not determine the model, or that chance explains, are refused (`degenerate`).
+//! 5. If the inliers do not determine the model, or chance could explain them, no model is returned (`degenerate`).
 //!
-//! Of very many matches an evenly thinned part does all but the last two.
+//! Where there are very many matches, an evenly thinned part of them serves for all steps but the last two.
 //!
 //! Deterministic: a sample follows from its number; what is judged together does not depend on the threads; models are
 //! compared by whole numbers; sums have a fixed order; all arithmetic is f64, IEEE operations and square roots only.
@@ -135,7 +135,7 @@ pub fn estimate(
 /// How exactly a model is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
-    /// Good enough to search near it: of very many matches those that judge samples alone have optimised it.
+    /// Good enough to search near it: where there are very many matches, it is fitted only to the part that judges samples.
     Guiding,
     /// To convergence over all matches.
     Settled,

@@ -62,13 +62,13 @@ pub(in crate::geometry) struct Extent<'b> {
     /// Samples judged together at most. As many are as were drawn before, and [`BATCH`] at least, so that threads have
     /// more to share the longer it takes. Part of the result: the best of a batch alone is improved.
     pub(in crate::geometry) together: usize,
-    /// Whether a sample has to beat the samples before it alone, and not what they were improved to, and is improved as
-    /// long as that gains: a few noisy inliers among many wrong matches are found so, and it takes longer.
+    /// If set, a sample only has to beat earlier samples, not the models improved from them, and it is improved for as long
+    /// as that gains inliers. This finds a few noisy inliers among many wrong matches, and takes longer.
     pub(in crate::geometry) thorough: bool,
 }
 
 /// The model that most matches agree with, and the samples of `drawn` that it took. `start` is the first to be beaten;
-/// what was improved may be made `better` in another way, too. The search ends early where the work is cancelled, which
+/// `better` may replace an improved model by a better one. The search ends early where the work is cancelled, which
 /// the caller has to check.
 pub(in crate::geometry) fn search(
     judge: &Judge<'_>,

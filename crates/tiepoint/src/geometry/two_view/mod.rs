@@ -224,7 +224,7 @@ pub fn two_view_geometries(
     Verifier::new(options, processor)?.geometries(pairs)
 }
 
-/// Fewer pairs are verified sooner by the CPU than by a GPU, of which each fills a small part.
+/// Fewer pairs are verified on the CPU: each fills only a small part of a GPU.
 const FEWEST_FOR_GPU: usize = 32;
 
 /// Verifies pairs of images on the CPU or on a GPU, with the same result, and keeps from call to call what the GPU
