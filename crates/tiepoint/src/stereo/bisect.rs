@@ -3,16 +3,16 @@
 use super::{
     Masks, StereoOptions, View,
     aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate},
-    consistency_check::{self, gpu::GpuConsistencyCheck},
+    consistency_check,
     cost::{CostSource, Learn, gpu::CostKernel},
-    fill::{self, gpu::GpuFill},
+    fill,
     gpu::GpuMatching,
-    median::{self, gpu::GpuMedian},
+    median,
     pair::{
         Pair, Pictures,
         gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of},
     },
-    speckle::{self, gpu::GpuSpeckle},
+    speckle,
     winner_takes_all::gpu::Selection,
 };
 use crate::{
@@ -168,8 +168,7 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
         made.download(0).unwrap()
     };
     let smooth = |map: &Image<f32>, side| {
-        let median = GpuMedian::new(gpu, side).unwrap();
-        let found = run(&|commands| median.record(commands, &upload(map)).unwrap());
+        let found = run(&|commands| median::gpu::median(commands, &upload(map), side).unwrap());
         let expected = median::median(map.view(), side, cpu).unwrap();
         (difference_of_images(&found, &expected), expected)
     };
@@ -178,18 +177,17 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
     out.push("median of 3×3", first.or(second));
     *maps = Maps { left, right };
 
-    let check = GpuConsistencyCheck::new(gpu).unwrap();
     let (limit, other) = (options.max_difference, upload(&maps.right));
-    let found =
-        run(&|commands| check.record(commands, &upload(&maps.left), &other, View::Left, limit).unwrap());
+    let found = run(&|commands| {
+        consistency_check::gpu::check(commands, &upload(&maps.left), &other, View::Left, limit).unwrap()
+    });
     let mut checked = maps.left.clone();
     consistency_check::check(checked.view_mut(), maps.right.view(), View::Left, limit, cpu).unwrap();
     out.compare_images("consistency check", &found, &checked);
 
-    let speckle = GpuSpeckle::new(gpu).unwrap();
     let found = run(&|commands| {
         let map = upload(&checked);
-        speckle.record(commands, &map, &options.speckle()).unwrap();
+        speckle::gpu::speckle(commands, &map, &options.speckle()).unwrap();
         map
     });
     speckle::speckle(checked.view_mut(), &options.speckle(), cpu).unwrap();
@@ -199,10 +197,9 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
     out.push("last median", last);
 
     let occluded = consistency_check::occluded(maps.right.view(), cpu).unwrap();
-    let fill = GpuFill::new(gpu).unwrap();
     let found = run(&|commands| {
-        let hidden = check.record_occluded(commands, &other).unwrap();
-        fill.record(commands, &upload(&checked), Some(&hidden)).unwrap()
+        let hidden = consistency_check::gpu::occluded(commands, &other).unwrap();
+        fill::gpu::fill(commands, &upload(&checked), Some(&hidden)).unwrap()
     });
     let mut filled = checked;
     fill::fill(filled.view_mut(), Some(occluded.view()), cpu).unwrap();

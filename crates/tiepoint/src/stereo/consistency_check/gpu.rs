@@ -3,14 +3,14 @@
 use super::SURFACE;
 use crate::{
     Result,
-    device::gpu::{Buffer, Commands, Gpu},
+    device::gpu::{Buffer, Commands},
     image::gpu::{GpuStack, Plane},
     stereo::{
-        INVALID, View,
-        gpu::lanes::{GROUP, covering, pixel_a_lane},
+        View,
+        gpu::lanes::{GROUP, covering, for_maps, launch},
     },
 };
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     /// The pixels of maps that the other view confirms.
@@ -51,80 +51,52 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// The program of [`GpuConsistencyCheck::new`].
+/// The program of [`check`] and [`occluded`].
 pub(in crate::stereo) fn source() -> KernelSource {
-    pixel_a_lane(KernelSource::new("consistency check"))
-        .define_f32("INVALID", INVALID)
+    for_maps("consistency check")
         .define_f32("SURFACE", SURFACE)
-        .structure::<Plane>()
         .kernel::<Check<'_>>(GROUP)
         .kernel::<Cover<'_>>(GROUP)
         .kernel::<Uncover<'_>>(GROUP)
         .text(include_str!("consistency_check.cl"))
 }
 
-/// [`check`](super::check) and [`occluded`](super::occluded) on a device; the same bits.
-#[derive(Clone, Debug)]
-pub(in crate::stereo) struct GpuConsistencyCheck {
-    check: Kernel<Check<'static>>,
-    cover: Kernel<Cover<'static>>,
-    uncover: Kernel<Uncover<'static>>,
+/// Puts [`check`](super::check) of the maps of a view into a list; the same bits.
+pub(in crate::stereo) fn check(
+    commands: &mut Commands,
+    map: &GpuStack<f32>,
+    other: &GpuStack<f32>,
+    view: View,
+    limit: f32,
+) -> Result<GpuStack<f32>> {
+    let program = map.gpu().program(&source())?;
+    let to = GpuStack::new(map.gpu(), map.size(), 1, map.count())?;
+    let (across, groups) = covering(map.size(), map.count());
+    let sign = match view {
+        View::Left => 1.0,
+        View::Right => -1.0,
+    };
+    let (from, plane) = (map.buffer(), map.plane());
+    commands.stage("check");
+    let arguments = Check { to: to.buffer(), from, other: other.buffer(), plane, sign, limit, across };
+    launch(commands, &program, groups, arguments)?;
+    Ok(to)
 }
 
-impl GpuConsistencyCheck {
-    pub(in crate::stereo) fn new(gpu: &Gpu) -> Result<Self> {
-        let program = gpu.program(&source())?;
-        Ok(Self {
-            check: program.kernel::<Check<'_>>()?,
-            cover: program.kernel::<Cover<'_>>()?,
-            uncover: program.kernel::<Uncover<'_>>()?,
-        })
-    }
+/// Marks of pixels, which are not 0, and where they lie.
+pub(in crate::stereo) type Marks = (Buffer<u8>, Plane);
 
-    /// Puts the check of the maps of a view into a list.
-    pub(in crate::stereo) fn record(
-        &self,
-        commands: &mut Commands,
-        map: &GpuStack<f32>,
-        other: &GpuStack<f32>,
-        view: View,
-        limit: f32,
-    ) -> Result<GpuStack<f32>> {
-        let to = GpuStack::new(map.gpu(), map.size(), 1, map.count())?;
-        let (across, groups) = covering(map.size(), map.count());
-        let sign = match view {
-            View::Left => 1.0,
-            View::Right => -1.0,
-        };
-        let (from, plane) = (map.buffer(), map.plane());
-        commands.stage("check");
-        let arguments = Check { to: to.buffer(), from, other: other.buffer(), plane, sign, limit, across };
-        commands.launch(&self.check, groups, arguments)?;
-        Ok(to)
-    }
-
-    /// Records the search for the left pixels that are occluded in the right view. The mask has the pitch of the map.
-    pub(in crate::stereo) fn record_occluded(
-        &self,
-        commands: &mut Commands,
-        right: &GpuStack<f32>,
-    ) -> Result<GpuOccluded> {
-        let hidden = right.gpu().buffer::<u8>(right.step() * right.count())?;
-        let (across, groups) = covering(right.size(), right.count());
-        let plane = right.plane();
-        commands.stage("occlusion");
-        commands.launch(&self.cover, groups, Cover { hidden: &hidden, plane, across })?;
-        let uncover = Uncover { hidden: &hidden, right: right.buffer(), plane, across };
-        commands.launch(&self.uncover, groups, uncover)?;
-        Ok(GpuOccluded { hidden })
-    }
-}
-
-/// The occluded pixels of left views.
-#[derive(Debug)]
-pub(in crate::stereo) struct GpuOccluded {
-    /// Not 0 where a pixel is occluded.
-    pub(in crate::stereo) hidden: Buffer<u8>,
+/// Puts [`occluded`](super::occluded), the search for the left pixels that are hidden in the right view, into a list;
+/// the same pixels. The marks have the pitch of the map.
+pub(in crate::stereo) fn occluded(commands: &mut Commands, right: &GpuStack<f32>) -> Result<Marks> {
+    let program = right.gpu().program(&source())?;
+    let hidden = right.gpu().buffer::<u8>(right.step() * right.count())?;
+    let (across, groups) = covering(right.size(), right.count());
+    let plane = right.plane();
+    commands.stage("occlusion");
+    launch(commands, &program, groups, Cover { hidden: &hidden, plane, across })?;
+    launch(commands, &program, groups, Uncover { hidden: &hidden, right: right.buffer(), plane, across })?;
+    Ok((hidden, plane))
 }
 
 #[cfg(test)]
@@ -133,10 +105,7 @@ pub(crate) mod tests {
     use crate::{
         device::Cpu,
         image::Image,
-        stereo::{
-            consistency_check::{check, occluded},
-            testing::gpu_maps,
-        },
+        stereo::{consistency_check, testing::gpu_maps},
     };
 
     #[test]
@@ -150,12 +119,13 @@ pub(crate) mod tests {
                     let gpu = map.gpu();
                     let second = other(&map.download(0).unwrap());
                     let second = GpuStack::upload(gpu, &vec![second.view(); map.count()]).unwrap();
-                    let plan = GpuConsistencyCheck::new(gpu).unwrap();
-                    plan.record(commands, map, &second, view, limit).unwrap()
+                    check(commands, map, &second, view, limit).unwrap()
                 },
                 |map| {
                     let mut out = map.clone();
-                    check(out.view_mut(), other(map).view(), view, limit, &Cpu::sequential()).unwrap();
+                    let other = other(map);
+                    let cpu = Cpu::sequential();
+                    consistency_check::check(out.view_mut(), other.view(), view, limit, &cpu).unwrap();
                     out
                 },
                 &format!("{view:?}, {limit}"),
@@ -168,8 +138,7 @@ pub(crate) mod tests {
         gpu_maps(
             |commands, map| {
                 let gpu = map.gpu();
-                let plan = GpuConsistencyCheck::new(gpu).unwrap();
-                let GpuOccluded { hidden } = plan.record_occluded(commands, map).unwrap();
+                let (hidden, _) = occluded(commands, map).unwrap();
                 gpu.run(commands).unwrap();
                 let hidden: Vec<f32> = hidden.to_vec().unwrap().into_iter().map(f32::from).collect();
                 let out = GpuStack::new(gpu, map.size(), 1, map.count()).unwrap();
@@ -177,7 +146,7 @@ pub(crate) mod tests {
                 out
             },
             |map| {
-                let hidden = occluded(map.view(), &Cpu::sequential()).unwrap();
+                let hidden = consistency_check::occluded(map.view(), &Cpu::sequential()).unwrap();
                 Image::from_fn(map.size(), |x, y| f32::from(u8::from(hidden.row(y)[x])))
             },
             "occlusions",

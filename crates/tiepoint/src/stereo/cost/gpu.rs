@@ -6,7 +6,7 @@
 use super::CostSource;
 use crate::stereo::{
     StereoOptions,
-    gpu::lanes::{GROUP, covering, pixel_a_lane},
+    gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane},
     pair::gpu::{Compares, ViewStacks},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         gpu::{self, GpuPixel, GpuStack, Plane},
     },
 };
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 /// How kernels compute a cost.
 #[derive(Clone, Debug)]
@@ -158,64 +158,41 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Makes descriptors of views of one pixel type.
-#[derive(Clone, Debug)]
-pub(in crate::stereo) struct GpuDescribe<T: GpuPixel> {
-    kernel: Kernel<Describe<'static, T>>,
-    planes: usize,
-    /// In place of a mask that is not there.
-    nothing: Buffer<u8>,
-}
-
-/// What a view is described from, a stack each.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::stereo) struct GpuView<'a, T> {
-    pub(in crate::stereo) grey: &'a GpuStack<T>,
-    /// What the cost compares in 8 bits.
-    pub(in crate::stereo) compared: &'a GpuStack<u8>,
-    pub(in crate::stereo) mask: Option<&'a GpuStack<u8>>,
-    /// Differences of grey up to this may come from rounding alone.
-    pub(in crate::stereo) rounding: u8,
-}
-
-/// The program of [`GpuDescribe::new`].
+/// The program of [`describe`].
 pub(in crate::stereo) fn source<T: GpuPixel>(cost: &CostKernel, masked: bool) -> KernelSource {
     pixel_a_lane(cost.for_kernels::<T>("descriptors", masked))
         .kernel::<Describe<'_, T>>(GROUP)
         .text(include_str!("describe.cl"))
 }
 
-impl<T: GpuPixel> GpuDescribe<T> {
-    pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, masked: bool) -> Result<Self> {
-        let kernel = gpu.program(&source::<T>(cost, masked))?.kernel::<Describe<'_, T>>()?;
-        Ok(Self { kernel, planes: cost.planes(masked), nothing: gpu.buffer(1)? })
-    }
-
-    /// Puts the work for a view into a list; gives its descriptors, plane by plane, images one behind the other.
-    pub(in crate::stereo) fn record(
-        &self,
-        commands: &mut Commands,
-        view: &GpuView<'_, T>,
-    ) -> Result<Buffer<u32>> {
-        let (size, images) = (view.grey.size(), view.grey.count());
-        let words = view.grey.gpu().buffer(size.area() * self.planes * images)?;
-        let (across, groups) = covering(size, images);
-        let arguments = Describe {
-            words: &words,
-            grey: view.grey.buffer(),
-            compared: view.compared.buffer(),
-            mask: view.mask.map_or(&self.nothing, GpuStack::buffer),
-            grey_plane: view.grey.plane(),
-            compared_plane: view.compared.plane(),
-            mask_plane: view.mask.map_or(Plane::NONE, GpuStack::plane),
-            planes: self.planes as i32,
-            rounding: view.rounding.into(),
-            across,
-        };
-        commands.stage("descriptors");
-        commands.launch(&self.kernel, groups, arguments)?;
-        Ok(words)
-    }
+/// Puts the description of a view with this grey into a list; gives its descriptors, plane by plane, images one behind
+/// the other.
+pub(in crate::stereo) fn describe<T: GpuPixel>(
+    commands: &mut Commands,
+    (cost, masked): (&CostKernel, bool),
+    view: &ViewStacks,
+    grey: &GpuStack<T>,
+) -> Result<Buffer<u32>> {
+    let (gpu, size, images) = (grey.gpu(), grey.size(), grey.count());
+    let (planes, compared) = (cost.planes(masked), view.compared());
+    let words = gpu.buffer(size.area() * planes * images)?;
+    let (mask, mask_plane) = optional(gpu, view.mask.as_ref())?;
+    let (across, groups) = covering(size, images);
+    let arguments = Describe {
+        words: &words,
+        grey: grey.buffer(),
+        compared: compared.buffer(),
+        mask: &mask,
+        grey_plane: grey.plane(),
+        compared_plane: compared.plane(),
+        mask_plane,
+        planes: planes as i32,
+        rounding: view.rounding.into(),
+        across,
+    };
+    commands.stage("descriptors");
+    launch(commands, &gpu.program(&source::<T>(cost, masked))?, groups, arguments)?;
+    Ok(words)
 }
 
 #[cfg(test)]

@@ -3,15 +3,14 @@
 
 use crate::{
     Result,
-    device::gpu::{Buffer, Commands, Gpu},
+    device::gpu::Commands,
     image::gpu::{GpuStack, Plane},
     stereo::{
-        INVALID,
-        consistency_check::gpu::GpuOccluded,
-        gpu::lanes::{GROUP, covering, pixel_a_lane},
+        consistency_check::gpu::Marks,
+        gpu::lanes::{GROUP, covering, for_maps, launch, optional},
     },
 };
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     /// The nearest valid values along `groups[1]` rays to the rows above and below.
@@ -55,72 +54,39 @@ tiepoint_gpu::kernel! {
 /// Lanes of a group of lines.
 const LANES: u32 = 64;
 
-/// The program of [`GpuFill::new`].
+/// The program of [`fill`].
 pub(in crate::stereo) fn source() -> KernelSource {
-    pixel_a_lane(KernelSource::new("fill"))
+    for_maps("fill")
         .define("LANES", LANES)
-        .define_f32("INVALID", INVALID)
-        .structure::<Plane>()
         .kernel::<Look<'_>>([LANES, 1])
         .kernel::<LookAlong<'_>>([LANES, 1])
         .kernel::<Fill<'_>>(GROUP)
         .text(include_str!("fill.cl"))
 }
 
-/// [`fill`](super::fill()) on a device; the same bits.
-#[derive(Clone, Debug)]
-pub(in crate::stereo) struct GpuFill {
-    look: Kernel<Look<'static>>,
-    look_along: Kernel<LookAlong<'static>>,
-    fill: Kernel<Fill<'static>>,
-    /// In place of occlusions that are not known.
-    nothing: Buffer<u8>,
-}
-
-impl GpuFill {
-    pub(in crate::stereo) fn new(gpu: &Gpu) -> Result<Self> {
-        let program = gpu.program(&source())?;
-        Ok(Self {
-            look: program.kernel::<Look<'_>>()?,
-            look_along: program.kernel::<LookAlong<'_>>()?,
-            fill: program.kernel::<Fill<'_>>()?,
-            nothing: gpu.buffer(1)?,
-        })
-    }
-
-    /// Puts the work for some maps into a list.
-    pub(in crate::stereo) fn record(
-        &self,
-        commands: &mut Commands,
-        map: &GpuStack<f32>,
-        occluded: Option<&GpuOccluded>,
-    ) -> Result<GpuStack<f32>> {
-        let (gpu, size, images) = (map.gpu(), map.size(), map.count());
-        let (from, plane) = (map.buffer(), map.plane());
-        let to = GpuStack::new(gpu, size, 1, images)?;
-        let seen = &gpu.buffer::<f32>(map.step() * images * 6)?;
-        let beside = &gpu.buffer::<f32>(map.step() * images * 2)?;
-        commands.stage("fill");
-        let lines = (size.width + size.height).div_ceil(LANES as usize);
-        commands.launch(&self.look, [lines, 6, images], Look { seen, map: from, plane })?;
-        let rows = size.height.div_ceil(LANES as usize);
-        let along = LookAlong { beside, map: from, plane, images: images as i32 };
-        commands.launch(&self.look_along, [rows, 2, images], along)?;
-        let (across, groups) = covering(size, images);
-        let arguments = Fill {
-            to: to.buffer(),
-            from,
-            seen,
-            beside,
-            hidden: occluded.map_or(&self.nothing, |o| &o.hidden),
-            plane,
-            hidden_plane: occluded.map_or(Plane::NONE, |_| plane),
-            images: images as i32,
-            across,
-        };
-        commands.launch(&self.fill, groups, arguments)?;
-        Ok(to)
-    }
+/// Puts [`fill`](super::fill()) of some maps into a list; the same bits.
+pub(in crate::stereo) fn fill(
+    commands: &mut Commands,
+    map: &GpuStack<f32>,
+    occluded: Option<&Marks>,
+) -> Result<GpuStack<f32>> {
+    let (gpu, size, count) = (map.gpu(), map.size(), map.count());
+    let program = &gpu.program(&source())?;
+    let (from, plane, images) = (map.buffer(), map.plane(), count as i32);
+    let to = GpuStack::new(gpu, size, 1, count)?;
+    let seen = &gpu.buffer::<f32>(map.step() * count * 6)?;
+    let beside = &gpu.buffer::<f32>(map.step() * count * 2)?;
+    commands.stage("fill");
+    let lines = (size.width + size.height).div_ceil(LANES as usize);
+    launch(commands, program, [lines, 6, count], Look { seen, map: from, plane })?;
+    let rows = size.height.div_ceil(LANES as usize);
+    launch(commands, program, [rows, 2, count], LookAlong { beside, map: from, plane, images })?;
+    let (hidden, hidden_plane) = &occluded.cloned().map_or_else(|| optional(gpu, None), Ok)?;
+    let (across, groups) = covering(size, count);
+    let hidden_plane = *hidden_plane;
+    let arguments = Fill { to: to.buffer(), from, seen, beside, hidden, plane, hidden_plane, images, across };
+    launch(commands, program, groups, arguments)?;
+    Ok(to)
 }
 
 #[cfg(test)]
@@ -129,7 +95,7 @@ pub(crate) mod tests {
     use crate::{
         device::Cpu,
         image::Image,
-        stereo::{fill::fill, testing::gpu_maps},
+        stereo::{fill, testing::gpu_maps},
     };
 
     #[test]
@@ -141,15 +107,14 @@ pub(crate) mod tests {
                     let gpu = map.gpu();
                     let row = |y: usize| (0..map.pitch()).map(move |x| u8::from(hidden(x, y)));
                     let all: Vec<u8> = (0..map.size().height).flat_map(row).collect();
-                    let occluded = GpuOccluded { hidden: gpu.upload(&all.repeat(map.count())).unwrap() };
-                    let plan = GpuFill::new(gpu).unwrap();
-                    plan.record(commands, map, occlusions.then_some(&occluded)).unwrap()
+                    let occluded = (gpu.upload(&all.repeat(map.count())).unwrap(), map.plane());
+                    fill(commands, map, occlusions.then_some(&occluded)).unwrap()
                 },
                 |map| {
                     let occluded = Image::from_fn(map.size(), hidden);
                     let mut out = map.clone();
                     let occluded = occlusions.then(|| occluded.view());
-                    fill(out.view_mut(), occluded, &Cpu::sequential()).unwrap();
+                    fill::fill(out.view_mut(), occluded, &Cpu::sequential()).unwrap();
                     out
                 },
                 &format!("occlusions {occlusions}"),

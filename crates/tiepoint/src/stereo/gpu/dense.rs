@@ -1,11 +1,10 @@
 //! Maps for other libraries: without padding, with a value of their choice for pixels without a disparity.
 
-use super::lanes::{GROUP, covering, pixel_a_lane};
+use super::lanes::{GROUP, covering, for_maps, launch};
 use crate::{
     Result,
     device::gpu::{Buffer, Commands},
     image::gpu::{GpuImage, Plane},
-    stereo::INVALID,
 };
 use tiepoint_gpu::KernelSource;
 
@@ -23,11 +22,7 @@ tiepoint_gpu::kernel! {
 }
 
 fn source() -> KernelSource {
-    pixel_a_lane(KernelSource::new("dense"))
-        .define_f32("INVALID", INVALID)
-        .structure::<Plane>()
-        .kernel::<Dense<'_>>(GROUP)
-        .text(include_str!("dense.cl"))
+    for_maps("dense").kernel::<Dense<'_>>(GROUP).text(include_str!("dense.cl"))
 }
 
 /// The rows of a map one behind the other, with `nothing` in place of [`INVALID`].
@@ -36,10 +31,9 @@ pub(super) fn dense(map: &GpuImage<f32>, nothing: f32) -> Result<Buffer<f32>> {
     // Of another program's image the last row may be short.
     let map = &map.aligned(&mut commands)?;
     let to = gpu.buffer(map.size().area() * map.channels())?;
-    let kernel = gpu.program(&source())?.kernel::<Dense<'_>>()?;
     let (across, groups) = covering(map.size(), 1);
     let arguments = Dense { to: &to, map: map.buffer(), plane: map.plane(), nothing, across };
-    commands.launch(&kernel, groups, arguments)?;
+    launch(&mut commands, &gpu.program(&source())?, groups, arguments)?;
     gpu.run(&commands)?;
     Ok(to)
 }

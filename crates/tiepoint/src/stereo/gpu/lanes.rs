@@ -1,7 +1,16 @@
-//! The work groups of kernels in which every lane computes one pixel.
+//! What the kernels of stereo have in common: work groups in which every lane computes one pixel, stacks that may be
+//! missing, and the launch of a kernel by its arguments alone.
 
-use crate::image::Size;
-use tiepoint_gpu::KernelSource;
+use crate::{
+    Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::{
+        Size,
+        gpu::{GpuPixel, GpuStack, Plane},
+    },
+    stereo::INVALID,
+};
+use tiepoint_gpu::{KernelArguments, KernelSource, Program};
 
 /// Lanes of a work group, in x and y.
 pub(in crate::stereo) const GROUP: [u32; 2] = [32, 8];
@@ -22,4 +31,32 @@ pub(in crate::stereo) fn pixel_a_lane(source: KernelSource) -> KernelSource {
         .define("GROUP_HEIGHT", GROUP[1])
         .define("PIXEL_X", "(GROUP_X % args.across * GROUP_WIDTH + LANE_X)")
         .define("PIXEL_Y", "(GROUP_X / args.across * GROUP_HEIGHT + LANE_Y)")
+}
+
+/// The start of a program whose lanes each compute a pixel of disparity maps: `INVALID`, `Plane` and what
+/// [`pixel_a_lane`] defines.
+pub(in crate::stereo) fn for_maps(name: &'static str) -> KernelSource {
+    pixel_a_lane(KernelSource::new(name)).define_f32("INVALID", INVALID).structure::<Plane>()
+}
+
+/// Puts the launch of the kernel that takes these arguments into a list.
+pub(in crate::stereo) fn launch<A: KernelArguments>(
+    commands: &mut Commands,
+    program: &Program,
+    groups: [usize; 3],
+    arguments: A,
+) -> Result<()> {
+    Ok(commands.launch(&program.kernel::<A>()?, groups, arguments)?)
+}
+
+/// The numbers of a stack and where they lie, for a kernel that can do without it: rows of 0 numbers say that it is
+/// missing.
+pub(in crate::stereo) fn optional<T: GpuPixel>(
+    gpu: &Gpu,
+    stack: Option<&GpuStack<T>>,
+) -> Result<(Buffer<T>, Plane)> {
+    match stack {
+        Some(stack) => Ok((stack.buffer().clone(), stack.plane())),
+        None => Ok((gpu.buffer(1)?, Plane::NONE)),
+    }
 }

@@ -21,7 +21,7 @@ use crate::{
                 mirrored, pictures_of, source_of,
             },
         },
-        refinement::{self, gpu::GpuRefinement},
+        refinement,
         winner_takes_all::gpu::{GpuMaps, Selection},
     },
 };
@@ -163,7 +163,7 @@ impl Plan {
         let (views, inputs) = stages.views(&mut commands, cost.compares)?;
         let (maps, tables) = stages.record(&mut commands, &views)?;
         let mask = views[0].mask.as_ref();
-        let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask)?;
+        let maps = refinement::gpu::refine(&mut commands, options, maps, mask)?;
         let learning = cost.learner.map(|learner| stages.learning(learner, (&views, &tables))).transpose()?;
         let (gpu, again, has_run) = (gpu.clone(), OnceCell::new(), Cell::new(false));
         Ok(Self { gpu, shape, inputs, tables, learning, commands, maps, again, has_run })

@@ -21,7 +21,7 @@ use crate::{
     },
     stereo::{
         Masks,
-        gpu::lanes::{GROUP, covering, pixel_a_lane},
+        gpu::lanes::{GROUP, covering, optional, pixel_a_lane},
     },
 };
 use tiepoint_gpu::KernelSource;
@@ -454,25 +454,25 @@ impl Making<'_> {
         let bytes = stack(1)?;
         let compared = self.compares[i].channels(shape).map(stack).transpose()?;
         let mask = shape.may_have_holes().then(|| stack(1)).transpose()?;
-        let nothing = || gpu.buffer::<u8>(1);
-        let (no_grey, no_colours, no_mask, not_given) =
-            (gpu.buffer::<G>(1)?, nothing()?, nothing()?, nothing()?);
-        let plane = |stack: &Option<GpuStack<u8>>| stack.as_ref().map_or(Plane::NONE, GpuStack::plane);
+        let (grey, grey_plane) = &optional(gpu, grey)?;
+        let (compared_to, compared_plane) = &optional(gpu, compared.as_ref())?;
+        let (mask_to, mask_plane) = &optional(gpu, mask.as_ref())?;
+        let (given, given_plane) = &optional(gpu, view.given.as_ref())?;
         let (across, groups) = covering(size, count);
         let arguments = MakeReady {
             bytes: bytes.buffer(),
-            grey: grey.map_or(&no_grey, GpuStack::buffer),
-            compared: compared.as_ref().map_or(&no_colours, GpuStack::buffer),
-            mask: mask.as_ref().map_or(&no_mask, GpuStack::buffer),
+            grey,
+            compared: compared_to,
+            mask: mask_to,
             pixels: pixels.buffer(),
-            given: view.given.as_ref().map_or(&not_given, GpuStack::buffer),
+            given,
             found: &self.found,
             bytes_plane: bytes.plane(),
-            grey_plane: grey.map_or(Plane::NONE, GpuStack::plane),
-            compared_plane: plane(&compared),
-            mask_plane: plane(&mask),
+            grey_plane: *grey_plane,
+            compared_plane: *compared_plane,
+            mask_plane: *mask_plane,
             plane: pixels.plane(),
-            given_plane: plane(&view.given),
+            given_plane: *given_plane,
             view: i as i32,
             across,
         };

@@ -3,14 +3,11 @@
 use super::SpeckleOptions;
 use crate::{
     Error, Result,
-    device::gpu::{Buffer, Commands, Gpu},
+    device::gpu::{Buffer, Commands},
     image::gpu::{GpuStack, Plane},
-    stereo::{
-        INVALID,
-        gpu::lanes::{GROUP, covering, pixel_a_lane},
-    },
+    stereo::gpu::lanes::{GROUP, covering, for_maps, launch},
 };
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     /// Regions of tiles.
@@ -74,14 +71,12 @@ const TILE: [usize; 2] = [64, 16];
 /// Lanes that label it.
 const LANES: u32 = 256;
 
-/// The program of [`GpuSpeckle::new`].
+/// The program of [`speckle`].
 pub(in crate::stereo) fn source() -> KernelSource {
-    pixel_a_lane(KernelSource::new("speckle"))
+    for_maps("speckle")
         .define("TILE_WIDTH", TILE[0])
         .define("TILE_HEIGHT", TILE[1])
         .define("LANES", LANES)
-        .define_f32("INVALID", INVALID)
-        .structure::<Plane>()
         .kernel::<Label<'_>>([LANES, 1])
         .kernel::<JoinTiles<'_>>([LANES, 1])
         .kernel::<Count<'_>>(GROUP)
@@ -89,58 +84,37 @@ pub(in crate::stereo) fn source() -> KernelSource {
         .text(include_str!("speckle.cl"))
 }
 
-/// [`speckle`](super::speckle()) on a device; the same bits.
-#[derive(Clone, Debug)]
-pub(in crate::stereo) struct GpuSpeckle {
-    label: Kernel<Label<'static>>,
-    join_tiles: Kernel<JoinTiles<'static>>,
-    count: Kernel<Count<'static>>,
-    remove_small: Kernel<RemoveSmall<'static>>,
-}
-
-impl GpuSpeckle {
-    pub(in crate::stereo) fn new(gpu: &Gpu) -> Result<Self> {
-        let program = gpu.program(&source())?;
-        Ok(Self {
-            label: program.kernel::<Label<'_>>()?,
-            join_tiles: program.kernel::<JoinTiles<'_>>()?,
-            count: program.kernel::<Count<'_>>()?,
-            remove_small: program.kernel::<RemoveSmall<'_>>()?,
-        })
+/// Puts [`speckle`](super::speckle()) of some maps, in their place, into a list; the same bits.
+pub(in crate::stereo) fn speckle(
+    commands: &mut Commands,
+    map: &GpuStack<f32>,
+    options: &SpeckleOptions,
+) -> Result<()> {
+    if options.size < 2 {
+        return Ok(());
     }
-
-    /// Puts the work for some maps, in their place, into a list.
-    pub(in crate::stereo) fn record(
-        &self,
-        commands: &mut Commands,
-        map: &GpuStack<f32>,
-        options: &SpeckleOptions,
-    ) -> Result<()> {
-        if options.size < 2 {
-            return Ok(());
-        }
-        let (size, gpu) = (map.size(), map.gpu());
-        if size.area() >= u32::MAX as usize {
-            let feature = format!("numbers for the pixels of {size}");
-            return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
-        }
-        let numbers = || -> Result<Buffer<u32>> { Ok(gpu.buffer(size.area() * map.count())?) };
-        let (labels, parents, counts) = (&numbers()?, &numbers()?, &numbers()?);
-        let (plane, difference, values) = (map.plane(), options.difference, map.buffer());
-        let tiles = [size.width.div_ceil(TILE[0]), size.height.div_ceil(TILE[1])];
-        let (tiles, tiles_across) = ([tiles[0] * tiles[1], 1, map.count()], tiles[0] as i32);
-        let (across, groups) = covering(size, map.count());
-        commands.stage("speckle");
-        let across_tiles = tiles_across;
-        let label = Label { labels, parents, counts, map: values, plane, difference, across: across_tiles };
-        commands.launch(&self.label, tiles, label)?;
-        let join = JoinTiles { parents, labels, map: values, plane, difference, across: across_tiles };
-        commands.launch(&self.join_tiles, tiles, join)?;
-        commands.launch(&self.count, groups, Count { counts, parents, labels, plane, across })?;
-        let least = u32::try_from(options.size).unwrap_or(u32::MAX);
-        let remove = RemoveSmall { map: values, counts, parents, labels, plane, size: least, across };
-        Ok(commands.launch(&self.remove_small, groups, remove)?)
+    let (size, gpu) = (map.size(), map.gpu());
+    if size.area() >= u32::MAX as usize {
+        let feature = format!("numbers for the pixels of {size}");
+        return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
     }
+    let program = &gpu.program(&source())?;
+    let numbers = || -> Result<Buffer<u32>> { Ok(gpu.buffer(size.area() * map.count())?) };
+    let (labels, parents, counts) = (&numbers()?, &numbers()?, &numbers()?);
+    let (plane, difference, values) = (map.plane(), options.difference, map.buffer());
+    let [columns, rows] = [size.width.div_ceil(TILE[0]), size.height.div_ceil(TILE[1])];
+    let tiles = [columns * rows, 1, map.count()];
+    commands.stage("speckle");
+    let across = columns as i32;
+    let label = Label { labels, parents, counts, map: values, plane, difference, across };
+    launch(commands, program, tiles, label)?;
+    let join = JoinTiles { parents, labels, map: values, plane, difference, across };
+    launch(commands, program, tiles, join)?;
+    let (across, groups) = covering(size, map.count());
+    launch(commands, program, groups, Count { counts, parents, labels, plane, across })?;
+    let least = u32::try_from(options.size).unwrap_or(u32::MAX);
+    let remove = RemoveSmall { map: values, counts, parents, labels, plane, size: least, across };
+    launch(commands, program, groups, remove)
 }
 
 #[cfg(test)]
@@ -148,7 +122,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::{
         device::Cpu,
-        stereo::{speckle::speckle, testing::gpu_maps},
+        stereo::{speckle, testing::gpu_maps},
     };
 
     #[test]
@@ -157,12 +131,12 @@ pub(crate) mod tests {
             let options = SpeckleOptions { size, difference };
             gpu_maps(
                 |commands, map| {
-                    GpuSpeckle::new(map.gpu()).unwrap().record(commands, map, &options).unwrap();
+                    speckle(commands, map, &options).unwrap();
                     map.clone()
                 },
                 |map| {
                     let mut out = map.clone();
-                    speckle(out.view_mut(), &options, &Cpu::sequential()).unwrap();
+                    speckle::speckle(out.view_mut(), &options, &Cpu::sequential()).unwrap();
                     out
                 },
                 &format!("{options:?}"),

@@ -4,6 +4,7 @@ use super::super::{
     INVALID, RightView, StereoOptions, Subpixel,
     aggregation::gpu::{GpuSums, Layout},
     cost::gpu::CostKernel,
+    gpu::lanes::optional,
     subpixel,
 };
 use crate::{
@@ -95,7 +96,7 @@ fn words(layout: &Layout) -> usize {
     pixels(layout) * of_pixel + ring(layout) + LANES
 }
 
-/// The program of [`GpuWinnerTakesAll::new`].
+/// The program of [`GpuWinnerTakesAll::record`].
 pub(in crate::stereo) fn source(
     cost: &CostKernel,
     masked: bool,
@@ -134,8 +135,6 @@ pub(in crate::stereo) struct GpuWinnerTakesAll {
     selection: Selection,
     planes: usize,
     min_disparity: i32,
-    /// In place of what is not wanted, one for each.
-    nothing: [Buffer<f32>; 2],
 }
 
 impl GpuWinnerTakesAll {
@@ -158,7 +157,6 @@ impl GpuWinnerTakesAll {
             selection,
             planes: cost.planes(masked),
             min_disparity,
-            nothing: [gpu.buffer(1)?, gpu.buffer(1)?],
         })
     }
 
@@ -177,17 +175,18 @@ impl GpuWinnerTakesAll {
             confidence: self.selection.confidence.then(map).transpose()?,
             reasons: None,
         };
-        let plane = |map: &Option<GpuStack<f32>>| map.as_ref().map_or(Plane::NONE, GpuStack::plane);
+        let (right_map, right_plane) = optional(&self.gpu, maps.right.as_ref())?;
+        let (confidence, confidence_plane) = optional(&self.gpu, maps.confidence.as_ref())?;
         let arguments = WinnerTakesAll {
             disparity: maps.disparity.buffer(),
-            right: maps.right.as_ref().map_or(&self.nothing[0], GpuStack::buffer),
-            confidence: maps.confidence.as_ref().map_or(&self.nothing[1], GpuStack::buffer),
+            right: &right_map,
+            confidence: &confidence,
             sums: &sums.words,
             left,
             right_words: right,
             plane: maps.disparity.plane(),
-            right_plane: plane(&maps.right),
-            confidence_plane: plane(&maps.confidence),
+            right_plane,
+            confidence_plane,
             width: size.width as i32,
             height: size.height as i32,
             pixel_words: sums.layout.sum_words() as i32,

@@ -10,7 +10,7 @@ use crate::{
     },
     stereo::{
         View,
-        cost::gpu::{CostKernel, GpuDescribe, GpuView},
+        cost::gpu::{CostKernel, describe},
         pair::Pair,
     },
 };
@@ -79,7 +79,7 @@ pub(in crate::stereo) struct ViewStacks {
     /// What the cost compares, where it is not the grey in 8 bits.
     pub(in crate::stereo) compared: Option<GpuStack<u8>>,
     pub(in crate::stereo) mask: Option<GpuStack<u8>>,
-    pub(super) rounding: u8,
+    pub(in crate::stereo) rounding: u8,
 }
 
 impl ViewStacks {
@@ -176,20 +176,9 @@ impl ViewStacks {
     ) -> Result<Buffer<u32>> {
         match &self.grey {
             // Grey of 8 bits is what it is in 8 bits.
-            None => self.describe_grey(commands, cost, &self.bytes),
-            Some(FineGrey::U16(grey)) => self.describe_grey(commands, cost, grey),
-            Some(FineGrey::F32(grey)) => self.describe_grey(commands, cost, grey),
+            None => describe(commands, cost, self, &self.bytes),
+            Some(FineGrey::U16(grey)) => describe(commands, cost, self, grey),
+            Some(FineGrey::F32(grey)) => describe(commands, cost, self, grey),
         }
-    }
-
-    fn describe_grey<T: GpuPixel>(
-        &self,
-        commands: &mut Commands,
-        (cost, masked): (&CostKernel, bool),
-        grey: &GpuStack<T>,
-    ) -> Result<Buffer<u32>> {
-        let view =
-            GpuView { grey, compared: self.compared(), mask: self.mask.as_ref(), rounding: self.rounding };
-        GpuDescribe::<T>::new(grey.gpu(), cost, masked)?.record(commands, &view)
     }
 }

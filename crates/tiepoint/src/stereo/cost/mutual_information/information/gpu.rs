@@ -7,9 +7,12 @@ use crate::{
     device::gpu::{Buffer, Commands, Gpu},
     image::gpu::{GpuStack, Plane},
     numeric,
-    stereo::INVALID,
+    stereo::{
+        INVALID,
+        gpu::lanes::{launch, optional},
+    },
 };
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::{KernelSource, Program};
 
 tiepoint_gpu::kernel! {
     /// The joint histogram of a disparity map.
@@ -137,32 +140,12 @@ pub(in super::super) fn source() -> KernelSource {
 /// The kernels of joint histograms.
 pub(in super::super) struct GpuInformation {
     gpu: Gpu,
-    joint: Kernel<Joint<'static>>,
-    margins: Kernel<Margins<'static>>,
-    logarithms: Kernel<Logarithms<'static>>,
-    information: Kernel<Information<'static>>,
-    unlikeness: Kernel<Unlikeness<'static>>,
-    within: Kernel<Within<'static>>,
-    table: Kernel<Table<'static>>,
-    exchange: Kernel<Exchange<'static>>,
-    nothing: Buffer<u8>,
+    program: Program,
 }
 
 impl GpuInformation {
     pub(in super::super) fn new(gpu: &Gpu) -> Result<Self> {
-        let program = gpu.program(&source())?;
-        Ok(Self {
-            gpu: gpu.clone(),
-            joint: program.kernel::<Joint<'_>>()?,
-            margins: program.kernel::<Margins<'_>>()?,
-            logarithms: program.kernel::<Logarithms<'_>>()?,
-            information: program.kernel::<Information<'_>>()?,
-            unlikeness: program.kernel::<Unlikeness<'_>>()?,
-            within: program.kernel::<Within<'_>>()?,
-            table: program.kernel::<Table<'_>>()?,
-            exchange: program.kernel::<Exchange<'_>>()?,
-            nothing: gpu.buffer(1)?,
-        })
+        Ok(Self { gpu: gpu.clone(), program: gpu.program(&source())? })
     }
 
     /// As [`CostTable::learn`](super::CostTable::learn).
@@ -177,29 +160,31 @@ impl GpuInformation {
         let tally = &gpu.buffer::<u32>(TALLY)?;
         let values = &gpu.buffer::<f64>(PAIRS)?;
         let out = gpu.buffer::<u8>(PAIRS)?;
+        let (mask, mask_plane) = optional(gpu, mask)?;
         commands.stage("mutual information");
         commands.zero(tally)?;
-        commands.launch(
-            &self.joint,
+        launch(
+            commands,
+            &self.program,
             [SLICES.min(left.size().height), VALUES / TILE, 1],
             Joint {
                 tally,
                 left: left.buffer(),
                 right: right.buffer(),
-                mask: mask.map_or(&self.nothing, GpuStack::buffer),
+                mask: &mask,
                 disparity: disparity.buffer(),
                 left_plane: left.plane(),
                 right_plane: right.plane(),
-                mask_plane: mask.map_or(Plane::NONE, GpuStack::plane),
+                mask_plane,
                 disparity_plane: disparity.plane(),
                 step: step as i32,
             },
         )?;
         let rows = [VALUES, 1, 1];
         let [margins, logarithms] = &self.terms(commands, (tally, 1), false)?;
-        commands.launch(&self.unlikeness, rows, Unlikeness { out: values, tally, logarithms, margins })?;
-        commands.launch(&self.within, rows, Within { tally, values })?;
-        commands.launch(&self.table, rows, Table { out: &out, values, tally })?;
+        launch(commands, &self.program, rows, Unlikeness { out: values, tally, logarithms, margins })?;
+        launch(commands, &self.program, rows, Within { tally, values })?;
+        launch(commands, &self.program, rows, Table { out: &out, values, tally })?;
         Ok(out)
     }
 
@@ -213,9 +198,9 @@ impl GpuInformation {
         let margins = self.gpu.buffer::<f64>(2 * VALUES * n)?;
         let logarithms = self.gpu.buffer::<f64>(PAIRS * n)?;
         let skips_empty = skips_empty.into();
-        commands.launch(&self.margins, [2, n, 1], Margins { out: &margins, tally, skips_empty })?;
+        launch(commands, &self.program, [2, n, 1], Margins { out: &margins, tally, skips_empty })?;
         let arguments = Logarithms { out: &logarithms, tally, skips_empty };
-        commands.launch(&self.logarithms, [VALUES, n, 1], arguments)?;
+        launch(commands, &self.program, [VALUES, n, 1], arguments)?;
         Ok([margins, logarithms])
     }
 
@@ -228,8 +213,9 @@ impl GpuInformation {
     ) -> Result<Buffer<f64>> {
         let [margins, logarithms] = &self.terms(commands, (tally, n), true)?;
         let out = self.gpu.buffer(VALUES * n)?;
-        commands.launch(
-            &self.information,
+        launch(
+            commands,
+            &self.program,
             [VALUES, n, 1],
             Information { out: &out, tally, logarithms, margins },
         )?;
@@ -243,7 +229,7 @@ impl GpuInformation {
         table: &Buffer<u8>,
     ) -> Result<Buffer<u8>> {
         let out = self.gpu.buffer(table.len())?;
-        commands.launch(&self.exchange, [VALUES, 1, 1], Exchange { out: &out, table })?;
+        launch(commands, &self.program, [VALUES, 1, 1], Exchange { out: &out, table })?;
         Ok(out)
     }
 }

@@ -16,17 +16,16 @@ use crate::{
         gpu::{GpuStack, Plane},
     },
     stereo::{
-        Learning, StereoOptions, View,
-        consistency_check::{self, gpu::GpuConsistencyCheck},
+        Learning, StereoOptions, View, consistency_check,
         cost::{
             self, DescriptorCost,
             gpu::{CostKernel, GpuCost, GpuLearner, Learnt},
         },
         gpu::{
             GpuMatching, check_memory,
-            lanes::{GROUP, covering, pixel_a_lane},
+            lanes::{GROUP, covering, launch, pixel_a_lane},
         },
-        median::{self, gpu::GpuMedian},
+        median,
         pair::{
             Pair,
             gpu::{Compares, ViewStacks},
@@ -34,7 +33,7 @@ use crate::{
         winner_takes_all::gpu::Selection,
     },
 };
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     /// A mask at half the size.
@@ -60,10 +59,7 @@ fn source() -> KernelSource {
 struct GpuLearning {
     gpu: Gpu,
     halve: GpuFilter<u8, u8>,
-    halve_mask: Kernel<HalveMask<'static>>,
     information: GpuInformation,
-    median: GpuMedian,
-    check: GpuConsistencyCheck,
     /// What looks a table up, which is copied there.
     cost: CostKernel,
 }
@@ -255,14 +251,10 @@ pub(in super::super) fn learn(
 impl GpuLearning {
     fn new(gpu: &Gpu) -> Result<Self> {
         gpu.require_f64()?;
-        let program = gpu.program(&source())?;
         Ok(Self {
             gpu: gpu.clone(),
             halve: GpuFilter::halve_mean(gpu, 1)?,
-            halve_mask: program.kernel::<HalveMask<'_>>()?,
             information: GpuInformation::new(gpu)?,
-            median: GpuMedian::new(gpu, 3)?,
-            check: GpuConsistencyCheck::new(gpu)?,
             cost: no_table(),
         })
     }
@@ -326,7 +318,7 @@ impl GpuLearning {
                 let (across, groups) = covering(size, 1);
                 let (plane, from_plane) = (to.plane(), from.plane());
                 let arguments = HalveMask { to: to.buffer(), from: from.buffer(), plane, from_plane, across };
-                commands.launch(&self.halve_mask, groups, arguments)?;
+                launch(commands, &self.gpu.program(&source())?, groups, arguments)?;
                 Some(to)
             }
         };
@@ -355,10 +347,10 @@ impl GpuLearning {
         let masked = left.mask.is_some() || right.mask.is_some();
         let matching = matching(&self.gpu, &self.cost, options, masked);
         let (maps, _) = matching.record(commands, [left, right], Some(table))?;
-        let left = self.median.record(commands, &maps.disparity)?;
+        let left = median::gpu::median(commands, &maps.disparity, 3)?;
         let Some(right) = &maps.right else { return Ok(left) };
-        let right = self.median.record(commands, right)?;
-        self.check.record(commands, &left, &right, View::Left, 1.0)
+        let right = median::gpu::median(commands, right, 3)?;
+        consistency_check::gpu::check(commands, &left, &right, View::Left, 1.0)
     }
 
     /// As [`learn::iterate`](super::iterate).

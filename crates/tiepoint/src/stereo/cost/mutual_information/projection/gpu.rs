@@ -11,11 +11,11 @@ use crate::{
     device::gpu::{Buffer, Commands, Gpu},
     image::gpu::{GpuStack, Plane},
     stereo::{
-        INVALID, View,
-        gpu::lanes::{GROUP, covering, pixel_a_lane},
+        View,
+        gpu::lanes::{GROUP, covering, for_maps, launch, optional},
     },
 };
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::{KernelSource, Program};
 
 tiepoint_gpu::kernel! {
     /// Corresponding values by a map at half the size.
@@ -86,7 +86,7 @@ pub(in super::super) fn source() -> KernelSource {
         format!("{{ {} }}", numbers.join(", "))
     };
     let standards = STANDARDS.iter().flatten().map(|&weight| weight as usize).collect();
-    pixel_a_lane(KernelSource::new("projection"))
+    for_maps("projection")
         .define("STANDARDS", list(standards))
         .define("WAYS", list(WAYS.iter().flat_map(|&(from, to)| [from, to]).collect()))
         .define("CANDIDATES", CANDIDATES)
@@ -96,8 +96,6 @@ pub(in super::super) fn source() -> KernelSource {
         .define("BETTER", format!("{BETTER:?}"))
         .define("TALLY", TALLY)
         .define("VALUES", VALUES)
-        .define_f32("INVALID", INVALID)
-        .structure::<Plane>()
         .kernel::<Sample<'_>>(LANES)
         .kernel::<Count<'_>>(LANES)
         .kernel::<Choose<'_>>(LANES)
@@ -114,10 +112,7 @@ pub(in super::super) const BYTES: u64 = {
 /// What belongs to the colour view of a pair, on a device.
 pub(in super::super) struct GpuProjection {
     gpu: Gpu,
-    sample: Kernel<Sample<'static>>,
-    count: Kernel<Count<'static>>,
-    choose: Kernel<Choose<'static>>,
-    project: Kernel<Project<'static>>,
+    program: Program,
     /// The view that has colour, and its red, green and blue in 8 bits.
     view: View,
     colours: GpuStack<u8>,
@@ -125,26 +120,20 @@ pub(in super::super) struct GpuProjection {
     first: Buffer<u32>,
     state: Buffer<u32>,
     information: Buffer<f64>,
-    nothing: Buffer<u8>,
 }
 
 impl GpuProjection {
     pub(in super::super) fn new(gpu: &Gpu, (view, colours): (View, &GpuStack<u8>)) -> Result<Self> {
-        let program = gpu.program(&source())?;
         let Projection { weights: [red, green, blue], .. } = Projection::LUMA;
         let luma = [red, green, blue, 0];
         Ok(Self {
             gpu: gpu.clone(),
-            sample: program.kernel::<Sample<'_>>()?,
-            count: program.kernel::<Count<'_>>()?,
-            choose: program.kernel::<Choose<'_>>()?,
-            project: program.kernel::<Project<'_>>()?,
+            program: gpu.program(&source())?,
             view,
             colours: colours.clone(),
             first: gpu.upload(&[&luma[..], &luma, &[0, 0]].concat())?,
             state: gpu.buffer(STATE)?,
             information: gpu.buffer(2)?,
-            nothing: gpu.buffer(1)?,
         })
     }
 
@@ -165,20 +154,22 @@ impl GpuProjection {
         let size = grey.size();
         let rows = size.height.div_ceil(rows_apart(size));
         let samples = self.gpu.buffer::<u32>(2 * size.width * rows)?;
+        let (mask, mask_plane) = optional(&self.gpu, right_mask)?;
         commands.stage("projection");
         self.begin(commands)?;
-        commands.launch(
-            &self.sample,
+        launch(
+            commands,
+            &self.program,
             [size.width.div_ceil(VALUES), rows, 1],
             Sample {
                 samples: &samples,
                 colours: self.colours.buffer(),
                 grey: grey.buffer(),
-                mask: right_mask.map_or(&self.nothing, GpuStack::buffer),
+                mask: &mask,
                 disparity: disparity.buffer(),
                 colours_plane: self.colours.plane(),
                 grey_plane: grey.plane(),
-                mask_plane: right_mask.map_or(Plane::NONE, GpuStack::plane),
+                mask_plane,
                 disparity_plane: disparity.plane(),
                 rows_apart: rows_apart(size) as i32,
                 of_left: (self.view == View::Left).into(),
@@ -189,11 +180,11 @@ impl GpuProjection {
         attempt.zero(&tally)?;
         let pixels = size.width * rows;
         let counted = Count { tally: &tally, samples: &samples, state: &self.state, pixels: pixels as i32 };
-        attempt.launch(&self.count, [pixels.div_ceil(VALUES), CANDIDATES, 1], counted)?;
+        launch(&mut attempt, &self.program, [pixels.div_ceil(VALUES), CANDIDATES, 1], counted)?;
         let rows = information.information(&mut attempt, &tally, CANDIDATES)?;
         let chosen =
             Choose { state: &self.state, information: &self.information, rows: &rows, tally: &tally };
-        attempt.launch(&self.choose, [1, 1, 1], chosen)?;
+        launch(&mut attempt, &self.program, [1, 1, 1], chosen)?;
         // The standards, then their neighbours.
         (0..=TRIES).try_for_each(|_| Ok(commands.append(attempt.clone())?))
     }
@@ -211,6 +202,6 @@ impl GpuProjection {
             colours_plane,
             across,
         };
-        Ok(commands.launch(&self.project, groups, arguments)?)
+        launch(commands, &self.program, groups, arguments)
     }
 }
