@@ -125,7 +125,7 @@ fn refusal(path: &Path, error: &rusqlite::Error) -> Error {
 }
 
 /// A database that no other program can use while the connection is open, and its `application_id`. What a program that
-/// crashed had begun is rolled back, as SQLite does whenever a database is opened.
+/// crashed had begun is rolled back, as `SQLite` does whenever a database is opened.
 fn locked(path: &Path) -> rusqlite::Result<(Connection, i32)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(path, flags)?;
