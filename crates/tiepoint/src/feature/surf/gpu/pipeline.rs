@@ -1,11 +1,13 @@
 //! All stages for images of one size: memory reserved once, work kept as one graph.
 
 use super::layers::{DeviceLayers, Layers};
+use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::feature::WORDS;
 use crate::feature::gpu::pipeline::{Core, Pipeline, Purpose, WholeOnly};
 use crate::feature::gpu::results::Lists;
+use crate::feature::gpu::staging::copy_rows;
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
 use crate::feature::order::GpuOrder;
 use crate::feature::select::Selection;
@@ -18,29 +20,19 @@ use crate::feature::surf::{SurfOptions, plan};
 use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
 use crate::image::Size;
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, PixelKind, for_pixel};
-use crate::{Error, Result};
 use std::ops::Range;
 
-/// The memory and the work for images of one type of pixel. Sums of bytes are 32 bits wide.
+/// The memory and the work for images of one size and type of pixel.
 #[derive(Debug)]
-pub enum SurfPipeline {
-    /// 8 bits.
-    U8(Box<Typed<u8, u32>>),
-    /// 16 bits.
-    U16(Box<Typed<u16, u64>>),
-    /// Floats.
-    F32(Box<Typed<f32, u64>>),
-}
-
-/// Runs one generic expression for whichever pixel type a pipeline is for.
-macro_rules! for_typed {
-    ($pipeline:expr, $p:ident => $body:expr) => {
-        match $pipeline {
-            SurfPipeline::U8($p) => $body,
-            SurfPipeline::U16($p) => $body,
-            SurfPipeline::F32($p) => $body,
-        }
-    };
+pub struct SurfPipeline {
+    purpose: Purpose<Layout>,
+    launches: usize,
+    options: SurfOptions,
+    /// All images, one below the other.
+    input: AnyGpuImage,
+    oriented: GpuKeypoints,
+    descriptors: GpuDescriptors,
+    graph: Graph,
 }
 
 /// The size and number of images.
@@ -118,23 +110,34 @@ impl Pipeline for SurfPipeline {
     ) -> Result<Self> {
         // Its memory may be needed.
         drop(old);
-        Ok(match purpose.pixel {
-            PixelKind::U8 => Self::U8(Typed::new(core, purpose, mask)?.into()),
-            PixelKind::U16 => Self::U16(Typed::new(core, purpose, mask)?.into()),
-            PixelKind::F32 => Self::F32(Typed::new(core, purpose, mask)?.into()),
-        })
+        // Sums of bytes are 32 bits wide.
+        match purpose.pixel {
+            PixelKind::U8 => Self::of::<u8, u32>(core, purpose, mask),
+            PixelKind::U16 => Self::of::<u16, u64>(core, purpose, mask),
+            PixelKind::F32 => Self::of::<f32, u64>(core, purpose, mask),
+        }
     }
 
     fn purpose(&self) -> &Purpose<Layout> {
-        for_typed!(self, p => &p.purpose)
+        &self.purpose
     }
 
     fn launches(&self) -> usize {
-        for_typed!(self, p => p.launches)
+        self.launches
     }
 
     fn begin(&self, images: &[AnyGpuImage], mask: Option<[&GpuImage<u8>; 2]>) -> Result<()> {
-        for_typed!(self, p => p.begin(images, mask))
+        let mut commands = Commands::new();
+        commands.stage("input");
+        let height = self.purpose.layout.size.height;
+        for (i, image) in images.iter().enumerate() {
+            copy_rows(&mut commands, (image, 0), (&self.input, i * height), height)?;
+        }
+        if let Some([from, to]) = mask {
+            from.copy_rows(&mut commands, 0, (to.buffer(), 0, to.pitch()), to.size().height)?;
+        }
+        self.input.gpu().run(&commands)?;
+        Ok(self.graph.run()?)
     }
 
     fn parcels(&self) -> &[(Range<usize>, Commands)] {
@@ -142,57 +145,30 @@ impl Pipeline for SurfPipeline {
     }
 
     fn lists(&self) -> Lists<'_> {
-        for_typed!(self, p => p.lists())
+        Lists {
+            counts: &self.oriented.counts,
+            keypoints: &self.oriented.keypoints,
+            descriptors: &self.descriptors,
+            dimension: self.options.dimension(),
+            capacity: self.purpose.capacity,
+            selection: self.options.selection,
+            size: self.purpose.layout.size,
+        }
     }
 }
 
-/// A pipeline for images of pixels `T`, summed in `A`.
-#[derive(Debug)]
-pub struct Typed<T, A> {
-    purpose: Purpose<Layout>,
-    launches: usize,
-    options: SurfOptions,
-    input: Buffer<T>,
-    memory: Memory<A>,
-    descriptors: GpuDescriptors,
-    graph: Graph,
-}
-
-/// What the stages hand on.
-#[derive(Debug)]
-struct Memory<A> {
-    integral: GpuIntegral<A>,
-    responses: Buffer<f32>,
-    found: GpuKeypoints,
-    order: [Buffer<u64>; 2],
-    oriented: GpuKeypoints,
-    directions: Buffer<f32>,
-    descriptors: Buffer<f32>,
-}
-
-impl<A: GpuSum> Memory<A> {
-    fn new(gpu: &Gpu, purpose: &Purpose<Layout>, responses: usize, dimension: usize) -> Result<Self> {
-        let Purpose { layout: Layout { size, images }, capacity, .. } = *purpose;
-        let room = capacity.saturating_mul(images);
-        let found = GpuKeypoints::new(gpu, images, capacity)?;
-        let words = room.saturating_mul(WORDS);
-        Ok(Self {
-            integral: GpuIntegral::new(gpu, size, images)?,
-            responses: gpu.buffer(responses.saturating_mul(images))?,
-            order: [gpu.buffer(room)?, gpu.buffer(room)?],
-            oriented: GpuKeypoints { keypoints: gpu.buffer(words)?, ..found.clone() },
-            found,
-            directions: gpu.buffer(room.saturating_mul(2))?,
-            descriptors: gpu.buffer(room.saturating_mul(dimension))?,
-        })
-    }
-}
-
-impl<T: GpuPixel, A: GpuSum> Typed<T, A> {
-    /// Reserves the memory and records the work.
-    fn new(core: &Core<SurfPipeline>, purpose: Purpose<Layout>, mask: Option<&GpuImage<u8>>) -> Result<Self> {
+impl SurfPipeline {
+    /// Reserves the memory and records the work for pixels `T`, summed in `A`.
+    fn of<T: GpuPixel, A: GpuSum>(
+        core: &Core<Self>,
+        purpose: Purpose<Layout>,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<Self>
+    where
+        AnyGpuImage: From<GpuImage<T>>,
+    {
         let (gpu, options) = (&core.gpu, core.options);
-        let Layout { size, images } = purpose.layout;
+        let Purpose { layout: Layout { size, images }, capacity, .. } = purpose;
         gpu.require_waiting()?;
         let mut sources = vec![
             GpuIntegrator::<T, A>::source(),
@@ -204,59 +180,30 @@ impl<T: GpuPixel, A: GpuSum> Typed<T, A> {
         compile(gpu, &core.cpu, sources)?;
         let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
         let table = DeviceLayers::upload(gpu, Layers::new(&plan::octaves(&options), size, white))?;
-        let pitch = GpuImage::<T>::pitch_of(size.width);
-        let input = gpu.buffer((pitch * size.height).saturating_mul(images))?;
-        let memory = Memory::<A>::new(gpu, &purpose, table.layers.len, options.dimension())?;
-        let Memory { integral, responses, found, oriented, directions, descriptors, .. } = &memory;
-        let sums = Sums(integral);
+        let input = GpuImage::<T>::new(gpu, Size { height: size.height.saturating_mul(images), ..size })?;
+        // What the stages hand on. The graph keeps it.
+        let room = capacity.saturating_mul(images);
+        let integral = GpuIntegral::<A>::new(gpu, size, images)?;
+        let responses = gpu.buffer(table.layers.len.saturating_mul(images))?;
+        let found = GpuKeypoints::new(gpu, images, capacity)?;
+        let [order, spare] = [gpu.buffer(room)?, gpu.buffer(room)?];
+        let oriented = GpuKeypoints { keypoints: gpu.buffer(room.saturating_mul(WORDS))?, ..found.clone() };
+        let directions = gpu.buffer(room.saturating_mul(2))?;
+        let descriptors = gpu.buffer(room.saturating_mul(options.dimension()))?;
+        let sums = Sums(&integral);
         let mut commands = Commands::new();
-        GpuIntegrator::<T, A>::new(gpu)?.record(&mut commands, &input, pitch, integral)?;
-        GpuResponse::<A>::new(gpu)?.record(&mut commands, sums, &table, responses)?;
+        GpuIntegrator::<T, A>::new(gpu)?.record(&mut commands, input.buffer(), input.pitch(), &integral)?;
+        GpuResponse::<A>::new(gpu)?.record(&mut commands, sums, &table, &responses)?;
         let mask = mask.map(|mask| (mask.buffer(), mask.pitch()));
-        GpuExtrema::new(gpu, &options)?.record(&mut commands, responses, &table, mask, size, found)?;
+        GpuExtrema::new(gpu, &options)?.record(&mut commands, &responses, &table, mask, size, &found)?;
         commands.stage("order");
-        let [order, spare] = &memory.order;
-        let order = core.stages.record(&mut commands, found, (order, spare))?;
+        let order = core.stages.record(&mut commands, &found, (&order, &spare))?;
         let orient = GpuOrient::<A>::new(gpu, &options)?;
-        orient.record(&mut commands, sums, (found, order), (oriented, directions))?;
+        orient.record(&mut commands, sums, (&found, order), (&oriented, &directions))?;
         let describe = GpuDescribe::<A>::new(gpu, &options)?;
-        describe.record(&mut commands, sums, (oriented, directions), descriptors)?;
+        describe.record(&mut commands, sums, (&oriented, &directions), &descriptors)?;
         let launches = commands.launches();
-        let graph = gpu.graph(commands)?;
-        let descriptors = GpuDescriptors::F32(descriptors.clone());
-        Ok(Self { purpose, launches, options, input, memory, descriptors, graph })
-    }
-
-    /// Puts all stages into the device's queue.
-    fn begin(&self, images: &[AnyGpuImage], mask: Option<[&GpuImage<u8>; 2]>) -> Result<()>
-    where
-        for<'a> &'a GpuImage<T>: TryFrom<&'a AnyGpuImage, Error = Error>,
-    {
-        let mut commands = Commands::new();
-        commands.stage("input");
-        let len = self.input.len() / images.len();
-        for (i, image) in images.iter().enumerate() {
-            let image = <&GpuImage<T>>::try_from(image)?;
-            let pitch = GpuImage::<T>::pitch_of(image.size().width);
-            image.copy_rows(&mut commands, 0, (&self.input, i * len, pitch), image.size().height)?;
-        }
-        if let Some([from, to]) = mask {
-            from.copy_rows(&mut commands, 0, (to.buffer(), 0, to.pitch()), to.size().height)?;
-        }
-        self.input.gpu().run(&commands)?;
-        Ok(self.graph.run()?)
-    }
-
-    /// Where the results lie.
-    fn lists(&self) -> Lists<'_> {
-        Lists {
-            counts: &self.memory.oriented.counts,
-            keypoints: &self.memory.oriented.keypoints,
-            descriptors: &self.descriptors,
-            dimension: self.options.dimension(),
-            capacity: self.purpose.capacity,
-            selection: self.options.selection,
-            size: self.purpose.layout.size,
-        }
+        let (graph, descriptors) = (gpu.graph(commands)?, GpuDescriptors::F32(descriptors));
+        Ok(Self { purpose, launches, options, input: input.into(), oriented, descriptors, graph })
     }
 }
