@@ -9,6 +9,8 @@ pub(crate) mod order;
 pub mod select;
 pub mod sift;
 pub mod surf;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod views;
 
 pub use detector::{Detector, DetectorKind, Finder};

@@ -4,6 +4,7 @@ use super::*;
 use crate::Error;
 use crate::device::progress::tests::told;
 use crate::feature::select::Selection;
+use crate::feature::testing::{every_cpu, selections};
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::{Affine, Homography};
 use crate::image::{Image, testing::photograph};
@@ -35,23 +36,6 @@ pub(super) fn scene(size: Size, seed: u64) -> Image<u8> {
     Image::from_vec(values.iter().map(|v| (v * 255.0).clamp(0.0, 255.0) as u8).collect(), size, 1).unwrap()
 }
 
-/// Every selection of at most `n` features, and of so many that sums and products of them overflow.
-pub(super) fn selections(base: &SiftOptions, n: usize) -> Vec<SiftOptions> {
-    let limits = [n, i64::MAX as usize, usize::MAX];
-    limits
-        .into_iter()
-        .flat_map(Selection::every)
-        .map(|selection| SiftOptions { selection, ..*base })
-        .collect()
-}
-
-fn every_device() -> Vec<Cpu> {
-    let mut devices: Vec<_> =
-        Cpu::levels().into_iter().map(|l| Cpu::sequential().at_level(l).unwrap()).collect();
-    devices.extend([2, 5].map(|n| Cpu::with_threads(n).unwrap()));
-    devices
-}
-
 #[test]
 fn equals_the_reference_for_every_preset_size_level_and_thread_count() {
     let sizes = [
@@ -68,7 +52,7 @@ fn equals_the_reference_for_every_preset_size_level_and_thread_count() {
         (131, 140),
         (180, 150),
     ];
-    let devices = every_device();
+    let devices = every_cpu();
     let mut features = 0;
     for (i, (width, height)) in sizes.into_iter().enumerate() {
         let image = scene(Size::new(width, height), i as u64 + 1);
@@ -106,11 +90,11 @@ fn equals_the_reference_for_every_option() {
         SiftOptions { octaves: Some(2), ..base },
         SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
     ];
-    let variants = variants.into_iter().chain(selections(&base, 10));
+    let variants = variants.into_iter().chain(selections(10, |selection| SiftOptions { selection, ..base }));
     for options in variants {
         let expected = reference::detect(image.view(), &options);
         assert!(expected.len() >= 10, "{options:?} finds only {}", expected.len());
-        for cpu in every_device() {
+        for cpu in every_cpu() {
             assert!(
                 detect(image.view(), &options, None, &cpu).unwrap() == expected,
                 "{options:?} on {cpu:?}"

@@ -3,8 +3,9 @@
 use super::{reference, *};
 use crate::feature::DescriptorKind;
 use crate::feature::select::Selection;
+use crate::feature::testing::{assert_same_features, every_cpu, selections};
 use crate::{
-    device::{SimdLevel, progress::tests::told},
+    device::progress::tests::told,
     image::{Image, Size},
 };
 use proptest::prelude::*;
@@ -45,39 +46,13 @@ pub(super) fn to_u16(image: &Image<f32>) -> Image<u16> {
     Image::from_vec(data, image.size(), 1).unwrap()
 }
 
-/// Every device whose result must be the same.
-/// Every selection of at most `n` features, and of so many that sums and products of them overflow.
-pub(super) fn selections(base: &SurfOptions, n: usize) -> Vec<SurfOptions> {
-    let limits = [n, i64::MAX as usize, usize::MAX];
-    limits
-        .into_iter()
-        .flat_map(Selection::every)
-        .map(|selection| SurfOptions { selection, ..*base })
-        .collect()
-}
-
-fn devices() -> Vec<Cpu> {
-    let at = |threads, level| Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-    let mut all: Vec<_> = Cpu::levels().into_iter().map(|level| at(1, level)).collect();
-    all.extend([2, 5].map(|threads| at(threads, SimdLevel::Best)));
-    all
-}
-
-fn assert_same(found: &Features, expected: &Features, what: &str) {
-    assert_eq!(found.len(), expected.len(), "number of features, {what}");
-    for (i, (f, e)) in found.keypoints.iter().zip(&expected.keypoints).enumerate() {
-        assert_eq!(f, e, "keypoint {i}, {what}");
-    }
-    assert!(found == expected, "descriptors, {what}");
-}
-
 /// The fast form on every device against the reference; returns the number of features.
 fn compare<T: Pixel>(view: ImageView<'_, T>, options: &SurfOptions) -> usize {
     let expected = options.selection.of(&reference::detect(view, options), &Cpu::sequential());
-    for cpu in devices() {
+    for cpu in every_cpu() {
         let found = detect(view, options, None, &cpu).unwrap();
         let what = format!("{} {options:?} {} threads {}", view.size(), cpu.threads(), cpu.level_name());
-        assert_same(&found, &expected, &what);
+        assert_same_features(&found, &expected, &what);
     }
     expected.len()
 }
@@ -126,7 +101,9 @@ fn variants_equal_the_reference() {
             SurfOptions { intervals: 3, octaves: Some(2), ..preset },
             SurfOptions { intervals: 7, octaves: Some(3), ..preset },
         ];
-        for options in variants.into_iter().chain(selections(&preset, 12)) {
+        for options in
+            variants.into_iter().chain(selections(12, |selection| SurfOptions { selection, ..preset }))
+        {
             assert!(compare(to_u8(&image).view(), &options) > 10, "features of {options:?}");
         }
         compare(to_u16(&image).view(), &preset);
@@ -179,10 +156,10 @@ fn buffers_survive_other_images() {
     for (width, height, seed) in images {
         let image = texture(Size::new(width, height), seed);
         let fresh = detect(image.view(), surf.options(), None, &cpu).unwrap();
-        assert_same(&surf.detect(image.view(), None, &cpu).unwrap(), &fresh, "16 bits");
+        assert_same_features(&surf.detect(image.view(), None, &cpu).unwrap(), &fresh, "16 bits");
         let image = to_u8(&image);
         let fresh = detect(image.view(), surf.options(), None, &cpu).unwrap();
-        assert_same(&surf.detect(image.view(), None, &cpu).unwrap(), &fresh, "8 bits");
+        assert_same_features(&surf.detect(image.view(), None, &cpu).unwrap(), &fresh, "8 bits");
     }
 }
 
@@ -218,10 +195,10 @@ fn mask_and_selection_keep_a_part() {
     let right = detect(image.view(), &SurfOptions::default(), Some(mask.view()), &cpu).unwrap();
     let indices: Vec<_> = (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 120.0).collect();
     assert!(indices.len() > 10 && indices.len() < all.len(), "both halves have features");
-    assert_same(&right, &all.subset(&indices).unwrap(), "right half");
+    assert_same_features(&right, &all.subset(&indices).unwrap(), "right half");
     let options = SurfOptions { selection: Selection::strongest(10), ..SurfOptions::default() };
     let ten = detect(image.view(), &options, None, &cpu).unwrap();
-    assert_same(&ten, &all.subset(&(0..10).collect::<Vec<_>>()).unwrap(), "strongest ten");
+    assert_same_features(&ten, &all.subset(&(0..10).collect::<Vec<_>>()).unwrap(), "strongest ten");
 }
 
 #[test]

@@ -185,8 +185,8 @@ FUNCTION u32 found_in(const GLOBAL u32 *feature_counts, const GLOBAL u32 *point_
     return points > capacity && points > features ? points : features;
 }
 
-// Describes the first `limit` features of an image (the second dimension, from `first_image` on) in their `order`, and
-// writes features and descriptors in it, and how many features there were.
+// Writes the first `limit` features of an image (the second dimension, from `first_image` on) in their `order`, with
+// their descriptors where these have values, and how many features there were.
 KERNEL(describe) {
     const u32 capacity = args.capacity;
     LOCAL u32 sums[DIMENSION * COLUMNS];
@@ -209,6 +209,7 @@ KERNEL(describe) {
         const GLOBAL Keypoint *feature = features + (u32)order[rank];
         for (i32 w = lane; w < WORDS; w += LANES)
             keypoints[(u64)rank * WORDS + w] = ((const GLOBAL u32 *)feature)[w];
+#if VALUES > 0
         Point point = point_of(feature, levels, octaves);
         Frame frame = frame_of(&point, feature->angle);
         i32 radius = (i32)ROUND_EVEN(CELL * point.scale * ROOT_2 * (f32)(CELLS + 1) * 0.5f) + 1;
@@ -227,18 +228,6 @@ KERNEL(describe) {
         write_descriptor(descriptors + (u64)rank * VALUES, values, norm, total, lane);
         // Before the next keypoint overwrites what lanes still read.
         BARRIER();
-    }
-}
-
-// Without descriptors: the first `limit` features in their order, and how many there were.
-KERNEL(arrange) {
-    const u32 capacity = args.capacity, most = args.limit < capacity ? args.limit : capacity;
-    i32 image = args.first_image + GROUP_Y;
-    u32 count = feature_counts[image] < most ? feature_counts[image] : most;
-    u64 first = (u64)image * capacity;
-    if (GROUP_X == 0 && LANE_X == 0) counts[image] = found_in(feature_counts, point_counts, capacity, image);
-    for (u32 i = (u32)GROUP_X * LANES + (u32)LANE_X; i < count * WORDS; i += (u32)GROUPS_X * LANES) {
-        u32 from = (u32)order[first + i / WORDS];
-        keypoints[first * WORDS + i] = ((const GLOBAL u32 *)(features + first + from))[i % WORDS];
+#endif
     }
 }

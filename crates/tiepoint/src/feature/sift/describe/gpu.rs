@@ -17,28 +17,11 @@ use tiepoint_gpu::{Element, Kernel, KernelSource};
 const COLUMNS: u32 = 8;
 
 tiepoint_gpu::kernel! {
-    /// The first features of some images (the second dimension, from `first_image` on) in their order.
-    pub(crate) unsafe kernel arrange(groups) = Arrange {
-        write keypoints: u32 [(first_image + groups[1]) * capacity * WORDS as i128],
-        write counts: u32 [first_image + groups[1]],
-        read order: u64 [(first_image + groups[1]) * capacity],
-        read features: u32 as Keypoint [(first_image + groups[1]) * capacity * WORDS as i128],
-        read feature_counts: u32 [first_image + groups[1]],
-        read point_counts: u32 [first_image + groups[1]],
-    } {
-        first_image: i32,
-        /// Features of an image that are wanted.
-        limit: u32,
-        /// Keypoints of an image at most, in every list.
-        capacity: u32,
-    }
-}
-
-tiepoint_gpu::kernel! {
-    /// The same, with their descriptors.
+    /// The first features of some images (the second dimension, from `first_image` on) in their order, with their
+    /// descriptors.
     pub(crate) unsafe kernel describe(groups) = Describe<V: Element> {
         write keypoints: u32 [(first_image + groups[1]) * capacity * WORDS as i128],
-        write descriptors: V as VALUE [(first_image + groups[1]) * capacity * DIMENSION as i128],
+        write descriptors: V as VALUE [(first_image + groups[1]) * capacity * dimension],
         write counts: u32 [first_image + groups[1]],
         read order: u64 [(first_image + groups[1]) * capacity],
         read features: u32 as Keypoint [(first_image + groups[1]) * capacity * WORDS as i128],
@@ -53,16 +36,23 @@ tiepoint_gpu::kernel! {
         limit: u32,
         /// Keypoints of an image at most, in every list.
         capacity: u32,
+        /// Values of a descriptor, for which the program is compiled; 0 where none are wanted.
+        dimension: u32,
         octave_count: i32,
     }
 }
 
-/// Describes features in their order, or without descriptors only arranges them.
+/// Puts features into their order and describes them, if that is wanted.
 #[derive(Clone, Debug)]
-pub(crate) enum GpuDescribe {
+pub(crate) struct GpuDescribe {
+    kernel: DescribeKernel,
+    dimension: u32,
+}
+
+#[derive(Clone, Debug)]
+enum DescribeKernel {
     U8(Kernel<Describe<'static, u8>>),
     F32(Kernel<Describe<'static, f32>>),
-    None(Kernel<Arrange<'static>>),
 }
 
 impl GpuDescribe {
@@ -84,24 +74,26 @@ impl GpuDescribe {
             .define("ROOT", u8::from(options.root))
             .define("IN_BYTES", u8::from(bytes))
             .define("VALUE", if bytes { "u32" } else { "f32" })
-            .define("VALUES", if bytes { DIMENSION / 4 } else { DIMENSION })
+            .define("VALUES", options.dimension() / if bytes { 4 } else { 1 })
             .kernel::<Describe<'_, u8>>([GROUP, 1])
-            .kernel::<Arrange<'_>>([GROUP, 1])
             .text(include_str!("describe.cl"))
     }
 
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let program = gpu.program(&Self::source(options))?;
-        Ok(match options.descriptors {
-            DescriptorKind::U8 => Self::U8(program.kernel::<Describe<'_, u8>>()?),
-            DescriptorKind::F32 => Self::F32(program.kernel::<Describe<'_, f32>>()?),
-            DescriptorKind::None => Self::None(program.kernel::<Arrange<'_>>()?),
-        })
+        let kernel = match options.descriptors {
+            DescriptorKind::F32 => DescribeKernel::F32(program.kernel::<Describe<'_, f32>>()?),
+            DescriptorKind::U8 | DescriptorKind::None => {
+                DescribeKernel::U8(program.kernel::<Describe<'_, u8>>()?)
+            }
+        };
+        Ok(Self { kernel, dimension: options.dimension() as u32 })
     }
 
-    /// Writes the first `limit` of the `features` of some images in their `order` and their descriptors, and
-    /// how many features there were: more than the capacity, which is the same for all lists, when there was too
-    /// little room for them or for the points that they come from.
+    /// Writes the first features of some images in their order and their descriptors, and how many features there
+    /// were: more than the capacity, which is the same for all lists, when there was too little room for them or for
+    /// the points that they come from. `from` are the points, the features and their order; `wanted` the images, and
+    /// how many features of each.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for memory for another kind of descriptors.
@@ -109,60 +101,47 @@ impl GpuDescribe {
         &self,
         commands: &mut Commands,
         (described, descriptors): (&GpuKeypoints, &GpuDescriptors),
+        from: (&GpuKeypoints, &GpuKeypoints, &Buffer<u64>),
+        wanted: (Range<usize>, u32),
+        levels: &GpuLevels,
+    ) -> Result<()> {
+        match (&self.kernel, descriptors) {
+            (DescribeKernel::U8(kernel), GpuDescriptors::U8(to)) => {
+                self.launch(kernel, commands, (described, to), from, wanted, levels)
+            }
+            (DescribeKernel::F32(kernel), GpuDescriptors::F32(to)) => {
+                self.launch(kernel, commands, (described, to), from, wanted, levels)
+            }
+            _ => Err(Error::Mismatch("descriptors of one kind, and memory for the other".into())),
+        }
+    }
+
+    fn launch<V: Element>(
+        &self,
+        kernel: &Kernel<Describe<'static, V>>,
+        commands: &mut Commands,
+        (described, descriptors): (&GpuKeypoints, &Buffer<V>),
         (points, features, order): (&GpuKeypoints, &GpuKeypoints, &Buffer<u64>),
         (images, limit): (Range<usize>, u32),
         levels: &GpuLevels,
     ) -> Result<()> {
-        let groups = groups(features, images.len());
-        let arrange = Arrange {
+        let arguments = Describe {
             keypoints: &described.keypoints,
+            descriptors,
             counts: &described.counts,
             order,
             features: &features.keypoints,
             feature_counts: &features.counts,
             point_counts: &points.counts,
-            first_image: images.start as i32,
-            limit,
-            capacity: features.capacity as u32,
-        };
-        match (self, descriptors) {
-            (Self::None(kernel), _) => Ok(commands.launch(kernel, groups, arrange)?),
-            (Self::U8(kernel), GpuDescriptors::U8(to)) => {
-                Ok(commands.launch(kernel, groups, arrange.with_descriptors(to, levels))?)
-            }
-            (Self::F32(kernel), GpuDescriptors::F32(to)) => {
-                Ok(commands.launch(kernel, groups, arrange.with_descriptors(to, levels))?)
-            }
-            (Self::U8(_), GpuDescriptors::F32(_)) | (Self::F32(_), GpuDescriptors::U8(_)) => {
-                Err(Error::Mismatch("descriptors of one kind, and memory for the other".into()))
-            }
-        }
-    }
-}
-
-impl<'b> Arrange<'b> {
-    fn with_descriptors<V: Element>(
-        self,
-        descriptors: &'b Buffer<V>,
-        levels: &'b GpuLevels,
-    ) -> Describe<'b, V> {
-        let Self { keypoints, counts, order, features, feature_counts, point_counts, .. } = self;
-        let Self { first_image, limit, capacity, .. } = self;
-        Describe {
-            keypoints,
-            descriptors,
-            counts,
-            order,
-            features,
-            feature_counts,
-            point_counts,
             levels: &levels.values,
             octaves: &levels.octaves,
             image_stride: levels.plan.image_stride as u64,
-            first_image,
+            first_image: images.start as i32,
             limit,
-            capacity,
+            capacity: features.capacity as u32,
+            dimension: self.dimension,
             octave_count: levels.plan.octaves.len() as i32,
-        }
+        };
+        Ok(commands.launch(kernel, groups(features, images.len()), arguments)?)
     }
 }

@@ -1,20 +1,22 @@
 //! Every stage on every device against the scalar reference, and the whole against the CPU.
 
-use super::super::tests::{scene, selections};
-use super::super::{DIMENSION, GpuSift, SiftOptions, SiftPreset, reference};
+use super::super::tests::scene;
+use super::super::{DIMENSION, SiftOptions, SiftPreset, reference};
+use super::SiftPipeline;
 use super::plan::{GpuLevels, Plan};
-use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all};
-use crate::feature::gpu::{AT_A_TIME, GpuDescriptors, GpuFeatures, GpuKeypoints, Pixels, beside};
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuKeypoints};
 use crate::feature::order::GpuOrder;
 use crate::feature::select::Selection;
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::orient::gpu::GpuOrient;
-use crate::feature::{DescriptorKind, Descriptors, Features, Keypoint, sift};
+use crate::feature::testing::{
+    self, Twin, agree, batches_give_what_single_images_give, selections, serves_any_image,
+};
+use crate::feature::{DescriptorKind, Features, Keypoint, sift};
 use crate::feature::{WORDS, to_words};
-use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{self, Image, Size};
+use crate::image::{self, Image, ImageView, Pixel, Size};
 use tiepoint_gpu::KernelSource;
 
 pub(super) const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
@@ -150,9 +152,14 @@ fn orientations_and_descriptors_are_those_of_the_reference() {
     }
 }
 
-/// In place of a search that a detector must have.
-fn nothing<T>() -> crate::Result<T> {
-    Err(Error::Image("no search waits".into()))
+impl Twin for SiftPipeline {
+    fn on_cpu<T: Pixel>(
+        image: ImageView<'_, T>,
+        options: &SiftOptions,
+        mask: Option<ImageView<'_, u8>>,
+    ) -> Features {
+        sift::detect(image, options, mask, &Cpu::sequential()).unwrap()
+    }
 }
 
 /// The photograph, or where it is not at hand a synthetic one.
@@ -160,28 +167,6 @@ pub(super) fn photograph(name: &str, size: Size) -> Image<u8> {
     let Some(image) = image::testing::photograph(name) else { return scene(size, 11) };
     let (x, y) = ((image.size().width - size.width) / 2, (image.size().height - size.height) / 2);
     Image::from_fn(size, |i, j| image.row(y + j)[x + i])
-}
-
-fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, options: &SiftOptions) -> Features
-where
-    for<'a> Pixels<'a>: From<&'a GpuImage<T>>,
-{
-    let expected = sift::detect(image.view(), options, None, &Cpu::sequential()).unwrap();
-    let sift = GpuSift::new(&beside(gpu), *options).unwrap();
-    let on_device = GpuImage::upload(gpu, image.view()).unwrap();
-    let found = sift.detect(&on_device, None).unwrap();
-    assert!(found == expected, "{gpu:?}, {}, {options:?}: {}", image.size(), difference(&found, &expected));
-    expected
-}
-
-/// Where two sets of features part.
-pub(super) fn difference(found: &Features, expected: &Features) -> String {
-    let pairs = found.keypoints.iter().zip(&expected.keypoints);
-    match pairs.enumerate().find(|(_, (a, b))| a != b) {
-        Some((i, (a, b))) => format!("keypoint {i} is {a:?}, not {b:?}"),
-        None if found.len() != expected.len() => format!("{} features, not {}", found.len(), expected.len()),
-        None => "a descriptor differs".into(),
-    }
 }
 
 #[test]
@@ -193,7 +178,7 @@ fn features_are_those_of_the_cpu_for_every_size_and_preset() {
             for preset in PRESETS {
                 for first_octave in [-1, 0] {
                     let options = SiftOptions { first_octave, contrast: 0.01, ..SiftOptions::preset(preset) };
-                    agree(gpu, &image, &options);
+                    agree::<SiftPipeline, _>(gpu, &image, &options, None);
                 }
             }
         }
@@ -216,104 +201,29 @@ fn features_are_those_of_the_cpu_for_every_option_and_pixel() {
         SiftOptions { octaves: Some(2), ..base },
         SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
     ];
-    let selections = [selections(&base, 10), selections(&base, 0)].concat();
+    let selections = [10, 0].map(|n| selections(n, |selection| SiftOptions { selection, ..base })).concat();
     let options: Vec<SiftOptions> = options.into_iter().chain(selections).collect();
     for gpu in all() {
         for options in &options {
-            agree(gpu, &image, options);
+            agree::<SiftPipeline, _>(gpu, &image, options, None);
         }
-        assert!(agree(gpu, &deep, &base).len() > 40, "enough to compare");
-        assert!(agree(gpu, &float, &base).len() > 40, "enough to compare");
+        assert!(agree::<SiftPipeline, _>(gpu, &deep, &base, None).len() > 40, "enough to compare");
+        assert!(agree::<SiftPipeline, _>(gpu, &float, &base, None).len() > 40, "enough to compare");
     }
 }
 
 #[test]
-fn a_detector_serves_images_of_any_size_and_pixel_in_turn_however_many_features_they_have() {
-    let options = SiftOptions { contrast: 0.005, ..SiftOptions::default() };
-    let cpu = Cpu::sequential();
-    for gpu in all() {
-        let sift = GpuSift::new(&beside(gpu), options).unwrap().with_capacity(9);
-        for (i, (width, height)) in [(70, 50), (70, 50), (33, 90), (70, 50)].into_iter().enumerate() {
-            let image = scene(Size::new(width, height), i as u64 + 1);
-            let mask = Image::from_fn(image.size(), |x, _| u8::from(x < 20 * (i + 1)));
-            let mask = (i % 2 == 0).then_some(&mask);
-            let expected = sift::detect(image.view(), &options, mask.map(Image::view), &cpu).unwrap();
-            let on_device = GpuImage::upload(gpu, image.view()).unwrap();
-            let mask = mask.map(Image::view);
-            let found = sift.detect(&on_device, mask).unwrap();
-            assert!(found == expected, "{gpu:?}, image {i}: {}", difference(&found, &expected));
-            let found = sift.detect(image.view(), mask).unwrap();
-            assert!(found == expected, "{gpu:?}, image {i} from the host");
-            let found = sift.detect_on_device(&on_device, mask.map(Pixels::from)).unwrap();
-            assert!(found.download().unwrap() == expected, "{gpu:?}, image {i} left there");
-            let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 257);
-            let expected = sift::detect(deep.view(), &options, None, &cpu).unwrap();
-            assert!(sift.detect(deep.view(), None).unwrap() == expected, "{gpu:?}, image {i}, 16 bits");
-        }
-        assert!(sift.idle.with(nothing, |search| Ok(search.capacity)).unwrap() >= 1024, "room was made");
-    }
+fn a_detector_serves_any_image() {
+    serves_any_image::<SiftPipeline>(scene, &SiftOptions::default().with_contrast(0.005));
 }
 
 #[test]
-fn batches_give_what_single_images_give() {
-    for options in [
-        SiftOptions { contrast: 0.005, ..SiftOptions::default() },
-        SiftOptions {
-            descriptors: DescriptorKind::F32,
-            selection: Selection::largest(30).with_even(true),
-            ..Default::default()
-        },
-    ] {
-        let size = Size::new(81, 64);
-        let mut images: Vec<_> = (1..3).map(|seed| scene(size, seed)).collect();
-        images.insert(1, Image::filled(size, 1, 77));
-        for gpu in all() {
-            let on_device: Vec<_> = images.iter().map(|i| GpuImage::upload(gpu, i.view()).unwrap()).collect();
-            let area = size.area() * 4 / if options.first_octave < 0 { 1 } else { 4 };
-            // All at once, by twos, and alone, while the room on either side grows.
-            for pixels in [AT_A_TIME, 2 * area, area] {
-                let sift = GpuSift::new(&beside(gpu), options).unwrap().with_capacity(9);
-                let found = sift.detect_at_a_time(&on_device, pixels).unwrap();
-                assert_eq!(found.len(), 3, "one for each image");
-                for (i, (found, image)) in found.iter().zip(&images).enumerate() {
-                    let expected = sift::detect(image.view(), &options, None, &Cpu::sequential()).unwrap();
-                    assert!(*found == expected, "{gpu:?}, image {i}: {}", difference(found, &expected));
-                    assert_eq!(found.is_empty(), i == 1, "a blank image has none, the others some");
-                }
-                // With memory that was used before, some of it for the other kind of descriptors.
-                let other = Features { descriptors: Descriptors::U8(vec![1; 9]), ..found[1].clone() };
-                sift.recycle(found.iter().chain(&found).cloned().chain([other]));
-                let again = sift.detect_at_a_time(&on_device, pixels).unwrap();
-                assert!(again == found, "{gpu:?}: with room enough");
-            }
-            let sift = GpuSift::new(&beside(gpu), options).unwrap();
-            let found = sift.detect_batch(&on_device).unwrap();
-            assert_eq!(found.len(), 3, "one for each image");
-            // Memory for the first parts alone: those after them come home in another way.
-            let more: Vec<_> = on_device.iter().cycle().take(9).cloned().collect();
-            for _ in 0..4 {
-                sift.recycle(found[..2].iter().cloned());
-                let again = sift.detect_at_a_time(&more, 2 * area).unwrap();
-                assert!(again.iter().eq(found.iter().cycle().take(9)), "{gpu:?}: memory that does not last");
-            }
-            let views: Vec<_> = images.iter().chain(&images).map(Image::view).collect();
-            for number in [1, 2, 3, 5, 6, 6] {
-                let narrow = GpuSift::new(&beside(gpu), options).unwrap().with_capacity(9);
-                let sift = if number == 5 { &narrow } else { &sift };
-                let from_host = sift.detect_batch(&views[..number]).unwrap();
-                assert!(
-                    from_host.iter().eq(found.iter().cycle().take(number)),
-                    "{gpu:?}: {number} from the host"
-                );
-                sift.recycle(from_host);
-            }
-            let none: [&Image<u8>; 0] = [];
-            assert!(sift.detect_batch(none).unwrap().is_empty(), "no image, no features");
-            // Some in the host's memory and some on the device.
-            let mixed = [Pixels::from(&on_device[0]), (&images[1]).into(), (&images[2]).into()];
-            assert!(sift.detect_batch(mixed).unwrap() == found, "{gpu:?}: wherever they are");
-        }
-    }
+fn batches_of_bytes_and_floats_give_what_single_images_give() {
+    let options = SiftOptions::default();
+    batches_give_what_single_images_give::<SiftPipeline>(scene, &options.with_contrast(0.005));
+    let spread = options.with_selection(Selection::largest(30).with_even(true));
+    let floats = spread.with_descriptors(DescriptorKind::F32);
+    batches_give_what_single_images_give::<SiftPipeline>(scene, &floats);
 }
 
 #[test]
@@ -322,28 +232,18 @@ fn photographs_have_the_features_of_the_cpu() {
     for gpu in all() {
         for name in ["pairs/cudasift/left.pgm", "homography/graf/img1.png"] {
             let image = photograph(name, size);
-            assert!(agree(gpu, &image, &SiftOptions::default()).len() > 200, "enough to compare");
+            assert!(
+                agree::<SiftPipeline, _>(gpu, &image, &SiftOptions::default(), None).len() > 200,
+                "enough to compare"
+            );
         }
     }
 }
 
 #[test]
 fn wrong_input_is_an_error() {
-    for gpu in all() {
-        let sift = GpuSift::new(&beside(gpu), SiftOptions::default()).unwrap();
-        let colour = GpuImage::<u8>::with_channels(gpu, Size::new(9, 9), 3).unwrap();
-        assert!(matches!(sift.detect(&colour, None), Err(Error::Image(_))), "three channels");
-        let image = GpuImage::<u8>::new(gpu, Size::new(9, 9)).unwrap();
-        let other = GpuImage::<u8>::new(gpu, Size::new(9, 8)).unwrap();
-        let mask = Image::<u8>::new(Size::new(9, 8));
-        let masked = sift.detect(&image, Some(mask.view()));
-        assert!(matches!(masked, Err(Error::Mismatch(_))), "another mask");
-        assert!(matches!(sift.detect_batch(&[image, other]), Err(Error::Mismatch(_))), "two sizes");
-        let empty = Image::<u8>::new(Size::new(0, 5));
-        assert!(matches!(sift.detect(empty.view(), None), Err(Error::Image(_))), "empty");
-        let wrong = SiftOptions { levels: 0, ..SiftOptions::default() };
-        assert!(matches!(GpuSift::new(&beside(gpu), wrong), Err(Error::Option { .. })), "an option");
-    }
+    let options = SiftOptions::default();
+    testing::wrong_input_is_an_error::<SiftPipeline>(options, options.with_levels(0));
 }
 
 pub(crate) fn kernel_sources() -> Vec<KernelSource> {

@@ -1,6 +1,6 @@
 //! Bands against the whole, which on the CPU is streamed.
 
-use super::super::detect_tests::{PRESETS, difference, photograph};
+use super::super::detect_tests::{PRESETS, photograph};
 use super::super::plan::Plan;
 use super::cut::{Cut, Seam};
 use super::{Bands, for_parts, is_of_memory};
@@ -15,8 +15,9 @@ use crate::feature::gpu::{Pixels, beside};
 use crate::feature::sift::describe::reach;
 use crate::feature::sift::gpu::SiftPipeline;
 use crate::feature::sift::refine::REACH;
-use crate::feature::sift::tests::{scene, selections};
+use crate::feature::sift::tests::scene;
 use crate::feature::sift::{self, GpuSift, SiftOptions, reference};
+use crate::feature::testing::{assert_same_features, selections};
 use crate::feature::{DescriptorKind, Features};
 use crate::image::gpu::{GpuImage, GpuPixel, PixelKind};
 use crate::image::{AnyView, Image, Rect, Size};
@@ -71,8 +72,8 @@ where
     for cut in &cuts {
         let sift = cut_so(&beside(gpu), cut, AnyView::from(image).pixel(), mask.is_some(), options);
         let found = sift.detect(image, mask.map(Image::view)).unwrap();
-        let what = difference(&found, &expected);
-        assert!(found == expected, "{gpu:?}, {}, {options:?}, {cut:?}: {what}", image.size());
+        let what = format!("{gpu:?}, {}, {options:?}, {cut:?}", image.size());
+        assert_same_features(&found, &expected, &what);
         assert_eq!(sift.parts(), cut.count(), "it was searched in bands");
     }
     cuts.len()
@@ -172,7 +173,8 @@ fn bands_give_the_features_of_the_cpu_for_every_option_and_pixel() {
         SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
         SiftOptions { contrast: 0.0, edge: 1e4, ..base },
     ];
-    let options: Vec<SiftOptions> = options.into_iter().chain(selections(&base, 10)).collect();
+    let options: Vec<SiftOptions> =
+        options.into_iter().chain(selections(10, |selection| SiftOptions { selection, ..base })).collect();
     for gpu in all() {
         for (i, options) in options.iter().enumerate() {
             let mask = (i % 2 == 0).then_some(&mask);
@@ -196,7 +198,7 @@ fn more_features_than_bands_have_room_for_are_found() {
             bands.rest.as_mut().unwrap().search.capacity = 1;
             keep(&sift, bands);
             let found = sift.detect(&image, None).unwrap();
-            assert!(found == expected, "{gpu:?}, {cut:?}: {}", difference(&found, &expected));
+            assert_same_features(&found, &expected, &format!("{gpu:?}, {cut:?}"));
         }
     }
 }
@@ -252,7 +254,7 @@ fn what_a_device_refuses_is_searched_in_bands() {
         let pixels = Pixels::from(&image);
         let (bands, found) = Bands::fit(&for_parts(&sift.core).unwrap(), &pixels, None, refused()).unwrap();
         let found = options.selection.of(&found, &Cpu::sequential());
-        assert!(found == expected, "{gpu:?}: {}", difference(&found, &expected));
+        assert_same_features(&found, &expected, &format!("{gpu:?}"));
         let parts = bands.count();
         keep(&sift, bands);
         assert!(sift.detect(image.view(), None).unwrap() == expected, "{gpu:?}, the next image");
