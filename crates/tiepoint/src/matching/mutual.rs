@@ -1,4 +1,4 @@
-//! Mutual choice: a match is kept when each feature is the other's nearest. `gpu/accept.h` is the same for kernels.
+//! Mutual choice: a match is kept when each feature is the other's nearest. `gpu/rule.h` is the same for kernels.
 
 use super::{Match, Nearest};
 

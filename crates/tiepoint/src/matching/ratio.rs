@@ -2,7 +2,7 @@
 //!
 //! A match is kept when its distance is at most `max_distance`, and below `ratio` times the distance of the second
 //! nearest (Lowe 2004, section 7.1). The second neighbour counts even where it lies close to the nearest in the image.
-//! `gpu/accept.h` is the same for kernels.
+//! `gpu/rule.h` is the same for kernels.
 
 use super::{Match, MatchOptions, Nearest};
 

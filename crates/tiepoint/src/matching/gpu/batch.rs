@@ -1,21 +1,19 @@
 //! Many pairs at a time: their searches are one list of commands, and the matches alone travel to the host.
 
-use super::accept::{self, Rule};
 use super::packed::GpuPacked;
-use super::regions::{FOUND, Kind};
+use super::regions::FOUND;
+use super::rows::groups;
+use super::rule::Rule;
 use super::{GpuMatcher, Match, MatchOptions};
 use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
 use crate::{Error, Result};
-use tiepoint_gpu::{Kernel, KernelSource};
 
-/// Lanes of the groups that accept matches.
-const LANES: u32 = 256;
 /// Words of a match: pair, features of A and of B, distance, ratio.
 const ROW: usize = 5;
 
 tiepoint_gpu::kernel! {
     /// Writes the nearest neighbours that are matches.
-    unsafe kernel accept_matches(groups) = AcceptMatches {
+    pub(super) unsafe kernel accept_matches(groups) = AcceptMatches {
         write found: u32 [capacity * ROW as i128],
         write found_count: u32 [1],
         read nearest: u32 [(capacity_a + capacity_b) * FOUND as i128],
@@ -28,23 +26,6 @@ tiepoint_gpu::kernel! {
         /// Matches that there is room for.
         capacity: u32,
         rule: Rule,
-    }
-}
-
-pub(super) fn source(kind: Kind) -> KernelSource {
-    accept::for_kernels(kind.rows("match accept"))
-        .define("LANES", LANES)
-        .kernel::<AcceptMatches<'_>>([LANES, 1])
-        .text(include_str!("accept.cl"))
-}
-
-/// The kernel that accepts matches.
-#[derive(Debug)]
-pub(super) struct GpuAccept(Kernel<AcceptMatches<'static>>);
-
-impl GpuAccept {
-    fn new(gpu: &Gpu, kind: Kind) -> Result<Self> {
-        Ok(Self(gpu.program(&source(kind))?.kernel::<AcceptMatches<'_>>()?))
     }
 }
 
@@ -135,13 +116,8 @@ impl GpuMatcher {
             a.kind.check_against(b.kind)?;
             let (kind, cut) = (a.kind, self.cut(side_a.rows.side, side_b.rows.side));
             self.searches(kind)?.search(&mut commands, [side_a, side_b], cut, &neighbours)?;
-            self.rows(kind)?.merge(
-                &mut commands,
-                [&side_a.rows, &side_b.rows],
-                cut,
-                &neighbours,
-                &nearest,
-            )?;
+            let (kernels, sides) = (self.rows(kind)?, [&side_a.rows, &side_b.rows]);
+            kernels.merge(&mut commands, sides, cut, &neighbours, &nearest)?;
             commands.stage("match accept");
             let accepted = AcceptMatches {
                 found: &found,
@@ -154,8 +130,7 @@ impl GpuMatcher {
                 capacity: capacity as u32,
                 rule: Rule::new(options),
             };
-            let kernel = self.accepts.get(kind, || GpuAccept::new(&self.gpu, kind))?;
-            commands.launch(&kernel.0, [a.capacity.div_ceil(LANES as usize), 1, 1], accepted)?;
+            commands.launch(&kernels.accept_matches, groups(a.capacity), accepted)?;
         }
         Ok(Batch { found, count, commands })
     }

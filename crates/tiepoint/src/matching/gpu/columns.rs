@@ -1,19 +1,16 @@
 //! Nearest neighbours and matches as arrays that stay in a device's memory, as other programs take them.
 
-use super::accept::Rule;
 use super::regions::{FOUND, Kind};
+use super::rows::groups;
+use super::rule::Rule;
 use super::{GpuMatcher, GpuNearest, Match, MatchOptions};
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::feature::gpu::GpuFeatures;
-use tiepoint_gpu::{Kernel, KernelSource};
-
-/// Lanes of a group.
-const LANES: u32 = 256;
 
 tiepoint_gpu::kernel! {
     /// The neighbours of each feature of A.
-    unsafe kernel nearest_columns(groups) = NearestColumns {
+    pub(super) unsafe kernel nearest_columns(groups) = NearestColumns {
         write index: i64 [capacity_a],
         write distance: f32 [capacity_a],
         write second: f32 [capacity_a],
@@ -26,7 +23,7 @@ tiepoint_gpu::kernel! {
 
 tiepoint_gpu::kernel! {
     /// Which features of A have a match.
-    unsafe kernel match_flags(groups) = MatchFlags {
+    pub(super) unsafe kernel match_flags(groups) = MatchFlags {
         write flags: u32 [capacity_a],
         read nearest: u32 [(capacity_a + capacity_b) * FOUND as i128],
         read regions_a: u32 [2],
@@ -39,7 +36,7 @@ tiepoint_gpu::kernel! {
 
 tiepoint_gpu::kernel! {
     /// Writes the matches in the order of A.
-    unsafe kernel match_columns(groups) = MatchColumns {
+    pub(super) unsafe kernel match_columns(groups) = MatchColumns {
         write pairs: i64 [capacity_a * 2],
         write distance: f32 [capacity_a],
         write ratio: f32 [capacity_a],
@@ -48,34 +45,6 @@ tiepoint_gpu::kernel! {
         read nearest: u32 [capacity_a * FOUND as i128],
     } {
         capacity_a: u32,
-    }
-}
-
-pub(super) fn source(kind: Kind) -> KernelSource {
-    super::accept::for_kernels(kind.rows("match columns"))
-        .define("LANES", LANES)
-        .kernel::<NearestColumns<'_>>([LANES, 1])
-        .kernel::<MatchFlags<'_>>([LANES, 1])
-        .kernel::<MatchColumns<'_>>([LANES, 1])
-        .text(include_str!("columns.cl"))
-}
-
-/// The kernels for a kind of search.
-#[derive(Debug)]
-pub(super) struct GpuMatchColumns {
-    nearest: Kernel<NearestColumns<'static>>,
-    flags: Kernel<MatchFlags<'static>>,
-    matches: Kernel<MatchColumns<'static>>,
-}
-
-impl GpuMatchColumns {
-    fn new(gpu: &Gpu, kind: Kind) -> Result<Self> {
-        let program = gpu.program(&source(kind))?;
-        Ok(Self {
-            nearest: program.kernel::<NearestColumns<'_>>()?,
-            flags: program.kernel::<MatchFlags<'_>>()?,
-            matches: program.kernel::<MatchColumns<'_>>()?,
-        })
     }
 }
 
@@ -154,7 +123,7 @@ impl GpuMatcher {
         let GpuNeighbours { index, distance, second } = &columns;
         let (nearest, regions_a) = (&found.nearest, &found.regions[0]);
         let arguments = NearestColumns { index, distance, second, nearest, regions_a, capacity_a: n as u32 };
-        commands.launch(&self.match_columns(kind)?.nearest, groups(n), arguments)?;
+        commands.launch(&self.rows(kind)?.nearest_columns, groups(n), arguments)?;
         self.gpu.run(&commands)?;
         Ok(columns)
     }
@@ -196,7 +165,7 @@ impl GpuMatcher {
         capacity_b: usize,
         options: &MatchOptions,
     ) -> Result<(GpuMatches, Buffer<u32>)> {
-        let (gpu, n, kernels) = (&self.gpu, found.capacity_a, self.match_columns(kind)?);
+        let (gpu, n, kernels) = (&self.gpu, found.capacity_a, self.rows(kind)?);
         let (flags, count) = (&gpu.buffer(n)?, gpu.buffer(1)?);
         let columns =
             GpuMatches { len: 0, pairs: gpu.buffer(2 * n)?, distance: gpu.buffer(n)?, ratio: gpu.buffer(n)? };
@@ -205,19 +174,10 @@ impl GpuMatcher {
         let (nearest, regions_a, capacity_a) = (&found.nearest, &found.regions[0], n as u32);
         let (capacity_b, rule) = (capacity_b as u32, Rule::new(options));
         let flagged = MatchFlags { flags, nearest, regions_a, capacity_a, capacity_b, rule };
-        commands.launch(&kernels.flags, groups(n), flagged)?;
+        commands.launch(&kernels.match_flags, groups(n), flagged)?;
         let GpuMatches { pairs, distance, ratio, .. } = &columns;
         let written = MatchColumns { pairs, distance, ratio, count: &count, flags, nearest, capacity_a };
-        commands.launch(&kernels.matches, groups(n), written)?;
+        commands.launch(&kernels.match_columns, groups(n), written)?;
         Ok((columns, count))
     }
-
-    fn match_columns(&self, kind: Kind) -> Result<std::sync::Arc<GpuMatchColumns>> {
-        self.columns.get(kind, || GpuMatchColumns::new(&self.gpu, kind))
-    }
-}
-
-/// Groups with a lane for each of `n`.
-fn groups(n: usize) -> [usize; 3] {
-    [n.div_ceil(LANES as usize), 1, 1]
 }

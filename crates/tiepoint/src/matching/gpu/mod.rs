@@ -8,12 +8,12 @@
 //! Memory follows n + m: descriptors packed once more, and what each work group found, whose number does not grow with
 //! the features unless their blocks alone fill the card.
 
-mod accept;
 mod batch;
 mod columns;
 mod packed;
 pub(super) mod regions;
 mod rows;
+mod rule;
 
 pub use columns::{GpuMatches, GpuNeighbours};
 pub use packed::GpuPacked;
@@ -31,8 +31,7 @@ use crate::device::gpu::{Api, Buffer, Commands, Gpu};
 use crate::feature::gpu::sending::Sending;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::{Error, Result};
-use batch::{GpuAccept, Landing};
-use columns::GpuMatchColumns;
+use batch::Landing;
 use regions::{Cut, FOUND, Kind, Rows, Side};
 use rows::GpuRows;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,8 +47,6 @@ pub struct GpuMatcher {
     // Clones share what was compiled, and memory.
     rows: Arc<Kernels<GpuRows>>,
     searches: Arc<Kernels<GpuSearch>>,
-    accepts: Arc<Kernels<GpuAccept>>,
-    columns: Arc<Kernels<GpuMatchColumns>>,
     landings: Arc<Scratch<Landing>>,
     sendings: Arc<Scratch<Sending>>,
 }
@@ -110,8 +107,8 @@ impl GpuFeatures {
 impl GpuMatcher {
     /// A matcher for a device.
     pub fn new(gpu: &Gpu) -> Self {
-        let (rows, searches, accepts, columns, landings, sendings) = Default::default();
-        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts, columns, landings, sendings }
+        let (rows, searches, landings, sendings) = Default::default();
+        Self { gpu: gpu.clone(), portable: false, rows, searches, landings, sendings }
     }
 
     /// Whether to use the kernel that runs on every device, even where there is a faster one. Default no.

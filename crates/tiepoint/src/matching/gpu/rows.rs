@@ -1,13 +1,22 @@
-//! Which feature every row of a search is, and whose nearest neighbours were found: `rows.cl`.
+//! The kernels around a search: which feature every row is, and whose nearest neighbours were found (`rows.cl`); which
+//! of these are matches, for a batch (`accept.cl`) and as arrays (`columns.cl`).
 
+use super::batch::AcceptMatches;
+use super::columns::{MatchColumns, MatchFlags, NearestColumns};
 use super::regions::{Cut, Kind, Rows, Side};
+use super::rule;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::gpu::GpuFeatures;
 use tiepoint_gpu::{Kernel, KernelSource};
 
-/// Lanes of the groups that order features.
+/// Lanes of the groups that have a lane for each feature.
 const LANES: u32 = 256;
+
+/// Groups with a lane for each of `n` features.
+pub(super) fn groups(n: usize) -> [usize; 3] {
+    [n.div_ceil(LANES as usize), 1, 1]
+}
 
 tiepoint_gpu::kernel! {
     /// Counts the bright features of every run of LANES.
@@ -50,12 +59,18 @@ tiepoint_gpu::kernel! {
 }
 
 pub(super) fn source(kind: Kind) -> KernelSource {
-    kind.rows("match rows")
+    rule::for_kernels(kind.rows("match rows"))
         .define("LANES", LANES)
         .kernel::<CountBright<'_>>([LANES, 1])
         .kernel::<OrderRows<'_>>([LANES, 1])
         .kernel::<MergeFound<'_>>([kind.form.block(), 1])
+        .kernel::<AcceptMatches<'_>>([LANES, 1])
+        .kernel::<NearestColumns<'_>>([LANES, 1])
+        .kernel::<MatchFlags<'_>>([LANES, 1])
+        .kernel::<MatchColumns<'_>>([LANES, 1])
         .text(include_str!("rows.cl"))
+        .text(include_str!("accept.cl"))
+        .text(include_str!("columns.cl"))
 }
 
 /// The kernels for a kind of search.
@@ -64,6 +79,10 @@ pub(super) struct GpuRows {
     count_bright: Kernel<CountBright<'static>>,
     order_rows: Kernel<OrderRows<'static>>,
     merge_found: Kernel<MergeFound<'static>>,
+    pub(super) accept_matches: Kernel<AcceptMatches<'static>>,
+    pub(super) nearest_columns: Kernel<NearestColumns<'static>>,
+    pub(super) match_flags: Kernel<MatchFlags<'static>>,
+    pub(super) match_columns: Kernel<MatchColumns<'static>>,
 }
 
 impl GpuRows {
@@ -73,6 +92,10 @@ impl GpuRows {
             count_bright: program.kernel::<CountBright<'_>>()?,
             order_rows: program.kernel::<OrderRows<'_>>()?,
             merge_found: program.kernel::<MergeFound<'_>>()?,
+            accept_matches: program.kernel::<AcceptMatches<'_>>()?,
+            nearest_columns: program.kernel::<NearestColumns<'_>>()?,
+            match_flags: program.kernel::<MatchFlags<'_>>()?,
+            match_columns: program.kernel::<MatchColumns<'_>>()?,
         })
     }
 

@@ -324,11 +324,9 @@ pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         for form in [Form::Portable, Form::Tensor] {
             let kind = Kind { form, floats: false, dimension };
             sources.extend([nearest::gpu::source::<u8>(kind), rows::source(kind)]);
-            sources.extend([batch::source(kind), columns::source(kind)]);
         }
         let kind = Kind { form: Form::Portable, floats: true, dimension };
         sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind)]);
-        sources.extend([batch::source(kind), columns::source(kind)]);
     }
     let bytes = Kind { form: Form::Portable, floats: false, dimension: 64 };
     let floats = Kind { floats: true, ..bytes };

@@ -1,4 +1,4 @@
-//! Which nearest neighbours are matches, for kernels: `accept.h`.
+//! Which nearest neighbours are matches, for kernels: `rule.h`.
 
 use super::MatchOptions;
 use tiepoint_gpu::KernelSource;
@@ -28,5 +28,5 @@ impl Rule {
 
 /// For kernels that read nearest neighbours.
 pub(super) fn for_kernels(source: KernelSource) -> KernelSource {
-    source.structure::<Rule>().text(include_str!("accept.h"))
+    source.structure::<Rule>().text(include_str!("rule.h"))
 }
