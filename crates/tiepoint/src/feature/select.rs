@@ -5,27 +5,12 @@
 //! grid. Kept features come in this order. Without a limit all are kept, the strongest first.
 //!
 //! [`Keep::Levels`] counts positions, however many directions each has, and takes whole levels, as COLMAP does on a CPU:
-//! a limit of 8192 gives about 10 000 to 15 000 features. Checked with pycolmap 4.2.1 on a photograph of a castle, which
-//! has 10 258 positions: limits of 1000, 2000, 4000 and 8192 keep 1083, 2582, 4823 and all of them. Levels overlap in
-//! scale; of those left out some are larger than some of those kept.
+//! a limit of 8192 gives about 10 000 to 15 000 features. Levels overlap in scale, so some of the features left out are
+//! larger than some of those kept.
 //!
-//! With the largest scales first, as VLFeat and COLMAP keep them, the same matcher, verification and mapper
-//! (pycolmap 4.2.1) make more of as many features (RootSIFT, contrast 0.02): of 23 photographs of a forest
-//! 12 549 points where the strongest give 9100; of a castle's 11 photographs 8427 points and 39 137
-//! observations where the strongest give 8197 and 37 706. With the preset `vlfeat` and 138 329 features there,
-//! as many as COLMAP's own, they are 8664 and 41 104; COLMAP's are 8575 and 40 534.
-//!
-//! For homographies (boat, graf and leuven, 15 pairs) the two come out even: with 500, 1000, 2000 and 4000
-//! features 2031, 3913, 6983 and 9808 matches are right to 3 px by scale, 1867, 3983, 7225 and 9385 by
-//! response, and 11, 12, 12 and 12 pairs are found to 3 px against 10, 11, 11 and 12. Scale gains where
-//! pictures are zoomed (boat) and loses where the light changes (leuven).
-//!
-//! Repeatability on the same pairs (Mikolajczyk et al., IJCV 65, 2005: regions of the size σ, normalised to 30 px,
-//! overlap to 60 %; mean over the pairs, duplicates of several directions counted once), with 250, 500, 1000, 2000 and
-//! 4000 features: SIFT by scale 46, 48, 49, 55 and 60 %, by response 39, 43, 48, 52 and 54 %; SURF by scale 32, 34, 40,
-//! 55 and 58 %, by response 42, 45, 49, 54 and 58 %. SURF's matches right to 3 px are 433, 916, 1857, 3479 and 4434 by
-//! scale, 724, 1443, 2563, 3803 and 4453 by response: its large filters are sampled sparsely. So scale is the default
-//! for SIFT, response for SURF. Measured in November 2026.
+//! By scale more of SIFT's features are found again and more points of a scene are reconstructed; of SURF's features, whose
+//! large filters are sampled sparsely, more are found again by response. So these are the defaults
+//! (`docs/notebook/features.md`).
 
 use super::order::Rank;
 use super::{Features, Keypoint};
