@@ -123,7 +123,7 @@ impl<P: Pipeline> Search<P> {
         self.fetch(core, slot)?;
         let lists = self.reserved()?.lists();
         match keep && !lists.selection.is_finished_by_host() {
-            true => (0..images.len()).map(|i| lists.copy(i)).collect(),
+            true => (0..images.len()).map(|i| lists.copy(i, None)).collect(),
             false => Ok(Vec::new()),
         }
     }

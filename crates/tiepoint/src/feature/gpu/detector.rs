@@ -104,11 +104,7 @@ impl<P: Pipeline> GpuDetector<P> {
         I: IntoIterator,
         I::Item: Into<Pixels<'a>>,
     {
-        let images: Vec<Pixels<'a>> = images.into_iter().map(Into::into).collect();
-        for image in &images {
-            image.check(&self.core.gpu)?;
-            images[0].goes_with(image)?;
-        }
+        let images = self.checked(images)?;
         let together = self.search(|search| search.detect_batch(&self.core, &images, (pixels, false)));
         match together {
             Err(refused) if is_of_memory(&refused) => self
@@ -120,11 +116,7 @@ impl<P: Pipeline> GpuDetector<P> {
     /// As [`detect_batch`](Self::detect_batch), one image at a time, whose features stay on the device too where there
     /// is memory for the whole search.
     pub(crate) fn detect_and_keep_batch(&self, images: &[AnyView<'_>]) -> Result<Vec<FoundFeatures>> {
-        let images: Vec<Pixels<'_>> = images.iter().map(Pixels::from).collect();
-        for image in &images {
-            image.check(&self.core.gpu)?;
-            images[0].goes_with(image)?;
-        }
+        let images = self.checked(images)?;
         match self.search(|search| search.detect_batch(&self.core, &images, (0, true))) {
             Err(refused) if is_of_memory(&refused) => self.search(|search| {
                 images.iter().map(|image| search.detect_and_keep(&self.core, image, None)).collect()
@@ -175,11 +167,7 @@ impl<P: Pipeline> GpuDetector<P> {
     /// # Errors
     /// As [`detect_batch`](Self::detect_batch), and [`Error::Image`] when there is no image.
     pub fn enqueue(&self, images: &[AnyGpuImage], mask: Option<ImageView<'_, u8>>) -> Result<()> {
-        let all: Vec<Pixels<'_>> = images.iter().map(Pixels::from).collect();
-        for image in &all {
-            image.check(&self.core.gpu)?;
-            all[0].goes_with(image)?;
-        }
+        let all = self.checked(images)?;
         let mask = self.upload_mask(mask, all.first().map_or_else(Size::default, Pixels::size))?;
         self.search(|search| search.enqueue(&self.core, images, mask.as_ref()))
     }
@@ -198,6 +186,16 @@ impl<P: Pipeline> GpuDetector<P> {
     /// In how many parts the last image was searched; 1 is the whole.
     pub fn parts(&self) -> usize {
         self.parts.load(Ordering::Relaxed)
+    }
+
+    /// Images that can be searched together.
+    fn checked<'a>(&self, images: impl IntoIterator<Item: Into<Pixels<'a>>>) -> Result<Vec<Pixels<'a>>> {
+        let images: Vec<Pixels<'a>> = images.into_iter().map(Into::into).collect();
+        for image in &images {
+            image.check(&self.core.gpu)?;
+            images[0].goes_with(image)?;
+        }
+        Ok(images)
     }
 
     fn search<R>(&self, run: impl FnOnce(&mut Search<P>) -> Result<R>) -> Result<R> {

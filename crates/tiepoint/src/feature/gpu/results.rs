@@ -43,53 +43,28 @@ impl Lists<'_> {
         Features { keypoints: Vec::new(), descriptors, dimension: self.dimension, image: self.size }
     }
 
-    /// A copy of all features of an image that there is room for, or are wanted, whose number the host does not know
-    /// yet.
+    /// A copy of the wanted features of an image, of which `found` were found. Where the host does not know that number
+    /// yet, all are copied that there is room for.
     ///
     /// # Errors
     /// [`crate::Error::Device`] when the device's memory is too small.
-    pub(super) fn copy(&self, image: usize) -> Result<GpuFeatures> {
-        let mut commands = Commands::new();
-        let (first, capacity) = (image * self.capacity, self.capacity.min(self.selection.early_limit()));
-        let count = part_of(self.counts, image, 1, &mut commands)?;
+    pub(super) fn copy(&self, image: usize, found: Option<usize>) -> Result<GpuFeatures> {
+        let (gpu, mut commands) = (self.keypoints.gpu(), Commands::new());
+        let most = self.selection.early_limit();
+        let (first, capacity) = (image * self.capacity, found.unwrap_or(self.capacity).min(most));
+        let count = match found {
+            Some(found) if found > most => gpu.upload(&[most as u32])?,
+            _ => part_of(self.counts, image, 1, &mut commands)?,
+        };
         let keypoints = part_of(self.keypoints, first * WORDS, capacity * WORDS, &mut commands)?;
         let (first, values) = (first * self.dimension, capacity * self.dimension);
         let descriptors = match self.descriptors {
             GpuDescriptors::U8(all) => GpuDescriptors::U8(part_of(all, first, values, &mut commands)?),
             GpuDescriptors::F32(all) => GpuDescriptors::F32(part_of(all, first, values, &mut commands)?),
         };
-        self.keypoints.gpu().run(&commands)?;
+        gpu.run(&commands)?;
         Ok(GpuFeatures { count, keypoints, descriptors, dimension: self.dimension, image: self.size })
     }
-
-    /// Of the `count` features of the first image those wanted, in memory of their own.
-    ///
-    /// # Errors
-    /// [`crate::Error::Device`] when it is too small.
-    pub(crate) fn keep(&self, count: usize) -> Result<GpuFeatures> {
-        let gpu = self.keypoints.gpu();
-        let wanted = count.min(self.selection.early_limit());
-        let mut commands = Commands::new();
-        // Of all that were found the number lies there already.
-        let number = match wanted == count {
-            true => first_of(self.counts, 1, &mut commands)?,
-            false => gpu.upload(&[wanted as u32])?,
-        };
-        let count = wanted;
-        let keypoints = first_of(self.keypoints, count * WORDS, &mut commands)?;
-        let values = count * self.dimension;
-        let descriptors = match self.descriptors {
-            GpuDescriptors::U8(all) => GpuDescriptors::U8(first_of(all, values, &mut commands)?),
-            GpuDescriptors::F32(all) => GpuDescriptors::F32(first_of(all, values, &mut commands)?),
-        };
-        gpu.run(&commands)?;
-        Ok(GpuFeatures { count: number, keypoints, descriptors, dimension: self.dimension, image: self.size })
-    }
-}
-
-/// A buffer that will hold the first numbers of another.
-fn first_of<T: Element>(all: &Buffer<T>, len: usize, commands: &mut Commands) -> Result<Buffer<T>> {
-    part_of(all, 0, len, commands)
 }
 
 /// A buffer that will hold some numbers of another.

@@ -6,7 +6,6 @@ use super::results::Results;
 use super::staging::Staging;
 use super::{FoundFeatures, GpuFeatures};
 use crate::feature::Features;
-use crate::image::AnyView;
 use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
 use crate::{Error, Result};
 use std::slice;
@@ -151,36 +150,34 @@ impl<P: Pipeline> Search<P> {
     }
 
     fn whole(&mut self, core: &Core<P>, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
-        match image {
-            Pixels::Device(image) => self.whole_on_device(core, image, mask),
-            Pixels::Host(view) => {
-                let (image, staging) = self.stage(core, *view, mask.is_some())?;
-                let found = self.whole_on_device(core, &image, mask);
-                self.input = Some(staging);
-                found
+        self.with_image(core, image, mask.is_some(), |search, image| {
+            loop {
+                search.enqueue(core, slice::from_ref(image), mask)?;
+                if let Some(features) = search.fetch_one(core)? {
+                    return Ok(features);
+                }
             }
-        }
+        })
     }
 
-    /// Sends an image to the device. The memory for its search is reserved before, so that it does not travel in vain.
-    fn stage(&mut self, core: &Core<P>, view: AnyView<'_>, masked: bool) -> Result<(AnyGpuImage, Staging)> {
-        self.reserve(core, P::layout(&core.options, view.size(), 1)?, view.pixel(), masked)?;
-        let mut staging = Staging::of(self.input.take(), &core.gpu, view.pixel(), view.size())?;
-        Ok((staging.fill(view)?, staging))
-    }
-
-    fn whole_on_device(
+    /// Calls `search` with the image on the device. One that is sent there is sent after the memory for its search has
+    /// been reserved, so that it does not travel in vain.
+    fn with_image<R>(
         &mut self,
         core: &Core<P>,
-        image: &AnyGpuImage,
-        mask: Option<&GpuImage<u8>>,
-    ) -> Result<Features> {
-        loop {
-            self.enqueue(core, slice::from_ref(image), mask)?;
-            if let Some(features) = self.fetch_one(core)? {
-                return Ok(features);
-            }
-        }
+        image: &Pixels<'_>,
+        masked: bool,
+        search: impl FnOnce(&mut Self, &AnyGpuImage) -> Result<R>,
+    ) -> Result<R> {
+        let view = match image {
+            Pixels::Device(image) => return search(self, image),
+            Pixels::Host(view) => *view,
+        };
+        self.reserve(core, P::layout(&core.options, view.size(), 1)?, view.pixel(), masked)?;
+        let mut staging = Staging::of(self.input.take(), &core.gpu, view.pixel(), view.size())?;
+        let found = staging.fill(view).and_then(|image| search(self, &image));
+        self.input = Some(staging);
+        found
     }
 
     /// The features of one image, left on the device.
@@ -194,36 +191,22 @@ impl<P: Pipeline> Search<P> {
         if P::selection(&core.options).is_finished_by_host() || self.parts.is_some() {
             return GpuFeatures::upload(&core.gpu, &self.detect(core, image, mask)?);
         }
-        let kept = match image {
-            Pixels::Device(image) => self.keep(core, image, mask),
-            Pixels::Host(view) => self.stage(core, *view, mask.is_some()).and_then(|(image, staging)| {
-                let kept = self.keep(core, &image, mask);
-                self.input = Some(staging);
-                kept
-            }),
-        };
+        let kept = self.with_image(core, image, mask.is_some(), |search, image| {
+            loop {
+                search.enqueue(core, slice::from_ref(image), mask)?;
+                let lists = search.reserved()?.lists();
+                let count = lists.counts.to_vec()?.first().map_or(0, |&n| n as usize);
+                if count <= lists.capacity {
+                    return lists.copy(0, Some(count));
+                }
+                search.make_room(count);
+            }
+        });
         match kept {
             Err(refused) if is_of_memory(&refused) => {
                 GpuFeatures::upload(&core.gpu, &self.in_parts(core, image, mask, refused)?)
             }
             kept => kept,
-        }
-    }
-
-    fn keep(
-        &mut self,
-        core: &Core<P>,
-        image: &AnyGpuImage,
-        mask: Option<&GpuImage<u8>>,
-    ) -> Result<GpuFeatures> {
-        loop {
-            self.enqueue(core, slice::from_ref(image), mask)?;
-            let lists = self.reserved()?.lists();
-            let count = lists.counts.to_vec()?.first().map_or(0, |&n| n as usize);
-            if count <= lists.capacity {
-                return lists.keep(count);
-            }
-            self.make_room(count);
         }
     }
 
@@ -249,7 +232,7 @@ impl<P: Pipeline> Search<P> {
     ) -> Result<FoundFeatures> {
         let features = self.detect(core, image, mask)?;
         let whole = self.parts.is_none() && !P::selection(&core.options).is_finished_by_host();
-        let on_device = if whole { Some(self.reserved()?.lists().copy(0)?) } else { None };
+        let on_device = if whole { Some(self.reserved()?.lists().copy(0, None)?) } else { None };
         Ok(FoundFeatures { features, on_device })
     }
 
