@@ -8,14 +8,14 @@ use crate::matching::{dimensions_differ, kinds_differ};
 use tiepoint_gpu::KernelSource;
 
 /// Words of what is found for a row: nearest and second distance, index.
-pub(in crate::matching) const FOUND: usize = 3;
+pub(crate) const FOUND: usize = 3;
 
 /// What kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::matching) struct Kind {
-    pub(in crate::matching) form: Form,
-    pub(in crate::matching) floats: bool,
-    pub(in crate::matching) dimension: usize,
+pub(crate) struct Kind {
+    pub(crate) form: Form,
+    pub(crate) floats: bool,
+    pub(crate) dimension: usize,
 }
 
 impl Kind {
@@ -23,7 +23,7 @@ impl Kind {
     ///
     /// # Errors
     /// [`crate::Error::Mismatch`].
-    pub(in crate::matching) fn check_against(self, other: Self) -> crate::Result<()> {
+    pub(crate) fn check_against(self, other: Self) -> crate::Result<()> {
         match self {
             _ if self.floats != other.floats => Err(kinds_differ()),
             _ if self.dimension != other.dimension => Err(dimensions_differ(self.dimension, other.dimension)),
@@ -32,18 +32,18 @@ impl Kind {
     }
 
     /// Words of a packed descriptor.
-    pub(in crate::matching) fn words(self) -> usize {
+    pub(crate) fn words(self) -> usize {
         // Whole chunks of local memory, and whole fragments.
         self.dimension.div_ceil(if self.floats { 1 } else { 4 }).next_multiple_of(16)
     }
 
     /// For kernels that depend on no dimension.
-    pub(in crate::matching) fn rows(self, name: &'static str) -> KernelSource {
+    pub(crate) fn rows(self, name: &'static str) -> KernelSource {
         self.common(name).structure::<Side>().structure::<Cut>().text(include_str!("regions.h"))
     }
 
     /// For kernels that read descriptors.
-    pub(in crate::matching) fn descriptors(self, name: &'static str) -> KernelSource {
+    pub(crate) fn descriptors(self, name: &'static str) -> KernelSource {
         self.common(name)
             .define("VALUE", if self.floats { "f32" } else { "u8" })
             .define("DIMENSION", self.dimension)
@@ -63,7 +63,7 @@ impl Kind {
 
 tiepoint_gpu::kernel_struct! {
     /// How a side is packed, and how large what it is packed from is. A row is a packed descriptor.
-    pub(in crate::matching) struct Side {
+    pub(crate) struct Side {
         /// Features that there is room for.
         capacity: u32,
         /// Values of a descriptor.
@@ -78,7 +78,7 @@ tiepoint_gpu::kernel_struct! {
 }
 
 impl Side {
-    pub(in crate::matching) fn new(features: &GpuFeatures, kind: Kind) -> Self {
+    pub(crate) fn new(features: &GpuFeatures, kind: Kind) -> Self {
         let (capacity, block) = (features.capacity() as u32, kind.form.block());
         let (dimension, words) = (kind.dimension as u32, kind.words() as u32);
         // Bright and dark features begin at blocks of their own.
@@ -86,36 +86,36 @@ impl Side {
     }
 
     /// Groups that have a block of rows each.
-    pub(in crate::matching) fn blocks(self) -> usize {
+    pub(crate) fn blocks(self) -> usize {
         (self.rows / self.block) as usize
     }
 }
 
 /// Extents of buffers.
 impl Side {
-    pub(in crate::matching) fn rows(self) -> i128 {
+    pub(crate) fn rows(self) -> i128 {
         i128::from(self.rows)
     }
 
     /// Words of all rows.
-    pub(in crate::matching) fn packed(self) -> i128 {
+    pub(crate) fn packed(self) -> i128 {
         i128::from(self.rows) * i128::from(self.words)
     }
 
     /// Words of the keypoints.
-    pub(in crate::matching) fn keypoints(self) -> i128 {
+    pub(crate) fn keypoints(self) -> i128 {
         i128::from(self.capacity) * WORDS as i128
     }
 
     /// Values of the descriptors.
-    pub(in crate::matching) fn values(self) -> i128 {
+    pub(crate) fn values(self) -> i128 {
         i128::from(self.capacity) * i128::from(self.dimension)
     }
 }
 
 tiepoint_gpu::kernel_struct! {
     /// How the search of a pair is cut.
-    pub(in crate::matching) struct Cut {
+    pub(crate) struct Cut {
         a: Side,
         b: Side,
         /// Groups that shall have work.
@@ -125,32 +125,32 @@ tiepoint_gpu::kernel_struct! {
 
 impl Cut {
     /// Groups that have a block of rows each.
-    pub(in crate::matching) fn blocks(self) -> usize {
+    pub(crate) fn blocks(self) -> usize {
         self.a.blocks() + self.b.blocks()
     }
 
     /// Groups of a search: as many as shall have work, and at least one a block.
-    pub(in crate::matching) fn groups(self) -> usize {
+    pub(crate) fn groups(self) -> usize {
         self.blocks().max(self.parts as usize)
     }
 
     /// Words of what this many groups find.
-    pub(in crate::matching) fn found(self, groups: i128) -> i128 {
+    pub(crate) fn found(self, groups: i128) -> i128 {
         groups * i128::from(self.a.block) * FOUND as i128
     }
 
     /// Words of the result.
-    pub(in crate::matching) fn result(self) -> i128 {
+    pub(crate) fn result(self) -> i128 {
         (i128::from(self.a.capacity) + i128::from(self.b.capacity)) * FOUND as i128
     }
 }
 
 /// The rows of a side, in their order once the commands so far have run. A clone is the same memory.
 #[derive(Clone, Debug)]
-pub(in crate::matching) struct Rows {
-    pub(in crate::matching) side: Side,
+pub(crate) struct Rows {
+    pub(crate) side: Side,
     /// The feature that every row is.
-    pub(in crate::matching) order: Buffer<u32>,
+    pub(crate) order: Buffer<u32>,
     /// How many bright and how many dark ones there are.
-    pub(in crate::matching) regions: Buffer<u32>,
+    pub(crate) regions: Buffer<u32>,
 }

@@ -10,7 +10,7 @@ use tiepoint_gpu::{Kernel, KernelSource};
 
 /// How a search is cut for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::matching) enum Form {
+pub(crate) enum Form {
     /// Multiply-adds, on any device.
     Portable,
     /// 8-bit products on the tensor cores of CUDA cards of capability 8.0 on.
@@ -19,7 +19,7 @@ pub(in crate::matching) enum Form {
 
 impl Form {
     /// Queries of a work group.
-    pub(in crate::matching) const fn block(self) -> u32 {
+    pub(crate) const fn block(self) -> u32 {
         match self {
             Self::Portable => 128,
             Self::Tensor => 16 * tensor::ROW_TILES * tensor::WARPS,
@@ -27,7 +27,7 @@ impl Form {
     }
 
     /// Targets that it takes at a time.
-    pub(in crate::matching) const fn tile(self) -> u32 {
+    pub(crate) const fn tile(self) -> u32 {
         match self {
             Self::Portable => 128,
             Self::Tensor => tensor::TILE,
@@ -44,9 +44,9 @@ impl Form {
 }
 
 /// The cut of the search on tensor cores.
-pub(in crate::matching) mod tensor {
+pub(crate) mod tensor {
     /// Most values of a descriptor: up to here the difference of a length and two products fits 24 bits.
-    pub(in crate::matching) const MAX_DIMENSION: usize = 128;
+    pub(crate) const MAX_DIMENSION: usize = 128;
     /// Bits that tell a lane's targets apart.
     pub(super) const SHIFT: u32 = 8;
     /// Warps of a group.
@@ -90,7 +90,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(in crate::matching) fn source<V: Element>(kind: Kind) -> KernelSource {
+pub(crate) fn source<V: Element>(kind: Kind) -> KernelSource {
     let block = [kind.form.block(), 1];
     let lanes = [kind.form.lanes(), 1];
     match kind.form {
@@ -118,7 +118,7 @@ pub(in crate::matching) fn source<V: Element>(kind: Kind) -> KernelSource {
 
 /// The kernels of a search.
 #[derive(Debug)]
-pub(in crate::matching) struct GpuSearch {
+pub(crate) struct GpuSearch {
     pack: Pack,
     search: Kernel<Search<'static>>,
 }
@@ -132,22 +132,22 @@ enum Pack {
 
 /// A side's descriptors as the search reads them, once the commands so far have run. A clone is the same memory.
 #[derive(Clone, Debug)]
-pub(in crate::matching) struct Packed {
-    pub(in crate::matching) rows: Rows,
+pub(crate) struct Packed {
+    pub(crate) rows: Rows,
     packed: Buffer<u32>,
     norms: Buffer<u32>,
 }
 
 impl Packed {
     /// Bytes of the device's memory.
-    pub(in crate::matching) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let numbers = [&self.packed, &self.norms, &self.rows.order, &self.rows.regions];
         numbers.map(|buffer| Buffer::<u32>::taken(buffer.len())).iter().sum()
     }
 }
 
 impl GpuSearch {
-    pub(in crate::matching) fn new(gpu: &Gpu, kind: Kind) -> Result<Self> {
+    pub(crate) fn new(gpu: &Gpu, kind: Kind) -> Result<Self> {
         let (pack, program) = if kind.floats {
             let program = gpu.program(&source::<f32>(kind))?;
             (Pack::F32(program.kernel::<PackRows<'_, f32>>()?), program)
@@ -159,7 +159,7 @@ impl GpuSearch {
     }
 
     /// Adds the packing of a side to the commands.
-    pub(in crate::matching) fn pack(
+    pub(crate) fn pack(
         &self,
         gpu: &Gpu,
         commands: &mut Commands,
@@ -188,7 +188,7 @@ impl GpuSearch {
     }
 
     /// Adds the search to the commands; `found` takes what its groups find.
-    pub(in crate::matching) fn search(
+    pub(crate) fn search(
         &self,
         commands: &mut Commands,
         [a, b]: [&Packed; 2],

@@ -38,7 +38,7 @@ tiepoint_gpu::kernel! {
 
 /// Describes oriented keypoints.
 #[derive(Debug)]
-pub(in crate::feature::surf) struct GpuDescribe<A: GpuSum> {
+pub(crate) struct GpuDescribe<A: GpuSum> {
     /// None where no descriptors are wanted.
     kernel: Option<Kernel<Describe<'static, A>>>,
     square: Buffer<f32>,
@@ -48,7 +48,7 @@ pub(in crate::feature::surf) struct GpuDescribe<A: GpuSum> {
 }
 
 impl<A: GpuSum> GpuDescribe<A> {
-    pub(in crate::feature::surf) fn source(options: &SurfOptions) -> KernelSource {
+    pub(crate) fn source(options: &SurfOptions) -> KernelSource {
         let square = Square::new(options);
         let order: Vec<i32> = match options.extended {
             true => (0..8).collect(),
@@ -70,7 +70,7 @@ impl<A: GpuSum> GpuDescribe<A> {
             .text(include_str!("describe.cl"))
     }
 
-    pub(in crate::feature::surf) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
+    pub(crate) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
         let kernel = match options.dimension() {
             0 => None,
             _ => Some(gpu.program(&Self::source(options))?.kernel::<Describe<'_, A>>()?),
@@ -86,7 +86,7 @@ impl<A: GpuSum> GpuDescribe<A> {
     }
 
     /// Writes the descriptors of oriented keypoints.
-    pub(in crate::feature::surf) fn record(
+    pub(crate) fn record(
         &self,
         commands: &mut Commands,
         sums: Sums<'_, A>,

@@ -34,7 +34,7 @@ tiepoint_gpu::kernel! {
 
 /// Finds and refines extrema.
 #[derive(Debug)]
-pub(in crate::feature::surf) struct GpuExtrema {
+pub(crate) struct GpuExtrema {
     kernel: Kernel<Search<'static>>,
     threshold: f32,
     /// In place of a mask.
@@ -42,7 +42,7 @@ pub(in crate::feature::surf) struct GpuExtrema {
 }
 
 impl GpuExtrema {
-    pub(in crate::feature::surf) fn source(options: &SurfOptions) -> KernelSource {
+    pub(crate) fn source(options: &SurfOptions) -> KernelSource {
         feature::for_kernels(KernelSource::new("SURF, extrema"))
             .define("OPENCV", u8::from(options.preset == SurfPreset::OpenCv))
             .define("TILE_X", TILE[0])
@@ -53,14 +53,14 @@ impl GpuExtrema {
             .text(include_str!("extrema.cl"))
     }
 
-    pub(in crate::feature::surf) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
+    pub(crate) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
         let kernel = gpu.program(&Self::source(options))?.kernel::<Search<'_>>()?;
         Ok(Self { kernel, threshold: options.threshold, none: gpu.upload(&[0])? })
     }
 
     /// Counts and writes the keypoints of all layers, in any order and without angles; `mask` is one image's, and its
     /// pitch.
-    pub(in crate::feature::surf) fn record(
+    pub(crate) fn record(
         &self,
         commands: &mut Commands,
         responses: &Buffer<f32>,

@@ -8,14 +8,14 @@ use crate::image::Size;
 use std::ops::Range;
 
 /// Lanes of a group that computes or searches responses.
-pub(in crate::feature::surf) const TILE: [u32; 2] = [32, 8];
+pub(crate) const TILE: [u32; 2] = [32, 8];
 
 /// Responses of a lane, `TILE[1]` rows apart: what lies around a group's samples is then little against what lies
 /// between them.
-pub(in crate::feature::surf) const ROWS_PER_LANE: usize = 4;
+pub(crate) const ROWS_PER_LANE: usize = 4;
 
 /// The groups that share the keypoints of every image: enough to fill the device.
-pub(in crate::feature::surf) fn groups(found: &GpuKeypoints) -> [usize; 3] {
+pub(crate) fn groups(found: &GpuKeypoints) -> [usize; 3] {
     /// Groups of a multiprocessor.
     const RESIDENT: usize = 16;
     let units = found.counts.gpu().info().units as usize;
@@ -24,14 +24,14 @@ pub(in crate::feature::surf) fn groups(found: &GpuKeypoints) -> [usize; 3] {
 
 /// A layer table on the device.
 #[derive(Debug)]
-pub(in crate::feature::surf) struct DeviceLayers {
+pub(crate) struct DeviceLayers {
     pub computed: Buffer<u32>,
     pub searched: Buffer<u32>,
     pub layers: Layers,
 }
 
 impl DeviceLayers {
-    pub(in crate::feature::surf) fn upload(gpu: &Gpu, layers: Layers) -> Result<Self> {
+    pub(crate) fn upload(gpu: &Gpu, layers: Layers) -> Result<Self> {
         let computed = gpu.upload(&layers.computed.words)?;
         Ok(Self { computed, searched: gpu.upload(&layers.searched.words)?, layers })
     }
@@ -39,7 +39,7 @@ impl DeviceLayers {
 
 /// The responses of a layer, which may be those of an octave before.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::feature::surf) struct Grid {
+pub(crate) struct Grid {
     /// Where the first lies.
     pub first: usize,
     /// From row to row.
@@ -50,7 +50,7 @@ pub(in crate::feature::surf) struct Grid {
 
 /// The layers of an image of one size.
 #[derive(Debug)]
-pub(in crate::feature::surf) struct Layers {
+pub(crate) struct Layers {
     /// Of every octave's layers.
     pub grids: Vec<Vec<Grid>>,
     /// Responses of an image.
@@ -62,7 +62,7 @@ pub(in crate::feature::surf) struct Layers {
 
 /// Layers as words for a kernel, and the groups that they take together.
 #[derive(Debug, Default)]
-pub(in crate::feature::surf) struct Table {
+pub(crate) struct Table {
     pub words: Vec<u32>,
     pub layers: usize,
     pub groups: usize,
@@ -96,7 +96,7 @@ impl Table {
 }
 
 impl Layers {
-    pub(in crate::feature::surf) fn new(octaves: &[Octave], size: Size, white: f32) -> Self {
+    pub(crate) fn new(octaves: &[Octave], size: Size, white: f32) -> Self {
         let mut layers =
             Self { grids: vec![], len: 0, computed: Table::default(), searched: Table::default() };
         for (o, octave) in octaves.iter().enumerate() {
@@ -136,10 +136,10 @@ impl Layers {
 }
 
 /// Words of a layer that is computed.
-pub(in crate::feature::surf) const COMPUTED_WORDS: usize = 22;
+pub(crate) const COMPUTED_WORDS: usize = 22;
 
 /// Words of a layer that is searched.
-pub(in crate::feature::surf) const SEARCHED_WORDS: usize = 24;
+pub(crate) const SEARCHED_WORDS: usize = 24;
 
 /// The layers that are computed, as `ResponseLayer` of `response.cl`.
 fn compute(table: &mut Table, octave: &Octave, grids: &[Grid], size: Size, white: f32) {

@@ -35,7 +35,7 @@ tiepoint_gpu::kernel! {
 
 /// Finds the directions of keypoints.
 #[derive(Debug)]
-pub(in crate::feature::surf) struct GpuOrient<A: GpuSum> {
+pub(crate) struct GpuOrient<A: GpuSum> {
     kernel: Kernel<Orient<'static, A>>,
     disc: Buffer<f32>,
     /// Keypoints of an image that are wanted.
@@ -43,7 +43,7 @@ pub(in crate::feature::surf) struct GpuOrient<A: GpuSum> {
 }
 
 impl<A: GpuSum> GpuOrient<A> {
-    pub(in crate::feature::surf) fn source(options: &SurfOptions) -> KernelSource {
+    pub(crate) fn source(options: &SurfOptions) -> KernelSource {
         let disc = Disc::new(options.preset);
         let upright = Direction::upright(options.preset);
         let source = feature::for_kernels(KernelSource::new("SURF, orientation"));
@@ -61,7 +61,7 @@ impl<A: GpuSum> GpuOrient<A> {
             .text(include_str!("orient.cl"))
     }
 
-    pub(in crate::feature::surf) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
+    pub(crate) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
         let kernel = gpu.program(&Self::source(options))?.kernel::<Orient<'_, A>>()?;
         let disc = Disc::new(options.preset);
         let weights = disc.weights.iter().map(|&w| w as f32);
@@ -70,7 +70,7 @@ impl<A: GpuSum> GpuOrient<A> {
     }
 
     /// Writes the keypoints in their `order` with their angles, and the cosines and sines of these.
-    pub(in crate::feature::surf) fn record(
+    pub(crate) fn record(
         &self,
         commands: &mut Commands,
         sums: Sums<'_, A>,

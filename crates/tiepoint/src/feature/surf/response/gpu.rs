@@ -22,10 +22,10 @@ tiepoint_gpu::kernel! {
 
 /// Computes responses from sums of type `A`.
 #[derive(Debug)]
-pub(in crate::feature::surf) struct GpuResponse<A: GpuSum>(Kernel<Respond<'static, A>>);
+pub(crate) struct GpuResponse<A: GpuSum>(Kernel<Respond<'static, A>>);
 
 impl<A: GpuSum> GpuResponse<A> {
-    pub(in crate::feature::surf) fn source() -> KernelSource {
+    pub(crate) fn source() -> KernelSource {
         integral::for_kernels::<A>(KernelSource::new("SURF, responses"))
             .define("TILE_X", TILE[0])
             .define("TILE_Y", TILE[1])
@@ -34,12 +34,12 @@ impl<A: GpuSum> GpuResponse<A> {
             .text(include_str!("response.cl"))
     }
 
-    pub(in crate::feature::surf) fn new(gpu: &Gpu) -> Result<Self> {
+    pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
         Ok(Self(gpu.program(&Self::source())?.kernel::<Respond<'_, A>>()?))
     }
 
     /// Computes the responses of all layers of all images.
-    pub(in crate::feature::surf) fn record(
+    pub(crate) fn record(
         &self,
         commands: &mut Commands,
         sums: Sums<'_, A>,

@@ -47,7 +47,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(in crate::matching) fn source<V: Element>(kind: Kind) -> KernelSource {
+pub(crate) fn source<V: Element>(kind: Kind) -> KernelSource {
     let block = [kind.form.block(), 1];
     kind.descriptors("guided lines")
         .kernel::<PredictLines<'_>>(block)
@@ -57,20 +57,20 @@ pub(in crate::matching) fn source<V: Element>(kind: Kind) -> KernelSource {
 }
 
 /// A search along the lines that a model predicts.
-pub(in crate::matching) struct LineSearch<'s> {
-    pub(in crate::matching) kind: Kind,
-    pub(in crate::matching) cut: Cut,
+pub(crate) struct LineSearch<'s> {
+    pub(crate) kind: Kind,
+    pub(crate) cut: Cut,
     /// Of A and of B, as the rest.
-    pub(in crate::matching) rows: [&'s Rows; 2],
-    pub(in crate::matching) keypoints: [&'s Buffer<u32>; 2],
-    pub(in crate::matching) guide: &'s Guide,
+    pub(crate) rows: [&'s Rows; 2],
+    pub(crate) keypoints: [&'s Buffer<u32>; 2],
+    pub(crate) guide: &'s Guide,
 }
 
 /// Adds the search to the commands; `found` takes what its groups find.
 ///
 /// # Errors
 /// [`crate::Error::Unsupported`] on a device without f64.
-pub(in crate::matching) fn record<V: Element>(
+pub(crate) fn record<V: Element>(
     gpu: &Gpu,
     commands: &mut Commands,
     search: &LineSearch<'_>,

@@ -1,4 +1,4 @@
 //! The guided search on a GPU: near the places that a model predicts, or along its lines.
 
-pub(in crate::matching) mod lines;
-pub(in crate::matching) mod places;
+pub(crate) mod lines;
+pub(crate) mod places;

@@ -62,7 +62,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(in crate::matching) fn source<V: Element>(kind: Kind, model: ModelKind) -> KernelSource {
+pub(crate) fn source<V: Element>(kind: Kind, model: ModelKind) -> KernelSource {
     kind.descriptors("guided places")
         .define("LANES", LANES)
         .define("PROJECTIVE", u8::from(model == ModelKind::Homography))
@@ -73,13 +73,13 @@ pub(in crate::matching) fn source<V: Element>(kind: Kind, model: ModelKind) -> K
 }
 
 /// A search near the places that a model predicts.
-pub(in crate::matching) struct PlaceSearch<'s> {
-    pub(in crate::matching) kind: Kind,
+pub(crate) struct PlaceSearch<'s> {
+    pub(crate) kind: Kind,
     /// A and B.
-    pub(in crate::matching) features: [&'s GpuFeatures; 2],
-    pub(in crate::matching) guide: &'s Guide,
+    pub(crate) features: [&'s GpuFeatures; 2],
+    pub(crate) guide: &'s Guide,
     /// Whether only features of equal sign are compared.
-    pub(in crate::matching) by_sign: bool,
+    pub(crate) by_sign: bool,
 }
 
 /// A side in its cells.
@@ -97,7 +97,7 @@ struct Hung {
 ///
 /// # Errors
 /// [`crate::Error::Unsupported`] on a device without f64.
-pub(in crate::matching) fn record<V: Element>(
+pub(crate) fn record<V: Element>(
     gpu: &Gpu,
     commands: &mut Commands,
     search: &PlaceSearch<'_>,
