@@ -1,6 +1,6 @@
 //! Features as arrays in a device's memory, one for each property, as other programs take them.
 
-use super::{GpuDescriptors, GpuFeatures};
+use super::{GpuDescriptors, GpuFeatures, for_descriptors};
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::{Keypoint, WORDS, for_kernels, to_words};
 use crate::image::Size;
@@ -97,10 +97,8 @@ impl GpuFeatures {
                 "{n} keypoints have {values} descriptor values, not {dimension} each"
             )));
         }
-        let descriptors = match descriptors {
-            GpuDescriptors::U8(bytes) => GpuDescriptors::U8(bytes.aligned_to(GpuDescriptors::ALIGNMENT)?),
-            GpuDescriptors::F32(floats) => GpuDescriptors::F32(floats.aligned_to(GpuDescriptors::ALIGNMENT)?),
-        };
+        let descriptors: GpuDescriptors =
+            for_descriptors!(descriptors, values => values.aligned_to(GpuDescriptors::ALIGNMENT)?.into());
         let gpu = descriptors.gpu().clone();
         let words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
         let (count, keypoints) = (gpu.upload(&[n as u32])?, gpu.upload(&words)?);
@@ -136,10 +134,7 @@ impl GpuFeatures {
         Ok(Self {
             count: self.count.on(gpu)?,
             keypoints: self.keypoints.on(gpu)?,
-            descriptors: match &self.descriptors {
-                GpuDescriptors::U8(bytes) => GpuDescriptors::U8(bytes.on(gpu)?),
-                GpuDescriptors::F32(floats) => GpuDescriptors::F32(floats.on(gpu)?),
-            },
+            descriptors: for_descriptors!(&self.descriptors, values => values.on(gpu)?.into()),
             dimension: self.dimension,
             image: self.image,
         })
@@ -152,10 +147,16 @@ impl GpuDescriptors {
 
     /// The device.
     pub fn gpu(&self) -> &Gpu {
-        match self {
-            Self::U8(bytes) => bytes.gpu(),
-            Self::F32(floats) => floats.gpu(),
-        }
+        for_descriptors!(self, values => values.gpu())
+    }
+
+    /// The number of values of all descriptors.
+    pub(crate) fn values(&self) -> usize {
+        for_descriptors!(self, values => values.len())
+    }
+
+    pub(crate) fn are_floats(&self) -> bool {
+        matches!(self, Self::F32(_))
     }
 }
 

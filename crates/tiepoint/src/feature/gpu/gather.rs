@@ -1,6 +1,6 @@
 //! Some of the features in a device's memory: `gather.cl`.
 
-use super::{GpuDescriptors, GpuFeatures};
+use super::{GpuFeatures, for_descriptors};
 use crate::device::gpu::{Buffer, Commands, Element};
 use crate::feature::WORDS;
 use crate::{Error, Result};
@@ -44,10 +44,8 @@ impl GpuFeatures {
         }
         let gpu = self.gpu();
         let keypoints = gpu.buffer(indices.len() * WORDS)?;
-        let descriptors = match &self.descriptors {
-            GpuDescriptors::U8(all) => GpuDescriptors::U8(self.gather_values(all, indices, &keypoints)?),
-            GpuDescriptors::F32(all) => GpuDescriptors::F32(self.gather_values(all, indices, &keypoints)?),
-        };
+        let descriptors =
+            for_descriptors!(&self.descriptors, all => self.gather_values(all, indices, &keypoints)?.into());
         let count = gpu.upload(&[indices.len() as u32])?;
         Ok(Self { count, keypoints, descriptors, dimension: self.dimension, image: self.image })
     }

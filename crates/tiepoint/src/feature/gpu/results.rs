@@ -1,7 +1,7 @@
 //! Features on their way from a device's lists to the host's memory.
 
 use super::readback::ReadbackSlot;
-use super::{GpuDescriptors, GpuFeatures};
+use super::{GpuDescriptors, GpuFeatures, for_descriptors};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
@@ -58,10 +58,8 @@ impl Lists<'_> {
         };
         let keypoints = part_of(self.keypoints, first * WORDS, capacity * WORDS, &mut commands)?;
         let (first, values) = (first * self.dimension, capacity * self.dimension);
-        let descriptors = match self.descriptors {
-            GpuDescriptors::U8(all) => GpuDescriptors::U8(part_of(all, first, values, &mut commands)?),
-            GpuDescriptors::F32(all) => GpuDescriptors::F32(part_of(all, first, values, &mut commands)?),
-        };
+        let descriptors =
+            for_descriptors!(self.descriptors, all => part_of(all, first, values, &mut commands)?.into());
         gpu.run(&commands)?;
         Ok(GpuFeatures { count, keypoints, descriptors, dimension: self.dimension, image: self.size })
     }

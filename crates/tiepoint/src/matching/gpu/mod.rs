@@ -62,46 +62,25 @@ pub struct GpuNearest {
     floats: bool,
 }
 
-impl GpuDescriptors {
-    pub(crate) fn values(&self) -> usize {
-        match self {
-            Self::U8(buffer) => buffer.len(),
-            Self::F32(buffer) => buffer.len(),
-        }
+/// Fails unless every keypoint has a descriptor, and all can be matched.
+fn check(features: &GpuFeatures) -> Result<()> {
+    let (capacity, dimension) = (features.capacity(), features.dimension);
+    let values = features.descriptors.values();
+    if dimension > MAX_DIMENSION {
+        return Err(Error::Mismatch(format!(
+            "descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"
+        )));
     }
-
-    fn are_floats(&self) -> bool {
-        matches!(self, Self::F32(_))
+    if capacity >= NONE as usize / 4 {
+        let feature = format!("indices for {capacity} features; at most {} can be matched", NONE / 4 - 1);
+        return Err(Error::Unsupported { device: "a GPU".into(), feature });
     }
-}
-
-impl GpuFeatures {
-    /// Waits for all work.
-    fn len(&self) -> Result<usize> {
-        let mut count = [0];
-        self.count.read(0, &mut count)?;
-        Ok((count[0] as usize).min(self.capacity()))
+    if dimension == 0 || capacity.checked_mul(dimension).is_none_or(|n| n > values) {
+        return Err(Error::Mismatch(format!(
+            "{capacity} keypoints have {values} descriptor values, not {dimension} each; detect with descriptors"
+        )));
     }
-
-    /// Whether every keypoint has a descriptor.
-    fn check(&self) -> Result<()> {
-        let (capacity, dimension, values) = (self.capacity(), self.dimension, self.descriptors.values());
-        if dimension > MAX_DIMENSION {
-            return Err(Error::Mismatch(format!(
-                "descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"
-            )));
-        }
-        if capacity >= NONE as usize / 4 {
-            let feature = format!("indices for {capacity} features; at most {} can be matched", NONE / 4 - 1);
-            return Err(Error::Unsupported { device: "a GPU".into(), feature });
-        }
-        if dimension == 0 || capacity.checked_mul(dimension).is_none_or(|n| n > values) {
-            return Err(Error::Mismatch(format!(
-                "{capacity} keypoints have {values} descriptor values, not {dimension} each; detect with descriptors"
-            )));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl GpuMatcher {
@@ -125,8 +104,8 @@ impl GpuMatcher {
 
     /// What kernels a search needs, of two sides that are fit for each other.
     fn kind(&self, a: &GpuFeatures, b: &GpuFeatures, guided: bool) -> Result<Kind> {
-        a.check()?;
-        b.check()?;
+        check(a)?;
+        check(b)?;
         let (kind, other) = (self.kind_of(a, guided), self.kind_of(b, guided));
         kind.check_against(other)?;
         Ok(kind)
@@ -320,7 +299,7 @@ impl GpuMatcher {
     fn kind_unless_empty(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<Option<Kind>> {
         self.kind(a, b, false).map(Some).or_else(|error| {
             let counts = [a.len()?, b.len()?];
-            let broken = [a, b].iter().zip(counts).any(|(f, n)| n > 0 && f.check().is_err());
+            let broken = [a, b].iter().zip(counts).any(|(f, n)| n > 0 && check(f).is_err());
             if counts.contains(&0) && !broken { Ok(None) } else { Err(error) }
         })
     }

@@ -42,7 +42,7 @@ impl GpuMatcher {
         let packed = match capacity {
             0 => None,
             _ => {
-                features.check()?;
+                super::check(features)?;
                 let mut commands = Commands::new();
                 let rows = self.order(&mut commands, features, kind, by_sign)?;
                 let packed =

@@ -4,6 +4,7 @@ use crate::device::Cpu;
 use crate::device::gpu::all;
 use crate::feature::{Descriptors, Features};
 use crate::geometry::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
+use crate::image::Size;
 use crate::matching::{Guide, nearest};
 use tiepoint_gpu::KernelSource;
 
@@ -318,7 +319,36 @@ fn what_does_not_fit_is_an_error() {
     }
 }
 
-pub(crate) fn kernel_sources() -> Vec<KernelSource> {
+/// Kernels read sixteen bytes of a descriptor at a time, those of another program may begin anywhere.
+#[test]
+#[expect(unsafe_code, reason = "an address says nothing of what lies there")]
+fn descriptors_of_other_programs_match_alike_wherever_they_begin() {
+    let bytes: Vec<u8> = (0..300 * 128_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+    let places = features(&[[5.0; 2]; 300], Descriptors::U8(vec![]), 0).keypoints;
+    for gpu in all().iter().filter(|gpu| gpu.info().api == Api::Cuda) {
+        let other = Gpu::open(Api::Cuda, gpu.info().index).unwrap();
+        let features = |first: usize| {
+            let buffer = other.upload(&[&vec![7; first], &bytes[..]].concat()).unwrap();
+            let address = buffer.share().unwrap() + first as u64;
+            // SAFETY: the bytes were uploaded, and the buffer keeps them.
+            let there = unsafe { gpu.foreign::<u8>(address, bytes.len(), buffer) }.unwrap();
+            let there = (GpuDescriptors::U8(there), 128);
+            GpuFeatures::with_descriptors(&places, there, Size::new(1000, 1000)).unwrap()
+        };
+        let matcher = GpuMatcher::new(gpu);
+        let found =
+            |a: &GpuFeatures| matcher.match_features(a, &features(0), &MatchOptions::default()).unwrap();
+        let wanted = found(&features(0));
+        assert!(wanted.len() > 100, "{} matches", wanted.len());
+        for first in [1, 4, 8, 15, 16] {
+            assert_eq!(found(&features(first)), wanted, "{first} bytes after a multiple of 16");
+        }
+    }
+}
+
+#[test]
+fn kernels_compile_for_every_card() {
+use tiepoint_gpu::KernelSource;
     let mut sources = vec![];
     for dimension in [64, 128] {
         for form in [Form::Portable, Form::Tensor] {
