@@ -251,10 +251,10 @@ impl Finder {
     }
 
     /// Takes memory of a GPU, and of the host for what comes from it, for two images of this shape without masks: while
-    /// they are still being read, say. Where there is too little, nothing is reserved, and the search tells.
+    /// they are still being read, say. Where there is too little, nothing is reserved, and the search reports it.
     pub fn reserve_for_two(&self, size: Size, pixel: PixelKind) {
         if let Some(gpu) = &self.on_gpu {
-            // An error here is found again by the search, which says what became of it.
+            // The search meets the same error and reports it.
             let _ = on_gpu!(gpu, detector => detector.reserve_for_two(size, pixel));
         }
     }
@@ -280,7 +280,7 @@ impl Finder {
                     self.note_parts();
                     return pair.map(Ok);
                 }
-                // What was cancelled is so for each of the two.
+                // The images are searched one by one below, and each is cancelled, too.
                 Ok(Err(_)) | Err(Error::Cancelled) => {}
                 Err(error) => self.processor.note(format!("{error}; the images are searched one by one")),
             }
@@ -328,7 +328,7 @@ impl Finder {
                 self.note_parts();
                 Some(found)
             }
-            // So is each of them.
+            // The images are searched one by one, and each is cancelled, too.
             Err(Error::Cancelled) => None,
             Err(error) => {
                 self.processor.note(format!("{error}; the images are searched one by one"));

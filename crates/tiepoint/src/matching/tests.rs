@@ -114,7 +114,7 @@ fn extreme_bytes_do_not_overflow() {
 }
 
 #[test]
-fn not_a_number_is_nobodys_neighbour() {
+fn not_a_number_is_no_neighbour() {
     let mut b = Numbers(1).floats(40 * 8);
     b[3 * 8] = f32::NAN;
     b[9 * 8 + 2] = f32::INFINITY;

@@ -14,7 +14,7 @@ use crate::image::{AnyView, Size};
 use tiepoint_gpu::Mark;
 
 /// Pixels, as the detector's first octave has them, that are searched at a time: few enough for a device's memory.
-// With fewer more of the way home is hidden, but the device loses more than that gains.
+// With fewer pixels more of the transfers is hidden, but the search itself becomes slower by more than that gains.
 pub(crate) const AT_A_TIME: usize = 1 << 27;
 
 impl<P: Pipeline> Search<P> {
@@ -39,7 +39,7 @@ impl<P: Pipeline> Search<P> {
         match (views.is_empty(), on_device.is_empty()) {
             (true, _) => return self.images_in_turn(core, &on_device, (at_a_time, keep)),
             (false, true) => {}
-            // Some here and some there.
+            // Some images lie in the host's memory and some on the device.
             (false, false) => {
                 return images.iter().map(|image| self.detect(core, image, None).map(Into::into)).collect();
             }
@@ -99,7 +99,7 @@ impl<P: Pipeline> Search<P> {
         }
         let mut all = Vec::new();
         for (i, (mut found, mut copies)) in found.into_iter().zip(copies).enumerate() {
-            // There was too little room.
+            // There was too little room: search again, with more.
             while found.is_none() {
                 copies = self.begin_part(core, &images(i)?, 0, keep)?;
                 found = self.fetched(core, 0, true)?;

@@ -1,4 +1,4 @@
-//! What SIFT and SURF tell of themselves to [`GpuDetector`](super::GpuDetector).
+//! What SIFT and SURF implement for [`GpuDetector`](super::GpuDetector).
 
 use super::input::Pixels;
 use super::results::{Lists, Recycled};
@@ -35,10 +35,10 @@ pub trait Pipeline: Sized + Debug + Send {
     type Layout: Clone + Debug + PartialEq + Send;
     /// The kernels and tables that depend on the options alone.
     type Stages: Debug + Send + Sync;
-    /// How an image is searched for which there is too little memory.
+    /// How an image that needs too much memory is searched.
     type Parts: Parts<Self>;
 
-    /// Fails when an option is out of its range.
+    /// Fails when an option is out of range.
     fn check(options: &Self::Options) -> Result<()>;
 
     /// Which features are kept.
@@ -76,7 +76,7 @@ pub trait Pipeline: Sized + Debug + Send {
     /// How many kernels a search launches.
     fn launches(&self) -> usize;
 
-    /// Puts the search of these images into the queue but for [`parcels`](Self::parcels). A mask is copied from the
+    /// Puts the search of these images into the queue, without [`parcels`](Self::parcels). A mask is copied from the
     /// first to the second, where the work reads it.
     fn begin(&self, images: &[AnyGpuImage], mask: Option<[&GpuImage<u8>; 2]>) -> Result<()>;
 
@@ -90,7 +90,7 @@ pub trait Pipeline: Sized + Debug + Send {
 
 /// An image in parts that are searched one after the other.
 pub trait Parts<P: Pipeline>: Sized + Debug + Send {
-    /// Whether it is for such images.
+    /// Whether these parts fit such images.
     fn serves(&self, size: Size, pixel: PixelKind, masked: bool) -> bool;
 
     /// How many parts.
@@ -99,7 +99,7 @@ pub trait Parts<P: Pipeline>: Sized + Debug + Send {
     /// All features, before selection.
     fn detect(&mut self, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features>;
 
-    /// The parts that there is memory for, found by trying, and what is found in them; `refused` when there are none.
+    /// Parts that fit into the memory, found by trying, and the features in them; `refused` when no parts fit.
     fn fit(
         core: &Core<P>,
         image: &Pixels<'_>,

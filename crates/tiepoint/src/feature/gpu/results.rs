@@ -77,12 +77,12 @@ fn part_of<T: Element>(
     Ok(part)
 }
 
-/// What came of a search.
+/// The outcome of a search.
 pub(crate) enum Arrival {
     All(Vec<Features>),
-    /// An image has so many features, more than the lists have room for.
+    /// An image has this many features, more than the lists have room for.
     BeyondCapacity(usize),
-    /// There were more than had been expected, and the lists have been written again since. Next time they will be.
+    /// More features were found than were fetched, and the lists have been overwritten since. The next fetch brings all.
     Unexpected,
 }
 
@@ -133,8 +133,8 @@ impl Results {
         let gpu = lists.keypoints.gpu();
         // The lists may still be read for the other slot.
         self.slots[1 - slot].hold()?;
-        // New pages that are taken while the device writes to others take so long that parcels pay only for memory
-        // that was given back (`docs/notebook/features.md`).
+        // Taking new pages while the device writes to others is so slow that parcels pay off only in memory that was
+        // used before (`docs/notebook/features.md`).
         if recycled.len() < lists.images() {
             parcels.iter().try_for_each(|(_, complete)| gpu.run(complete))?;
             return self.fetch(slot, lists);

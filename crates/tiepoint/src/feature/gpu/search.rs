@@ -16,7 +16,7 @@ pub(crate) struct Search<P: Pipeline> {
     pub(crate) pipeline: Option<P>,
     /// The mask that the pipeline reads.
     pub(crate) mask: Option<GpuImage<u8>>,
-    /// Room for features of an image, where less has proved too small; 0 where it has not.
+    /// Room for features of an image after less has proved too small; before that 0.
     pub(crate) capacity: usize,
     /// For images that come from the host one at a time.
     pub(crate) input: Option<Staging>,
@@ -87,7 +87,7 @@ impl<P: Pipeline> Search<P> {
         self.pipeline.as_ref().ok_or_else(nothing)
     }
 
-    /// Puts the search of these images, of one size and one type of pixel, into the queue but for its parcels.
+    /// Puts the search of these images, of one size and one type of pixel, into the queue, without its parcels.
     pub(super) fn begin(
         &mut self,
         core: &Core<P>,
@@ -120,7 +120,7 @@ impl<P: Pipeline> Search<P> {
         image: &Pixels<'_>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Features> {
-        // What there was no memory for is not tried again.
+        // An image that did not fit is not tried as a whole again.
         let kept = self.parts.take().filter(|p| p.serves(image.size(), image.pixel(), mask.is_some()));
         let found = match kept {
             None => self.whole(core, image, mask),
@@ -135,7 +135,7 @@ impl<P: Pipeline> Search<P> {
         }
     }
 
-    /// What is tried when memory was refused.
+    /// Searches an image in parts, after memory for the whole was refused.
     pub(crate) fn in_parts(
         &mut self,
         core: &Core<P>,

@@ -13,7 +13,7 @@ use super::{
     orient::{Direction, Disc},
     plan::{self, Octave},
     refine::{self, Sample},
-    response::Job,
+    response::ResponseRows,
 };
 use crate::{
     Result,
@@ -34,7 +34,7 @@ fn slice(size: Size) -> usize {
 }
 
 /// Response rows of one task.
-const JOB: usize = 16;
+const ROWS_A_TASK: usize = 16;
 
 /// Keypoints of one task.
 const GROUP: usize = 16;
@@ -100,8 +100,8 @@ impl Ring {
             (rows.start + to_end, &mut wrapped[..(rows.len() - to_end) * width]),
         ];
         let cut = |(start, part): (usize, _)| {
-            <[f32]>::chunks_mut(part, JOB * width).enumerate().map(move |(i, piece)| {
-                let start = start + i * JOB;
+            <[f32]>::chunks_mut(part, ROWS_A_TASK * width).enumerate().map(move |(i, piece)| {
+                let start = start + i * ROWS_A_TASK;
                 (start..start + piece.len() / width, piece)
             })
         };
@@ -214,7 +214,7 @@ impl<A: Total> Buffers<A> {
                 let inside = layer.filter.inside(octave.step, size.height);
                 let stride = ring.width;
                 let rows = new.start.max(inside.start)..new.end.min(inside.end);
-                jobs.extend(ring.pieces(rows).into_iter().map(|(rows, out)| Job {
+                jobs.extend(ring.pieces(rows).into_iter().map(|(rows, out)| ResponseRows {
                     filter: &layer.filter,
                     step: octave.step,
                     rows,
@@ -243,8 +243,8 @@ impl<A: Total> Buffers<A> {
                 let above = &octave.layers[layer + 1].filter;
                 let [rows, columns] = [size.height, size.width].map(|n| inner(above.inside(octave.step, n)));
                 let rows = rows.start.max(progress.searched)..rows.end.min(end);
-                let starts = rows.clone().step_by(JOB);
-                work.extend(starts.map(|r| (o, layer, r..rows.end.min(r + JOB), columns.clone())));
+                let starts = rows.clone().step_by(ROWS_A_TASK);
+                work.extend(starts.map(|r| (o, layer, r..rows.end.min(r + ROWS_A_TASK), columns.clone())));
             }
             progress.searched = end;
         }

@@ -29,8 +29,8 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Where the matches of a batch come to in the host's memory. It is kept for the batches that follow: threads that
-/// match beside each other have one each.
+/// Memory of the host that receives the matches of a batch. It is kept for later batches; each of several threads that
+/// match at the same time has its own.
 #[derive(Debug)]
 pub(super) struct Landing {
     count: Pinned<u32>,

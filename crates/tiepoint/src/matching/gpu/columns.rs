@@ -1,6 +1,6 @@
 //! Nearest neighbours and matches as arrays that stay in a device's memory, as other programs take them.
 
-use super::regions::{FOUND, Kind};
+use super::regions::{FOUND, SearchKind};
 use super::rows::groups;
 use super::rule::Rule;
 use super::{GpuMatcher, GpuNearest, Match, MatchOptions};
@@ -160,7 +160,7 @@ impl GpuMatcher {
     fn record_matches(
         &self,
         commands: &mut Commands,
-        kind: Kind,
+        kind: SearchKind,
         found: &GpuNearest,
         capacity_b: usize,
         options: &MatchOptions,

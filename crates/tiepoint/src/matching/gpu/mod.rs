@@ -32,7 +32,7 @@ use crate::feature::gpu::sending::Sending;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::{Error, Result};
 use batch::Landing;
-use regions::{Cut, FOUND, Kind, Rows, Side};
+use regions::{Cut, FOUND, Rows, SearchKind, Side};
 use rows::GpuRows;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -103,7 +103,7 @@ impl GpuMatcher {
     }
 
     /// What kernels a search needs, of two sides that are fit for each other.
-    fn kind(&self, a: &GpuFeatures, b: &GpuFeatures, guided: bool) -> Result<Kind> {
+    fn kind(&self, a: &GpuFeatures, b: &GpuFeatures, guided: bool) -> Result<SearchKind> {
         check(a)?;
         check(b)?;
         let (kind, other) = (self.kind_of(a, guided), self.kind_of(b, guided));
@@ -112,21 +112,21 @@ impl GpuMatcher {
     }
 
     /// What kernels pack a side.
-    fn kind_of(&self, features: &GpuFeatures, guided: bool) -> Kind {
+    fn kind_of(&self, features: &GpuFeatures, guided: bool) -> SearchKind {
         let (floats, dimension) = (features.descriptors.are_floats(), features.dimension);
         let form = if guided { Form::Portable } else { self.form(floats, dimension) };
-        Kind { form, floats, dimension }
+        SearchKind { form, floats, dimension }
     }
 
     fn cut(&self, a: Side, b: Side) -> Cut {
         Cut { a, b, parts: self.gpu.info().units * GROUPS_A_UNIT }
     }
 
-    fn rows(&self, kind: Kind) -> Result<Arc<GpuRows>> {
+    fn rows(&self, kind: SearchKind) -> Result<Arc<GpuRows>> {
         self.rows.get(kind, || GpuRows::new(&self.gpu, kind))
     }
 
-    fn searches(&self, kind: Kind) -> Result<Arc<GpuSearch>> {
+    fn searches(&self, kind: SearchKind) -> Result<Arc<GpuSearch>> {
         self.searches.get(kind, || GpuSearch::new(&self.gpu, kind))
     }
 
@@ -135,7 +135,7 @@ impl GpuMatcher {
         &self,
         commands: &mut Commands,
         features: &GpuFeatures,
-        kind: Kind,
+        kind: SearchKind,
         by_sign: bool,
     ) -> Result<Rows> {
         self.rows(kind)?.order(&self.gpu, commands, features, Side::new(features, kind), by_sign)
@@ -170,7 +170,7 @@ impl GpuMatcher {
         &self,
         commands: &mut Commands,
         [a, b]: [&GpuFeatures; 2],
-        kind: Kind,
+        kind: SearchKind,
         guide: Option<&Guide>,
         by_sign: bool,
     ) -> Result<GpuNearest> {
@@ -296,7 +296,7 @@ impl GpuMatcher {
     }
 
     /// As [`kind`](Self::kind); `None` where there is nothing to compare, so that nothing differs.
-    fn kind_unless_empty(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<Option<Kind>> {
+    fn kind_unless_empty(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<Option<SearchKind>> {
         self.kind(a, b, false).map(Some).or_else(|error| {
             let counts = [a.len()?, b.len()?];
             let broken = [a, b].iter().zip(counts).any(|(f, n)| n > 0 && check(f).is_err());
@@ -355,9 +355,9 @@ impl GpuNearest {
     }
 }
 
-/// Kernels by what they were compiled for, looked up once.
+/// A cache of kernels by the kind of search that they were compiled for.
 #[derive(Debug)]
-struct Kernels<K>(Mutex<Vec<(Kind, Arc<K>)>>);
+struct Kernels<K>(Mutex<Vec<(SearchKind, Arc<K>)>>);
 
 impl<K> Default for Kernels<K> {
     fn default() -> Self {
@@ -366,7 +366,7 @@ impl<K> Default for Kernels<K> {
 }
 
 impl<K> Kernels<K> {
-    fn get(&self, kind: Kind, make: impl FnOnce() -> Result<K>) -> Result<Arc<K>> {
+    fn get(&self, kind: SearchKind, make: impl FnOnce() -> Result<K>) -> Result<Arc<K>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, kernels)) = known.iter().find(|(of, _)| *of == kind) {
             return Ok(kernels.clone());

@@ -1,7 +1,7 @@
 //! Features packed once for many searches.
 
 use super::GpuMatcher;
-use super::regions::Kind;
+use super::regions::SearchKind;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands};
 use crate::feature::Features;
@@ -14,7 +14,7 @@ use crate::matching::nearest::gpu::Packed;
 /// memory, which every pair that the features are in reads. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuPacked {
-    pub(super) kind: Kind,
+    pub(super) kind: SearchKind,
     pub(super) by_sign: bool,
     pub(super) capacity: usize,
     pub(super) count: Buffer<u32>,

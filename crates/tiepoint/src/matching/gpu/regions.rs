@@ -12,13 +12,13 @@ pub(crate) const FOUND: usize = 3;
 
 /// What kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct SearchKind {
     pub(crate) form: Form,
     pub(crate) floats: bool,
     pub(crate) dimension: usize,
 }
 
-impl Kind {
+impl SearchKind {
     /// Whether sides of these kinds can be compared.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ tiepoint_gpu::kernel_struct! {
 }
 
 impl Side {
-    pub(crate) fn new(features: &GpuFeatures, kind: Kind) -> Self {
+    pub(crate) fn new(features: &GpuFeatures, kind: SearchKind) -> Self {
         let (capacity, block) = (features.capacity() as u32, kind.form.block());
         let (dimension, words) = (kind.dimension as u32, kind.words() as u32);
         // Bright and dark features begin at blocks of their own.
@@ -118,7 +118,7 @@ tiepoint_gpu::kernel_struct! {
     pub(crate) struct Cut {
         a: Side,
         b: Side,
-        /// Groups that shall have work.
+        /// Groups that are to have work.
         parts: u32,
     }
 }
@@ -129,7 +129,7 @@ impl Cut {
         self.a.blocks() + self.b.blocks()
     }
 
-    /// Groups of a search: as many as shall have work, and at least one a block.
+    /// Groups of a search: as many as are to have work, and at least one a block.
     pub(crate) fn groups(self) -> usize {
         self.blocks().max(self.parts as usize)
     }

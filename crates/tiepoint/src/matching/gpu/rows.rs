@@ -3,7 +3,7 @@
 
 use super::batch::AcceptMatches;
 use super::columns::{MatchColumns, MatchFlags, NearestColumns};
-use super::regions::{Cut, Kind, Rows, Side};
+use super::regions::{Cut, Rows, SearchKind, Side};
 use super::rule;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
@@ -58,7 +58,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(super) fn source(kind: Kind) -> KernelSource {
+pub(super) fn source(kind: SearchKind) -> KernelSource {
     rule::for_kernels(kind.rows("match rows"))
         .define("LANES", LANES)
         .kernel::<CountBright<'_>>([LANES, 1])
@@ -86,7 +86,7 @@ pub(super) struct GpuRows {
 }
 
 impl GpuRows {
-    pub(super) fn new(gpu: &Gpu, kind: Kind) -> Result<Self> {
+    pub(super) fn new(gpu: &Gpu, kind: SearchKind) -> Result<Self> {
         let program = gpu.program(&source(kind))?;
         Ok(Self {
             count_bright: program.kernel::<CountBright<'_>>()?,

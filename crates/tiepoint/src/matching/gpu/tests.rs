@@ -111,7 +111,7 @@ fn extremes_do_not_overflow() {
 }
 
 #[test]
-fn not_a_number_is_nobodys_neighbour() {
+fn not_a_number_is_no_neighbour() {
     let mut numbers = Numbers(9);
     let (mut a, mut b) = (floats(&mut numbers, 150, 64), floats(&mut numbers, 140, 64));
     for (at, value) in [(3, f32::NAN), (700, f32::INFINITY), (1500, 1e30), (64 * 100, -f32::NAN)] {
@@ -346,20 +346,18 @@ fn descriptors_of_other_programs_match_alike_wherever_they_begin() {
     }
 }
 
-#[test]
-fn kernels_compile_for_every_card() {
-use tiepoint_gpu::KernelSource;
+pub(crate) fn kernel_sources() -> Vec<KernelSource> {
     let mut sources = vec![];
     for dimension in [64, 128] {
         for form in [Form::Portable, Form::Tensor] {
-            let kind = Kind { form, floats: false, dimension };
+            let kind = SearchKind { form, floats: false, dimension };
             sources.extend([nearest::gpu::source::<u8>(kind), rows::source(kind)]);
         }
-        let kind = Kind { form: Form::Portable, floats: true, dimension };
+        let kind = SearchKind { form: Form::Portable, floats: true, dimension };
         sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind)]);
     }
-    let bytes = Kind { form: Form::Portable, floats: false, dimension: 64 };
-    let floats = Kind { floats: true, ..bytes };
+    let bytes = SearchKind { form: Form::Portable, floats: false, dimension: 64 };
+    let floats = SearchKind { floats: true, ..bytes };
     sources.extend([lines::source::<u8>(bytes), lines::source::<f32>(floats)]);
     for model in [ModelKind::Homography, ModelKind::Affine] {
         sources.extend([places::source::<u8>(bytes, model), places::source::<f32>(floats, model)]);

@@ -23,7 +23,7 @@ FUNCTION u32 slot_of(i32 column, i32 row, u32 slots) {
 }
 
 // One feature a lane. Links count from 1; 0 ends a chain.
-KERNEL(hang_in_cells) {
+KERNEL(fill_cells) {
     const f64 *m = args.model;
     u32 features = at_most(*count, args.capacity), i = (u32)GROUP_X * LANES + (u32)LANE_X;
     if (i < 2) regions[i] = i == 0 ? features : 0;

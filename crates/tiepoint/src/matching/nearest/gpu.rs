@@ -4,7 +4,7 @@
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu};
 use crate::feature::gpu::GpuDescriptors;
-use crate::matching::gpu::regions::{Cut, Kind, Rows, Side};
+use crate::matching::gpu::regions::{Cut, Rows, SearchKind, Side};
 use crate::matching::kinds_differ;
 use tiepoint_gpu::{Kernel, KernelSource};
 
@@ -90,7 +90,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(crate) fn source<V: Element>(kind: Kind) -> KernelSource {
+pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
     let block = [kind.form.block(), 1];
     let lanes = [kind.form.lanes(), 1];
     match kind.form {
@@ -147,7 +147,7 @@ impl Packed {
 }
 
 impl GpuSearch {
-    pub(crate) fn new(gpu: &Gpu, kind: Kind) -> Result<Self> {
+    pub(crate) fn new(gpu: &Gpu, kind: SearchKind) -> Result<Self> {
         let (pack, program) = if kind.floats {
             let program = gpu.program(&source::<f32>(kind))?;
             (Pack::F32(program.kernel::<PackRows<'_, f32>>()?), program)

@@ -3,7 +3,7 @@
 use super::super::describe::Square;
 use super::super::integral::{Integral, Sums, Total};
 use super::super::orient::Disc;
-use super::super::response::Job;
+use super::super::response::ResponseRows;
 use super::super::stream::inner;
 use super::super::{SurfOptions, extrema, plan, refine};
 use super::layers::{self, DeviceLayers, Layers};
@@ -136,7 +136,7 @@ fn responses_of<A: Total>(
             let inside = layer.filter.inside(octave.step, rows.size().height);
             let (filter, step, stride) = (&layer.filter, octave.step, grid.pitch);
             let out = &mut responses[grid.first + inside.start * stride..];
-            Job { filter, step, rows: inside, out, stride }.run(rows, white, cpu.level());
+            ResponseRows { filter, step, rows: inside, out, stride }.run(rows, white, cpu.level());
         }
     }
     responses

@@ -24,7 +24,7 @@ use std::ops::Range;
 const TILE: usize = 1024;
 
 /// Consecutive rows of one layer that are to be computed.
-pub(super) struct Job<'a> {
+pub(super) struct ResponseRows<'a> {
     pub filter: &'a Filter,
     pub step: usize,
     /// Sample rows, inside the filter's range.
@@ -35,7 +35,7 @@ pub(super) struct Job<'a> {
     pub stride: usize,
 }
 
-impl Job<'_> {
+impl ResponseRows<'_> {
     /// Computes the rows at every column where the filter lies inside the image; other columns keep their
     /// values.
     pub(super) fn run<A: Total>(&mut self, integral: &Integral<A>, white: f32, level: crate::device::Level) {

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu};
 use crate::feature::gpu::GpuDescriptors;
 use crate::matching::Guide;
-use crate::matching::gpu::regions::{Cut, Kind, Rows, Side};
+use crate::matching::gpu::regions::{Cut, Rows, SearchKind, Side};
 use tiepoint_gpu::KernelSource;
 
 /// Numbers of what the test needs of a row.
@@ -47,7 +47,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(crate) fn source<V: Element>(kind: Kind) -> KernelSource {
+pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
     let block = [kind.form.block(), 1];
     kind.descriptors("guided lines")
         .kernel::<PredictLines<'_>>(block)
@@ -58,7 +58,7 @@ pub(crate) fn source<V: Element>(kind: Kind) -> KernelSource {
 
 /// A search along the lines that a model predicts.
 pub(crate) struct LineSearch<'s> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: SearchKind,
     pub(crate) cut: Cut,
     /// Of A and of B, as the rest.
     pub(crate) rows: [&'s Rows; 2],

@@ -6,7 +6,7 @@ use crate::feature::WORDS;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::geometry::ModelKind;
 use crate::matching::Guide;
-use crate::matching::gpu::regions::{FOUND, Kind};
+use crate::matching::gpu::regions::{FOUND, SearchKind};
 use tiepoint_gpu::{Kernel, KernelSource};
 
 /// Lanes of a group.
@@ -15,8 +15,8 @@ const LANES: u32 = 128;
 const NUMBERS: usize = 2;
 
 tiepoint_gpu::kernel! {
-    /// Hangs the features of a side into the chains of their cells, and writes how many there are.
-    unsafe kernel hang_in_cells(groups) = HangInCells {
+    /// Adds the features of a side to the linked lists of their cells, and writes how many there are.
+    unsafe kernel fill_cells(groups) = FillCells {
         write places: u64 as Place [capacity * NUMBERS as i128],
         write next: u32 [capacity],
         write regions: u32 [2],
@@ -62,11 +62,11 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(crate) fn source<V: Element>(kind: Kind, model: ModelKind) -> KernelSource {
+pub(crate) fn source<V: Element>(kind: SearchKind, model: ModelKind) -> KernelSource {
     kind.descriptors("guided places")
         .define("LANES", LANES)
         .define("PROJECTIVE", u8::from(model == ModelKind::Homography))
-        .kernel::<HangInCells<'_>>([LANES, 1])
+        .kernel::<FillCells<'_>>([LANES, 1])
         .kernel::<SearchNear<'_, V>>([LANES, 1])
         .text(include_str!("../guided.h"))
         .text(include_str!("../places.cl"))
@@ -74,7 +74,7 @@ pub(crate) fn source<V: Element>(kind: Kind, model: ModelKind) -> KernelSource {
 
 /// A search near the places that a model predicts.
 pub(crate) struct PlaceSearch<'s> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: SearchKind,
     /// A and B.
     pub(crate) features: [&'s GpuFeatures; 2],
     pub(crate) guide: &'s Guide,
@@ -83,7 +83,7 @@ pub(crate) struct PlaceSearch<'s> {
 }
 
 /// A side in its cells.
-struct Hung {
+struct Cells {
     places: Buffer<u64>,
     next: Buffer<u32>,
     heads: Buffer<u32>,
@@ -111,24 +111,24 @@ pub(crate) fn record<V: Element>(
     // A circle meets four cells, and seldom more.
     let cells_a_pixel = 1.0 / f64::max(2.0 * guide.radius, 1.0);
     commands.stage("match cells");
-    let hang_kernel = program.kernel::<HangInCells<'_>>()?;
-    let hang = |commands: &mut Commands, of: usize| -> Result<Hung> {
+    let fill_kernel = program.kernel::<FillCells<'_>>()?;
+    let fill = |commands: &mut Commands, of: usize| -> Result<Cells> {
         let GpuFeatures { keypoints, count, .. } = features[of];
         let capacity = features[of].capacity();
         let slots = (2 * capacity).next_power_of_two().max(64) as u32;
-        let hung = Hung {
+        let cells = Cells {
             places: gpu.buffer(capacity * NUMBERS)?,
             next: gpu.buffer(capacity)?,
             heads: gpu.buffer(slots as usize)?,
             slots,
             regions: gpu.buffer(2)?,
         };
-        commands.zero(&hung.heads)?;
-        let arguments = HangInCells {
-            places: &hung.places,
-            next: &hung.next,
-            regions: &hung.regions,
-            heads: &hung.heads,
+        commands.zero(&cells.heads)?;
+        let arguments = FillCells {
+            places: &cells.places,
+            next: &cells.next,
+            regions: &cells.regions,
+            heads: &cells.heads,
             keypoints,
             count,
             model: guide.b_from_a.matrix().as_flattened().try_into().unwrap_or([0.0; 9]),
@@ -137,22 +137,22 @@ pub(crate) fn record<V: Element>(
             slots,
             predicted: u32::from(of == 0),
         };
-        commands.launch(&hang_kernel, groups(capacity), arguments)?;
-        Ok(hung)
+        commands.launch(&fill_kernel, groups(capacity), arguments)?;
+        Ok(cells)
     };
-    let hung = [hang(commands, 0)?, hang(commands, 1)?];
+    let cells = [fill(commands, 0)?, fill(commands, 1)?];
     commands.stage("match search");
     for of in 0..2 {
         let [own, other] = [features[of], features[1 - of]];
         let arguments = SearchNear {
             nearest,
-            places: &hung[of].places,
+            places: &cells[of].places,
             keypoints: &own.keypoints,
             own_values: values[of],
             count: &own.count,
-            heads: &hung[1 - of].heads,
-            next: &hung[1 - of].next,
-            other_places: &hung[1 - of].places,
+            heads: &cells[1 - of].heads,
+            next: &cells[1 - of].next,
+            other_places: &cells[1 - of].places,
             other_keypoints: &other.keypoints,
             other_values: values[1 - of],
             radius: guide.radius,
@@ -160,13 +160,13 @@ pub(crate) fn record<V: Element>(
             capacity: own.capacity() as u32,
             other_capacity: other.capacity() as u32,
             dimension: kind.dimension as u32,
-            slots: hung[1 - of].slots,
+            slots: cells[1 - of].slots,
             first: if of == 0 { 0 } else { other.capacity() as u32 },
             by_sign: u32::from(by_sign),
         };
         commands.launch(&kernel, groups(own.capacity()), arguments)?;
     }
-    Ok(hung.map(|side| side.regions))
+    Ok(cells.map(|side| side.regions))
 }
 
 /// Groups with a lane for each of `n`, one at least.

@@ -45,7 +45,7 @@ fn cut_so(
     sift
 }
 
-/// Gives a detector bands that it shall use.
+/// Makes a detector use these bands.
 fn keep(sift: &GpuSift, bands: Bands) {
     let with_bands = || {
         let mut search = Search::new(&sift.core)?;
