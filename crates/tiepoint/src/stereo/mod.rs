@@ -89,7 +89,7 @@ use crate::{
 };
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::{CostSource, Custom, Learn, gpu::GpuCost};
-use gpu::{PlanInput, Worker};
+use gpu::{PlanCache, PlanInput};
 use pair::{
     Pair, Pictures,
     gpu::{Compares, PictureShape},
@@ -173,7 +173,7 @@ impl View {
 pub struct Stereo {
     options: StereoOptions,
     workspaces: Scratch<Workspace>,
-    on_gpu: Scratch<Worker>,
+    on_gpu: Scratch<PlanCache>,
 }
 
 /// A pair that is ready to be aggregated.
@@ -250,7 +250,7 @@ impl Stereo {
         let cpu = processor.cpu.begin_task("stereo", pixels);
         let found = self
             .on_gpu
-            .with(|| Ok(Worker::default()), |worker| worker.compute(gpu, options, (&input, &cost), &cpu));
+            .with(|| Ok(PlanCache::default()), |cache| cache.compute(gpu, options, (&input, &cost), &cpu));
         processor.collect_times();
         match found {
             // In bands of rows or on the CPU.
@@ -389,10 +389,10 @@ impl Stereo {
     ) -> Result<StereoResult> {
         let (options, cpu) = (&self.options, &processor.cpu);
         let whole = self.on_gpu.with(
-            || Ok(Worker::default()),
-            |worker| {
+            || Ok(PlanCache::default()),
+            |cache| {
                 let cost = GpuCost::of(source, gpu)?;
-                worker.compute(gpu, options, (&PlanInput::ready(options, pair, &cost), &cost), cpu)
+                cache.compute(gpu, options, (&PlanInput::ready(options, pair, &cost), &cost), cpu)
             },
         );
         match whole {

@@ -3,7 +3,7 @@
 use super::{
     Masks, Stereo, StereoOptions, StereoResult,
     cost::gpu::GpuCost,
-    gpu::{Flow, Found, PlanInput},
+    gpu::{Flow, PlanInput, StreamResult},
     pair::{Pictures, gpu::PictureShape},
 };
 use crate::{
@@ -52,13 +52,13 @@ pub struct StereoStream {
     copying: Option<Cpu>,
     flow: Flow,
     /// Computed and not yet taken.
-    found: VecDeque<Found>,
+    found: VecDeque<StreamResult>,
 }
 
 /// The result of a pair of a stream, which may still be on its way from a GPU; any thread may wait for it. Until it is
 /// waited for or dropped it keeps host memory for its maps, so memory grows with the results that are kept.
 #[derive(Debug)]
-pub struct PendingStereo(Found);
+pub struct PendingStereo(StreamResult);
 
 impl PendingStereo {
     /// The result, once it is there.
@@ -159,7 +159,7 @@ impl StereoStream {
             Err(error) => Err(error),
         };
         self.processor.collect_times();
-        self.found.extend(found?.map(Found::Here));
+        self.found.extend(found?.map(StreamResult::Ready));
         Ok(())
     }
 
@@ -231,9 +231,9 @@ impl StereoStream {
     /// As [`pop`](Self::pop).
     pub fn pop_pending(&mut self) -> Result<Option<PendingStereo>> {
         if self.found.is_empty() {
-            let lifted = self.flow.lift(&mut self.found);
+            let taken = self.flow.take_oldest(&mut self.found);
             self.processor.collect_times();
-            lifted?;
+            taken?;
         }
         Ok(self.found.pop_front().map(PendingStereo))
     }
@@ -241,7 +241,7 @@ impl StereoStream {
 
 /// Sends a pair to a GPU; where it has no memory for several, alone.
 fn flow_through(
-    (flow, found): (&mut Flow, &mut VecDeque<Found>),
+    (flow, found): (&mut Flow, &mut VecDeque<StreamResult>),
     gpu: &Gpu,
     options: &StereoOptions,
     work: (&PlanInput<'_>, &GpuCost),

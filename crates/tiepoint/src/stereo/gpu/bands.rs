@@ -8,7 +8,7 @@ use crate::{
         gpu::{Commands, Gpu},
     },
     error::Shortage,
-    image::{Image, Size, gpu::GpuStack},
+    image::{Image, Size},
     stereo::{
         RightView, StereoOptions, StereoResult, View,
         aggregation::gpu::{GpuAggregation, GpuAggregationInput, GpuBands, band_bytes},
@@ -18,7 +18,7 @@ use crate::{
             gpu::{ViewShape, ViewStacks},
             mirrored,
         },
-        winner_takes_all::gpu::{GpuMaps, GpuWinnerTakesAll, Selection},
+        winner_takes_all::gpu::{GpuWinnerTakesAll, Selection},
     },
 };
 use std::ops::Range;
@@ -104,7 +104,7 @@ impl<'a> Banded<'a> {
             checkpoints.push(bands.record_down(&mut commands, Size::new(size.width, here.len()))?);
             self.gpu.run(&commands)?;
         }
-        let mut out: Option<StereoResult> = None;
+        let mut out = None;
         for band in (0..count).rev() {
             let mut commands = Commands::new();
             let here = self.load(&mut commands, bands, band)?;
@@ -114,10 +114,17 @@ impl<'a> Banded<'a> {
             let maps = winner.record(&mut commands, bands.sums(), bands.descriptors(), (of_band, 1))?;
             self.gpu.run(&commands)?;
             cpu.advance(here.len() * size.width);
-            take(out.get_or_insert_with(|| room(&maps, size)), &maps, here)?;
+            let whole = match &mut out {
+                Some(whole) => whole,
+                None => out.insert(maps.try_map(|_| Ok(Image::new(size)), |_| Ok(Image::new(size)))?),
+            };
+            for (to, from) in whole.floats_mut().zip(maps.floats()) {
+                let from = from.download(0)?;
+                here.clone().enumerate().for_each(|(i, y)| to.row_mut(y).copy_from_slice(from.row(i)));
+            }
         }
         let empty = || Error::Image("the left image is empty".into());
-        Ok((out.ok_or_else(empty)?, count))
+        Ok((out.ok_or_else(empty)?.into(), count))
     }
 
     /// Records the loading of a band; returns its rows.
@@ -169,32 +176,4 @@ fn rows(
         least = least.min(needed);
     }
     Ok(Err(least))
-}
-
-/// Empty images for the maps of the whole pair.
-fn room(maps: &GpuMaps, size: Size) -> StereoResult {
-    let image = |_: &GpuStack<f32>| Image::new(size);
-    StereoResult {
-        disparity: image(&maps.disparity),
-        right: maps.right.as_ref().map(image),
-        confidence: maps.confidence.as_ref().map(image),
-        reasons: None,
-    }
-}
-
-/// Copies the maps of a band, which has these rows of the image.
-fn take(out: &mut StereoResult, maps: &GpuMaps, rows: Range<usize>) -> Result<()> {
-    let pairs = [
-        (Some(&mut out.disparity), Some(&maps.disparity)),
-        (out.right.as_mut(), maps.right.as_ref()),
-        (out.confidence.as_mut(), maps.confidence.as_ref()),
-    ];
-    for (to, from) in pairs {
-        let Some((to, from)) = to.zip(from) else { continue };
-        let from = from.download(0)?;
-        for (row, y) in rows.clone().enumerate() {
-            to.row_mut(y).copy_from_slice(from.row(row));
-        }
-    }
-    Ok(())
 }

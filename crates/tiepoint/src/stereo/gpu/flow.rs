@@ -1,7 +1,7 @@
 //! The pairs of a stream on a device: while some are computed, the next are sent to the device and the maps of the last
 //! are read back.
 
-use super::{plan::PlanInput, slot::Arriving, worker::Worker};
+use super::{plan::PlanInput, plan_cache::PlanCache, slot::Arriving};
 use crate::{
     Result,
     device::{Cpu, gpu::Gpu},
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// The pairs of a stream that are on a device.
 #[derive(Debug)]
 pub(in crate::stereo) struct Flow {
-    worker: Worker,
+    cache: PlanCache,
     /// Sets of pairs that may be in flight.
     slots: usize,
     /// Pairs that are computed together.
@@ -25,19 +25,19 @@ pub(in crate::stereo) struct Flow {
 
 /// What was found for a pair.
 #[derive(Debug)]
-pub(in crate::stereo) enum Found {
+pub(in crate::stereo) enum StreamResult {
     /// In the host's memory.
-    Here(StereoResult),
+    Ready(StereoResult),
     /// On its way there.
-    There(Arriving),
+    Arriving(Arriving),
 }
 
-impl Found {
+impl StreamResult {
     /// The result, once it is here.
     pub(in crate::stereo) fn wait(self, cpu: &Cpu) -> Result<StereoResult> {
         match self {
-            Self::Here(found) => Ok(found),
-            Self::There(arriving) => arriving.wait(cpu),
+            Self::Ready(found) => Ok(found),
+            Self::Arriving(arriving) => arriving.wait(cpu),
         }
     }
 }
@@ -45,7 +45,7 @@ impl Found {
 impl Flow {
     /// Has at most `slots` sets of `batch` pairs in flight.
     pub(in crate::stereo) fn new(slots: usize, batch: usize) -> Self {
-        Self { worker: Worker::default(), slots, batch, open: (0, 0), flights: VecDeque::new() }
+        Self { cache: PlanCache::default(), slots, batch, open: (0, 0), flights: VecDeque::new() }
     }
 
     /// Pairs that are on the device, or wait for others to go with.
@@ -60,20 +60,20 @@ impl Flow {
         gpu: &Gpu,
         options: &StereoOptions,
         (input, cost): (&PlanInput<'_>, &GpuCost),
-        found: &mut VecDeque<Found>,
+        found: &mut VecDeque<StreamResult>,
         (cpu, copying): (&Cpu, &Cpu),
     ) -> Result<()> {
         // What is learnt from a pair holds for it alone.
         let batch = if input.tables.is_empty() && cost.learner.is_none() { self.batch } else { 1 };
         let shape = input.shape(batch);
-        if !self.worker.serves(gpu, &shape) {
+        if !self.cache.serves(gpu, &shape) {
             self.finish(found, cpu)?;
             self.open = (0, 0);
         } else if self.open.1 == 0 && self.flights.len() == self.slots {
-            self.land(found, cpu)?;
+            self.read_oldest(found, cpu)?;
         }
         let (slot, at) = self.open;
-        let (_, slots) = self.worker.prepare(gpu, options, (&shape, cost), self.slots, cpu)?;
+        let (_, slots) = self.cache.prepare(gpu, options, (&shape, cost), self.slots, cpu)?;
         slots[slot].write(at, input, copying)?;
         if at + 1 < batch {
             self.open.1 += 1;
@@ -84,29 +84,29 @@ impl Flow {
 
     /// Appends the oldest set in flight, which may not have arrived yet. Where none is in flight, the set that is being
     /// gathered is sent as it is.
-    pub(in crate::stereo) fn lift(&mut self, found: &mut VecDeque<Found>) -> Result<()> {
+    pub(in crate::stereo) fn take_oldest(&mut self, found: &mut VecDeque<StreamResult>) -> Result<()> {
         if self.flights.is_empty() && self.open.1 > 0 {
             self.start(self.open.1)?;
         }
-        found.extend(self.flights.pop_front().into_iter().flatten().map(Found::There));
+        found.extend(self.flights.pop_front().into_iter().flatten().map(StreamResult::Arriving));
         Ok(())
     }
 
-    /// As [`lift`](Self::lift), and waits: results that have not been taken yet then lie in images, and the pinned memory
+    /// As [`take_oldest`](Self::take_oldest), and waits: results that have not been taken yet then lie in images, and the pinned memory
     /// they arrived in is free for the next.
-    fn land(&mut self, found: &mut VecDeque<Found>, cpu: &Cpu) -> Result<()> {
+    fn read_oldest(&mut self, found: &mut VecDeque<StreamResult>, cpu: &Cpu) -> Result<()> {
         let mut arriving = VecDeque::new();
-        self.lift(&mut arriving)?;
+        self.take_oldest(&mut arriving)?;
         for pair in arriving {
-            found.push_back(Found::Here(pair.wait(cpu)?));
+            found.push_back(StreamResult::Ready(pair.wait(cpu)?));
         }
         Ok(())
     }
 
     /// Appends the results of all pairs, and waits for them.
-    pub(in crate::stereo) fn finish(&mut self, found: &mut VecDeque<Found>, cpu: &Cpu) -> Result<()> {
+    pub(in crate::stereo) fn finish(&mut self, found: &mut VecDeque<StreamResult>, cpu: &Cpu) -> Result<()> {
         while self.len() > 0 {
-            self.land(found, cpu)?;
+            self.read_oldest(found, cpu)?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl Flow {
     /// Sends the set that was gathered, of so many pairs.
     fn start(&mut self, pairs: usize) -> Result<()> {
         let (slot, _) = self.open;
-        if let Some(started) = self.worker.slot(slot) {
+        if let Some(started) = self.cache.slot(slot) {
             self.flights.push_back(started.start(pairs)?);
         }
         self.open = ((slot + 1) % self.slots, 0);

@@ -1,5 +1,6 @@
 //! From the views of pairs to their disparities, before refinement: descriptors, sums along paths, winner takes all.
 
+use super::maps::GpuMaps;
 use crate::{
     Result,
     device::gpu::{Buffer, Commands, Gpu},
@@ -14,7 +15,7 @@ use crate::{
         pair::gpu::ViewStacks,
         winner_takes_all::{
             self,
-            gpu::{GpuMaps, GpuWinnerTakesAll, Selection},
+            gpu::{GpuWinnerTakesAll, Selection},
         },
     },
 };

@@ -1,26 +1,27 @@
 //! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]); images go to the device and maps
 //! come back beside the work on others ([`slot`]), and a cost learns from a pair beside the work on the one before
-//! ([`turns`], [`slot`]).
+//! ([`double_buffer`], [`slot`]).
 
 mod bands;
 pub(crate) mod dense;
+mod double_buffer;
 mod flow;
 pub(in crate::stereo) mod lanes;
+pub(in crate::stereo) mod maps;
 mod masks;
 mod matching;
 mod plan;
+mod plan_cache;
 mod slot;
 #[cfg(test)]
 mod tests;
-mod turns;
-mod worker;
 
 pub(super) use bands::disparities as in_bands;
-pub(super) use flow::{Flow, Found};
+pub(super) use flow::{Flow, StreamResult};
 pub use masks::GpuMasks;
 pub(super) use matching::GpuMatching;
 pub(super) use plan::PlanInput;
-pub(super) use worker::Worker;
+pub(super) use plan_cache::PlanCache;
 
 use super::{
     Masks, Stereo, StereoOptions, StereoResult,
@@ -41,7 +42,8 @@ use crate::{
         gpu::{AnyGpuImage, GpuImage, GpuStack},
     },
 };
-use plan::{Plan, Shape, Views};
+use maps::Maps;
+use plan::{Plan, PlanShape, PlanViews};
 use slot::reason;
 use std::cell::Cell;
 
@@ -89,35 +91,22 @@ impl GpuStereoResult {
         dense::dense(map, nothing)
     }
 
-    /// Room for the maps of a plan.
-    fn of(plan: &Plan) -> Result<Self> {
-        fn room<T: tiepoint_gpu::Element>(map: &GpuStack<T>) -> Result<GpuImage<T>> {
+    /// Copies of the maps of pair `i` of a plan, which the device's queue makes.
+    fn of(plan: &Plan, i: usize) -> Result<Self> {
+        fn memory<T: tiepoint_gpu::Element>(map: &GpuStack<T>) -> Result<GpuImage<T>> {
             GpuImage::new(map.gpu(), map.size())
         }
-        let maps = &plan.maps;
-        Ok(Self {
-            disparity: room(&maps.disparity)?,
-            right: maps.right.as_ref().map(room).transpose()?,
-            confidence: maps.confidence.as_ref().map(room).transpose()?,
-            reasons: maps.reasons.as_ref().map(room).transpose()?,
-        })
-    }
-
-    /// Puts the copying of the maps of pair `i` into a list.
-    fn take(&self, plan: &Plan, i: usize, commands: &mut Commands) -> Result<()> {
-        let maps = &plan.maps;
-        let disparities = [(Some(&maps.disparity), Some(&self.disparity))];
-        let others = [(&maps.right, &self.right), (&maps.confidence, &self.confidence)];
-        let others = others.map(|(from, to)| (from.as_ref(), to.as_ref()));
-        for (from, to) in disparities.into_iter().chain(others) {
-            if let Some((from, to)) = from.zip(to) {
-                commands.copy((from.buffer(), i * from.step()), (to.buffer(), 0), from.step())?;
-            }
-        }
-        if let Some((from, to)) = maps.reasons.as_ref().zip(self.reasons.as_ref()) {
+        let mut commands = Commands::new();
+        let maps = plan.maps.try_map(memory, memory)?;
+        for (from, to) in plan.maps.floats().zip(maps.floats()) {
             commands.copy((from.buffer(), i * from.step()), (to.buffer(), 0), from.step())?;
         }
-        Ok(())
+        if let Some((from, to)) = plan.maps.reasons.as_ref().zip(maps.reasons.as_ref()) {
+            commands.copy((from.buffer(), i * from.step()), (to.buffer(), 0), from.step())?;
+        }
+        plan.gpu.run(&commands)?;
+        let Maps { disparity, right, confidence, reasons } = maps;
+        Ok(Self { disparity, right, confidence, reasons })
     }
 }
 
@@ -204,14 +193,14 @@ impl GpuStereo {
         pair.check_place(&self.gpu)?;
         let known = self.stereo.whole(&self.gpu, pair.shapes()?, || pair.are_colour(&self.gpu))?;
         self.stereo.on_gpu.with(
-            || Ok(Worker::default()),
-            |worker| match &known {
+            || Ok(PlanCache::default()),
+            |cache| match &known {
                 Some(cost) => {
                     let mut maps =
-                        self.run(worker, &[pair.on_device(&self.gpu)?], cost, |plan, i| self.kept(plan, i))?;
+                        self.run(cache, &[pair.on_device(&self.gpu)?], cost, GpuStereoResult::of)?;
                     maps.pop().ok_or_else(no_pair)
                 }
-                None => self.through_the_host(worker, pair.clone()),
+                None => self.through_the_host(cache, pair.clone()),
             },
         )
     }
@@ -233,10 +222,9 @@ impl GpuStereo {
             };
             return pairs.iter().map(alone).collect();
         };
-        self.stereo.on_gpu.with(
-            || Ok(Worker::default()),
-            |worker| self.run(worker, &pairs, &cost, |plan, i| self.kept(plan, i)),
-        )
+        self.stereo
+            .on_gpu
+            .with(|| Ok(PlanCache::default()), |cache| self.run(cache, &pairs, &cost, GpuStereoResult::of))
     }
 
     /// Puts the work for some pairs of one size and type of pixel into the device's queue and does not wait: what it
@@ -252,9 +240,10 @@ impl GpuStereo {
             let expected = "pairs of one size and type of pixel, and a cost that the host need not learn";
             Error::Mismatch(format!("stereo in a device's queue: expected {expected}"))
         })?;
-        self.stereo
-            .on_gpu
-            .with(|| Ok(Worker::default()), |worker| self.run(worker, &pairs, &cost, |_, _| Ok(())).map(drop))
+        self.stereo.on_gpu.with(
+            || Ok(PlanCache::default()),
+            |cache| self.run(cache, &pairs, &cost, |_, _| Ok(())).map(drop),
+        )
     }
 
     /// Pairs without masks, all of which lie on this device and are sound.
@@ -290,7 +279,7 @@ impl GpuStereo {
     /// number of the pair in the plan, whose maps the next may overwrite.
     fn run<R>(
         &self,
-        worker: &mut Worker,
+        cache: &mut PlanCache,
         pairs: &[DevicePair],
         cost: &GpuCost,
         done: impl Fn(&Plan, usize) -> Result<R>,
@@ -298,17 +287,17 @@ impl GpuStereo {
         self.stereo.check_sums(cost.greatest, self.options().penalties())?;
         let first = pairs.first().ok_or_else(no_pair)?;
         let in_turn = cost.learner.is_some() && pairs.len() > 1;
-        let shape = Shape {
+        let shape = PlanShape {
             size: first.size(),
             pairs: if in_turn { 1 } else { pairs.len() },
-            views: Views::Pictures(first.shapes, cost.compares),
+            views: PlanViews::Pictures(first.shapes, cost.compares),
         };
-        let (plan, _) = worker.prepare(&self.gpu, self.options(), (&shape, cost), 0, &self.processor.cpu)?;
+        let (plan, _) = cache.prepare(&self.gpu, self.options(), (&shape, cost), 0, &self.processor.cpu)?;
         if in_turn {
-            let (plan, turns) = worker.turns()?;
+            let (plan, double_buffer) = cache.double_buffer()?;
             let images: Vec<Vec<_>> = pairs.iter().map(|pair| pair.in_order().collect()).collect();
             let mut found = Vec::with_capacity(pairs.len());
-            turns.run(plan, &images, |_| done(plan, 0).map(|done| found.push(done)))?;
+            double_buffer.run(plan, &images, |_| done(plan, 0).map(|done| found.push(done)))?;
             return Ok(found);
         }
         let mut commands = Commands::new();
@@ -323,7 +312,7 @@ impl GpuStereo {
     }
 
     /// The maps of images that the host makes ready.
-    fn through_the_host(&self, worker: &mut Worker, pair: PixelPair<'_>) -> Result<GpuStereoResult> {
+    fn through_the_host(&self, cache: &mut PlanCache, pair: PixelPair<'_>) -> Result<GpuStereoResult> {
         let [left, right] = pair.images;
         let (left, right) = (left.into_host()?, right.into_host()?);
         let [left_mask, right_mask] = pair.masks;
@@ -335,17 +324,9 @@ impl GpuStereo {
             self.stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
             let cost = GpuCost::of(prepared.source, &self.gpu)?;
             let input = PlanInput::ready(self.options(), prepared.pair, &cost);
-            let plan = worker.send(&self.gpu, self.options(), (&input, &cost), &prepared.cpu)?;
-            self.kept(plan, 0)
+            let plan = cache.send(&self.gpu, self.options(), (&input, &cost), &prepared.cpu)?;
+            GpuStereoResult::of(plan, 0)
         })
-    }
-
-    /// Copies of the maps of pair `i`.
-    fn kept(&self, plan: &Plan, i: usize) -> Result<GpuStereoResult> {
-        let (result, mut commands) = (GpuStereoResult::of(plan)?, Commands::new());
-        result.take(plan, i, &mut commands)?;
-        self.gpu.run(&commands)?;
-        Ok(result)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The stages for pairs of one shape as one list of commands, and the memory that it works in.
 
-use super::{check_memory, matching::GpuMatching};
+use super::{check_memory, maps::GpuMaps, matching::GpuMatching};
 use crate::{
     Result,
     device::{
@@ -22,7 +22,7 @@ use crate::{
             },
         },
         refinement,
-        winner_takes_all::gpu::{GpuMaps, Selection},
+        winner_takes_all::gpu::Selection,
     },
 };
 use std::cell::{Cell, OnceCell};
@@ -35,36 +35,36 @@ const LEARNING_PIXEL: u64 = 2 * (5 + 3 + 1);
 
 /// What the work for pairs depends on, beside the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct PlanShape {
     pub(super) size: Size,
     /// Pairs at a time.
     pub(super) pairs: usize,
-    pub(super) views: Views,
+    pub(super) views: PlanViews,
 }
 
 /// What comes to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Views {
+pub(super) enum PlanViews {
     /// Pictures as they were handed over, and what the cost compares of each.
     Pictures([PictureShape; 2], [Compares; 2]),
     /// What the host has made ready, for a cost that it learns from them.
     Ready([ViewShape; 2]),
 }
 
-impl Shape {
+impl PlanShape {
     /// Whether either view may have pixels without data.
     pub(super) fn masked(&self) -> bool {
         match &self.views {
-            Views::Pictures(views, _) => views.iter().any(|view| view.may_have_holes()),
-            Views::Ready(views) => views.iter().any(|view| view.masked),
+            PlanViews::Pictures(views, _) => views.iter().any(|view| view.may_have_holes()),
+            PlanViews::Ready(views) => views.iter().any(|view| view.masked),
         }
     }
 
     /// Bytes of a pixel of the pictures.
     fn picture_bytes(&self) -> u64 {
         match &self.views {
-            Views::Pictures(views, _) => views.iter().map(|view| view.bytes() as u64).sum(),
-            Views::Ready(_) => 0,
+            PlanViews::Pictures(views, _) => views.iter().map(|view| view.bytes() as u64).sum(),
+            PlanViews::Ready(_) => 0,
         }
     }
 }
@@ -73,7 +73,7 @@ impl Shape {
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct PlanInput<'a> {
     size: Size,
-    views: Views,
+    views: PlanViews,
     /// In the order of [`Plan::inputs`].
     pub(super) images: Vec<AnyView<'a>>,
     /// What costs look up, in the order of [`Plan::tables`].
@@ -88,18 +88,18 @@ impl<'a> PlanInput<'a> {
         masks: Masks<'a>,
     ) -> Self {
         let (images, tables) = (pictures_of(pictures, masks), Vec::new());
-        Self { size: pictures.size(), views: Views::Pictures(shapes, compares), images, tables }
+        Self { size: pictures.size(), views: PlanViews::Pictures(shapes, compares), images, tables }
     }
 
     /// Of what the host has made ready.
     pub(in crate::stereo) fn ready(options: &StereoOptions, pair: &'a Pair, cost: &GpuCost) -> Self {
         let (images, tables) = (images_of(pair), tables_of(options, cost));
-        Self { size: pair.size(), views: Views::Ready(ViewShape::of(pair)), images, tables }
+        Self { size: pair.size(), views: PlanViews::Ready(ViewShape::of(pair)), images, tables }
     }
 
     /// The shape of so many like this.
-    pub(super) fn shape(&self, pairs: usize) -> Shape {
-        Shape { size: self.size, pairs, views: self.views }
+    pub(super) fn shape(&self, pairs: usize) -> PlanShape {
+        PlanShape { size: self.size, pairs, views: self.views }
     }
 }
 
@@ -107,7 +107,7 @@ impl<'a> PlanInput<'a> {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) gpu: Gpu,
-    pub(super) shape: Shape,
+    pub(super) shape: PlanShape,
     /// Where the images of pairs are copied to.
     pub(super) inputs: Vec<AnyStack>,
     /// What the costs look up, where they do: for the left view, and for a right view aggregated for itself.
@@ -153,7 +153,7 @@ impl Plan {
         gpu: &Gpu,
         cpu: &Cpu,
         options: &StereoOptions,
-        shape: Shape,
+        shape: PlanShape,
         cost: &GpuCost,
     ) -> Result<Self> {
         let stages = Stages { gpu, options, shape: &shape, cost };
@@ -210,7 +210,7 @@ impl Plan {
 struct Stages<'a> {
     gpu: &'a Gpu,
     options: &'a StereoOptions,
-    shape: &'a Shape,
+    shape: &'a PlanShape,
     cost: &'a GpuCost,
 }
 
@@ -233,8 +233,8 @@ impl Stages<'_> {
         let (kernel, masked) = (&cost.kernel, shape.masked());
         let mut sources = self.matching(kernel, Selection::of(options)).sources((shape.size, shape.pairs))?;
         let greys = match shape.views {
-            Views::Ready(views) => views.map(|view| view.grey),
-            Views::Pictures(pictures, compares) => {
+            PlanViews::Ready(views) => views.map(|view| view.grey),
+            PlanViews::Pictures(pictures, compares) => {
                 let learns_from = cost.learner.map(GpuLearner::learns_from);
                 let all = std::iter::once(compares).chain(learns_from);
                 let made = all.flat_map(|compares| pictures.into_iter().zip(compares));
@@ -302,12 +302,12 @@ impl Stages<'_> {
         let Self { gpu, shape, .. } = *self;
         let place = (shape.size, shape.pairs);
         match shape.views {
-            Views::Pictures([left, right], _) => {
+            PlanViews::Pictures([left, right], _) => {
                 let pictures = [GpuPictures::new(gpu, left, place)?, GpuPictures::new(gpu, right, place)?];
                 let views = make_ready(commands, gpu, &pictures, compares)?;
                 Ok((views, pictures.iter().flat_map(GpuPictures::stacks).collect()))
             }
-            Views::Ready([left, right]) => {
+            PlanViews::Ready([left, right]) => {
                 let views = [ViewStacks::new(gpu, left, place)?, ViewStacks::new(gpu, right, place)?];
                 let inputs = views.iter().flat_map(ViewStacks::stacks).collect();
                 Ok((views, inputs))

@@ -1,6 +1,9 @@
 //! Pairs in flight: images on their way to a device, and maps on their way back, while the device works on others.
 
-use super::plan::{Plan, PlanInput};
+use super::{
+    maps::Maps,
+    plan::{Plan, PlanInput},
+};
 use crate::{
     Error, Result,
     device::{
@@ -180,28 +183,24 @@ impl<T: Element> Kept<T> {
         Ok(Self { from: from.clone(), kept: from.gpu().buffer(from.buffer().len())? })
     }
 
-    fn of(from: Option<&GpuStack<T>>) -> Result<Option<Self>> {
-        from.map(Self::new).transpose()
-    }
-
     fn keep(&self, commands: &mut Commands) -> Result<()> {
         Ok(commands.copy((self.from.buffer(), 0), (&self.kept, 0), self.kept.len())?)
     }
 
     /// Host memory for them.
-    fn room(&self) -> Result<Landed<T>> {
+    fn room(&self) -> Result<HostMap<T>> {
         let (step, pitch, size) = (self.from.step(), self.from.pitch(), self.from.size());
-        Ok(Landed { host: self.kept.gpu().pinned(self.kept.len())?, step, pitch, size })
+        Ok(HostMap { host: self.kept.gpu().pinned(self.kept.len())?, step, pitch, size })
     }
 
-    fn send(&self, commands: &mut Commands, to: &mut Landed<T>) -> Result<()> {
+    fn send(&self, commands: &mut Commands, to: &mut HostMap<T>) -> Result<()> {
         Ok(commands.download(&self.kept, &mut to.host)?)
     }
 }
 
 /// Maps in host memory that the device writes by itself.
 #[derive(Debug)]
-struct Landed<T: Element> {
+struct HostMap<T: Element> {
     host: Pinned<T>,
     /// Numbers from the start of an image to the next, and from the start of a row.
     step: usize,
@@ -209,7 +208,7 @@ struct Landed<T: Element> {
     size: Size,
 }
 
-impl<T: Element> Landed<T> {
+impl<T: Element> HostMap<T> {
     /// Map `i`, once the queue has come to `arrived`.
     fn map<U: Copy + Default + Send>(
         &self,
@@ -240,61 +239,29 @@ impl<T: Element> Landed<T> {
     }
 }
 
-/// Of each map that pairs may have one.
-#[derive(Debug)]
-struct Maps<F, B> {
-    disparity: F,
-    right: Option<F>,
-    confidence: Option<F>,
-    reasons: Option<B>,
-}
-
 type KeptMaps = Maps<Kept<f32>, Kept<u8>>;
-type LandedMaps = Maps<Landed<f32>, Landed<u8>>;
+type HostMaps = Maps<HostMap<f32>, HostMap<u8>>;
 
 impl KeptMaps {
-    fn new(plan: &Plan) -> Result<Self> {
-        let maps = &plan.maps;
-        Ok(Self {
-            disparity: Kept::new(&maps.disparity)?,
-            right: Kept::of(maps.right.as_ref())?,
-            confidence: Kept::of(maps.confidence.as_ref())?,
-            reasons: Kept::of(maps.reasons.as_ref())?,
-        })
-    }
-
     fn keep(&self, commands: &mut Commands) -> Result<()> {
-        let floats = std::iter::once(&self.disparity).chain(&self.right).chain(&self.confidence);
-        floats.into_iter().try_for_each(|map| map.keep(commands))?;
+        self.floats().try_for_each(|map| map.keep(commands))?;
         self.reasons.as_ref().map_or(Ok(()), |map| map.keep(commands))
     }
 
-    fn room(&self) -> Result<LandedMaps> {
-        Ok(Maps {
-            disparity: self.disparity.room()?,
-            right: self.right.as_ref().map(Kept::room).transpose()?,
-            confidence: self.confidence.as_ref().map(Kept::room).transpose()?,
-            reasons: self.reasons.as_ref().map(Kept::room).transpose()?,
-        })
-    }
-
-    fn send(&self, commands: &mut Commands, to: &mut LandedMaps) -> Result<()> {
-        self.disparity.send(commands, &mut to.disparity)?;
-        for (map, to) in [(&self.right, &mut to.right), (&self.confidence, &mut to.confidence)] {
-            map.as_ref().zip(to.as_mut()).map_or(Ok(()), |(map, to)| map.send(commands, to))?;
-        }
+    fn send(&self, commands: &mut Commands, to: &mut HostMaps) -> Result<()> {
+        self.floats().zip(to.floats_mut()).try_for_each(|(map, to)| map.send(commands, to))?;
         self.reasons.as_ref().zip(to.reasons.as_mut()).map_or(Ok(()), |(map, to)| map.send(commands, to))
     }
 }
 
 /// Host memory for maps that waits to be used again.
-type Spare = Arc<Mutex<Vec<LandedMaps>>>;
+type Spare = Arc<Mutex<Vec<HostMaps>>>;
 
 /// The maps of some pairs on their way to the host. Their memory is used again when the last handle to them is gone.
 #[derive(Debug)]
 struct Arrival {
     /// There until it is dropped.
-    maps: Option<LandedMaps>,
+    maps: Option<HostMaps>,
     arrived: Mark,
     spare: Spare,
 }
@@ -319,13 +286,8 @@ impl Arriving {
         let (i, arrived) = (self.i, &self.arrival.arrived);
         let gone = || Error::Mismatch("the maps of a pair were given away".into());
         let maps = self.arrival.maps.as_ref().ok_or_else(gone)?;
-        let float = |map: &Landed<f32>| map.map(i, arrived, cpu, |v| v);
-        Ok(StereoResult {
-            disparity: float(&maps.disparity)?,
-            right: maps.right.as_ref().map(float).transpose()?,
-            confidence: maps.confidence.as_ref().map(float).transpose()?,
-            reasons: maps.reasons.as_ref().map(|m| m.map(i, arrived, cpu, reason)).transpose()?,
-        })
+        let here = maps.try_map(|m| m.map(i, arrived, cpu, |v| v), |m| m.map(i, arrived, cpu, reason))?;
+        Ok(here.into())
     }
 }
 
@@ -347,7 +309,8 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn new(plan: &Plan) -> Result<Self> {
-        let (gpu, feeds, maps) = (plan.gpu.clone(), Feeds::new(plan)?, KeptMaps::new(plan)?);
+        let (gpu, feeds, maps) =
+            (plan.gpu.clone(), Feeds::new(plan)?, plan.maps.try_map(Kept::new, Kept::new)?);
         let mut work = Commands::new();
         work.stage("images to the device");
         feeds.arrive(&mut work)?;
@@ -392,7 +355,7 @@ impl Slot {
     pub(super) fn start(&mut self, pairs: usize) -> Result<Vec<Arriving>> {
         self.run()?;
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut maps = spare.map_or_else(|| self.maps.room(), Ok)?;
+        let mut maps = spare.map_or_else(|| self.maps.try_map(Kept::room, Kept::room), Ok)?;
         let mut downloads = Commands::new();
         self.maps.send(&mut downloads, &mut maps)?;
         let transfer = self.gpu.download_beside(downloads)?;

@@ -4,9 +4,11 @@ use super::super::{
     Reason, RightView, StereoOptions, View,
     consistency_check::{self, gpu::Marks},
     fill,
-    gpu::lanes::{GROUP, covering, for_maps, launch, optional},
+    gpu::{
+        lanes::{GROUP, covering, for_maps, launch, optional},
+        maps::GpuMaps,
+    },
     median, speckle,
-    winner_takes_all::gpu::GpuMaps,
 };
 use crate::{
     Result,

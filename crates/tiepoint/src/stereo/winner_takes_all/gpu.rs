@@ -4,7 +4,7 @@ use super::super::{
     INVALID, RightView, StereoOptions, Subpixel,
     aggregation::gpu::{GpuSums, Layout},
     cost::gpu::CostKernel,
-    gpu::lanes::optional,
+    gpu::{lanes::optional, maps::GpuMaps},
     subpixel,
 };
 use crate::{
@@ -116,16 +116,6 @@ pub(in crate::stereo) fn source(
     subpixel::for_kernels(layout.for_kernels(source), selection.subpixel)
         .kernel::<WinnerTakesAll<'_>>([LANES as u32, 1])
         .text(include_str!("winner_takes_all.cl"))
-}
-
-/// The maps that a selection makes.
-#[derive(Clone, Debug)]
-pub(in crate::stereo) struct GpuMaps {
-    pub(in crate::stereo) disparity: GpuStack<f32>,
-    pub(in crate::stereo) right: Option<GpuStack<f32>>,
-    pub(in crate::stereo) confidence: Option<GpuStack<f32>>,
-    /// Of refinement: numbers of [`Reason`](crate::stereo::Reason)s.
-    pub(in crate::stereo) reasons: Option<GpuStack<u8>>,
 }
 
 #[derive(Clone, Debug)]

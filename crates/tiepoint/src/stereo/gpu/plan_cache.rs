@@ -1,9 +1,9 @@
 //! The state that calls and streams keep on a device: a plan for the shape of the last pair, and slots.
 
 use super::{
-    plan::{Plan, PlanInput, Shape},
+    double_buffer::DoubleBuffer,
+    plan::{Plan, PlanInput, PlanShape},
     slot::Slot,
-    turns::Turns,
 };
 use crate::{
     Error, Result,
@@ -13,15 +13,15 @@ use crate::{
 
 /// A plan with its slots, kept from pair to pair and made anew for another shape.
 #[derive(Debug, Default)]
-pub(in crate::stereo) struct Worker {
+pub(in crate::stereo) struct PlanCache {
     slots: Vec<Slot>,
-    turns: Option<Turns>,
+    double_buffer: Option<DoubleBuffer>,
     plan: Option<Plan>,
 }
 
-impl Worker {
+impl PlanCache {
     /// Whether pairs of this shape can be taken without a new plan.
-    pub(super) fn serves(&self, gpu: &Gpu, shape: &Shape) -> bool {
+    pub(super) fn serves(&self, gpu: &Gpu, shape: &PlanShape) -> bool {
         self.plan.as_ref().is_some_and(|plan| plan.gpu.is(gpu) && plan.shape == *shape)
     }
 
@@ -30,7 +30,7 @@ impl Worker {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        (shape, cost): (&Shape, &GpuCost),
+        (shape, cost): (&PlanShape, &GpuCost),
         slots: usize,
         cpu: &Cpu,
     ) -> Result<(&Plan, &mut [Slot])> {
@@ -49,15 +49,15 @@ impl Worker {
         Ok((plan, &mut self.slots))
     }
 
-    /// The plan that was prepared last, with turns for pairs that its cost learns from.
-    pub(super) fn turns(&mut self) -> Result<(&Plan, &Turns)> {
-        let nothing = || Error::Mismatch("turns of a plan that is not prepared".into());
+    /// The plan that was prepared last, with two sets of memory for what its cost learns from pairs.
+    pub(super) fn double_buffer(&mut self) -> Result<(&Plan, &DoubleBuffer)> {
+        let nothing = || Error::Mismatch("pairs are learnt from before a plan is prepared".into());
         let plan = self.plan.as_ref().ok_or_else(nothing)?;
-        let turns = match self.turns.take() {
-            Some(turns) => turns,
-            None => Turns::new(plan)?,
+        let double_buffer = match self.double_buffer.take() {
+            Some(double_buffer) => double_buffer,
+            None => DoubleBuffer::new(plan)?,
         };
-        Ok((plan, self.turns.insert(turns)))
+        Ok((plan, self.double_buffer.insert(double_buffer)))
     }
 
     /// A slot.

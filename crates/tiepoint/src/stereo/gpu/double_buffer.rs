@@ -11,18 +11,19 @@ use crate::{
 use std::{array::from_fn, slice::from_ref};
 use tiepoint_gpu::Mark;
 
-/// What pairs take in turn: one is worked on while the next is learnt from.
+/// Two sets of memory for what is learnt: pairs use them alternately, so that one pair is worked on while the next is
+/// learnt from.
 #[derive(Debug)]
-pub(super) struct Turns([Turn; 2]);
+pub(super) struct DoubleBuffer([Turn; 2]);
 
-/// Keeps what is learnt from a pair for the work on it.
+/// One of the two sets, with the lists of commands that fill and read it.
 #[derive(Debug)]
 struct Turn {
     learning: Graph,
     work: Graph,
 }
 
-impl Turns {
+impl DoubleBuffer {
     pub(super) fn new(plan: &Plan) -> Result<Self> {
         let learning = learning_of(plan)?;
         let turn = || -> Result<_> {
@@ -69,6 +70,6 @@ impl Turns {
 }
 
 fn learning_of(plan: &Plan) -> Result<&PlanLearning> {
-    let nothing = || Error::Mismatch("pairs in turn, of a cost that learns nothing".into());
+    let nothing = || Error::Mismatch("learning beside the work, with a cost that learns nothing".into());
     plan.learning.as_ref().ok_or_else(nothing)
 }
