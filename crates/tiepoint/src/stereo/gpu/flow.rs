@@ -92,7 +92,7 @@ impl Flow {
         Ok(())
     }
 
-    /// As [`take_oldest`](Self::take_oldest), and waits: results that have not been taken yet then lie in images, and the pinned memory
+    /// As [`take_oldest`](Self::take_oldest), and waits for it: its results are then images, and the pinned memory that
     /// they arrived in is free for the next.
     fn read_oldest(&mut self, found: &mut VecDeque<StreamResult>, cpu: &Cpu) -> Result<()> {
         let mut arriving = VecDeque::new();
