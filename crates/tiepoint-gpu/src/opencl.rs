@@ -29,13 +29,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The host in messages.
 const HOST: &str = "the host";
 
-/// The compiler's options for a device.
+/// The compiler's options for a device: `-w`, because PoCL prints how many warnings there were to standard error.
 ///
 /// Division and roots are rounded as IEEE 754 says: NVIDIA's compiler takes shortcuts unless it is told. A device
 /// without fused multiply-add computes it in integers. For a CPU, loops stay loops: its registers hold no unrolled
 /// arrays, and PoCL compiles a kernel of unrolled sums over minutes instead of seconds.
 fn options(float: u64, is_cpu: bool, nvidia_capability: Option<u32>) -> String {
-    let mut options = "-cl-std=CL1.2".to_owned();
+    let mut options = "-cl-std=CL1.2 -w".to_owned();
     for (wanted, option) in [
         (float & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0, " -cl-fp32-correctly-rounded-divide-sqrt"),
         (float & CL_FP_FMA == 0, " -DFMA_IN_INTEGERS"),
