@@ -35,10 +35,11 @@ fn compare<T: GpuPixel>(image: &Image<T>, options: SurfOptions, mask: Option<&Im
 where
     for<'a> Pixels<'a>: From<&'a GpuImage<T>>,
 {
-    let numbers = all().iter().map(|gpu| agree::<SurfPipeline, T>(gpu, image, &options, mask).len());
-    numbers
-        .last()
-        .unwrap_or_else(|| SurfPipeline::on_cpu(image.view(), &options, mask.map(Image::view)).len())
+    let mut features = None;
+    for gpu in all() {
+        features = Some(agree::<SurfPipeline, T>(gpu, image, &options, mask));
+    }
+    features.unwrap_or_else(|| SurfPipeline::on_cpu(image.view(), &options, mask.map(Image::view))).len()
 }
 
 #[test]
