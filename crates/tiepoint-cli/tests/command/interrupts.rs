@@ -63,8 +63,9 @@ fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
             }
             None => assert!(status.success(), "{line}: {status}: {stderr}"),
         }
-        // Without a message where the signal came before the work began, or after it.
-        let lines: Vec<&str> = stderr.lines().collect();
+        // Without a message where the signal came before the work began, or after it. LLVM within PoCL takes the signal
+        // too, and removes the file that clang is writing; clang then counts an error.
+        let lines: Vec<&str> = stderr.lines().filter(|&line| line != "1 error generated.").collect();
         assert!(lines.len() <= 1, "{line}: {stderr}");
         for message in lines {
             assert!(message.starts_with("tiepoint: interrupted; "), "{line}: {message}");
