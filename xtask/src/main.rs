@@ -40,7 +40,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   package            the packages as they would be published, built from their own files
   python             the tests of the Python package alone
   wheel              the Python package, a wheel and a source distribution, in target/python/dist
-  dist               the command with completions and manual pages, in target/dist";
+  dist               the command for glibc 2.17 and newer, with completions and manual pages, in target/dist";
 
 type Result<T> = std::result::Result<T, String>;
 

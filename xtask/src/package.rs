@@ -1,9 +1,17 @@
 //! `cargo xtask package` and `cargo xtask dist`: the packages and the program as they are published.
+//!
+//! On Linux the program is linked by zig against the glibc of manylinux2014, as the wheel is, so that it runs on any
+//! distribution of the last ten years; which versions of glibc's functions it asks for is checked.
 
-use crate::{Result, instruction_sets, succeed, workspace};
+use crate::{Result, instruction_sets, pip, succeed, workspace};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// What links against an old glibc.
+const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
+/// The newest version of glibc's functions that the program may ask for.
+const GLIBC: [u32; 2] = [2, 17];
 
 const PACKAGES: [&str; 5] =
     ["tiepoint-gpu", "tiepoint", "tiepoint-colmap", "tiepoint-report", "tiepoint-cli"];
@@ -32,12 +40,9 @@ pub(crate) fn package(arguments: &[String]) -> Result<()> {
 /// code is compiled with its instruction sets.
 pub(crate) fn dist() -> Result<()> {
     let workspace = workspace();
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--release", "--locked", "--package", "tiepoint-cli"]).current_dir(&workspace);
-    succeed(&mut build)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), Into::into);
     let program = format!("tiepoint{}", std::env::consts::EXE_SUFFIX);
-    let built = target.join("release").join(&program);
+    let built = build(&target)?.join(&program);
     instruction_sets::check(&built)?;
     let folder = target.join("dist");
     if folder.exists() {
@@ -62,7 +67,62 @@ pub(crate) fn dist() -> Result<()> {
     Ok(())
 }
 
+/// Builds the program; the folder that holds it.
+fn build(target: &Path) -> Result<PathBuf> {
+    let arguments = ["--release", "--locked", "--package", "tiepoint-cli"];
+    if !cfg!(all(target_os = "linux", target_env = "gnu")) {
+        let mut cargo = Command::new(env!("CARGO"));
+        succeed(cargo.arg("build").args(arguments).current_dir(workspace()))?;
+        return Ok(target.join("release"));
+    }
+    let tools = workspace().join("target/python/linker");
+    pip::unpack(&LINKER, &[], &tools)?;
+    let tools = tools.canonicalize().map_err(|e| format!("{}: {e}", tools.display()))?;
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let [major, minor] = GLIBC;
+    // It finds zig as a module of Python.
+    let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
+    zigbuild.arg("zigbuild").args(arguments).arg("--target").arg(format!("{triple}.{major}.{minor}"));
+    succeed(zigbuild.env("CARGO", env!("CARGO")).env("PYTHONPATH", &tools).current_dir(workspace()))?;
+    let folder = target.join(triple).join("release");
+    let program = folder.join("tiepoint");
+    let bytes = fs::read(&program).map_err(|e| format!("{}: {e}", program.display()))?;
+    match newest_glibc(&bytes) {
+        None => Err(format!("{} asks for no version of glibc: is it linked statically?", program.display())),
+        Some(newest) if newest > GLIBC => {
+            let program = program.display();
+            Err(format!("{program} needs glibc {}.{}, more than {major}.{minor}", newest[0], newest[1]))
+        }
+        Some(_) => Ok(folder),
+    }
+}
+
+/// The newest version of glibc that a program names: `GLIBC_2.17` and the like, as they stand in its table of strings.
+fn newest_glibc(program: &[u8]) -> Option<[u32; 2]> {
+    const NAME: &[u8] = b"GLIBC_";
+    let named = program.windows(NAME.len()).enumerate().filter(|(_, window)| *window == NAME);
+    let versions = named.filter_map(|(at, _)| {
+        let text = program[at + NAME.len()..].split(|b| !b.is_ascii_digit() && *b != b'.').next()?;
+        let mut numbers = std::str::from_utf8(text).ok()?.split('.').map(str::parse);
+        Some([numbers.next()?.ok()?, numbers.next()?.ok()?])
+    });
+    versions.max()
+}
+
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let copied = to.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::copy(from, to));
     copied.map(drop).map_err(|e| format!("{} to {}: {e}", from.display(), to.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::newest_glibc;
+
+    #[test]
+    fn the_newest_version_is_found() {
+        let strings = b"\0libc.so.6\0GLIBC_2.2.5\0GLIBC_2.17\0GLIBC_2.9\0GLIBC_PRIVATE\0GLIBC_";
+        assert_eq!(newest_glibc(strings), Some([2, 17]));
+        assert_eq!(newest_glibc(b"GLIBC_3.0"), Some([3, 0]));
+        assert_eq!(newest_glibc(b"no version"), None);
+    }
 }
