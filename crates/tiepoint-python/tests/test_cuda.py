@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tiepoint as tp
 from capsules import HOSTILE, Interface, Producer
-from card import NEEDS_CARD, picture
+from card import NEEDS_CARD, Jax, picture
 
 pytestmark = NEEDS_CARD
 
