@@ -30,7 +30,7 @@ impl Photometry {
     /// Checks every field.
     ///
     /// # Errors
-    /// [`Error::Option`] naming the first field outside its range.
+    /// [`Error::Option`](crate::Error::Option) naming the first field outside its range.
     pub fn check(&self) -> Result<()> {
         self.check_ranges()
     }
