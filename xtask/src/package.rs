@@ -48,7 +48,11 @@ pub(crate) fn dist() -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    copy(&built, &folder.join("bin").join(&program))?;
+    let packed = folder.join("bin").join(&program);
+    copy(&built, &packed)?;
+    if cfg!(target_os = "linux") {
+        succeed(Command::new("strip").arg("--strip-debug").arg(&packed))?;
+    }
     for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         copy(&workspace.join(name), &folder.join(name))?;
     }
@@ -83,6 +87,8 @@ fn build(target: &Path) -> Result<PathBuf> {
     // It finds zig as a module of Python.
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
     zigbuild.arg("zigbuild").args(arguments).arg("--target").arg(format!("{triple}.{major}.{minor}"));
+    // Cargo's own stripping would go through zig's linker, which then drops the names of functions too.
+    zigbuild.env("CARGO_PROFILE_RELEASE_STRIP", "none");
     succeed(zigbuild.env("CARGO", env!("CARGO")).env("PYTHONPATH", &tools).current_dir(workspace()))?;
     let folder = target.join(triple).join("release");
     let program = folder.join("tiepoint");
