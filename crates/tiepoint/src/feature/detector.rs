@@ -89,7 +89,6 @@ impl Detector {
         Ok(Finder { processor: processor.clone(), limit: self.limit(), on_cpu, on_gpu })
     }
 
-    /// Features of an image at most.
     fn limit(&self) -> Option<usize> {
         match self {
             Self::Sift(options) => options.selection.limit,
@@ -143,12 +142,13 @@ impl OnCpu {
     }
 }
 
-/// Whether a GPU searches two images together.
+/// Whether a GPU can search the two images together.
 fn alike(a: &AnyView<'_>, b: &AnyView<'_>) -> bool {
     a.size() == b.size() && a.pixel() == b.pixel()
 }
 
-/// Whether a GPU is too small or too simple, and the CPU is not.
+/// Whether the error is one of a GPU with too little memory or without a feature that the search needs, so that the
+/// CPU can do the work.
 fn is_for_cpu(error: &Error) -> bool {
     is_of_memory(error) || error.is_device_limit()
 }
@@ -203,8 +203,8 @@ impl Finder {
         found
     }
 
-    /// The features of a grey image, left in the memory of the processor's GPU; none where `mask` is 0. Both may lie
-    /// there, too, and are not copied then.
+    /// The features of a grey image, left in the memory of the processor's GPU; none where `mask` is 0. Image and
+    /// mask may lie there too, and are then not copied.
     ///
     /// # Errors
     /// As [`detect`](Self::detect), and [`Error::Device`] when the processor has no GPU.
@@ -250,8 +250,9 @@ impl Finder {
         GpuFeatures::upload(gpu, &found)
     }
 
-    /// Takes memory of a GPU, and of the host for what comes from it, for two images of this shape without masks: while
-    /// they are still being read, say. Where there is too little, nothing is reserved, and the search reports it.
+    /// Reserves memory of a GPU, and of the host for its results, for two images of this shape without masks, for
+    /// instance while they are still being read. With too little memory nothing is reserved, and the search reports
+    /// it.
     pub fn reserve_for_two(&self, size: Size, pixel: PixelKind) {
         if let Some(gpu) = &self.on_gpu {
             // The search meets the same error and reports it.
@@ -280,7 +281,8 @@ impl Finder {
                     self.note_parts();
                     return pair.map(Ok);
                 }
-                // The images are searched one by one below, and each is cancelled, too.
+                // The images are searched one by one below; after a cancellation each of these searches is cancelled
+                // too.
                 Ok(Err(_)) | Err(Error::Cancelled) => {}
                 Err(error) => self.processor.note(format!("{error}; the images are searched one by one")),
             }
@@ -328,7 +330,7 @@ impl Finder {
                 self.note_parts();
                 Some(found)
             }
-            // The images are searched one by one, and each is cancelled, too.
+            // The images are searched one by one; after a cancellation each of these searches is cancelled too.
             Err(Error::Cancelled) => None,
             Err(error) => {
                 self.processor.note(format!("{error}; the images are searched one by one"));
@@ -365,12 +367,11 @@ impl Finder {
         &self.processor.cpu
     }
 
-    /// Features of an image at most.
     pub(super) fn limit(&self) -> Option<usize> {
         self.limit
     }
 
-    /// In how many parts the last image was searched for want of the GPU's memory; 1 is the whole.
+    /// The number of parts in which the last image was searched: 1, or more where the GPU's memory was too small.
     pub fn parts(&self) -> usize {
         self.on_gpu.as_ref().map_or(1, |gpu| on_gpu!(gpu, detector => detector.parts()))
     }

@@ -36,7 +36,6 @@ pub enum Descriptors {
 }
 
 impl Descriptors {
-    /// The number of values of all descriptors.
     fn values(&self) -> usize {
         match self {
             Self::U8(values) => values.len(),

@@ -5,7 +5,7 @@ typedef struct {
     u32 octave_layer;
     // +1 or -1.
     i32 sign;
-    // A detector's own.
+    // Free for the detector's own use.
     u32 mark;
 } Keypoint;
 

@@ -41,7 +41,7 @@ impl Keypoint {
             .then(self.layer.cmp(&other.layer))
     }
 
-    /// Whether it is the other in all but its direction.
+    /// Whether the two are equal but for their directions.
     pub(super) fn is_same_position(&self, other: &Self) -> bool {
         Self { angle: other.angle, ..*self }.order(other).is_eq()
     }

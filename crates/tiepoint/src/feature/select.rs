@@ -67,7 +67,6 @@ struct Rule {
 /// Which features are kept of those in their order of rank.
 #[derive(Clone, Copy, Debug)]
 enum Take {
-    /// The first.
     First(usize),
     /// As many, spread over the image.
     Spread(usize),
@@ -127,12 +126,11 @@ impl Selection {
         }
     }
 
-    /// What features are ranked by.
     pub(crate) fn rank(self) -> Rank {
         self.rule().rank
     }
 
-    /// No more than the first so many by rank can be selected: others need not be kept while the search goes on.
+    /// At most this many of the first by rank can be selected; a search need not keep the others.
     pub(crate) fn early_limit(self) -> usize {
         match self.rule().take {
             Take::First(limit) => limit,
@@ -157,7 +155,7 @@ impl Selection {
         }
     }
 
-    /// The same for kernels, which count in 32 bits.
+    /// [`early_limit`](Self::early_limit) for kernels, which count in 32 bits.
     pub(crate) fn device_limit(self) -> u32 {
         u32::try_from(self.early_limit()).unwrap_or(u32::MAX)
     }

@@ -96,8 +96,8 @@ pub(crate) fn serves_any_image<P: Twin>(scene: impl Fn(Size, u64) -> Image<u8>, 
     }
 }
 
-/// Images together give what each alone does: all at once, by twos, and alone, while the room on either side grows; of
-/// which the one in the middle is blank.
+/// A batch gives what its images give alone, searched all at once, two at a time and one at a time, while the room on
+/// the device and the host grows. The middle image is blank.
 pub(crate) fn batches_give_what_single_images_give<P: Twin>(
     scene: impl Fn(Size, u64) -> Image<u8>,
     options: &P::Options,
@@ -131,7 +131,7 @@ pub(crate) fn batches_give_what_single_images_give<P: Twin>(
         }
         let detector = new();
         assert_eq!(detector.detect_batch(&on_device).unwrap(), expected, "{gpu:?}");
-        // Memory for the first parts alone: those after them come home in another way.
+        // Memory to reuse for the first parts alone; the features of later parts are fetched in another way.
         let more: Vec<_> = on_device.iter().cycle().take(9).cloned().collect();
         for _ in 0..4 {
             detector.recycle(expected[..2].iter().cloned());

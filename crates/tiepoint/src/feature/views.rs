@@ -1,7 +1,8 @@
 //! Features of simulated views: for pictures taken from places too far apart for SIFT or SURF alone.
 //!
 //! ASIFT (Morel, Yu: ASIFT, a new framework for fully affine invariant image comparison. SIAM J. Imaging Sciences 2,
-//! 2009). A camera that looks askance at a plane sees it turned by φ and compressed along x by the tilt t = 1/cos θ.
+//! 2009). A camera that looks obliquely at a plane sees it turned by φ and compressed along x by the tilt t = 1/cos
+//! θ.
 //! Each view of a picture is that picture turned by φ, smoothed along x by σ = 0.8 √(t² − 1) against aliasing and
 //! compressed by t (their section 3); the tilts are √2ᵏ and the turns 72°/t apart, below 180° (their section 4). A
 //! detector searches the views, and what it finds is put back into the picture: position and direction by the inverse
@@ -74,7 +75,6 @@ impl View {
         )))
     }
 
-    /// The size of the view of a picture.
     fn size(self, picture: Size) -> Result<Size> {
         let side = Self::side(picture)?;
         Ok(Size::new((side as f64 / self.tilt).ceil() as usize, side))
@@ -202,7 +202,6 @@ impl Finder {
         Ok(found)
     }
 
-    /// The features of a view, in the picture.
     fn in_picture(
         &self,
         view: View,
@@ -232,7 +231,6 @@ fn unit<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Image<f32> {
     out
 }
 
-/// All features, one set after the other.
 pub(crate) fn concatenated(sets: &[Features]) -> Result<Features> {
     let mut sets = sets.iter();
     let none = || Error::Mismatch("no view has features".into());

@@ -158,7 +158,6 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-/// Appends a number to values.
 struct Push<'a>(&'a mut Values);
 
 impl<'de> DeserializeSeed<'de> for Push<'_> {

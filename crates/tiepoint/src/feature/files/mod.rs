@@ -142,7 +142,7 @@ pub fn parse(bytes: &[u8], format: FeatureFormat, name: impl AsRef<Path>) -> Res
     checked.map_err(|reason| Error::format(name.as_ref(), reason))
 }
 
-/// Why `features` are not in order, if they are not: lengths that differ, or numbers that are none.
+/// Fails for lengths that do not fit each other and for numbers that are not finite.
 fn check(features: &Features) -> std::result::Result<(), String> {
     let values = match &features.descriptors {
         Descriptors::U8(v) => v.len(),
@@ -189,7 +189,8 @@ fn quantised(features: &Features) -> std::result::Result<Vec<u8>, String> {
     }
 }
 
-/// Descriptor values while they are read: bytes until the first value that is none, floats from then on.
+/// Descriptor values while they are read: bytes, or floats from the first value that is not a whole number from 0 to
+/// 255.
 #[derive(Debug, Default)]
 struct Values {
     bytes: Vec<u8>,
@@ -220,7 +221,6 @@ impl Values {
         }
     }
 
-    /// The values as floats.
     fn floats(&mut self) -> &mut Vec<f32> {
         let bytes = &mut self.bytes;
         self.floats.get_or_insert_with(|| std::mem::take(bytes).into_iter().map(f32::from).collect())

@@ -135,14 +135,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Features, String> {
     Ok(Features { keypoints: keypoints.collect(), descriptors, dimension, image: archive.size()? })
 }
 
-/// A file in the archive.
 struct Entry {
     name: String,
     at: ZipArchiveEntryWayfinder,
     method: CompressionMethod,
 }
 
-/// A zip archive in memory.
 struct Archive<'a> {
     zip: ZipSliceArchive<&'a [u8]>,
     entries: Vec<Entry>,
@@ -174,7 +172,7 @@ impl<'a> Archive<'a> {
             CompressionMethod::DEFLATE => Box::new(flate2::bufread::DeflateDecoder::new(stored)),
             other => return Err(format!("{name} is compressed in a way that is not read: {other:?}")),
         };
-        // A fuzzer would hardly ever guess the checksum.
+        // Checksums are not checked while fuzzing: a fuzzer would hardly ever guess one.
         let inflated: Box<dyn Read> =
             if cfg!(fuzzing) { inflated } else { Box::new(file.verifying_reader(inflated)) };
         let most = (self.zip.get_ref().len() as u64).saturating_mul(MOST_INFLATED).saturating_add(1 << 16);
@@ -186,7 +184,6 @@ impl<'a> Archive<'a> {
         parse(&bytes).map_err(|e| format!("{name}: {e}"))
     }
 
-    /// The shape and values of an array of floats with so many dimensions.
     fn floats(&self, name: &str, dimensions: usize) -> Result<(Vec<usize>, Vec<f32>), String> {
         let array = self.array(name)?;
         let pairs = name != "xy" || array.shape.get(1) == Some(&2);
@@ -214,7 +211,6 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// A `.npy` file.
 fn parse(data: &[u8]) -> Result<Array, String> {
     if data.get(..8) != Some(b"\x93NUMPY\x01\x00") {
         return Err("not an array of version 1.0".into());

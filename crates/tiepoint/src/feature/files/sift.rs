@@ -1,7 +1,6 @@
 //! VLFeat's text file of the `sift` command: a line a feature of `x y scale angle d1 … d128`, no header,
-//! pixel centres at integers, angles in radians from +x towards +y. VLFeat truncates 512 times the unit
-//! vector to 8 bits; here it is rounded. Its eight directions turn the other way: direction o of a cell is (8
-//! − o) mod 8 here.
+//! pixel centres at integers, angles in radians from +x towards +y. VLFeat truncates 512 times the unit vector to 8
+//! bits; here it is rounded. Its eight directions turn the other way: direction o of a cell is (8 − o) mod 8 here.
 
 use super::text::{read_line, write_line};
 use crate::{

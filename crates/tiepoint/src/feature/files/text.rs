@@ -13,7 +13,7 @@ pub(super) fn number<T: FromStr>(word: &str, name: impl Display, line: usize) ->
     word.parse().map_err(|_| format!("line {line}: {name} is {word:?}, not a {}", std::any::type_name::<T>()))
 }
 
-/// A finite number likewise.
+/// As [`number`], for a number that must be finite.
 pub(super) fn finite(word: &str, name: impl Display, line: usize) -> Result<f32, String> {
     match number::<f32>(word, &name, line)? {
         v if v.is_finite() => Ok(v),
@@ -21,7 +21,6 @@ pub(super) fn finite(word: &str, name: impl Display, line: usize) -> Result<f32,
     }
 }
 
-/// `values` in decimal, each after `separator`.
 pub(super) fn write_bytes(out: &mut impl Write, values: &[u8], separator: u8) -> io::Result<()> {
     for &v in values {
         let digits = [separator, b'0' + v / 100, b'0' + v / 10 % 10, b'0' + v % 10];
@@ -46,7 +45,7 @@ pub(super) fn write_line(
     out.write_all(b"\n")
 }
 
-/// Reads such a line; appends its descriptor.
+/// Reads a line as [`write_line`] writes it, and appends its descriptor to the values.
 pub(super) fn read_line(
     text: &str,
     line: usize,

@@ -13,13 +13,13 @@ use crate::image::gpu::{AnyGpuImage, PixelKind};
 use crate::image::{AnyView, Size};
 use tiepoint_gpu::Mark;
 
-/// Pixels, as the detector's first octave has them, that are searched at a time: few enough for a device's memory.
+/// Pixels of the first octave that are searched at a time, few enough for a device's memory.
 // With fewer pixels more of the transfers is hidden, but the search itself becomes slower by more than that gains.
 pub(crate) const AT_A_TIME: usize = 1 << 27;
 
 impl<P: Pipeline> Search<P> {
-    /// Searches images that lie all on the device or all in the host's memory; `pixels` are searched at a time. The
-    /// features stay on the device too where they are to be kept.
+    /// Searches images that lie all on the device or all in the host's memory, `pixels` at a time. With `keep` the
+    /// features stay on the device too.
     pub(crate) fn detect_batch(
         &mut self,
         core: &Core<P>,
@@ -77,7 +77,7 @@ impl<P: Pipeline> Search<P> {
         Ok(found.into_iter().take(views.len()).collect())
     }
 
-    /// Searches parts one after the other, each with as many images; `images` gives those of a part.
+    /// Searches `parts` of equally many images one after the other; `images(i)` gives the images of part i.
     fn in_turn(
         &mut self,
         core: &Core<P>,
@@ -111,7 +111,7 @@ impl<P: Pipeline> Search<P> {
         Ok(all)
     }
 
-    /// Puts the search of a part into the queue, and copies of what it finds, unless the host selects from it.
+    /// Queues the search of a part. With `keep`, copies of its features stay on the device, unless the host selects.
     fn begin_part(
         &mut self,
         core: &Core<P>,
@@ -128,7 +128,8 @@ impl<P: Pipeline> Search<P> {
         }
     }
 
-    /// Has memory and work ready for two images of the host's memory, one after the other.
+    /// Reserves memory and records the work for two images of the host's memory that are searched one after the
+    /// other.
     pub(super) fn reserve_for_two(&mut self, core: &Core<P>, size: Size, pixel: PixelKind) -> Result<()> {
         self.reserve(core, P::layout(&core.options, size, 1)?, pixel, false)?;
         self.feed = Some(Feed::of(self.feed.take(), core, (size, pixel), (2, 2))?);
@@ -136,12 +137,13 @@ impl<P: Pipeline> Search<P> {
     }
 }
 
-/// How many of some images to search at a time, `most` at most: all parts about equal.
+/// The number of images to search at a time, at most `most`, so that all parts are about equal.
 fn part_of(images: usize, most: usize) -> usize {
     images.div_ceil(images.div_ceil(most.max(1)).max(1)).max(1)
 }
 
-/// The first few, the last one repeated when there are fewer: memory and work are for one number of images.
+/// The first `number` images. A shorter list is filled up with its last image, because memory and work are made for
+/// one number of images.
 fn filled<I>(images: &[I], number: usize) -> impl Iterator<Item = &I> {
     images.iter().chain(images.last().into_iter().cycle()).take(number)
 }
@@ -152,7 +154,7 @@ pub(super) struct Feed {
     gpu: Gpu,
     cpu: Cpu,
     sets: [Vec<Staging>; 2],
-    /// After the last search of each set, or when it was made.
+    /// For each set, a mark after its last search, or at first after its creation.
     searched: [Mark; 2],
 }
 
@@ -179,7 +181,7 @@ impl Feed {
         }
     }
 
-    /// Sends part i on its way, the search of the part before having been begun.
+    /// Sends part i to the device. The search of the part before must already be in the queue.
     fn send<'v>(
         &mut self,
         views: impl Iterator<Item = &'v AnyView<'v>>,

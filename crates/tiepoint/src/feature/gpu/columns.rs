@@ -7,7 +7,6 @@ use crate::image::Size;
 use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
-/// Lanes of a group.
 const LANES: u32 = 256;
 
 tiepoint_gpu::kernel! {
@@ -150,7 +149,6 @@ impl GpuDescriptors {
         for_descriptors!(self, values => values.gpu())
     }
 
-    /// The number of values of all descriptors.
     pub(crate) fn values(&self) -> usize {
         for_descriptors!(self, values => values.len())
     }

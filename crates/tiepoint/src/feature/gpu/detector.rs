@@ -45,9 +45,9 @@ impl<P: Pipeline> GpuDetector<P> {
         })
     }
 
-    /// Takes at most this many bytes of the device's memory for a search, what the caller has put there aside. SIFT
-    /// searches an image that needs more in bands of rows, with the same result. For a device that is shared; without a
-    /// limit all that is free may be taken.
+    /// Limits the device's memory for a search to this many bytes, not counting what the caller has put there. SIFT
+    /// searches an image that needs more in bands of rows, with the same result. This is for a device that is shared;
+    /// without a limit a search may take all free memory.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.core.limit = Some(bytes);
@@ -138,14 +138,14 @@ impl<P: Pipeline> GpuDetector<P> {
         self.search(|search| search.detect_and_keep(&self.core, &image, mask.as_ref()))
     }
 
-    /// Takes memory of the device and of the host for two images of this shape without masks, beside whatever else the
-    /// caller does meanwhile.
+    /// Reserves memory of the device and the host for two images of this shape without masks; the caller may do
+    /// something else meanwhile.
     pub(crate) fn reserve_for_two(&self, size: Size, pixel: PixelKind) -> Result<()> {
         self.search(|search| search.reserve_for_two(&self.core, size, pixel))
     }
 
-    /// Finds the features of one grey image and leaves them on the device. Nothing of an image that lies there is
-    /// copied to the host, nor on the device where the detector is SIFT.
+    /// Finds the features of one grey image and leaves them on the device. An image that lies there is not copied to
+    /// the host; SIFT does not copy it on the device either.
     ///
     /// # Errors
     /// As [`detect`](Self::detect).
@@ -160,9 +160,9 @@ impl<P: Pipeline> GpuDetector<P> {
         self.search(|search| search.detect_on_device(&self.core, &image, mask.as_ref()))
     }
 
-    /// Puts the search of some grey images of one size into the device's queue and does not wait: what it takes by the
-    /// device's clock, [`Gpu::seconds`](crate::device::gpu::Gpu::seconds) tells. The features are not read. Images too
-    /// large for the memory are refused.
+    /// Queues the search of some grey images of one size and does not wait;
+    /// [`Gpu::seconds`](crate::device::gpu::Gpu::seconds) measures it by the device's clock. The features are not
+    /// read. Images too large for the memory are refused.
     ///
     /// # Errors
     /// As [`detect_batch`](Self::detect_batch), and [`Error::Image`] when there is no image.
@@ -172,8 +172,8 @@ impl<P: Pipeline> GpuDetector<P> {
         self.search(|search| search.enqueue(&self.core, images, mask.as_ref()))
     }
 
-    /// Takes features that are no longer needed, of any image: the next take their memory. That is worth it for many
-    /// images in a row, as new memory can cost more time than the search.
+    /// Takes back features that are no longer needed, of any image, and reuses their memory for the next. This is
+    /// worth it for many images in a row, as new memory can cost more time than the search.
     pub fn recycle(&self, features: impl IntoIterator<Item = Features>) {
         self.core.recycled.put(features);
     }
@@ -188,7 +188,7 @@ impl<P: Pipeline> GpuDetector<P> {
         self.parts.load(Ordering::Relaxed)
     }
 
-    /// Images that can be searched together.
+    /// Fails unless the images can be searched together.
     fn checked<'a>(&self, images: impl IntoIterator<Item: Into<Pixels<'a>>>) -> Result<Vec<Pixels<'a>>> {
         let images: Vec<Pixels<'a>> = images.into_iter().map(Into::into).collect();
         for image in &images {
@@ -210,7 +210,6 @@ impl<P: Pipeline> GpuDetector<P> {
         )
     }
 
-    /// A mask of an image of this size, on the device.
     fn mask_on_device(&self, mask: Pixels<'_>, size: Size) -> Result<GpuImage<u8>> {
         match mask {
             Pixels::Host(AnyView::U8(view)) if view.channels() == 1 => {

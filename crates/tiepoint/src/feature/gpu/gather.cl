@@ -1,5 +1,5 @@
-// Some features in an order of their own. A lane takes a number of a descriptor, and a word of a keypoint while there
-// are any.
+// Copies the features at the given indices. A lane copies one number of a descriptor, and the first lanes also a word
+// of a keypoint each.
 KERNEL(gather) {
     u64 at = (u64)GROUP_X * LANES + (u64)LANE_X;
     if (at < (u64)args.n * args.dimension) {

@@ -6,7 +6,6 @@ use crate::feature::WORDS;
 use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
-/// Lanes of a group.
 const LANES: u32 = 256;
 
 tiepoint_gpu::kernel! {
@@ -50,7 +49,7 @@ impl GpuFeatures {
         Ok(Self { count, keypoints, descriptors, dimension: self.dimension, image: self.image })
     }
 
-    /// The descriptors, with keypoints written beside them.
+    /// Gathers descriptors and, in the same launch, keypoints into `keypoints`; returns the descriptors.
     fn gather_values<V: Element>(
         &self,
         all_values: &Buffer<V>,

@@ -35,8 +35,8 @@ pub struct GpuFeatures {
     pub(crate) image: Size,
 }
 
-/// Features in the host's memory, and where a GPU found them the same in its memory: those that are searched there next
-/// need not travel back.
+/// Features in the host's memory and, where a GPU found them, in its memory too, so that a search of them there need
+/// not upload them.
 #[derive(Clone, Debug)]
 pub struct FoundFeatures {
     /// The features.
@@ -64,10 +64,6 @@ pub(crate) struct GpuKeypoints {
 }
 
 impl GpuKeypoints {
-    /// Memory for this many keypoints an image.
-    ///
-    /// # Errors
-    /// [`crate::Error::Memory`] when the device has not so much.
     pub(crate) fn new(gpu: &Gpu, images: usize, capacity: usize) -> Result<Self> {
         let words = capacity.saturating_mul(images).saturating_mul(WORDS);
         Ok(Self { keypoints: gpu.buffer(words)?, counts: gpu.buffer(images)?, capacity })
@@ -83,7 +79,6 @@ pub enum GpuDescriptors {
     F32(Buffer<f32>),
 }
 
-/// Runs one generic expression for whichever values [`GpuDescriptors`] hold.
 macro_rules! for_descriptors {
     ($descriptors:expr, $values:ident => $body:expr) => {
         match $descriptors {

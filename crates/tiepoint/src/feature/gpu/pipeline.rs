@@ -16,7 +16,6 @@ use std::ops::Range;
 /// What a pipeline is made for. It serves images as long as this stays the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Purpose<L> {
-    /// Where everything lies.
     pub(crate) layout: L,
     pub(crate) pixel: PixelKind,
     pub(crate) masked: bool,
@@ -41,10 +40,8 @@ pub trait Pipeline: Sized + Debug + Send {
     /// Fails when an option is out of range.
     fn check(options: &Self::Options) -> Result<()>;
 
-    /// Which features are kept.
     fn selection(options: &Self::Options) -> Selection;
 
-    /// The layout of so many images.
     fn layout(options: &Self::Options, size: Size, images: usize) -> Result<Self::Layout>;
 
     /// Pixels of an image as the first octave has them.
@@ -56,10 +53,8 @@ pub trait Pipeline: Sized + Debug + Send {
     /// Bytes of the device's memory that a pipeline takes, images and mask included.
     fn bytes(options: &Self::Options, purpose: &Purpose<Self::Layout>) -> u64;
 
-    /// The size of the masks.
     fn mask_size(layout: &Self::Layout) -> Size;
 
-    /// Compiles the kernels.
     fn stages(gpu: &Gpu, cpu: &Cpu, options: &Self::Options) -> Result<Self::Stages>;
 
     /// Reserves the memory, and records the work, which reads its mask from `mask`. What `old` has may be used again.
@@ -70,21 +65,19 @@ pub trait Pipeline: Sized + Debug + Send {
         old: Option<Self>,
     ) -> Result<Self>;
 
-    /// What it was made for.
     fn purpose(&self) -> &Purpose<Self::Layout>;
 
     /// How many kernels a search launches.
     fn launches(&self) -> usize;
 
-    /// Puts the search of these images into the queue, without [`parcels`](Self::parcels). A mask is copied from the
-    /// first to the second, where the work reads it.
+    /// Queues the search of these images, without [`parcels`](Self::parcels). A mask is copied from the first to the
+    /// second buffer, which the recorded work reads.
     fn begin(&self, images: &[AnyGpuImage], mask: Option<[&GpuImage<u8>; 2]>) -> Result<()>;
 
-    /// What completes the search of some images each, so that their results can travel while others are completed;
-    /// empty when [`begin`](Self::begin) does everything.
+    /// Commands that complete the search of some images each, so that their results can travel while others are
+    /// completed; empty when [`begin`](Self::begin) does everything.
     fn parcels(&self) -> &[(Range<usize>, Commands)];
 
-    /// Where the results lie.
     fn lists(&self) -> Lists<'_>;
 }
 
@@ -93,7 +86,6 @@ pub trait Parts<P: Pipeline>: Sized + Debug + Send {
     /// Whether these parts fit such images.
     fn serves(&self, size: Size, pixel: PixelKind, masked: bool) -> bool;
 
-    /// How many parts.
     fn count(&self) -> usize;
 
     /// All features, before selection.
@@ -164,7 +156,7 @@ impl<P: Pipeline> Core<P> {
         })
     }
 
-    /// Holds a pipeline to the limit that the caller has set.
+    /// Fails when a pipeline needs more than the limit that the caller has set.
     pub(crate) fn within_limit(&self, purpose: &Purpose<P::Layout>) -> Result<()> {
         let needed = P::bytes(&self.options, purpose);
         match self.limit {
@@ -176,7 +168,7 @@ impl<P: Pipeline> Core<P> {
     }
 }
 
-/// Whether something smaller may succeed.
+/// Whether the error is a lack of memory, so that a smaller search may succeed.
 pub(crate) fn is_of_memory(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::DeviceMemory | ErrorKind::MemoryLimit)
 }

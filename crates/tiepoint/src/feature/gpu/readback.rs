@@ -38,7 +38,8 @@ impl ReadbackSlot {
         })
     }
 
-    /// Expects as many features as the lists have room for, or are wanted, unless it is known how many come.
+    /// Makes room for the expected features. While no number is known, that is as many as the lists can hold or the
+    /// selection can use.
     pub(super) fn expect(&mut self, lists: &Lists<'_>) -> Result<()> {
         if self.expected == 0 {
             self.expected = lists.capacity.min(lists.selection.early_limit());
@@ -46,7 +47,7 @@ impl ReadbackSlot {
         self.prepare(lists)
     }
 
-    /// Forgets what came, and has room for what is expected.
+    /// Discards earlier results and makes room for the expected ones.
     pub(super) fn prepare(&mut self, lists: &Lists<'_>) -> Result<()> {
         let (gpu, images) = (lists.keypoints.gpu(), lists.images());
         self.parcels.clear();
@@ -81,7 +82,7 @@ impl ReadbackSlot {
         Ok(())
     }
 
-    /// Work that is put into the queue later may write the lists that parcels come from.
+    /// Makes work that is queued later wait for these transfers, because it may overwrite the lists that they read.
     pub(super) fn hold(&self) -> Result<()> {
         self.parcels.iter().try_for_each(|(_, sent)| Ok(sent.hold()?))
     }
@@ -146,7 +147,6 @@ impl ReadbackSlot {
         }
     }
 
-    /// The features of the images of a parcel.
     fn features(
         &self,
         (images, sent): (&Range<usize>, &Transfer),
@@ -189,11 +189,10 @@ impl ReadbackSlot {
     }
 }
 
-/// So many features of one image are worth several threads. Of fewer the device's writing is slowed down more, by pages
-/// that then lie in the caches of many cores, than the copy gains.
+/// From this many features of an image on, several threads copy them. For fewer, the copy gains less than the
+/// device's writing loses to pages that then lie in the caches of many cores.
 const MANY: usize = 1 << 15;
 
-/// Keypoints that a task turns into the host's form.
 const TASK: usize = 128;
 
 /// The first `count` keypoints; the words are those of whole tasks.

@@ -25,7 +25,6 @@ pub struct Lists<'d> {
     pub(crate) capacity: usize,
     /// Which of them are kept.
     pub(crate) selection: Selection,
-    /// Of the images.
     pub(crate) size: Size,
 }
 
@@ -34,7 +33,6 @@ impl Lists<'_> {
         self.counts.len()
     }
 
-    /// No features.
     pub(crate) fn none(&self) -> Features {
         let descriptors = match self.descriptors {
             GpuDescriptors::U8(_) => Descriptors::U8(Vec::new()),
@@ -45,9 +43,6 @@ impl Lists<'_> {
 
     /// A copy of the wanted features of an image, of which `found` were found. Where the host does not know that number
     /// yet, all are copied that there is room for.
-    ///
-    /// # Errors
-    /// [`crate::Error::Device`] when the device's memory is too small.
     pub(super) fn copy(&self, image: usize, found: Option<usize>) -> Result<GpuFeatures> {
         let (gpu, mut commands) = (self.keypoints.gpu(), Commands::new());
         let most = self.selection.early_limit();
@@ -77,7 +72,6 @@ fn part_of<T: Element>(
     Ok(part)
 }
 
-/// The outcome of a search.
 pub(crate) enum Arrival {
     All(Vec<Features>),
     /// An image has this many features, more than the lists have room for.
@@ -87,7 +81,8 @@ pub(crate) enum Arrival {
 }
 
 impl Arrival {
-    /// The features; otherwise the images must be searched again, after room was made where it was too little.
+    /// The features, or `None` when the images must be searched again; `make_room` is called where there was too
+    /// little.
     pub(crate) fn or_else_room(self, make_room: impl FnOnce(usize)) -> Option<Vec<Features>> {
         match self {
             Self::All(found) => Some(found),
@@ -122,7 +117,8 @@ impl Results {
         self.slots[slot].fetch(lists)
     }
 
-    /// The same of many images, whose lists are yet to be completed: by each of some commands for so many images.
+    /// As [`fetch`](Self::fetch), of many images whose lists are completed by `parcels`, each for its range of
+    /// images.
     pub(crate) fn fetch_completed(
         &mut self,
         slot: usize,

@@ -16,11 +16,11 @@ pub(crate) struct Search<P: Pipeline> {
     pub(crate) pipeline: Option<P>,
     /// The mask that the pipeline reads.
     pub(crate) mask: Option<GpuImage<u8>>,
-    /// Room for features of an image after less has proved too small; before that 0.
+    /// Room for features of an image, once a smaller room has proved too small; 0 before.
     pub(crate) capacity: usize,
     /// For images that come from the host one at a time.
     pub(crate) input: Option<Staging>,
-    /// For many such.
+    /// For many images that come from the host.
     pub(super) feed: Option<super::batch::Feed>,
     /// For images for which there is too little memory.
     pub(crate) parts: Option<Box<P::Parts>>,
@@ -41,23 +41,20 @@ impl<P: Pipeline> Search<P> {
         })
     }
 
-    /// In how many parts the last image was searched; 1 is the whole.
     pub(super) fn parts(&self) -> usize {
         self.parts.as_ref().map_or(1, |parts| parts.count())
     }
 
-    /// How many kernels the search of the last image launched.
     pub(super) fn launches(&self) -> usize {
         self.pipeline.as_ref().map_or(0, Pipeline::launches)
     }
 
-    /// What a pipeline for these images is made for.
     fn purpose(&self, layout: P::Layout, pixel: PixelKind, masked: bool) -> Purpose<P::Layout> {
         let capacity = if self.capacity > 0 { self.capacity } else { P::usual_capacity(&layout) };
         Purpose { layout, pixel, masked, capacity }
     }
 
-    /// Has memory and work ready for these images.
+    /// Reserves memory and records the work for these images.
     pub(crate) fn reserve(
         &mut self,
         core: &Core<P>,
@@ -265,7 +262,7 @@ impl<P: Pipeline> Search<P> {
     }
 }
 
-/// For results of no search.
+/// The error for results that are fetched before anything was searched.
 fn nothing() -> Error {
     Error::Image("no image was searched".into())
 }

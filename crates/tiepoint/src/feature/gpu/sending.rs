@@ -25,9 +25,6 @@ impl Sending {
     }
 
     /// The same features on the device once its queue has come there. Those with descriptors of floats are waited for.
-    ///
-    /// # Errors
-    /// [`crate::Error::Memory`] when the device's memory, or memory that it reads by itself, is too small.
     pub(crate) fn send(&mut self, features: &Features) -> Result<GpuFeatures> {
         let Descriptors::U8(bytes) = &features.descriptors else {
             return GpuFeatures::upload(&self.gpu, features);

@@ -8,7 +8,6 @@ use crate::image::{AnyView, ImageView, Rect, Size};
 use crate::{Error, Result};
 use tiepoint_gpu::{Element, Mark};
 
-/// Rows that a thread copies at a time.
 const ROWS_A_TASK: usize = 64;
 
 /// A grey image on the device, and memory of the host that it is filled from. Images of one size and type of pixel that

@@ -59,7 +59,7 @@ tiepoint_gpu::kernel! {
     } {
         /// Keypoints of an image at most.
         capacity: u32,
-        /// That the levels must have.
+        /// The least number of positions that the kept levels must have together.
         positions: u32,
     }
 }
@@ -72,7 +72,6 @@ pub struct GpuOrder {
     levels: Option<GpuLevelCount>,
 }
 
-/// The selection of whole levels.
 #[derive(Clone, Debug)]
 struct GpuLevelCount {
     count: Kernel<CountLevels<'static>>,
@@ -81,7 +80,6 @@ struct GpuLevelCount {
 }
 
 impl GpuOrder {
-    /// Lanes of a group.
     const GROUP: u32 = 256;
     /// Keypoints of a first run.
     const RUN: usize = 512;

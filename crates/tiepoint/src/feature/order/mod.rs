@@ -11,7 +11,6 @@ use std::cmp::Ordering;
 /// What keypoints are ranked by: a number that follows from one, the greatest first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rank {
-    /// The number.
     pub(crate) value: fn(&Keypoint) -> f32,
     /// For kernels: 32 bits that sort as it does, of `k`.
     pub(crate) key: &'static str,
@@ -21,14 +20,11 @@ impl Rank {
     /// The strongest first: the order of every output, unless a limit keeps the largest.
     pub(crate) const RESPONSE: Self = Self { value: |k| k.response, key: "sortable((k).response)" };
 
-    /// The largest first.
     pub(crate) const SCALE: Self = Self { value: |k| k.scale, key: "sortable((k).scale)" };
 
-    /// The coarsest level first.
     pub(crate) const LEVEL: Self =
         Self { value: |k| f32::from(k.octave) * 256.0 + f32::from(k.layer), key: "(k).octave_layer" };
 
-    /// Whether `a` comes before `b`.
     pub(crate) fn compare(self, a: &Keypoint, b: &Keypoint) -> Ordering {
         (self.value)(b).total_cmp(&(self.value)(a)).then_with(|| a.order(b))
     }

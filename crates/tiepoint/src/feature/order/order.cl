@@ -3,8 +3,8 @@
 // what moves is a 64-bit number with what the keypoint is ranked by (RANK_KEY) above its index. Most comparisons need
 // nothing else.
 
-// Whether `a` comes before `b`; an index beyond the count comes last. Equal keypoints are equal in every word, so that
-// the index, which depends on the order of threads, decides nothing that anyone sees.
+// Whether `a` comes before `b`; an index beyond the count comes last. Equal keypoints are equal in every word, so the
+// index, which depends on the order of threads, does not change the result.
 FUNCTION i32 before(const GLOBAL Keypoint *keypoints, u32 count, u64 a, u64 b) {
     u32 i = (u32)a, j = (u32)b;
     if (a >> 32 != b >> 32 || i >= count || j >= count) return a < b;
@@ -30,10 +30,11 @@ KERNEL(sort_runs) {
         for (u32 step = size / 2; step > 0; step /= 2) {
             BARRIER();
             for (u32 pair = lane; pair < RUN / 2; pair += GROUP) {
-                // As many pairs as `step`, then as many that are their partners.
+                // In each block of 2 * step keypoints, the first half are the lower ones of the pairs, the second
+                // half the upper ones.
                 u32 low = (pair & ~(step - 1)) + pair;
                 u64 a = run[low], b = run[low + step];
-                // The lower of two keeps the earlier in an ascending part, the later in a descending one.
+                // In an ascending part the lower place keeps the earlier of the two, in a descending part the later.
                 if (before(keypoints, count, b, a) == ((low & size) == 0)) {
                     run[low] = b;
                     run[low + step] = a;
@@ -56,7 +57,8 @@ KERNEL(merge_runs) {
     from += (u64)GROUP_Y * capacity;
     u64 own = from[i];
     u32 first = i / (WAYS * size) * (WAYS * size), of_own = (i - first) / size;
-    // How many of each run come before; all searches go together, so that their reads do.
+    // How many keypoints of each run come before this one. The searches advance together, so that their reads
+    // overlap.
     u32 places[WAYS];
     UNROLL
     for (u32 r = 0; r < WAYS; r++) places[r] = r == of_own ? i - first - r * size : 0;

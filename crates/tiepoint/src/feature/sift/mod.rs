@@ -139,7 +139,7 @@ struct Search<'m> {
     waiting: Vec<Vec<Point>>,
     /// Points ranked below this value can no longer be among those selected.
     floor: f32,
-    /// So many features are worth a look at which can still be among those selected.
+    /// From this many features on, [`prune`](Self::prune) drops those that can no longer be selected.
     most: usize,
 }
 
@@ -153,7 +153,6 @@ impl<'m> Search<'m> {
     /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that
     /// can be.
     fn advance(&mut self, octave: &Octave, ready: &Ready, cpu: &Cpu) -> Result<()> {
-        /// Rows that one thread searches at a time.
         const ROWS: usize = 8;
         let index = usize::from(octave.number.abs_diff(self.options.first_octave));
         if self.waiting.len() <= index {

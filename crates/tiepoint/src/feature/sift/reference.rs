@@ -66,7 +66,6 @@ fn border(options: &SiftOptions) -> Border {
     if options.preset == SiftPreset::VlFeat { Border::Clamp } else { Border::Reflect }
 }
 
-/// The first level of the first octave.
 fn base<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -> Image<f32> {
     let unit = Image::from_fn(image.size(), |x, y| image.row(y)[x].unit());
     let (source, has) = match options.first_octave {

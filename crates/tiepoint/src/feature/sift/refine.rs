@@ -24,9 +24,7 @@ pub(super) const REACH: usize = MOST_MOVES + 1;
 pub(super) struct Point {
     /// The keypoint in the input image; its angle is still 0.
     pub(super) keypoint: Keypoint,
-    /// Column in the octave.
     pub(super) x: f32,
-    /// Row in the octave.
     pub(super) y: f32,
     /// σ in pixels of the octave.
     pub(super) scale: f32,

@@ -294,8 +294,8 @@ fn a_blob_is_found_at_its_place_with_its_scale_and_sign() {
     }
 }
 
-/// A slender black ellipse on white has features near its foci, one towards either end, upon each at least
-/// one direction.
+/// A slender black ellipse on white has features near its foci, one towards either end, each with at least one
+/// direction.
 #[test]
 fn an_ellipse_has_features_at_its_foci() {
     let (cx, cy, a, b) = (128.0_f32, 96.0_f32, 90.0_f32, 8.0_f32);
@@ -342,7 +342,7 @@ fn a_turned_photograph_keeps_its_features() {
         let lanczos = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
         let turned = warp(image.view(), &map, image.size(), &lanczos, &cpu.clone().into()).unwrap();
         let after = detect(turned.view(), &SiftOptions::default(), None, &cpu).unwrap();
-        // Those whose neighbourhood is in the picture before and after.
+        // Keypoints whose neighbourhood is in the picture before and after the turn.
         let inside = |k: &&Keypoint| (k.x - cx).hypot(k.y - cy) + 8.0 * k.scale < cx.min(cy);
         let all: Vec<_> = before.keypoints.iter().filter(inside).collect();
         let kept = all.iter().filter(|k| {
@@ -359,8 +359,8 @@ fn a_turned_photograph_keeps_its_features() {
     }
 }
 
-/// Directions and descriptors turn with the image. A quarter turn permutes pixels, but not the even ones that
-/// halving keeps, so positions are equal only about.
+/// Directions and descriptors turn with the image. A quarter turn permutes pixels, but halving keeps other pixels, so
+/// positions are only about equal.
 #[test]
 fn a_quarter_turn_turns_the_features() {
     let image = scene(Size::new(160, 120), 11);

@@ -10,8 +10,8 @@
 //
 // 32 bits are enough. The most that options allow is a scale of 22.6 (sigma 4, one level, VLFeat's offset of 1.5
 // layers) in a level that was blurred by 6.9: differences of neighbours are below 0.12 in x and y, and the weights of
-// all pixels add up to 7240 for directions. In units of 1 / UNIT that is 2^31.2, were all gradients greatest and in one
-// bin; a bin of a descriptor gets less. Smaller scales have steeper gradients, but far fewer pixels.
+// all pixels add up to 7240 for directions. In units of 1 / UNIT that is 2^31.2, if all gradients were the greatest
+// and in one bin; a bin of a descriptor gets less. Smaller scales have steeper gradients, but far fewer pixels.
 
 // A keypoint's level, and its position and scale there.
 typedef struct {
@@ -20,8 +20,8 @@ typedef struct {
     f32 x, y, scale;
 } Point;
 
-// The octaves' pixels differ by powers of two, so that this takes back exactly what refinement multiplied by; a band's
-// first row is taken off exactly, for that leaves no smaller bits than there were.
+// The octaves' pixels differ by powers of two, so this inverts refinement's multiplication exactly. The subtraction
+// of a band's first row is exact too, because the difference has no smaller bits than the number had.
 FUNCTION Point point_of(const GLOBAL Keypoint *keypoint, const GLOBAL f32 *image, const GLOBAL Octave *octaves) {
     u32 octave_layer = keypoint->octave_layer;
     i32 number = (i32)(octave_layer >> 8) - 128;
@@ -73,7 +73,7 @@ FUNCTION Sample sample_at(const Point *point, i32 x, i32 y) {
     return s;
 }
 
-// The columns of one bin added up, 32 or a part of them. Lanes begin at different columns, and so in different banks.
+// Adds up the columns of one bin, 32 or a part of them. Lanes begin at different columns, and so in different banks.
 FUNCTION u32 sum_of_bin(const LOCAL_POINTER u32 *sums, i32 columns, i32 bin, i32 lane) {
     u32 total = 0;
     i32 first = lane / (LANES / columns);

@@ -21,7 +21,6 @@ pub(super) fn to_integer(v: f32) -> i32 {
     (v + ROUNDER).to_bits() as i32 - ROUNDER.to_bits() as i32
 }
 
-/// Samples in a vector.
 pub(super) const LANES: usize = 16;
 
 /// Samples that are collected before they are processed.
@@ -55,7 +54,7 @@ pub(super) struct Samples {
     pub(super) dy: [f32; LANES],
 }
 
-/// Hands the pixels of `rows` to `window`; (x, y) is the keypoint.
+/// Passes the pixels of `rows` to `window`; (x, y) is the keypoint.
 #[inline(always)]
 pub(super) fn visit<S: Simd>(
     simd: S,
@@ -83,7 +82,6 @@ pub(super) fn visit<S: Simd>(
 
 type Values = [f32; FULL + LANES];
 
-/// Pixels gathered from the rows of a window.
 #[repr(align(64))]
 struct Gathered {
     len: usize,

@@ -1,4 +1,4 @@
-//! How right SURF is: blobs of known position and size, and turned and scaled photographs.
+//! SURF's accuracy on blobs of known position and size, and on turned and scaled photographs.
 
 use super::{tests::texture, *};
 use crate::feature::Keypoint;
@@ -96,8 +96,7 @@ fn blobs_have_their_place_scale_and_sign() {
                 let ratio = f64::from(k.scale) / sigma;
                 println!("{:?} σ {sigma}: off {off:.3} px, scale ratio {ratio:.3}", preset.preset);
                 assert!(off < 0.1 * sigma, "{preset:?} σ {sigma}: off by {off} px");
-                // Boxes of width l answer like a Gaussian wider than 0.4·l: SURF's σ is a fifth below the
-                // blob's.
+                // Boxes of width l respond like a Gaussian wider than 0.4·l: SURF's σ is a fifth below the blob's.
                 assert!((0.65..0.95).contains(&ratio), "{preset:?} σ {sigma}: scale {}", k.scale);
                 assert_eq!(f64::from(k.sign), height.signum(), "sign of {preset:?} σ {sigma}");
             }
@@ -108,7 +107,7 @@ fn blobs_have_their_place_scale_and_sign() {
 #[test]
 fn rotations_keep_features() {
     let image = photo("photos/building.jpg");
-    // At 90° only the grid of samples moves; at 25° the boxes themselves answer differently.
+    // At 90° only the grid of samples moves; at 25° the boxes themselves respond differently.
     let presets = [
         (SurfOptions::default(), 0.88, 0.45),
         (SurfOptions::preset(SurfPreset::OpenSurf), 0.6, 0.45),

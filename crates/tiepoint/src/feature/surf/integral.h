@@ -20,7 +20,7 @@ FUNCTION void haar(const GLOBAL SUM *RESTRICT sums, SumsPlane plane, i32 x, i32 
     *dy = (h - f) + (c - a) - 2 * (e - d);
 }
 
-// How many keypoints the image of this group has, at most as many as are asked for.
+// The number of keypoints of this group's image, at most `most`.
 FUNCTION u32 wanted(const GLOBAL u32 *counts, u32 capacity, u32 most) {
     u32 room = capacity < most ? capacity : most;
     return counts[GROUP_Y] < room ? counts[GROUP_Y] : room;

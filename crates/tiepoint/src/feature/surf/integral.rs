@@ -88,7 +88,7 @@ impl<A: Total> Integral<A> {
         self.data[first..first + stride].fill(A::default());
     }
 
-    /// A band's rows, which begin one below a multiple of its height, are neighbours in the ring.
+    /// The slot of a row. A band's rows, which begin one below a multiple of its height, are neighbours in the ring.
     #[inline(always)]
     fn slot(&self, row: usize) -> usize {
         (row + BAND - 1) & self.mask
@@ -99,7 +99,6 @@ impl<A: Total> Integral<A> {
         self.rows
     }
 
-    /// Width and height of the image.
     pub(super) fn size(&self) -> Size {
         self.size
     }
@@ -185,7 +184,6 @@ impl<'a, A: GpuSum> Sums<'a, A> {
         self.0.images()
     }
 
-    /// Where they lie.
     pub(super) fn plane(self) -> SumsPlane {
         let (pitch, Size { width, height }) = (self.0.pitch(), self.size());
         SumsPlane {
@@ -207,7 +205,7 @@ tiepoint_gpu::kernel_struct! {
         step: u64,
         /// Sums from a row to the next.
         pitch: i32,
-        /// Of an image, in pixels: there is one more row and column of sums.
+        /// Of an image, in pixels; the sums have one row and one column more.
         width: i32,
         height: i32,
     }

@@ -102,7 +102,6 @@ impl SurfOptions {
         }
     }
 
-    /// How many octaves are searched.
     pub(super) fn octave_count(&self) -> usize {
         let default = match self.preset {
             SurfPreset::Paper | SurfPreset::OpenCv => 4,
@@ -111,7 +110,6 @@ impl SurfOptions {
         usize::from(self.octaves.unwrap_or(default))
     }
 
-    /// Filter sizes of an octave.
     pub(super) fn interval_count(&self) -> usize {
         usize::from(self.intervals)
     }

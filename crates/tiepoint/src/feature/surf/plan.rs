@@ -68,10 +68,8 @@ impl Filter {
     }
 }
 
-/// One interval of an octave.
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
-    /// Its filter.
     pub filter: Filter,
     /// The interval of the octave before that has the same responses at half the step.
     pub shared: Option<usize>,
@@ -100,7 +98,6 @@ impl Octave {
     }
 }
 
-/// All octaves.
 pub(super) fn octaves(options: &SurfOptions) -> Vec<Octave> {
     (0..options.octave_count())
         .map(|o| {

@@ -33,10 +33,8 @@ fn slice(size: Size) -> usize {
     ((1 << 17) / size.width).clamp(8, BAND)
 }
 
-/// Response rows of one task.
 const ROWS_A_TASK: usize = 16;
 
-/// Keypoints of one task.
 const GROUP: usize = 16;
 
 /// The tables that follow from the options alone.
@@ -109,7 +107,6 @@ impl Ring {
     }
 }
 
-/// How many rows of an octave have been processed.
 #[derive(Debug, Default)]
 struct OctaveRows {
     layers: Vec<Ring>,
@@ -233,7 +230,7 @@ impl<A: Total> Buffers<A> {
         }
     }
 
-    /// Searches all rows that have neighbours on both sides.
+    /// Searches all rows that have neighbours above and below.
     fn search(&mut self, tables: &Tables, options: &SurfOptions, mask: Option<ImageView<'_, u8>>, cpu: &Cpu) {
         let size = self.integral.size();
         let mut work = vec![];

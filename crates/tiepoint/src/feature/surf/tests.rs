@@ -71,7 +71,7 @@ fn presets_equal_the_reference() {
     }
 }
 
-/// Higher than any ring of rows, with blobs that need many of them.
+/// An image taller than any ring of rows, with blobs that need many rows.
 #[test]
 fn tall_images_equal_the_reference() {
     let fine = texture(Size::new(96, 1500), 3);

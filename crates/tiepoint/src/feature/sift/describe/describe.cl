@@ -178,8 +178,8 @@ FUNCTION void write_descriptor(GLOBAL VALUE *descriptor, const LOCAL_POINTER f32
     }
 }
 
-// How many features an image has, for the host. More than the capacity when there was too little room for them, or for
-// the points that they come from.
+// The number of features of an image, for the host. It exceeds the capacity when there was too little room for them,
+// or for the points that they come from.
 FUNCTION u32 found_in(const GLOBAL u32 *feature_counts, const GLOBAL u32 *point_counts, u32 capacity, i32 image) {
     u32 features = feature_counts[image], points = point_counts[image];
     return points > capacity && points > features ? points : features;
@@ -226,7 +226,7 @@ KERNEL(describe) {
         BARRIER();
         f32 total = sum_of_values(values, partial, !ROOT, lane);
         write_descriptor(descriptors + (u64)rank * VALUES, values, norm, total, lane);
-        // Before the next keypoint overwrites what lanes still read.
+        // Lanes still read what the next keypoint overwrites.
         BARRIER();
 #endif
     }

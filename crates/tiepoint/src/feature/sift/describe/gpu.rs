@@ -42,7 +42,6 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Puts features into their order and describes them, if that is wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuDescribe {
     kernel: DescribeKernel,
@@ -65,7 +64,7 @@ impl GpuDescribe {
             .define("WORDS", WORDS)
             .define("COLUMNS", COLUMNS)
             .define_f32("CELL", CELL)
-            // Half the window's side in cells.
+            // Half of the window's side in cells.
             .define_f32("HALF", (CELLS + 1) as f32 * 0.5)
             .define_f32("DIRECTIONS_PER_RADIAN", DIRECTIONS as f32 / TAU)
             .define_f32("ROOT_2", SQRT_2)
@@ -94,9 +93,6 @@ impl GpuDescribe {
     /// were: more than the capacity, which is the same for all lists, when there was too little room for them or for
     /// the points that they come from. `from` are the points, the features and their order; `wanted` the images, and
     /// how many features of each.
-    ///
-    /// # Errors
-    /// [`Error::Mismatch`] for memory for another kind of descriptors.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,

@@ -41,7 +41,6 @@ use std::ops::Range;
 /// Cells along a side.
 pub(super) const CELLS: usize = 4;
 
-/// Directions of a cell.
 pub(super) const DIRECTIONS: usize = 8;
 
 /// Bins of a cell while gradients are added: one more than there are directions, for a position of exactly 8.
@@ -112,7 +111,6 @@ pub(super) fn orient_and_describe(
     (keypoints, descriptors)
 }
 
-/// The descriptor of a point in one of its directions.
 fn describe(
     octave: &Octave,
     point: &Point,
@@ -196,7 +194,6 @@ impl Frame {
     }
 }
 
-/// Adds up the window's gradients.
 #[simd]
 fn histogram<S: Simd>(simd: S, octave: &Octave, point: &Point, angle: f32, preset: SiftPreset) -> Histogram {
     let frame = Frame::new(point, angle, preset);
@@ -208,7 +205,6 @@ fn histogram<S: Simd>(simd: S, octave: &Octave, point: &Point, angle: f32, prese
     cells.histogram
 }
 
-/// The histograms of a keypoint while gradients are added.
 struct Cells {
     frame: Frame,
     columns: Range<usize>,

@@ -14,7 +14,7 @@ FUNCTION Levels levels_of(const LOCAL_POINTER Octave *octave, const GLOBAL f32 *
     return levels;
 }
 
-// Whether |D| at (x, y) beats the neighbours that a lane does not hold itself. Of the three layers the own one comes
+// Whether |D| at (x, y) beats the neighbours that a lane does not hold itself. The point's own layer is compared
 // first: blurred images are smooth, and few pixels get beyond it.
 FUNCTION i32 beats_the_rest(const Levels *levels, i32 layer, i32 x, i32 y, f32 value) {
     f32 size = ABS(value), sign = value < 0.0f ? -1.0f : 1.0f;
@@ -33,10 +33,10 @@ FUNCTION i32 beats_the_rest(const Levels *levels, i32 layer, i32 x, i32 y, f32 v
 #define CANDIDATE(column, row, layer) (u16)((column) | (row) << 8 | (layer) << 12)
 
 // One group searches 256 columns and up to 16 rows of an octave. A lane goes down one column and holds the DoG of
-// three rows, so that a pixel is read once and the threshold and the neighbours above, below, finer and coarser
-// cost no access to memory. What is left, a few pixels in a hundred, looks at the others, which the neighbouring lanes
-// have just brought into the cache. Extrema gather in local memory, so that they are refined by lanes side by side.
-// Of 2x2x2 pixels at most one is a maximum and one a minimum: the list is never too short.
+// three rows, so that a pixel is read once and the threshold and the neighbours above, below, finer and coarser cost
+// no access to memory. The few pixels in a hundred that remain are compared with the others, which the neighbouring
+// lanes have just brought into the cache. Extrema gather in local memory, so that they are refined by lanes side by
+// side. Of 2x2x2 pixels at most one is a maximum and one a minimum: the list is never too short.
 KERNEL(find_points) {
     const u32 capacity = args.capacity;
     const f32 threshold = args.limits.threshold;
@@ -103,7 +103,7 @@ KERNEL(find_points) {
         }
     }
     BARRIER();
-    // Anew, so that what refinement alone needs took no registers from the search.
+    // Read again, so that values which only refinement needs hold no registers during the search.
     levels = levels_of(&octave, values);
     points += (u64)GROUP_Z * capacity;
     for (u32 i = (u32)lane; i < found; i += SEARCH_COLUMNS) {

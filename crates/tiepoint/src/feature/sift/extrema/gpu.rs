@@ -35,7 +35,7 @@ tiepoint_gpu::kernel! {
         octave_count: i32,
         /// 0: there is no mask.
         mask_pitch: i32,
-        /// Of the whole image and its mask.
+        /// Of the whole image and of its mask.
         width: i32,
         height: i32,
         limits: Limits,
@@ -55,7 +55,6 @@ tiepoint_gpu::kernel_struct! {
     }
 }
 
-/// Finds and refines extrema.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuExtrema {
     find_points: Kernel<FindPoints<'static>>,
@@ -94,10 +93,6 @@ impl GpuExtrema {
             .text(include_str!("extrema.cl"))
     }
 
-    /// With these options.
-    ///
-    /// # Errors
-    /// [`crate::Error::Device`] when the device refuses.
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let find_points = gpu.program(&Self::source(options))?.kernel::<FindPoints<'_>>()?;
         let limits = Limits {
@@ -110,9 +105,6 @@ impl GpuExtrema {
     }
 
     /// Counts and writes the points of all images, in any order.
-    ///
-    /// # Errors
-    /// [`crate::Error::Device`] when the launch would be too large.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,

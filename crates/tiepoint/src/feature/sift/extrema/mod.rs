@@ -18,9 +18,7 @@ use std::ops::Range;
 pub(super) struct Candidate {
     /// DoG layer, 1 to S.
     pub(super) layer: usize,
-    /// Column in the octave.
     pub(super) x: usize,
-    /// Row in the octave.
     pub(super) y: usize,
 }
 
@@ -70,7 +68,6 @@ fn find_in_rows<S: Simd>(
     found
 }
 
-/// Searches the given columns of the vector at column `x`.
 #[inline(always)]
 fn find_in_vector<S: Simd>(
     simd: S,

@@ -1,4 +1,4 @@
-//! The stages of SIFT with default options on a GPU, each of what the CPU makes of the stages before it.
+//! The stages of SIFT with default options on a GPU, each given what the CPU makes of the stages before it.
 
 use super::detect_tests::{oriented_and_described, upload_levels};
 use super::tests::{level_of, points_of, scale_space};
@@ -29,7 +29,7 @@ pub(crate) fn stages<T: GpuPixel>(image: ImageView<'_, T>, gpu: &Gpu, cpu: &Cpu)
     let levels = upload_levels(gpu, octaves.iter().map(|octave| &octave[..]), &options, image.size());
     let upright = SiftOptions { upright: true, descriptors: DescriptorKind::None, ..options };
     let points = detect(image, &upright, None, cpu).unwrap().keypoints;
-    // Many times too many is a difference, too.
+    // Room for many points too many, so that they show as a difference.
     let capacity = 2 * points.len() + 1024;
     let found = points_of(gpu, &levels, (None, &options), capacity, Commands::new());
     out.compare_keypoints("extrema, refine", [&found[0].1, &points]);

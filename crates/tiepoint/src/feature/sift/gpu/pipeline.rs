@@ -34,7 +34,7 @@ pub struct Stages {
     options: SiftOptions,
     scale_space: GpuScaleSpace,
     extrema: GpuExtrema,
-    /// None where keypoints stay upright.
+    /// `None` where keypoints stay upright.
     orient: Option<GpuOrient>,
     order: GpuOrder,
     describe: GpuDescribe,
@@ -44,7 +44,7 @@ impl Stages {
     fn new(gpu: &Gpu, cpu: &Cpu, options: SiftOptions) -> Result<Self> {
         let mut sources = GpuScaleSpace::sources(&options);
         sources.extend([
-            // Most images have 8 bits. The program for others is compiled when one comes.
+            // Most images have 8 bits. The programs for other types are compiled at their first image.
             GpuBase::<u8>::source(&options),
             GpuExtrema::source(&options),
             GpuOrder::source(options.selection),
@@ -80,7 +80,6 @@ pub struct SiftPipeline {
     descriptors: GpuDescriptors,
 }
 
-/// The lists from one stage to the next.
 struct Between {
     points: GpuKeypoints,
     features: GpuKeypoints,
@@ -250,7 +249,7 @@ pub(super) fn lists_and_levels(options: &SiftOptions, purpose: &Purpose<Plan>) -
 }
 
 impl Stages {
-    /// From the levels to the order of the features, which is given.
+    /// Records the work from the levels to the order of the features, and returns the order.
     fn record_features<'b>(
         &self,
         commands: &mut Commands,

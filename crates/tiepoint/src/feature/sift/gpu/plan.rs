@@ -36,7 +36,6 @@ pub struct Plan {
 pub(crate) struct OctavePlan {
     /// −1 is the image at twice its size.
     pub(crate) number: i8,
-    /// The size of every level.
     pub(crate) size: Size,
     /// f32s from the start of a row to the start of the next.
     pub(crate) pitch: usize,
@@ -131,7 +130,6 @@ impl Plan {
         octave.size.width.div_ceil(columns) * octave.size.height.div_ceil(rows)
     }
 
-    /// Work groups that search all octaves of an image.
     pub(crate) fn search_groups(&self) -> usize {
         self.octaves.iter().map(Self::groups).sum()
     }
@@ -202,18 +200,12 @@ pub(crate) struct GpuLevels {
 }
 
 impl GpuLevels {
-    /// Memory for these levels, with anything in it.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when it is too small.
+    /// Uninitialised memory for these levels.
     pub(crate) fn new(gpu: &Gpu, plan: Plan) -> Result<Self> {
         Ok(Self { values: gpu.buffer(plan.len())?, octaves: gpu.upload(&plan.table())?, plan })
     }
 
     /// Tells the kernels which part of the image the levels are of from now on.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when the device fails.
     pub(crate) fn set_part(&self, part: &Part) -> Result<()> {
         Ok(self.octaves.write(0, &self.plan.table_of(part))?)
     }

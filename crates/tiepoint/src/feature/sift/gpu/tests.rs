@@ -97,7 +97,7 @@ fn points<T: GpuPixel>(
     points_of(gpu, &levels, (masks, options), capacity, commands)
 }
 
-/// The same of levels that the commands make.
+/// The points of levels that the commands make, each image's in their order.
 pub(super) fn points_of(
     gpu: &Gpu,
     levels: &GpuLevels,
@@ -159,7 +159,7 @@ fn levels_are_those_of_the_reference_for_every_size_and_preset() {
     }
 }
 
-/// Some options whose Gaussians are narrow and wide, whose octaves overlap in one launch and do not.
+/// Options with narrow and wide Gaussians, and with octaves that overlap in one launch or not.
 fn variants() -> [SiftOptions; 5] {
     let base = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
     [

@@ -28,7 +28,6 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Finds the directions of points.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuOrient(Kernel<Orient<'static>>);
 

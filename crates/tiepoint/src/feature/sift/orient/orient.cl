@@ -68,7 +68,7 @@ FUNCTION void add_window(LOCAL_POINTER u32 *column, const Point *point, f32 sigm
     }
 }
 
-// Smooths the histogram, a bin a lane; VLFeat's six passes change it on the way.
+// Smooths the histogram, one bin a lane; VLFeat's six passes also change `histogram`.
 FUNCTION void smooth(LOCAL_POINTER i64 *smoothed, LOCAL_POINTER i64 *histogram, i32 lane) {
 #if SMOOTHED_SIX_TIMES
     for (i32 pass = 0; pass < 3; pass++) {

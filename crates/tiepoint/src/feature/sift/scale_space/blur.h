@@ -4,11 +4,11 @@
 // What is blurred comes from input.h.
 //
 // A lane goes down one column: the rows under its window stay in registers, ROWS vertical sums come at a time and go
-// to local memory, where each lane takes 8 neighbours of a row for the horizontal sums. So a pixel is read once
-// (and the HALO on either side of a strip), and a value from local memory serves a dozen multiplications. The two
-// halves of the tile take turns, so that one barrier a turn suffices; the next rows are on their way meanwhile.
-// Numbers go from y0, a multiple of ROWS; columns beyond the image are computed from its border like any other, and
-// stored where the row's padding has room for them.
+// to local memory, where each lane takes 8 neighbours of a row for the horizontal sums. So a pixel is read once (and
+// the HALO on either side of a strip), and a value from local memory serves a dozen multiplications. The two halves
+// of the tile take turns, so that one barrier a turn suffices; the next rows are read meanwhile. Rows are counted
+// from y0, a multiple of ROWS; columns beyond the image are computed from its border like any other, and stored where
+// the row's padding has room for them.
 
 #if RADIUS <= HALO
 

@@ -9,7 +9,7 @@ typedef struct {
     f32 pixel;
     // The first row's number in the octave of the whole image.
     i32 first_row;
-    // Rows in which the image's border leaves room for points. Of a band they may lie beyond its own.
+    // Rows in which points may lie, given the image's border. For a band these may lie outside its own rows.
     i32 top, bottom;
 } Levels;
 

@@ -56,7 +56,7 @@ tiepoint_gpu::kernel! {
         input_height: i32,
         width: i32,
         height: i32,
-        /// Rows that a group goes down.
+        /// Rows that one group computes.
         rows: i32,
     }
 }
@@ -82,7 +82,7 @@ tiepoint_gpu::kernel_struct! {
         level: i32,
         width: i32,
         height: i32,
-        /// Rows that a group goes down.
+        /// Rows that one group computes.
         rows: i32,
         /// Whether the level also becomes level 0 of the next octave.
         decimates: i32,
@@ -96,7 +96,7 @@ tiepoint_gpu::kernel! {
         read octaves: u32 as Octave [end * Plan::OCTAVE_WORDS as i128],
     } {
         image_stride: u64,
-        /// The first of them, and the one after the last.
+        /// The first of these octaves, and the one after the last.
         first: i32,
         end: i32,
         /// Octaves before this one give level 0 of the next.
@@ -110,7 +110,6 @@ fn level_len(width: i128, height: i128) -> i128 {
     (width + alignment - 1) / alignment * alignment * height
 }
 
-/// Makes level 0 of the first octave of images of pixel `T`.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuBase<T: GpuPixel> {
     kernel: Kernel<BlurBase<'static, T>>,
@@ -126,13 +125,12 @@ pub(crate) enum AnyGpuBase {
     F32(GpuBase<f32>),
 }
 
-/// Makes the other Gaussian levels.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuScaleSpace {
-    /// For the levels of each remainder by S.
+    /// One kernel for each remainder of the level by S.
     levels: Vec<Kernel<BlurLevels<'static>>>,
     small: Kernel<BlurSmall<'static>>,
-    /// No Gaussian between levels is wider than a halo.
+    /// Whether all Gaussians between levels are at most as wide as a halo.
     narrow: bool,
     room: Room,
 }
@@ -141,7 +139,6 @@ pub(crate) struct GpuScaleSpace {
 #[derive(Clone, Copy, Debug)]
 struct Room(usize);
 
-/// A level of an octave that is to be made.
 #[derive(Clone, Copy)]
 struct Task<'p> {
     octave: &'p OctavePlan,
@@ -150,13 +147,13 @@ struct Task<'p> {
     decimates: bool,
 }
 
-/// What every program needs.
+/// Adds what every program needs.
 fn shared(source: KernelSource, options: &SiftOptions) -> KernelSource {
     let source = source.define("ALIGNMENT", Plan::ALIGNMENT).define("HALO", HALO);
     border_rule::for_kernels(source, border(options)).text(include_str!("pitch.h"))
 }
 
-/// The functions that make some levels.
+/// Adds the functions that make some levels.
 fn blurs(source: KernelSource, options: &SiftOptions, levels: &[usize]) -> KernelSource {
     let all = taps(options);
     let taps: Vec<&[f32]> = levels.iter().map(|&l| all[l].as_slice()).collect();
@@ -191,19 +188,12 @@ impl<T: GpuPixel> GpuBase<T> {
             .text(include_str!("scale_space.cl"))
     }
 
-    /// With these options.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when the device refuses.
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let kernel = gpu.program(&Self::source(options))?.kernel::<BlurBase<'_, T>>()?;
         Ok(Self { kernel, doubled: options.first_octave < 0, room: Room::new(gpu) })
     }
 
     /// Makes level 0 of the first octave of image `index` from `image`.
-    ///
-    /// # Errors
-    /// [`Error::Mismatch`] when the image is not as planned.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,
@@ -240,10 +230,6 @@ impl<T: GpuPixel> GpuBase<T> {
 }
 
 impl AnyGpuBase {
-    /// For images of this type of pixel.
-    ///
-    /// # Errors
-    /// As [`GpuBase::new`].
     pub(crate) fn new(gpu: &Gpu, pixel: PixelKind, options: &SiftOptions) -> Result<Self> {
         Ok(match pixel {
             PixelKind::U8 => Self::U8(GpuBase::new(gpu, options)?),
@@ -253,9 +239,6 @@ impl AnyGpuBase {
     }
 
     /// As [`GpuBase::record`].
-    ///
-    /// # Errors
-    /// As there, and [`Error::Mismatch`] for another type of pixel.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,
@@ -313,10 +296,6 @@ impl GpuScaleSpace {
             .text(include_str!("small_octaves.cl"))
     }
 
-    /// With these options.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when the device refuses.
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let levels = (0..usize::from(options.levels))
             .map(|remainder| {
@@ -332,9 +311,6 @@ impl GpuScaleSpace {
     }
 
     /// Makes all levels of all images but level 0 of the first octave.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when a launch would be too large.
     pub(crate) fn record(&self, commands: &mut Commands, levels: &GpuLevels) -> Result<()> {
         let (plan, octaves) = (&levels.plan, &levels.plan.octaves);
         let is_small = |o: &OctavePlan| self.narrow && fits_local_memory(o.size);
@@ -368,7 +344,7 @@ impl GpuScaleSpace {
         let GpuLevels { plan, values, .. } = levels;
         let sizes: Vec<Size> = tasks.iter().map(|task| task.octave.size).collect();
         let rows = self.room.rows(&sizes, plan.images);
-        // A missing task repeats the last one's numbers; no group comes to it.
+        // A missing task repeats the numbers of the last one; no group works on it.
         let [a, b, c] = std::array::from_fn(|i| tasks[i.min(tasks.len() - 1)].for_kernel(rows));
         let arguments = BlurLevels { levels: values, image_stride: plan.image_stride as u64, a, b, c };
         let kernel = &self.levels[tasks[0].level % plan.levels];
@@ -395,8 +371,8 @@ impl Room {
         Self(gpu.info().units as usize * RESIDENT)
     }
 
-    /// Rows that a group goes down. Each begins by filling its window: few groups are less work. But they run some at a
-    /// time, and the last of them should leave little of the device idle.
+    /// Rows that one group computes. Each group begins by filling its window, so few groups are less work; but only
+    /// some run at a time, and the last of them should leave little of the device idle.
     fn rows(self, sizes: &[Size], images: usize) -> usize {
         let turns = |rows| (groups_of(sizes, rows) * images).div_ceil(self.0);
         let highest = sizes.iter().map(|size| size.height).max().unwrap_or(0);

@@ -131,7 +131,6 @@ pub(super) fn pixel(number: i8) -> f32 {
 pub(super) struct Octave {
     /// Number of the octave; −1 is the doubled image.
     pub(super) number: i8,
-    /// Size of every level.
     pub(super) size: Size,
     /// Gaussian levels, finest first.
     pub(super) levels: Vec<Level>,
@@ -220,7 +219,7 @@ pub(super) fn octave_sizes(input: Size, options: &SiftOptions) -> Vec<Size> {
     std::iter::once(first).chain(further).take(most).collect()
 }
 
-/// What lies beyond the edge of a level.
+/// How pixels beyond the edge of a level are read.
 pub(super) fn border(options: &SiftOptions) -> Border {
     if options.preset == SiftPreset::VlFeat { Border::Clamp } else { Border::Reflect }
 }
@@ -372,7 +371,6 @@ pub(super) fn whole<T: Pixel>(
     octaves
 }
 
-/// Fills rows `first..` of the source.
 #[simd]
 fn read_rows<S: Simd, T: Pixel>(
     _: S,

@@ -16,7 +16,6 @@ KERNEL(blur_base) {
 #else
 FUNCTION i32 strips_of(i32 width) { return (width + WIDTH - 1) / WIDTH; }
 
-// Work groups of a task.
 FUNCTION i32 groups_of(BlurTask task) {
     return strips_of(task.width) * ((task.height + task.rows - 1) / task.rows);
 }

@@ -40,7 +40,8 @@ KERNEL(describe) {
 #endif
                 f32 a = along[member], b = aside[member];
 #if EXTENDED
-                // Σ and Σ|·| of `along` where `aside` is not negative, then where it is; then the same exchanged.
+                // Σ and Σ|·| of `along` where `aside` is not negative, then where it is; then the same with the two
+                // exchanged.
                 f32 by = value < 4 ? b : a;
                 f32 part = value < 4 ? a : b;
                 part = (by >= 0.0f) == ((value & 2) == 0) ? part : 0.0f;

@@ -36,13 +36,11 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Describes oriented keypoints.
 #[derive(Debug)]
 pub(crate) struct GpuDescribe<A: GpuSum> {
-    /// None where no descriptors are wanted.
+    /// `None` where no descriptors are wanted.
     kernel: Option<Kernel<Describe<'static, A>>>,
     square: Buffer<f32>,
-    /// Keypoints of an image that are wanted.
     limit: u32,
     dimension: usize,
 }
@@ -85,7 +83,6 @@ impl<A: GpuSum> GpuDescribe<A> {
         })
     }
 
-    /// Writes the descriptors of oriented keypoints.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,

@@ -19,7 +19,6 @@ use crate::feature::surf::{
 };
 use crate::{feature::Keypoint, numeric};
 
-/// Cells of a descriptor.
 pub(super) const CELLS: usize = 16;
 
 /// The most samples that any convention has.
@@ -33,7 +32,7 @@ pub(super) struct Square {
     pub v: Vec<f32>,
     /// Weight of sample k of cell c at `k * 16 + c`.
     pub weights: Vec<f32>,
-    /// Number of sample k of cell c at `k * 16 + c`; empty when that is its number.
+    /// Number of sample k of cell c at `k * 16 + c`; empty when each sample's number is its index.
     pub members: Vec<u16>,
     /// Half the side of the square, in units of s.
     half: f32,
@@ -102,7 +101,6 @@ impl Square {
         self.half * std::f32::consts::SQRT_2 * s + s + 3.0
     }
 
-    /// Writes the descriptor of a keypoint to `out`.
     #[inline(always)]
     pub(super) fn describe<A: Total>(
         &self,

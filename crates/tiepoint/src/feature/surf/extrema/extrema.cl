@@ -10,10 +10,10 @@ typedef struct {
     i32 columns[2], rows[2];
     i32 octave, layer;
     f32 step, centre;
-    // The filter's size and what it is longer than the one before.
+    // The filter's size, and how much longer it is than the one before.
     f32 size, growth;
-    // Of the layer below, its own and the one above: responses from row to row, the first in two halves, and how many
-    // times the sampling is twice as fine.
+    // For the layer below, this one and the one above: responses from row to row, the first response's index in two
+    // halves, and how many times the sampling step is halved.
     struct {
         i32 pitch;
         u32 low, high;
@@ -30,7 +30,7 @@ typedef struct {
 
 FUNCTION f32 magnitude(Neighbourhood n, i32 dy, i32 dx) { return ABS(n.at[dy * n.row + dx * n.column]); }
 
-// How many of a row of three are weaker.
+// How many responses of a row of three are weaker.
 FUNCTION i32 weaker(Neighbourhood n, i32 dy, f32 v) {
     return (v > magnitude(n, dy, -1)) + (v > magnitude(n, dy, 0)) + (v > magnitude(n, dy, 1));
 }

@@ -32,7 +32,6 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Finds and refines extrema.
 #[derive(Debug)]
 pub(crate) struct GpuExtrema {
     kernel: Kernel<Search<'static>>,
@@ -58,8 +57,8 @@ impl GpuExtrema {
         Ok(Self { kernel, threshold: options.threshold, none: gpu.upload(&[0])? })
     }
 
-    /// Counts and writes the keypoints of all layers, in any order and without angles; `mask` is one image's, and its
-    /// pitch.
+    /// Counts and writes the keypoints of all layers, in any order and without angles. `mask` is the mask of one
+    /// image with its pitch.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,

@@ -1,4 +1,4 @@
-//! The stages of SURF on a GPU, each of what the CPU makes of the stages before it.
+//! The stages of SURF on a GPU, each given what the CPU makes of the stages before it.
 
 use super::super::describe::Square;
 use super::super::integral::{Integral, Sums, Total};
@@ -62,7 +62,7 @@ pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
     let mut extrema = extrema_of(&octaves, &table.layers.grids, &expected, size, options);
     extrema.sort_by(Keypoint::order);
     assert!(extrema.len() > 20, "SURF finds too little to compare");
-    // Many times too many is a difference, too.
+    // Room for many keypoints too many, so that they show as a difference.
     let capacity = 2 * extrema.len() + 1024;
     let found = GpuKeypoints::new(gpu, 1, capacity).unwrap();
     let responses = gpu.upload(&expected).unwrap();
@@ -76,7 +76,7 @@ pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
     on_device.sort_by(Keypoint::order);
     out.compare_keypoints("extrema, refine", [&on_device, &extrema]);
 
-    // In the reverse order, which need not be that of the keypoints.
+    // In the reverse of the expected order.
     let mut reversed: Vec<u64> = (0..extrema.len() as u64).rev().collect();
     reversed.resize(capacity, 0);
     let order = gpu.upload(&reversed).unwrap();
@@ -112,7 +112,6 @@ pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
     out
 }
 
-/// The CPU's integral image, all rows of it.
 fn rows_of<T: GpuPixel, A: Total>(image: ImageView<'_, T>, cpu: &Cpu) -> Integral<A> {
     let mut rows = Integral::<A>::default();
     rows.start(image.size(), usize::MAX / 4);
@@ -142,7 +141,6 @@ fn responses_of<A: Total>(
     responses
 }
 
-/// The CPU's extrema of all layers.
 fn extrema_of(
     octaves: &[plan::Octave],
     grids: &[Vec<layers::Grid>],

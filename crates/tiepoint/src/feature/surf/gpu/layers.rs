@@ -10,19 +10,17 @@ use std::ops::Range;
 /// Lanes of a group that computes or searches responses.
 pub(crate) const TILE: [u32; 2] = [32, 8];
 
-/// Responses of a lane, `TILE[1]` rows apart: what lies around a group's samples is then little against what lies
-/// between them.
+/// Responses of a lane, `TILE[1]` rows apart: the border around a group's samples is then small against the samples.
 pub(crate) const ROWS_PER_LANE: usize = 4;
 
 /// The groups that share the keypoints of every image: enough to fill the device.
 pub(crate) fn groups(found: &GpuKeypoints) -> [usize; 3] {
-    /// Groups of a multiprocessor.
     const RESIDENT: usize = 16;
     let units = found.counts.gpu().info().units as usize;
     [found.capacity.min(units * RESIDENT), found.counts.len(), 1]
 }
 
-/// A layer table on the device.
+/// A table of layers on the device.
 #[derive(Debug)]
 pub(crate) struct DeviceLayers {
     pub computed: Buffer<u32>,
@@ -40,18 +38,18 @@ impl DeviceLayers {
 /// The responses of a layer, which may be those of an octave before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
-    /// Where the first lies.
+    /// Index of the first response.
     pub first: usize,
-    /// From row to row.
+    /// Responses from row to row.
     pub pitch: usize,
-    /// How many times they are sampled twice as finely.
+    /// How many times its sampling step is halved against the octave's.
     pub finer: u32,
 }
 
 /// The layers of an image of one size.
 #[derive(Debug)]
 pub(crate) struct Layers {
-    /// Of every octave's layers.
+    /// For every octave, the grids of its layers.
     pub grids: Vec<Vec<Grid>>,
     /// Responses of an image.
     pub len: usize,
@@ -69,7 +67,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Begins a layer that covers these samples; none if there are no samples.
+    /// Begins a layer that covers these samples; returns false if there are none.
     fn begin(&mut self, columns: &Range<usize>, rows: &Range<usize>) -> bool {
         let across = columns.len().div_ceil(TILE[0] as usize);
         let down = rows.len().div_ceil(TILE[1] as usize * ROWS_PER_LANE);
@@ -111,7 +109,6 @@ impl Layers {
         layers
     }
 
-    /// Finds room for the layers of an octave.
     fn make_room(&mut self, o: usize, octave: &Octave, size: Size) {
         /// Responses in 128 bytes.
         const ALIGNMENT: usize = 32;
@@ -135,10 +132,8 @@ impl Layers {
     }
 }
 
-/// Words of a layer that is computed.
 pub(crate) const COMPUTED_WORDS: usize = 22;
 
-/// Words of a layer that is searched.
 pub(crate) const SEARCHED_WORDS: usize = 24;
 
 /// The layers that are computed, as `ResponseLayer` of `response.cl`.

@@ -28,14 +28,13 @@ pub struct SurfPipeline {
     purpose: Purpose<Layout>,
     launches: usize,
     options: SurfOptions,
-    /// All images, one below the other.
+    /// All images in one, stacked vertically.
     input: AnyGpuImage,
     oriented: GpuKeypoints,
     descriptors: GpuDescriptors,
     graph: Graph,
 }
 
-/// The size and number of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     size: Size,
@@ -90,7 +89,7 @@ impl Pipeline for SurfPipeline {
             + 2 * Buffer::<u64>::taken(room)
             + Buffer::<f32>::taken(room.saturating_mul(2))
             + Buffer::<f32>::taken(room.saturating_mul(options.dimension()));
-        // The images before they are copied to where the work reads them, and after.
+        // The images as they arrive, and their copies that the work reads.
         (2 * images * image + usize::from(*masked) * mask + sums + responses + lists) as u64
     }
 
@@ -108,7 +107,7 @@ impl Pipeline for SurfPipeline {
         mask: Option<&GpuImage<u8>>,
         old: Option<Self>,
     ) -> Result<Self> {
-        // Its memory may be needed.
+        // Dropped first, because the new one may need its memory.
         drop(old);
         // Sums of bytes are 32 bits wide.
         match purpose.pixel {
@@ -181,7 +180,7 @@ impl SurfPipeline {
         let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
         let table = DeviceLayers::upload(gpu, Layers::new(&plan::octaves(&options), size, white))?;
         let input = GpuImage::<T>::new(gpu, Size { height: size.height.saturating_mul(images), ..size })?;
-        // What the stages hand on. The graph keeps it.
+        // Buffers between the stages, which the graph keeps.
         let room = capacity.saturating_mul(images);
         let integral = GpuIntegral::<A>::new(gpu, size, images)?;
         let responses = gpu.buffer(table.layers.len.saturating_mul(images))?;

@@ -152,7 +152,7 @@ fn photographs_equal_the_cpu() {
     }
 }
 
-/// Every stage alone: it is given what the CPU makes of the stage before.
+/// Every stage alone, given what the CPU makes of the stages before it.
 #[test]
 fn stages_equal_the_cpu() {
     let (image, cpu) = (texture(Size::new(230, 190), 6), Cpu::sequential());

@@ -33,12 +33,10 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Finds the directions of keypoints.
 #[derive(Debug)]
 pub(crate) struct GpuOrient<A: GpuSum> {
     kernel: Kernel<Orient<'static, A>>,
     disc: Buffer<f32>,
-    /// Keypoints of an image that are wanted.
     limit: u32,
 }
 

@@ -19,7 +19,6 @@ use crate::feature::surf::{
 use crate::{feature::Keypoint, numeric};
 use std::f32::consts::TAU;
 
-/// A direction: its angle, cosine and sine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Direction {
     pub angle: f32,
@@ -73,7 +72,6 @@ impl Disc {
         disc
     }
 
-    /// The direction of a keypoint.
     #[inline(always)]
     pub(super) fn direction<A: Total>(&self, integral: &Integral<A>, k: &Keypoint) -> Direction {
         // The corner of four pixels that is nearest to a sample; OpenSURF takes the one left and above.

@@ -62,7 +62,7 @@ FUNCTION void sum_windows(LOCAL_POINTER f32 *window_x, LOCAL_POINTER f32 *window
     }
 }
 
-// Finds the longest window, the first of equals: its square comes to length2[0], its number to windows[0].
+// Finds the longest window, the first of equal ones; its squared length goes to length2[0], its number to windows[0].
 FUNCTION void find_longest(LOCAL_POINTER f32 *length2, LOCAL_POINTER i32 *windows, i32 lane) {
     windows[lane] = lane;
     BARRIER();
@@ -109,6 +109,6 @@ KERNEL(orient) {
             directions[2 * (first + at)] = cosine;
             directions[2 * (first + at) + 1] = sine;
         }
-        // What these lines read is stored again after two more barriers.
+        // The next keypoint overwrites what these lines read only after two more barriers.
     }
 }

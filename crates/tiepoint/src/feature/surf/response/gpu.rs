@@ -20,7 +20,6 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Computes responses from sums of type `A`.
 #[derive(Debug)]
 pub(crate) struct GpuResponse<A: GpuSum>(Kernel<Respond<'static, A>>);
 
@@ -38,7 +37,6 @@ impl<A: GpuSum> GpuResponse<A> {
         Ok(Self(gpu.program(&Self::source())?.kernel::<Respond<'_, A>>()?))
     }
 
-    /// Computes the responses of all layers of all images.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,

@@ -29,7 +29,6 @@ pub(super) struct ResponseRows<'a> {
     pub step: usize,
     /// Sample rows, inside the filter's range.
     pub rows: Range<usize>,
-    /// Their responses.
     pub out: &'a mut [f32],
     /// Responses from row to row.
     pub stride: usize,
@@ -61,7 +60,7 @@ impl ResponseRows<'_> {
     }
 }
 
-/// The beginning of a run of samples.
+/// Where a run of samples begins.
 #[derive(Clone, Copy)]
 struct TileRow {
     row: usize,
@@ -111,7 +110,7 @@ fn tile_row<S: Simd, A: Total>(
         8 => differences.combine::<8>(out),
         step => {
             for (k, out) in out.iter_mut().enumerate() {
-                // Here a run consists of one sample.
+                // Every sample is a run of its own here.
                 let from = k * step;
                 let (xx, yy, xy) = (&xx[from..], &yy[from..], &xy[from..]);
                 Differences { xx, yy, xy, filter, norms }.combine::<1>(std::slice::from_mut(out));

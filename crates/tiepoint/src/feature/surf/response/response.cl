@@ -13,7 +13,7 @@ typedef struct {
     f32 norm, norm_xy;
     // The samples where the filter lies inside the image.
     i32 columns[2], rows[2];
-    // Where its responses lie: responses from row to row, and the first, in two halves.
+    // Where its responses lie: responses from row to row, and the index of the first in two halves.
     i32 pitch;
     u32 low, high;
 } ResponseLayer;

@@ -6,13 +6,12 @@ use crate::feature::sift::describe::reach;
 use crate::feature::sift::refine::REACH;
 use crate::feature::sift::scale_space::taps;
 
-/// Rows computed for a row of the image. With more the CPU is no slower.
+/// The most rows computed for a row of the image; beyond that the CPU is no slower.
 const MOST_WORK: usize = 8;
 
-/// How an image is cut.
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
-    /// Of every band.
+    /// Every band's plan.
     pub(super) band: Plan,
     /// The octaves that bands do not have.
     pub(super) rest: Option<Plan>,
@@ -53,7 +52,6 @@ impl Cut {
         (1..=whole.octaves.len()).filter_map(fitting).min_by_key(Self::rows_computed)
     }
 
-    /// How many bands.
     pub(super) fn count(&self) -> usize {
         self.last().div_ceil(self.step) + 1
     }
@@ -62,7 +60,6 @@ impl Cut {
         self.count() * self.band.input.height
     }
 
-    /// Where the last band begins.
     fn last(&self) -> usize {
         self.band.whole.height - self.band.input.height
     }
@@ -84,7 +81,7 @@ pub(super) struct Seam {
     octaves: usize,
     /// Rows of the image that are a whole and even number of rows in each of the octaves, and whole in the next.
     pub(super) alignment: usize,
-    /// Rows of the image on either side of a core that its features, and what octaves after the band's need, touch.
+    /// Rows of the image on either side of a core that its features read, or that the octaves after the band's need.
     pub(super) halo: usize,
 }
 

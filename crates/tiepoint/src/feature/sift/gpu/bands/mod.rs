@@ -40,13 +40,13 @@ pub struct Bands {
 /// Searches the octaves that bands do not have.
 #[derive(Debug)]
 struct Rest {
-    /// Without a limit: what this needs is set aside.
+    /// Has no limit, because the memory that it needs is set aside.
     core: Core<SiftPipeline>,
     search: Search<SiftPipeline>,
 }
 
 impl Bands {
-    /// Reserves the memory. `core` is [for parts](for_parts).
+    /// Reserves the memory. `core` is made by [`for_parts`].
     fn new(core: Core<SiftPipeline>, cut: Cut, pixel: PixelKind, masked: bool) -> Result<Self> {
         let mut band = Search::new(&core)?;
         band.reserve(&core, cut.band.clone(), pixel, masked)?;
@@ -74,7 +74,7 @@ impl Bands {
         }
     }
 
-    /// Gives the core's rows to the octaves after the band's.
+    /// Copies the core's rows to level 0 of the octaves after the band's.
     fn hand_on(&self, part: &Part) -> Result<()> {
         let (Some(seed), Some(rest)) = (self.cut.band.seed, &self.rest) else { return Ok(()) };
         let (band, rest) = (&self.band.reserved()?.levels, &rest.search.reserved()?.levels);
@@ -176,13 +176,13 @@ fn together(mut all: Features, more: Features) -> Result<Features> {
     Ok(all)
 }
 
-/// The same for parts of an image, whose features are yet to be selected from.
+/// A core with these stages for parts of an image, whose features are selected later.
 fn for_parts(core: &Core<SiftPipeline>) -> Result<Core<SiftPipeline>> {
     let options = SiftOptions { selection: core.options.selection.of_part(), ..core.options };
     Core::new(&core.gpu, &core.cpu, options)
 }
 
-/// Bytes that may be taken, as far as is known.
+/// Bytes that may be taken, or `None` where that is unknown.
 fn memory(core: &Core<SiftPipeline>) -> Result<Option<u64>> {
     core.gpu.release_memory()?;
     // A part is left to the driver.

@@ -45,7 +45,6 @@ fn cut_so(
     sift
 }
 
-/// Makes a detector use these bands.
 fn keep(sift: &GpuSift, bands: Bands) {
     let with_bands = || {
         let mut search = Search::new(&sift.core)?;
@@ -100,8 +99,8 @@ fn cores_cover_the_image_once_and_bands_lie_in_it() {
     assert!(count > 50, "{count} cuts");
 }
 
-/// Light comes into a black band from above the cut, where a band of its own would be black all over. How far it comes
-/// is what the halo must hold, and it holds little more.
+/// Light comes into a black band from above the cut; the band alone would be black all over. The halo must hold the
+/// rows that the light reaches, and holds few more.
 #[test]
 fn what_a_cut_makes_wrong_lies_in_the_halo() {
     for preset in PRESETS {
@@ -203,7 +202,7 @@ fn more_features_than_bands_have_room_for_are_found() {
     }
 }
 
-/// The least memory for which a photograph is still cut, less than which is refused.
+/// The least memory with which a photograph is still cut into bands; with less it is refused.
 #[test]
 fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
     let image = photograph("pairs/cudasift/left.pgm", Size::new(130, 960));
@@ -279,7 +278,7 @@ fn each_band_is_told_of() {
     let steps = cut.count() + usize::from(cut.rest.is_some());
     assert!(steps > 3, "{steps} steps");
     for gpu in all() {
-        // Compiling is told of too, once.
+        // Compiling is reported as progress too, once.
         cut_so(&beside(gpu), &cut, PixelKind::U8, false, &options);
         let told = told(&Cpu::sequential(), steps, |cpu| {
             let processor = beside(gpu).with_cpu(cpu.clone());
