@@ -67,7 +67,7 @@ FUNCTION void rotate3(f64 *a, f64 *v, i32 p, i32 q) {
     }
 }
 
-// The eigenvector of the smallest eigenvalue of a symmetric 3x3 matrix, which is used up.
+// The eigenvector of the smallest eigenvalue of a symmetric 3x3 matrix, which is overwritten.
 FUNCTION void smallest_eigenvector3(f64 *a, f64 *out) {
     f64 v[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
     for (i32 sweep = 0; sweep < 30; sweep++) {

@@ -1,6 +1,5 @@
 //! 3×3 matrices, row-major.
 
-/// A 3×3 matrix.
 pub(super) type Mat3 = [[f64; 3]; 3];
 
 pub(super) const IDENTITY: Mat3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];

@@ -199,7 +199,7 @@ impl Homography {
         Ok(if matrix[2][2] == 1.0 && largest < 1e12 { Self(matrix) } else { Self::scaled(unit) })
     }
 
-    /// Scales so that the last element is 1, unless it is next to nothing.
+    /// Scales so that the last element is 1, unless it is nearly 0.
     fn scaled(m: Mat3) -> Self {
         let last = m[2][2];
         let largest = m.iter().flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
@@ -247,7 +247,6 @@ impl Homography {
 }
 
 impl std::fmt::Display for Homography {
-    /// Three rows of three numbers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         matrix::fmt(&self.0, f)
     }

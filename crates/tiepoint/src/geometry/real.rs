@@ -23,12 +23,12 @@ pub(super) trait Real:
 {
     /// Yes or no, for each number.
     type Mask: Copy;
-    /// A constant; `self` says of what form.
+    /// A constant of the same form as `self`.
     fn constant(self, value: f64) -> Self;
     fn root(self) -> Self;
     fn magnitude(self) -> Self;
     fn with_sign(self, sign: Self) -> Self;
-    /// Whether it is greater; never for what is not a number.
+    /// Whether it is greater; never for NaN.
     fn above(self, other: Self) -> Self::Mask;
     fn at_most(self, other: Self) -> Self::Mask;
     fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
@@ -36,7 +36,7 @@ pub(super) trait Real:
     fn choose(mask: Self::Mask, yes: Self, no: Self) -> Self;
 }
 
-/// Each of some numbers through a function: as `map`, but always compiled for the instructions of the caller.
+/// Applies `f` to each value, as `map` does, but is always compiled for the instructions of the caller.
 #[inline(always)]
 pub(super) fn each<T: Copy, const N: usize>(mut values: [T; N], f: impl Fn(T) -> T) -> [T; N] {
     for value in &mut values {
@@ -50,7 +50,6 @@ pub(super) fn negative<R: Real>(value: R) -> R {
     -value
 }
 
-/// A matrix eight times.
 #[inline(always)]
 pub(super) fn splat<S: Simd>(simd: S, m: &[f64; 9]) -> [f64x8<S>; 9] {
     let mut model = [f64x8::splat(simd, 0.0); 9];
@@ -60,7 +59,6 @@ pub(super) fn splat<S: Simd>(simd: S, m: &[f64; 9]) -> [f64x8<S>; 9] {
     model
 }
 
-/// One of eight matrices.
 #[inline(always)]
 pub(super) fn lane_of<S: Simd>(m: &[f64x8<S>; 9], lane: usize) -> Mat3 {
     let at = |i: usize| m[i][lane];

@@ -123,7 +123,7 @@ impl Camera {
     /// [`Error::Mismatch`] says which is not.
     pub fn check(&self) -> Result<()> {
         let Distortion { k1, k2, p1, p2, k3 } = self.distortion;
-        // Squares of squares of these are taken: beyond, they would overflow.
+        // Fourth powers of these numbers are computed, which would overflow beyond this.
         let sound = |v: f64| v.abs() < 1e12;
         if !self.focal.iter().all(|f| *f > 1e-3 && sound(*f)) {
             let [x, y] = self.focal;

@@ -4,7 +4,6 @@ use super::{middlebury, xml, yaml};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Rows of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Matrix {
     pub(super) rows: usize,
@@ -27,7 +26,6 @@ pub(super) struct Entry {
     pub(super) line: usize,
 }
 
-/// Which syntax a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Yaml,
@@ -35,7 +33,6 @@ pub(super) enum Syntax {
     Middlebury,
 }
 
-/// A file's entries.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     pub(super) path: PathBuf,
@@ -65,17 +62,14 @@ impl Document {
         names.split(' ').find_map(|name| self.entries.iter().find(|e| e.key == name))
     }
 
-    /// An error about this file.
     pub(super) fn wrong(&self, reason: impl Into<String>) -> Error {
         Error::format(&self.path, reason)
     }
 
-    /// An error about an entry of this file.
     pub(super) fn wrong_at(&self, entry: &Entry, reason: impl std::fmt::Display) -> Error {
         self.wrong(format!("line {}: {} {reason}", entry.line, entry.key))
     }
 
-    /// The number of the entry.
     pub(super) fn number(&self, entry: &Entry) -> Result<f64> {
         match &entry.value {
             Value::Number(v) => Ok(*v),
@@ -83,7 +77,6 @@ impl Document {
         }
     }
 
-    /// The matrix of the entry.
     pub(super) fn matrix<'a>(&self, entry: &'a Entry) -> Result<&'a Matrix> {
         match &entry.value {
             Value::Matrix(m) => Ok(m),
@@ -112,7 +105,6 @@ impl Document {
     }
 }
 
-/// The syntax that a text begins with.
 fn syntax(text: &str) -> Parsed<Syntax> {
     let start = text.trim_start();
     let first = start.lines().next().unwrap_or_default();
@@ -203,7 +195,7 @@ impl MatrixParts {
                 "line {line}: {key} holds {n} numbers, expected {rows} x {columns} x {channels}"
             ));
         }
-        // Several channels make no matrix that a calibration knows.
+        // No calibration has a matrix of several channels.
         Ok(if channels == 1 { Value::Matrix(Matrix { rows, columns, data }) } else { Value::Other })
     }
 }

@@ -122,7 +122,7 @@ impl StereoCalibration {
     }
 }
 
-/// The contents of a file, if it is not too long and text.
+/// The contents of a file of at most [`MAX_BYTES`] of text.
 fn load(path: &Path) -> Result<Document> {
     let file = std::fs::File::open(path).map_err(|e| Error::io(path, e))?;
     let mut bytes = vec![];

@@ -35,7 +35,7 @@ fn find<'a>(documents: &'a [Document], names: &str) -> Option<(&'a Document, &'a
     documents.iter().find_map(|d| Some((d, d.find(names)?)))
 }
 
-/// The same, which must be there.
+/// As [`find`], for an entry that must be there.
 fn require<'a>(documents: &'a [Document], names: &str, what: &str) -> Result<(&'a Document, &'a Entry)> {
     find(documents, names).ok_or_else(|| lacks(documents, names, what))
 }
@@ -49,7 +49,6 @@ fn lacks(documents: &[Document], names: &str, what: &str) -> Error {
         .map_or_else(|| Error::Mismatch("no calibration file was given".into()), |d| d.wrong(reason))
 }
 
-/// The calibration that the documents hold together.
 pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
     if let [document] = documents
         && document.syntax == Syntax::Middlebury
@@ -236,7 +235,6 @@ fn sound(
     Ok(RectifiedCalibration { size: None, focal, principal, doffs, baseline, range: None, projection })
 }
 
-/// A rectified pair from Middlebury's entries.
 pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
     let require = |name: &str| document.find(name).ok_or_else(|| document.wrong(format!("no {name}=…")));
     let camera = |name: &str| -> Result<([f64; 2], [f64; 2], usize)> {

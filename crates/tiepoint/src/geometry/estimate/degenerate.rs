@@ -25,7 +25,7 @@ use crate::{Error, Result};
 /// Largest logarithm of the number of false alarms of the parallax off a plane: 1 in 100.
 const PARALLAX_ALARMS: f64 = -4.6;
 
-/// Why a fundamental matrix is refused that enough matches obey.
+/// The reason for which a fundamental matrix is refused although enough matches obey it.
 pub(crate) const ON_A_PLANE: &str =
     "the matches that agree lie on a plane, or the camera only turned; a homography says all there is";
 
@@ -36,7 +36,7 @@ fn error(kind: ModelKind, reason: &'static str) -> Error {
     Error::Degenerate { model: kind.noun(), reason }
 }
 
-/// Why no sample gave a model.
+/// The error when no sample gave a model.
 pub(super) fn explain(judge: &Judge<'_>) -> Error {
     let all: Vec<usize> = (0..judge.points.len()).collect();
     match spread(judge, &all) {
@@ -85,7 +85,7 @@ struct Different<'p> {
 impl<'p> Different<'p> {
     const FREE: u32 = u32::MAX;
 
-    /// None yet of at most so many.
+    /// An empty set with room for `most` points.
     fn new([x, y]: [&'p [f64]; 2], most: usize) -> Self {
         Self { x, y, table: vec![Self::FREE; (2 * most).next_power_of_two()], count: 0 }
     }
@@ -107,8 +107,8 @@ impl<'p> Different<'p> {
     }
 }
 
-/// The probability that a wrong match agrees with a model, its points being as likely anywhere in the bounding boxes
-/// of the matches `among`: of both images the greater.
+/// The probability that a wrong match agrees with a model if its points lie anywhere in the bounding boxes of the
+/// matches `among` with equal probability: the greater one of both images.
 fn chance(judge: &Judge<'_>, model: &Mat3, among: &[usize]) -> f64 {
     let (t, points, count) = (judge.threshold, judge.points, among.len());
     let ends = parts_of(judge.cpu, count, |part| {
@@ -137,7 +137,7 @@ fn chance(judge: &Judge<'_>, model: &Mat3, among: &[usize]) -> f64 {
     };
     let share = |image: usize| reached[image] / (boxes[image][0] * boxes[image][1]);
     let greater = share(0).max(share(1));
-    // Written so that NaN is certainty.
+    // Written so that NaN becomes a probability of 1.
     if greater < 1.0 { greater } else { 1.0 }
 }
 
@@ -230,7 +230,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Of very many inliers the places of a part, where these are so many that no count of all could change the answer.
+    /// The places of a part of very many inliers; `None` unless these are so many that counting all could not change
+    /// the answer.
     fn enough(&self, inliers: &[usize], p: f64, most_alarms: f64) -> Option<Places> {
         const MANY: usize = 16_384;
         const PART: usize = 2048;
@@ -239,7 +240,8 @@ impl Judge<'_> {
         }
         let part: Vec<usize> = inliers.iter().step_by(inliers.len() / PART).copied().collect();
         let (n, k, sample) = (self.points.len(), self.places(&part), self.kind.minimum());
-        // From k to k + 1 false alarms become (n - k) p / (k + 1 - m) times as many, which falls; and more in n.
+        // From k to k + 1 the false alarms are multiplied by (n - k) p / (k + 1 - m), which falls as k grows. They
+        // rise with n.
         let fall_from_here = k >= sample && (n - k) as f64 * p <= (k + 1 - sample) as f64;
         let are_few = || false_alarms(n, k, sample, p) <= most_alarms;
         (fall_from_here && are_few()).then_some(Places { all: n, agreeing: k })
@@ -282,8 +284,8 @@ fn plane_through(drawn: &Points, f: &Mat3, sample: &[usize; 3]) -> Option<Mat3> 
     h.iter().flatten().all(|x| x.is_finite()).then_some(h)
 }
 
-/// For a fundamental matrix from a sample, of the points `drawn` from, mostly on a plane: a better one from the plane
-/// and parallax, if there is one. Other models stay as they are.
+/// A better fundamental matrix from a plane and parallax, for one whose sample of the points `drawn` lies mostly on a
+/// plane, if there is one. Other models stay as they are.
 pub(super) fn resolve(judge: &Judge<'_>, best: Fit, drawn: &Points, sample: &[usize]) -> Fit {
     if judge.kind != ModelKind::Fundamental {
         return best;
@@ -324,7 +326,7 @@ mod tests {
     use crate::device::Cpu;
     use crate::geometry::{Correspondence, Homography};
 
-    /// Of very many inliers a part is counted where the answer cannot depend on the rest, and all where it can.
+    /// Of very many inliers only a part is counted where the rest cannot change the answer, otherwise all.
     #[test]
     fn places_are_counted_only_where_they_matter() {
         let model = Homography::new([[1.0, 0.0, 3.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]).unwrap();

@@ -97,7 +97,7 @@ FUNCTION void minor_of(const f64 *p, const f64 *q, const f64 *r, const f64 *s, f
     add_product(sum, r, 5, -1.0, s, 4);
 }
 
-// What is left of five matches.
+// Five matches reduced to a null space, three equations and a polynomial.
 typedef struct {
     f64 space[4][9], x[3][4], y[3][4], one[3][5], polynomial[11];
 } Reduced;
@@ -154,7 +154,7 @@ FUNCTION f64 root_in(const f64 *c, i32 reversed, f64 a, f64 fa, f64 b, f64 fb) {
 
 FUNCTION f64 cubic_at(const f64 *c, f64 z) { return ((c[3] * z + c[2]) * z + c[1]) * z + c[0]; }
 
-// The essential matrix of a root; 0 where it is none.
+// Writes the essential matrix of a root; returns 0 where there is none.
 FUNCTION i32 essential_of(const Reduced *reduced, f64 z, f64 *e) {
     f64 at[3][3], best[3] = {0.0, 0.0, 0.0}, found[3], square[9], cube[9];
     for (i32 i = 0; i < 3; i++) {

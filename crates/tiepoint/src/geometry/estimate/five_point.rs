@@ -4,8 +4,8 @@
 //! These ten cubics are reduced, by Householder's reflections in place of the paper's elimination, to three equations
 //! linear in x, y and 1 whose coefficients are polynomials of z; their determinant is a polynomial of degree ten. Its
 //! roots are found where it changes sign between the points of a grid, of z on \[−1, 1\] and of 1/z beyond; two roots
-//! within one cell are passed over, which costs a sample and no more. Solutions that not all five points can be seen by
-//! are left out (`seven_point`). Of both directions of the baseline, E is the same.
+//! within one cell are passed over, which costs a sample and no more. Solutions for which not all five points lie in
+//! front of both cameras are left out (`seven_point`). E is the same for both directions of the baseline.
 
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
@@ -33,7 +33,6 @@ const CUBIC: [[usize; 4]; 10] = [
     [12, 15, 18, 19],
 ];
 
-/// The tables and constants for kernels.
 pub(super) fn for_kernels(source: KernelSource) -> KernelSource {
     let table = |rows: &[[usize; 4]]| rows.iter().flatten().map(|&i| i as i32).collect::<Vec<_>>();
     source
@@ -190,7 +189,7 @@ impl<R: Real> Equation<R> {
     }
 }
 
-/// What is left of five matches: the null space, three equations and the polynomial of z.
+/// Five matches reduced to the null space, three equations and the polynomial of z.
 #[derive(Clone, Copy)]
 pub(super) struct Reduced<R> {
     space: [[R; 9]; 4],
@@ -199,7 +198,7 @@ pub(super) struct Reduced<R> {
 }
 
 impl<R: Real> Reduced<R> {
-    /// Of rays (x, y, 1) in A and in B.
+    /// From rays (x, y, 1) in A and in B.
     #[inline(always)]
     pub(super) fn new(a: &[[R; 2]; 5], b: &[[R; 2]; 5]) -> Self {
         let zero = a[0][0].constant(0.0);
@@ -242,7 +241,6 @@ fn horner<R: Real>(c: &[R; 11], z: R) -> R {
     sum
 }
 
-/// The values of a polynomial on the grid.
 #[inline(always)]
 pub(super) fn on_grid<R: Real>(c: &[R; 11]) -> [R; CELLS + 1] {
     let mut values = [c[0]; CELLS + 1];
@@ -306,7 +304,7 @@ impl Reduced<f64> {
         }
     }
 
-    /// The essential matrix of a root: x and y from the two equations that tell them best.
+    /// The essential matrix of a root. x and y follow from the two equations that determine them best.
     fn essential(&self, z: f64) -> Option<[f64; 9]> {
         let [k, l, m] = self.equations.map(|equation| equation.at(z));
         let mut best = [0.0_f64; 3];
@@ -321,7 +319,7 @@ impl Reduced<f64> {
         let e: [f64; 9] = std::array::from_fn(|i| x * p[i] + y * q[i] + z * r[i] + s[i]);
         let square = (1..9).fold(e[0] * e[0], |sum, i| sum + e[i] * e[i]);
         let norm = square.sqrt();
-        // Written so that what is not a number is none.
+        // Written so that NaN gives `None`.
         (norm > 0.0 && norm < 1e12).then(|| e.map(|v| v / norm)).filter(is_essential)
     }
 }
@@ -329,7 +327,7 @@ impl Reduced<f64> {
 /// Largest element of 2 E Eᵀ E − tr(E Eᵀ) E, with E of norm 1, that rounding brings about.
 const ROUNDING: f64 = 1e-6;
 
-/// Whether two singular values are alike: a sample next to degenerate has roots that are none.
+/// Whether two singular values are equal. The roots of a nearly degenerate sample may give other matrices.
 fn is_essential(e: &[f64; 9]) -> bool {
     let rows = [[e[0], e[1], e[2]], [e[3], e[4], e[5]], [e[6], e[7], e[8]]];
     let square = product(&rows, &transpose(&rows));
@@ -338,7 +336,7 @@ fn is_essential(e: &[f64; 9]) -> bool {
     (0..9).all(|i| (2.0 * cube[i / 3][i % 3] - trace * e[i]).abs() <= ROUNDING)
 }
 
-/// The essential matrix of norm 1 nearest to a matrix: its two greater singular values made alike, the least 0.
+/// The essential matrix of norm 1 nearest to a matrix: its two greater singular values become equal, the least 0.
 pub(super) fn nearest(m: &Mat3) -> Option<Mat3> {
     let (squares, [_, v, w]) = eigen(product(&transpose(m), m));
     let side =
@@ -359,7 +357,7 @@ impl<R: Real> Reduced<R> {
 }
 
 impl<S: fearless_simd::Simd> Reduced<fearless_simd::f64x8<S>> {
-    /// One of the samples side by side.
+    /// Sample `i` of those that lie side by side.
     pub(super) fn lane(&self, i: usize) -> Reduced<f64> {
         Reduced {
             space: self.space.map(|v| v.map(|x| x[i])),
@@ -373,7 +371,6 @@ impl<S: fearless_simd::Simd> Reduced<fearless_simd::f64x8<S>> {
     }
 }
 
-/// The essential matrices of five rays in A and in B.
 #[cfg(test)]
 fn five_point(a: &[[f64; 2]; 5], b: &[[f64; 2]; 5]) -> Vec<Mat3> {
     let reduced = Reduced::new(a, b);

@@ -9,7 +9,7 @@ use super::{Fit, five_point};
 use crate::geometry::ModelKind;
 use tiepoint_gpu::KernelSource;
 
-/// 64-bit words of what is found of a pair, and numbers that a pair has: the limits of d² for a homography and for
+/// 64-bit words of the result for a pair, and numbers given for a pair: the limits of d² for a homography and for
 /// epipolar geometry, and the cameras.
 pub(in crate::geometry) const FOUND: usize = 19;
 pub(in crate::geometry) const NUMBERS: usize = 20;
@@ -18,7 +18,7 @@ tiepoint_gpu::kernel! {
     /// The search for one kind of model, a group a pair.
     pub(in crate::geometry) unsafe kernel search_models(groups) = Search {
         write found: u64 as Found [groups[0] * FOUND as i128],
-        /// Models to start from; without inliers none.
+        /// Models to start from; one without inliers stands for none.
         read starts: u64 as Found [groups[0] * FOUND as i128],
         read pairs: u32 as Pair [groups[0] * 4],
         read keys: u64 [groups[0]],
@@ -33,8 +33,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// The kernel for one kind of model. Registers bound to seven groups a multiprocessor made unrelated pairs of known
-/// focal lengths 1.4 times slower on an H200 (2026-11-22).
+/// The kernel for one kind of model. Its registers are not bounded (`docs/notebook/matching.md`).
 pub(in crate::geometry) fn source(kind: ModelKind) -> KernelSource {
     let sums = if kind.is_epipolar() { EPIPOLAR } else { TRANSFER };
     let number = match kind {
@@ -73,7 +72,7 @@ pub(in crate::geometry) fn source(kind: ModelKind) -> KernelSource {
         .text(include_str!("search.cl"))
 }
 
-/// What is found of a pair, if anything, and the samples drawn.
+/// The model that was found for a pair, if any, and the number of samples drawn.
 pub(in crate::geometry) fn read(words: &[u64]) -> (Option<Fit>, usize) {
     let at = |first: usize| {
         std::array::from_fn(|r| std::array::from_fn(|c| f64::from_bits(words[first + 3 * r + c])))

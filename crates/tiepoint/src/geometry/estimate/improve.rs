@@ -4,8 +4,9 @@
 //!   matches agree: steps weighted by Tukey's biweight, the threshold at first twice as wide. Of the start and the models
 //!   on the way the one with most inliers is kept.
 //! - **Settling** ([`Judge::settle`]) makes the last model the best fit of its own inliers: least squares over them, the
-//!   inliers told anew after every step, until it stands still. Each step has to lower Σ min(r²/T², 1) over all matches,
-//!   which a better fit does and a better set does, too; one that does not is shortened (Levenberg, Marquardt).
+//!   inliers found anew after every step, until it no longer changes. Each step has to lower Σ min(r²/T², 1) over all
+//!   matches, as a better fit and a better set of inliers both do; a step that does not is shortened (Levenberg,
+//!   Marquardt).
 //!
 //! Sums over the matches are [`LANES`] sums, of every [`LANES`]-th match each, in their order, and then added in pairs:
 //! lane l and lane l + 32, then l and l + 16, and so on. f64, nothing fused. Threads share the lanes of many matches.
@@ -22,9 +23,9 @@ use crate::geometry::matrix::flat;
 use crate::geometry::real::{Real, WIDTH, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
-/// Of the last fit: inliers farther from the model than so many deviations do not count; its steps; below which share of
-/// the squared deviation of the nearest quarter that of the nearest half tells errors that are spread evenly; and the share
-/// of the threshold's square below which a deviation is that of rounding.
+/// For the last fit: the number of deviations beyond which inliers do not count; the number of steps; the ratio of
+/// the squared deviations that the nearest half and the nearest quarter give, below which errors are spread evenly;
+/// and the share of the squared threshold below which a deviation is mere rounding.
 const WIDE: f64 = 4.2;
 const WEIGHTED: usize = 10;
 const EVEN: f64 = 0.9;
@@ -36,10 +37,10 @@ pub(in crate::geometry) const LANES: usize = BLOCK;
 /// T² of each improving step, in units of the threshold's square.
 pub(super) const LIMITS: [f64; 5] = [4.0, 2.25, 1.0, 1.0, 1.0];
 
-/// Settling steps at most, and the share of the loss by which one has to lower it for another to follow.
+/// The most settling steps, and the share of the loss by which a step must lower it for another step to follow.
 pub(super) const SETTLING: usize = 24;
 pub(super) const GAIN: f64 = 1e-7;
-/// The first damping after a step that lowered nothing, and the damping at which it is given up.
+/// The damping after the first step that does not lower the loss, and the damping at which settling gives up.
 pub(super) const DAMPED: f64 = 1e-3;
 pub(super) const MOST_DAMPED: f64 = 1e4;
 
@@ -47,7 +48,7 @@ pub(super) const MOST_DAMPED: f64 = 1e4;
 const SHARED: usize = 4096;
 
 impl Judge<'_> {
-    /// The model of most inliers among the start and those of [`LIMITS`]' steps; of as many the last.
+    /// The model with most inliers among the start and those after the steps of [`LIMITS`]; of equal ones the last.
     pub(in crate::geometry) fn improve(&self, start: Fit) -> Fit {
         let (mut best, mut at) = (start, start);
         for wide in LIMITS {
@@ -88,10 +89,11 @@ impl Judge<'_> {
         self.counted(best)
     }
 
-    /// As [`settle`](Self::settle), then with inliers weighted by Tukey's biweight of [`WIDE`] times their deviation, which
-    /// follows from the nearest quarter of them. Those of photographs lie much nearer to the model than the threshold, and
-    /// what lies far from it agrees by chance. Where more of them lie far than of normal errors ([`EVEN`]) there is no such
-    /// core, and all weigh alike. Of normal errors the weighted fit deviates some 4 % more than least squares.
+    /// As [`settle`](Self::settle), then with inliers weighted by Tukey's biweight of [`WIDE`] times their deviation,
+    /// which follows from the nearest quarter of them. Inliers of photographs lie much nearer to the model than the
+    /// threshold, and those far from it agree by chance. Where the errors are spread more evenly than normal ones
+    /// ([`EVEN`]) there is no such core, and all inliers weigh alike. For normal errors the weighted fit deviates
+    /// some 4 % more than least squares.
     pub(super) fn settle_by_deviation(&self, start: Fit) -> Fit {
         let mut fit = self.settle(start);
         let m = flat(&fit.model);
@@ -103,7 +105,7 @@ impl Judge<'_> {
         }
         let half = *squared.select_nth_unstable_by(2 * quarter, f64::total_cmp).1;
         let nearest = *squared.select_nth_unstable_by(quarter, f64::total_cmp).1;
-        // Of the squares of normal errors of deviation 1 a quarter and a half lie below these.
+        // A quarter and a half of the squares of normal errors of deviation 1 lie below these.
         let below = if self.kind.is_epipolar() { [0.1015, 0.455] } else { [0.5754, 1.386] };
         let [deviation, wider] = [nearest / below[0], half / below[1]];
         if wider < EVEN * deviation || deviation < EXACT * self.limit {

@@ -39,7 +39,6 @@ pub(super) struct Candidate {
 }
 
 impl<'p> Judge<'p> {
-    /// A threshold in pixels.
     pub(in crate::geometry) fn new(
         kind: ModelKind,
         points: &'p Points,
@@ -51,12 +50,11 @@ impl<'p> Judge<'p> {
         Self { kind, points, threshold, limit: 0.5 * (threshold * threshold), rays, cpu }
     }
 
-    /// The limit of Sampson's squared distance.
     pub(in crate::geometry) fn limit(&self) -> f64 {
         self.limit
     }
 
-    /// The same by other matches in the same coordinates.
+    /// The same judge for other matches in the same coordinates.
     pub(super) fn of<'q>(&self, points: &'q Points) -> Judge<'q>
     where
         'p: 'q,
@@ -102,8 +100,8 @@ impl<'p> Judge<'p> {
         first_best(judged.into_iter(), |fit| fit.inliers)
     }
 
-    /// The best model of the eight samples from a number on, of the points `drawn` from; of equal ones the first. It has
-    /// more than `least` inliers. `None` where another thread knows one with more (`elsewhere`).
+    /// The best model of the eight samples from number `first` on, of the points `drawn`; of equal ones the first. It
+    /// has more than `least` inliers. `None` where another thread has found one with more (`elsewhere`).
     pub(super) fn best_of_eight(
         &self,
         sampler: &Sampler,
@@ -127,11 +125,11 @@ impl<'p> Judge<'p> {
 #[derive(Default)]
 pub(super) struct Highest(AtomicU32);
 
-/// What a model has to exceed.
+/// The number of inliers that a model has to exceed.
 #[derive(Clone, Copy)]
 struct Least<'h> {
     inliers: u32,
-    /// What it has to reach.
+    /// The number in other threads, which it has to reach.
     elsewhere: Option<&'h Highest>,
 }
 
@@ -148,10 +146,10 @@ pub(super) fn first_best<T>(items: impl Iterator<Item = T>, inliers: impl Fn(&T)
     items.reduce(|best, next| if inliers(&next) > inliers(&best) { next } else { best })
 }
 
-/// Vectors after which a count that is out of reach ends.
+/// Vectors between two checks whether a count is out of reach.
 const LOOK: usize = 8;
 
-/// How many matches agree; where too few can, some number that is not enough.
+/// The number of matches that agree; 0 where the count cannot reach `least`.
 #[inline(always)]
 fn count<S: Simd>(
     simd: S,

@@ -4,8 +4,8 @@ use super::points::Points;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, adjugate, determinant, dot, product, times, transpose};
 
-/// The model of points through a sample; none when the sample is degenerate. (For epipolar geometry see `seven_point` and
-/// `five_point`.)
+/// The model of points through a sample; `None` when the sample is degenerate. (For epipolar geometry see
+/// `seven_point` and `five_point`.)
 pub(in crate::geometry) fn model(kind: ModelKind, p: &Points, sample: &[usize]) -> Option<Mat3> {
     match kind {
         ModelKind::Homography => homography(p, sample),
@@ -69,7 +69,7 @@ fn similarity(p: &Points, sample: &[usize]) -> Option<Mat3> {
     Some([[c, -s, tx], [s, c, ty], [0.0, 0.0, 1.0]])
 }
 
-/// The turn of the similarity, with the middle of the two points of A going to that of B.
+/// The rotation of the similarity; it moves the middle of the two points of A to that of B.
 fn rigid(p: &Points, sample: &[usize]) -> Option<Mat3> {
     let &[i, j] = sample else { return None };
     let [[c, ..], [s, ..], _] = similarity(p, sample)?;

@@ -7,7 +7,7 @@
 //! 2. The best of a batch, if it beats the best so far, is improved by reweighted Gauss–Newton steps (`improve`, `step`:
 //!    LO-RANSAC, Chum, Matas, Kittler 2003), and a fundamental matrix that fits a plane is completed (`degenerate`).
 //! 3. It ends when a better model would, with the confidence asked for, have been drawn (`search`).
-//! 4. The last model is settled (`improve`): least squares over its own inliers, told anew until they stand still.
+//! 4. The last model is settled (`improve`): least squares over its own inliers, found anew until they stay the same.
 //! 5. If the inliers do not determine the model, or chance could explain them, no model is returned (`degenerate`).
 //!
 //! Where there are very many matches, an evenly thinned part of them serves for all steps but the last two.
@@ -111,9 +111,9 @@ pub struct Estimate {
 /// Samples judged together at most.
 const MOST_TOGETHER: usize = 4096;
 
-/// Of more matches than this, an evenly thinned part of no more judges samples and leads the model to where all matches
-/// together settle it: 50 000 samples find no model with fewer than a tenth of inliers, of which this part has
-/// hundreds.
+/// With more matches than this, an evenly thinned part of at most so many judges samples and brings the model close
+/// to where all matches together settle it. 50 000 samples find no model with fewer than a tenth of inliers, and a
+/// tenth of this part are hundreds.
 const ENOUGH: usize = 8192;
 
 /// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
@@ -132,7 +132,6 @@ pub fn estimate(
     estimate_to(Precision::Settled, kind, pairs, options, cpu)
 }
 
-/// How exactly a model is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
     /// Good enough to search near it: where there are very many matches, it is fitted only to the part that judges samples.
@@ -169,7 +168,6 @@ pub(crate) fn estimate_to(
     })
 }
 
-/// The matches that a model is sought for.
 struct Problem<'p> {
     kind: ModelKind,
     options: &'p RobustOptions,
@@ -236,7 +234,7 @@ pub fn fit(
 ) -> Result<Estimate> {
     options.check()?;
     let _stage = cpu.stage("estimate");
-    // So wide that any match agrees and all weigh alike, and no wider than squares allow.
+    // So wide that every match agrees with equal weight, and narrow enough that its square does not overflow.
     let wide = options.with_threshold_px(1e60).with_false_alarms(f64::INFINITY);
     cpu.run(|| {
         let problem = Problem::new(kind, pairs, &wide, cpu)?;
@@ -248,7 +246,7 @@ pub fn fit(
         let undetermined =
             Error::Degenerate { model: kind.noun(), reason: "the matches do not determine it" };
         let start = all.linear().ok_or(undetermined)?;
-        // Any area is wide enough that is told from a line at all.
+        // Matches may cover any area that is not a line.
         let narrow = Judge::new(kind, &problem.points, NARROW_PX, problem.rays, cpu);
         let every: Vec<usize> = (0..problem.points.len()).collect();
         let places = narrow.places(&every);
@@ -281,9 +279,8 @@ pub(super) fn is_usable(pair: &Correspondence) -> bool {
 pub(super) struct Fit {
     /// A map, or a fundamental matrix.
     pub(super) model: Mat3,
-    /// The essential matrix between rays, of that kind alone.
+    /// The essential matrix between rays, for that kind of model alone.
     pub(super) essential: Mat3,
-    /// How many matches agree.
     pub(super) inliers: u32,
 }
 

@@ -4,9 +4,9 @@
 use crate::device::Cpu;
 use std::ops::Range;
 
-/// So many matches are one part.
+/// Up to this many matches are one part.
 pub(super) const ONE: usize = 16_384;
-/// More are cut into parts of so many.
+/// More matches are cut into parts of this many.
 const PART: usize = 4096;
 
 /// `part` of every part of `n` matches, in their order.

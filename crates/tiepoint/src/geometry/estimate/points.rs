@@ -20,8 +20,8 @@ pub(in crate::geometry) const BLOCK: usize = 64;
 /// Matches that a thread normalises at a time.
 const CHUNK: usize = 4096;
 
-/// Normalised points, one array for each coordinate, filled up to whole [`BLOCK`]s with what is not a number and so
-/// agrees with nothing.
+/// Normalised points, one array for each coordinate, filled up to whole [`BLOCK`]s with NaN, which agrees with
+/// nothing.
 #[derive(Clone, Debug, Default)]
 pub(in crate::geometry) struct Points {
     pub(in crate::geometry) xa: Vec<f64>,
@@ -52,7 +52,7 @@ fn columns(matches: usize, cpu: &Cpu, places: impl Fn(usize) -> [f64; 4] + Sync)
 }
 
 impl Points {
-    /// Normalises the pairs at `indices`. All coincident gives a scale of 1.
+    /// Normalises the pairs at `indices`. If all coincide, the scale is 1.
     pub(in crate::geometry) fn new(pairs: &[Correspondence], indices: &[usize], cpu: &Cpu) -> Self {
         let matches = indices.len();
         let n = matches.max(1) as f64;
@@ -78,7 +78,7 @@ impl Points {
         Self { xa, ya, xb, yb, matches, centre_a, centre_b, scale }
     }
 
-    /// Every so manyth match, in the same coordinates.
+    /// Every `every`-th match, in the same coordinates.
     pub(super) fn thinned(&self, every: usize, cpu: &Cpu) -> Self {
         let matches = self.matches.div_ceil(every);
         let [xa, ya, xb, yb] = columns(matches, cpu, |i| self.places(i * every));
@@ -89,7 +89,6 @@ impl Points {
         self.matches
     }
 
-    /// How many vectors hold the points.
     pub(in crate::geometry) fn vectors(&self) -> usize {
         self.matches.div_ceil(WIDTH)
     }
@@ -125,7 +124,7 @@ impl Points {
         found
     }
 
-    /// What became the origin in A and in B, pixels.
+    /// The centroids in A and in B, pixels, which normalisation moves to the origin.
     pub(in crate::geometry) fn centres(&self) -> [[f64; 2]; 2] {
         [self.centre_a, self.centre_b]
     }

@@ -5,7 +5,7 @@ use crate::geometry::calibration::Camera;
 use crate::geometry::matrix::{Mat3, inverse, product, transpose};
 use crate::geometry::real::{Real, each};
 
-/// Both cameras as matrices from points to rays (x, y, 1). The lens's distortion is left out of account.
+/// Both cameras as matrices from points to rays (x, y, 1). Lens distortion is ignored.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::geometry) struct Rays {
     pub(in crate::geometry) ray_from_a: Mat3,

@@ -1,6 +1,6 @@
 //! The residual of a match under a model: Sampson's distance (Hartley, Zisserman 2004, sections 4.2.6 and 11.4.3), and
-//! whether a match agrees with a model. This is the one rule by which inliers are told, for every model, by `match` and
-//! in collections, on the CPU and on a GPU (`residual.h`).
+//! whether a match agrees with a model. This one rule decides which matches are inliers, for every model, in `match`
+//! and in collections, on the CPU and on a GPU (`residual.h`).
 //!
 //! - **Maps**: with m(a) = (r₀, r₁) / w, ε = (r₀ − x w, r₁ − y w) at b = (x, y) and J the derivative of ε by all four
 //!   coordinates, d² = εᵀ (J Jᵀ)⁻¹ ε, where w > 0.
@@ -23,7 +23,7 @@ use crate::geometry::real::{Real, each};
 /// A match: its places (x, y) in A and (u, v) in B.
 type Places<R> = [R; 4];
 
-/// r² of a match; infinite behind the horizon, and perhaps not a number where the match is none.
+/// r² of a match; infinite behind the horizon. It may be NaN for the NaN that arrays of points are filled up with.
 #[inline(always)]
 pub(super) fn squared<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>) -> R {
     let sampson = if kind.is_epipolar() {
@@ -131,7 +131,7 @@ impl<R: Real> Epipolar<R> {
 /// How a match within the limit is weighted in a step, as a function of s = d² / limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weights {
-    /// Tukey's biweight (1 − s)²: for models that are off.
+    /// Tukey's biweight (1 − s)², for models that are not yet close.
     Biweight,
     /// All alike: least squares over the inliers.
     Equal,
@@ -154,7 +154,7 @@ pub(super) const EPIPOLAR: usize = 55;
 /// right side.
 pub(super) const TRANSFER: usize = 46;
 
-/// The loss of a match: 1 from the limit on, nothing where there is no match.
+/// The loss of a match: 1 from the limit on, 0 where there is no match.
 #[inline(always)]
 fn loss<R: Real>(counts: R::Mask, share: R, place: R) -> R {
     let one = share.constant(1.0);
@@ -204,7 +204,7 @@ pub(super) fn transfer_term<R: Real>(
     term
 }
 
-/// The same of epipolar geometry.
+/// What a match adds to the sums of epipolar geometry.
 #[inline(always)]
 pub(super) fn epipolar_term<R: Real>(
     f: &[R; 9],

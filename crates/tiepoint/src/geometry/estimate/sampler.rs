@@ -15,21 +15,20 @@ pub(in crate::geometry) const MAX_SAMPLE: usize = 7;
 /// Samples after which PROSAC and uniform sampling have drawn the same, `T_N` of the paper.
 const UNIFORM_AFTER: f64 = 200_000.0;
 
-/// Draws samples of indices into the matches.
 #[derive(Clone, Debug)]
 pub(in crate::geometry) struct Sampler {
     key: u64,
     size: usize,
-    /// Matches, best first, as far as samples have come.
+    /// Matches, best first, as many as the samples prepared so far need.
     order: Arc<Vec<u32>>,
-    /// Those that follow.
+    /// The matches after those, which are not yet in order.
     unordered: Option<Unordered>,
     growth: Growth,
 }
 
 impl Sampler {
-    /// A sampler of `size` of so many matches, of which `quality` tells how good each is (higher is better). It draws
-    /// what it has [reached](Self::reach).
+    /// A sampler of `size` of the matches, whose quality `quality` gives (higher is better). Samples can be drawn up
+    /// to the number that [`reach`](Self::reach) has prepared.
     pub(super) fn new(
         matches: usize,
         quality: impl Fn(usize) -> f64 + Sync,
@@ -47,8 +46,8 @@ impl Sampler {
         Self { key: finish(seed), size, order: Arc::new(order), unordered, growth }
     }
 
-    /// A sampler of `size` of the matches, given best first; all are alike unless `graded`. Of `uniform_after` samples
-    /// as many hold the same matches as if all were drawn from all.
+    /// A sampler of `size` of the matches in `order`, best first; without `graded` all are equally good. After
+    /// `uniform_after` samples it has drawn as many from any set of matches as uniform sampling would have.
     pub(in crate::geometry) fn keyed(
         order: Arc<Vec<u32>>,
         graded: bool,
@@ -61,7 +60,7 @@ impl Sampler {
         Self { key, size, order, unordered: None, growth }
     }
 
-    /// Gets ready to draw all samples up to this number.
+    /// Prepares all samples up to this number.
     pub(in crate::geometry) fn reach(&mut self, number: u64, cpu: &Cpu) {
         self.growth.reach(number);
         let (pool, _) = self.growth.pool(number);
@@ -70,7 +69,6 @@ impl Sampler {
         }
     }
 
-    /// The key.
     pub(in crate::geometry) fn key(&self) -> u64 {
         self.key
     }
@@ -158,7 +156,7 @@ struct Unordered {
 }
 
 impl Unordered {
-    /// Ranks that tell where parts end.
+    /// Ranks that are looked at to decide where parts end.
     const SEEN: usize = 1024;
 
     fn new(matches: usize, quality: impl Fn(usize) -> f64 + Sync, cpu: &Cpu) -> Self {
@@ -225,8 +223,8 @@ mod tests {
         assert!(counts.iter().all(|c| (c - 10_000).abs() < 500), "{counts:?}");
     }
 
-    /// Samples are those of matches that were all put in order at once, however far it was reached and by however many
-    /// threads.
+    /// Samples equal those of matches that are put in order all at once, in whatever steps the sampler goes on and
+    /// with any number of threads.
     #[test]
     fn draws_from_what_it_has_reached_as_from_all() {
         let mut random = Random::new(3);

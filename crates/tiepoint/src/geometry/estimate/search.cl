@@ -2,8 +2,8 @@
 // batch.
 //
 // From Rust: KIND, ROWS (matches of a sample), LANES, SUMS, SHARES, SMALLEST, and IMPROVING, SETTLING, GAIN, DAMPED and
-// MOST_DAMPED of improve.rs. What the group knows stands in its memory, and every turn of its one loop passes the same
-// barriers, whatever it does: judging a batch, or a step.
+// MOST_DAMPED of improve.rs. The state lies in local memory, and every turn of the one loop passes the same barriers,
+// whether it judges a batch or computes a step.
 
 #define PAIR_NUMBERS 20
 #define JUDGE 0u
@@ -13,7 +13,8 @@
 #define DONE 4u
 
 typedef struct {
-    // First of the pair's matches, their number, of samples that come from the best alone, and most samples.
+    // The pair's first match, the number of its matches, the number of samples from the best alone, and the most
+    // samples.
     u32 first, matches, until, most;
 } Pair;
 
@@ -53,7 +54,7 @@ FUNCTION void draw(
     if (newest) sample[ROWS - 1] = order[pool - 1];
 }
 
-// How many matches agree, or any number up to `least` if they are no more than that.
+// The number of matches that agree; where they are no more than `least`, any number up to `least`.
 FUNCTION u32 count_all(const GLOBAL f64 *places, u32 matches, const f64 *model, f64 limit, u32 least) {
     u32 count = 0;
     for (u32 i = 0; i < matches; i++) {
@@ -64,7 +65,7 @@ FUNCTION u32 count_all(const GLOBAL f64 *places, u32 matches, const f64 *model, 
     return count;
 }
 
-// The model of most inliers, and more than `least`, of a sample; of as many the first.
+// The model of a sample with most inliers and more than `least`; of equal ones the first.
 typedef struct {
     f64 model[9], essential[9];
     u32 inliers;
@@ -155,7 +156,7 @@ FUNCTION void judge(
 #endif
 }
 
-// The share of T squared of a step.
+// The limit of a step in units of T squared.
 FUNCTION f64 widening(u32 phase, u32 move) {
     if (phase != IMPROVE) return 1.0;
     return move == 0u ? 4.0 : move == 1u ? 2.25 : 1.0;
@@ -166,7 +167,7 @@ KERNEL(search_models) {
     LOCAL f64 pool[LANES * (SUMS + 1)];
     LOCAL f64 sums[SUMS];
     LOCAL u32 counts[LANES];
-    // The model that steps have led to, and the best.
+    // The model that the steps have reached, and the best.
     LOCAL f64 at_model[9], at_essential[9], best_model[9], best_essential[9];
     LOCAL u32 best_inliers, phase, move, drawn, needed, stepped;
     // Settling: the loss of the best model, the sums of a step from it, and how it is damped.
@@ -259,7 +260,7 @@ KERNEL(search_models) {
             sums[lane] = pool[lane];
         }
         BARRIER();
-        // Settling looks at the loss where the step before has led, and goes on from the better of both.
+        // Settling compares the loss at the last step's model with the least before, and goes on from the lower one.
         if (phase == SETTLE && lane == 0) {
             gained = move == 0u || (stepped && sums[0] < loss);
             if (gained) {
@@ -283,7 +284,7 @@ KERNEL(search_models) {
             }
         }
         BARRIER();
-        // The next model: settling ends where it stands still.
+        // The next model. Settling ends where the model no longer changes.
         if (lane == 0 && (phase == IMPROVE || (phase == SETTLE && gained != 1u && move < SETTLING && damping <= MOST_DAMPED))) {
             const f64 damped = phase == SETTLE ? damping : 0.0;
             const LOCAL_POINTER f64 *from = phase == SETTLE ? kept : sums;
@@ -317,7 +318,7 @@ KERNEL(search_models) {
             counts[lane] = count;
         }
         BARRIER();
-        // What comes next.
+        // The next phase.
         if (lane == 0) {
             u32 search_on = 0;
             if (phase == JUDGE) {

@@ -59,8 +59,9 @@ pub(in crate::geometry) struct Extent<'b> {
     pub(in crate::geometry) budget: &'b Budget,
     /// Samples at most.
     pub(in crate::geometry) most: u32,
-    /// Samples judged together at most. As many are as were drawn before, and [`BATCH`] at least, so that threads have
-    /// more to share the longer it takes. Part of the result: the best of a batch alone is improved.
+    /// The most samples judged together. A batch has as many as were drawn before it, but at least [`BATCH`], so that
+    /// threads have more to share the longer the search takes. The result depends on it, because only the best of a
+    /// batch is improved.
     pub(in crate::geometry) together: usize,
     /// If set, a sample only has to beat earlier samples, not the models improved from them, and it is improved for as long
     /// as that gains inliers. This finds a few noisy inliers among many wrong matches, and takes longer.

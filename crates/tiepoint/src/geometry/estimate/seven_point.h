@@ -10,7 +10,7 @@ FUNCTION void reflect(const f64 *mirror, f64 scale, i32 k, f64 *row) {
     for (i32 i = k; i < 9; i++) row[i] = row[i] - along * mirror[i];
 }
 
-// 9 - ROWS vectors that span what the rows, ROWS of them, are orthogonal to. The rows are used up.
+// The 9 - ROWS vectors that span the null space of the ROWS rows, which are overwritten.
 FUNCTION void null_space(f64 rows[ROWS][9], f64 space[9 - ROWS][9]) {
     f64 scales[ROWS];
     UNROLL
@@ -69,7 +69,7 @@ FUNCTION f64 determinant_of(const f64 *m) {
     return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) + m[2] * (m[3] * m[7] - m[4] * m[6]);
 }
 
-// The roots of t^3 + a t^2 + b t + c; those that do not exist are not numbers.
+// The roots of t^3 + a t^2 + b t + c; those that do not exist are NaN.
 FUNCTION void roots_of(f64 a, f64 b, f64 c, f64 *roots) {
     const f64 third = 1.0 / 3.0;
     f64 shift = a * -third, p = b + shift * a, q = ((shift + a) * shift + b) * shift + c;

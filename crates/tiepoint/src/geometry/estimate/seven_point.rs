@@ -1,6 +1,6 @@
 //! The seven-point method: F = F₁ + t F₂ over the null space of the epipolar constraints, with t from det F = 0
-//! (Hartley, Zisserman 2004, section 11.1.2), and of its solutions those that all seven points can be seen by: (e' × b)
-//! · (F a) has one sign for points in front of both cameras (oriented epipolar constraint: Chum, Werner, Matas 2004).
+//! (Hartley, Zisserman 2004, section 11.1.2). Solutions are kept if (e' × b) · (F a) has one sign for all seven
+//! points, as it has for points in front of both cameras (oriented epipolar constraint: Chum, Werner, Matas 2004).
 //!
 //! Written without a branch, for one sample or [eight](crate::geometry::real::WIDTH) side by side.
 
@@ -11,8 +11,8 @@ use crate::geometry::real::Real;
 /// A matrix, row-major.
 type Matrix<R> = [R; 9];
 
-/// Vectors of length 1 that span what `rows` are orthogonal to, by Householder's reflections. Not numbers where rows
-/// depend on each other exactly.
+/// Unit vectors that span the null space of `rows`, by Householder's reflections; NaN where rows are exactly
+/// dependent.
 #[inline(always)]
 pub(in crate::geometry) fn null_space<R: Real, const ROWS: usize, const NULL: usize>(
     rows: &mut [[R; 9]; ROWS],
@@ -66,10 +66,10 @@ fn determinant<R: Real>(m: &Matrix<R>) -> R {
 const STEPS: usize = 20;
 const POLISH: usize = 2;
 
-/// The roots of t³ + a t² + b t + c; those that do not exist are not numbers.
+/// The roots of t³ + a t² + b t + c; those that do not exist are NaN.
 ///
-/// The first root lies beyond an extremum or the inflection, on the side that the sign at the inflection tells; from
-/// farther out Newton's method comes down on it. The others are those of a quadratic.
+/// The first root lies beyond an extremum or the inflection, on the side given by the sign at the inflection; started
+/// from farther out, Newton's method converges to it. The others are those of a quadratic.
 #[inline(always)]
 fn roots<R: Real>(a: R, b: R, c: R) -> [R; 3] {
     let third = 1.0 / 3.0;
@@ -78,8 +78,8 @@ fn roots<R: Real>(a: R, b: R, c: R) -> [R; 3] {
     let p = b + shift * a;
     let q = ((shift + a) * shift + b) * shift + c;
     let zero = a.constant(0.0);
-    // Of three roots the outer ones lie within twice the extrema, ±√(−p/3). An only root lies within that and the cube
-    // root of q, which is below (|q| + 2) / 3.
+    // Of three roots the outer ones lie within twice the extrema, ±√(−p/3). A single root lies within that and the
+    // cube root of q, which is below (|q| + 2) / 3.
     let square = R::choose(zero.above(p), p * -third, zero);
     let only = (q * q).above(square * square * square * 4.0);
     let beyond = R::choose(only, (q.magnitude() + 2.0) * third, zero);
@@ -105,7 +105,7 @@ fn roots<R: Real>(a: R, b: R, c: R) -> [R; 3] {
 /// Roots farther out are as good as infinite.
 const FARTHEST: f64 = 1e6;
 
-/// The fundamental matrices of seven matches (places in A and in B), and which of them there are.
+/// The fundamental matrices of seven matches (places in A and in B), and which of them exist.
 #[inline(always)]
 pub(in crate::geometry) fn seven_point<R: Real>(
     a: &[[R; 2]; 7],
@@ -139,7 +139,7 @@ pub(in crate::geometry) fn seven_point<R: Real>(
     ]
 }
 
-/// first + t second, and whether it is one that the matches can be seen by.
+/// first + t second, and whether it exists and the matches can lie in front of both cameras.
 #[inline(always)]
 fn solution<R: Real>(
     first: &Matrix<R>,

@@ -49,7 +49,7 @@ FUNCTION void hold_scale(const f64 *m, f64 *matrix, f64 damping) {
     }
 }
 
-// The model one step on; 0 where there is none.
+// Writes the model after one step; returns 0 where there is none.
 #if KIND == HOMOGRAPHY
 FUNCTION i32 step_from(const LOCAL_POINTER f64 *sums, f64 damping, f64 *m) {
     f64 matrix[81], right[9];

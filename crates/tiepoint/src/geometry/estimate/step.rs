@@ -59,7 +59,7 @@ impl Normal {
         normal
     }
 
-    /// The fit one damped step on: `damping` is added as a share of the diagonal.
+    /// The fit after one damped step: `damping` is added as a share of the diagonal.
     pub(super) fn step(&self, kind: ModelKind, at: &Fit, rays: Option<&Rays>, damping: f64) -> Option<Fit> {
         let m = &at.model;
         let model = match kind {
@@ -127,7 +127,7 @@ impl Normal {
         let mut inner = self.matrix;
         self.hold_scale(m, &mut inner, damping);
         let scale = self.trace();
-        // The gradient of the determinant are the cofactors.
+        // The gradient of the determinant is the matrix of cofactors.
         let adjugate = adjugate(m);
         let mut a = [[0.0; 10]; 10];
         let mut b = [0.0; 10];

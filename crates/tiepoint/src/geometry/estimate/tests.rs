@@ -133,7 +133,7 @@ proptest! {
         let (pairs, _) = scene.pairs(kind.minimum(), 0, 0.0);
         prop_assert!(matches!(run(kind, &pairs), Err(Error::Degenerate { .. })), "no more than chance gives");
         let any = options().with_false_alarms(f64::INFINITY);
-        // A random sample may be next to collinear; then that is what it must say.
+        // A random sample may be nearly collinear; then the error must say so.
         match estimate(kind, &pairs, &any, &Cpu::sequential()) {
             Ok(found) => {
                 prop_assert_eq!(found.inliers.len(), kind.minimum());
@@ -259,7 +259,7 @@ fn chance_makes_no_model() {
                 assert!(run(kind, &wrong).is_err(), "{kind} of {n} wrong matches, seed {seed}");
             }
         }
-        // All agree, but in one small place, or by shrinking all of A to it.
+        // All agree, but lie within one small area of both images, or the model shrinks all of A to one.
         let mut random = Random::new(5);
         let mut unit = || random.below(1_000_001) as f64 * 1e-6;
         let near: Vec<_> = (0..9)
@@ -277,7 +277,7 @@ fn chance_makes_no_model() {
         for (pairs, what) in [(near, "a corner"), (shrunk, "a point")] {
             assert!(run(kind, &pairs).is_err(), "{kind} of matches in {what}");
         }
-        // Twice as many true matches as determine it are no chance.
+        // Twice as many true matches as the model needs cannot agree by chance.
         let mut scene = Scene::new(kind, 3);
         let (pairs, _) = scene.pairs(2 * kind.minimum() + 2, 0, 0.5);
         run(kind, &pairs).unwrap();
@@ -386,7 +386,7 @@ fn the_fit_to_all_is_where_least_squares_stands_still() {
         assert_eq!(found.inliers.len(), 60, "{kind}: all");
         let error = scene.error(&found.b_from_a);
         assert!(error < 1.0, "{kind}: off by {error} px");
-        // The truth, fitted on from, leads to no better place.
+        // A fit that starts at the truth does not end at a better model.
         let wide = options().with_threshold_px(100.0).with_false_alarms(f64::INFINITY);
         let robust = estimate(kind, &pairs, &wide, &Cpu::sequential()).map_or(f64::INFINITY, |e| e.rms_px);
         assert!(found.rms_px < robust + 1e-6, "{kind}: {} and {robust}", found.rms_px);

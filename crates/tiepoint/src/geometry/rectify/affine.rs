@@ -71,7 +71,7 @@ impl AffineEpipolar {
         determined.then_some(Self { normal, offset })
     }
 
-    /// Whether the pictures' scales are of one kind, and not all rows of one fall on one of the other.
+    /// Whether the scales of both pictures are similar, and not all rows of one fall on one row of the other.
     fn is_sound(&self) -> bool {
         let [in_a, in_b] = self.lengths();
         in_a < LARGEST_RATIO * in_b && in_b < LARGEST_RATIO * in_a
@@ -93,7 +93,8 @@ impl AffineEpipolar {
         1.0 / ((1.0 + r * r) * (1.0 + r * r))
     }
 
-    /// The tie points that agree: those within 2.5 standard deviations, as the median of all distances tells it.
+    /// The tie points that agree: those within 2.5 standard deviations, which follow from the median of all
+    /// distances.
     pub(super) fn agreeing(&self, pairs: &[Correspondence]) -> Vec<Correspondence> {
         let mut sorted: Vec<f64> = pairs.iter().map(|p| self.distance(p).abs()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -113,7 +114,7 @@ impl AffineEpipolar {
         let [a, b, c, d] = self.normal;
         let [in_a, in_b] = self.lengths();
         let larger = sizes.iter().map(|s| s.width.max(s.height)).max().unwrap_or(1) as f64;
-        // The direction in which rows grow; of the two that there are the one that turns the pictures less.
+        // The direction in which rows grow: of both candidates the one that turns the pictures less.
         let mut down = [[-c / in_a, -d / in_a], [a / in_b, b / in_b]];
         if down[0][1] + down[1][1] < 0.0 {
             down = down.map(|v| v.map(|x| -x));
@@ -171,7 +172,7 @@ mod tests {
         assert!((sign * found.offset - 25.0).abs() < 0.3, "{found:?}");
         let agreeing = found.agreeing(&pairs);
         assert!((270..=290).contains(&agreeing.len()) && found.rms(&agreeing) < 0.3, "{}", agreeing.len());
-        // An affine map of the whole picture leaves the epipolar lines open.
+        // Points that obey an affine map do not determine the epipolar lines.
         let flat: Vec<_> = pairs.iter().map(|p| Correspondence { b: [p.a[0] + 3.0, p.a[1]], ..*p }).collect();
         assert!(AffineEpipolar::fit(&flat).is_none(), "a plane");
         assert!(AffineEpipolar::fit(&pairs[..4]).is_none(), "too few");

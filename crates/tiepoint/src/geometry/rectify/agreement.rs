@@ -140,7 +140,7 @@ mod tests {
         }
         let clean = range(&places);
         assert!(clean[0] < 10.6 && clean[1] == 60.0, "a slope and a step: {clean:?}");
-        // A few of a repeated structure confirm each other, elsewhere.
+        // A few matches of a repeated structure elsewhere, which confirm each other.
         let mut repeated = places.clone();
         repeated.extend((0..4).map(|i| ([300.0 + f64::from(i), 0.0], [900.0 + f64::from(i), 0.0])));
         let [low, high] = range(&repeated);
@@ -150,7 +150,7 @@ mod tests {
             places[i].1[0] += f64::from((i * 7919) as u32 % 800) - 400.0;
         }
         let [low, high] = range(&places);
-        // Cells of 40 pixels tell disparities apart that differ by 12.
+        // Cells of 40 pixels separate disparities that differ by 12.
         assert!((low - 10.0).abs() < 12.5 && (high - 60.0).abs() < 12.5, "{low} to {high}");
         assert_eq!(range(&places[1..2]), [10.0, 10.0], "one alone");
     }

@@ -55,7 +55,8 @@ pub struct GpuRectification<T: GpuPixel> {
 }
 
 impl<T: GpuPixel> GpuRectification<T> {
-    /// A plan for pictures of so many channels; `options` say what is made of places between pixels, and without input.
+    /// Prepares the rectification of pictures with this many channels; `options` give the interpolation, and the
+    /// value of pixels without input.
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) by a device without f64,

@@ -58,7 +58,6 @@ pub(super) struct Turned {
     pub(super) input: Size,
 }
 
-/// The result of [`frame`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) focal: f64,
@@ -162,7 +161,6 @@ impl Turned {
     }
 }
 
-/// Chooses focal length, principal points and size.
 pub(super) fn frame(views: &[Turned; 2], options: &RectifyOptions) -> Result<Frame> {
     let boxes = [views[0].boxes()?, views[1].boxes()?];
     let kept = 0.5 * (views[0].focal() + views[1].focal());

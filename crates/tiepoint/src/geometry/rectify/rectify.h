@@ -5,8 +5,9 @@ typedef struct {
     i32 inside;
 } Place;
 
-// Where output pixel (x, y) finds its input. m: the rotation back row by row, the focal length and the principal point
-// of the view; the focal lengths and the principal point of the camera; its lens, k1 k2 p1 p2 k3; how far that is one.
+// The place in the input of output pixel (x, y). m: the rotation back row by row, the focal length and the principal
+// point of the view; the focal lengths and the principal point of the camera; its lens, k1 k2 p1 p2 k3; the squared
+// radius within which that holds.
 FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, const f64 *m) {
     const f64 ray_x = ((f64)x - m[10]) / m[9], ray_y = ((f64)y - m[11]) / m[9];
     const f64 a = m[0] * ray_x + m[1] * ray_y + m[2];
@@ -19,7 +20,7 @@ FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, const f64 *m) {
     Place p;
     p.u = m[12] * (px * radial + (m[18] * xy + m[19] * (r2 + 2.0 * px * px))) + m[14];
     p.v = m[13] * (py * radial + (m[18] * (r2 + 2.0 * py * py) + m[19] * xy)) + m[15];
-    // Not a number fails every comparison.
+    // NaN fails every comparison.
     p.inside = c > 0.0 && r2 <= m[21] && p.u >= -0.5 && p.v >= -0.5 && p.u < (f64)width - 0.5 && p.v < (f64)height - 0.5;
     return p;
 }

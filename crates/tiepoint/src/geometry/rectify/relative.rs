@@ -65,7 +65,7 @@ impl Relative {
         }
     }
 
-    /// The one of the four pairs of cameras that fit `essential` which has most points in front of both.
+    /// Of the four pairs of cameras that fit `essential`, the one with most points in front of both.
     pub(super) fn from_essential(essential: &Mat3, ties: &Ties, log_focal: f64) -> Option<Self> {
         let square = product(essential, &transpose(essential));
         // b bᵀ = ½ tr(E Eᵀ) I − E Eᵀ (Horn 1990); b is the left null vector.
@@ -130,7 +130,7 @@ impl Relative {
         scale * (sum / ties.len().max(1) as f64).sqrt()
     }
 
-    /// Minimises the cost from here.
+    /// The state of least cost that the search reaches from here.
     pub(super) fn refined(self, ties: &Ties, scale: f64, prior: &Prior) -> Self {
         let (mut state, mut cost) = (self, self.cost(ties, scale, prior));
         let mut damping = 1e-3;
@@ -244,7 +244,7 @@ fn tangents(v: [f64; 3]) -> [[f64; 3]; 2] {
     [p, cross(v, p)]
 }
 
-/// Rows made orthonormal, the first kept; `None` when they are not of a rotation at all.
+/// Rows made orthonormal, the first kept; `None` when they are far from those of a rotation.
 fn orthonormal(m: &Mat3) -> Option<Mat3> {
     let unit = |v: [f64; 3]| {
         let norm = dot(v, v).sqrt();

@@ -10,8 +10,8 @@
 //! points fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length to be wrong
 //! about. It is taken where no two perspective cameras have the scene in front of them, and where it explains the tie
 //! points better than they do: by the criterion of Schwarz (1978), n ln(σ²/σ'²) > 3 ln n with σ and σ' the root mean
-//! square distances of the n tie points, and by a tenth of σ, which is more than lenses and principal points that
-//! nobody knows bring about. Where both explain them perspective cameras are taken, which tell depth.
+//! square distances of the n tie points, and by a tenth of σ, which is more than unknown lenses and principal points
+//! cause. Where both explain them perspective cameras are taken, because they give depth.
 
 use super::affine::AffineEpipolar;
 use super::relative::{Prior, Relative};
@@ -175,7 +175,7 @@ fn framing(frame: OutputFrame) -> RectifyOptions {
     RectifyOptions { frame, principal: Principal::Own }
 }
 
-/// What the tie points say of the cameras.
+/// The geometry of the cameras that the tie points determine.
 enum Geometry {
     Perspective(Box<StereoCalibration>),
     Affine(AffineEpipolar),
@@ -188,7 +188,7 @@ const CLEARLY: f64 = 0.9;
 /// found; pixels.
 const AFFINE_RMS: f64 = 1.0;
 
-/// The geometry that the tie points support. A focal length that is given speaks for perspective.
+/// The geometry that the tie points support. With a given focal length it is perspective.
 fn geometry(
     fundamental: &Fundamental,
     pairs: &[Correspondence],
@@ -225,7 +225,8 @@ fn geometry(
     }
 }
 
-/// The rectified pair of an affine geometry. Disparities of parallel rays know no infinity: A stays the left picture.
+/// The rectified pair of an affine geometry. With parallel rays no disparity stands for infinity, so A stays the left
+/// picture.
 fn from_affine(
     affine: &AffineEpipolar,
     pairs: &[Correspondence],

@@ -302,7 +302,7 @@ fn too_little_is_told() {
     assert!(error.to_string().contains("forward"), "{error}");
 }
 
-/// Rectified from tie points, cut to what is valid, and the whole of it.
+/// The pair rectified from tie points, cropped to what is valid and not cropped.
 fn valid_and_fit(
     f: &super::super::Fundamental,
     pairs: &[Correspondence],

@@ -11,7 +11,7 @@ use crate::device::Cpu;
 use crate::image::{Image, Rect, Size};
 use crate::{Error, Result};
 
-/// Why there is no such crop.
+/// The reason for which there is no such crop.
 pub(super) const NOTHING_VALID: &str =
     "no rectangle is valid in both pictures; leave the crop to valid pixels out";
 

@@ -3,8 +3,8 @@
 //! A match of keypoints with scale and orientation proposes by itself how B is scaled and turned against A. True
 //! matches of a pair mostly propose about the same, wrong ones anything (the vote of Lowe 2004, section 7.3, without
 //! the place; cf. "vote and verify", Schönberger, Price, Sattler, Frahm, Pollefeys 2016). Each match votes for a bin of
-//! half an octave and 30°; its support are the votes in its bin and the eight about it. Votes are whole numbers, bins
-//! are told by comparisons alone.
+//! half an octave and 30°; its support is the number of votes in its bin and the eight around it. Votes are whole
+//! numbers, and bins are found by comparisons alone.
 
 use crate::geometry::Correspondence;
 

@@ -12,7 +12,7 @@ use tiepoint_gpu::{Kernel, Mark};
 
 /// Matches of the pairs that are searched together, unless one has more: 60 bytes each on the device and on the host.
 const MOST_MATCHES: usize = 1 << 21;
-/// And pairs.
+/// Pairs that are searched together.
 const MOST_PAIRS: usize = 1 << 11;
 
 /// Pairs in groups that are searched together.
@@ -81,15 +81,15 @@ pub(super) struct GpuSearch {
     places: Upload<u64>,
     order: Upload<u32>,
     numbers: Upload<u64>,
-    /// No models to start from.
+    /// Models to start from, of which none has inliers.
     none: Buffer<u64>,
     /// What was found, kind by kind.
     found: Pinned<u64>,
-    /// After the last search.
+    /// A mark after the last search.
     done: Mark,
 }
 
-/// What a pair has in the host's memory.
+/// The part of the host's memory that belongs to a pair.
 struct Slots<'s> {
     prepared: &'s Prepared,
     first: usize,
@@ -99,7 +99,7 @@ struct Slots<'s> {
     kinds: [KindSlots<'s>; 3],
 }
 
-/// Of one kind of model.
+/// The part of it for one kind of model.
 struct KindSlots<'s> {
     kind: ModelKind,
     pair: &'s mut [u32],
@@ -160,7 +160,7 @@ impl GpuSearch {
         Ok((0..pairs).map(all).collect())
     }
 
-    /// Has room for so many pairs and matches. Rooms are powers of two, so that few sizes are ever asked for.
+    /// Makes room for so many pairs and matches, in powers of two, so that few different sizes are allocated.
     pub(super) fn reserve(&mut self, pairs: usize, matches: usize) -> Result<()> {
         let gpu = &self.gpu;
         if pairs > self.pairs {
@@ -267,7 +267,7 @@ impl Slots<'_> {
         self.numbers[2..].copy_from_slice(&rays.map(f64::to_bits));
         for of in &mut self.kinds {
             if of.kind == ModelKind::Essential && prepared.rays.is_none() {
-                // No samples, no model.
+                // No samples are drawn, so no model is found.
                 of.pair.copy_from_slice(&[self.first as u32, prepared.len() as u32, 0, 0]);
                 *of.key = 0;
                 continue;

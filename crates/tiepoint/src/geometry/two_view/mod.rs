@@ -108,8 +108,7 @@ impl Configuration {
 pub struct View {
     /// Its size in pixels.
     pub size: Size,
-    /// Its camera, where the focal length is known beforehand; a guess is none. The lens's distortion is left out of
-    /// account.
+    /// Its camera, where the focal length is known beforehand and not a guess. Lens distortion is ignored.
     pub camera: Option<Camera>,
 }
 
@@ -248,12 +247,12 @@ impl Verifier {
         Ok(Self { options: *options, budgets, processor, searches: Scratch::default() })
     }
 
-    /// Takes memory of a GPU, and of the host for what goes there, for so many pairs and matches of them at a time:
-    /// while they are still being matched, say. Where there is too little, nothing is reserved, and the search tells.
+    /// Reserves memory of a GPU, and of the host for transfers, for so many pairs and matches at a time, for instance
+    /// while they are still being matched. With too little memory nothing is reserved, and the search reports it.
     pub fn reserve(&self, pairs: usize, matches: usize) {
         if let Some(gpu) = self.processor.gpu.as_ref().filter(|gpu| gpu.info().has_f64) {
             let new = || GpuSearch::new(gpu, &self.budgets);
-            // An error here is found again by the search, which says what became of it.
+            // The search meets the same error and reports it.
             let _ = self.searches.with(new, |search| search.reserve(pairs, matches));
         }
     }

@@ -57,7 +57,7 @@ pub(super) struct Prepared {
     /// The cameras, where both are known.
     pub(super) cameras: Option<[Camera; 2]>,
     pub(super) rays: Option<Rays>,
-    /// Matches, best first, and whether they differ.
+    /// The matches, best first, and whether some are better than others.
     pub(super) order: Arc<Vec<u32>>,
     graded: bool,
     threshold_px: f64,
@@ -86,8 +86,8 @@ impl Prepared {
         self.usable.len()
     }
 
-    /// What agrees with a model of this kind. COLMAP's threshold for epipolar geometry is that of Sampson's distance, of
-    /// which the residual is √2 times.
+    /// The judge for models of this kind. COLMAP's threshold for epipolar geometry is one of Sampson's distance; the
+    /// residual is √2 times that distance.
     pub(super) fn judge<'p>(&'p self, kind: ModelKind, cpu: &'p Cpu) -> Judge<'p> {
         let by = if kind.is_epipolar() { std::f64::consts::SQRT_2 } else { 1.0 };
         Judge::new(kind, &self.points, self.threshold_px * by, self.rays, cpu)
@@ -103,7 +103,6 @@ impl Prepared {
         Sampler::keyed(self.order.clone(), self.graded, kind.minimum(), f64::from(most), key)
     }
 
-    /// The homography in pixels.
     pub(super) fn homography(&self, found: &Fit) -> Option<Homography> {
         Homography::new(self.points.to_pixels(ModelKind::Homography, &found.model)).ok()
     }

@@ -11,10 +11,10 @@ use tiepoint_gpu::{Kernel, KernelSource};
 
 /// A [`Map`](super::Map) that kernels know.
 pub trait GpuMap {
-    /// The definition of `place` for it.
+    /// The source of the kernel's function `place` for this map.
     const TEXT: &'static str;
 
-    /// Its numbers, as `place` takes them.
+    /// The numbers of the map that `place` takes.
     fn numbers(&self) -> [f64; NUMBERS];
 }
 
@@ -44,7 +44,7 @@ pub struct GpuWarp<T: GpuPixel, M = Homography> {
 }
 
 tiepoint_gpu::kernel! {
-    /// Images through one map.
+    /// Warps images by one map.
     unsafe kernel warp(groups) = Warp<T: GpuPixel> {
         write to: T [to_plane.numbers(groups[2])],
         read from: T [from_plane.numbers(groups[2])],
@@ -243,7 +243,7 @@ pub(crate) mod tests {
     use crate::geometry::{Affine, Similarity};
     use crate::image::testing::assert_same;
 
-    /// The devices that warp; one without f64 must say so.
+    /// The devices with f64. Others must refuse to warp.
     fn with_f64() -> impl Iterator<Item = &'static Gpu> {
         all().iter().filter(|gpu| {
             let refused = GpuWarp::<u8>::new(gpu, Interpolation::Bilinear, 1);

@@ -5,7 +5,7 @@ typedef struct {
     i32 inside;
 } Place;
 
-// Where output pixel (x, y) finds its input; m is the matrix row by row.
+// The place in the input of output pixel (x, y); m is the matrix row by row.
 FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, const f64 *m) {
     Place p;
     f64 at = (f64)x, line = (f64)y;
@@ -20,7 +20,7 @@ FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, const f64 *m) {
         p.u /= w;
         p.v /= w;
     }
-    // Not a number fails every comparison.
+    // NaN fails every comparison.
     p.inside = front > 1e-12 && p.u >= -0.5 && p.v >= -0.5 && p.u < (f64)width - 0.5 && p.v < (f64)height - 0.5;
     return p;
 }

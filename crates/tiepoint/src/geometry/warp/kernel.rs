@@ -30,7 +30,6 @@ impl Weights {
         }
     }
 
-    /// What they are for.
     pub(super) fn interpolation(&self) -> Interpolation {
         self.interpolation
     }

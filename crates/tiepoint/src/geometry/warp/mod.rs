@@ -91,7 +91,6 @@ impl WarpOptions {
     }
 }
 
-/// Rows that one task computes.
 const ROWS: usize = 16;
 
 /// Longest side of an input: places are kept in 32 bits.

@@ -5,7 +5,7 @@ use crate::geometry::Homography;
 use crate::image::Size;
 use fearless_simd::Simd;
 
-/// From output pixels to places in the input.
+/// A map from output pixels to places in the input.
 pub(crate) trait Map: Sync {
     /// The places (u, v) of the pixels (first, y), (first + 1, y), …; NaN where there is none.
     fn part(&self, first: usize, y: f64, u: &mut [f64], v: &mut [f64], level: Level);
@@ -45,11 +45,11 @@ pub(super) fn bounds(input: Size) -> [f64; 2] {
 /// Pixels of a [`Line`].
 pub(super) const COLUMNS: usize = 128;
 
-/// The position of a pixel that has none.
+/// Stands for the position of a pixel without input.
 pub(super) const NOWHERE: i32 = i32::MIN;
 
-/// Places of neighbours in a row of the output: the pixel left of and above each, or [`NOWHERE`], and how far
-/// behind it.
+/// Places of neighbours in a row of the output: the pixel left of and above each, or [`NOWHERE`], and the fractions
+/// beyond it.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) left: [i32; COLUMNS],
@@ -62,7 +62,7 @@ impl Line {
     pub(super) const NOWHERE: Self =
         Self { left: [NOWHERE; COLUMNS], top: [NOWHERE; COLUMNS], x: [0.0; COLUMNS], y: [0.0; COLUMNS] };
 
-    /// The places of the pixels from (`first`, `y`) on; `places` is for them as they are.
+    /// Fills the places of the pixels from (`first`, `y`) on; `u` and `v` are scratch memory.
     pub(super) fn find(
         &mut self,
         map: &impl Map,

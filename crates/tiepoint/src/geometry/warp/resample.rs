@@ -201,7 +201,7 @@ struct Window<'a, S: Simd, const TAPS: usize> {
 }
 
 impl<'a, S: Simd, const TAPS: usize> Window<'a, S, TAPS> {
-    /// `None` when the pixels lie too far apart, or one nowhere.
+    /// `None` when the pixels lie too far apart, or one has no input.
     #[inline(always)]
     fn new(simd: S, patch: &'a Patch, left: &[i32], top: &[i32]) -> Option<Self> {
         // The places lie nearly on a line, so that the first or the last is the leftmost, and the uppermost;
@@ -243,7 +243,6 @@ impl<'a, S: Simd, const TAPS: usize> Window<'a, S, TAPS> {
         all
     }
 
-    /// The sums along one row.
     #[inline(always)]
     fn along(&self, simd: S, start: usize, row: usize, wx: &[f32x16<S>; TAPS]) -> f32x16<S> {
         let values = &self.patch.values[start + row * self.patch.stride..][..WINDOW];
@@ -257,7 +256,7 @@ impl<'a, S: Simd, const TAPS: usize> Window<'a, S, TAPS> {
     }
 }
 
-/// The interpolated values of one channel, fetched pixel by pixel; anything for pixels that are nowhere.
+/// The interpolated values of one channel, fetched pixel by pixel; arbitrary for pixels without input.
 #[inline(always)]
 fn gather<S: Simd, T: Pixel, const TAPS: usize>(
     simd: S,

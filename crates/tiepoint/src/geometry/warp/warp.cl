@@ -1,6 +1,6 @@
 // Warping through a map: the arithmetic of mod.rs, places in f64, values in f32. A lane makes a pixel.
 
-// The greatest whole number that is not above a place inside.
+// Rounds down a place that lies inside the input.
 FUNCTION i32 floor_of(f64 v) {
     i32 whole = (i32)v;
     return v < (f64)whole ? whole - 1 : whole;
