@@ -15,7 +15,7 @@ use tiepoint::image::Size;
 use tiepoint::synth::Random;
 use tiepoint::{Error, Result};
 
-/// The size that photographs are said to have.
+/// The size that the photographs' records give.
 const SIZE: Size = Size::new(4000, 3000);
 /// Photographs that see a point.
 const SEEN: usize = 5;

@@ -123,8 +123,8 @@ fn on_device(
     Ok([single / together as f64, queue])
 }
 
-/// Seconds a pair from images in the host's memory to maps there, several in flight. Another thread takes the maps, as
-/// a program has one for what it does with them.
+/// Seconds a pair from images in the host's memory to maps there, several in flight. Another thread takes the maps,
+/// as in a program that goes on to use them.
 fn from_host(
     processor: &Processor,
     options: StereoOptions,

@@ -14,7 +14,6 @@ pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 /// Of so many runs the median is taken.
 pub(crate) const RUNS: usize = 50;
 
-/// The words of the command line.
 pub(crate) struct Arguments(Vec<String>);
 
 impl Arguments {
@@ -67,7 +66,6 @@ pub(crate) fn open_gpu(api: Option<&String>) -> Outcome<Gpu> {
     Ok(gpu)
 }
 
-/// The CPU with all its threads.
 pub(crate) fn all_threads() -> Outcome<Cpu> {
     Ok(Cpu::with_threads(std::thread::available_parallelism()?.get())?)
 }
@@ -127,12 +125,12 @@ pub(crate) fn stages(gpu: &Gpu, mut work: impl FnMut() -> tiepoint::Result<()>) 
     Ok(())
 }
 
-/// For people.
+/// A time as text.
 pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
-/// Says whether a GPU's features are the CPU's.
+/// Prints whether a GPU's features are the CPU's.
 pub(crate) fn compare(found: &Features, expected: &Features) {
     if found == expected {
         println!("equal to the CPU's {} features in every byte", expected.len());

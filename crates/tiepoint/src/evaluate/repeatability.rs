@@ -50,7 +50,6 @@ pub struct Repeatability {
     pub share: f64,
 }
 
-/// A keypoint as seen in image B.
 #[derive(Clone, Copy)]
 struct Seen {
     at: [f64; 2],

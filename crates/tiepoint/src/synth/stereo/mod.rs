@@ -107,7 +107,7 @@ pub struct StereoPair<T = u8> {
 /// What a view shows at one point.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
-    /// Which surface.
+    /// The number of the surface.
     surface: usize,
     /// Its place on the left image.
     x: f64,
@@ -118,12 +118,12 @@ struct Hit {
 #[derive(Clone, Copy, Default)]
 struct Colour<T>([T; 3]);
 
-/// What a channel of a camera makes of brightness: 0 is grey, then red, green and blue.
+/// A channel of a camera and its view of brightness: 0 is grey, then red, green and blue.
 struct Camera {
     photometry: Photometry,
     noise: f64,
     seed: u64,
-    /// Of the noise.
+    /// The stream of its noise.
     stream: u64,
 }
 
@@ -223,14 +223,12 @@ impl StereoScene {
         image
     }
 
-    /// A sampler for the texture of each surface.
     fn samplers(&self) -> Vec<Sampler> {
         let (kind, seed) = (self.options.texture, self.options.seed);
         let numbers = 0..self.surfaces.len() as u64;
         numbers.map(|i| Sampler::new(Texture::of_kind(kind, seed ^ (i << 40)))).collect()
     }
 
-    /// The brightness of what is hit in row y.
     fn brightness(&self, samplers: &mut [Sampler], hit: Hit, y: usize) -> f64 {
         let plain = self.surfaces[hit.surface].plain;
         plain.unwrap_or_else(|| samplers[hit.surface].at(hit.x, y as f64, 1.0))
@@ -283,7 +281,7 @@ impl StereoScene {
         image
     }
 
-    /// A row cut where surfaces begin and end, and which may lie in each part.
+    /// A row cut where surfaces begin and end, each part with the surfaces that may lie in it.
     fn spans(&self, view: View, y: usize) -> Vec<Span<'_>> {
         let width = self.options.size.width;
         let here: Vec<(usize, &Surface, Range<usize>)> = (self.surfaces.iter().enumerate())

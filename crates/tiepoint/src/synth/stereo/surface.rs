@@ -96,12 +96,12 @@ impl Surface {
         if self.tint == GREY { brightness } else { brightness * (0.2126 * r + 0.7152 * g + 0.0722 * b) }
     }
 
-    /// Whether any of it lies in row `y`.
     pub(super) fn meets(&self, y: f64) -> bool {
         self.outline == Outline::Endless || (y - self.centre[1]).abs() <= self.reach[1]
     }
 
-    /// Between which columns of a row of the left image it lies, and of the right one; a little more than less.
+    /// The columns of a row of the left image, and of the right one, between which it lies; rather too wide than too
+    /// narrow.
     pub(super) fn columns(&self, y: f64) -> [[f64; 2]; 2] {
         if self.outline == Outline::Endless {
             return [[f64::NEG_INFINITY, f64::INFINITY]; 2];
@@ -121,7 +121,7 @@ impl Surface {
         self.contains(u, v).then(|| self.at(u, v))
     }
 
-    /// Where on the left image lies what the right one shows at (x, y), if the surface reaches there.
+    /// The place on the left image of what the right one shows at (x, y), if the surface reaches there.
     #[inline(always)]
     pub(super) fn seen_right(&self, x: f64, y: f64) -> Option<f64> {
         let v = y - self.centre[1];
