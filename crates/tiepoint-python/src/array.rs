@@ -12,7 +12,6 @@ use tiepoint::device::gpu::{Api, Buffer, Commands, Element, ForeignStream, Gpu};
 use tiepoint::image::Size;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 
-/// Numbers of a type that results have.
 #[derive(Clone)]
 pub(crate) enum Numbers {
     I8(Buffer<i8>),
@@ -73,12 +72,12 @@ impl Numbers {
 pub(crate) struct DeviceArray {
     numbers: Detached<Numbers>,
     shape: Vec<usize>,
-    /// That opened the device.
+    /// The process that opened the device.
     process: u32,
 }
 
 impl DeviceArray {
-    /// Numbers of this shape: the first of the buffer, which may have more.
+    /// An array of this shape over the first numbers of the buffer, which may have more.
     pub(crate) fn new(numbers: Numbers, shape: Vec<usize>) -> Self {
         Self { numbers: Detached::new(numbers), shape, process: std::process::id() }
     }
@@ -132,7 +131,6 @@ impl DeviceArray {
         }
     }
 
-    /// How many numbers.
     fn len(&self) -> usize {
         self.shape.iter().product()
     }

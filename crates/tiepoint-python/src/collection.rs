@@ -79,7 +79,6 @@ impl Collection {
         Ok((Self { collection: collection.with_limits(limits).with_sync(sync) }, found))
     }
 
-    /// The work folder.
     #[getter]
     fn work(&self) -> PathBuf {
         self.collection.folder().to_owned()
@@ -116,7 +115,6 @@ impl Collection {
         self.collection.syncs()
     }
 
-    /// Finds the features of photographs that have none yet.
     fn extract<'py>(
         &self,
         py: Python<'py>,
@@ -147,7 +145,6 @@ impl Collection {
         Ok(chosen.map(|pairs| (pairs.count(photographs), matches!(pairs, PairSet::All))))
     }
 
-    /// Matches and verifies the pairs that are not done yet.
     fn match_pairs<'py>(
         &self,
         py: Python<'py>,
@@ -165,7 +162,6 @@ impl Collection {
         }))
     }
 
-    /// Writes COLMAP's database.
     fn export<'py>(
         &self,
         py: Python<'py>,
@@ -186,7 +182,6 @@ impl Collection {
         }))
     }
 
-    /// What is done and what is left.
     fn status<'py>(
         &self,
         py: Python<'py>,
@@ -220,12 +215,11 @@ impl Collection {
         Ok(match py.detach(|| self.collection.features(index)).map_err(raised)? {
             PhotographFeatures::Found(found) => (Some(Features::new(found)), None),
             PhotographFeatures::Unreadable(reason) => (None, Some(reason)),
-            // Missing, or what a later version knows.
+            // Missing, or a state of a later version.
             _ => (None, Some("it has not been searched for features".into())),
         })
     }
 
-    /// The blocks of photographs.
     fn blocks(&self) -> PyResult<usize> {
         Ok(self.collection.results().map_err(raised)?.blocks())
     }

@@ -5,8 +5,8 @@
 //! work has ended. Work of other threads on the same device may be cancelled with it; it begins again, and finds the
 //! same.
 //!
-//! **Locks.** No lock of Rust's is waited for while the interpreter's is held: its holder may need the
-//! interpreter's.
+//! **Locks.** No lock of Rust's is waited for while the interpreter's lock is held, because the thread that has it
+//! may need the interpreter's.
 //!
 //! **Fork.** The threads of a pool do not live on in a child process, and neither does CUDA. A device notes the process
 //! that it was opened in: in a child the CPU is opened anew, and a GPU is an error that says so.
@@ -150,7 +150,6 @@ impl Device {
 }
 
 impl Device {
-    /// The limit of memory, if one was given.
     pub(crate) fn limit(&self) -> Option<u64> {
         self.memory
     }
@@ -290,8 +289,8 @@ impl<T: Send> Drop for Detached<T> {
     }
 }
 
-/// What was made in this process, and once. After a fork it is made anew: its threads and memory are those of the other
-/// process, which is why the old one is never dropped.
+/// A value that is made once in a process. After a fork it is made anew, and the old one is never dropped, because
+/// its threads and memory belong to the other process.
 pub(crate) struct OfProcess<T>(Mutex<Option<(u32, Arc<T>)>>);
 
 impl<T> Default for OfProcess<T> {
@@ -301,7 +300,7 @@ impl<T> Default for OfProcess<T> {
 }
 
 impl<T> OfProcess<T> {
-    /// It, made if need be. Not to be called with the interpreter's lock.
+    /// The value, made if need be. Not to be called while the interpreter's lock is held.
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> tiepoint::Result<T>) -> tiepoint::Result<Arc<T>> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
@@ -315,7 +314,7 @@ impl<T> OfProcess<T> {
         Ok(made)
     }
 
-    /// Whether it was made, unless it is being made at this moment.
+    /// Whether it was made; false while it is being made.
     pub(crate) fn is_made(&self) -> bool {
         self.0.try_lock().is_ok_and(|held| held.is_some())
     }
@@ -382,7 +381,7 @@ pub(crate) fn device_of(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> Py
     let named = NAMED.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
     let known = match named.get_item(&name)? {
         Some(known) => known,
-        // Another thread may have been faster: its device is the one.
+        // Another thread may have been faster; then its device is used.
         None => named.call_method1("setdefault", (&name, Device::new(py, &name, None, None)?))?,
     };
     Ok(known.cast_into::<Device>()?.unbind())

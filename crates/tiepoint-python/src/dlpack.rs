@@ -1,8 +1,8 @@
 //! DLPack: tensors in capsules, between Python libraries of one process (dmlc/dlpack, version 1.1, and 0.8 before it).
 //!
-//! A capsule holds a structure with a shape, strides, an address and a function that gives it all back. The
-//! consumer of the capsule renames it, and calls that function once, on any thread. What a capsule of others says is checked field
-//! by field before it is believed; whether memory lies at its address, the device is asked ([`Gpu::foreign`]).
+//! A capsule holds a structure with a shape, strides, an address and a function that gives it all back. The consumer
+//! of the capsule renames it, and calls that function once, on any thread. Capsules of other libraries are checked
+//! field by field, and the device is asked whether memory lies at the address ([`Gpu::foreign`]).
 //!
 //! [`Gpu::foreign`]: tiepoint::device::gpu::Gpu::foreign
 
@@ -86,10 +86,10 @@ struct ManagedVersioned {
     tensor: DlTensor,
 }
 
-/// What gives a tensor back.
+/// The function that gives a tensor back.
 type Deleter<M> = unsafe extern "C" fn(*mut M);
 
-/// What a structure consists of, whichever of the two it is.
+/// The parts of either structure.
 struct Parts<M> {
     tensor: DlTensor,
     manager: *mut c_void,
@@ -189,11 +189,11 @@ unsafe fn give_back<M: Structure>(structure: *mut c_void) {
 /// What a capsule holds, checked as far as that is possible without the device.
 pub(crate) struct Imported {
     pub(crate) address: u64,
-    /// `kDLCUDA` and its like, and which one.
+    /// The kind of device, such as `kDLCUDA`, and its number.
     pub(crate) device: (i64, i64),
     pub(crate) dtype: DataType,
     pub(crate) shape: Vec<usize>,
-    /// In numbers.
+    /// In elements.
     pub(crate) strides: Vec<i64>,
     pub(crate) owner: Taken,
 }
@@ -258,7 +258,8 @@ fn take_structure<M: Structure>(capsule: &Bound<'_, PyAny>, what: &str) -> PyRes
     checked(*managed.tensor(), Taken { structure, give_back: give_back::<M> }, what)
 }
 
-/// The tensor is a copy: `owner`, which is dropped where the tensor is refused, frees the structure that it came from.
+/// Checks a tensor, which is a copy of the structure's. `owner` frees that structure; it is dropped where the tensor
+/// is refused.
 fn checked(tensor: DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
     let wrong = |why: &str| Err(refused(what, why));
     let DlTensor { data, device, ndim, dtype, shape, strides, byte_offset } = &tensor;

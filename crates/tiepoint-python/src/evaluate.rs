@@ -14,7 +14,6 @@ fn homography(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Homography> {
     Homography::new(matrix(object, what)?).map_err(raised)
 }
 
-/// Mean distance of the corners of an image mapped by two homographies.
 #[pyfunction]
 pub(crate) fn corner_error(
     found: &Bound<'_, PyAny>,
@@ -73,7 +72,6 @@ pub(crate) fn repeatability(
     Ok((found.a, found.b, found.pairs, found.share))
 }
 
-/// The scores of a disparity map.
 #[pyfunction]
 pub(crate) fn disparity_score<'py>(
     py: Python<'py>,

@@ -1,9 +1,8 @@
 //! DLPack's C interface (dmlc/dlpack, version 1.3): a table of functions that a type of tensors names by the attribute
 //! `__dlpack_c_exchange_api__`, in a capsule. PyTorch has it from 2.10 on.
 //!
-//! It gives what `__dlpack__` gives, without a word of Python: PyTorch's own `__dlpack__` makes streams and events as
-//! objects, which takes longer than all else that is done with a small image. The caller
-//! orders the streams.
+//! It gives what `__dlpack__` gives without running Python: PyTorch's own `__dlpack__` makes streams and events as
+//! objects, which takes longer than all else that is done with a small image. The caller orders the streams.
 
 #![expect(unsafe_code, reason = "functions of other programs, behind pointers")]
 
@@ -14,7 +13,6 @@ use pyo3::prelude::*;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 
-/// The capsule's name.
 const NAME: &CStr = c"dlpack_exchange_api";
 
 /// `DLPackExchangeAPI`.
@@ -36,7 +34,7 @@ struct Table {
 pub(crate) struct Exchange(&'static Table);
 
 impl Exchange {
-    /// Those of the type of `object`, where it has some of a version that is known here.
+    /// The functions of the type of `object`, where it has any of a version that is known here.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let py = object.py();
         let capsule = object.get_type().getattr_opt(intern!(py, "__dlpack_c_exchange_api__")).ok()??;
@@ -65,7 +63,7 @@ impl Exchange {
         if answer == 0 {
             return Some((told.device.kind.into(), told.device.id.into()));
         }
-        // A caller that asks by `__dlpack_device__` gets the reason.
+        // The caller then asks `__dlpack_device__`, which gives the reason.
         drop(PyErr::take(object.py()));
         None
     }
@@ -74,7 +72,7 @@ impl Exchange {
     /// has to be asked.
     pub(crate) fn take(self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<(Imported, u64)>> {
         let py = object.py();
-        // PyTorch refuses these in `__dlpack__` alone.
+        // PyTorch refuses these in `__dlpack__` only.
         if let Some(asked) = object.getattr_opt(intern!(py, "requires_grad"))?
             && asked.is_truthy()?
         {

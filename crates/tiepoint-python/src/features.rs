@@ -19,11 +19,12 @@ use tiepoint::image::Size;
 
 /// What a detector found in one image: arrays, one row a feature, in the detector's total order.
 ///
-/// All arrays are read-only. Descriptors are the detector's own memory; the others are made at their first use. The
-/// features of an image on a GPU stay there: their arrays are each a `DeviceArray`, and `to` brings them to the host.
+/// All arrays are read-only. Descriptors are the detector's own memory; every other array is made when it is first
+/// read. The features of an image on a GPU stay there: their arrays are each a `DeviceArray`, and `to` brings them to
+/// the host.
 #[pyclass(frozen, module = "tiepoint")]
 pub(crate) struct Features {
-    /// In the host's memory; what is on a device comes here when it is first needed.
+    /// The features in the host's memory; those on a device are copied here when they are first needed.
     here: OnceLock<tiepoint::feature::Features>,
     there: Option<There>,
     columns: Columns,
@@ -32,10 +33,10 @@ pub(crate) struct Features {
 /// Features in a device's memory.
 struct There {
     features: Detached<GpuFeatures>,
-    /// Made at their first use.
+    /// Made when they are first needed.
     columns: OnceLock<GpuColumns>,
     device: Py<Device>,
-    /// That opened the device.
+    /// The process that opened the device.
     process: u32,
 }
 
@@ -71,7 +72,6 @@ pub(crate) fn name_of(gpu: &Gpu) -> String {
 /// A column, once it has been asked for.
 type Column = PyOnceLock<Py<PyAny>>;
 
-/// The columns.
 struct Columns {
     xy: Column,
     scale: Column,
@@ -87,7 +87,6 @@ impl Features {
         Self::of(OnceLock::from(found), None)
     }
 
-    /// Features that stay on a device.
     pub(crate) fn on_device(features: GpuFeatures, device: Py<Device>) -> Self {
         let process = std::process::id();
         Self::of(
@@ -260,7 +259,7 @@ impl Features {
             let processor = device.get().opened(py)?;
             let gpu = gpu_for(processor.gpu.as_ref(), id, "descriptors")?;
             let there = descriptors_there(Tensor::of(descriptors, gpu, "descriptors")?, gpu, n)?;
-            // The keypoints alone, as their descriptors are not here.
+            // The keypoints alone: their descriptors are on the device.
             let alone = Descriptors::U8(vec![]);
             let here = tiepoint::feature::Features { keypoints, descriptors: alone, dimension: 0, image };
             here.check().map_err(raised)?;

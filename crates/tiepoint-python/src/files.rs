@@ -36,14 +36,12 @@ pub(crate) fn limits((max_pixels, max_bytes): &Limits<'_>) -> PyResult<ReadOptio
     Ok(options)
 }
 
-/// The image in a file.
 #[pyfunction]
 pub(crate) fn read<'py>(py: Python<'py>, path: PathBuf, limited: Limits<'py>) -> PyResult<Bound<'py, PyAny>> {
     let options = limits(&limited)?;
     any_output(py, py.detach(|| tiepoint::image::read(&path, &options)).map_err(raised)?)
 }
 
-/// The image in the bytes of a file.
 #[pyfunction]
 pub(crate) fn decode<'py>(py: Python<'py>, data: &[u8], limited: Limits<'py>) -> PyResult<Bound<'py, PyAny>> {
     let options = limits(&limited)?;
@@ -57,7 +55,6 @@ pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>) -> 
     py.detach(|| tiepoint::image::write(&path, image.view())).map_err(raised)
 }
 
-/// The features in a file.
 #[pyfunction]
 pub(crate) fn read_features(py: Python<'_>, path: PathBuf) -> PyResult<Features> {
     py.detach(|| feature_files::read(&path)).map(Features::new).map_err(raised)
@@ -159,7 +156,6 @@ pub(crate) fn read_homography(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'
     rows(py, found.matrix().to_vec())
 }
 
-/// A value of a dictionary.
 fn item<'py>(of: &Bound<'py, PyDict>, key: &str) -> PyResult<Bound<'py, PyAny>> {
     of.get_item(key)?.ok_or_else(|| wrong_option(&format!("the calibration lacks {key}")))
 }
@@ -200,13 +196,12 @@ pub(crate) fn calibration_dict<'py>(
     }))
 }
 
-/// Reads what a rectified pair is.
 #[pyfunction]
 pub(crate) fn read_rectified(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     calibration_dict(py, &py.detach(|| RectifiedCalibration::read(&path)).map_err(raised)?)
 }
 
-/// Writes what a rectified pair is, as Middlebury's calib.txt.
+/// Writes the calibration of a rectified pair as Middlebury's calib.txt.
 #[pyfunction]
 pub(crate) fn write_rectified(
     py: Python<'_>,

@@ -15,7 +15,6 @@ use tiepoint::filter::{any, on_device};
 use tiepoint::image::Size;
 use tiepoint::image::gpu::AnyGpuImage;
 
-/// An image smoothed.
 #[pyfunction]
 pub(crate) fn gauss<'py>(
     py: Python<'py>,
@@ -42,7 +41,6 @@ pub(crate) fn gauss<'py>(
     }
 }
 
-/// Gradients of an image.
 #[pyfunction]
 pub(crate) fn sobel<'py>(
     py: Python<'py>,
@@ -68,7 +66,6 @@ fn hessian_options(weight: f32, threshold: f32, border: &Bound<'_, PyAny>) -> Py
     Ok(options)
 }
 
-/// Determinants of the Hessian.
 #[pyfunction]
 pub(crate) fn hessian<'py>(
     py: Python<'py>,
@@ -107,7 +104,6 @@ pub(crate) fn blobs<'py>(
     Ok([rows(py, places)?, vector(py, response), vector(py, laplacian)])
 }
 
-/// An image filtered with any kernel.
 #[pyfunction]
 pub(crate) fn convolve<'py>(
     py: Python<'py>,

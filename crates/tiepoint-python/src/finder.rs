@@ -25,9 +25,8 @@ pub(crate) fn range_of(range: Option<(f32, f32)>) -> PyResult<Range> {
     Ok(range)
 }
 
-/// The detector of this name and with these options.
 pub(crate) fn detector(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Detector> {
-    // What is None follows from the preset.
+    // Options that are None follow from the preset.
     let given = PyDict::new(options.py());
     for (name, value) in options.iter().filter(|(_, value)| !value.is_none()) {
         given.set_item(name, value)?;
@@ -81,7 +80,6 @@ impl Finder {
         }
     }
 
-    /// The features of an image.
     #[pyo3(signature = (image, mask = None))]
     fn detect(
         &self,
@@ -168,17 +166,15 @@ impl Finder {
         self.opened.get_or_make(|| self.detector.open(processor))
     }
 
-    /// The device it works on.
     pub(crate) fn device(&self) -> &Device {
         self.device.get()
     }
 
-    /// The same, as it was given.
+    /// The device as Python has it.
     pub(crate) fn device_object(&self) -> &Py<Device> {
         &self.device
     }
 
-    /// The values that become black and white.
     pub(crate) fn range(&self) -> Range {
         self.range
     }

@@ -19,7 +19,6 @@ use tiepoint::image::{AnyView, Size};
 use tiepoint::options::Named;
 use tiepoint::register::{warp_onto, warp_onto_on_device};
 
-/// The model of this kind with this matrix.
 pub(crate) fn model_of(kind: &str, matrix_: &Bound<'_, PyAny>) -> PyResult<Model> {
     let m = matrix(matrix_, "the matrix of the model")?;
     let kind = ModelKind::from_name(kind).map_err(raised)?;
@@ -66,12 +65,10 @@ pub(crate) fn model_of(kind: &str, matrix_: &Bound<'_, PyAny>) -> PyResult<Model
     made.map_err(raised)
 }
 
-/// A model for Python.
 pub(crate) fn model_tuple<'py>(py: Python<'py>, model: &Model) -> PyResult<NamedModel<'py>> {
     Ok((model.kind().name().to_owned(), rows(py, model.matrix().to_vec())?))
 }
 
-/// Correspondences of two tables of places.
 pub(crate) fn correspondences(
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
@@ -169,7 +166,7 @@ pub(crate) fn apply<'py>(
     }
 }
 
-/// The model the other way round; None where it has none.
+/// The inverse of a model; None where it has none.
 #[pyfunction]
 pub(crate) fn invert<'py>(py: Python<'py>, model: NamedModel<'py>) -> PyResult<Option<NamedModel<'py>>> {
     let inverse = model_of(&model.0, &model.1)?.inverse();

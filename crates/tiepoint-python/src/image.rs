@@ -17,7 +17,6 @@ use numpy::{
 use pyo3::prelude::*;
 use tiepoint::image::{AnyImage, AnyView, Image, ImageView, Size};
 
-/// The type of an array's pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     U8,
@@ -71,7 +70,6 @@ impl Input {
         Ok(Self { data: start(array, kind)?, _array: array.clone().unbind(), kind, size, channels, stride })
     }
 
-    /// The image.
     pub(crate) fn view(&self) -> AnyView<'_> {
         match self.kind {
             Kind::U8 => self.typed::<u8>().into(),
@@ -84,8 +82,8 @@ impl Input {
     fn typed<T: Copy + Default>(&self) -> ImageView<'_, T> {
         let (row, height) = (self.size.width * self.channels, self.size.height);
         let length = if row == 0 || height == 0 { 0 } else { (height - 1) * self.stride + row };
-        // SAFETY: the array has these elements, by its shape and strides, aligned and of this type; `self._array` keeps
-        // them. That others may write them meanwhile is said above.
+        // SAFETY: the array has these elements, by its shape and strides, aligned and of this type; `self._array`
+        // keeps them. The module says what comes of others that write them meanwhile.
         let data = match length {
             0 => &[],
             _ => unsafe { std::slice::from_raw_parts(self.data.cast::<T>(), length) },
@@ -199,7 +197,6 @@ pub(crate) fn mask(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Input>>
     }
 }
 
-/// The view of a mask.
 pub(crate) fn mask_view(mask: Option<&Input>) -> Option<ImageView<'_, u8>> {
     match mask?.view() {
         AnyView::U8(view) => Some(view),

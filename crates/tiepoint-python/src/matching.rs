@@ -21,8 +21,8 @@ use tiepoint::register::{Rematch, TieOptions, TiePoints, tie_points_on_device};
 /// A model by the name of its kind and its matrix.
 pub(crate) type NamedModel<'py> = (String, Bound<'py, PyAny>);
 
-/// Both sides on a GPU where one of them lies there, without a copy, unless another device was asked for; and that
-/// device.
+/// Both sides, and the device, on the GPU where one of them lies, or on the one that was asked for; `None` where
+/// neither lies on a GPU. What lies there already is not copied.
 fn sides_there(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,
@@ -39,7 +39,8 @@ fn sides_there(
     Ok(Some((device, [a.on_gpu(py, gpu)?, b.on_gpu(py, gpu)?])))
 }
 
-/// A search where one of the sides lies on a GPU. `None` where neither does, or the GPU is too small or too simple.
+/// A search where one of the sides lies on a GPU. `None` where neither does, or the GPU lacks the memory or a
+/// feature.
 fn on_gpu<R: Send>(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,
@@ -115,7 +116,6 @@ fn match_options(
     Ok(options)
 }
 
-/// Indices, distances and ratios of matches.
 pub(crate) fn columns<'py>(py: Python<'py>, matches: &[Match]) -> PyResult<[Bound<'py, PyAny>; 3]> {
     let pairs = matches.iter().map(|m| [i64::from(m.a), i64::from(m.b)]).collect();
     let distance = matches.iter().map(|m| m.distance).collect();
@@ -123,7 +123,6 @@ pub(crate) fn columns<'py>(py: Python<'py>, matches: &[Match]) -> PyResult<[Boun
     Ok([rows(py, pairs)?, vector(py, distance), vector(py, ratio)])
 }
 
-/// Matches of A with B.
 #[pyfunction]
 pub(crate) fn match_features<'py>(
     py: Python<'py>,
@@ -169,7 +168,6 @@ pub(crate) fn tie_options(
     Ok(options)
 }
 
-/// Tie points as a dictionary of arrays.
 pub(crate) fn tie_dict<'py>(py: Python<'py>, tie: &TiePoints) -> PyResult<Bound<'py, PyDict>> {
     let [pairs, distance, ratio] = columns(py, &tie.matches)?;
     let mut agrees = vec![false; tie.matches.len()];
@@ -185,7 +183,6 @@ pub(crate) fn tie_dict<'py>(py: Python<'py>, tie: &TiePoints) -> PyResult<Bound<
     }))
 }
 
-/// Verified tie points of A and B.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the groups of options of one call")]
 pub(crate) fn tie_points<'py>(

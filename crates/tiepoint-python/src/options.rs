@@ -21,7 +21,7 @@ use tiepoint::stereo::StereoOptions;
 const SYNONYMS: [(&str, &str, &str); 3] =
     [("preset", "lowe", "default"), ("interpolation", "cubic", "bicubic"), ("descriptors", "f32", "float")];
 
-/// Our name of what may be another program's.
+/// Our name of a value that may have another program's name.
 fn ours(option: &str, name: String) -> String {
     let synonym = SYNONYMS.iter().find(|(known, theirs, _)| *known == option && *theirs == name);
     synonym.map_or(name, |(_, _, ours)| (*ours).to_owned())
@@ -32,7 +32,8 @@ pub(crate) fn named<T: Named>(value: &Bound<'_, PyAny>) -> PyResult<T> {
     T::from_name(&ours(T::OPTION, value.str()?.to_string())).map_err(raised)
 }
 
-/// A value of Python's as the library's tables take it. What is no number, truth value or None is taken as text.
+/// A value of Python's as the library's tables take it. Anything but a number, a truth value or None is taken as
+/// text.
 fn value(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     if given.is_none() {
         return Ok(Value::None);
@@ -93,7 +94,6 @@ pub(crate) trait Options: OptionTable {
         Ok(self)
     }
 
-    /// All of them.
     fn shown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         for field in self.fields() {

@@ -12,7 +12,6 @@ use tiepoint::feature::gpu::Pixels;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{AnyCow, Size};
 
-/// An image of the caller.
 pub(crate) enum Picture {
     Host(Input),
     There(Detached<AnyGpuImage>),
@@ -36,7 +35,7 @@ impl Picture {
         Ok(Self::There(Detached::new(image)))
     }
 
-    /// The image that a result of ours holds, which is computed with where it lies.
+    /// The image of a result of ours, for work where it lies.
     fn of_ours(array: &DeviceArray, device: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Self> {
         if let Some(device) = device {
             let processor = device_of(device.py(), Some(device))?.get().opened(device.py())?;

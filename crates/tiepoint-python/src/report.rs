@@ -19,12 +19,10 @@ use tiepoint_report::{
     Section, View,
 };
 
-/// A value that a view needs.
 fn item<'py>(view: &Bound<'py, PyDict>, key: &str) -> PyResult<Bound<'py, PyAny>> {
     view.get_item(key)?.ok_or_else(|| wrong_option(&format!("the view lacks {key}")))
 }
 
-/// A value that a view may have.
 fn optional<'py>(view: &Bound<'py, PyDict>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(view.get_item(key)?.filter(|value| !value.is_none()))
 }
@@ -54,7 +52,7 @@ enum Shown {
     },
 }
 
-/// Why disparities are missing, from numbers of reasons.
+/// The reasons for missing disparities, from their numbers.
 fn reasons_of(given: &Bound<'_, PyAny>) -> PyResult<Image<Reason>> {
     let numbers = Input::of(given, "reasons")?;
     let wrong =

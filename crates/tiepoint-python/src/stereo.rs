@@ -150,7 +150,6 @@ impl Stereo {
     }
 }
 
-/// The maps on a device.
 fn uploaded(gpu: &Gpu, found: &StereoResult) -> tiepoint::Result<GpuStereoResult> {
     let map = |map: &Image<f32>| GpuImage::upload(gpu, map.view());
     let reasons = |reasons: &Image<Reason>| {

@@ -34,7 +34,6 @@ macro_rules! with_pixel {
     };
 }
 
-/// A texture.
 #[pyfunction]
 pub(crate) fn texture<'py>(
     py: Python<'py>,
@@ -54,7 +53,6 @@ pub(crate) fn texture<'py>(
     })
 }
 
-/// Of gamma, gain and bias.
 fn photometry((gamma, gain, bias): (f64, f64, f64)) -> Photometry {
     Photometry::default().with_gamma(gamma).with_gain(gain).with_bias(bias)
 }
@@ -94,7 +92,6 @@ fn rendered<'py, T: Pixel + Element + Copy + Default>(
     Ok([output(py, found.reference)?, output(py, found.moving)?, map])
 }
 
-/// A stereo pair with its truth.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the options of a scene")]
 pub(crate) fn stereo_scene<'py>(

@@ -19,7 +19,6 @@ use tiepoint::device::gpu::{Api, Buffer, Element, ForeignStream, Gpu};
 use tiepoint::image::Size;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 
-/// Where an array lies.
 pub(crate) enum Place {
     /// Where NumPy can see it.
     Host,
@@ -99,13 +98,13 @@ pub(crate) struct Tensor {
     address: u64,
     dtype: DataType,
     shape: Vec<usize>,
-    /// In numbers.
+    /// In elements.
     strides: Vec<i64>,
     owner: Owner,
 }
 
 impl Tensor {
-    /// The array that an object of this device holds, on which the device's queue waits from now on.
+    /// The array that an object of this device holds. The device's queue waits until it is complete.
     pub(crate) fn of(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
         if let Some(exchange) = Exchange::of(object)
             && let Some((imported, stream)) = exchange.take(object, what)?
@@ -157,7 +156,6 @@ impl Tensor {
         Ok(Self { address, dtype, shape, strides, owner: Owner::Object(object.clone().unbind()) })
     }
 
-    /// The array as an image.
     pub(crate) fn image(self, gpu: &Gpu, what: &str) -> PyResult<AnyGpuImage> {
         let layout = self.layout(what)?;
         match self.dtype {
@@ -172,7 +170,6 @@ impl Tensor {
         }
     }
 
-    /// The array as a mask.
     pub(crate) fn mask(self, gpu: &Gpu) -> PyResult<GpuImage<u8>> {
         let layout = self.layout("the mask")?;
         match self.dtype {
@@ -209,12 +206,10 @@ impl Tensor {
         unsafe { GpuImage::foreign(gpu, self.address, layout, self.owner) }.map_err(raised)
     }
 
-    /// The array's sides.
     pub(crate) fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The type of its numbers.
     pub(crate) fn dtype(&self) -> DataType {
         self.dtype
     }

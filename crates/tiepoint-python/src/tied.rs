@@ -58,7 +58,7 @@ impl Tied {
         })
     }
 
-    /// In the host's memory.
+    /// Of features in the host's memory.
     pub(crate) fn here(features: [tiepoint::feature::Features; 2], tie: TiePoints) -> Self {
         Self { features: features.map(Found::Here), tie }
     }
@@ -74,7 +74,6 @@ impl Tied {
         result.set_item("features", (a, b))
     }
 
-    /// The places of the matches.
     pub(crate) fn correspondences(&self) -> tiepoint::Result<Vec<Correspondence>> {
         let [a, b] = self.features.each_ref().map(|found| match found {
             Found::Here(features) => Ok(Cow::Borrowed(&features.keypoints[..])),
@@ -90,7 +89,6 @@ impl Tied {
     }
 }
 
-/// The masks in the host's memory.
 pub(crate) fn masks_on_host(
     py: Python<'_>,
     finder: &Finder,
