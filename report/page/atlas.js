@@ -15,7 +15,7 @@ class Atlas {
     this.asked = false;
   }
 
-  /** Opens the pictures, some at a time; what is there is seen meanwhile. */
+  /** Opens the pictures, some at a time; those that are open are shown meanwhile. */
   async open() {
     this.asked = true;
     const { across, side, urls } = this;

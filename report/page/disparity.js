@@ -258,7 +258,7 @@ const DEEP = 2;
 class Cloud {
   /** @param {DisparityData} data @param {{ left: Sheet | null, disparity: Float32Array }} layers @param {Uint32Array} table */
   constructor(data, layers, table) {
-    // Seen a little from the side at first, so that one sees that it is deep.
+    // Turned a little at first, so that the depth is seen.
     this.turn = [...ASIDE];
     this.distance = 1;
     this.shift = [0, 0];

@@ -84,7 +84,7 @@ function orderByLikeness(count, edges) {
   return order;
 }
 
-/** What has the least key comes first. */
+/** A queue from which the value with the least key comes first. */
 class Heap {
   constructor() {
     /** @type {[number, number][]} */

@@ -228,7 +228,7 @@ class MatchesView {
     const radius = (n > 5000 ? 1.6 : n > 800 ? 2.2 : 3) * clamp(this.stage.host.clientWidth / 1000, 1, 1.7);
     let dots = 0;
     let lines = 0;
-    // Lines cost what they cover: while the planes move some hundred must do.
+    // Lines take time by the area that they cover, so only some hundred are drawn while the planes move.
     const most = this.lineMode === 'none' ? 0 : this.lineMode === 'some' ? 250 : moving ? 800 : Infinity;
     const every = Math.max(1, Math.ceil(n / Math.max(1, most)));
     const [a, b] = panes.map((pane) => pane.linear());
@@ -325,7 +325,7 @@ class MatchesView {
     return best;
   }
 
-  /** A match that shows well what a match is, until one is chosen: large, and unlike all others. */
+  /** The example that is shown until a match is chosen: large, and unlike all others. */
   telling() {
     const { c, order } = this;
     let [best, most] = [-1, -Infinity];

@@ -1,7 +1,7 @@
 // @ts-check
 // The matches of one pair of a collection.
 
-/** Lines that leave the pictures to be seen. */
+/** The number of lines that leaves the pictures visible. */
 const SOME = 150;
 
 /** The matches of one pair, and its figures. */

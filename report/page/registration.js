@@ -49,7 +49,7 @@ class RegistrationView {
       for (const [of, field] of fields) field.hidden = of !== mode;
       clearInterval(this.timer);
       this.shown = true;
-      // A person who asks for less motion blinks by hand, with B.
+      // With reduced motion the reader blinks by hand, with B.
       if (mode === 'blink' && !matchMedia('(prefers-reduced-motion: reduce)').matches) this.timer = setInterval(() => this.blink(), 700);
       this.stage.draw();
     });

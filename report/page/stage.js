@@ -118,7 +118,7 @@ function clamp(v, low, high) {
  * @property {(at: Point, by: Point, began: boolean) => boolean} [drag] whether a drag is not for moving the plane
  */
 
-/** What the address ends in chooses the painter: for tests, and where a driver is broken. */
+/** The fragment of the address chooses the painter: for tests, and where a driver is broken. */
 const USE_GL = location.hash === '#gl' || (location.hash !== '#2d' && glIsFast());
 
 /** A canvas, its painter and what moves it. */
@@ -131,7 +131,7 @@ class Stage {
     this.panes = [];
     this.host = element('div', { class: 'stage', tabindex: '0', role: 'application', 'aria-label': use.label });
     this.draw = oncePerFrame(() => this.paint());
-    /** Frames drawn, and how long the last took: for tests and the curious. */
+    /** Frames drawn, and how long the last took, for tests. */
     this.frames = 0;
     this.moving = false;
     this.settle = 0;

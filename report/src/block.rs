@@ -7,7 +7,6 @@ use flate2::write::DeflateEncoder;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// Bytes in base 64.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }

@@ -34,7 +34,6 @@ const COLLECTION: [&str; 6] = [
     include_str!("../page/pair.js"),
     include_str!("../page/collection.js"),
 ];
-/// Opens the views.
 const MAIN: &str = include_str!("../page/main.js");
 
 /// A page.

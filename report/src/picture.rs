@@ -26,12 +26,10 @@ impl<'a> Picture<'a> {
 /// The quality of the JPEG, of 100: its errors are smaller than what a descriptor sees.
 const QUALITY: u8 = 88;
 
-/// A picture made ready.
 #[derive(Debug)]
 pub(crate) struct Embedded {
     /// Its name, its size, and by which number it is reduced.
     pub(crate) described: Value,
-    /// The data URL of the JPEG.
     pub(crate) url: String,
     /// The size of the picture before reduction.
     pub(crate) size: Size,

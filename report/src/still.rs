@@ -22,7 +22,6 @@ pub(crate) fn image(picture: &Embedded, id: &str, x: f64, y: f64, more: &str) ->
     )
 }
 
-/// A colour of SVG.
 pub(crate) fn colour([r, g, b]: crate::Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }

@@ -201,10 +201,10 @@ impl Shown {
                 shown.problem = Some(reason);
                 return Ok(shown);
             }
-            // Missing, or what another version knows.
+            // Missing, or a state of another version.
             _ => shown.problem = Some("not searched for features".into()),
         }
-        // The collection is what it is, whether the photograph is still there or not.
+        // The page shows the photograph's pairs whether it can still be read or not.
         match thumbnail(collection, index, longest) {
             Ok(image) => shown.thumbnail = Some(image),
             Err(error) => shown.without_picture = Some(error.to_string()),

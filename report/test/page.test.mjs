@@ -508,7 +508,7 @@ for (const hash of ['#2d', '#gl']) {
     assert.equal(await stage.getAttribute('data-painter'), hash === '#gl' ? 'WebGL 2' : '2-D canvas');
     assert.equal(await tile(page, 'pairs'), String(pairs.length));
 
-    // What the cursor is told of squares is what the data hold.
+    // The text for the square under the cursor agrees with the data.
     const box = await stage.boundingBox();
     const place = await square(stage, count);
     const kinds = { pair: 0, tried: 0, untried: 0 };

@@ -127,7 +127,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// Passes the features of all photographs on in their order, read ahead by another thread; nothing for one that cannot
+/// Passes the features of all photographs on in their order, read ahead by another thread; `None` for one that cannot
 /// be read.
 fn for_each_features(
     collection: &Collection,

@@ -1,9 +1,9 @@
 //! Where a database goes: what may be in the way, and the file that takes its place when it is finished.
 //!
-//! The new database is made beside its place, brought to the disk and renamed. Until then the one in the way stays what
-//! it is, with the files that `SQLite` keeps beside it: these hold transactions that are part of it. So before the new
-//! one takes its place, `SQLite` itself brings the old one to rest, alone with it: what was committed is in the
-//! database, and nothing is beside it that would be taken for a part of the new one.
+//! The new database is made beside its place, brought to the disk and renamed. Until then the old database stays as
+//! it is, with the files that `SQLite` keeps beside it: these hold transactions that are part of it. Before the new
+//! one takes its place, `SQLite` itself closes the old one while nothing else can use it. Then all that was committed
+//! is in the database, and no file is left beside it that would be taken for a part of the new one.
 
 use crate::schema::APPLICATION;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -30,10 +30,6 @@ pub(crate) struct Unfinished {
 
 impl Unfinished {
     /// Begins one beside its place. A symbolic link stays one: what it leads to is replaced.
-    ///
-    /// # Errors
-    /// [`Error::Format`] where `path` cannot take a database: a file is there that was not written here, unless it is
-    /// to be replaced; or it is in use. [`Error::Io`].
     pub(crate) fn beside(path: &Path, replace: bool) -> Result<Self> {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => {
@@ -61,19 +57,21 @@ impl Unfinished {
                 at_rest(database).map_err(|e| refusal(&place, &e))?;
                 old = self.old()?;
             }
-            // Without a database they are parts of nothing.
+            // Without a database these files have no meaning.
             for left in beside(&place) {
                 fs::remove_file(&left).map_err(|e| Error::io(left, e))?;
             }
             files::sync_folder_of(&place)?;
         }
         self.file.take_place(sync)?;
-        // Until here no other program could use the old one: what it would keep beside it now has the new one's name.
+        // The lock is held until here: a program that uses the old database puts files beside it, which would now
+        // belong to the new one.
         drop(old);
         Ok(())
     }
 
-    /// The database in the way, opened and locked; none where there is none, or a file that is no database and may go.
+    /// The database in the way, opened and locked; `None` where there is none, or a file that is no database and may
+    /// go.
     fn old(&self) -> Result<Option<Connection>> {
         let path = self.file.target();
         let beside = beside(path);
@@ -95,7 +93,8 @@ impl Unfinished {
             Ok((_, application)) if !self.replace && application != APPLICATION => Err(foreign(path)),
             Ok((database, _)) => Ok(Some(database)),
             Err(e) if is_busy(&e) => Err(refusal(path, &e)),
-            // What cannot be opened is no database, or not ours to write. With files beside it, it may be one in need.
+            // A file that cannot be opened is no database, or must not be written. With files beside it, it may be
+            // one to be repaired.
             Err(e) if !beside.is_empty() => Err(Error::format(
                 path,
                 format!("cannot be opened ({e}), and {} belongs to it; move both away", beside[0].display()),

@@ -5,13 +5,11 @@ use crate::failure::Outcome;
 use tiepoint::image::{AnyImage, Image, ImageView, Pixel, Size};
 use tiepoint::numeric::length;
 
-/// A picture under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Canvas {
     image: Image<u8>,
 }
 
-/// How a line is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pen {
     pub(crate) colour: Colour,
@@ -153,7 +151,6 @@ impl Canvas {
         }
     }
 
-    /// A circle.
     pub(crate) fn circle(&mut self, centre: [f64; 2], radius: f64, pen: Pen) {
         let [cx, cy] = centre;
         if !(cx.abs() < 1e9 && cy.abs() < 1e9 && (0.0..1e9).contains(&radius)) {

@@ -5,7 +5,7 @@ use crate::failure::Outcome;
 use tiepoint::image::{Image, Size};
 use tiepoint_report::{VIRIDIS, colour_at};
 
-/// A picture for people is no wider and no higher; of a larger map every n-th pixel is shown.
+/// The longest side of a picture; of a larger map every n-th pixel is shown.
 const LONGEST: usize = 4096;
 const GROUND: Colour = [24, 26, 30];
 const INK: Colour = [235; 3];
@@ -15,10 +15,10 @@ fn colour(t: f32) -> Colour {
     colour_at(&VIRIDIS, t)
 }
 
-/// Between which disparities the colours run by default: all but the least and the greatest hundredth of the valid
-/// ones. (0, 1) when there are none.
+/// The range of disparities that the colours show by default: all but the least and the greatest hundredth of the
+/// valid ones. (0, 1) when there are none.
 pub(crate) fn usual_range(disparity: &Image<f32>) -> [f32; 2] {
-    // A hundredth is known well enough from a million.
+    // A million pixels tell a hundredth well enough.
     let step = (disparity.data().len() >> 20).max(1);
     let mut valid: Vec<f32> =
         disparity.data().iter().step_by(step).copied().filter(|v| v.is_finite()).collect();

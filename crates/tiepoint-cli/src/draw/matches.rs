@@ -14,7 +14,6 @@ pub(crate) struct Tie {
 
 const GROUND: Colour = [24, 26, 30];
 
-/// The picture of A and B with their matches.
 pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas> {
     let gap = (a.size().width / 64).clamp(4, 32);
     let left = a.size().width + gap;

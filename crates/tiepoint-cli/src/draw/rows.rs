@@ -4,7 +4,6 @@ use super::{Canvas, GREEN};
 use crate::failure::Outcome;
 use tiepoint::image::Size;
 
-/// The picture of both views.
 pub(crate) fn rows(left: &Canvas, right: &Canvas) -> Outcome<Canvas> {
     let width = left.size().width;
     let size = Size::new(width + right.size().width, left.size().height.max(right.size().height));

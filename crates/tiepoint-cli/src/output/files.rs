@@ -4,7 +4,6 @@ use crate::failure::{Failure, Outcome};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The files of one call of the command.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     read: Vec<PathBuf>,
@@ -12,14 +11,12 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Adds files that are read.
     #[must_use]
     pub(crate) fn reads(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.read.extend(paths.into_iter().map(Into::into));
         self
     }
 
-    /// Adds files that are written.
     #[must_use]
     pub(crate) fn writes(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.written.extend(paths.into_iter().map(Into::into));
@@ -116,7 +113,7 @@ mod tests {
         let _ = std::fs::remove_file(&hard);
         std::fs::hard_link(&input, &hard).unwrap();
         let mut names = vec![input.clone(), hard.clone(), at("./in.png"), at("inner/../in.png")];
-        // Where the file system does not tell cases apart.
+        // On a file system that ignores case.
         names.extend(Some(at("IN.PNG")).filter(|p| p.exists()));
         #[cfg(unix)]
         {

@@ -16,12 +16,11 @@ use crate::failure::{Failure, Outcome};
 use std::io::Write;
 use std::sync::OnceLock;
 
-/// Prints a line on stdout.
 pub(crate) fn print_line(line: &str) {
     print_bytes(format!("{line}\n").as_bytes());
 }
 
-/// Why something could not be printed on stdout.
+/// The first error of printing on stdout.
 static UNSAID: OnceLock<std::io::Error> = OnceLock::new();
 
 /// Prints on stdout. When it is closed or full the work goes on, nothing more is printed, and the command fails at its
@@ -33,15 +32,15 @@ pub(crate) fn print_bytes(bytes: &[u8]) {
     }
 }
 
-/// Notes why something could not be printed.
+/// Keeps the error of printing on stdout, if there was one.
 pub(crate) fn note_printed(printed: std::io::Result<()>) {
     if let Err(e) = printed {
-        // Of several reasons the first counts.
+        // Only the first is kept.
         let _ = UNSAID.set(e);
     }
 }
 
-/// Fails where something could not be printed.
+/// Fails where printing on stdout failed.
 pub(crate) fn check_stdout() -> Outcome {
     match UNSAID.get() {
         None => Ok(()),

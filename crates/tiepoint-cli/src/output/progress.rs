@@ -47,7 +47,7 @@ impl ProgressLine {
         Ok(Self { bar: ProgressBar::with_draw_target(None, target), styles })
     }
 
-    /// What is under way from now on.
+    /// Sets the text of the line.
     pub(crate) fn say(&self, message: &str) {
         self.bar.set_style(self.styles[0].clone());
         self.bar.set_message(message.to_owned());
@@ -111,7 +111,7 @@ fn logged(cpu: Cpu, log: Log) -> Cpu {
 struct Pace {
     task: &'static str,
     began: Instant,
-    /// What was done when it was first seen.
+    /// Steps that were done when it was first seen.
     done: u64,
     told: Instant,
 }
