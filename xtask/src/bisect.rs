@@ -12,7 +12,6 @@ const TEST: &str = "bisect::every_stage_is_that_of_the_cpu";
 const USAGE: &str = "usage: cargo xtask bisect IMAGE [--device cuda:N|opencl:N] [--detector sift|surf]
        cargo xtask bisect LEFT RIGHT [--device cuda:N|opencl:N] [--cost NAME] [--disparities N]";
 
-/// What is looked at.
 #[derive(Debug, Default)]
 struct Asked<'a> {
     images: Vec<&'a str>,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Programs of tests: what cargo says of each, and the name that the script knows it by.
+/// Test programs: how cargo's messages name each, and its name for the script.
 const PROGRAMS: [([&str; 2], &str); 4] = [
     (["crates/tiepoint/Cargo.toml", "\"kind\":[\"lib\"]"], "library"),
     (["\"name\":\"devices\"", "\"kind\":[\"test\"]"], "devices"),
@@ -70,7 +70,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Builds the tests, and gives what cargo says of each program.
+/// Builds the tests and returns cargo's messages about the programs.
 fn built() -> Result<String> {
     let mut build = Command::new(env!("CARGO"));
     // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.

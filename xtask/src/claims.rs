@@ -58,7 +58,7 @@ mod of_the_readme {
         found.join("\n")
     }
 
-    /// Why a test is none that runs, if it is none.
+    /// Why a test does not run, if it does not.
     fn missing(file: &str, source: &str, test: &str) -> Option<String> {
         let python = file.ends_with(".py");
         let starts = |line: &&str| {

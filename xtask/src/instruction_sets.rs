@@ -9,8 +9,7 @@ use crate::Result;
 use std::path::Path;
 use std::process::Command;
 
-/// # Errors
-/// Names the operations that stand in `program` as functions, and what to do.
+/// Fails with the operations that stand in `program` as functions, and what to do.
 pub(crate) fn check(program: &Path) -> Result<()> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         println!("instruction sets: not checked, which is done on x86-64 Linux");

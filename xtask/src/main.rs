@@ -84,7 +84,6 @@ fn bench(arguments: &[String]) -> Result<()> {
     succeed(command.args(arguments).current_dir(workspace()))
 }
 
-/// Runs a command to its end.
 fn succeed(command: &mut Command) -> Result<()> {
     let name = command.get_program().display().to_string();
     match command.status() {

@@ -28,13 +28,13 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 14] = [
     // It needs 64-bit floats; the library lets the CPU do it.
     "mutual_information::learn::gpu::tests",
     // Each takes one to two minutes of a core: a fused multiply-add is some sixty integer instructions there. What
-    // bands compute is tested by two that run. All of them pass (2026-11-23).
+    // bands compute is tested by two that run (`docs/notebook/gpu.md`).
     "sift::gpu::bands::tests::a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features",
     "sift::gpu::bands::tests::bands_give_the_features_of_the_cpu_for_every_option_and_pixel",
     "sift::gpu::bands::tests::each_band_is_told_of",
 ];
 
-/// The command by which this program looks for devices anew: a loader that found nothing remembers that.
+/// The command by which this program lists devices in a new process: a loader that found none does not look again.
 pub(crate) const LIST: &str = "opencl-devices";
 
 /// A kind of device that tests need, and the packages that provide it.

@@ -10,7 +10,7 @@ pub(crate) type Variables = Vec<(&'static str, OsString)>;
 
 /// What was found.
 pub(crate) struct Prepared {
-    /// Under these a test that needs what is there may not skip.
+    /// With these set, a test that needs what was found may not skip.
     pub(crate) variables: Variables,
     /// For the tests of kernels on rusticl, where that is there.
     pub(crate) rusticl: Option<Variables>,

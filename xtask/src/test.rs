@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     print_levels();
     let prepared = prepare::prepare()?;
-    // One program that fails does not hide what the others say.
+    // One program that fails does not hide the results of the others.
     let mut all = vec!["test", "--workspace", "--no-fail-fast"];
     all.extend(arguments.iter().map(String::as_str));
     cargo(&all, &data, prepared.variables.clone())?;
@@ -59,8 +59,8 @@ fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
     check_left_out(data, variables)?;
     // Of the workspace, as before: a package alone would be built anew, with fewer features of what it depends on.
     cargo(&["test", "--workspace", "--test", "devices"], data, variables.clone())?;
-    // One test at a time: with two, Mesa 22.3 ends SIFT's tests in compiled kernels with memory faults or other
-    // features (2026-11-23), which neither PoCL nor a card does with as many threads; the cause was not found.
+    // One test at a time: with two, Mesa 22.3 ends SIFT's tests with memory faults or other features
+    // (`docs/notebook/gpu.md`).
     let mut kernels = vec!["test", "--workspace", "--lib", "--", "gpu", "--test-threads", "1"];
     kernels.extend(opencl::NOT_ON_RUSTICL.iter().flat_map(|name| ["--skip", name]));
     cargo(&kernels, data, variables.clone())?;
@@ -83,7 +83,7 @@ fn listed(which: &[&str], data: &Path, variables: &Variables) -> Result<String> 
     Ok(String::from_utf8_lossy(&listed.stdout).into_owned())
 }
 
-/// Fails where a test that is left out has another name by now: it would run.
+/// Fails where a test that is left out was renamed, since it would run.
 fn check_left_out(data: &Path, variables: &Variables) -> Result<()> {
     let names = listed(&["--workspace", "--lib"], data, variables)?;
     match opencl::NOT_ON_RUSTICL.iter().find(|name| !names.contains(**name)) {

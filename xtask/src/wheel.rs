@@ -3,8 +3,8 @@
 //!
 //! The wheel is linked by zig against the glibc of manylinux2014, so that it installs on any Linux of the last ten
 //! years, and keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests
-//! run on the wheel as it is installed. The sources are compiled as whoever installs them does; with that it takes too
-//! long for CI.
+//! run on the wheel as it is installed. The sources are compiled as they are when someone installs them; with that it
+//! takes too long for CI.
 
 use crate::{Result, pip, python_package, succeed, workspace};
 use std::fs;
