@@ -35,7 +35,6 @@ fn main() -> Result<()> {
     none.write(&folder, "none", 20_000_000)
 }
 
-/// A collection of drawn photographs.
 struct Drawn {
     names: Vec<String>,
     unreadable: Vec<usize>,

@@ -190,7 +190,6 @@ impl CollectionView<'_> {
         block::u8s(bits.into_iter()).map(Some)
     }
 
-    /// Calls `f` with the pairs that were tried.
     fn for_each_tried(&self, f: &mut impl FnMut(usize, usize)) {
         let n = self.images.len();
         match self.tried {
@@ -237,7 +236,6 @@ impl CollectionView<'_> {
 
     // ---- without JavaScript
 
-    /// The matrix, and beside it the thumbnails.
     fn still(&self, id: &str, thumbnails: &[Option<Embedded>], detail: Detail) -> String {
         let n = self.images.len();
         let blocks = n.min((STILL * detail.longest / Detail::MOST.longest).max(16));

@@ -33,7 +33,6 @@ pub struct DisparityView<'a> {
 /// The longest side of the still picture of disparities.
 const STILL: usize = 900;
 
-/// The names of reasons, by their number.
 const REASONS: [(Reason, &str); 6] = [
     (Reason::None, "valid"),
     (Reason::NoData, "no data"),

@@ -36,7 +36,6 @@ pub use work_folder::CollectionPage;
 /// The file may not be larger unless asked for: 20 MB.
 pub const DEFAULT_LIMIT: usize = 20_000_000;
 
-/// How much detail fits.
 #[derive(Clone, Copy, Debug)]
 struct Detail {
     /// Pictures and maps are reduced by whole numbers until they are no longer than this.

@@ -45,7 +45,6 @@ pub struct MatchesView<'a> {
     pub caption: String,
 }
 
-/// Lines in the still picture.
 const LINES: usize = 120;
 
 impl Render for MatchesView<'_> {

@@ -70,7 +70,6 @@ pub enum View<'a> {
     Collection(CollectionView<'a>),
 }
 
-/// What a page needs of a view.
 pub(crate) trait Render {
     /// The still picture and the data, for the figure of this id.
     fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)>;
@@ -281,7 +280,6 @@ pub(crate) fn rows_of_table(label: &str, head: &[String], rows: &[Vec<String>]) 
     )
 }
 
-/// The keys and values of an object.
 fn table(figures: &Value) -> String {
     let Value::Object(keys) = figures else { return format!("<pre>{}</pre>", text(&figures.to_string())) };
     let row = |(key, value): (&String, &Value)| {

@@ -28,7 +28,6 @@ const QUALITY: u8 = 88;
 
 #[derive(Debug)]
 pub(crate) struct Embedded {
-    /// Its name, its size, and by which number it is reduced.
     pub(crate) described: Value,
     pub(crate) url: String,
     /// The size of the picture before reduction.

@@ -12,7 +12,6 @@ pub(crate) fn svg(width: f64, height: f64, label: &str, content: &str) -> String
     )
 }
 
-/// A picture with its top-left corner at (x, y).
 pub(crate) fn image(picture: &Embedded, id: &str, x: f64, y: f64, more: &str) -> String {
     let [width, height] = picture.covers;
     format!(

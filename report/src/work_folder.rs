@@ -168,7 +168,6 @@ fn all_shown(
     Ok(all.into_iter().map(|(_, shown)| shown).collect())
 }
 
-/// What a page shows of a photograph.
 struct Shown {
     size: Size,
     thumbnail: Option<AnyImage>,

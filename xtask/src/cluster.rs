@@ -8,11 +8,8 @@ use std::time::Instant;
 
 const PACKAGES: [&str; 3] = ["ray==2.60.0", "numpy>=2.0", "pytest==9.2.0"];
 
-/// The folder of the packages, fetched if missing.
 pub(crate) fn prepare() -> Result<PathBuf> {
-    let home = workspace().join("target/cluster/packages");
-    pip::unpack(&PACKAGES, &[], &home)?;
-    home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
+    pip::unpack(&PACKAGES, &[], &workspace().join("target/cluster/packages"))
 }
 
 /// Runs the recipe's tests by the command as `cargo build` left it.

@@ -4,7 +4,7 @@ use crate::Result;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Installs packages, or says why not and by which command a person does it.
+/// Installs packages. Where it may not, the error has the command for doing so by hand.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
     let names = packages.join(" ");
     let by_hand = format!("install {names} (sudo apt-get install {names})");

@@ -3,7 +3,6 @@
 use crate::{Result, pip, workspace};
 use std::path::PathBuf;
 
-/// The wheel, and where its libraries lie in it.
 const WHEEL: &str = "nvidia-cuda-nvrtc-cu12==12.9.86";
 const LIBRARIES: &str = "nvidia/cuda_nvrtc/lib";
 
@@ -12,9 +11,7 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     if let Some(folder) = std::env::var_os("TIEPOINT_NVRTC") {
         return Ok(folder.into());
     }
-    let home = workspace().join("target/nvrtc");
-    let folder = home.join(LIBRARIES);
-    pip::unpack(&[WHEEL], &["--no-deps"], &home)
+    let home = pip::unpack(&[WHEEL], &["--no-deps"], &workspace().join("target/nvrtc"))
         .map_err(|e| format!("no NVRTC: {e} (or TIEPOINT_NVRTC may name the folder of libnvrtc.so)"))?;
-    folder.canonicalize().map_err(|e| format!("{}: {e}", folder.display()))
+    Ok(home.join(LIBRARIES))
 }

@@ -95,7 +95,6 @@ fn list() -> Result<Vec<String>> {
     }
 }
 
-/// Prints the name of every OpenCL device.
 pub(crate) fn print_list() -> Result<()> {
     for device in devices(Api::OpenCl).and_then(Devices::complete).map_err(|e| e.to_string())? {
         println!("{}", device.name);

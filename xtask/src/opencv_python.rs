@@ -1,12 +1,11 @@
 //! The Python with OpenCV's wheel that the library is compared with.
 
-use crate::{Result, workspace};
+use crate::{Result, succeed, workspace};
 use std::{
     path::{Path, PathBuf},
     process::Command,
 };
 
-/// The wheel compared with.
 const OPENCV: &str = "opencv-contrib-python-headless==5.0.0.93";
 
 /// A Python that has OpenCV: the one named by `TIEPOINT_PYTHON`, or `.venv` in the workspace, made if
@@ -24,9 +23,13 @@ pub(crate) fn python() -> Result<PathBuf> {
     let wanted = format!(
         "a Python with OpenCV is needed: install python3 with venv and pip, or set TIEPOINT_PYTHON to one that has {OPENCV} and numpy"
     );
-    step(Command::new("python3").args(["-m", "venv"]).arg(&venv), &wanted)?;
-    step(Command::new(&python).args(["-m", "pip", "install", "--quiet", OPENCV, "numpy"]), &wanted)?;
-    import_opencv(&python).map(|()| python).map_err(|e| format!("{e}; {wanted}"))
+    succeed(Command::new("python3").args(["-m", "venv"]).arg(&venv))
+        .and_then(|()| {
+            succeed(Command::new(&python).args(["-m", "pip", "install", "--quiet", OPENCV, "numpy"]))
+        })
+        .and_then(|()| import_opencv(&python))
+        .map_err(|e| format!("{e}; {wanted}"))?;
+    Ok(python)
 }
 
 fn import_opencv(python: &Path) -> Result<()> {
@@ -34,12 +37,4 @@ fn import_opencv(python: &Path) -> Result<()> {
     let check = check.map_err(|e| format!("{}: {e}", python.display()))?;
     let told = String::from_utf8_lossy(&check.stderr);
     check.status.success().then_some(()).ok_or_else(|| format!("{}: {}", python.display(), told.trim()))
-}
-
-fn step(command: &mut Command, wanted: &str) -> Result<()> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?} ended with {status}; {wanted}")),
-        Err(e) => Err(format!("{command:?}: {e}; {wanted}")),
-    }
 }

@@ -79,9 +79,7 @@ fn build(target: &Path) -> Result<PathBuf> {
         succeed(cargo.arg("build").args(arguments).current_dir(workspace()))?;
         return Ok(target.join("release"));
     }
-    let tools = workspace().join("target/python/linker");
-    pip::unpack(&LINKER, &[], &tools)?;
-    let tools = tools.canonicalize().map_err(|e| format!("{}: {e}", tools.display()))?;
+    let tools = pip::unpack(&LINKER, &[], &workspace().join("target/python/linker"))?;
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let [major, minor] = GLIBC;
     // It finds zig as a module of Python.

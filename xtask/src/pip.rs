@@ -1,18 +1,19 @@
 //! Packages of Python, unpacked into folders of their own below the target folder.
 
 use crate::{Result, debian};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The file in a folder of packages that says what was asked for.
 const ASKED: &str = "asked-for.txt";
 
-/// Unpacks packages into `home` unless that holds what these words ask for. They come beside their place first, so that
-/// a fetch that broke off leaves nothing that looks whole.
-pub(crate) fn unpack(packages: &[&str], options: &[&str], home: &Path) -> Result<()> {
+/// The whole path of `home`, with packages unpacked into it unless it holds what these words ask for. They come beside
+/// their place first, so that a fetch that broke off leaves nothing that looks whole.
+pub(crate) fn unpack(packages: &[&str], options: &[&str], home: &Path) -> Result<PathBuf> {
+    let at_home = |e| format!("{}: {e}", home.display());
     let asked = [options, packages].concat().join("\n");
     if std::fs::read_to_string(home.join(ASKED)).is_ok_and(|there| there == asked) {
-        return Ok(());
+        return home.canonicalize().map_err(at_home);
     }
     // Debian's Python comes without pip. `--target` is allowed where the system's packages are managed by
     // others.
@@ -40,7 +41,7 @@ pub(crate) fn unpack(packages: &[&str], options: &[&str], home: &Path) -> Result
     }
     std::fs::write(beside.join(ASKED), asked).map_err(|e| format!("{}: {e}", beside.display()))?;
     if home.exists() {
-        std::fs::remove_dir_all(home).map_err(|e| format!("{}: {e}", home.display()))?;
+        std::fs::remove_dir_all(home).map_err(at_home)?;
     }
-    std::fs::rename(&beside, home).map_err(|e| format!("{}: {e}", home.display()))
+    std::fs::rename(&beside, home).and_then(|()| home.canonicalize()).map_err(at_home)
 }

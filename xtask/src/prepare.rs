@@ -8,11 +8,9 @@ use std::path::{Path, PathBuf};
 /// Environment variables for `cargo test`.
 pub(crate) type Variables = Vec<(&'static str, OsString)>;
 
-/// What was found.
 pub(crate) struct Prepared {
     /// With these set, a test that needs what was found may not skip.
     pub(crate) variables: Variables,
-    /// For the tests of kernels on rusticl, where that is there.
     pub(crate) rusticl: Option<Variables>,
     /// The packages for the tests of the Python package.
     pub(crate) python: Option<PathBuf>,
@@ -28,40 +26,36 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare() -> Result<Prepared> {
     let mut variables: Variables = vec![("TIEPOINT_CACHE", workspace().join("target/kernels").into())];
     let [pocl, rusticl] = opencl::prepare();
-    if there(pocl, "kernels are not run")? {
+    if there(pocl, "kernels are not run")?.is_some() {
         variables.push(("TIEPOINT_REQUIRE_GPU", "1".into()));
     }
     let nvrtc = nvrtc::prepare().and_then(|folder| before_others(&folder));
-    let nvrtc = nvrtc.map(|path| variables.push(("LD_LIBRARY_PATH", path)));
-    if there(nvrtc, "kernels are not compiled for CUDA")? {
-        variables.push(("TIEPOINT_REQUIRE_NVRTC", "1".into()));
+    if let Some(path) = there(nvrtc, "kernels are not compiled for CUDA")? {
+        variables.extend([("LD_LIBRARY_PATH", path), ("TIEPOINT_REQUIRE_NVRTC", "1".into())]);
     }
-    let rusticl = there(rusticl, "kernels are run on one OpenCL alone")?.then(|| {
+    let rusticl = there(rusticl, "kernels are run on one OpenCL alone")?.map(|()| {
         let only =
             [opencl::RUSTICL, ("TIEPOINT_TEST_DEVICE", opencl::RUSTICL.1), ("TIEPOINT_REQUIRE_GPU", "1")];
         let only = only.map(|(name, value)| (name, value.into()));
         variables.iter().cloned().chain(only).collect()
     });
-    let browser = there(report::prepare(), "the pages of reports are not opened")?;
-    let mut python = None;
-    let packages = python_package::prepare().map(|folder| python = Some(folder));
-    there(packages, "the Python package is not tested")?;
-    let mut site = None;
-    let packages = python_site::prepare().map(|folder| site = Some(folder));
-    there(packages, "the Python package's site is not built")?;
-    let mut ray = None;
-    let packages = cluster::prepare().map(|folder| ray = Some(folder));
-    there(packages, "the recipe for a cluster is not tested")?;
-    Ok(Prepared { variables, rusticl, python, site, cluster: ray, browser })
+    Ok(Prepared {
+        variables,
+        rusticl,
+        browser: there(report::prepare(), "the pages of reports are not opened")?.is_some(),
+        python: there(python_package::prepare(), "the Python package is not tested")?,
+        site: there(python_site::prepare(), "the Python package's site is not built")?,
+        cluster: there(cluster::prepare(), "the recipe for a cluster is not tested")?,
+    })
 }
 
-fn there(found: Result<()>, otherwise: &str) -> Result<bool> {
+fn there<T>(found: Result<T>, otherwise: &str) -> Result<Option<T>> {
     match found {
-        Ok(()) => Ok(true),
+        Ok(found) => Ok(Some(found)),
         Err(missing) if std::env::var_os("CI").is_some() => Err(missing),
         Err(missing) => {
             println!("{missing}: {otherwise}");
-            Ok(false)
+            Ok(None)
         }
     }
 }

@@ -18,19 +18,15 @@ const PACKAGES: [&str; 7] = [
     "xarray==2026.9.0",
 ];
 
-/// The folder of the packages, fetched if missing.
 pub(crate) fn prepare() -> Result<PathBuf> {
     let old =
         Command::new("python3").args(["-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).status();
     if !old.map_err(|e| format!("python3: {e}"))?.success() {
         return Err("python3 is older than 3.11".into());
     }
-    let home = workspace().join("target/python/packages");
-    pip::unpack(&PACKAGES, &[], &home)?;
-    home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
+    pip::unpack(&PACKAGES, &[], &workspace().join("target/python/packages"))
 }
 
-/// The tests and the site alone.
 pub(crate) fn run() -> Result<()> {
     let (packages, site) = (prepare()?, python_site::prepare()?);
     let node = Command::new("node").arg("--version").output().is_ok();

@@ -12,9 +12,7 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     let text = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
     let packages: Vec<&str> =
         text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
-    let home = workspace().join("target/python/site-packages");
-    pip::unpack(&packages, &[], &home)?;
-    home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
+    pip::unpack(&packages, &[], &workspace().join("target/python/site-packages"))
 }
 
 /// Builds the site anew with the package in this folder; every warning is an error, and so is an example that fails.
@@ -39,7 +37,6 @@ pub(crate) fn build(package: &Path, packages: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of a folder with this extension.
 fn count(folder: &Path, extension: &str) -> Result<usize> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     Ok(entries.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == extension)).count())

@@ -72,7 +72,6 @@ fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
     Ok(())
 }
 
-/// The names of tests as `cargo test` lists them.
 fn listed(which: &[&str], data: &Path, variables: &Variables) -> Result<String> {
     let list = [&["test"], which, &["--", "--list"]].concat();
     let listed = command(&list, data, variables.clone()).output();

@@ -14,15 +14,12 @@ use std::process::Command;
 /// What builds and checks the wheel.
 const TOOLS: [&str; 4] = ["maturin==1.16.0", "ziglang==0.17.1", "auditwheel==6.8.2", "abi3audit==0.0.26"];
 
-/// Bytes that the wheel may have.
 const LARGEST: u64 = 15_000_000;
 
 /// Builds both, checks them, and runs the tests on the wheel.
 pub(crate) fn wheel() -> Result<()> {
     let folder = workspace().join("target/python");
-    let tools = folder.join("tools");
-    pip::unpack(&TOOLS, &[], &tools)?;
-    let tools = tools.canonicalize().map_err(|e| format!("{}: {e}", tools.display()))?;
+    let tools = pip::unpack(&TOOLS, &[], &folder.join("tools"))?;
     let dist = folder.join("dist");
     if dist.exists() {
         fs::remove_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
@@ -57,7 +54,6 @@ pub(crate) fn wheel() -> Result<()> {
     Ok(())
 }
 
-/// A module of the tools, to be run.
 fn module(tools: &Path, name: &str) -> Command {
     let mut python = Command::new("python3");
     python.current_dir(workspace()).env("PYTHONPATH", tools).args(["-m", name]);
@@ -74,7 +70,6 @@ fn maturin(tools: &Path) -> Result<Command> {
     Ok(maturin)
 }
 
-/// The one file with this extension.
 fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

@@ -161,7 +161,6 @@ const CAMERA: u32 = 0;
 /// WGS 84, as a coordinate system.
 const WGS84: u32 = 0;
 
-/// The statements that fill the tables.
 struct Tables<'d> {
     keypoints: Statement<'d>,
     descriptors: Statement<'d>,

@@ -148,7 +148,6 @@ fn at_rest(database: Connection) -> rusqlite::Result<()> {
     database.close().map_err(|(_, e)| e)
 }
 
-/// The files beside a database that are there.
 fn beside(path: &Path) -> Vec<PathBuf> {
     let with_end = |end| {
         let mut name = OsString::from(path);

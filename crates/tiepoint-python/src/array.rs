@@ -140,7 +140,6 @@ impl DeviceArray {
     }
 }
 
-/// A copy of a buffer.
 fn copy<T: Element>(buffer: &Buffer<T>) -> tiepoint::Result<Buffer<T>> {
     let copy = buffer.gpu().buffer(buffer.len())?;
     let mut commands = Commands::new();

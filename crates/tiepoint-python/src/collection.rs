@@ -20,7 +20,6 @@ pub(crate) struct Collection {
     collection: tiepoint::collection::Collection,
 }
 
-/// Part I of N.
 fn shard_of((index, count): (u32, u32)) -> PyResult<Shard> {
     Shard::new(index, count).map_err(raised)
 }
@@ -45,7 +44,7 @@ fn on_all<R: Send>(
 
 #[pymethods]
 impl Collection {
-    /// The collection of a work folder that is there.
+    /// Opens the collection of a work folder that exists.
     #[new]
     fn new(py: Python<'_>, work: PathBuf, limited: Limits<'_>, sync: bool) -> PyResult<Self> {
         let limits = limits(&limited)?;
@@ -96,7 +95,6 @@ impl Collection {
         self.collection.photographs().iter().map(|photograph| photograph.name.clone()).collect()
     }
 
-    /// What the collection was made with.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.collection.options().shown(py)

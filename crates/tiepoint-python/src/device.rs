@@ -154,7 +154,6 @@ impl Device {
         self.memory
     }
 
-    /// The processor, opened if need be.
     pub(crate) fn processor(&self) -> tiepoint::Result<Processor> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
@@ -387,7 +386,6 @@ pub(crate) fn device_of(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> Py
     Ok(known.cast_into::<Device>()?.unbind())
 }
 
-/// Runs `work` on the device that an argument names, as [`Device::run`].
 pub(crate) fn run_on<R: Send>(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,

@@ -235,7 +235,6 @@ fn other_version([major, minor]: [u32; 2], what: &str) -> PyErr {
     refused(what, &format!("its DLPack tensor is of version {major}.{minor}: expected {}", VERSION[0]))
 }
 
-/// Whether an object is a capsule of this name.
 fn has_name(object: *mut ffi::PyObject, name: &CStr) -> bool {
     // SAFETY: any object may be asked; no exception is raised.
     unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
@@ -308,7 +307,7 @@ fn checked(tensor: DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
 }
 
 impl DlTensor {
-    /// For a producer to fill in.
+    /// Left for a producer to fill in.
     pub(crate) const fn empty() -> Self {
         Self {
             data: ptr::null_mut(),
@@ -332,7 +331,6 @@ pub(crate) fn compact(shape: &[usize]) -> Vec<i64> {
     strides
 }
 
-/// A tensor for others.
 pub(crate) struct Exported {
     pub(crate) address: u64,
     /// The number of the CUDA device.
@@ -353,7 +351,7 @@ struct Kept<M> {
     _owner: Box<dyn Any + Send>,
 }
 
-/// The capsule of a tensor: of version 1, or as before it.
+/// The capsule of a tensor, `versioned` or of the form before version 1.
 pub(crate) fn give(py: Python<'_>, exported: Exported, versioned: bool) -> PyResult<Bound<'_, PyAny>> {
     match versioned {
         true => give_structure::<ManagedVersioned>(py, exported),

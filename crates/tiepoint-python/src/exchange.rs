@@ -29,7 +29,6 @@ struct Table {
     current_stream: Option<unsafe extern "C" fn(c_int, i32, *mut *mut c_void) -> c_int>,
 }
 
-/// The functions of a tensor's type.
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange(&'static Table);
 

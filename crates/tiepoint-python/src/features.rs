@@ -30,7 +30,6 @@ pub(crate) struct Features {
     columns: Columns,
 }
 
-/// Features in a device's memory.
 struct There {
     features: Detached<GpuFeatures>,
     /// Made when they are first needed.
@@ -116,7 +115,7 @@ impl Features {
         self.there.as_ref().map(|there| &there.device)
     }
 
-    /// The features on a GPU: where they lie there already, without a copy.
+    /// The features on a GPU, without a copy where they lie there already.
     pub(crate) fn on_gpu(&self, py: Python<'_>, gpu: &Gpu) -> PyResult<GpuFeatures> {
         if let Some(there) = &self.there {
             // OpenCL shares memory within one opened device alone.

@@ -122,7 +122,6 @@ pub(crate) fn write_disparity(py: Python<'_>, path: PathBuf, disparity: &Bound<'
     py.detach(|| disparity_files::write(&path, view)).map_err(raised)
 }
 
-/// The points of a PLY file and their colours.
 #[pyfunction]
 pub(crate) fn read_points(py: Python<'_>, path: PathBuf) -> PyResult<[Bound<'_, PyAny>; 2]> {
     let found = py.detach(|| cloud::read_ply(&path)).map_err(raised)?;
@@ -262,7 +261,6 @@ fn stored_of(fields: &Bound<'_, PyDict>) -> PyResult<Option<StoredRectification>
     }))
 }
 
-/// Reads two cameras from one file or several.
 #[pyfunction]
 pub(crate) fn read_calibration<'py>(
     py: Python<'py>,

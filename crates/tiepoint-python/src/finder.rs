@@ -161,7 +161,6 @@ impl Finder {
         finder.detect_on_device(ready.image.view(), ready.mask.view().map(Pixels::from))
     }
 
-    /// The detector of the library, opened if need be.
     pub(crate) fn finder(&self, processor: &Processor) -> tiepoint::Result<Arc<tiepoint::feature::Finder>> {
         self.opened.get_or_make(|| self.detector.open(processor))
     }

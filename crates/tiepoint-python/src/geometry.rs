@@ -90,7 +90,6 @@ pub(crate) fn correspondences(
     Ok(pairs.map(|((a, b), quality)| Correspondence { a, b, quality }).collect())
 }
 
-/// A camera of its matrix K.
 fn camera_of(matrix_: &Bound<'_, PyAny>) -> PyResult<Camera> {
     let [[fx, skew, cx], [shear, fy, cy], last] = matrix(matrix_, "the matrix of a camera")?;
     if skew != 0.0 || shear != 0.0 || last != [0.0, 0.0, 1.0] {
@@ -173,7 +172,6 @@ pub(crate) fn invert<'py>(py: Python<'py>, model: NamedModel<'py>) -> PyResult<O
     inverse.as_ref().map(|inverse| model_tuple(py, inverse)).transpose()
 }
 
-/// An image on the pixels of another.
 #[pyfunction]
 pub(crate) fn warp<'py>(
     py: Python<'py>,

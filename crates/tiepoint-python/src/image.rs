@@ -36,7 +36,6 @@ impl Kind {
 
 /// An image of the caller: its memory, kept alive by the array that has it.
 pub(crate) struct Input {
-    /// Keeps the memory.
     _array: Py<PyUntypedArray>,
     data: *const u8,
     kind: Kind,
@@ -83,7 +82,7 @@ impl Input {
         let (row, height) = (self.size.width * self.channels, self.size.height);
         let length = if row == 0 || height == 0 { 0 } else { (height - 1) * self.stride + row };
         // SAFETY: the array has these elements, by its shape and strides, aligned and of this type; `self._array`
-        // keeps them. The module says what comes of others that write them meanwhile.
+        // keeps them. The module says what a result is when others write them meanwhile.
         let data = match length {
             0 => &[],
             _ => unsafe { std::slice::from_raw_parts(self.data.cast::<T>(), length) },
@@ -132,7 +131,6 @@ fn row_stride(array: &Bound<'_, PyUntypedArray>, kind: Kind) -> Option<usize> {
     (packed && stride >= row && stride.is_multiple_of(bytes)).then_some(stride / bytes)
 }
 
-/// The first element.
 fn start(array: &Bound<'_, PyUntypedArray>, kind: Kind) -> PyResult<*const u8> {
     let any = array.as_any();
     Ok(match kind {

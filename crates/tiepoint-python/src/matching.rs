@@ -59,7 +59,6 @@ fn both_there(a: &Bound<'_, Features>, b: &Bound<'_, Features>) -> bool {
     a.get().device_there().is_some() && b.get().device_there().is_some()
 }
 
-/// Arrays of a device's memory.
 fn arrays_there<'py, const N: usize>(
     py: Python<'py>,
     arrays: [(Numbers, Vec<usize>); N],

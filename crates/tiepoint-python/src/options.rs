@@ -51,7 +51,6 @@ fn value(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     Ok(Value::Text(text.or_else(|_| given.str().map(|text| text.to_string()))?))
 }
 
-/// A value of the library's tables as Python's.
 fn shown<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::None => Ok(py.None().into_bound(py)),

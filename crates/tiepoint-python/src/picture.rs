@@ -50,7 +50,6 @@ impl Picture {
         Ok(Self::There(Detached::new(array.image(what)?)))
     }
 
-    /// Width and height.
     pub(crate) fn size(&self) -> Size {
         match self {
             Self::Host(image) => image.view().size(),
@@ -66,7 +65,6 @@ impl Picture {
         }
     }
 
-    /// The image for work on a GPU.
     pub(crate) fn pixels(&self) -> Pixels<'_> {
         match self {
             Self::Host(image) => image.view().into(),
@@ -112,7 +110,7 @@ pub(crate) fn mask_there(object: &Bound<'_, PyAny>, gpu: &Gpu) -> PyResult<GpuIm
     }
 }
 
-/// What is made of an image on a GPU, left there.
+/// The result of work on an image on a GPU, left there.
 pub(crate) fn there<'py>(
     py: Python<'py>,
     work: impl FnOnce() -> tiepoint::Result<AnyGpuImage> + Send,

@@ -130,7 +130,6 @@ fn fundamental(tie: &TiePoints) -> tiepoint::Result<Fundamental> {
     }
 }
 
-/// Two pictures tied together in the host's memory.
 fn tied_here(
     py: Python<'_>,
     finder: &Finder,

@@ -19,7 +19,6 @@ use tiepoint::stereo::{
     GpuStereo, GpuStereoResult, INVALID, Masks, Reason, StereoOptions, StereoResult, cloud,
 };
 
-/// Dense stereo with its options and working memory. Threads may share it.
 #[pyclass(frozen, module = "tiepoint._core")]
 pub(crate) struct Stereo {
     stereo: tiepoint::stereo::Stereo,

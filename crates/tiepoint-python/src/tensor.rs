@@ -22,7 +22,7 @@ use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 pub(crate) enum Place {
     /// Where NumPy can see it.
     Host,
-    /// On the CUDA device of this number; `None` where only the memory itself tells.
+    /// On the CUDA device of this number; `None` where the number is not known.
     Cuda(Option<u32>),
 }
 
@@ -87,13 +87,11 @@ pub(crate) fn cuda_device(
     }
 }
 
-/// What keeps the memory.
 enum Owner {
     Capsule(#[expect(dead_code, reason = "it is kept, and dropped")] Taken),
     Object(#[expect(dead_code, reason = "it is kept, and dropped")] Py<PyAny>),
 }
 
-/// An array in the memory of a CUDA device.
 pub(crate) struct Tensor {
     address: u64,
     dtype: DataType,
@@ -182,7 +180,6 @@ impl Tensor {
         }
     }
 
-    /// Size, channels and pitch of an image.
     fn layout(&self, what: &str) -> PyResult<(Size, usize, usize)> {
         let (size, channels) = crate::image::image_shape(&self.shape, what)?;
         let row = size.width * channels;
@@ -280,7 +277,7 @@ pub(crate) fn name_of(dtype: DataType) -> String {
     format!("{kind}{}", dtype.bits)
 }
 
-/// What the CUDA array interface says of an array.
+/// The fields of the CUDA array interface of an array.
 struct Interface {
     address: u64,
     dtype: DataType,
@@ -289,7 +286,7 @@ struct Interface {
     stream: Stream,
 }
 
-/// What there is to wait for.
+/// The work that must end before the array is complete.
 enum Stream {
     None,
     Handle(u64),
@@ -350,7 +347,7 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
     let version: i64 =
         entry("version")?.extract().map_err(|_| wrong("has a version that is no int".into()))?;
     let stream = match told.get_item("stream")?.filter(|stream| !stream.is_none()) {
-        // Before version 3 nothing was said; the default stream waits for most others.
+        // Before version 3 the interface named no stream; the default stream waits for most others.
         None if version < 3 => Stream::Handle(1),
         None => Stream::None,
         Some(stream) => match stream.extract::<i64>().ok().and_then(|handle| u64::try_from(handle).ok()) {

@@ -63,7 +63,6 @@ impl Tied {
         Self { features: features.map(Found::Here), tie }
     }
 
-    /// Puts features and tie points into a result.
     pub(crate) fn into_dict(self, result: &Bound<'_, PyDict>, finder: &Finder) -> PyResult<()> {
         let py = result.py();
         let [a, b] = self.features.map(|found| match found {

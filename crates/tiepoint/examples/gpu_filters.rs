@@ -36,7 +36,6 @@ struct Bench {
 }
 
 impl Bench {
-    /// Median seconds of some work.
     fn seconds(&self, commands: Commands) -> Outcome<f64> {
         let graph = self.gpu.graph(commands)?;
         Ok(device_seconds(&self.gpu, || Ok(graph.run()?))?)

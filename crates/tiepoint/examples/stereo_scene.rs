@@ -22,7 +22,6 @@ use tiff::encoder::{
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// Rows made at once.
 const STRIP: usize = 64;
 
 fn main() -> Outcome {

@@ -20,7 +20,6 @@ use tiepoint::{
 /// From output to input: a small turn, shift and tilt.
 const WARP: [[f64; 3]; 3] = [[0.98, -0.05, 60.0], [0.04, 0.99, -40.0], [4e-6, -3e-6, 1.0]];
 
-/// Side of the kernel of `convolve`.
 const SIDE: usize = 5;
 
 /// The image as bytes and from 0 to 1.
@@ -92,7 +91,6 @@ impl Scene {
     }
 }
 
-/// An output of the shape of `input`.
 fn like<T: Pixel, O: Copy + Default>(input: &Image<T>) -> Image<O> {
     Image::filled(input.size(), input.channels(), O::default())
 }

@@ -19,10 +19,8 @@ use tiepoint::device::Cpu;
 /// One run of something; returns how many features it found, `None` where it looks for none.
 type Run<'a> = dyn FnMut(&Cpu) -> tiepoint::Result<Option<usize>> + 'a;
 
-/// One line of the table.
 struct Row<'a> {
     name: String,
-    /// One run on our side.
     ours: Box<Run<'a>>,
     /// The command for the other side.
     opencv: String,
@@ -48,7 +46,6 @@ impl<'a> Row<'a> {
         Self { name: name.into(), ours: Box::new(ours), opencv: opencv.into() }
     }
 
-    /// The line of the table.
     fn measure(&mut self, cpu: &Cpu, opencv: &mut OpenCv) -> Result<String> {
         let (mut ours, mut theirs) = (f64::INFINITY, f64::INFINITY);
         let mut features = String::new();

@@ -4,7 +4,6 @@ use super::{Canvas, Colour};
 
 /// Dots of a digit's width, and of the gap after it.
 const PITCH: usize = 4;
-/// Dots of a digit's height.
 pub(super) const HEIGHT: usize = 5;
 
 /// Five rows of three dots, the upper left one the highest bit.

@@ -18,7 +18,7 @@ fn colour(t: f32) -> Colour {
 /// The range of disparities that the colours show by default: all but the least and the greatest hundredth of the
 /// valid ones. (0, 1) when there are none.
 pub(crate) fn usual_range(disparity: &Image<f32>) -> [f32; 2] {
-    // A million pixels tell a hundredth well enough.
+    // The hundredths of a million pixels are near enough to those of all.
     let step = (disparity.data().len() >> 20).max(1);
     let mut valid: Vec<f32> =
         disparity.data().iter().step_by(step).copied().filter(|v| v.is_finite()).collect();

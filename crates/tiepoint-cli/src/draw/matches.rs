@@ -4,7 +4,6 @@ use super::{Canvas, Colour, GREEN, ORANGE};
 use crate::failure::Outcome;
 use tiepoint::image::Size;
 
-/// One match: its places in A and B and whether the model agrees with it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tie {
     pub(crate) a: [f64; 2],

@@ -16,7 +16,6 @@ const LOGGED: Duration = Duration::from_secs(60);
 /// Where long work is reported when there is no terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
-    /// Nowhere.
     None,
     /// On stderr, for people.
     Lines,
@@ -47,7 +46,6 @@ impl ProgressLine {
         Ok(Self { bar: ProgressBar::with_draw_target(None, target), styles })
     }
 
-    /// Sets the text of the line.
     pub(crate) fn say(&self, message: &str) {
         self.bar.set_style(self.styles[0].clone());
         self.bar.set_message(message.to_owned());
@@ -106,7 +104,6 @@ fn logged(cpu: Cpu, log: Log) -> Cpu {
     })
 }
 
-/// A task under way, as it is logged.
 #[derive(Clone)]
 struct Pace {
     task: &'static str,

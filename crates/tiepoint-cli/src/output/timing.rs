@@ -12,7 +12,6 @@ pub(crate) struct Clock {
     spent: Spent,
 }
 
-/// The part of the time that some work counts as.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     Read,
@@ -27,7 +26,6 @@ impl Clock {
         Self { start: Instant::now(), before, spent: Spent::default() }
     }
 
-    /// Runs `work` and adds its time to that of `part`.
     pub(crate) fn time<R>(&mut self, part: Part, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let result = work();
@@ -44,7 +42,7 @@ impl Clock {
         self.spent.compute
     }
 
-    /// What was spent until now, with the stages that the CPU has noted.
+    /// The seconds until now, and those of the stages that the CPU has noted.
     pub(crate) fn spent(&self, cpu: &Cpu) -> Spent {
         let mut stages = cpu.profile().map(Profile::stages).unwrap_or_default();
         for stage in &mut stages {
@@ -56,7 +54,6 @@ impl Clock {
         Spent { total: self.start.elapsed().as_secs_f64(), stages, ..self.spent.clone() }
     }
 
-    /// The `seconds` of a JSON object.
     pub(crate) fn seconds(&self, cpu: &Cpu) -> Value {
         self.spent(cpu).seconds()
     }
@@ -73,7 +70,6 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Adds more of the same image.
     pub(crate) fn add(&mut self, more: &Self) {
         for stage in &more.stages {
             match self.stages.iter_mut().find(|s| s.name == stage.name) {

@@ -22,7 +22,6 @@ pub(crate) fn selections<O>(n: usize, with: impl Fn(Selection) -> O) -> Vec<O> {
     [n, i64::MAX as usize, usize::MAX].into_iter().flat_map(Selection::every).map(with).collect()
 }
 
-/// Fails with the first difference of two sets of features.
 pub(crate) fn assert_same_features(found: &Features, expected: &Features, what: &str) {
     let pairs = found.keypoints.iter().zip(&expected.keypoints);
     let differs = pairs.enumerate().find(|(_, (f, e))| f != e);

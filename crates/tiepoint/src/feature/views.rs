@@ -280,7 +280,7 @@ mod tests {
         for view in View::first(10).into_iter().skip(1) {
             let drawn = view.draw(&picture, &cpu).unwrap();
             let [map, _] = view.maps(size).unwrap();
-            // A bright dot stays where the map says that it is.
+            // A bright dot appears where the map puts it.
             let [x, y] = [71.0, 58.0];
             let mut dot = Image::<f32>::filled(size, 1, 0.5);
             dot.row_mut(58)[71] = 9.0;

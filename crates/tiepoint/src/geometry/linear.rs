@@ -71,7 +71,6 @@ fn rotate<const N: usize>(a: &mut [[f64; N]; N], v: &mut [[f64; N]; N], p: usize
     }
 }
 
-/// The eigenvector of the smallest eigenvalue.
 pub(super) fn smallest_eigenvector<const N: usize>(a: [[f64; N]; N]) -> [f64; N] {
     eigen(a).1[0]
 }

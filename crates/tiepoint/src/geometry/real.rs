@@ -7,7 +7,6 @@ use super::matrix::Mat3;
 use fearless_simd::{Simd, f64x8, mask64x8, prelude::*};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// Numbers side by side in the wide form.
 pub(super) const WIDTH: usize = 8;
 
 pub(super) trait Real:

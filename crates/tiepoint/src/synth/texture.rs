@@ -159,7 +159,6 @@ impl Sampler {
         mix(mix(values[0], values[1], u), mix(values[2], values[3], u), v)
     }
 
-    /// Paints the shape of this layer's cell at `p` over `value`.
     fn paint(&mut self, value: f64, layer: usize, p: [f64; 2], width: f64) -> f64 {
         let cell = p.map(|v| (v / SHAPES[layer]).floor());
         let shape = &mut self.shapes[layer];

@@ -78,7 +78,6 @@ pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()>
     Ok(())
 }
 
-/// Adds an uncompressed entry.
 fn add<W: Write>(zip: &mut ZipArchiveWriter<W>, name: &str, array: &Array) -> io::Result<()> {
     let file = zip.new_file(format!("{name}.npy")).last_modified(UtcDateTime::from_unix(DATE));
     let (mut entry, config) = file.start().map_err(io_error)?;
@@ -90,7 +89,7 @@ fn add<W: Write>(zip: &mut ZipArchiveWriter<W>, name: &str, array: &Array) -> io
     Ok(())
 }
 
-/// The system's error where there is one.
+/// The operating system's error inside, where there is one.
 fn io_error(error: rawzip::Error) -> io::Error {
     match error.into_kind() {
         ErrorKind::IO(error) => error,

@@ -10,7 +10,6 @@ use tiepoint_gpu::KernelSource;
 const LANES: u32 = 256;
 
 tiepoint_gpu::kernel! {
-    /// Takes keypoints apart.
     unsafe kernel columns(groups) = Columns {
         write xy: f32 [n * 2],
         write scale: f32 [n],

@@ -9,7 +9,6 @@ use tiepoint_gpu::KernelSource;
 const LANES: u32 = 256;
 
 tiepoint_gpu::kernel! {
-    /// Copies the features at some indices.
     unsafe kernel gather(groups) = Gather<V: Element> {
         write keypoints: u32 [n * WORDS as i128],
         write values: V [n * dimension],

@@ -26,7 +26,7 @@ use crate::image::Size;
 /// What a detector found in one image, in a device's memory. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuFeatures {
-    /// How many there are: one number.
+    /// The number of features: one number.
     pub(crate) count: Buffer<u32>,
     /// Keypoints in their total order, [`WORDS`] each.
     pub(crate) keypoints: Buffer<u32>,
@@ -180,7 +180,7 @@ mod tests {
     use crate::image::{Image, grey, grey_on_device};
     use crate::synth::Texture;
 
-    /// Another opened device of the same card stands for another program: its images lie at odd addresses and pitches.
+    /// The same card, opened again, stands for another program, whose images lie at odd addresses and pitches.
     #[test]
     fn images_of_other_programs_have_the_same_features() {
         let cpu = Cpu::with_threads(2).unwrap();

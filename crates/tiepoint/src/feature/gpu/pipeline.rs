@@ -25,10 +25,8 @@ pub struct Purpose<L> {
 
 /// All stages of a detector for images of one purpose: memory that is reserved once, and work that is recorded once.
 pub trait Pipeline: Sized + Debug + Send {
-    /// The detector's name.
     const NAME: &'static str;
 
-    /// The detector's options.
     type Options: Copy + Debug + Send + Sync;
     /// The layout of some images of one size in memory.
     type Layout: Clone + Debug + PartialEq + Send;
@@ -67,7 +65,6 @@ pub trait Pipeline: Sized + Debug + Send {
 
     fn purpose(&self) -> &Purpose<Self::Layout>;
 
-    /// How many kernels a search launches.
     fn launches(&self) -> usize;
 
     /// Queues the search of these images, without [`parcels`](Self::parcels). A mask is copied from the first to the

@@ -21,7 +21,7 @@ pub(super) struct ReadbackSlot {
     room: usize,
     /// Features of an image that are on their way: a few more than the images before had.
     expected: usize,
-    /// Images in their order, and their way.
+    /// Images in their order, and their transfers.
     parcels: Vec<(Range<usize>, Transfer)>,
 }
 
@@ -87,7 +87,6 @@ impl ReadbackSlot {
         self.parcels.iter().try_for_each(|(_, sent)| Ok(sent.hold()?))
     }
 
-    /// The counts and the expected features of some images.
     fn downloads(&mut self, lists: &Lists<'_>, images: Range<usize>) -> Result<Commands> {
         let mut commands = Commands::new();
         commands.stage("features to the host");

@@ -23,7 +23,6 @@ pub struct Lists<'d> {
     pub(crate) descriptors: &'d GpuDescriptors,
     pub(crate) dimension: usize,
     pub(crate) capacity: usize,
-    /// Which of them are kept.
     pub(crate) selection: Selection,
     pub(crate) size: Size,
 }

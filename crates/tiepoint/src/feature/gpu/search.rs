@@ -79,7 +79,6 @@ impl<P: Pipeline> Search<P> {
         Ok(())
     }
 
-    /// The pipeline that was last made ready.
     pub(crate) fn reserved(&self) -> Result<&P> {
         self.pipeline.as_ref().ok_or_else(nothing)
     }
@@ -98,7 +97,6 @@ impl<P: Pipeline> Search<P> {
         self.reserved()?.begin(images, mask)
     }
 
-    /// Puts the whole search of these images into the queue.
     pub(super) fn enqueue(
         &mut self,
         core: &Core<P>,

@@ -14,7 +14,6 @@ tiepoint_gpu::kernel! {
         read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
         read counts: u32 [groups[1]],
     } {
-        /// Keypoints of an image at most.
         capacity: u32,
     }
 }
@@ -27,7 +26,6 @@ tiepoint_gpu::kernel! {
         read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
         read counts: u32 [groups[1]],
     } {
-        /// Keypoints of an image at most.
         capacity: u32,
         size: u32,
     }
@@ -44,7 +42,6 @@ tiepoint_gpu::kernel! {
         read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
         read counts: u32 [groups[1]],
     } {
-        /// Keypoints of an image at most.
         capacity: u32,
     }
 }
@@ -57,7 +54,6 @@ tiepoint_gpu::kernel! {
         read order: u64 [groups[1] * capacity],
         read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
     } {
-        /// Keypoints of an image at most.
         capacity: u32,
         /// The least number of positions that the kept levels must have together.
         positions: u32,
@@ -158,14 +154,12 @@ pub(crate) mod tests {
     use super::*;
     use crate::device::gpu::all;
     use crate::feature::{Keypoint, to_words};
+    use crate::numeric::Random;
 
     /// Keypoints with many equal keys; `n` of them.
     pub(crate) fn keypoints(n: usize, seed: u32) -> Vec<Keypoint> {
-        let mut state = seed;
-        let mut next = |n: u32| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 12) % n
-        };
+        let mut random = Random::new(seed.into());
+        let mut next = |n: usize| random.below(n);
         let mut keypoint = || Keypoint {
             x: next(4) as f32 - 1.0,
             y: next(5) as f32 - 0.5,

@@ -75,7 +75,6 @@ pub fn detect<T: Pixel>(
 #[derive(Debug)]
 pub struct Sift {
     options: SiftOptions,
-    /// Memory of earlier searches.
     pyramids: Scratch<Option<Pyramid>>,
 }
 
@@ -190,7 +189,6 @@ impl<'m> Search<'m> {
         Ok(())
     }
 
-    /// The points of some rows of an octave.
     fn points(&self, octave: &Octave, rows: Range<usize>, cpu: &Cpu) -> Vec<Point> {
         let rank = self.options.selection.rank().value;
         let candidates = extrema::find(octave, rows, &self.options, cpu).into_iter();

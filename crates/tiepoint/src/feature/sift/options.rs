@@ -118,7 +118,6 @@ impl SiftOptions {
         }
     }
 
-    /// Least |D(x̂)| of a keypoint.
     pub(super) fn least_contrast(&self) -> f32 {
         self.contrast / f32::from(self.levels)
     }

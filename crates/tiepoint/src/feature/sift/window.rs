@@ -129,7 +129,6 @@ impl Gathered {
         }
     }
 
-    /// Sets the gradients beyond the last pixel to 0.
     #[inline(always)]
     fn close(&mut self) {
         self.gx[self.len..self.len + LANES].fill(0.0);
@@ -146,7 +145,6 @@ impl Gathered {
         }
     }
 
-    /// Moves the samples from `from` on to the front.
     #[inline(always)]
     fn keep_from(&mut self, from: usize) {
         for values in [&mut self.gx, &mut self.gy, &mut self.dx, &mut self.dy] {

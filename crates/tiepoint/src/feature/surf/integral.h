@@ -1,6 +1,6 @@
 // Sums of wavelets from an integral image, as integral.rs beside this.
 //
-// SUM is u32 or u64, SIGNED its two's complement. `sums` points at I(0, 0) of an image, `plane` tells its size and
+// SUM is u32 or u64, SIGNED its two's complement. `sums` points at I(0, 0) of an image, `plane` has its size and
 // pitch.
 
 FUNCTION f32 signed_f32(SUM sum) { return (f32)(SIGNED)sum; }

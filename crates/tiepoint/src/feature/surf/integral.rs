@@ -60,7 +60,6 @@ pub(super) struct Integral<A> {
     /// Slots − 1; the number of slots is a power of two.
     mask: usize,
     size: Size,
-    /// Image rows summed so far.
     rows: usize,
     /// The last row, for the next band to build on.
     last: Vec<A>,

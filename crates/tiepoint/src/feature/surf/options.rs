@@ -114,7 +114,6 @@ impl SurfOptions {
         usize::from(self.intervals)
     }
 
-    /// Pixels from sample to sample in octave `octave`.
     pub(super) fn step_of(&self, octave: usize) -> usize {
         usize::from(self.step) << octave
     }

@@ -75,7 +75,6 @@ pub(super) struct Layer {
     pub shared: Option<usize>,
 }
 
-/// The layers that are sampled at one step.
 #[derive(Clone, Debug)]
 pub(super) struct Octave {
     /// Pixels from sample to sample.

@@ -25,7 +25,6 @@ use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
-/// Image rows in a band.
 pub(super) const BAND: usize = 64;
 
 /// Image rows whose responses are computed before they are searched: about 2¹⁷ pixels, which stay in the cache.
@@ -133,7 +132,6 @@ struct Described {
 }
 
 impl<A: Total> Buffers<A> {
-    /// The features of an image, in their order.
     pub(super) fn detect<T: Pixel>(
         &mut self,
         tables: &Tables,

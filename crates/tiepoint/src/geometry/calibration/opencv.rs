@@ -275,7 +275,6 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
     Ok(RectifiedCalibration { size, range, ..found })
 }
 
-/// A rectified pair as a pair of cameras.
 fn side_by_side(document: &Document, pair: &RectifiedCalibration) -> StereoCalibration {
     debug_assert_eq!(document.syntax, Syntax::Middlebury, "the only one that is rectified as it is");
     let camera = |doffs: f64| Camera {

@@ -81,7 +81,6 @@ impl<'p> Judge<'p> {
         joined(self.cpu, self.points.len(), |part| part.filter(one).collect())
     }
 
-    /// A model with the number of its inliers.
     pub(super) fn counted(&self, fit: Fit) -> Fit {
         let (kind, points, m) = (self.kind, self.points, flat(&fit.model));
         let inliers =
@@ -183,7 +182,6 @@ fn total<S: Simd>(sum: f64x8<S>) -> u32 {
     ((pair(0) + pair(2)) + (pair(1) + pair(3))) as u32
 }
 
-/// The best so far of some samples.
 struct Best<'j, 'p> {
     judge: &'j Judge<'p>,
     least: Least<'j>,

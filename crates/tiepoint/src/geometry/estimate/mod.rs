@@ -274,7 +274,6 @@ pub(super) fn is_usable(pair: &Correspondence) -> bool {
     pair.a.iter().chain(&pair.b).all(|c| c.abs() < 1e30)
 }
 
-/// A model between normalised points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Fit {
     /// A map, or a fundamental matrix.
@@ -287,7 +286,6 @@ pub(super) struct Fit {
 /// Where there is no essential matrix.
 const NO_ESSENTIAL: Mat3 = [[0.0; 3]; 3];
 
-/// The cameras that an essential matrix needs.
 fn cameras(options: &RobustOptions) -> Result<[Camera; 2]> {
     options.cameras.ok_or_else(|| Error::option("cameras", "none", "both cameras, for an essential matrix"))
 }
@@ -322,7 +320,6 @@ impl<'p> Problem<'p> {
         (count > ENOUGH).then(|| self.points.thinned(count.div_ceil(ENOUGH), self.cpu))
     }
 
-    /// A model in pixels as a fit.
     fn fit_of(&self, model: &Model) -> Fit {
         let essential = match model {
             Model::Essential(essential) => essential.matrix(),
@@ -350,7 +347,6 @@ impl<'p> Problem<'p> {
         self.found(all, &best, inliers, iterations)
     }
 
-    /// A model with its inliers, in pixels.
     fn found(&self, all: &Judge<'_>, best: &Fit, inliers: Vec<usize>, iterations: usize) -> Result<Estimate> {
         let m = flat(&best.model);
         let squared = |i: &usize| residual::squared(self.kind, &m, all.points.places(*i));

@@ -17,7 +17,6 @@ use fearless_simd::{Simd, f64x8, prelude::*};
 /// Arrays of points are filled up to a multiple of this.
 pub(in crate::geometry) const BLOCK: usize = 64;
 
-/// Matches that a thread normalises at a time.
 const CHUNK: usize = 4096;
 
 /// Normalised points, one array for each coordinate, filled up to whole [`BLOCK`]s with NaN, which agrees with
@@ -129,12 +128,10 @@ impl Points {
         [self.centre_a, self.centre_b]
     }
 
-    /// The point in A as a homogeneous vector.
     pub(in crate::geometry) fn a(&self, i: usize) -> [f64; 3] {
         [self.xa[i], self.ya[i], 1.0]
     }
 
-    /// The point in B as a homogeneous vector.
     pub(in crate::geometry) fn b(&self, i: usize) -> [f64; 3] {
         [self.xb[i], self.yb[i], 1.0]
     }
@@ -149,7 +146,6 @@ impl Points {
         [[s, 0.0, c[0]], [0.0, s, c[1]], [0.0, 0.0, 1.0]]
     }
 
-    /// A model between normalised points as one between pixels.
     pub(in crate::geometry) fn to_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
         let left = match kind.is_epipolar() {
             true => transpose(&self.forth(self.centre_b)),
@@ -158,7 +154,6 @@ impl Points {
         product(&product(&left, m), &self.forth(self.centre_a))
     }
 
-    /// A model between pixels as one between normalised points.
     pub(in crate::geometry) fn normalised(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
         let left = match kind.is_epipolar() {
             true => transpose(&self.back(self.centre_b)),

@@ -36,7 +36,6 @@ impl Rays {
         Some(product(&product(&b, f), &a))
     }
 
-    /// The rays (x, y, 1) of points in A and in B.
     #[inline(always)]
     pub(super) fn of<R: Real, const N: usize>(&self, [a, b]: [[[R; 2]; N]; 2]) -> [[[R; 2]; N]; 2] {
         let back = transpose(&self.ray_from_b);

@@ -41,7 +41,6 @@ pub(super) fn squared<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>) -
     sampson * 2.0
 }
 
-/// Whether d² is at most `limit`.
 #[inline(always)]
 pub(super) fn agrees<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>, limit: R) -> R::Mask {
     if kind.is_epipolar() {
@@ -60,7 +59,6 @@ pub(super) fn agrees<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>, li
     R::both(w.above(w.constant(0.0)), error.at_most(limit * (xx * yy - xy * xy)))
 }
 
-/// A transfer error and its metric.
 struct Transfer<R> {
     /// Denominator, its inverse, and point in B.
     w: R,
@@ -107,7 +105,6 @@ pub(super) fn reach(m: &Mat3, [x, y]: [f64; 2]) -> [f64; 2] {
     [in_b / (d00 * d11 - d01 * d10).abs(), in_b]
 }
 
-/// The epipolar constraint and its gradient.
 struct Epipolar<R> {
     product: R,
     norm: R,

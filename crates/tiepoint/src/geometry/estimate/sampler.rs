@@ -9,7 +9,6 @@ use crate::device::Cpu;
 use crate::numeric::{Random, finish};
 use std::sync::Arc;
 
-/// Largest sample.
 pub(in crate::geometry) const MAX_SAMPLE: usize = 7;
 
 /// Samples after which PROSAC and uniform sampling have drawn the same, `T_N` of the paper.

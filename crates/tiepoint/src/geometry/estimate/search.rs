@@ -53,7 +53,6 @@ impl Budget {
     }
 }
 
-/// How far to search.
 #[derive(Clone, Copy)]
 pub(in crate::geometry) struct Extent<'b> {
     pub(in crate::geometry) budget: &'b Budget,

@@ -8,7 +8,7 @@
 
 use crate::geometry::real::Real;
 
-/// A matrix, row-major.
+/// Row-major.
 type Matrix<R> = [R; 9];
 
 /// Unit vectors that span the null space of `rows`, by Householder's reflections; NaN where rows are exactly

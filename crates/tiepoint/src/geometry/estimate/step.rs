@@ -22,7 +22,7 @@ pub(super) struct Normal {
     pub(super) right: [f64; 9],
 }
 
-/// Where the element (r, c) of a symmetric 3×3 block stands among its six.
+/// The place of the element (r, c) of a symmetric 3×3 block among its six.
 const PACKED: [[usize; 3]; 3] = [[0, 1, 2], [1, 3, 4], [2, 4, 5]];
 
 /// Share of the diagonal that keeps the step of an essential matrix determined: it has five degrees of freedom and six
@@ -96,7 +96,6 @@ impl Normal {
         (0..9).map(|i| self.matrix[i][i]).sum()
     }
 
-    /// A step inside the span of `basis`.
     fn inside<const N: usize>(&self, m: &Mat3, basis: &[[f64; 9]; N], damping: f64) -> Option<Mat3> {
         let x = self.along(basis, damping)?;
         Some(moved(m, |e| (0..N).map(|i| basis[i][e] * x[i]).sum()))

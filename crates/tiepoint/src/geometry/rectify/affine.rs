@@ -22,13 +22,11 @@ const FITS: usize = 20;
 /// relief they lie on a plane, and every epipolar geometry through it explains them.
 const LEAST_SPREAD: f64 = 0.25;
 
-/// Greatest ratio of the scales of the two pictures.
 const LARGEST_RATIO: f64 = 8.0;
 
 /// Distance of the cameras that stand for parallel rays, in units of the larger side.
 const FAR: f64 = 1000.0;
 
-/// The hyperplane of the tie points.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AffineEpipolar {
     /// (a, b, c, d), of length 1.

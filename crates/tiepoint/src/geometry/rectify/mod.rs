@@ -182,7 +182,6 @@ impl Rectification {
     }
 }
 
-/// The message for cameras in the wrong order.
 const EXCHANGED: &str = "the left camera stands on the right: exchange the two pictures (and their cameras)";
 
 fn check_sizes(rig: &StereoCalibration, sizes: [Size; 2]) -> Result<()> {

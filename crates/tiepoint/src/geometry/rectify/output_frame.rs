@@ -50,7 +50,6 @@ pub enum Principal {
     Own,
 }
 
-/// A camera after its rotation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turned {
     pub(super) camera: Camera,

@@ -30,7 +30,6 @@ impl Prior {
     pub(super) const RATIO_WEIGHT: f64 = 100.0;
 }
 
-/// A state of the search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Relative {
     pub(super) rotation: Mat3,
@@ -94,7 +93,6 @@ impl Relative {
         best.filter(|(count, _)| 2 * count > ties.len()).map(|(_, state)| state)
     }
 
-    /// How many points lie in front of both cameras.
     pub(super) fn in_front(&self, ties: &Ties) -> usize {
         let [f, g] = self.focals();
         let front = |&(a, b): &([f64; 3], [f64; 3])| {

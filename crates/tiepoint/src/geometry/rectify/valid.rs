@@ -72,6 +72,7 @@ fn largest(valid: &Image<u8>) -> Rect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numeric::Random;
 
     /// Every rectangle, one by one; the area of the largest without a 0.
     fn exhaustive(valid: &Image<u8>) -> usize {
@@ -89,17 +90,14 @@ mod tests {
 
     #[test]
     fn no_rectangle_is_larger() {
-        let mut state = 5_u32;
-        let mut random = |n: u32| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) % n
-        };
+        let mut random = Random::new(5);
+        let mut random = |n: usize| random.below(n);
         for round in 0..300 {
             let size = match round {
                 0 => Size::new(1, 1),
                 1 => Size::new(9, 1),
                 2 => Size::new(1, 9),
-                _ => Size::new(1 + random(9) as usize, 1 + random(9) as usize),
+                _ => Size::new(1 + random(9), 1 + random(9)),
             };
             let holes = 2 + random(9);
             let valid = Image::from_fn(size, |_, _| if random(holes) == 0 { 0 } else { 255 });

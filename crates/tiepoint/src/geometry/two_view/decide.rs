@@ -21,7 +21,6 @@ pub(super) struct Models {
     iterations: usize,
 }
 
-/// A model and the positions of the points that agree with it.
 struct Supported {
     found: Fit,
     inliers: Vec<usize>,
@@ -48,7 +47,6 @@ impl Models {
     }
 }
 
-/// The configuration of a pair, with its inliers and models.
 pub(super) fn decide(
     pair: &ImagePair<'_>,
     prepared: &Prepared,

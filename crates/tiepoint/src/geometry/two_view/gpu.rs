@@ -185,7 +185,6 @@ impl GpuSearch {
         Ok(())
     }
 
-    /// The places of the pairs in the host's memory.
     fn slots<'s>(&'s mut self, prepared: &'s [&'s Prepared]) -> Result<Vec<Slots<'s>>> {
         let done = &self.done;
         let mut places = self.places.host(done)?;

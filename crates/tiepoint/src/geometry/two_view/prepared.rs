@@ -48,7 +48,6 @@ impl Budgets {
     }
 }
 
-/// The matches of a pair, ready for the search.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) points: Points,
@@ -93,7 +92,6 @@ impl Prepared {
         Judge::new(kind, &self.points, self.threshold_px * by, self.rays, cpu)
     }
 
-    /// The limit of Sampson's squared distance for this kind of model.
     pub(super) fn limit(&self, kind: ModelKind) -> f64 {
         self.judge(kind, &Cpu::sequential()).limit()
     }

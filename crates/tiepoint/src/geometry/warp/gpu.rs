@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use std::marker::PhantomData;
 use tiepoint_gpu::{Kernel, KernelSource};
 
-/// A [`Map`](super::Map) that kernels know.
+/// A [`Map`](super::Map) that kernels have, too.
 pub trait GpuMap {
     /// The source of the kernel's function `place` for this map.
     const TEXT: &'static str;
@@ -53,12 +53,9 @@ tiepoint_gpu::kernel! {
     } {
         to_plane: Plane,
         from_plane: Plane,
-        /// The numbers of the map.
         map: [f64; NUMBERS],
         fill: f32,
-        /// Numbers of the table.
         weights: u32,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -69,11 +66,9 @@ tiepoint_gpu::kernel! {
         write to: u8 [to_plane.numbers(groups[2])],
     } {
         to_plane: Plane,
-        /// The numbers of the map.
         map: [f64; NUMBERS],
         width: i32,
         height: i32,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -86,7 +81,6 @@ fn weights_a_row(interpolation: Interpolation) -> usize {
     interpolation.taps().next_multiple_of(4)
 }
 
-/// The program for a map.
 pub(crate) fn source<T: GpuPixel, M: GpuMap>(interpolation: Interpolation, channels: usize) -> KernelSource {
     gpu::for_kernels::<T>(KernelSource::new("warp"))
         .define("GROUP_WIDTH", GROUP[0])
@@ -242,6 +236,7 @@ pub(crate) mod tests {
     use crate::geometry::warp::{WarpOptions, coverage, warp};
     use crate::geometry::{Affine, Similarity};
     use crate::image::testing::assert_same;
+    use crate::numeric::Random;
 
     /// The devices with f64. Others must refuse to warp.
     fn with_f64() -> impl Iterator<Item = &'static Gpu> {
@@ -266,11 +261,8 @@ pub(crate) mod tests {
             Affine::new([[0.0, 1.0, 0.0], [-1.0, 0.0, 40.0]]).unwrap().into(),
             Affine::from(Similarity::new([0.8, 0.3], [3.25, -7.5]).unwrap()).into(),
         ];
-        let mut state = 3_u32;
-        let mut next = |scale: f64| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (f64::from(state >> 8) / f64::from(1 << 24) - 0.5) * scale
-        };
+        let mut random = Random::new(3);
+        let mut next = |scale: f64| (random.unit() - 0.5) * scale;
         maps.extend((0..8).filter_map(|_| {
             let first = [1.0 + next(1.0), next(1.0), next(30.0)];
             let second = [next(1.0), 1.0 + next(1.0), next(30.0)];

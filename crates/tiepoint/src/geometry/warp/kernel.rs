@@ -10,7 +10,6 @@ pub(super) const PHASES: usize = 1024;
 /// Numbers of a row of the table, as many of them used as there are taps.
 const ROW: usize = 8;
 
-/// The weights of one kind of interpolation.
 pub(super) struct Weights {
     /// Weights at 0, 1/1024, …, 1; empty for bilinear, which needs no table.
     table: Vec<[f32; ROW]>,

@@ -42,7 +42,6 @@ pub(super) fn bounds(input: Size) -> [f64; 2] {
     [input.width as f64 - 0.5, input.height as f64 - 0.5]
 }
 
-/// Pixels of a [`Line`].
 pub(super) const COLUMNS: usize = 128;
 
 /// Stands for the position of a pixel without input.

@@ -13,7 +13,6 @@ use crate::device::{Level, dispatch};
 use crate::image::{ImageView, ImageViewMut, Pixel, Size};
 use fearless_simd::{Simd, f32x16, i32x16, prelude::*, u8x64, u32x16};
 
-/// Pixels that are interpolated together.
 const LANES: usize = 16;
 
 /// Columns of the patch that the taps of a vector of pixels may span.
@@ -219,7 +218,6 @@ impl<'a, S: Simd, const TAPS: usize> Window<'a, S, TAPS> {
         if fits.all_true() { Some(Self { patch, start, below, bytes }) } else { None }
     }
 
-    /// The interpolated values of one channel.
     #[inline(always)]
     fn sum(&self, simd: S, channel: usize, [wx, wy]: [&[f32x16<S>; TAPS]; 2]) -> f32x16<S> {
         let start = channel * self.patch.plane + self.start;

@@ -104,10 +104,8 @@ pub struct StereoPair<T = u8> {
     pub visible: Image<u8>,
 }
 
-/// What a view shows at one point.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
-    /// The number of the surface.
     surface: usize,
     /// Its place on the left image.
     x: f64,

@@ -2,7 +2,6 @@
 
 use super::{Outline, Random, StereoSceneOptions, Surface};
 
-/// The grey of panels.
 const GREYS: [f64; 2] = [0.40, 0.46];
 
 /// The walls of a room, farthest in their corner and nearest at the sides, and panels before them.

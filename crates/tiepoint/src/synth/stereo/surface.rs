@@ -56,7 +56,6 @@ impl Default for Surface {
     }
 }
 
-/// The tint of grey.
 const GREY: [f64; 3] = [1.0; 3];
 
 impl Surface {

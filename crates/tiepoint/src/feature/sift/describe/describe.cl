@@ -1,4 +1,4 @@
-// The descriptors of keypoints; mod.rs tells what is computed. One group a keypoint.
+// The descriptors of keypoints; mod.rs describes what is computed. One group a keypoint.
 
 // The keypoint's frame: where it is, and its axes divided by the width of a cell.
 typedef struct {

@@ -32,7 +32,6 @@ tiepoint_gpu::kernel! {
     } {
         image_stride: u64,
         first_image: i32,
-        /// Features of an image that are wanted.
         limit: u32,
         /// Keypoints of an image at most, in every list.
         capacity: u32,

@@ -81,7 +81,6 @@ fn domains(options: &SiftOptions) -> &'static [f32] {
     if options.domain_size_pooling { &POOLED } else { &POOLED[..1] }
 }
 
-/// The keypoints and descriptors of all orientations of some points.
 pub(super) fn orient_and_describe(
     octave: &Octave,
     points: &[Point],
@@ -241,7 +240,6 @@ struct Shares {
     parts: [[i32; LANES]; 8],
 }
 
-/// What each pixel adds to its eight bins.
 #[repr(align(64))]
 struct BySample([[i32; 8]; LANES]);
 

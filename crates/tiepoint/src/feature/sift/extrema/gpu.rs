@@ -30,12 +30,11 @@ tiepoint_gpu::kernel! {
     } {
         image_stride: u64,
         mask_stride: u64,
-        /// Points of an image at most.
         capacity: u32,
         octave_count: i32,
         /// 0: there is no mask.
         mask_pitch: i32,
-        /// Of the whole image and of its mask.
+        /// For the whole image and its mask.
         width: i32,
         height: i32,
         limits: Limits,

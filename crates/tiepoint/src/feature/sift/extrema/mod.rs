@@ -13,7 +13,6 @@ use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
-/// An extremum before refinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     /// DoG layer, 1 to S.
@@ -22,7 +21,6 @@ pub(super) struct Candidate {
     pub(super) y: usize,
 }
 
-/// The greatest number of levels in an octave.
 const MOST_LEVELS: usize = 8 + 3;
 
 /// All extrema in the given rows of an octave, by row.

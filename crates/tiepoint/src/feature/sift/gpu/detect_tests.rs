@@ -17,6 +17,7 @@ use crate::feature::testing::{
 use crate::feature::{DescriptorKind, Features, Keypoint, sift};
 use crate::feature::{WORDS, to_words};
 use crate::image::{self, Image, ImageView, Pixel, Size};
+use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
 
 pub(super) const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
@@ -61,11 +62,8 @@ pub(super) fn upload_levels<'l>(
 fn points<'o, 'p>(
     octaves: &'o [reference::Octave<'p>],
 ) -> Vec<(&'o reference::Octave<'p>, reference::Point)> {
-    let mut state = 7_u32;
-    let mut random = move |most: f32| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / (1 << 24) as f32 * most
-    };
+    let mut random = Random::new(7);
+    let mut random = move |most: f32| random.unit() as f32 * most;
     let mut points = Vec::new();
     for octave in octaves {
         points.extend(octave.points().into_iter().map(|p| (octave, p)));

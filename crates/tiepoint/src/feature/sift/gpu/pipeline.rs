@@ -270,7 +270,6 @@ impl Stages {
         self.order.record(commands, features, (order, spare))
     }
 
-    /// The description of some images.
     fn record_description(
         &self,
         commands: &mut Commands,

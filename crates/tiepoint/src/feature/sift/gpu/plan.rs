@@ -19,7 +19,6 @@ pub struct Plan {
     pub(crate) input: Size,
     /// The size of the images.
     pub(crate) whole: Size,
-    /// How many images.
     pub(crate) images: usize,
     /// Levels of an octave that are searched: `options.levels`.
     pub(crate) levels: usize,
@@ -31,7 +30,6 @@ pub struct Plan {
     pub(crate) image_stride: usize,
 }
 
-/// The layout of one octave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OctavePlan {
     /// −1 is the image at twice its size.
@@ -59,7 +57,6 @@ impl OctavePlan {
 /// `taken`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// The row of the image that comes first.
     pub(crate) first: usize,
     /// Rows of the image in which extrema are taken.
     pub(crate) taken: Range<usize>,
@@ -124,7 +121,6 @@ impl Plan {
         self.image_stride * self.images
     }
 
-    /// Work groups that search an octave.
     fn groups(octave: &OctavePlan) -> usize {
         let [columns, rows] = Self::SEARCHED;
         octave.size.width.div_ceil(columns) * octave.size.height.div_ceil(rows)
@@ -186,7 +182,6 @@ fn laid_out(octaves: impl Iterator<Item = (Size, i8)>, levels: usize) -> Option<
     Some((octaves, offset))
 }
 
-/// For kernels: the type `Octave`.
 pub(crate) const OCTAVE: &str = include_str!("plan.h");
 
 /// The Gaussian levels of some images in a device's memory.

@@ -13,6 +13,7 @@ use crate::feature::{WORDS, from_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::testing::assert_same;
 use crate::image::{Image, ImageView, Size};
+use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
 
 const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
@@ -24,14 +25,10 @@ fn presets() -> Vec<SiftOptions> {
 }
 
 fn noise<T: GpuPixel>(size: Size, seed: u32) -> Image<T> {
-    let mut state = seed;
-    Image::from_fn(size, |_, _| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        T::from_f32((state >> 8) as f32 / (1 << 24) as f32 * T::WHITE)
-    })
+    let mut random = Random::new(seed.into());
+    Image::from_fn(size, |_, _| T::from_f32(random.unit() as f32 * T::WHITE))
 }
 
-/// Records the scale space of some images of one size.
 pub(super) fn scale_space<T: GpuPixel>(
     gpu: &Gpu,
     images: &[Image<T>],
@@ -61,7 +58,6 @@ pub(super) fn level_of(
     ImageView::new(values, octave.size, 1, octave.pitch).unwrap().to_image()
 }
 
-/// Compares every level of every octave with the reference's.
 fn levels_agree<T: GpuPixel>(gpu: &Gpu, images: &[Image<T>], options: &SiftOptions) {
     let mut commands = Commands::new();
     let levels = scale_space(gpu, images, options, &mut commands);

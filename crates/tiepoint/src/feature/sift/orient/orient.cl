@@ -1,4 +1,4 @@
-// The directions of keypoints; mod.rs tells what is computed. One group a point.
+// The directions of keypoints; mod.rs describes what is computed. One group a point.
 
 // Whether a bin of the smoothed histogram is a peak of at least 80 % of the greatest.
 FUNCTION i32 is_peak(const LOCAL_POINTER i64 *histogram, i32 bin, i64 greatest) {

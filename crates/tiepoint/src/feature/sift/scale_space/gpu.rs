@@ -28,7 +28,6 @@ use tiepoint_gpu::{Kernel, KernelSource};
 const GROUP: usize = 256;
 /// Columns on either side of a strip that a group reads beyond it. Wider Gaussians take the slow form.
 const HALO: usize = 16;
-/// Columns that a group writes.
 const WIDTH: usize = GROUP - 2 * HALO;
 /// Rows that a lane blurs at a time.
 const ROWS: usize = 8;
@@ -104,7 +103,6 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// f32s of a level.
 fn level_len(width: i128, height: i128) -> i128 {
     let alignment = Plan::ALIGNMENT as i128;
     (width + alignment - 1) / alignment * alignment * height
@@ -117,7 +115,6 @@ pub(crate) struct GpuBase<T: GpuPixel> {
     room: Room,
 }
 
-/// A [`GpuBase`] of any pixel type.
 #[derive(Clone, Debug)]
 pub(crate) enum AnyGpuBase {
     U8(GpuBase<u8>),
@@ -135,7 +132,6 @@ pub(crate) struct GpuScaleSpace {
     room: Room,
 }
 
-/// Work groups that fill the device.
 #[derive(Clone, Copy, Debug)]
 struct Room(usize);
 
@@ -381,7 +377,6 @@ impl Room {
     }
 }
 
-/// Work groups of levels of these sizes.
 fn groups_of(sizes: &[Size], rows: usize) -> usize {
     sizes.iter().map(|size| size.width.div_ceil(WIDTH) * size.height.div_ceil(rows)).sum()
 }

@@ -25,7 +25,6 @@ use std::ops::{Deref, DerefMut, Range};
 /// more memory grows (`docs/notebook/features.md`).
 const BAND: usize = 64;
 
-/// Rows that one thread blurs at a time.
 const ROWS_PER_TASK: usize = 8;
 
 /// Columns blurred vertically at a time, so that the rows under the window stay in the first-level cache.
@@ -95,7 +94,6 @@ impl Level {
         self.rows.extend(rows);
     }
 
-    /// Releases the rows before `y`.
     fn forget_before(&mut self, y: usize) {
         while self.first < y
             && let Some(row) = self.rows.pop_front()
@@ -236,7 +234,6 @@ pub(super) fn taps(options: &SiftOptions) -> Vec<Vec<f32>> {
     std::iter::once(apart(has, f64::from(options.sigma))).chain(steps).collect()
 }
 
-/// The scale space of images of one size.
 #[derive(Debug)]
 pub(super) struct Pyramid {
     input: Size,

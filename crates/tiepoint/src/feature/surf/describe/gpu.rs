@@ -26,9 +26,7 @@ tiepoint_gpu::kernel! {
         read square: f32 [square_len],
     } {
         plane: SumsPlane,
-        /// Keypoints of an image at most.
         capacity: u32,
-        /// Keypoints of an image that are wanted.
         limit: u32,
         /// Values of a descriptor, and numbers of the square: those that the program is compiled for.
         dimension: i32,

@@ -123,7 +123,6 @@ impl Square {
         }
     }
 
-    /// The wavelets of the grid in the keypoint's frame.
     #[inline(always)]
     fn wavelets<A: Total>(
         &self,

@@ -22,7 +22,6 @@ tiepoint_gpu::kernel! {
     } {
         image_responses: u64,
         layer_count: i32,
-        /// Keypoints of an image at most.
         capacity: u32,
         threshold: f32,
         /// 0: there is no mask.

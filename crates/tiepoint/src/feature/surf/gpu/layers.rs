@@ -7,7 +7,6 @@ use crate::feature::surf::{plan::Octave, stream::inner};
 use crate::image::Size;
 use std::ops::Range;
 
-/// Lanes of a group that computes or searches responses.
 pub(crate) const TILE: [u32; 2] = [32, 8];
 
 /// Responses of a lane, `TILE[1]` rows apart: the border around a group's samples is then small against the samples.
@@ -20,7 +19,6 @@ pub(crate) fn groups(found: &GpuKeypoints) -> [usize; 3] {
     [found.capacity.min(units * RESIDENT), found.counts.len(), 1]
 }
 
-/// A table of layers on the device.
 #[derive(Debug)]
 pub(crate) struct DeviceLayers {
     pub computed: Buffer<u32>,
@@ -46,7 +44,6 @@ pub(crate) struct Grid {
     pub finer: u32,
 }
 
-/// The layers of an image of one size.
 #[derive(Debug)]
 pub(crate) struct Layers {
     /// For every octave, the grids of its layers.

@@ -18,6 +18,7 @@ use crate::feature::testing::{
 use crate::feature::{Features, surf};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{Image, ImageView, Pixel, Size, testing::photograph};
+use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
 
 impl Twin for SurfPipeline {
@@ -84,15 +85,12 @@ fn masks_equal_the_cpu() {
 
 #[test]
 fn any_size_equals_the_cpu() {
-    let mut seed = 7_u32;
-    let mut next = |n: u32| {
-        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (seed >> 12) % n
-    };
+    let mut random = Random::new(7);
+    let mut next = |n: usize| random.below(n);
     for i in 0..24 {
-        let side = |n: u32| if n < 10 { 1 } else { n as usize };
+        let side = |n: usize| if n < 10 { 1 } else { n };
         let size = if i == 0 { Size::new(1, 1) } else { Size::new(side(next(140)), side(next(140))) };
-        let image = texture(size, next(1 << 16));
+        let image = texture(size, next(1 << 16) as u32);
         let options = SurfOptions { threshold: 0.0, ..presets()[i % 3] };
         compare(&to_u8(&image), options, None);
         compare(&image, options, None);

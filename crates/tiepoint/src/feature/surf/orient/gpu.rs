@@ -26,9 +26,7 @@ tiepoint_gpu::kernel! {
         read disc: f32 [3 * SAMPLES as i128],
     } {
         plane: SumsPlane,
-        /// Keypoints of an image at most.
         capacity: u32,
-        /// Keypoints of an image that are wanted.
         limit: u32,
     }
 }

@@ -42,7 +42,6 @@ const BINS: usize = 72;
 /// Room for the samples of the disc; those beyond the last repeat its centre with no weight.
 pub(super) const SAMPLES: usize = 128;
 
-/// The samples of the disc and their weights.
 #[derive(Debug)]
 pub(super) struct Disc {
     /// Offsets of the samples, in units of s.

@@ -68,7 +68,6 @@ struct TileRow {
     step: usize,
 }
 
-/// One row of one tile.
 #[simd]
 fn tile_row<S: Simd, A: Total>(
     _: S,
@@ -121,11 +120,8 @@ fn tile_row<S: Simd, A: Total>(
 
 /// The vertical differences of a row of a tile, from the first column that its first sample needs.
 struct Differences<'a, A> {
-    /// Of Dxx.
     xx: &'a [A],
-    /// Of Dyy.
     yy: &'a [A],
-    /// Of Dxy.
     xy: &'a [A],
     filter: &'a Filter,
     norms: [f32; 2],
@@ -160,7 +156,6 @@ fn samples<A, const STEP: usize>(differences: &[A], at: usize, n: usize) -> Runs
     &differences[at..].as_chunks::<STEP>().0[..n]
 }
 
-/// The signed response of three box sums.
 #[inline(always)]
 fn response<A: Total>(xx: A, yy: A, xy: A, [norm, norm_xy]: [f32; 2]) -> f32 {
     let dxx = xx.signed_f32() * norm;

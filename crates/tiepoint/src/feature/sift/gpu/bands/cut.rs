@@ -11,13 +11,11 @@ const MOST_WORK: usize = 8;
 
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
-    /// Every band's plan.
     pub(super) band: Plan,
     /// The octaves that bands do not have.
     pub(super) rest: Option<Plan>,
     /// Rows from the start of a band to the start of the next, and so at most those of a core.
     step: usize,
-    /// Rows above and below a core.
     halo: usize,
 }
 
@@ -27,7 +25,7 @@ impl Cut {
         let (height, step) = (whole.whole.height, step.next_multiple_of(seam.alignment));
         // The last band ends with the image.
         let rows = 2 * seam.halo + step + height % seam.alignment;
-        // f32 must hold all rows of the first octave, so that a band's can be told from the image's.
+        // f32 must hold every row number of the first octave, so that a row of a band differs from that of the image.
         if rows >= height || whole.octaves[0].size.height > 1 << f32::MANTISSA_DIGITS {
             return None;
         }

@@ -37,7 +37,6 @@ pub struct Bands {
     rest: Option<Rest>,
 }
 
-/// Searches the octaves that bands do not have.
 #[derive(Debug)]
 struct Rest {
     /// Has no limit, because the memory that it needs is set aside.
