@@ -265,7 +265,7 @@ class Cloud {
     this.painted = layers.left !== null;
     this.range = [0, 1];
     const { step, columns, rows, width, height, rectified } = data;
-    // Without a calibration: a camera of a usual angle, and a far end at most so many times as far as the near one.
+    // Without a calibration: a camera of a usual angle, and a far end at most `DEEP` times as far as the near one.
     const valid = layers.disparity.filter((d) => !Number.isNaN(d)).sort();
     const quantile = (/** @type {number} */ q) => valid[Math.floor((valid.length - 1) * q)] ?? 1;
     const doffs = rectified ? rectified.doffs : Math.max(0, (quantile(0.99) - DEEP * quantile(0.01)) / (DEEP - 1));

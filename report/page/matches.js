@@ -165,7 +165,7 @@ class MatchesView {
     }
     const by = this.measure(this.error ? 'error' : this.data.model ? 'residual' : 'ratio');
     const worth = (/** @type {number} */ i) => (Number.isNaN(by[i]) ? Infinity : by[i]);
-    // The worst first; what is no number is worst of all.
+    // The worst first; NaN counts as worst of all.
     keep.sort((i, j) => (worth(j) > worth(i) ? 1 : worth(j) < worth(i) ? -1 : i - j));
     this.order = Uint32Array.from(keep);
     if (this.kept) this.kept.textContent = `${counted(keep.length)} of ${counted(this.count)} matches`;
@@ -224,7 +224,7 @@ class MatchesView {
     const { c, order, places, tints, ends, lineTints, panes, colours, inlier } = this;
     const n = order.length;
     const chosen = [this.hovered, this.selected, this.example ?? -1].find((i) => i >= 0) ?? -1;
-    // As large as many dots allow on so wide a canvas.
+    // The largest dots that fit so many matches on so wide a canvas.
     const radius = (n > 5000 ? 1.6 : n > 800 ? 2.2 : 3) * clamp(this.stage.host.clientWidth / 1000, 1, 1.7);
     let dots = 0;
     let lines = 0;
@@ -234,7 +234,7 @@ class MatchesView {
     const [a, b] = panes.map((pane) => pane.linear());
     const outlier = faded(OUTLIER, 200);
     const alpha = Math.round(255 * clamp(Math.sqrt(60 / Math.max(1, Math.min(n, most))), 0.25, 0.9));
-    // The best come last, and so on top; the worst would hide in a crowd and are drawn last instead.
+    // From the best to the worst, so that the worst lie on top and are not hidden in a crowd.
     for (let k = n - 1; k >= 0; k--) {
       const i = order[k];
       const colour = colours[i];

@@ -1,5 +1,5 @@
 // @ts-check
-// What draws sheets, lines and dots: WebGL 2, or a 2-D canvas where there is none.
+// Draws sheets, lines and dots: by WebGL 2, or on a 2-D canvas where there is none.
 
 const SHEET_VERTEX = `#version 300 es
 uniform vec2 size; uniform vec4 rect; out vec2 at;

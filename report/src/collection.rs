@@ -72,7 +72,7 @@ const MOST_IMAGES: usize = 32_768;
 const THUMBNAIL: usize = 1280;
 /// A thumbnail below this many pixels shows nothing.
 const LEAST_THUMBNAIL: usize = 16;
-/// A line takes so many times less room than a match with its patches and figures.
+/// How many times less room a line takes than a match with its patches and figures.
 const LINES: usize = 6;
 /// Rows and columns of the matrix in the still picture, at full detail.
 const STILL: usize = 240;
@@ -157,7 +157,7 @@ impl CollectionView<'_> {
         }
     }
 
-    /// The thumbnails of those photographs that have one; none where detail leaves them no room.
+    /// The thumbnails of the photographs that have one; empty where detail leaves no room for them.
     fn thumbnails(&self, id: &str, detail: Detail) -> Result<Vec<Option<Embedded>>> {
         let longest = |view: &AnyView<'_>| view.size().width.max(view.size().height);
         let given = self.images.iter().filter_map(|i| i.thumbnail.as_ref()).map(longest).max().unwrap_or(0);
@@ -204,7 +204,7 @@ impl CollectionView<'_> {
         }
     }
 
-    /// The pairs, from the strongest; of each as many lines as fit, as 65535ths of the photographs' sides.
+    /// The pairs, from the strongest. Each has as many lines as fit, in 65535ths of the photographs' sides.
     fn columns(&self, pairs: &[&CollectionPair<'_>], lines: usize) -> io::Result<Value> {
         let mut numbers = BTreeMap::new();
         for p in pairs {

@@ -87,13 +87,14 @@ impl CollectionPage {
     }
 }
 
-/// The longest side of thumbnails of so many photographs that fill half a page of `limit` bytes.
+/// The longest side of thumbnails with which those of `count` photographs fill half a page of `limit` bytes.
 fn longest(limit: usize, count: usize) -> usize {
     let pixels = limit as f64 / 2.0 / BYTES_PER_PIXEL / count.max(1) as f64;
     (pixels * 4.0 / 3.0).sqrt().clamp(*THUMBNAIL.start(), *THUMBNAIL.end()) as usize
 }
 
-/// The pairs that were tried, without those of photographs that could not be read; none where all others were.
+/// The pairs that were tried, without those of photographs that could not be read; `None` where all others were
+/// tried.
 fn tried(results: &Results<'_>, unread: &[usize]) -> Option<Vec<[usize; 2]>> {
     let was_read = |pair: &[usize; 2]| pair.iter().all(|i| unread.binary_search(i).is_err());
     match results.tried() {
@@ -129,7 +130,7 @@ impl Pair {
     }
 }
 
-/// The verified pairs, with as many lines as all of them together may have.
+/// The verified pairs, with lines that all fit on the page together.
 fn pairs(results: &Results<'_>) -> Result<Vec<Pair>> {
     let mut count = 0;
     for block in 0..results.blocks() {

@@ -20,8 +20,8 @@ fn tests(row: &str) -> Result<Vec<(&str, &str)>> {
     if tests.is_empty() { Err(format!("a claim without a test: {row}")) } else { Ok(tests) }
 }
 
-/// Fails where a test in Rust that a claim names is none of those that `cargo test -- --list` has listed: its file may
-/// belong to no program.
+/// Fails where a claim names a Rust test that `cargo test -- --list` does not list: its file may belong to no
+/// program.
 pub(crate) fn check(listed: &str) -> Result<()> {
     let claims =
         read_to_string(workspace().join("docs/claims.md")).map_err(|e| format!("docs/claims.md: {e}"))?;

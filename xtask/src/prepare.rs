@@ -22,7 +22,8 @@ pub(crate) struct Prepared {
     pub(crate) browser: bool,
 }
 
-/// Looks for all of it and installs what is missing. What cannot be installed is reported, and is a failure under CI.
+/// Looks for all of these and installs what is missing. What cannot be installed is reported, and is a failure under
+/// CI.
 pub(crate) fn prepare() -> Result<Prepared> {
     let mut variables: Variables = vec![("TIEPOINT_CACHE", workspace().join("target/kernels").into())];
     let [pocl, rusticl] = opencl::prepare();

@@ -117,8 +117,8 @@ pub fn export(
     Ok(exported)
 }
 
-/// An empty database with COLMAP's tables, in a transaction. There is nothing to keep of it when its writing is
-/// interrupted.
+/// An empty database with COLMAP's tables, in a transaction. It has no journal: a database whose writing is
+/// interrupted is thrown away.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     database.execute_batch(schema::PRAGMAS)?;

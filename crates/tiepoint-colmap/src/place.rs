@@ -29,7 +29,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Begins one beside its place. A symbolic link stays one: what it leads to is replaced.
+    /// Begins a database beside its place. Where that is a symbolic link, the file that it leads to is replaced.
     pub(crate) fn beside(path: &Path, replace: bool) -> Result<Self> {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => {
@@ -70,8 +70,8 @@ impl Unfinished {
         Ok(())
     }
 
-    /// The database in the way, opened and locked; `None` where there is none, or a file that is no database and may
-    /// go.
+    /// The database in the way, opened and locked; `None` where there is none, or only a file that may be replaced
+    /// and is no database.
     fn old(&self) -> Result<Option<Connection>> {
         let path = self.file.target();
         let beside = beside(path);
@@ -142,7 +142,8 @@ fn application(path: &Path) -> rusqlite::Result<i32> {
     Connection::open_with_flags(path, flags)?.query_row("PRAGMA application_id", [], |row| row.get(0))
 }
 
-/// Puts all that was committed into the database itself and closes it; `SQLite` then removes what it kept beside it.
+/// Writes all committed transactions into the database itself and closes it; `SQLite` then removes its files beside
+/// it.
 fn at_rest(database: Connection) -> rusqlite::Result<()> {
     database.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
     database.close().map_err(|(_, e)| e)

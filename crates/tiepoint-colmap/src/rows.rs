@@ -32,7 +32,7 @@ pub(crate) fn moved_fundamental(f: [f64; 9]) -> [f64; 9] {
     [a, b, c, d, e, g, h + t * (a + d), i + t * (b + e), j + t * (c + g)]
 }
 
-/// T H T⁻¹ likewise.
+/// T H T⁻¹ with the same T: H for COLMAP's pixels.
 pub(crate) fn moved_homography(h: [f64; 9]) -> [f64; 9] {
     let t = f64::from(CENTRE);
     let [a, b, c, d, e, f, g, h, i] = h;

@@ -205,7 +205,7 @@ impl Collection {
         }))
     }
 
-    /// The features of a photograph and None, or None and why there are none.
+    /// The features of a photograph and None, or None and the reason for having none.
     fn features(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Features>, Option<String>)> {
         if index >= self.collection.photographs().len() {
             return Err(wrong_option(&format!("there is no photograph {index}")));

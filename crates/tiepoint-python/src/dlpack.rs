@@ -100,7 +100,7 @@ struct Parts<M> {
 
 /// A structure that lies in a capsule: that of version 1, or the one before it.
 trait Structure: Sized {
-    /// Names of capsules that were not consumed yet, and of those that were.
+    /// The names of capsules before and after they are consumed.
     const NAMES: [&CStr; 2];
 
     fn of(parts: Parts<Self>) -> Self;
@@ -343,7 +343,7 @@ pub(crate) struct Exported {
     pub(crate) owner: Box<dyn Any + Send>,
 }
 
-/// What lies behind an exported capsule: the structure, and what it points to.
+/// The memory behind an exported capsule: the structure, and what it points to.
 struct Kept<M> {
     managed: M,
     shape: Vec<i64>,

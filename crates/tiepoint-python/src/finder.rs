@@ -71,7 +71,7 @@ impl Finder {
         })
     }
 
-    /// The options, with those that followed from the preset.
+    /// The options, those from the preset included.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match &self.detector {

@@ -104,7 +104,7 @@ pub(crate) trait Options: OptionTable {
 
 impl<T: OptionTable> Options for T {}
 
-/// The tables of the library's options, from which `_options.py` is written: for each struct what it is for, and its
+/// The tables of the library's options, from which `_options.py` is written: for each struct its purpose and its
 /// fields.
 #[pyfunction]
 pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

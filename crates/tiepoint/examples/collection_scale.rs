@@ -29,7 +29,7 @@ fn descriptor(point: u64) -> impl Iterator<Item = u8> {
     values.into_iter().map(move |v| (v * 512.0 / length).min(255.0) as u8)
 }
 
-/// What photograph `index` sees: `count` points, of which it shares all but a part with its neighbours.
+/// The features of photograph `index`: `count` points, all but a part of them also seen in its neighbours.
 fn features(index: usize, count: usize) -> Features {
     let step = count.div_ceil(SEEN);
     let mut keypoints = Vec::with_capacity(count);

@@ -16,7 +16,7 @@ use tiepoint::matching::{GpuMatcher, MatchOptions, match_features, nearest_neigh
 use tiepoint::synth::Random;
 use timing::{Arguments, Outcome, all_threads, device_seconds, open_gpu, stages};
 
-/// Descriptors of which many values are small and few large, as a SIFT descriptor's are.
+/// Descriptors with many small values and few large ones, like a SIFT descriptor.
 fn descriptor(random: &mut Random, dimension: usize) -> Vec<f32> {
     let values: Vec<f32> = (0..dimension)
         .map(|_| {

@@ -92,7 +92,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// The picture in colours of which its values are a mean.
+/// The picture in colours whose mean is its grey.
 fn coloured(grey: &Image<u8>) -> Outcome<Image<u8>> {
     let colours = grey.data().iter().zip([0, 40, 20, 60].into_iter().cycle());
     let colours = colours.flat_map(|(&v, other)| [v.saturating_add(other), v, v.saturating_sub(other)]);

@@ -93,7 +93,7 @@ impl Bar {
         }
     }
 
-    /// Round numbers in the range, as many as have room, and how they are written.
+    /// Round numbers in the range, at most as many as there is room for, and their texts.
     fn ticks(&self) -> Vec<(f64, String)> {
         let [low, high] = self.range.map(f64::from);
         if !(low < high && (high - low).is_finite()) {

@@ -57,7 +57,7 @@ impl ProgressLine {
         self.bar.suspend(print)
     }
 
-    /// The CPU. Its long work moves the line, or is logged where there is none.
+    /// A CPU whose long work moves the line, or is logged where there is no line.
     pub(crate) fn watch(&self, cpu: Cpu, log: Log) -> Cpu {
         if self.bar.is_hidden() {
             return match log {

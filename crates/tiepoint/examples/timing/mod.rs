@@ -11,7 +11,7 @@ use tiepoint::image::{self, AnyImage, Image, Size};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Of so many runs the median is taken.
+/// The number of runs whose median is taken.
 pub(crate) const RUNS: usize = 50;
 
 pub(crate) struct Arguments(Vec<String>);

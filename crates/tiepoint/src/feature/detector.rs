@@ -96,7 +96,7 @@ impl Detector {
         }
     }
 
-    /// The features of a grey image; none where `mask` is 0. For several images [`open`](Self::open) once.
+    /// The features of a grey image; none where `mask` is 0. For several images call [`open`](Self::open) once.
     ///
     /// # Errors
     /// As [`Finder::detect`].
@@ -316,7 +316,7 @@ impl Finder {
         found
     }
 
-    /// The features of images that a GPU can search together; `None` when each is to be searched alone.
+    /// The features of images that a GPU can search together; `None` where each must be searched alone.
     fn together(&self, images: &[AnyView<'_>]) -> Option<Vec<Features>> {
         let gpu = self.on_gpu.as_ref().filter(|_| images.len() > 1)?;
         if images.iter().any(|image| image.channels() != 1 || image.size().is_empty()) {

@@ -57,7 +57,7 @@ options! {
     }
 }
 
-/// What a selection does: ranks all features, and keeps the first of them, or as many spread over the image.
+/// A selection ranks all features and keeps either the first of them or as many spread over the image.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     rank: Rank,
@@ -70,7 +70,7 @@ enum Take {
     First(usize),
     /// As many, spread over the image.
     Spread(usize),
-    /// Whole levels that have so many positions.
+    /// Whole levels with this many positions.
     Levels(usize),
 }
 
@@ -138,8 +138,8 @@ impl Selection {
         }
     }
 
-    /// The number of features of a part of an image from which it pays to drop those that this selection leaves out of
-    /// the part: the whole image leaves them out, too.
+    /// The number of features of a part of an image from which it pays to drop those that are not selected in the
+    /// part, since they are not selected in the whole image either.
     pub(crate) fn pays_from(self) -> usize {
         match self.rule().take {
             Take::First(limit) | Take::Levels(limit) => limit.saturating_mul(2).saturating_add(1024),

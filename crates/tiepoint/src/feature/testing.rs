@@ -17,7 +17,8 @@ pub(crate) fn every_cpu() -> Vec<Cpu> {
     levels.chain([2, 5].map(|threads| at(threads, SimdLevel::Best))).collect()
 }
 
-/// Options with every selection of at most `n` features, and of so many that sums and products of them overflow.
+/// Options with every selection of at most `n` features, and with limits so great that sums and products of them
+/// overflow.
 pub(crate) fn selections<O>(n: usize, with: impl Fn(Selection) -> O) -> Vec<O> {
     [n, i64::MAX as usize, usize::MAX].into_iter().flat_map(Selection::every).map(with).collect()
 }
@@ -63,7 +64,7 @@ where
     expected
 }
 
-/// One detector serves images of any size and type of pixel in turn, however many features they have.
+/// One detector serves images of any size and type of pixel in turn, with any number of features.
 pub(crate) fn serves_any_image<P: Twin>(scene: impl Fn(Size, u64) -> Image<u8>, options: &P::Options) {
     for gpu in all() {
         let detector = GpuDetector::<P>::new(&beside(gpu), *options).unwrap().with_capacity(9);

@@ -158,7 +158,8 @@ impl AerialBlock {
         [x, y, z]
     }
 
-    /// Where a photograph shows a point of the world; nothing where it lies outside the image or behind the camera.
+    /// The place of a point of the world in a photograph; `None` where it lies outside the image or behind the
+    /// camera.
     pub fn place(&self, photograph: usize, point: [f64; 3]) -> Option<[f64; 2]> {
         let camera = &self.cameras[photograph];
         let from: [f64; 3] = std::array::from_fn(|k| point[k] - camera.centre[k]);
@@ -185,7 +186,7 @@ impl AerialBlock {
     /// Draws a photograph.
     ///
     /// # Errors
-    /// [`Error::Option`] for one that there is not, [`Error::Memory`] when the system has not the memory.
+    /// [`Error::Option`] for a number that no photograph has, [`Error::Memory`] when the system lacks the memory.
     pub fn photograph<T: Pixel>(&self, number: usize, cpu: &Cpu) -> Result<Image<T>> {
         if number >= self.cameras.len() {
             return Err(Error::option("photograph", number, "one of the flight"));

@@ -78,8 +78,8 @@ impl GpuFeatures {
         Ok(columns)
     }
 
-    /// Features of an image whose descriptors, `dimension` numbers each, lie on a device already. Those that another
-    /// program has where kernels cannot read several at a time are copied on the device.
+    /// Features of an image whose descriptors, `dimension` numbers each, lie on a device already. Descriptors of
+    /// another program at an address where kernels cannot read several numbers at a time are copied on the device.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when there are more or fewer descriptors than keypoints, [`Error::Memory`] when the device's

@@ -156,7 +156,7 @@ impl GpuFeatures {
         Ok((count[0] as usize).min(self.capacity()))
     }
 
-    /// How many features fit into the memory: as many as there are.
+    /// The number of features that fit into the memory.
     pub fn capacity(&self) -> usize {
         self.keypoints.len() / WORDS
     }

@@ -9,8 +9,8 @@ use crate::feature::{Descriptors, Features, Keypoint, WORDS, from_words};
 use std::ops::Range;
 use tiepoint_gpu::{Element, Transfer};
 
-/// Memory that the device writes: as many features of an image as are expected come along with the counts, so that the
-/// host waits once. Those of many images come in parcels, of which the device still makes one while another travels.
+/// Memory that the device writes. The counts come with as many features of an image as are expected, so that the host
+/// waits once. The features of many images come in parcels: one travels while the device makes the next.
 #[derive(Debug)]
 pub(super) struct ReadbackSlot {
     counts: Pinned<u32>,

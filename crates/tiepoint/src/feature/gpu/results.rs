@@ -40,8 +40,8 @@ impl Lists<'_> {
         Features { keypoints: Vec::new(), descriptors, dimension: self.dimension, image: self.size }
     }
 
-    /// A copy of the wanted features of an image, of which `found` were found. Where the host does not know that number
-    /// yet, all are copied that there is room for.
+    /// A copy of the wanted features of an image, of which `found` were found. While the host does not know that
+    /// number, the copy has all for which there is room.
     pub(super) fn copy(&self, image: usize, found: Option<usize>) -> Result<GpuFeatures> {
         let (gpu, mut commands) = (self.keypoints.gpu(), Commands::new());
         let most = self.selection.early_limit();
@@ -105,7 +105,7 @@ impl Results {
         Ok(Self { slots: [ReadbackSlot::new(gpu)?, ReadbackSlot::new(gpu)?] })
     }
 
-    /// Has memory ready for as many features as the lists have room for.
+    /// Reserves memory for as many features as the lists have room for.
     pub(super) fn expect(&mut self, lists: &Lists<'_>) -> Result<()> {
         self.slots.iter_mut().try_for_each(|slot| slot.expect(lists))
     }
@@ -174,8 +174,8 @@ impl Recycled {
         self.kept().len()
     }
 
-    /// Features for `n` images, to be overwritten: as many as there are with descriptors of the kind of `none`, and
-    /// copies of it.
+    /// Features for `n` images, to be overwritten: recycled ones whose descriptors are of the kind of `none`, then
+    /// copies of `none`.
     pub(super) fn take(&self, n: usize, none: &Features) -> Vec<Features> {
         let mut kept = self.kept();
         kept.retain(|f| discriminant(&f.descriptors) == discriminant(&none.descriptors));

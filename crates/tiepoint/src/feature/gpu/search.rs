@@ -10,7 +10,7 @@ use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
 use crate::{Error, Result};
 use std::slice;
 
-/// The pipeline for the latest images, and what goes into it and comes out of it.
+/// The pipeline for the latest images, with its inputs and results.
 #[derive(Debug)]
 pub(crate) struct Search<P: Pipeline> {
     pub(crate) pipeline: Option<P>,
@@ -211,7 +211,7 @@ impl<P: Pipeline> Search<P> {
         Ok(self.fetched(core, 0, true)?.and_then(|mut found| found.pop()))
     }
 
-    /// Has memory of the host ready for as many features of one image as there is room for.
+    /// Reserves memory of the host for as many features of one image as the lists have room for.
     pub(super) fn expect(&mut self) -> Result<()> {
         let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
         self.results.expect(&lists)

@@ -58,7 +58,7 @@ impl Sending {
     }
 }
 
-/// Room for so many numbers, as a power of two.
+/// Makes room for so many numbers, a power of two.
 fn reserve<T: Element>(gpu: &Gpu, host: &mut Pinned<T>, len: usize) -> Result<()> {
     if host.len() < len {
         *host = gpu.pinned(len.next_power_of_two())?;

@@ -115,7 +115,7 @@ KERNEL(count_levels) {
     }
 }
 
-// Leaves in the count of every image (the second dimension) the keypoints of the coarsest levels that have as many
+// Reduces the count of every image (the second dimension) to the keypoints of the coarsest levels that have as many
 // positions as are wanted. A count beyond the capacity stays, so that the host makes room.
 KERNEL(keep_levels) {
     u32 count = counts[GROUP_Y], positions = 0, kept = 0;

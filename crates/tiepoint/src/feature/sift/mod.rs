@@ -202,7 +202,7 @@ impl<'m> Search<'m> {
         self.mask.is_none_or(|m| m.row(y)[x] != 0)
     }
 
-    /// Drops what can no longer be among the selected, as soon as there are twice as many as may be.
+    /// Drops features that can no longer be selected, once there are twice as many as can be.
     fn prune(&mut self, cpu: &Cpu) {
         if self.keypoints.len() < self.most {
             return;

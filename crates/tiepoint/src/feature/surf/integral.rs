@@ -66,7 +66,7 @@ pub(super) struct Integral<A> {
 }
 
 impl<A: Total> Integral<A> {
-    /// Starts an image of which the latest `height` rows are to be kept.
+    /// Starts an image and keeps its latest `height` rows.
     pub(super) fn start(&mut self, size: Size, height: usize) {
         let slots = height.min(size.height + 1 + BAND).next_power_of_two().max(2 * BAND);
         // With an odd number of cache lines, rows one above the other do not compete for the same cache set.

@@ -7,7 +7,7 @@ use crate::numeric::length;
 
 const SIZE: [f64; 2] = [800.0, 600.0];
 
-/// Matches of which a share obeys a homography up to noise in B, in random order, and the truth.
+/// Matches in random order, a share of which obeys a homography up to noise in B, and the truth.
 fn scene(seed: u64, n: usize, share: f64, noise: f64) -> (Homography, Vec<Correspondence>, Vec<bool>) {
     let mut random = Random::new(seed);
     let mut about = |middle: f64, far: f64| middle + random.range(-far, far);

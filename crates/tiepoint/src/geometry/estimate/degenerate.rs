@@ -175,7 +175,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Matches whose points differ, in A or in B, whichever are fewer.
+/// The number of matches at different points, in A or in B, whichever has fewer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::geometry) struct Places {
     /// Of all matches.
@@ -185,7 +185,7 @@ pub(in crate::geometry) struct Places {
 }
 
 impl Judge<'_> {
-    /// The number of different points among some matches, in A or in B, whichever is less.
+    /// The number of different points among some matches, in the image with fewer.
     pub(in crate::geometry) fn places(&self, indices: &[usize]) -> usize {
         self.different(0, indices).min(self.different(1, indices))
     }

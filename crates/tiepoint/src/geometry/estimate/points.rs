@@ -34,7 +34,7 @@ pub(in crate::geometry) struct Points {
     pub(in crate::geometry) scale: f64,
 }
 
-/// The coordinates of so many matches as columns, filled up.
+/// The coordinates of the matches as columns, filled up to whole blocks.
 fn columns(matches: usize, cpu: &Cpu, places: impl Fn(usize) -> [f64; 4] + Sync) -> [Vec<f64>; 4] {
     let mut columns: [Vec<f64>; 4] = std::array::from_fn(|_| vec![0.0; matches.next_multiple_of(BLOCK)]);
     columns.iter_mut().for_each(|column| column[matches..].fill(f64::NAN));

@@ -31,7 +31,8 @@ impl Budget {
         budget
     }
 
-    /// Samples of which one holds inliers only, with the confidence asked for, where `share` are inliers.
+    /// The number of samples of which one holds inliers only, with the confidence asked for, when `share` are
+    /// inliers.
     pub(in crate::geometry) fn at(&self, share: f64) -> u32 {
         let good = (0..self.size).fold(1.0, |product, _| product * share);
         let [least, most] = self.bounds;
@@ -46,7 +47,7 @@ impl Budget {
         &self.table
     }
 
-    /// Samples that find a model of so many inliers; the share is rounded down.
+    /// The number of samples that find a model of so many inliers; the share is rounded down.
     fn needed(&self, inliers: u32, matches: usize) -> u32 {
         let share = u64::from(inliers) * SHARES as u64 / matches.max(1) as u64;
         self.table[usize::try_from(share).unwrap_or(SHARES).min(SHARES)]

@@ -1,6 +1,6 @@
 // The seven-point method of seven_point.rs, in its order.
 
-// Reflects nine numbers, of which those before k stay.
+// Reflects nine numbers; those before k do not change.
 FUNCTION void reflect(const f64 *mirror, f64 scale, i32 k, f64 *row) {
     f64 along = mirror[k] * row[k];
     UNROLL

@@ -43,7 +43,7 @@ pub(in crate::geometry) fn null_space<R: Real, const ROWS: usize, const NULL: us
     space
 }
 
-/// Reflects `row`, of which the elements before `k` stay.
+/// Reflects `row`; the elements before `k` do not change.
 #[inline(always)]
 fn reflect<R: Real>(mirror: &[R; 9], scale: R, k: usize, row: &mut [R; 9]) {
     let mut along = mirror[k] * row[k];

@@ -249,7 +249,7 @@ fn degenerate_sets_say_so() {
 #[test]
 fn chance_makes_no_model() {
     for kind in KINDS {
-        // Few matches, of which many subsets agree, and many.
+        // Few matches, of which many subsets agree; then many matches.
         for (n, pairs) in
             [kind.minimum(), kind.minimum() + 1, 12, 40, 150].into_iter().zip([50, 50, 20, 5, 2])
         {

@@ -74,7 +74,8 @@ impl Rectification {
 /// One tie point in so many is left out at either end of the range.
 const LEFT_OUT: usize = 500;
 
-/// The range of the disparities that neighbours confirm, or of all when there are none such; of at least one tie point.
+/// The range of the disparities that neighbours confirm, or of all where none is confirmed. There is at least one tie
+/// point.
 fn range(places: &[([f64; 2], [f64; 2])]) -> [f64; 2] {
     let ties: Vec<Tie> = places.iter().map(|(a, b)| Tie { place: *a, disparity: a[0] - b[0] }).collect();
     let mut counting = confirmed(ties.clone());

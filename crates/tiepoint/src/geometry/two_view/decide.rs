@@ -13,7 +13,7 @@ use crate::geometry::estimate::{Fit, residuals};
 use crate::geometry::matrix::{Mat3, determinant, dot, inverse, product};
 use crate::geometry::{Correspondence, Essential, Fundamental, Homography, Model, ModelKind};
 
-/// The models that have enough inliers to be believed, with their inliers.
+/// The models with enough inliers, and those inliers.
 pub(super) struct Models {
     homography: Option<Supported>,
     fundamental: Option<Supported>,

@@ -41,7 +41,7 @@ impl Budgets {
         }
     }
 
-    /// Samples that find a model of just as many inliers as a pair needs.
+    /// Samples that find a model of the fewest inliers that a pair needs.
     pub(super) fn most(&self, kind: ModelKind, matches: usize) -> u32 {
         let fewest = self.options.min_inliers as f64 / matches.max(1) as f64;
         self.of(kind).at(self.options.min_inlier_ratio.max(fewest).min(1.0))
@@ -115,7 +115,7 @@ pub(super) struct FoundAll {
     pub(super) iterations: usize,
 }
 
-/// Searches for every kind of model. The fundamental matrix of the essential one is the first to be beaten.
+/// Searches for every kind of model. The search for the fundamental matrix starts from that of the essential one.
 pub(super) fn search_all(prepared: &Prepared, budgets: &Budgets, cpu: &Cpu) -> FoundAll {
     let mut iterations = 0;
     let mut run = |kind: ModelKind, start: Option<Fit>| {

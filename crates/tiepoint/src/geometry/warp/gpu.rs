@@ -18,7 +18,7 @@ pub trait GpuMap {
     fn numbers(&self) -> [f64; NUMBERS];
 }
 
-/// Numbers of a map: as many as the longest has.
+/// Numbers of a map, as many as the longest map has.
 pub(crate) const NUMBERS: usize = 22;
 
 impl GpuMap for Homography {
@@ -73,7 +73,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Lanes of a group: a patch of the output, whose input is a patch, too.
+/// Lanes of a group. They make a patch of the output, so that its input is a patch, too.
 const GROUP: [u32; 2] = [32, 8];
 
 /// Weights of a row of the table: whole vectors.

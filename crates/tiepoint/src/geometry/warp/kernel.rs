@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 /// Steps of the table across a pixel.
 pub(super) const PHASES: usize = 1024;
 
-/// Numbers of a row of the table, as many of them used as there are taps.
+/// Numbers of a row of the table; the first ones, one a tap, are used.
 const ROW: usize = 8;
 
 pub(super) struct Weights {
@@ -33,7 +33,7 @@ impl Weights {
         self.interpolation
     }
 
-    /// The rows of the table, of which as many numbers count as there are taps.
+    /// The rows of the table, each with one number a tap first.
     pub(super) fn rows(&self) -> impl Iterator<Item = &[f32; ROW]> {
         self.table.iter()
     }

@@ -37,7 +37,7 @@ pub struct Surface {
     pub bulge: f64,
     /// Brightness from 0 (black) to 1 (white) where the surface has no texture. Default: it has one.
     pub plain: Option<f64>,
-    /// What red, green and blue are of its brightness, each 0 or more. Default: all of it, grey.
+    /// The shares of its brightness that red, green and blue have, each 0 or more. Default: 1 each, grey.
     pub tint: [f64; 3],
 }
 

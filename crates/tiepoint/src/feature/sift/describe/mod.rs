@@ -134,8 +134,8 @@ fn describe(
     }
 }
 
-/// Reads a value of every cache line of a point's window, so that the lines are fetched together: the
-/// histograms would wait for each of them in turn, most of their time.
+/// Reads a value of every cache line of a point's window, so that the lines are fetched together: otherwise the
+/// histograms would spend most of their time waiting for one line after the other.
 fn fetch(octave: &Octave, point: &Point) {
     const LINE: usize = 16;
     let level = &octave.levels[usize::from(point.keypoint.layer)];

@@ -93,7 +93,7 @@ impl Plan {
         Ok(Self { input, whole: input, images, levels, octaves, seed: None, image_stride })
     }
 
-    /// The first `octaves` of a band of so many rows of one image, with the seed of the others.
+    /// The first `octaves` of a band of `rows` rows of one image, with the seed of the others.
     pub(crate) fn band(&self, octaves: usize, rows: usize) -> Option<Self> {
         let of_rows = |o: &OctavePlan| Size { height: o.rows_of(rows), ..o.size };
         let (first, others) = self.octaves.split_at_checked(octaves)?;
@@ -135,7 +135,7 @@ impl Plan {
         self.table_of(&Part { first: 0, taken: 0..self.whole.height })
     }
 
-    /// The octaves as a kernel's `Octave[]`, of a part of it.
+    /// The octaves as a kernel's `Octave[]`, of a part of the image.
     pub(crate) fn table_of(&self, part: &Part) -> Vec<u32> {
         let mut first_group = 0;
         let octaves = self.octaves.iter().flat_map(|o| {

@@ -28,7 +28,7 @@ tiepoint_gpu::kernel! {
         plane: SumsPlane,
         capacity: u32,
         limit: u32,
-        /// Values of a descriptor, and numbers of the square: those that the program is compiled for.
+        /// Values of a descriptor, and numbers of the square, for which the program is compiled.
         dimension: i32,
         square_len: i32,
     }

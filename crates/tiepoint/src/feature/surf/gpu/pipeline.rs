@@ -45,7 +45,7 @@ impl Pipeline for SurfPipeline {
     const NAME: &'static str = "SURF";
     type Options = SurfOptions;
     type Layout = Layout;
-    /// The kernels that depend on the options alone; the others depend on the type of sums, too.
+    /// The kernels that depend on the options alone. The others also depend on the type of sums.
     type Stages = GpuOrder;
     type Parts = WholeOnly;
 

@@ -14,7 +14,7 @@ pub(super) struct Cut {
     pub(super) band: Plan,
     /// The octaves that bands do not have.
     pub(super) rest: Option<Plan>,
-    /// Rows from the start of a band to the start of the next, and so at most those of a core.
+    /// Rows from the start of a band to the start of the next; a core has at most as many.
     step: usize,
     halo: usize,
 }
@@ -33,7 +33,7 @@ impl Cut {
         Some(Self { band, rest, step, halo: seam.halo })
     }
 
-    /// The cut with the fewest rows computed of those that take so many bytes at most.
+    /// Of the cuts that take at most so many bytes, the one that computes the fewest rows.
     pub(super) fn within(
         whole: &Plan,
         options: &SiftOptions,
