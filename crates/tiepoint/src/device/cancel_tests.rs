@@ -50,7 +50,7 @@ fn what_is_cancelled_is_an_error_and_the_same_call_again_is_right() {
     let Scene { reference, moving, .. } = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
     let images: [&Image<u8>; 2] = [&reference, &moving];
     let cpus = [1, 3].map(|threads| Processor::from(Cpu::with_threads(threads).unwrap()));
-    // Devices of their own: those of other tests are not cancelled.
+    // Separate devices: those of other tests must not be cancelled.
     let gpus = all().iter().map(|gpu| Processor::with_gpu(Cpu::sequential(), gpu.beside().unwrap()));
     for processor in cpus.into_iter().chain(gpus) {
         let cancel = Cancel::new();

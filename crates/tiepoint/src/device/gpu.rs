@@ -34,11 +34,8 @@ impl From<tiepoint_gpu::Error> for crate::Error {
     }
 }
 
-/// Compiles programs side by side, on as many threads as the CPU has: the first call on a machine waits for the longest
-/// instead of their sum. What was compiled before costs nothing.
-///
-/// # Errors
-/// [`crate::Error::Device`] when a program does not compile, [`crate::Error::Cancelled`] between two.
+/// Compiles programs side by side on the threads of the CPU, so that the first call on a machine waits for the slowest
+/// program instead of for all in turn. Programs that were compiled before cost nothing.
 pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -> crate::Result<()> {
     let unknown = gpu.unknown(sources);
     if unknown.is_empty() {
@@ -53,9 +50,9 @@ pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -
     .map(drop)
 }
 
-/// The devices of this machine, for tests that run one body on each; those alone whose name contains what
-/// `TIEPOINT_TEST_DEVICE` says. Without any, such a test tests nothing: it fails under CI (the variable `CI`) and where
-/// `TIEPOINT_REQUIRE_GPU` is set, and says that it was skipped elsewhere, or where that is 0.
+/// The devices of this machine whose name contains `TIEPOINT_TEST_DEVICE`, for tests that run one body on each. Where
+/// there are none, the test checks nothing: it fails under CI (the variable `CI`) and where `TIEPOINT_REQUIRE_GPU` is
+/// set and not 0, and otherwise says that it was skipped.
 #[cfg(test)]
 pub(crate) fn all() -> &'static [Gpu] {
     use std::sync::OnceLock;

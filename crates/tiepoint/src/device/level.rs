@@ -53,7 +53,6 @@ impl Level {
         }
     }
 
-    /// The highest level of this machine.
     pub(super) fn best() -> Self {
         let present = fearless_simd::Level::new();
         let avx2 = present.as_avx2().map(Self::Avx2);
@@ -67,7 +66,6 @@ impl Level {
         Self::Sse2(sse2)
     }
 
-    /// The name for people.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Sse2(_) => "sse2",
@@ -79,7 +77,6 @@ impl Level {
 
 #[cfg(not(target_arch = "x86_64"))]
 impl Level {
-    /// The level asked for, or `None` where this machine lacks it.
     pub(super) fn of(level: SimdLevel) -> Option<Self> {
         match level {
             SimdLevel::Baseline | SimdLevel::Best => Some(Self::best()),
@@ -87,12 +84,10 @@ impl Level {
         }
     }
 
-    /// The highest level of this machine.
     pub(super) fn best() -> Self {
         Self::Native(fearless_simd::Level::baseline())
     }
 
-    /// The name for people.
     pub(super) fn name(self) -> &'static str {
         if cfg!(target_arch = "aarch64") { "neon" } else { "baseline" }
     }
@@ -124,7 +119,6 @@ macro_rules! dispatch {
     }};
 }
 
-/// Runs an operation at a [`Level`]: `dispatch!(level, simd => kernel(simd, input, output))`.
 #[cfg(not(target_arch = "x86_64"))]
 macro_rules! dispatch {
     ($level:expr, $simd:ident => $operation:expr) => {{

@@ -137,7 +137,7 @@ impl Cpu {
         Self { cancel: Some(cancel.clone()), ..self }
     }
 
-    /// A safe point: for work of the caller's own that is to end with the library's.
+    /// Fails once the work is cancelled; for the caller's own work that is to stop together with the library's.
     ///
     /// # Errors
     /// [`Error::Cancelled`] when the work is to end.
@@ -162,21 +162,19 @@ impl Cpu {
         Self { watch: self.watch.as_ref().and_then(|w| w.part(steps as u64)), ..self.clone() }
     }
 
-    /// Notes that steps of the task under way are done.
     pub(crate) fn advance(&self, steps: usize) {
         if let Some(watch) = &self.watch {
             watch.advance(steps as u64);
         }
     }
 
-    /// Notes that photographs of the task under way are left out.
     pub(crate) fn leave_out(&self, photographs: usize) {
         if let Some(watch) = &self.watch {
             watch.leave_out(photographs as u64);
         }
     }
 
-    /// The calling thread alone, at the same SIMD level, for work of which the threads have a piece each.
+    /// The calling thread alone, at the same SIMD level, for a piece of work that is already divided among threads.
     pub(crate) fn alone(&self) -> Self {
         Self { level: self.level, ..Self::sequential() }
     }
@@ -191,7 +189,6 @@ impl Cpu {
         self.level.name()
     }
 
-    /// The SIMD level in use.
     pub(crate) fn level(&self) -> Level {
         self.level
     }
@@ -218,16 +215,14 @@ impl Cpu {
         results.into_iter().flatten().collect()
     }
 
-    /// [`map`](Self::map) of work that may fail, or take long. The error is that of the smallest index.
-    ///
-    /// # Errors
-    /// Those of `f`, and [`Error::Cancelled`], in which case the rest is left undone.
+    /// [`map`](Self::map) of work that may fail, or take long. The error is that of the smallest index; after
+    /// [`Error::Cancelled`] the rest is left undone.
     pub(crate) fn try_map<R: Send>(&self, n: usize, f: impl Fn(usize) -> Result<R> + Sync) -> Result<Vec<R>> {
         self.map(n, |i| self.check().and_then(|()| f(i))).into_iter().collect()
     }
 
-    /// [`map`](Self::map) of results that are copied into place: each thread writes its own part of the new memory,
-    /// whose pages it so takes by itself. Compiled anew for each `f`.
+    /// [`map`](Self::map) of results that are copied into place: each thread writes its own part of the new memory, which
+    /// spreads the page faults over the threads. Compiled anew for each `f`.
     pub(crate) fn collect<R: Copy + Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         match &self.pool {
             Some(pool) => pool.install(|| (0..n).into_par_iter().map(f).collect()),
@@ -259,17 +254,15 @@ impl Cpu {
         });
     }
 
-    /// [`for_chunks`](Self::for_chunks) of work that takes long, such as all rows of an image.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`], in which case chunks are left undone.
+    /// [`for_chunks`](Self::for_chunks) of work that takes long, such as all rows of an image; after
+    /// [`Error::Cancelled`] chunks are left undone.
     pub(crate) fn try_for_chunks<T: Send>(
         &self,
         data: &mut [T],
         len: usize,
         f: impl Fn(usize, &mut [T]) + Sync,
     ) -> Result<()> {
-        // Kept: the caller may let other work begin before this has come to its end.
+        // Not asked again at the end: the caller may have reset the token for other work by then.
         let cancelled = AtomicBool::new(false);
         self.for_chunks(data, len, |i, chunk| match self.check() {
             Ok(()) => f(i, chunk),
@@ -278,10 +271,8 @@ impl Cpu {
         if cancelled.into_inner() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Cuts an image into bands of `rows` rows (the last may have fewer) and runs `f(first row, band)`.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`], in which case bands are left undone.
+    /// Cuts an image into bands of `rows` rows (the last may have fewer) and runs `f(first row, band)`; after
+    /// [`Error::Cancelled`] bands are left undone.
     pub(crate) fn for_bands<T: Copy + Send>(
         &self,
         image: ImageViewMut<'_, T>,
@@ -292,7 +283,6 @@ impl Cpu {
         self.try_for_chunks(&mut bands, 1, |i, band| f(i * rows, &mut band[0]))
     }
 
-    /// Runs `work` once on each of `workers` threads.
     fn on_threads(&self, workers: usize, work: &(dyn Fn() + Sync)) {
         match &self.pool {
             Some(pool) if workers > 1 => {
@@ -354,11 +344,10 @@ pub struct Processor {
     pub gpu: Option<Gpu>,
     /// Shared by clones.
     notes: Arc<Mutex<Vec<String>>>,
-    /// What has computed what has a GPU form; shared by clones.
+    /// Whether the CPU and the GPU have computed work that has a GPU form; shared by clones.
     computed: Arc<[AtomicBool; 2]>,
 }
 
-/// What of a [`Processor`] has computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Computing {
     Gpu,
@@ -378,7 +367,7 @@ impl Processor {
     }
 
     /// The same processor, whose work, on CPU and GPU, ends with [`Error::Cancelled`] at its next safe point once
-    /// `cancel` says so. A GPU ends for all that shares it.
+    /// `cancel` says so. All processors that share the GPU are cancelled with it.
     #[must_use]
     pub fn cancelled_by(self, cancel: &Cancel) -> Self {
         if let Some(gpu) = &self.gpu {
@@ -401,9 +390,9 @@ impl Processor {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What has computed, since the last call, the work that has a GPU form: the GPU by the name of its device, such as
-    /// `cuda:0`, and `cpu` where there is no GPU or the CPU did its work. Nothing where there was no such work. Clones
-    /// are counted together.
+    /// The devices that have computed work with a GPU form since the last call: the GPU by its name, such as `cuda:0`,
+    /// and `cpu` where there is no GPU or the CPU did its work. Empty when there was no such work. Clones share one
+    /// record.
     pub fn take_computed(&self) -> Vec<String> {
         let did = |by: Computing| self.computed[by as usize].swap(false, atomic::Ordering::Relaxed);
         let gpu = self.gpu.as_ref().filter(|_| did(Computing::Gpu));
@@ -411,7 +400,6 @@ impl Processor {
         gpu.into_iter().chain(did(Computing::Cpu).then(|| "cpu".to_owned())).collect()
     }
 
-    /// Notes that work that has a GPU form was computed so.
     pub(crate) fn count_computed(&self, by: Computing) {
         self.computed[by as usize].store(true, atomic::Ordering::Relaxed);
     }
@@ -419,9 +407,6 @@ impl Processor {
     /// Computes on the GPU where there is one, and on the CPU where there is none or where the GPU lacks
     /// memory or a feature; a note then says which `task` the CPU did and why. Both ways must give the same
     /// bits.
-    ///
-    /// # Errors
-    /// Those of `on_cpu`, and of `on_gpu` unless [`Error::is_device_limit`].
     pub(crate) fn gpu_or_cpu<R>(
         &self,
         task: &str,
@@ -437,7 +422,7 @@ impl Processor {
         self.or_on_cpu(task, found, on_cpu)
     }
 
-    /// What a GPU found, or the CPU's result where the GPU is too small or too simple.
+    /// The GPU's result, or the CPU's where the GPU lacks memory or a feature.
     fn or_on_cpu<R>(
         &self,
         task: &str,
@@ -495,8 +480,7 @@ impl Device {
         Gpu::open(api, index).map_err(|e| Error::Device { device: self.to_string(), reason: e.to_string() })
     }
 
-    /// Opens the CPU for work that has no GPU form. A GPU that is asked for has nothing to do, and must be
-    /// there all the same.
+    /// Opens the CPU for work that has no GPU form. A GPU that was asked for must be present even though it is not used.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -508,7 +492,7 @@ impl Device {
     }
 }
 
-/// The first GPU of a driver that can be used, and in `notes` why the driver or those before it cannot.
+/// The first GPU of a driver that can be used; says in `notes` why the driver, or a GPU before it, cannot.
 fn first_gpu(api: Api, notes: &mut Vec<String>) -> Option<Gpu> {
     let listed =
         gpu::devices(api).unwrap_or_else(|e| gpu::Devices { refused: vec![e], ..Default::default() });

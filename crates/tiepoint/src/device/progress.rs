@@ -35,13 +35,11 @@ impl Progress {
 pub(super) enum Watch {
     /// The caller; the next task reports to it.
     Observer(Arc<dyn Fn(Progress) + Send + Sync>),
-    /// The task under way.
     Task(Arc<Task>),
     /// The task under way, of which the next task is so many steps.
     Part(Arc<Task>, u64),
 }
 
-/// A task under way.
 pub(super) struct Task {
     name: &'static str,
     total: u64,
@@ -96,7 +94,7 @@ impl Task {
                 let of_part = |n: u64| (u128::from(n) * u128::from(*part) / u128::from(self.total)) as u64;
                 whole.advance(of_part(*done) - of_part(before));
             }
-            // A part reports to its whole; an observer has heard of this step before.
+            // A part reports to its whole; the observer has already been told of this step.
             Watch::Observer(_) | Watch::Task(_) => {}
         }
     }

@@ -10,35 +10,34 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Threads that bring files to the disk. They wait for it nearly all of the time, and a file system joins what several
-/// of them ask for.
+/// Threads that sync files. They mostly wait for the disk, and file systems combine syncs that overlap.
 const THREADS: usize = 4;
 
-/// Files that one of them takes at a time, with one sync of their folder.
+/// Files that one thread takes at a time; their folder is synced once for all.
 const TOGETHER: usize = 16;
 
-/// How files that are written come to their places.
+/// Writes files and moves them to their final paths.
 #[derive(Debug)]
 pub(crate) struct Disk {
     sync: bool,
     queue: Option<Queue>,
-    /// Folders that are known to be on the disk.
+    /// Folders that have been synced.
     folders: Mutex<HashSet<PathBuf>>,
 }
 
 impl Disk {
-    /// Each file takes its place before its writing ends; with `sync` it is on the disk then.
+    /// [`write`](Self::write) returns with the file at its final path, and with `sync` on the disk.
     pub(crate) fn at_once(sync: bool) -> Self {
         Self { sync, queue: None, folders: Mutex::default() }
     }
 
-    /// With `sync` files are brought to the disk, and then take their places, on threads of their own; all have when
-    /// [`finish`](Self::finish) returns. Without it, each takes its place at once.
+    /// With `sync`, separate threads sync files and move them to their final paths; all are there when
+    /// [`finish`](Self::finish) returns. Without it, as [`at_once`](Self::at_once).
     pub(crate) fn meanwhile(sync: bool) -> Self {
         Self { queue: sync.then(Queue::start), ..Self::at_once(sync) }
     }
 
-    /// Makes a folder with those that it is in, and brings their names to the disk.
+    /// Makes a folder and its missing parents, and syncs the folders that name them.
     pub(crate) fn make_folder(&self, folder: &Path) -> Result<()> {
         if self.sync && lock(&self.folders).contains(folder) {
             return Ok(());
@@ -46,7 +45,7 @@ impl Disk {
         let missing = folder.ancestors().take_while(|ancestor| !ancestor.is_dir()).count();
         fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         if self.sync {
-            // More than were missing: another process may have made them a moment ago.
+            // A few more than were missing: another process may have made those a moment ago.
             for made in folder.ancestors().take(missing + 3) {
                 sync_folder(made).map_err(|e| Error::io(made, e))?;
             }
@@ -55,8 +54,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Writes a file as [`write_atomically`](super::write_atomically) does. It may take its place later, and then an
-    /// error is returned by a later call.
+    /// Writes a file as [`write_atomically`](super::write_atomically) does. With a queue it reaches its final path later,
+    /// and a later call returns its error.
     pub(crate) fn write(
         &self,
         path: &Path,
@@ -71,13 +70,14 @@ impl Disk {
         }
     }
 
-    /// Waits until all that was written is at its place, and on the disk.
+    /// Waits until every file is at its final path, and with `sync` on the disk.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.queue.take().map_or(Ok(()), Queue::finish)
     }
 }
 
-/// A file that is written and not yet at its place; none where `path` is a device or a pipe, to which the content went.
+/// Writes a file that is not yet at its final path; none where `path` is a device or a pipe, which is written to
+/// directly.
 fn written(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -113,8 +113,7 @@ pub fn sync_folder_of(file: impl AsRef<Path>) -> Result<()> {
     sync_folder(folder).map_err(|e| Error::io(folder, e))
 }
 
-/// Brings the names in a folder to the disk, where the system can. A folder that may be written and not read cannot be
-/// synced by itself.
+/// Syncs the names in a folder. One that may be written but not read cannot be opened, and so not synced.
 #[cfg(unix)]
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -125,13 +124,13 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Elsewhere a folder is no file that could be synced.
+/// Other systems cannot sync a folder.
 #[cfg(not(unix))]
 pub(super) fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file system that has no such call keeps no promise, and is no failure.
+/// A file system without such a call is no failure: it promises nothing.
 pub(super) fn tolerant(synced: io::Result<()>) -> io::Result<()> {
     match synced {
         Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
@@ -143,10 +142,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Written files on their way to the disk and to their places.
+/// Written files that are to be synced and moved to their final paths.
 #[derive(Debug)]
 struct Queue {
-    /// None once the last was added.
+    /// Dropped to end the threads.
     files: Option<SyncSender<Unfinished>>,
     threads: Vec<JoinHandle<()>>,
     failed: Arc<Mutex<Option<Error>>>,
@@ -171,7 +170,7 @@ impl Queue {
         Self { files: Some(files), threads, failed }
     }
 
-    /// Fails with the error of a file that was added before.
+    /// Returns the error of an earlier file, if there is one.
     fn add(&self, file: Unfinished) -> Result<()> {
         if let Some(error) = lock(&self.failed).take() {
             return Err(error);
@@ -189,27 +188,27 @@ impl Queue {
     fn join(&mut self) {
         self.files = None;
         for thread in self.threads.drain(..) {
-            // It takes no lock that a panic could leave, and there is nothing in it to panic.
+            // The threads contain nothing that panics.
             let _ = thread.join();
         }
     }
 }
 
-/// What was written comes to its place although the work ends early.
+/// When the work ends early, files that were written still reach their final paths.
 impl Drop for Queue {
     fn drop(&mut self) {
         self.join();
     }
 }
 
-/// Waits for a file, and takes more that wait; none at the end.
+/// Waits for a file and takes those queued behind it, [`TOGETHER`] at most; none when the queue has ended.
 fn take(written: &Mutex<Receiver<Unfinished>>) -> Option<Vec<Unfinished>> {
     let written = lock(written);
     let first = written.recv().ok()?;
     Some(std::iter::once(first).chain(written.try_iter().take(TOGETHER - 1)).collect())
 }
 
-/// Brings files to the disk, then to their places, then their names to the disk. Of several errors the first counts.
+/// Syncs files, moves them to their final paths, then syncs their folders. Returns the first of several errors.
 fn place(files: Vec<Unfinished>) -> Result<()> {
     let (mut folders, mut placed) = (HashSet::new(), Ok(()));
     for file in files {

@@ -77,7 +77,6 @@ mod tests {
     use std::path::PathBuf;
     use std::time::{Duration, SystemTime};
 
-    /// A folder of this test's own, removed with its contents at the end.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -163,7 +162,7 @@ mod tests {
         assert_eq!(remove_unfinished(folder.0.join("no such"), 1).unwrap(), 0, "no folder");
     }
 
-    /// Where locks do not reach from one process to another, a file that nobody seems to hold may be in the making.
+    /// Where locks do not reach from one process to another, a file that seems unlocked may still be written.
     #[test]
     #[cfg(target_os = "linux")]
     fn what_another_process_or_machine_may_be_writing_stays() {

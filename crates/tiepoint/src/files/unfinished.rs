@@ -1,4 +1,5 @@
-//! Files on the way to their place: their names, who holds them, and what killed processes left of them.
+//! Files that are still being written: their temporary names, their locks, and the removal of those that killed
+//! processes left.
 
 use super::disk::sync_folder;
 use crate::{Error, Result};
@@ -11,30 +12,30 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use walkdir::WalkDir;
 
-/// How long a file of another machine must have lain untouched before it counts as left. Locks may not reach from
-/// machine to machine, and none writes a file for a day without a change to it.
+/// How long a file of another machine must lie untouched before it counts as abandoned. Locks may not reach from
+/// machine to machine, and no file is written for a day without a change to it.
 const LEFT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The longest name that a temporary name repeats; file systems allow 255 bytes.
+/// The longest file name that is repeated in a temporary name; file systems allow 255 bytes.
 const LONGEST: usize = 180;
 
-/// A file beside the place that it is to take, `.NAME.MACHINE-PROCESS-NUMBER.part`. It is removed when this goes out of
-/// scope, unless it has taken its place. It is locked meanwhile: one that nobody holds is what a killed process left,
-/// and [`remove_unfinished`] removes it.
+/// A file beside its final path, `.NAME.MACHINE-PROCESS-NUMBER.part`. It is removed when this goes out of scope, unless
+/// it has been moved to its path. It is locked until then: an unlocked one was left by a killed process, and
+/// [`remove_unfinished`] removes it.
 #[derive(Debug)]
 pub struct Unfinished {
     path: PathBuf,
     target: PathBuf,
-    /// Those of the file that is replaced.
+    /// Of the file that is replaced.
     permissions: Option<Permissions>,
     locked: File,
-    /// Whether it has taken its place: its name may be the next one's by now.
+    /// Whether it has been moved to its path; its temporary name may be in use again by then.
     placed: bool,
 }
 
 impl Unfinished {
-    /// Creates an empty file with an unused name in the folder of `target`, which need not exist. Where that is a
-    /// symbolic link, what it leads to is meant.
+    /// Creates an empty file with an unused name in the folder of `target`, which need not exist. Where `target` is a
+    /// symbolic link, the file that it points to is meant.
     ///
     /// # Errors
     /// [`Error::Io`] with `target` when it cannot be created.
@@ -48,12 +49,12 @@ impl Unfinished {
         &self.path
     }
 
-    /// The place that it is to take, free of symbolic links.
+    /// The final path, free of symbolic links.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Takes its place. With `sync` the file is brought to the disk before and its folder afterwards.
+    /// Moves the file to its path. With `sync` the file is synced before and its folder afterwards.
     ///
     /// # Errors
     /// [`Error::Io`] with the place, also for errors of writing that the system reports only now.
@@ -69,13 +70,12 @@ impl Unfinished {
         placed.map_err(|source| Error::io(target, source))
     }
 
-    /// Another handle of the open file.
     pub(super) fn file(&self) -> io::Result<File> {
         self.locked.try_clone()
     }
 
-    /// Brings the file to the disk. Errors of writing that were not reported yet are reported here, on file systems
-    /// that write when a file is closed too.
+    /// Syncs the file. Errors of writing that the system has not reported yet come here, also on file systems that write
+    /// only when a file is closed.
     pub(super) fn sync(&self) -> io::Result<()> {
         super::disk::tolerant(self.locked.sync_all())
     }
@@ -89,7 +89,7 @@ impl Unfinished {
         Ok(())
     }
 
-    /// As [`beside`](Self::beside), of a place free of links.
+    /// As [`beside`](Self::beside), for a path free of links.
     pub(super) fn create(target: PathBuf) -> io::Result<Self> {
         let Some(name) = target.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "names no file"));
@@ -106,9 +106,9 @@ impl Unfinished {
             let path = target.with_file_name(hidden);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(locked) => {
-                    // Where a file system has no locks, nobody removes what is locked or not.
+                    // On a file system without locks nothing is removed, locked or not.
                     let _ = locked.lock();
-                    // Another process that removes what killed ones left may have come between.
+                    // Another process that removes abandoned files may have removed this one before it was locked.
                     if is_at(&locked, &path)? {
                         return Ok(Self { path, target, permissions, locked, placed: false });
                     }
@@ -130,7 +130,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// What the symbolic links at `path` lead to, whether a file is there or not.
+/// The file that the symbolic links at `path` lead to; it need not exist.
 pub(super) fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = match fs::canonicalize(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
@@ -147,13 +147,12 @@ pub(super) fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("is a symbolic link that leads to itself"))
 }
 
-/// The folder that a file is in.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A number of this machine as long as it runs: processes with the same number see each other's locks. None where there
-/// is no such number.
+/// A number that identifies this machine until it restarts: processes with the same number see each other's locks. None
+/// where the system has no such number.
 fn machine() -> Option<u64> {
     static NUMBER: OnceLock<Option<u64>> = OnceLock::new();
     *NUMBER.get_or_init(|| {
@@ -162,7 +161,7 @@ fn machine() -> Option<u64> {
     })
 }
 
-/// How temporary names of a file begin.
+/// The first part of every temporary name of a file.
 fn beginning(name: &OsStr) -> OsString {
     let mut hidden = OsString::from(".");
     match name.len() <= LONGEST {
@@ -173,7 +172,7 @@ fn beginning(name: &OsStr) -> OsString {
     hidden
 }
 
-/// Who writes an unfinished file.
+/// The process that writes an unfinished file.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
     machine: u64,
@@ -181,7 +180,7 @@ struct Owner {
 }
 
 impl Owner {
-    /// Of a name that [`Unfinished`] gives; none of others.
+    /// From a name that [`Unfinished`] gives; none for other names.
     fn of(name: &OsStr) -> Option<Self> {
         let middle = name.to_str()?.strip_prefix('.')?.strip_suffix(".part")?;
         let mut numbers = middle.rsplit_once('.')?.1.split('-');
@@ -193,14 +192,14 @@ impl Owner {
         Some(Self { machine: u64::from_str_radix(machine, 16).ok()?, process: process.parse().ok()? })
     }
 
-    /// Whether it may still write a file that nobody seems to hold.
+    /// Whether the process may still be writing a file that seems unlocked.
     fn may_live(self, file: &File) -> io::Result<bool> {
         if machine() == Some(self.machine) {
-            // A process that is not seen from here, in another container, holds its lock where this one sees it.
+            // A process in another container is not listed in /proc, but its lock has been respected before this.
             let another = self.process != std::process::id();
             return Ok(another && Path::new("/proc").join(self.process.to_string()).exists());
         }
-        // A time to come is that of another clock.
+        // A time in the future comes from another clock.
         Ok(file.metadata()?.modified()?.elapsed().is_ok_and(|untouched| untouched >= LEFT).not())
     }
 }
@@ -218,16 +217,16 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
 }
 
-/// Whether an open file is the one at `path`: elsewhere a file that is open cannot go.
+/// Whether an open file is the one at `path`: on other systems an open file cannot be removed.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> io::Result<bool> {
     Ok(path.exists())
 }
 
-/// Removes what killed processes left of files that they were writing ([`write_atomically`](super::write_atomically), [`Unfinished`]): in
-/// `folder` and so many levels of folders in it, 1 for its own files. What a process of this machine is writing stays,
-/// and what one of another may be writing: what nobody has locked and nobody has touched for a day is left. Returns how
-/// many were removed; a folder that is not there holds none.
+/// Removes the unfinished files that killed processes left ([`write_atomically`](super::write_atomically),
+/// [`Unfinished`]), in `folder` and `levels` levels of folders, 1 for its own files alone. Files that a process of this
+/// machine is writing stay; a file of another machine counts as abandoned when it is unlocked and has not changed for a
+/// day. Returns how many were removed; a folder that does not exist holds none.
 ///
 /// # Errors
 /// [`Error::Io`] when a folder cannot be read or a file not removed.
@@ -235,7 +234,7 @@ pub fn remove_unfinished(folder: impl AsRef<Path>, levels: usize) -> Result<usiz
     remove_left(folder.as_ref(), levels, |_| true)
 }
 
-/// As [`remove_unfinished`], of those files alone that were to become `target`.
+/// As [`remove_unfinished`], only for files that were to become `target`.
 ///
 /// # Errors
 /// As [`remove_unfinished`].
@@ -255,7 +254,7 @@ fn remove_left(folder: &Path, levels: usize, is_one: impl Fn(&OsStr) -> bool) ->
     for entry in WalkDir::new(folder).min_depth(1).max_depth(levels) {
         let entry = match entry {
             Ok(entry) => entry,
-            // What another process removes meanwhile, or a folder that is not there.
+            // Another process has removed it meanwhile, or the folder does not exist.
             Err(e) if e.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => continue,
             Err(e) => {
                 let path = e.path().unwrap_or(folder).to_owned();
@@ -272,7 +271,7 @@ fn remove_left(folder: &Path, levels: usize, is_one: impl Fn(&OsStr) -> bool) ->
     Ok(removed)
 }
 
-/// Removes an unfinished file that nobody holds. A file that is not this user's to write stays.
+/// Removes an unfinished file that is unlocked. One that this user may not write stays.
 fn remove_if_left(path: &Path, owner: Owner) -> io::Result<bool> {
     let file = match OpenOptions::new().write(true).open(path) {
         Ok(file) => file,
@@ -283,10 +282,10 @@ fn remove_if_left(path: &Path, owner: Owner) -> io::Result<bool> {
     };
     match file.try_lock() {
         Ok(()) => {}
-        // It is being written, or the file system has no locks that would tell.
+        // The file is being written, or the file system has no locks.
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Ok(false),
     }
-    // It may have been finished meanwhile, and its name given to the next.
+    // It may have been finished meanwhile, and its name used again.
     if owner.may_live(&file)? || !is_at(&file, path)? {
         return Ok(false);
     }

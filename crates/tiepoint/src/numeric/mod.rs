@@ -3,10 +3,9 @@
 //!
 //! C libraries differ in the last bits of their functions, so none is called: lints refuse `f64::ln` and the like.
 //! What has no vector or kernel form comes from the crate `libm`, which is Rust on every platform; the functions here
-//! are polynomials in a stated order, with a
-//! fused multiply-add exactly where written, so that a scalar loop, any SIMD level and a GPU kernel agree.
-//! Written without branches, a loop over them vectorises. The coefficients are minimax fits made for this
-//! project.
+//! are polynomials in a stated order, with a fused multiply-add exactly where written, so that a scalar loop, any SIMD
+//! level and a GPU kernel agree. They have no branches, so that a loop over them vectorises. The coefficients are
+//! minimax fits made for this project.
 
 mod random;
 
@@ -151,8 +150,7 @@ pub fn length([x, y]: [f64; 2]) -> f64 {
     (x * x + y * y).sqrt()
 }
 
-/// The same functions for kernels: `exp_f32`, `ln_f64` where a device has it, `atan2_f32`, `sin_cos_f32`, and the turns
-/// in radians.
+/// For kernels: `exp_f32`, `ln_f64` where a device has f64, `atan2_f32`, `sin_cos_f32`, and multiples of π.
 pub(crate) fn for_kernels(source: KernelSource) -> KernelSource {
     source
         .define_f32("ROUNDER", ROUNDER)

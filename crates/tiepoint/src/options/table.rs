@@ -144,7 +144,6 @@ impl<T: Named> ValueType for T {
         Kind::Name(T::ALL.iter().map(|choice| (choice.name, choice.help)).collect())
     }
 
-    /// A name, or the number that is one.
     fn take(value: &Value) -> Option<Self> {
         Self::from_name(&value.to_string()).ok()
     }
@@ -186,7 +185,7 @@ impl<T: ValueType> ValueType for Option<T> {
     }
 }
 
-/// Which values of its type an option may have.
+/// Which values of type `T` an option may have.
 pub trait Allowed<T> {
     /// Whether this is one.
     fn allows(&self, value: &T) -> bool;
