@@ -33,10 +33,8 @@ pub struct GpuFilter<I: Element, O: Element> {
     resized: fn(Size) -> Size,
 }
 
-/// The kernels of a filter.
 #[derive(Clone, Debug)]
 pub(crate) enum Steps<I: Element, O: Element> {
-    /// One kernel.
     One(Step<Filter<'static, I, O>>),
     /// One kernel that reads its weights from memory.
     Weighted(Step<Weighted<'static, I, O>>, Buffer<f32>),
@@ -87,9 +85,8 @@ tiepoint_gpu::kernel! {
     } {
         to_plane: Plane,
         from_plane: Plane,
-        /// Weights.
+        /// How many.
         number: u32,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -102,7 +99,6 @@ tiepoint_gpu::kernel! {
     } {
         to_plane: Plane,
         from_plane: Plane,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -117,7 +113,6 @@ tiepoint_gpu::kernel! {
         to_plane: Plane,
         from_plane: Plane,
         pixels_plane: Plane,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -133,7 +128,6 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         Self { gpu: gpu.clone(), stage, steps, channels, resized }
     }
 
-    /// A filter of columns, then rows.
     pub(super) fn separable(
         gpu: &Gpu,
         stage: &'static str,
@@ -249,7 +243,7 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
 /// Lanes of a group, unless a tile says otherwise.
 pub(crate) const LANES: u32 = 256;
 
-/// Outputs beside each other that it makes.
+/// Neighbouring elements of a row that a lane sums down the columns.
 const ACROSS: usize = 2;
 
 /// Elements of a tile's row with its margins.
@@ -282,7 +276,7 @@ pub(super) struct Shape {
     pub(super) border: Border,
     /// The type between the passes.
     pub(super) sum: &'static str,
-    /// Sums that a column has, all of them needed along the row.
+    /// Sums of a column, all of them needed along the row.
     pub(super) planes: usize,
     /// The functions `down` and `along`, and `far` where a filter may reach farther than a tile's margin.
     pub(super) text: &'static str,
@@ -296,7 +290,6 @@ pub(super) const LOCAL_MEMORY: u32 = 48 << 10;
 /// Lanes of a group that stand above each other in a tile.
 const SEGMENTS: usize = LANES as usize / (TILE_WIDTH / ACROSS);
 
-/// The tile of a filter.
 struct Tile {
     size: Size,
     /// Elements of the margins at the left and the right, in whole vectors of four.

@@ -9,6 +9,7 @@ use super::gauss::GaussOptions;
 use super::gpu::GpuFilter;
 use super::hessian::{Blob, GpuBlobs, HessianOptions};
 use super::sobel::SobelOptions;
+use super::sobel::gpu::Form;
 use crate::Result;
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
 use crate::image::grey_on_device;
@@ -31,10 +32,12 @@ pub fn gauss(image: &AnyGpuImage, options: &GaussOptions) -> Result<AnyGpuImage>
 pub fn sobel(image: &AnyGpuImage, part: Gradient, options: &SobelOptions) -> Result<AnyGpuImage> {
     for_any_gpu_image!(image, image => {
         let (gpu, channels) = (image.gpu(), image.channels());
+        // Floats hold the derivatives of integers exactly.
+        let derivative = |form| GpuFilter::<_, f32>::sobel(gpu, options, channels, form)?.filter(image);
         Ok(match part {
             Gradient::Magnitude => GpuFilter::sobel_magnitude(gpu, options, channels)?.filter(image)?.into(),
-            Gradient::X => GpuFilter::sobel_x_as_float(gpu, options, channels)?.filter(image)?.into(),
-            Gradient::Y => GpuFilter::sobel_y_as_float(gpu, options, channels)?.filter(image)?.into(),
+            Gradient::X => derivative(Form::X)?.into(),
+            Gradient::Y => derivative(Form::Y)?.into(),
         })
     })
 }

@@ -3,15 +3,16 @@
 // A group makes a tile. Its lanes first walk down columns, each over V rows of two neighbouring elements, and put the
 // sums into local memory, with HALO_LEFT and HALO_RIGHT elements more at either side; then they go along the rows, each
 // making four elements from a window in registers. A source row serves V outputs from registers and the segments above
-// and below from the first-level cache, so that device memory sees little more than the tile itself. Two elements and
-// many rows, for then few rows are read twice and yet the window is small enough for several groups on a
-// multiprocessor, which hide each other's waiting. Only tiles at the image's edge know of the border.
+// making four elements from a window in registers. A source row serves V outputs from registers and the segments above
+// and below from the first-level cache, so that device memory sees little more than the tile itself. A lane has only two
+// elements but many rows: few rows are then read twice, and the window is small enough that a multiprocessor holds
+// several groups, which hide each other's latency. Only tiles at the image's edge apply the border rule.
 //
 // gpu.rs defines the types IN, OUT, MID (between the passes: f32 or i32) and VECTOR(type), the number PLANES of sums a
 // column has, the tile, and the filter's reach UP, DOWN, LEFT, RIGHT. The stage's own text gives READ (an input as
 // MID), SKIPPED (an output where the window leaves the image, for Border::Skip), and the functions `down` and `along`.
 
-// Two neighbouring elements of a row, at whatever row.
+// Two neighbouring columns of elements.
 typedef struct {
     const GLOBAL IN *from;
     i32 pitch, height;
@@ -19,8 +20,8 @@ typedef struct {
     i32 at[2];
 } Column;
 
-// How to read them, known when compiled: all rows in the image, elements side by side and aligned; rows by the border
-// rule; both by the border rule.
+// How to read them, known when compiled: rows inside the image, elements side by side and aligned; rows by the border
+// rule; rows and elements by the border rule.
 #define PLAIN 0
 #define ROWS_BY_RULE 1
 #define ALL_BY_RULE 2
@@ -78,7 +79,7 @@ FUNCTION void store(GLOBAL OUT *to, const GLOBAL IN *from, const OUT out[4], i32
     if (window_leaves(x + 2, y, row, height) && x + 2 < row) four.z = SKIPPED(from[2]);
     if (window_leaves(x + 3, y, row, height) && x + 3 < row) four.w = SKIPPED(from[3]);
 #endif
-    // Rows are padded to more than four elements: what lies beyond the last pixel is nobody's.
+    // Rows are padded to more than four elements: beyond the last pixel only padding is overwritten.
     *(GLOBAL VECTOR(OUT) *)to = four;
 }
 

@@ -8,10 +8,10 @@ use crate::image::Size;
 use crate::image::gpu::GpuPixel;
 use tiepoint_gpu::{Element, KernelSource};
 
-/// Outputs below each other that a lane makes with a kernel that is no product.
+/// Rows of outputs that a lane makes with a kernel that is not a product.
 const ROWS: usize = 8;
 
-/// Weights at most that are part of the program, all in one expression; more are read from memory.
+/// Up to so many weights are constants of the program, all in one expression; more are read from memory.
 const SMALL: usize = 81;
 
 /// Reach before and after the anchor.
@@ -95,7 +95,6 @@ pub(crate) mod tests {
     use crate::filter::gpu::testing::{self, images};
     use crate::filter::testing::{BORDERS, noise};
 
-    /// Weights of either sign.
     fn weights(n: usize, seed: u32) -> Vec<f32> {
         noise::<f32>(n, seed, 0.4).into_iter().map(|w| w - 0.15).collect()
     }

@@ -179,8 +179,7 @@ pub fn convolve_into<T: Pixel, O: Pixel>(
     })
 }
 
-/// Row `y` of an image as f32, a margin of the kernel's reach at either end, as the border has it; `row` may
-/// be longer.
+/// Row `y` of an image as f32, with the kernel's reach at either end filled by the border rule; `row` may be longer.
 fn bring<T: Pixel>(
     view: ImageView<'_, T>,
     reach: Reach,
@@ -204,7 +203,6 @@ fn convert<S: Simd, T: Pixel>(_: S, from: &[T], to: &mut [f32]) {
     to.iter_mut().zip(from).for_each(|(o, v)| *o = v.to_f32());
 }
 
-/// Pixels that a kernel reaches from its anchor.
 #[derive(Clone, Copy)]
 struct Reach {
     above: usize,
@@ -285,7 +283,7 @@ fn weights_by_place(kernel: &Kernel) -> Vec<[f32; LINES]> {
     places.map(|(x, y)| std::array::from_fn(|line| weight(x, y, line).copied().unwrap_or(0.0))).collect()
 }
 
-/// At most [`LINES`] rows of the output, the window of the first of which begins with the first of `rows`.
+/// Computes at most [`LINES`] rows of the output; the window of the first begins at `rows[0]`.
 #[inline(always)]
 fn lines<S: Simd, O: Pixel>(
     simd: S,
@@ -322,7 +320,7 @@ fn sums<S: Simd>(
     rows: &[Vec<f32>],
     at: usize,
 ) -> [[S::f32s; VECTORS]; LINES] {
-    // With this a fused multiply-add gives the plain product, also its sign of zero.
+    // Starting at −0, the first fused multiply-add gives the plain product, including the sign of a zero.
     let mut sums = [[S::f32s::splat(simd, -0.0); VECTORS]; LINES];
     let width = weights.len() / rows.len();
     for (y, (row, weights)) in rows.iter().zip(weights.chunks_exact(width)).enumerate() {

@@ -43,7 +43,7 @@ KERNEL(weighted) {
     from += source.step * (u64)GROUP_Z;
     to += target.step * (u64)GROUP_Z;
     f32 sums[V];
-    // Of the whole group, so that all lanes go the same way.
+    // Decided for the whole group, so that all lanes take the same branch.
     i32 across = left >= LEFT && left + LANES + RIGHT <= source.row;
     i32 down = top >= UP && top + V + DOWN <= source.height;
     if (across && down) sums_at(sums, from, x, top, source.row, source.height, source.pitch, weights, 1);

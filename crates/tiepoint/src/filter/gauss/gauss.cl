@@ -2,7 +2,7 @@
 
 #ifdef WHOLE_WINDOW
 FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
-    // All rows are on their way before the first sum needs them.
+    // All rows are requested before the first sum needs them.
     MID rows[UP + V + DOWN][2];
     UNROLL
     for (i32 r = 0; r < UP + V + DOWN; r++) load(rows[r], column, y - UP + r, kind);
@@ -23,12 +23,12 @@ FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 k
 #if UP <= 32
 #define UNROLL_TAPS UNROLL
 #else
-// As many as rows are kept, so that none moves from register to register.
+// A factor at which the rows kept in registers need not be moved from one register to another.
 #define UNROLL_TAPS _Pragma("unroll 8")
 #endif
 
 FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
-    // The rows k above and k below the V outputs: at the next k, those of the neighbours at this one.
+    // The rows k above and k below each of the V outputs; those of the next k are the neighbouring outputs' at this k.
     MID low[V][2], high[V][2];
     UNROLL
     for (i32 r = 0; r < V; r++) {

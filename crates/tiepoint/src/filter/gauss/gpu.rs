@@ -17,7 +17,6 @@ fn shape<T: GpuPixel>(options: &GaussOptions, channels: usize) -> (Shape, bool) 
     (Shape { rows, columns: rows, channels, border, sum, planes: 1, text, local_memory: LOCAL_MEMORY }, fixed)
 }
 
-/// The arithmetic and the taps.
 fn arithmetic<T: GpuPixel>(source: KernelSource, options: &GaussOptions, fixed: bool) -> KernelSource {
     let source = gpu::for_kernels::<T>(source).define("READ(v)", "((MID)(v))").define("SKIPPED(v)", "(v)");
     if fixed {

@@ -102,8 +102,7 @@ impl FoundBlobs {
         Ok(Self { count: gpu.buffer(1)?, words: gpu.buffer(capacity.max(1) * WORDS)? })
     }
 
-    /// The blobs in their order, when the device has finished; or, where the memory did not hold them all, how many
-    /// there are.
+    /// Waits for the device and gives the blobs in their order; or their number, where the memory did not hold all.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) when it failed.
@@ -132,7 +131,7 @@ fn blob(words: &[u32]) -> Blob {
 }
 
 impl<T: GpuPixel> GpuBlobs<T> {
-    /// A plan.
+    /// Compiles the search for a device.
     ///
     /// # Errors
     /// As [`GpuFilter::hessian`].

@@ -50,7 +50,7 @@ pub struct GpuIntegral<A> {
     pitch: usize,
     /// Counters of groups and runs.
     state: Buffer<u32>,
-    /// What tiles tell each other: sums of their rows, sums of their columns.
+    /// Sums that tiles publish for each other: of their rows, and of their columns.
     row_words: Buffer<u32>,
     column_words: Buffer<u64>,
 }
@@ -59,7 +59,7 @@ impl<A: GpuSum> GpuIntegral<A> {
     /// Sums in 128 bytes: column 1 of I, the first that is not zero, begins there in every row.
     const ALIGNMENT: usize = 128 / size_of::<A>();
 
-    /// Memory for the integrals of `images` images. Their row 0 and column 0 are zero, the rest is anything.
+    /// Memory for the integrals of `images` images. Row 0 and column 0 are zero, the rest is undefined.
     ///
     /// # Errors
     /// [`Error::Image`] when the size has no pixels, [`Error::Unsupported`] when a side has 2³⁰ or more,
@@ -136,7 +136,7 @@ impl<A: GpuSum> GpuIntegral<A> {
         Self::ALIGNMENT - 1
     }
 
-    /// The same sums on a device; for what takes sums from anywhere.
+    /// The same sums on a device, for stages that take them from either place.
     ///
     /// # Errors
     /// As [`new`](Self::new).

@@ -38,12 +38,12 @@ FUNCTION void store_4(GLOBAL SUM *to, SUM a, SUM b, SUM c, SUM d) {
 
 // The levels of a lane's ROWS rows of four, summed along each row inside the lane.
 FUNCTION void row_sums(u32 v[ROWS][4], const GLOBAL PIXEL *pixels, i32 x, i32 y, i32 width, i32 height, i32 pitch) {
-    // All are on their way before the first is looked at.
+    // All are requested before the first is used.
     PIXEL_X4 four[ROWS];
     UNROLL
     for (i32 r = 0; r < ROWS; r++) {
         four[r].x = four[r].y = four[r].z = four[r].w = 0;
-        // Rows are padded beyond the last four pixels; what lies there ends in no sum that is asked for.
+        // Rows are padded to whole groups of four; the padding enters no sum that is used.
         if (x < width && y + r < height) four[r] = *(const GLOBAL PIXEL_X4 *)(pixels + (u64)(y + r) * pitch + x);
     }
     UNROLL
@@ -150,7 +150,7 @@ KERNEL(integral) {
     }
     BARRIER();
     const i32 across = (width + TILE_WIDTH - 1) / TILE_WIDTH, down = (height + TILE_HEIGHT - 1) / TILE_HEIGHT;
-    // Images first, then rows of tiles: the row above has mostly been finished for long when many images are summed.
+    // Images first, then rows of tiles: with many images the row above has usually been finished long before.
     const i32 tile = (i32)ticket;
     const i32 tx = tile % across, image = tile / across % images, ty = tile / across / images;
     // From a tile to the one below it.
@@ -164,7 +164,7 @@ KERNEL(integral) {
     row_sums(v, pixels, x, y, width, height, args.pitch);
     UNROLL
     for (i32 r = 0; r < ROWS; r++) quads[row + r][quad] = v[r][3];
-    // The bottom row of the tile above has mostly been published for long: its way here is hidden by what comes first.
+    // The bottom row of the tile above has usually been published by now; reading it early hides the latency.
     volatile GLOBAL u64 *words = column_words + (u64)tile * TILE_WIDTH + lane;
     const i64 stride = (i64)next_row * TILE_WIDTH;
     const u64 just_above = ty > 0 ? words[-stride] : 0;
@@ -211,7 +211,7 @@ KERNEL(integral) {
     top[lane] = publish_column(words, stride, ty, just_above, own, mark);
     BARRIER();
     if (lane == 0 && ATOMIC_ADD(state + 1, 1u) == (u32)(next_row * down) - 1u) {
-        // All have started and know their mark.
+        // All groups have started and have read their mark.
         state[0] = 0u;
         state[1] = 0u;
         state[2] += 1u;

@@ -7,7 +7,7 @@ use crate::image::Size;
 use crate::image::gpu::GpuPixel;
 use tiepoint_gpu::KernelSource;
 
-/// Which rule; the kernel's names.
+/// The kernel has the same names.
 #[derive(Clone, Copy)]
 enum Form {
     Double,

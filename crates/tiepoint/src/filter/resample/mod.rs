@@ -90,7 +90,7 @@ pub fn halve_mean_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageVi
     })
 }
 
-/// Saturates; making an image of such a size fails.
+/// Saturates: memory for an image of such a size is then refused.
 fn doubled(size: Size) -> Size {
     Size::new(size.width.saturating_mul(2), size.height.saturating_mul(2))
 }
@@ -244,7 +244,6 @@ mod tests {
         }
     }
 
-    /// An image from a function of (x, y) and the channel.
     fn image<T: Pixel>(size: Size, channels: usize, f: impl Fn(usize, usize, usize) -> T) -> Image<T> {
         let f = &f;
         let row = |y| (0..size.width).flat_map(move |x| (0..channels).map(move |c| f(x, y, c)));

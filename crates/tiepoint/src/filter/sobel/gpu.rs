@@ -7,9 +7,9 @@ use crate::image::gpu::{self, GpuPixel};
 use crate::{Error, Result};
 use tiepoint_gpu::{Element, KernelSource};
 
-/// What is made of the column sums; the kernel's names.
+/// The result that is made of the column sums; the kernel has the same names.
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+pub(in crate::filter) enum Form {
     X,
     Y,
     Magnitude,
@@ -42,7 +42,12 @@ fn arithmetic<T: GpuPixel>(source: KernelSource, form: Form) -> KernelSource {
 }
 
 impl<T: GpuPixel, O: Element> GpuFilter<T, O> {
-    fn sobel(gpu: &Gpu, options: &SobelOptions, channels: usize, form: Form) -> Result<Self> {
+    pub(in crate::filter) fn sobel(
+        gpu: &Gpu,
+        options: &SobelOptions,
+        channels: usize,
+        form: Form,
+    ) -> Result<Self> {
         options.check()?;
         if channels > CHANNELS {
             return Err(Error::Image(format!("{channels} channels: Sobel on a GPU takes up to {CHANNELS}")));
@@ -66,26 +71,6 @@ impl<T: GpuPixel + Sobel<Gradient: Element>> GpuFilter<T, T::Gradient> {
     /// # Errors
     /// As [`sobel_x`](Self::sobel_x).
     pub fn sobel_y(gpu: &Gpu, options: &SobelOptions, channels: usize) -> Result<Self> {
-        Self::sobel(gpu, options, channels, Form::Y)
-    }
-}
-
-impl<T: GpuPixel> GpuFilter<T, f32> {
-    /// As [`sobel_x`](Self::sobel_x), in floats, which hold the derivatives of integers exactly.
-    pub(in crate::filter) fn sobel_x_as_float(
-        gpu: &Gpu,
-        options: &SobelOptions,
-        channels: usize,
-    ) -> Result<Self> {
-        Self::sobel(gpu, options, channels, Form::X)
-    }
-
-    /// As [`sobel_y`](Self::sobel_y), in floats.
-    pub(in crate::filter) fn sobel_y_as_float(
-        gpu: &Gpu,
-        options: &SobelOptions,
-        channels: usize,
-    ) -> Result<Self> {
         Self::sobel(gpu, options, channels, Form::Y)
     }
 }
