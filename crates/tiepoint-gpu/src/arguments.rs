@@ -305,10 +305,10 @@ macro_rules! kernel_struct {
 /// ```
 ///
 /// A buffer is `read`, `write` (also for atomic operations), or `shared` (volatile: words that the groups of a launch
-/// exchange). Its type is the
-/// element's; `read table: f32 as f32x4 [n]` is a `const f32x4 *` in C. In brackets stands how many elements the kernel
-/// may touch at most: an `i128` from the values, which are in scope as such, and the number of groups; a launch with a
-/// shorter buffer is refused. The types of buffers may be generic: `Scale<T: Element>`.
+/// exchange). Its type is the element's; `read table: f32 as f32x4 [n]` is a `const f32x4 *` in C. In brackets stands
+/// how many elements the kernel may touch at most: an `i128` from the values, which are in scope as such, and the
+/// number of groups; a launch with a shorter buffer is refused. Buffers may have generic types:
+/// `Scale<T: Element>`.
 ///
 /// A kernel that reads or writes a buffer in wider pieces than its type in C says so behind the brackets: `read bytes:
 /// u8 [n] aligned 16`. Memory of other programs that begins elsewhere is refused; see [`Buffer::aligned_to`].

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// while commands that use it are still waiting: the new owner's commands come after them. Transfers in other queues
 /// wait for marks. Memory whose address other libraries know is kept apart until their work with it is done.
 ///
-/// At most half of the device's memory is kept, what was freed last; more goes back to the driver when memory is asked
-/// for, not when it is freed, which may happen while a thread records a graph.
+/// At most half of the device's memory is kept, the pieces freed most recently. The rest goes back to the driver when
+/// memory is asked for, not when it is freed, which may happen while a thread records a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: Mutex<Free>,
@@ -81,12 +81,10 @@ pub(crate) struct PinnedPool {
 
 #[derive(Debug, Default)]
 struct FreePinned {
-    /// Where each piece of memory begins.
     pieces: BTreeMap<usize, Vec<PinnedStart>>,
     bytes: usize,
 }
 
-/// The start of pinned memory.
 #[derive(Debug)]
 struct PinnedStart(*mut u8);
 
@@ -118,7 +116,6 @@ impl PinnedPool {
         keeps
     }
 
-    /// Gives everything back to the driver.
     pub(crate) fn clear(&self, driver: &dyn Driver) {
         let free = std::mem::take(&mut *self.free());
         free.pieces.into_values().flatten().for_each(|PinnedStart(start)| driver.free_host(start));
@@ -295,7 +292,6 @@ impl Memory {
         Self { gpu, raw, bytes, shared, owner: Some(owner), address, last_read }
     }
 
-    /// Whether it begins at a multiple of so many bytes.
     pub(crate) fn is_aligned_to(&self, bytes: usize) -> bool {
         self.address.is_multiple_of(bytes as u64)
     }
@@ -316,7 +312,6 @@ impl Memory {
         self.owner.is_some()
     }
 
-    /// Notes that work of this number reads it.
     pub(crate) fn read_by(&self, work: u64) {
         if self.is_foreign() {
             self.last_read.fetch_max(work, Ordering::Relaxed);
@@ -371,11 +366,11 @@ impl<T: Element> Buffer<T> {
         Self { memory: Arc::new(memory), len, element: PhantomData }
     }
 
-    /// The numbers where kernels that read them `bytes` at a time may: this memory if it begins at a multiple of that,
-    /// otherwise a copy, which the queue makes. Only memory of other programs can begin elsewhere.
+    /// The numbers at an address that is a multiple of `bytes`, for kernels that read so many at a time: this memory if
+    /// it is aligned so, otherwise a copy made in the queue. Only memory of other programs can be aligned less.
     ///
     /// # Errors
-    /// [`Error::Memory`] when the device's memory is too small, [`Error::Driver`].
+    /// [`Error::Memory`], [`Error::Driver`].
     pub fn aligned_to(&self, bytes: usize) -> Result<Self> {
         if self.memory.is_aligned_to(bytes) {
             return Ok(self.clone());
@@ -466,7 +461,6 @@ pub struct Pinned<T: Element> {
     element: PhantomData<T>,
 }
 
-/// The memory of a [`Pinned`].
 #[derive(Debug)]
 pub(crate) struct PinnedMemory {
     gpu: Gpu,
@@ -617,13 +611,13 @@ mod tests {
         if (i < args.n) out[i] = ((const GLOBAL u32 *)bytes)[i];
     }";
 
-    /// All OpenCL devices; tests of devices say it where there are none.
+    /// All OpenCL devices; the tests in `tests/devices` report where there are none.
     fn all() -> Vec<Gpu> {
         let found = crate::devices(Api::OpenCl).map(|d| d.found).unwrap_or_default();
         found.iter().map(|info| Gpu::open_for_short_loops(Api::OpenCl, info.index).unwrap()).collect()
     }
 
-    /// Memory that another program is said to have at this address: a buffer of ours.
+    /// A buffer of ours, treated as memory of another program at this address.
     fn foreign(of: &Buffer<u8>, address: u64) -> Buffer<u8> {
         let (gpu, raw) = (of.gpu(), of.memory.raw);
         Buffer::over(Memory::foreign(gpu, (raw, address), of.bytes(), Keeper(Box::new(of.clone()))), of.len())
@@ -677,8 +671,8 @@ mod tests {
         assert_eq!((free.bytes, free.pieces.len()), (0, 0));
     }
 
-    /// Host memory may only be used again when no queue uses it, the sides' too, also where the main queue knows
-    /// nothing of their work, as when it could not be told.
+    /// Host memory may be reused only when no queue uses it. That includes the sides' queues, whose work the main queue
+    /// may not know of, for instance after an error.
     #[test]
     fn host_memory_is_free_when_every_queue_is_done() {
         for gpu in all() {

@@ -17,7 +17,7 @@ const MAGIC: &[u8; 8] = b"tpgpu 1\n";
 
 /// Bytes of all files at most. A program takes some ten to a hundred thousand.
 const MOST: u64 = 256 << 20;
-/// After this time no process is still writing a file that has no name yet.
+/// A temporary file that is older was left by a process that ended.
 const LEFT: Duration = Duration::from_secs(3600);
 
 /// The folder by these environment variables; `None` where the cache is off or no folder is known.
@@ -42,7 +42,6 @@ fn file(folder: &Path, key: &str) -> PathBuf {
     folder.join(format!("{:016x}.kernel", hash(key.as_bytes())))
 }
 
-/// The binary that was stored under this very key.
 pub(crate) fn load(key: &str) -> Option<Vec<u8>> {
     load_from(&folder(|name| std::env::var_os(name))?, key)
 }
@@ -62,7 +61,6 @@ fn load_from(folder: &Path, key: &str) -> Option<Vec<u8>> {
     (hash(binary) == check).then(|| binary.to_vec())
 }
 
-/// Keeps a binary for the next run.
 pub(crate) fn store(key: &str, binary: &[u8]) {
     if let Some(folder) = folder(|name| std::env::var_os(name)) {
         store_in(&folder, key, binary);
@@ -129,7 +127,7 @@ mod tests {
             let file = File::options().append(true).open(file(&folder, name)).unwrap();
             file.set_modified(long_ago + Duration::from_secs(seconds)).unwrap();
         }
-        // Of others: a file that is written now, one that was left long ago, and what the cache did not make.
+        // A file that another process is writing, one left long ago, and one that the cache did not make.
         let [writing, left, other] =
             ["00000000000000aa.5-x", "00000000000000bb.5-x", "notes.txt"].map(|name| folder.join(name));
         [&writing, &left, &other].iter().for_each(|path| std::fs::write(path, [0; 100]).unwrap());

@@ -4,7 +4,7 @@ use crate::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ends work that is under way: what was given a clone returns [`Error::Cancelled`] at its next safe point after
+/// Ends work that is under way: work that was given a clone returns [`Error::Cancelled`] at its next safe point after
 /// [`cancel`](Self::cancel). It stays cancelled until [`reset`](Self::reset).
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
@@ -20,7 +20,7 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Lets work begin again. What has not come to a safe point since [`cancel`](Self::cancel) goes on.
+    /// Lets work begin again. Work that has not come to a safe point since [`cancel`](Self::cancel) goes on.
     pub fn reset(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -30,7 +30,7 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// A safe point.
+    /// A safe point: fails once the work is cancelled.
     ///
     /// # Errors
     /// [`Error::Cancelled`] once it is cancelled.

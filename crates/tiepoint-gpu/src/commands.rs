@@ -6,7 +6,6 @@ use crate::driver::{DriverGraph, DriverKernel, Side, Work};
 use crate::{Buffer, DeviceId, Element, Error, Gpu, Kernel, Mark, Pinned, Result};
 use std::sync::Arc;
 
-/// An argument as a driver takes it.
 #[derive(Clone, Debug)]
 pub(crate) enum Argument {
     Buffer(Arc<Memory>),
@@ -22,7 +21,6 @@ pub(crate) struct Rows {
     pub(crate) pitch: usize,
 }
 
-/// One piece of work.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
     Launch {
@@ -93,7 +91,7 @@ impl Command {
                 from.read_by(work);
             }
             Self::Together(lists) => lists.iter().flatten().for_each(|command| command.read_by(work)),
-            // They write, which memory of others never is.
+            // These write, and memory of others is never written.
             Self::Zero { .. } | Self::Upload { .. } => {}
         }
     }
@@ -105,7 +103,7 @@ impl Command {
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     pub(crate) list: Vec<Command>,
-    /// Whose kernels and memory `list` names; `None` as long as it is empty.
+    /// The device of the kernels and memory in `list`; `None` as long as it is empty.
     device: Option<DeviceId>,
     /// Where stages begin: index into `list`, name.
     pub(crate) stages: Vec<(usize, &'static str)>,
@@ -122,7 +120,7 @@ impl Commands {
         self.stages.push((self.list.len(), name));
     }
 
-    /// Notes that work of this number reads the memory of others among these.
+    /// Notes in the memory of others that these commands use that work of this number reads it.
     pub(crate) fn read_by(&self, work: u64) {
         self.list.iter().for_each(|command| command.read_by(work));
     }
@@ -146,8 +144,7 @@ impl Commands {
     /// Runs a kernel on `groups` work groups. Nothing happens where one of the numbers is 0.
     ///
     /// # Errors
-    /// [`Error::Usage`] when a buffer is shorter than the kernel needs, one that is written is given twice, kernel and
-    /// buffers are not of one device, or there are more groups than devices take.
+    /// [`Error::Usage`] for too many groups, or a buffer that is too short, elsewhere, or written and given twice.
     #[expect(clippy::needless_pass_by_value, reason = "arguments are written where they are used, once")]
     pub fn launch<A: KernelArguments>(
         &mut self,
@@ -200,8 +197,7 @@ impl Commands {
     /// Copies `len` numbers from one place of the device to another.
     ///
     /// # Errors
-    /// [`Error::Usage`] when they leave a buffer, when the two places overlap, or when the buffers do not lie on the
-    /// device of the commands before.
+    /// [`Error::Usage`] when they leave a buffer or overlap, or when a buffer lies on another device.
     pub fn copy<T: Element>(
         &mut self,
         (from, from_first): (&Buffer<T>, usize),
@@ -239,7 +235,7 @@ impl Commands {
     /// and pitch in numbers. The two regions must not overlap.
     ///
     /// # Errors
-    /// [`Error::Usage`] when rows leave a buffer or overlap each other, or as [`copy`](Self::copy).
+    /// As [`copy`](Self::copy).
     pub fn copy_rows<T: Element>(
         &mut self,
         (from, from_first, from_pitch): (&Buffer<T>, usize, usize),
@@ -282,7 +278,7 @@ impl Commands {
     /// Fills a buffer from host memory, which is read when the work is run.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the buffer is too small, or the two do not belong to the device of the commands before.
+    /// [`Error::Usage`] when the buffer is too small or something belongs to another device.
     pub fn upload<T: Element>(&mut self, from: &Pinned<T>, to: &Buffer<T>) -> Result<()> {
         self.upload_first(from, to, from.len())
     }
@@ -290,7 +286,7 @@ impl Commands {
     /// Fills the first `len` numbers of a buffer from the first of host memory, which is read when the work is run.
     ///
     /// # Errors
-    /// [`Error::Usage`] when either has fewer, or the two do not belong to the device of the commands before.
+    /// [`Error::Usage`] when either has fewer or something belongs to another device.
     pub fn upload_first<T: Element>(&mut self, from: &Pinned<T>, to: &Buffer<T>, len: usize) -> Result<()> {
         self.belongs(from.memory.device())?;
         self.belongs(to.memory.device())?;
@@ -310,7 +306,7 @@ impl Commands {
     /// Reads the first numbers of a buffer into host memory, as many as it holds.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the buffer holds fewer, or the two do not belong to the device of the commands before.
+    /// [`Error::Usage`] when the buffer holds fewer or something belongs to another device.
     pub fn download<T: Element>(&mut self, from: &Buffer<T>, to: &mut Pinned<T>) -> Result<()> {
         let len = to.len();
         self.download_part((from, 0), (to, 0), len)
@@ -319,7 +315,7 @@ impl Commands {
     /// Reads `len` numbers of a buffer, from one on, into a part of host memory.
     ///
     /// # Errors
-    /// [`Error::Usage`] when they leave either, or the two do not belong to the device of the commands before.
+    /// [`Error::Usage`] when they leave either or something belongs to another device.
     pub fn download_part<T: Element>(
         &mut self,
         (from, from_first): (&Buffer<T>, usize),
@@ -432,9 +428,9 @@ impl Graph {
         }
     }
 
-    /// Runs the work while the queue goes on, once the queues have come to all of `after`; what is run so runs in its
-    /// order. Work that is put into the queue from now on waits for it. What it reads and writes must be used by
-    /// nothing in the queue between the last of `after` and now.
+    /// Runs the work while the queue goes on, once the queues have come to all of `after`. Such work runs in the order
+    /// in which it was given, and work that is put into the queue from now on waits for it. What it reads and writes
+    /// must be used by nothing in the queue between the last of `after` and now.
     ///
     /// # Errors
     /// [`Error::Usage`] for another device's mark, [`Error::Driver`].
@@ -458,8 +454,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Runs work beside the queue, which waits for it; where the device is profiled or waits for every launch, `in_queue`
-    /// runs it.
+    /// Runs work beside the queue, which waits for it; where the device is profiled or waits for every launch,
+    /// `in_queue` runs it.
     fn enqueue_beside(
         &self,
         work: Work<'_>,

@@ -266,7 +266,7 @@ impl Cuda {
         let (mut stream, mut second) = (ptr::null_mut(), ptr::null_mut());
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         let _recording = foreign::RECORDING.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the stream is nobody else's; a capture that was begun is ended whatever happens between.
+        // SAFETY: the stream is used by nothing else; a capture that was begun is always ended.
         unsafe {
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
             call!(cuStreamCreateWithPriority(&raw mut stream, flags, priority))?;
@@ -293,7 +293,7 @@ impl Cuda {
     }
 }
 
-/// A graph as it was captured, which is not needed any more once it was instantiated.
+/// A captured graph, which is no longer needed once it is instantiated.
 struct CapturedGraph(sys::CUgraph);
 
 impl Drop for CapturedGraph {
@@ -447,7 +447,7 @@ impl Driver for Cuda {
             }
             Work::Graph(graph) => {
                 let graph = graph.as_any().downcast_ref::<CudaGraph>().ok_or_else(foreign)?;
-                // SAFETY: as of `launch`.
+                // SAFETY: as in `launch`.
                 unsafe { call!(cuGraphLaunch(graph.executable, stream))? }
             }
         }

@@ -43,7 +43,6 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// How many there are.
     pub(crate) const COUNT: usize = 3;
 }
 
@@ -74,11 +73,11 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn free(&self, memory: Raw);
     fn free_bytes(&self) -> Option<u64>;
 
-    /// Pinned host memory, which the device reads and writes by itself, with anything in it.
+    /// Pinned host memory, which the device reads and writes by itself; its content is undefined.
     fn allocate_host(&self, bytes: usize) -> Result<*mut u8>;
     fn free_host(&self, memory: *mut u8);
 
-    /// The part of a compiled program's key in the cache that is not its source: device, compiler, options.
+    /// What the key of a compiled program in the cache has beside its source: device, compiler, options.
     fn binary_key(&self) -> String;
     fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>>;
     fn load(&self, name: &str, binary: &[u8]) -> Result<Arc<dyn DriverProgram>>;
@@ -91,7 +90,6 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn hold(&self, mark: &dyn DriverMark) -> Result<()>;
     fn enqueue(&self, command: &Command) -> Result<()>;
     fn mark(&self) -> Result<Arc<dyn DriverMark>>;
-    /// Waits until the queue has come to the mark.
     fn wait(&self, mark: &dyn DriverMark) -> Result<()>;
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64>;
     /// `None` where the driver has nothing better than the commands one by one.
@@ -102,14 +100,12 @@ pub(crate) trait Driver: Debug + Send + Sync {
     /// Waits for the queue and for those of all sides.
     fn finish_all(&self) -> Result<()>;
 
-    /// Whether the mark's point has been reached.
     fn is_done(&self, mark: &dyn DriverMark) -> Result<bool>;
     /// The point after all work that any program of this process has given the device so far, in any stream.
     fn mark_everything(&self) -> Result<Arc<dyn DriverMark>>;
     /// The queue's handle, for other libraries in this process. [`Error::Unsupported`] with OpenCL, whose handles are
     /// of no use to them; so with the four functions that follow.
     fn stream(&self) -> Result<u64>;
-    /// The device address of memory.
     fn address(&self, memory: Raw) -> Result<u64>;
     /// Memory of another library on this device; an error where the address lies elsewhere.
     fn foreign(&self, address: u64, bytes: usize) -> Result<Raw>;

@@ -18,14 +18,12 @@ macro_rules! elements {
 
 elements!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
 
-/// The bytes of some numbers.
 #[expect(unsafe_code, reason = "numbers without padding are bytes")]
 pub(crate) fn bytes<T: Element>(data: &[T]) -> &[u8] {
     // SAFETY: every `Element` is a primitive number: no padding, no invalid byte, alignment 1 suffices for u8.
     unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) }
 }
 
-/// The bytes of some numbers, to be written.
 #[expect(unsafe_code, reason = "bytes are numbers of any kind")]
 pub(crate) fn bytes_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
     // SAFETY: as `bytes`, and every pattern of bytes is a valid number.

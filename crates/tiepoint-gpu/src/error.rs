@@ -12,15 +12,15 @@ pub enum Error {
     /// There is no driver, no compiler or no device.
     #[error("{api}: {reason}")]
     Absent {
-        /// Whose.
+        /// The driver.
         api: Api,
-        /// What was looked for.
+        /// What is missing, or could not be loaded.
         reason: String,
     },
     /// A driver refuses.
     #[error("{api}: {reason}")]
     Driver {
-        /// Which.
+        /// The driver.
         api: Api,
         /// What was tried and what came back.
         reason: String,
@@ -28,7 +28,7 @@ pub enum Error {
     /// No device of this number.
     #[error("{api}:{index} is not there: {found}")]
     Index {
-        /// Whose.
+        /// The driver.
         api: Api,
         /// The number that was asked for.
         index: u32,
@@ -58,7 +58,7 @@ pub enum Error {
     Compile {
         /// The program's name.
         program: String,
-        /// For whom.
+        /// The device.
         device: String,
         /// What the compiler says.
         log: String,

@@ -1,9 +1,9 @@
-//! Memory and streams of other programs in the same process: `PyTorch`, `CuPy`, JAX and whoever else uses CUDA.
+//! Memory and streams of other programs in the same process: `PyTorch`, `CuPy`, JAX and others that use CUDA.
 //!
 //! A device is opened in CUDA's primary context, which the run-time interface uses, so that addresses and streams of
 //! these programs are valid here and ours there. Work is ordered by events, without the host waiting:
-//! [`Gpu::wait_for`] before memory of others is read, [`Gpu::signal`] before they read ours. OpenCL has nothing of the
-//! kind; there all of this is [`Error::Unsupported`].
+//! [`Gpu::wait_for`] before memory of others is read, [`Gpu::signal`] before they read ours. OpenCL has no such
+//! interface; there all of this is [`Error::Unsupported`].
 
 use crate::buffer::Memory;
 use crate::{Api, Buffer, Element, Error, Gpu, Result};
@@ -49,16 +49,15 @@ impl ForeignStream {
 
 impl Gpu {
     /// Memory of another library as a buffer, which can only be read. Nothing is copied. `owner` keeps the memory
-    /// alive. Dropping the last clone of the buffer waits for the work that reads it, then drops `owner`.
+    /// alive. Dropping the last clone of the buffer waits for the work that reads it, then drops `owner`. Kernels may
+    /// need more than the numbers' own alignment: see [`Buffer::aligned_to`].
     ///
     /// # Safety
-    /// `len` numbers must lie at `address`, and nobody may free or write them until `owner` is dropped, other than in
+    /// `len` numbers must lie at `address`, and must not be freed or written until `owner` is dropped, other than in
     /// streams that are ordered with this device's by [`wait_for`](Self::wait_for) and [`signal`](Self::signal).
     ///
     /// # Errors
-    /// [`Error::Usage`] when the address is not one of this device's memory or not a multiple of the numbers' size
-    /// (kernels may need more, see [`Buffer::aligned_to`]),
-    /// [`Error::Unsupported`] with OpenCL.
+    /// [`Error::Usage`] for an address of another device or an unaligned one, [`Error::Unsupported`] with OpenCL.
     #[expect(unsafe_code, reason = "an address says nothing of what lies there")]
     pub unsafe fn foreign<T: Element>(
         &self,
@@ -110,8 +109,8 @@ impl Gpu {
 
 impl<T: Element> Buffer<T> {
     /// The address, for other programs, which must not write there. They may read until the last clone of this buffer
-    /// is dropped, and finish later what they have put into their streams by then: until that is done the memory is
-    /// given to no other buffer. A thread that records a CUDA graph of its own must not use this device meanwhile.
+    /// is dropped; work that they have put into their streams by then may finish later, and until it has, no other
+    /// buffer gets the memory. A thread that records a CUDA graph of its own must not use this device meanwhile.
     ///
     /// # Errors
     /// [`Error::Unsupported`] with OpenCL.

@@ -37,10 +37,7 @@ KERNEL(ieee) {
     out[OPERATIONS * i + 4] = FMA(a[i], b[i], c[i]);
 }";
 
-/// Sum, product, quotient, root and fused product and sum of numbers of every size.
-///
-/// # Errors
-/// [`Error::Driver`] when a result differs from the CPU's; whatever a kernel can end with.
+/// Fails where sum, product, quotient, root or fused product and sum of numbers of every size differ from the CPU's.
 pub(crate) fn check(gpu: &Gpu) -> Result<()> {
     let source = KernelSource::new("ieee").define("OPERATIONS", OPERATIONS);
     let source = source.kernel::<Ieee<'_>>([64, 1]).text(KERNEL);

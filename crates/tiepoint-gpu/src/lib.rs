@@ -96,7 +96,7 @@ impl Display for Api {
 pub struct Info {
     /// The driver that offers it.
     pub api: Api,
-    /// Its number there.
+    /// Its number among the driver's devices.
     pub index: u32,
     /// Its name.
     pub name: String,
@@ -184,7 +184,7 @@ fn numbered(count: usize) -> String {
 /// Compiles a program for a CUDA architecture such as `sm_90`, without any device, and returns the binary.
 ///
 /// # Errors
-/// [`Error::Absent`] when NVRTC is not there, [`Error::Compile`] with its log, [`Error::Driver`] when it refuses.
+/// [`Error::Absent`] without NVRTC, [`Error::Compile`] with its log, [`Error::Driver`].
 pub fn compile_for_cuda(source: &KernelSource, architecture: &str) -> Result<Vec<u8>> {
     cuda::compile(source.name(), &source.for_api(Api::Cuda), architecture)
 }
@@ -261,8 +261,7 @@ impl Gpu {
     /// Opens a device.
     ///
     /// # Errors
-    /// [`Error::Absent`] when the driver is not there, [`Error::Driver`] when it refuses or computes wrongly,
-    /// [`Error::Index`] when it has no such device.
+    /// [`Error::Absent`], [`Error::Index`], [`Error::Driver`] also when the device computes wrongly.
     pub fn open(api: Api, index: u32) -> Result<Self> {
         let gpu = Self::open_for_short_loops(api, index)?;
         match gpu.0.trial.get() {
@@ -322,8 +321,8 @@ impl Gpu {
     }
 
     /// From now on work on this device ends with [`Error::Cancelled`] once `cancel` says so: between lists of commands
-    /// and before a program is compiled. A CPU under OpenCL takes seconds for what a GPU does in milliseconds: it then
-    /// waits for every launch, and ends between two of them.
+    /// and before a program is compiled. A CPU under OpenCL takes seconds for what a GPU does in milliseconds: the host
+    /// then waits for every launch, and the work ends between two of them.
     pub fn cancelled_by(&self, cancel: &Cancel) {
         *self.cancel() = Some(cancel.clone());
     }
@@ -332,7 +331,6 @@ impl Gpu {
         self.0.cancel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A safe point.
     pub(crate) fn check_cancel(&self) -> Result<()> {
         self.cancel().as_ref().map_or(Ok(()), Cancel::check)
     }
@@ -412,10 +410,10 @@ impl Gpu {
         Ok(())
     }
 
-    /// Memory for `len` numbers, with anything in it.
+    /// Memory for `len` numbers, whose values are undefined.
     ///
     /// # Errors
-    /// [`Error::Memory`] with what was asked for and what is free.
+    /// [`Error::Memory`].
     pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::new(self, len)
     }
@@ -430,7 +428,7 @@ impl Gpu {
         Ok(buffer)
     }
 
-    /// Host memory that the device reaches by itself, with any numbers in it.
+    /// Host memory that the device reaches by itself, with undefined values.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -441,14 +439,14 @@ impl Gpu {
     /// A program, compiled if neither this device object nor the cache on disk has it.
     ///
     /// # Errors
-    /// [`Error::Compile`] with the compiler's log, [`Error::Driver`], [`Error::Cancelled`].
+    /// [`Error::Compile`], [`Error::Driver`], [`Error::Cancelled`].
     pub fn program(&self, source: &KernelSource) -> Result<Program> {
         let key = source.for_api(self.info().api);
         if let Some(program) = self.programs().get(&key) {
             return Ok(program.clone());
         }
         self.check_cancel()?;
-        // Without the lock, so that others can compile meanwhile.
+        // Without the lock, so that other threads can compile meanwhile.
         let program = Program::new(self, source)?;
         Ok(self.programs().entry(key).or_insert(program).clone())
     }
@@ -564,7 +562,7 @@ impl Gpu {
     /// Waits until all work is done.
     ///
     /// # Errors
-    /// [`Error::Driver`] when it failed.
+    /// [`Error::Driver`].
     pub fn finish(&self) -> Result<()> {
         self.queue().waiting(|| self.driver().finish())
     }

@@ -69,7 +69,7 @@ pub(crate) struct OpenCl {
     /// The memory objects of host memory, by its address.
     mapped: Mutex<HashMap<usize, Raw>>,
     context: Arc<Context>,
-    /// Arguments are set on a kernel object: nobody else may until it is in the queue.
+    /// Held from setting a kernel object's arguments until the kernel is in the queue.
     launching: Mutex<()>,
 }
 
@@ -249,7 +249,7 @@ impl OpenCl {
                 made("clEnqueueCopyBufferRect", event)
             }
             Command::Upload { from, to, bytes } => {
-                // SAFETY: the place outlives the queue's work: it waits when dropped.
+                // SAFETY: the host memory outlives the queue's work: it waits when dropped.
                 let event = unsafe {
                     cl3::command_queue::enqueue_write_buffer(
                         queue.get(),
@@ -296,7 +296,7 @@ fn mark_in(queue: &CommandQueue, after: &[cl_event]) -> Result<Arc<dyn DriverMar
 
 /// The point at which a command of a queue is done.
 fn mark_of(queue: &CommandQueue, event: Event) -> Result<Arc<dyn DriverMark>> {
-    // So that the work begins before anyone waits for it.
+    // So that the work begins at once, not only when it is waited for.
     queue.flush().map_err(|e| failed("clFlush", e))?;
     Ok(Arc::new(OpenClMark { event }))
 }
@@ -341,7 +341,7 @@ impl Driver for OpenCl {
 
     fn allocate(&self, bytes: usize) -> Result<Raw> {
         let memory = self.create(CL_MEM_READ_WRITE, bytes, &self.info.name)?;
-        // Drivers may put memory off until it is used; this asks for it now.
+        // Drivers may defer the allocation until the memory is used; this forces it.
         let zero = 0_u8;
         // SAFETY: one byte of the new memory, from a byte that lives during the call.
         let touched = unsafe {

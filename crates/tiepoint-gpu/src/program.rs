@@ -29,7 +29,7 @@ impl Program {
         let driver = gpu.driver();
         let key = format!("{}\n{text}", driver.binary_key());
         if let Some(binary) = cache::load(&key) {
-            // A file that the driver refuses (another version's, a broken one) is made anew.
+            // A file that the driver refuses (another version's, or broken) is compiled again.
             if let Ok(program) = driver.load(source.name(), &binary) {
                 return Ok(program);
             }

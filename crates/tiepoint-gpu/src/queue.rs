@@ -16,7 +16,7 @@ impl Queue {
         self.given.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Waits for all work by `wait`, so that what was given before it is done.
+    /// Calls `wait`, which waits for all work, and notes that what was given before it is done.
     pub(crate) fn waiting<R>(&self, wait: impl FnOnce() -> Result<R>) -> Result<R> {
         // Work has its number after it was given, so that all up to this number is waited for.
         let given = self.given.load(Ordering::Acquire);

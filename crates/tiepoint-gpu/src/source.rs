@@ -9,12 +9,11 @@ use std::fmt::{Display, Write};
 pub struct KernelSource {
     name: &'static str,
     text: String,
-    /// C types that declarations brought.
+    /// C types that the declarations need.
     definitions: Definitions,
     declarations: Vec<Declaration>,
 }
 
-/// A kernel as it was declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Declaration {
     pub(crate) name: &'static str,
@@ -99,7 +98,7 @@ impl KernelSource {
         self
     }
 
-    /// Adds what `define` defines anew, and gives its result.
+    /// Appends the C text of what `define` adds to the definitions, and gives its result.
     fn with_definitions<R>(&mut self, define: impl FnOnce(&mut Definitions) -> R) -> R {
         let known = self.definitions.len();
         let result = define(&mut self.definitions);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Transfer {
     gpu: Gpu,
     done: Mark,
-    /// Keep the memory alive until then.
+    /// Keep the memory alive until `done`.
     _commands: Commands,
 }
 
@@ -32,13 +32,13 @@ impl Transfer {
 
 impl Drop for Transfer {
     fn drop(&mut self) {
-        // A failure of the device is reported to whoever waits for it next.
+        // A failure of the device is reported by the next call that waits for it.
         let _ = self.hold();
     }
 }
 
 impl Gpu {
-    /// Puts work into the queue of a side. Of work that fails a part may run: its memory is free when that is done.
+    /// Puts work into the queue of a side. On an error a part of it may still run, so the device is waited for.
     pub(crate) fn put_beside(
         &self,
         side: Side,

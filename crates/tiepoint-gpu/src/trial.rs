@@ -3,9 +3,9 @@
 //!
 //! Mesa's llvmpipe (rusticl on a CPU) ends all loops of a kernel after 65 535 turns in all (`gallivm`,
 //! `LP_MAX_TGSI_LOOP_ITERATIONS`; seen with 22.3) and goes on behind them as if they were done: results are wrong,
-//! the same in every run, and no error is raised. Such a device is refused. A group that waits for one that began before
-//! it needs the other to go on meanwhile, which OpenCL does not promise. Where it does not, what needs it is refused
-//! alone ([`Gpu::require_waiting`]), and the library lets the CPU do it.
+//! the same in every run, and no error is raised. Such a device is refused. A group that waits for one that began
+//! before it needs the other to go on meanwhile, which OpenCL does not promise. Where it does not, what needs it is
+//! refused alone ([`Gpu::require_waiting`]), and the library lets the CPU do it.
 //!
 //! The kernel ends on every device: a group waits so many turns, and none waits any longer once one gave up.
 
@@ -48,7 +48,6 @@ KERNEL(relay) {
     if (before != 0u) numbers[ticket] = before + 1u;
 }";
 
-/// What a device was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trial {
     /// Loops run to their end, groups wait for one another.
@@ -59,7 +58,7 @@ pub(crate) enum Trial {
     CutsLoops,
 }
 
-/// Tries it out; whatever a kernel can end with is an error.
+/// Runs the trial. Any error of a program or kernel is returned.
 pub(crate) fn check(gpu: &Gpu) -> Result<Trial> {
     let source = KernelSource::new("relay").define("GROUPS", GROUPS);
     let kernel = gpu.program(&source.kernel::<Relay<'_>>([32, 1]).text(KERNEL))?.kernel::<Relay<'_>>()?;

@@ -210,8 +210,8 @@ fn memory_of_others_is_given_back_at_once_where_it_is_known_to_be_read() {
         let kernel = add_late(&b);
         let theirs = a.upload(&vec![5_u32; 1 << 16]).unwrap();
         let [out, other] = [(); 2].map(|()| b.buffer::<u32>(1 << 16).unwrap());
-        // How long the work in the queue takes after the memory was given back. A thread that the driver lets wait, for
-        // memory that another one frees, finds it done.
+        // How long the work in the queue still takes once the memory was given back: nothing where giving it back
+        // waited.
         let rest = |mark| {
             let waited = Instant::now();
             b.wait(&mark).unwrap();
@@ -289,11 +289,11 @@ fn shared_memory_is_not_handed_on_while_others_read_it() {
             let ours = a.upload(&vec![round; n]).unwrap();
             let address = ours.share().unwrap();
             a.signal(b.stream().unwrap()).unwrap();
-            // SAFETY: whoever shares memory says that it is not handed on while others read it.
+            // SAFETY: memory that is shared is not given to another buffer while others read it.
             let theirs = unsafe { b.foreign::<u32>(address, n, ()) }.unwrap();
             put(&b, &kernel, &out, &theirs, 0, 10 * LATE);
             put(&b, &kernel, &out, &theirs, 1, 10 * LATE);
-            // Ours goes while they read, for some 10 ms yet; what is written next must lie elsewhere.
+            // Our buffer is dropped while they read it for another 10 ms; what is written next must lie elsewhere.
             drop(ours);
             let next = a.upload(&vec![99_u32; n]).unwrap();
             assert_ne!(next.share().unwrap(), address, "handed on while in use");

@@ -30,7 +30,7 @@ pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -
     }
     // A stream waits for what the event stood for when the wait was enqueued, so the event can be recorded again.
     let event = own.order.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: as above; the event was made with the stream, and nobody else records it meanwhile.
+    // SAFETY: as above; the event was made with the stream, and the lock keeps other threads from recording it.
     unsafe {
         call!(cuEventRecord(*event, from))?;
         call!(cuStreamWaitEvent(to, *event, 0))
@@ -83,7 +83,7 @@ fn device_of(address: u64) -> Result<Option<u32>> {
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
     ];
     let mut values: [*mut c_void; 2] = [(&raw mut kind).cast(), (&raw mut device).cast()];
-    // SAFETY: two attributes of 32 bits each, and places for them. An address that is no pointer is answered, too.
+    // SAFETY: two attributes of 32 bits each, and places for them. The driver answers for any address.
     let found =
         unsafe { sys::cuPointerGetAttributes(2, attributes.as_mut_ptr(), values.as_mut_ptr(), address) };
     if found == CUresult::CUDA_ERROR_INVALID_VALUE {

@@ -1,4 +1,4 @@
-//! The driver's library: whether it is there, whole and willing; its answers as results.
+//! The driver's library: whether it is present, complete and ready; its answers as results.
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
 use crate::{Api, Error, Result};
@@ -8,10 +8,10 @@ use std::ffi::c_int;
 /// The oldest driver interface with all the calls made here (R570, 2025).
 const OLDEST: c_int = 12_080;
 
-/// What the driver must answer to say its version.
+/// Functions that are needed to learn the driver's version.
 const FIRST: [&str; 3] = ["cuInit", "cuDriverGetVersion", "cuGetErrorString"];
 
-/// What else is called.
+/// The other functions that are called.
 const FUNCTIONS: [&str; 45] = [
     "cuCtxGetStreamPriorityRange",
     "cuCtxRecordEvent",
@@ -68,7 +68,6 @@ pub(super) fn absent(reason: String) -> Error {
     Error::Absent { api: Api::Cuda, reason }
 }
 
-/// The driver's answer as a result.
 pub(super) fn check(call: &str, result: CUresult) -> Result<()> {
     result.result().map_err(|e| {
         let text = e.error_string().map(|t| format!(" ({})", t.to_string_lossy()));
@@ -119,7 +118,6 @@ pub(super) fn start() -> Result<()> {
     complete("libcuda.so.1", &FUNCTIONS, has)
 }
 
-/// The same error of the driver, and what to do.
 fn advise(refused: Error, advice: &str) -> Error {
     match refused {
         Error::Driver { reason, .. } => error(format!("{reason}; {advice}")),

@@ -7,7 +7,7 @@ use cudarc::nvrtc::sys::{self, nvrtcResult};
 use std::ffi::{CString, c_int};
 use std::ptr;
 
-/// What is called.
+/// The functions that are called.
 const FUNCTIONS: [&str; 10] = [
     "nvrtcCompileProgram",
     "nvrtcCreateProgram",
@@ -66,7 +66,6 @@ fn check(what: &str, result: nvrtcResult) -> Result<()> {
     }
 }
 
-/// A program of NVRTC's.
 struct Program(sys::nvrtcProgram);
 
 impl Program {
@@ -105,7 +104,6 @@ impl Program {
         Ok(binary)
     }
 
-    /// What the compiler says.
     fn log(&self) -> Result<String> {
         let mut len = 0;
         // SAFETY: writes one number.

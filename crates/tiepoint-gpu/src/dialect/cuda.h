@@ -77,8 +77,8 @@ typedef ulonglong2 u64x2;
 #define ATOMIC_EXCHANGE(pointer, value) atomicExch(pointer, value)
 #define ATOMIC_MIN(pointer, value) atomicMin(pointer, value)
 
-// Lanes of a warp exchange numbers: all 32 of them, side by side in the first dimension of the group.
-// Of each `lanes` side by side the first gets its own number from SHUFFLE_UP, the last from SHUFFLE_DOWN.
+// Exchange between the lanes of a warp, 32 neighbours in the first dimension of the group, which must all take part.
+// In each run of `lanes` neighbours the first gets its own number from SHUFFLE_UP, the last from SHUFFLE_DOWN.
 #define SHUFFLE_UP(value, lanes) __shfl_up_sync(~0u, value, 1, lanes)
 #define SHUFFLE_DOWN(value, lanes) __shfl_down_sync(~0u, value, 1, lanes)
 #define SHUFFLE_XOR(value, mask) __shfl_xor_sync(~0u, value, mask)
@@ -101,7 +101,7 @@ typedef ulonglong2 u64x2;
 #define COPY_WAIT(n)
 #endif
 
-// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
+// Minima of the halves of two or three words; each half is a number below 2^15.
 #define PAIR_MIN(a, b) __vminu2(a, b)
 #if __CUDA_ARCH__ >= 900
 #define PAIR_MIN3(a, b, c) __vimin3_u16x2(a, b, c)

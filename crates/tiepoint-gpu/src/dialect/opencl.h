@@ -62,7 +62,7 @@ typedef ulong2 u64x2;
 #ifdef FMA_IN_INTEGERS
 // a * b + c rounded once, for devices that have no such instruction.
 FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
-    // Nothing finite is lost where one factor is 0 or something is infinite or no number.
+    // Where a number is 0, infinite or NaN, there is nothing to round twice.
     const f32 product = a * b;
     const u32 ab = (as_uint(a) ^ as_uint(b)) & 0x80000000u;
     const u32 a_bits = as_uint(a) & 0x7fffffffu, b_bits = as_uint(b) & 0x7fffffffu, c_bits = as_uint(c) & 0x7fffffffu;
@@ -82,7 +82,8 @@ FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
     i32 exponent = a_exponent - a_up + b_exponent - b_up - 14;
     const i32 apart = exponent - (c_exponent - c_up - 38);
 
-    // To one exponent. A last bit stands for all that are shifted out: more than one bit cancels only where none is.
+    // Aligned to one exponent. The last bit stands for all that are shifted out: where bits are, at most one bit
+    // cancels.
     if (apart > 0) {
         s = apart > 63 ? 1ul : (s >> apart) | (u64)((s & ((1ul << apart) - 1ul)) != 0ul);
     } else if (apart < 0) {
@@ -108,7 +109,7 @@ FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
         digits += (u64)(rest > middle || (rest == middle && (digits & 1ul) != 0ul));
     }
     exponent += drop;
-    // The leading bit of the digits adds the 1 that lacks in the exponent's field.
+    // The digits' leading bit adds the 1 that is missing in the exponent's field.
     return as_float(sign | (exponent > 104 ? 0x7f800000u : ((u32)(exponent + 149) << 23) + (u32)digits));
 }
 #define FMA(a, b, c) fma_in_integers(a, b, c)
@@ -151,9 +152,9 @@ FUNCTION u32 DOT4(u32 a, u32 b, u32 c) {
 #define ATOMIC_MIN(pointer, value) atomic_min(pointer, value)
 
 #ifdef NVIDIA_CAPABILITY
-// Lanes of a warp exchange numbers: all 32 of them, side by side in the first dimension of the group. OpenCL C 1.2 has
-// no name for it.
-// Of each `lanes` side by side the first gets its own number from SHUFFLE_UP, the last from SHUFFLE_DOWN.
+// Exchange between the lanes of a warp, 32 neighbours in the first dimension of the group, which must all take part.
+// OpenCL C 1.2 has no name for it.
+// In each run of `lanes` neighbours the first gets its own number from SHUFFLE_UP, the last from SHUFFLE_DOWN.
 FUNCTION u32 SHUFFLE_UP(u32 value, u32 lanes) {
     u32 other;
     asm volatile("shfl.sync.up.b32 %0, %1, 1, %2, -1;" : "=r"(other) : "r"(value), "r"((32u - lanes) << 8));
@@ -194,7 +195,7 @@ FUNCTION u32 BYTE_PERM(u32 a, u32 b, u32 selector) {
 #define COPY_WAIT(n)
 #endif
 
-// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
+// Minima of the halves of two or three words; each half is a number below 2^15.
 #if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 90
 FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
     u32 least;

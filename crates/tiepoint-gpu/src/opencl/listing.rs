@@ -14,8 +14,8 @@ use std::sync::{Mutex, PoisonError};
 /// crash it (seen with 3.1).
 pub(super) static LOOKING: Mutex<()> = Mutex::new(());
 
-/// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order; and why platforms beside theirs have
-/// none.
+/// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order; and the errors of platforms that
+/// could not be asked for theirs.
 pub(super) fn all() -> Result<(Vec<Device>, Vec<Error>)> {
     let missing = |reason: String| Error::Absent {
         api: Api::OpenCl,
@@ -41,7 +41,7 @@ pub(super) fn all() -> Result<(Vec<Device>, Vec<Error>)> {
             Err(e) => refused.push(failed("clGetDeviceIDs", e)),
         }
     }
-    // One that does not answer stays: listing or opening it says why.
+    // A device that does not answer stays in the list: listing or opening it says why.
     devices.retain(|d| d.available().unwrap_or(true) && d.compiler_available().unwrap_or(true));
     devices.sort_by_key(is_cpu);
     match devices.is_empty() {

@@ -1,9 +1,9 @@
-//! What cannot be is refused with its reason.
+//! Impossible requests are refused with the reason.
 
 use super::{Add, COUNT, Count, add_kernel, all, numbers_at};
 use tiepoint_gpu::{Commands, Error, Gpu, Info, KernelSource, kernel};
 
-/// What another `Gpu::open` made is refused wherever it is named: the same number may be another device's memory.
+/// Objects of another `Gpu::open` are refused wherever they are named: the same number may be another device's memory.
 #[test]
 fn what_another_device_made_is_refused() {
     for gpu in all() {
@@ -114,7 +114,7 @@ const TURN: &str = "KERNEL(turn) {
     if (LANE_X == 0) end[0] = number;
 }";
 
-/// A device that ends loops early without a word, as Mesa's llvmpipe does after 65 535 turns, is refused.
+/// A device that silently ends loops early, as Mesa's llvmpipe does after 65 535 turns, is refused.
 #[test]
 fn a_loop_runs_to_its_end_or_the_device_is_refused() {
     for gpu in all() {
