@@ -15,9 +15,9 @@ use crate::feature::gpu::GpuFeatures;
 pub struct Matcher<'a> {
     features: [&'a Features; 2],
     processor: &'a Processor,
-    /// The features on the GPU that lie there: from the first search on all.
+    /// The features that lie on the GPU; from the first search on, those of both sides.
     uploaded: [Option<GpuFeatures>; 2],
-    /// From the first search on.
+    /// `None` before the first search.
     matcher: Option<GpuMatcher>,
 }
 
@@ -60,11 +60,8 @@ impl<'a> Matcher<'a> {
         self.gpu_or_cpu(task, on_gpu, |cpu| matches_on_cpu(a, b, options, cpu))
     }
 
-    /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A, at the
-    /// cost of comparing these with B, and what they find with A.
-    ///
-    /// # Errors
-    /// As [`match_features`](Self::match_features).
+    /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A. Only
+    /// these are compared with B, and only their neighbours with A.
     pub(crate) fn match_some(&mut self, options: &MatchOptions, every: usize) -> Result<Vec<Match>> {
         let features = self.features[0].len();
         matches_of_some(features, options, every, |sides, indices| {
@@ -105,7 +102,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The features on the GPU, brought there unless they are.
+/// The features on the GPU, uploaded unless they are there.
 fn uploaded<'u>(
     there: &'u mut Option<GpuFeatures>,
     gpu: &Gpu,
@@ -137,7 +134,7 @@ mod tests {
             found
         };
         let (a, mut b, none) = (random(400), random(370), random(0));
-        // What A shows B shows, somewhat changed.
+        // B shows what A shows, somewhat changed.
         if let (Descriptors::U8(from), Descriptors::U8(to)) = (&a.descriptors, &mut b.descriptors) {
             to.iter_mut().zip(from).enumerate().filter(|(i, _)| i % 5 > 1).for_each(|(_, (t, f))| *t = *f);
         }

@@ -175,7 +175,6 @@ fn finished<T: Distance>(best: &Best<T>) -> Option<Nearest> {
     (best.index != nearest::NONE).then_some(found)
 }
 
-/// [`match_features`] on the CPU.
 fn matches_on_cpu(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
     let _stage = cpu.stage("match");
     let signs: &[Option<i8>] = if options.same_sign { &[Some(1), Some(-1)] } else { &[None] };

@@ -43,7 +43,7 @@ impl Landing {
         Ok(Self { count: gpu.pinned(1)?, rows: gpu.pinned(ROW)? })
     }
 
-    /// Has room for so many rows, twice as much as before when it had too little.
+    /// Makes room for so many rows; the memory grows by powers of two.
     fn reserve(&mut self, gpu: &Gpu, rows: usize) -> Result<()> {
         if self.rows.len() < rows * ROW {
             self.rows = gpu.pinned(rows.next_power_of_two() * ROW)?;
@@ -52,7 +52,6 @@ impl Landing {
     }
 }
 
-/// The matches of many pairs on the device.
 struct Batch {
     found: Buffer<u32>,
     count: Buffer<u32>,

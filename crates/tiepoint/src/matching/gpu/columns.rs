@@ -9,7 +9,6 @@ use crate::device::gpu::{Buffer, Commands};
 use crate::feature::gpu::GpuFeatures;
 
 tiepoint_gpu::kernel! {
-    /// The neighbours of each feature of A.
     pub(super) unsafe kernel nearest_columns(groups) = NearestColumns {
         write index: i64 [capacity_a],
         write distance: f32 [capacity_a],
@@ -22,7 +21,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Which features of A have a match.
     pub(super) unsafe kernel match_flags(groups) = MatchFlags {
         write flags: u32 [capacity_a],
         read nearest: u32 [(capacity_a + capacity_b) * FOUND as i128],
@@ -35,7 +33,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Writes the matches in the order of A.
     pub(super) unsafe kernel match_columns(groups) = MatchColumns {
         write pairs: i64 [capacity_a * 2],
         write distance: f32 [capacity_a],

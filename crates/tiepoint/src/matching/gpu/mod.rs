@@ -102,7 +102,7 @@ impl GpuMatcher {
         if tensor && !floats && dimension <= tensor::MAX_DIMENSION { Form::Tensor } else { Form::Portable }
     }
 
-    /// What kernels a search needs, of two sides that are fit for each other.
+    /// The kernels that a search of two sides needs. Fails unless the sides can be compared.
     fn kind(&self, a: &GpuFeatures, b: &GpuFeatures, guided: bool) -> Result<SearchKind> {
         check(a)?;
         check(b)?;
@@ -111,7 +111,7 @@ impl GpuMatcher {
         Ok(kind)
     }
 
-    /// What kernels pack a side.
+    /// The kernels that pack a side.
     fn kind_of(&self, features: &GpuFeatures, guided: bool) -> SearchKind {
         let (floats, dimension) = (features.descriptors.are_floats(), features.dimension);
         let form = if guided { Form::Portable } else { self.form(floats, dimension) };
@@ -295,7 +295,7 @@ impl GpuMatcher {
         found.side(0, indices.len())
     }
 
-    /// As [`kind`](Self::kind); `None` where there is nothing to compare, so that nothing differs.
+    /// As [`kind`](Self::kind); `None` where one side is empty, so that nothing is compared.
     fn kind_unless_empty(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<Option<SearchKind>> {
         self.kind(a, b, false).map(Some).or_else(|error| {
             let counts = [a.len()?, b.len()?];
@@ -332,7 +332,7 @@ impl GpuNearest {
         Ok([self.side(0, counts[0])?, self.side(self.capacity_a, counts[1])?])
     }
 
-    /// Those of `count` features, from the one on whose neighbours stand `first`.
+    /// The neighbours of `count` features, which begin at place `first` of the result.
     fn side(&self, first: usize, count: usize) -> Result<Vec<Option<Nearest>>> {
         let mut words = vec![0; count * FOUND];
         self.nearest.read(first * FOUND, &mut words)?;

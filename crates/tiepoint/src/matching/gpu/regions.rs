@@ -19,10 +19,7 @@ pub(crate) struct SearchKind {
 }
 
 impl SearchKind {
-    /// Whether sides of these kinds can be compared.
-    ///
-    /// # Errors
-    /// [`crate::Error::Mismatch`].
+    /// Fails unless sides of these kinds can be compared.
     pub(crate) fn check_against(self, other: Self) -> crate::Result<()> {
         match self {
             _ if self.floats != other.floats => Err(kinds_differ()),

@@ -19,7 +19,6 @@ pub(super) fn groups(n: usize) -> [usize; 3] {
 }
 
 tiepoint_gpu::kernel! {
-    /// Counts the bright features of every run of LANES.
     unsafe kernel count_bright(groups) = CountBright {
         write bright: u32 [groups[0]],
         read keypoints: u32 as Keypoint [side.keypoints()],
@@ -30,7 +29,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Writes which feature every row is, and the counts of the regions. Features keep their order.
     unsafe kernel order_rows(groups) = OrderRows {
         write order: u32 [side.rows()],
         write regions: u32 [2],
@@ -45,7 +43,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Merges what the groups found, one lane a row, and gives the features their own indices again.
     unsafe kernel merge_found(groups) = MergeFound {
         write nearest: u32 [cut.result()],
         read found: u32 [cut.found(cut.groups() as i128)],
@@ -73,7 +70,6 @@ pub(super) fn source(kind: SearchKind) -> KernelSource {
         .text(include_str!("columns.cl"))
 }
 
-/// The kernels for a kind of search.
 #[derive(Debug)]
 pub(super) struct GpuRows {
     count_bright: Kernel<CountBright<'static>>,
@@ -111,7 +107,7 @@ impl GpuRows {
         commands.stage("match order");
         let rows = Rows { side, order: gpu.buffer(side.rows() as usize)?, regions: gpu.buffer(2)? };
         let (keypoints, count) = (&features.keypoints, &features.count);
-        // One run at least: it writes that there is nothing.
+        // At least one run, which writes the counts when there is no feature.
         let runs = features.capacity().div_ceil(LANES as usize).max(1);
         let bright = &gpu.buffer::<u32>(runs)?;
         if by_sign {

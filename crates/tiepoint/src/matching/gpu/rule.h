@@ -20,7 +20,7 @@ FUNCTION i32 is_match(const GLOBAL u32 *nearest, u32 i, Best best, u32 capacity_
     Best back = best_load(nearest + 3 * ((u64)capacity_a + best.index));
     if (rule.mutual != 0 && back.index != i) return 0;
     f32 distance = euclidean(best.first);
-    // A bound of infinity accepts all, and so does no ratio.
+    // An infinite bound accepts everything, as does a missing ratio.
     if (!(distance <= rule.max_distance)) return 0;
     return rule.has_ratio == 0 || distance < rule.ratio * second_distance(best);
 }

@@ -40,7 +40,7 @@ fn copy_some(a: &Features, b: &mut Features) {
 /// Both the fast form of each device, and the portable one.
 fn matchers() -> impl Iterator<Item = (&'static Gpu, GpuMatcher)> {
     let of = |gpu| [false, true].map(|portable| (gpu, GpuMatcher::new(gpu).portable(portable)));
-    // Where there is no other form, one run tells all.
+    // Where there is only one form, it runs once.
     all().iter().flat_map(of).filter(|(gpu, m)| m.portable || gpu.info().api == Api::Cuda)
 }
 
@@ -319,7 +319,7 @@ fn what_does_not_fit_is_an_error() {
     }
 }
 
-/// Kernels read sixteen bytes of a descriptor at a time, those of another program may begin anywhere.
+/// Kernels read sixteen bytes of a descriptor at a time; descriptors of another program may begin at any address.
 #[test]
 #[expect(unsafe_code, reason = "an address says nothing of what lies there")]
 fn descriptors_of_other_programs_match_alike_wherever_they_begin() {

@@ -9,8 +9,8 @@ typedef struct {
     f64 x, y, c, reach;
 } Place;
 
-// The same for the test in f32: lines have norm 1, and `w` is how far apart two may be, summed over both, with what f32
-// may be wrong by: a share of 2^-20 where 2^-22 suffices. Below all numbers where nothing can match.
+// The same for the test in f32. Lines have norm 1. The sum of both `w` is the distance allowed, plus a bound of the
+// error of f32 (2^-20 of the numbers, where 2^-22 suffices); -infinity where nothing can match.
 FUNCTION f32x4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
     f32x4 rough;
     f64 scale = 1.0, wrong = 1.0 / 1048576.0;
@@ -51,7 +51,7 @@ KERNEL(predict_lines) {
     places[row] = place;
 }
 
-// Whether two may pass the test. Where f32 does not suffice and a NaN comes out, they may.
+// Whether two may pass the test. A NaN, where the numbers exceed f32, counts as yes.
 FUNCTION i32 may_allow(f32x4 predicted, f32x4 place) {
     f32 reach = predicted.w + place.w;
     return !(ABS(FMA(predicted.x, place.x, FMA(predicted.y, place.y, predicted.z))) > reach);

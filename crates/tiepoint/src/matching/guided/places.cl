@@ -1,7 +1,8 @@
-// The search for nearest neighbours among the pairs that a model allows which predicts places. The places of each side,
+// The search for nearest neighbours among the pairs allowed by a model that predicts places. The places of each side,
 // those that the model predicts for A and those of B, hang in chains, one for each slot of a table of square cells; a
 // feature is compared with those in the cells that its circle meets. A chain has no order: of equally near features the
-// one of the smallest index is the nearest, so that none shows in the result. The test is that of guided/mod.rs in f64.
+// one of the smallest index is the nearest, so that the order does not show in the result. The test is that of
+// guided/mod.rs in f64.
 //
 // From Rust besides those of regions.h: LANES; PROJECTIVE, 1 for a homography, 0 for an affine map.
 
@@ -61,7 +62,7 @@ KERNEL(search_near) {
     Best best = best_none();
     Place own = places[i];
     if (IS_FINITE_F64(own.x)) {
-        // A little more than the radius, so that what passes the test lies in the cells whatever rounding does.
+        // A little more than the radius, so that what passes the test lies in these cells in spite of rounding.
         f64 reach = args.radius * (1.0 + 1e-9), cells = args.cells_a_pixel;
         f64 reach_x = reach + fabs(own.x) * 1e-12, reach_y = reach + fabs(own.y) * 1e-12;
         i32 left = cell_of(own.x - reach_x, cells), right = cell_of(own.x + reach_x, cells);

@@ -51,7 +51,7 @@ pub(crate) mod tensor {
     pub(super) const SHIFT: u32 = 8;
     /// Warps of a group.
     pub(super) const WARPS: u32 = 8;
-    /// Times 16 queries a warp: a fragment of targets is used so often.
+    /// Runs of 16 queries of a warp, which share each fragment of targets.
     pub(super) const ROW_TILES: u32 = 2;
     /// Targets that are fetched together.
     pub(super) const TILE: u32 = 64;
@@ -62,7 +62,6 @@ pub(crate) mod tensor {
 }
 
 tiepoint_gpu::kernel! {
-    /// Packs the descriptors of a side by their order, one lane a row.
     unsafe kernel pack_rows(groups) = PackRows<V: Element> {
         write packed: u32 [side.packed()] aligned 16,
         /// Squared lengths.
@@ -116,7 +115,6 @@ pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
     }
 }
 
-/// The kernels of a search.
 #[derive(Debug)]
 pub(crate) struct GpuSearch {
     pack: Pack,

@@ -212,9 +212,6 @@ fn search_run<E: Element>(
 }
 
 /// The two nearest neighbours in B of every descriptor of A, and in A of every descriptor of B.
-///
-/// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled).
 pub(super) fn search<E: Element>(
     a: &[E],
     b: &[E],

@@ -2,11 +2,12 @@
 // values: the same bits, as the products are whole numbers. sm_80 and later.
 //
 // A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time
-// into local memory, STAGES of them on their way. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a time,
-// and every lane keeps the two smallest of what it sees of each query. That is what costs: the cores deliver faster than
-// lanes compare. So what is compared is one integer, |b|^2 - 2ab, with a number below it that tells a lane's targets
-// apart: one multiply-add and at most three minima or maxima a product. Length and product of 128 bytes take 24 bits,
-// which leaves 8 for the number: after a turn of 256 targets a lane, 1024 in all, it begins anew.
+// into local memory, STAGES of them on their way. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a
+// time, and every lane keeps the two smallest of what it sees of each query. Comparing is the bottleneck: the cores
+// deliver products faster than lanes compare them. So what is compared is one integer, |b|^2 - 2ab, with a number below
+// it that tells a lane's targets apart: one multiply-add and at most three minima or maxima a product. Length and
+// product of 128 bytes take 24 bits, which leaves 8 for the number: after a turn of 256 targets a lane, 1024 in all, it
+// begins anew.
 //
 // Fragments (PTX ISA, mma.m16n8k32): with g = lane / 4 and t = lane % 4, a lane holds of A the rows g and g + 8, bytes
 // 4t.. and 16 + 4t.., of B column g likewise, of D rows g and g + 8, columns 2t and 2t + 1.
@@ -46,7 +47,7 @@ FUNCTION void multiply(i32 *sum, const u32 *a, const u32 *b) {
           "r"(sum[3]));
 }
 
-// |b|^2 - 2ab over the target's number: a multiply-add, which the units for minima have no part in.
+// |b|^2 - 2ab over the target's number: a multiply-add, which leaves the units for minima free.
 FUNCTION i32 key_of(i32 product, i32 norm) {
     i32 key;
     asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(key) : "r"(product), "n"(-(2 << SHIFT)), "r"(norm));
@@ -109,7 +110,7 @@ KERNEL(search) {
     for (u32 tile = work.from; tile < work.to; tile++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         __syncthreads();
-        // Everyone has left the tile before this one: its place takes the next.
+        // All warps have finished with the tile before this one: its memory takes the next.
         u32 free = slot == 0 ? STAGES - 1 : slot - 1;
         if (tile + STAGES - 1 < work.to) {
             fetch_tile(local_address(tiles[free]), local_address(keys[free]), packed, norms,

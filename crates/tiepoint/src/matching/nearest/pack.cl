@@ -30,7 +30,8 @@ KERNEL(pack_rows) {
 #endif
     }
 #if SHIFT
-    // Above it the number of the target among those of its lane, and above all others where there is none: nearest.cu.
+    // Below the length, a number that tells a lane's targets apart; the greatest key where there is no feature:
+    // nearest.cu.
     u32 number = ((place >> 3) * 2 + (place & 1)) & ((1 << SHIFT) - 1);
     norms[row] = exists ? (u32)length << SHIFT | number : 0x7fffffffu;
 #else

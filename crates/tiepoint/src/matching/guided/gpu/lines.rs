@@ -7,7 +7,7 @@ use crate::matching::Guide;
 use crate::matching::gpu::regions::{Cut, Rows, SearchKind, Side};
 use tiepoint_gpu::KernelSource;
 
-/// Numbers of what the test needs of a row.
+/// Numbers of a row that the test needs.
 const NUMBERS: usize = 4;
 
 tiepoint_gpu::kernel! {
@@ -60,16 +60,13 @@ pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
 pub(crate) struct LineSearch<'s> {
     pub(crate) kind: SearchKind,
     pub(crate) cut: Cut,
-    /// Of A and of B, as the rest.
+    /// Of A and of B.
     pub(crate) rows: [&'s Rows; 2],
     pub(crate) keypoints: [&'s Buffer<u32>; 2],
     pub(crate) guide: &'s Guide,
 }
 
 /// Adds the search to the commands; `found` takes what its groups find.
-///
-/// # Errors
-/// [`crate::Error::Unsupported`] on a device without f64.
 pub(crate) fn record<V: Element>(
     gpu: &Gpu,
     commands: &mut Commands,

@@ -9,13 +9,12 @@ use crate::matching::Guide;
 use crate::matching::gpu::regions::{FOUND, SearchKind};
 use tiepoint_gpu::{Kernel, KernelSource};
 
-/// Lanes of a group.
 const LANES: u32 = 128;
 /// Numbers of a place.
 const NUMBERS: usize = 2;
 
 tiepoint_gpu::kernel! {
-    /// Adds the features of a side to the linked lists of their cells, and writes how many there are.
+    /// Adds the features of a side to the linked lists of their cells, and writes their number.
     unsafe kernel fill_cells(groups) = FillCells {
         write places: u64 as Place [capacity * NUMBERS as i128],
         write next: u32 [capacity],
@@ -82,21 +81,17 @@ pub(crate) struct PlaceSearch<'s> {
     pub(crate) by_sign: bool,
 }
 
-/// A side in its cells.
 struct Cells {
     places: Buffer<u64>,
     next: Buffer<u32>,
     heads: Buffer<u32>,
     slots: u32,
-    /// How many features there are, and 0.
+    /// The number of features, then 0.
     regions: Buffer<u32>,
 }
 
 /// Adds the search to the commands; `nearest` takes the results of A, then of B. Returns how many features A has, and
 /// B, as [`Rows`](crate::matching::gpu::regions::Rows) counts them.
-///
-/// # Errors
-/// [`crate::Error::Unsupported`] on a device without f64.
 pub(crate) fn record<V: Element>(
     gpu: &Gpu,
     commands: &mut Commands,
@@ -108,7 +103,7 @@ pub(crate) fn record<V: Element>(
     let PlaceSearch { kind, features, guide, by_sign } = *search;
     let program = gpu.program(&source::<V>(kind, guide.b_from_a.kind()))?;
     let kernel: Kernel<SearchNear<'static, V>> = program.kernel::<SearchNear<'_, V>>()?;
-    // A circle meets four cells, and seldom more.
+    // Cells are so large that a circle seldom meets more than four.
     let cells_a_pixel = 1.0 / f64::max(2.0 * guide.radius, 1.0);
     commands.stage("match cells");
     let fill_kernel = program.kernel::<FillCells<'_>>()?;
