@@ -221,8 +221,8 @@ impl Cpu {
         self.map(n, |i| self.check().and_then(|()| f(i))).into_iter().collect()
     }
 
-    /// [`map`](Self::map) of results that are copied into place: each thread writes its own part of the new memory, which
-    /// spreads the page faults over the threads. Compiled anew for each `f`.
+    /// [`map`](Self::map) of results that are copied into place: each thread writes its own part of the new memory,
+    /// which spreads the page faults over the threads. Compiled anew for each `f`.
     pub(crate) fn collect<R: Copy + Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         match &self.pool {
             Some(pool) => pool.install(|| (0..n).into_par_iter().map(f).collect()),
@@ -480,7 +480,8 @@ impl Device {
         Gpu::open(api, index).map_err(|e| Error::Device { device: self.to_string(), reason: e.to_string() })
     }
 
-    /// Opens the CPU for work that has no GPU form. A GPU that was asked for must be present even though it is not used.
+    /// Opens the CPU for work that has no GPU form. A GPU that was asked for must be present even though it is not
+    /// used.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -539,9 +540,15 @@ impl std::str::FromStr for Device {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::error::Shortage;
+
+    /// 1, 2 and 5 threads at the best level, one thread at every level.
+    pub(crate) fn cpus() -> Vec<Cpu> {
+        let levels = Cpu::levels().into_iter().map(|l| Cpu::sequential().at_level(l).unwrap());
+        levels.chain([2, 5].map(|n| Cpu::with_threads(n).unwrap())).collect()
+    }
 
     #[test]
     fn the_cpu_does_what_a_gpu_is_too_small_for_and_says_so() {

@@ -70,17 +70,18 @@ impl From<&str> for Fault {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
     use std::io::Write;
     use std::path::PathBuf;
     use std::time::{Duration, SystemTime};
 
-    struct Folder(PathBuf);
+    /// A folder of one test, removed with its contents at the end; `name` is that of no other test.
+    pub(crate) struct Folder(pub(crate) PathBuf);
 
     impl Folder {
-        fn new(name: &str) -> Self {
+        pub(crate) fn new(name: &str) -> Self {
             let path = std::env::temp_dir().join(format!("tiepoint-files-{name}-{}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
             Self(path)

@@ -1,9 +1,7 @@
 //! Inputs shared by the filters' tests.
 
-use crate::{
-    device::Cpu,
-    image::{Border, Image, Pixel, Size, testing::shared},
-};
+pub(super) use crate::device::tests::cpus;
+use crate::image::{Border, Image, Pixel, Size, testing::shared};
 
 pub(super) const BORDERS: [Border; 4] = [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip];
 
@@ -29,12 +27,6 @@ pub(super) fn sizes() -> Vec<(Size, usize)> {
 pub(super) fn strided<T: Pixel>(size: Size, channels: usize, seed: u32, scale: f32) -> (Vec<T>, usize) {
     let stride = size.width * channels + (seed as usize % 3) * 5;
     (noise(stride * size.height, seed, scale), stride)
-}
-
-/// 1, 2 and 5 threads at the best level, one thread at every level.
-pub(super) fn cpus() -> Vec<Cpu> {
-    let levels = Cpu::levels().into_iter().map(|l| Cpu::sequential().at_level(l).unwrap());
-    levels.chain([2, 5].map(|n| Cpu::with_threads(n).unwrap())).collect()
 }
 
 /// An 8-bit PNG of the shared data as grey by truncating luma, or `None` where there is none.

@@ -1,4 +1,4 @@
-//! The stages of dense stereo on a GPU, each of what the CPU makes of the stages before it.
+//! The stages of dense stereo on a GPU, each given what the CPU makes of the stages before it.
 
 use super::{
     Masks, StereoOptions, View,
@@ -34,7 +34,7 @@ struct Maps {
     right: Image<f32>,
 }
 
-/// By the options, which ask for the right view, for confidence and for filling.
+/// Compares all stages; the options ask for the right view, for confidence and for filling.
 pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu, cpu: &Cpu) -> Stages {
     let [left, right] = images;
     let pictures = Pictures::new(left.into(), right.into()).unwrap();
@@ -52,7 +52,7 @@ pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu,
     out
 }
 
-/// What computes the cost, after the pair was learnt from where the cost learns.
+/// The source of the cost, which learns from the pair first where the cost learns.
 fn learning(
     pair: &mut Pair,
     pictures: &Pictures<'_>,
@@ -84,7 +84,6 @@ fn learning(
     source
 }
 
-/// The pictures made ready.
 fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, gpu: &Gpu, out: &mut Stages) {
     let cost = options.cost.definition();
     let are_colour = pictures.are_colour();

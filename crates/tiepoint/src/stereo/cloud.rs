@@ -91,7 +91,6 @@ impl<'a> ColouredDisparity<'a> {
         Ok(Self { disparity, colours, pair, max_depth: options.max_depth })
     }
 
-    /// The position of the point of a pixel.
     fn place(&self, x: usize, y: usize) -> Option<[f32; 3]> {
         let z = self.pair.depth(f64::from(self.disparity.row(y)[x])).filter(|z| *z <= self.max_depth)?;
         let [cx, cy] = self.pair.principal;
@@ -101,7 +100,6 @@ impl<'a> ColouredDisparity<'a> {
         place.iter().all(|v| v.is_finite()).then_some(place)
     }
 
-    /// The points of a row.
     fn row(&self, y: usize) -> impl Iterator<Item = Point> + '_ {
         let width = self.disparity.size().width;
         (0..width).filter_map(move |x| Some(Point { place: self.place(x, y)?, colour: self.colour(x, y) }))
@@ -295,6 +293,7 @@ fn ascii(line: &str) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::tests::Folder;
     use crate::geometry::calibration::Projection;
     use crate::image::{AnyImage, Image, Size};
 
@@ -307,21 +306,6 @@ mod tests {
         range: None,
         projection: Projection::Perspective,
     };
-
-    /// A file of this test's own, removed in the end.
-    struct Scratch(std::path::PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            Self(std::env::temp_dir().join(format!("tiepoint-cloud-{name}-{}.ply", std::process::id())))
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_file(&self.0);
-        }
-    }
 
     fn disparities() -> Image<f32> {
         let none = f32::INFINITY;
@@ -343,16 +327,16 @@ mod tests {
 
     #[test]
     fn points_go_there_and_back() {
+        let folder = Folder::new("cloud-there-and-back");
+        let file = folder.0.join("a.ply");
         for (format, name) in [(PlyFormat::Binary, "binary"), (PlyFormat::Ascii, "ascii")] {
-            let file = Scratch::new(name);
             let options = CloudOptions { format, ..CloudOptions::default() };
-            let n = write_ply(&file.0, disparities().view(), (&colours()).into(), &PAIR, &options).unwrap();
-            assert_eq!((n, read_ply(&file.0).unwrap()), (4, expected()), "{name}");
+            let n = write_ply(&file, disparities().view(), (&colours()).into(), &PAIR, &options).unwrap();
+            assert_eq!((n, read_ply(&file).unwrap()), (4, expected()), "{name}");
         }
-        let file = Scratch::new("near");
         let near = CloudOptions { max_depth: 5.0, ..CloudOptions::default() };
         assert_eq!(
-            write_ply(&file.0, disparities().view(), (&colours()).into(), &PAIR, &near).unwrap(),
+            write_ply(&file, disparities().view(), (&colours()).into(), &PAIR, &near).unwrap(),
             2,
             "not too far"
         );
@@ -361,24 +345,26 @@ mod tests {
     #[test]
     fn any_colours() {
         let size = Size::new(4, 2);
-        let file = Scratch::new("colours");
+        let folder = Folder::new("cloud-colours");
+        let file = folder.0.join("a.ply");
         let kinds: [(AnyImage, [u8; 3]); 3] = [
             (Image::filled(size, 1, 0xabcd_u16).into(), [0xab; 3]),
             (Image::filled(size, 4, 0.5_f32).into(), [128; 3]),
             (Image::filled(size, 2, f32::NAN).into(), [0; 3]),
         ];
         for (image, colour) in kinds {
-            write_ply(&file.0, disparities().view(), (&image).into(), &PAIR, &CloudOptions::default())
+            write_ply(&file, disparities().view(), (&image).into(), &PAIR, &CloudOptions::default())
                 .unwrap();
-            assert!(read_ply(&file.0).unwrap().iter().all(|p| p.colour == colour), "{colour:?}");
+            assert!(read_ply(&file).unwrap().iter().all(|p| p.colour == colour), "{colour:?}");
         }
     }
 
     #[test]
     fn what_does_not_fit_is_told_and_nothing_is_left() {
-        let file = Scratch::new("refused");
+        let folder = Folder::new("cloud-refused");
+        let file = folder.0.join("a.ply");
         let refused = |d: &Image<f32>, c: &AnyImage, pair: &RectifiedCalibration, o: &CloudOptions| {
-            write_ply(&file.0, d.view(), c.into(), pair, o).is_err() && !file.0.exists()
+            write_ply(&file, d.view(), c.into(), pair, o).is_err() && !file.exists()
         };
         let options = CloudOptions::default();
         let small = AnyImage::from(Image::<u8>::new(Size::new(3, 2)));
@@ -393,19 +379,20 @@ mod tests {
 
     #[test]
     fn foreign_files_are_refused() {
-        let file = Scratch::new("foreign");
+        let folder = Folder::new("cloud-foreign");
+        let file = folder.0.join("a.ply");
         let ascii = CloudOptions { format: PlyFormat::Ascii, ..CloudOptions::default() };
         for options in [ascii, CloudOptions::default()] {
-            write_ply(&file.0, disparities().view(), (&colours()).into(), &PAIR, &options).unwrap();
-            let bytes = std::fs::read(&file.0).unwrap();
+            write_ply(&file, disparities().view(), (&colours()).into(), &PAIR, &options).unwrap();
+            let bytes = std::fs::read(&file).unwrap();
             let told = |bytes: &[u8]| parse_ply(bytes, "p.ply").unwrap_err().to_string();
             for end in 0..bytes.len() {
                 assert!(told(&bytes[..end]).starts_with("p.ply: "), "cut at {end}");
             }
             assert!(told(&[&bytes[..], b"\n"].concat()).contains("more"), "goes on");
         }
-        write_ply(&file.0, disparities().view(), (&colours()).into(), &PAIR, &ascii).unwrap();
-        let text = std::fs::read_to_string(&file.0).unwrap();
+        write_ply(&file, disparities().view(), (&colours()).into(), &PAIR, &ascii).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
         for (from, to, word) in [
             ("vertex 4", "vertex 18446744073709551615", "truncated"),
             ("vertex 4", "vertex 3", "more"),

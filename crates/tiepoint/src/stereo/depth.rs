@@ -6,7 +6,6 @@
 //! (infinite, NaN) or with disparity + doffs ≤ 0 has no depth: +∞. Computed in f64 in the order written,
 //! rounded to f32.
 
-use super::for_bands;
 use crate::device::Cpu;
 use crate::geometry::calibration::RectifiedCalibration;
 use crate::image::{Image, ImageView, Size};
@@ -29,7 +28,7 @@ pub fn depth(
     let _stage = cpu.stage("depth");
     let mut out = Image::new(disparity.size());
     let pair = *calibration;
-    for_bands(out.view_mut(), BAND, cpu, |start, mut band| {
+    cpu.for_bands(out.view_mut(), BAND, |start, band| {
         let z = |d: f32| pair.depth(f64::from(d)).map_or(f32::INFINITY, |z| z as f32);
         for i in 0..band.size().height {
             band.row_mut(i).iter_mut().zip(disparity.row(start + i)).for_each(|(o, d)| *o = z(*d));

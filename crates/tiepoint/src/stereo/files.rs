@@ -180,24 +180,8 @@ fn convert<T: Pixel>(image: &Image<T>, scale: f32, signed: bool) -> std::result:
 mod tests {
     use super::super::INVALID;
     use super::*;
+    use crate::files::tests::Folder;
     use crate::image::Size;
-
-    /// A folder of this test's own, removed with its contents at the end.
-    struct Folder(std::path::PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("tiepoint-disparity-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 
     const SIGNED: DisparityReading = DisparityReading {
         scale: None,
@@ -211,7 +195,7 @@ mod tests {
 
     #[test]
     fn floats_come_back_as_they_were() {
-        let folder = Folder::new("floats");
+        let folder = Folder::new("disparity-floats");
         let there = map(&[0.0, -3.25, 1e-20, INVALID, 4000.125, 17.3]);
         let odd = map(&[0.0, -3.25, 1e-20, f32::NAN, 4000.125, 17.3]);
         for name in ["d.pfm", "d.tif", "D.TIFF"] {
@@ -230,7 +214,7 @@ mod tests {
 
     #[test]
     fn png_is_kittis() {
-        let folder = Folder::new("png");
+        let folder = Folder::new("disparity-png");
         let path = folder.0.join("d.png");
         write(&path, map(&[0.0, 1.0, 17.3, INVALID, 255.998, 0.001]).view()).unwrap();
         let AnyImage::U16(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
@@ -243,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_a_png_cannot_hold_is_refused() {
-        let folder = Folder::new("refused");
+        let folder = Folder::new("disparity-refused");
         let path = folder.0.join("d.png");
         for d in [-0.25, 255.9981, 4000.0] {
             let message = write(&path, map(&[1.0, d]).view()).unwrap_err().to_string();
@@ -266,7 +250,7 @@ mod tests {
 
     #[test]
     fn ground_truth_of_every_kind() {
-        let folder = Folder::new("truth");
+        let folder = Folder::new("disparity-truth");
         let read_as = |image: AnyImage, scale, signed| {
             let path = folder.0.join("t.tif");
             image::write(&path, &image).unwrap();

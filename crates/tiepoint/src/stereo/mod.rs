@@ -6,9 +6,9 @@
 //! disparity costs P1 when it is by one and P2 when it is larger, less at edges of the image. *Winner takes all*
 //! (`winner_takes_all`) chooses the disparity with the least sum, which the sums beside it place between whole ones
 //! (`subpixel`); the right view follows from the same sums along their diagonals. *Refinement* (`refinement`) passes
-//! both views through a [`median`] of 3×3, drops what they do not agree on ([`consistency_check`]) and regions too small
-//! to be a surface ([`speckle`]), applies a last median and, if asked for, fills what is invalid ([`fill`]). Disparities
-//! become [`depth`] and [points](cloud), and go to [`files`].
+//! both views through a [`median`] of 3×3, drops what they do not agree on ([`consistency_check`]) and regions too
+//! small to be a surface ([`speckle`]), applies a last median and, if asked for, fills what is invalid ([`fill`]).
+//! Disparities become [`depth`] and [points](cloud), and go to [`files`].
 //!
 //! Sources: H. Hirschmüller, *Stereo Processing by Semiglobal Matching and Mutual Information*, PAMI 30, 2008;
 //! R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV 1994.
@@ -19,12 +19,12 @@
 //! works in groups, of 128 MiB: to have more memory cleared takes longer than computing those rows twice.
 //!
 //! **On a GPU** (`gpu`) all paths run side by side and store their sums in four parts, so it needs four times that
-//! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit. Pictures are made
-//! ready there too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream beside the work
-//! on the pair before. The CPU makes ready what the device has no memory for, and for mutual information a colour
-//! picture whose partner is grey. [`GpuStereo`] takes images and masks of every type that lie on the device and leaves
-//! its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes through it in
-//! bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
+//! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit.
+//! Pictures are made ready there too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream
+//! beside the work on the pair before. The CPU makes ready what the device has no memory for, and for mutual
+//! information a colour picture whose partner is grey. [`GpuStereo`] takes images and masks of every type that lie on
+//! the device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`],
+//! goes through it in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
 //!
 //! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU
 //! several are in flight.
@@ -33,19 +33,8 @@
 //! stated order; a disparity between whole ones is one quotient and one sum in f32; what follows compares and
 //! selects. The result is the same for every thread count, SIMD level and limit of memory.
 //!
-//! **Verified.** Costs and sums equal plain scalar references in every bit. Against ground truth: percent of the
-//! non-occluded pixels (both truths agree within 1 px, where there are two) off by more than 1 px, invalid pixels first
-//! filled with the smaller of their nearest valid neighbours in the row; 16, 32, 64, 80, 128 and 96 disparities.
-//!
-//! | | tsukuba | sawtooth | cones | art | wood2 | Scene Flow 0 |
-//! |---|---:|---:|---:|---:|---:|---:|
-//! | default options | 4.08 | 0.91 | 2.61 | 6.43 | 1.22 | 4.59 |
-//! | census 5×5 | 4.70 | 0.93 | 2.93 | 7.43 | 1.08 | 5.84 |
-//! | OpenCV 5, the better mode | 5.67 | 3.21 | 5.34 | 9.87 | 1.49 | 6.90 |
-//! | the same, `preFilterCap` 0 | 5.26 | 2.68 | 4.80 | 9.00 | 1.56 | 6.63 |
-//!
-//! OpenCV: `StereoSGBM` in `MODE_HH` and `MODE_SGBM_3WAY` on colour, block 3, P1 72, P2 288, uniqueness 0, speckles
-//! 100/2, `preFilterCap` 63, images padded on the left.
+//! **Verified.** Costs and sums equal plain scalar references in every bit. Errors against ground truth, beside
+//! OpenCV's, are in `docs/notebook/stereo.md`.
 //!
 //! **Conventions of the output.** The left image is the reference: `left(x, y)` shows what `right(x − d, y)` shows.
 //! Disparities are in pixels, of either sign; the first searched is [`StereoOptions::min_disparity`]. A pixel without
@@ -85,7 +74,7 @@ pub use stream::{PendingStereo, StereoStream};
 use crate::{
     Error, ErrorKind, Result,
     device::{Computing, Cpu, Processor, Scratch, gpu::Gpu},
-    image::{AnyView, Image, ImageView, ImageViewMut},
+    image::{AnyView, Image, ImageView},
 };
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::{CostSource, Custom, Learn, gpu::GpuCost};
@@ -94,16 +83,6 @@ use pair::{
     Pair, Pictures,
     gpu::{Compares, PictureShape},
 };
-
-/// Calls `f(first row, band)` for bands of `rows` rows of an image.
-fn for_bands<T: Copy + Send>(
-    view: ImageViewMut<'_, T>,
-    rows: usize,
-    cpu: &Cpu,
-    f: impl Fn(usize, ImageViewMut<'_, T>) + Sync + Send,
-) -> Result<()> {
-    cpu.for_bands(view, rows, |first, band| f(first, band.reborrow()))
-}
 
 /// The disparity of a pixel that has none.
 pub const INVALID: f32 = f32::INFINITY;
@@ -139,7 +118,6 @@ impl View {
         }
     }
 
-    /// The other view.
     const fn other(self) -> Self {
         match self {
             Self::Left => Self::Right,
@@ -400,7 +378,7 @@ impl Stereo {
             found => return found,
         }
         gpu.release_memory()?;
-        // Of what is free some is left to others.
+        // Some of the free memory is left to others.
         let free = gpu.free_memory().unwrap_or(gpu.info().memory / 2);
         let memory = options.device_memory.unwrap_or(u64::MAX).min(free - free / 8);
         let (mut found, bands) = gpu::in_bands(gpu, options, (pair, source), memory, cpu)?;

@@ -204,8 +204,7 @@ impl Penalties {
         })
     }
 
-    /// These penalties with those given in their place; the others follow where the given ones would not let them
-    /// stand.
+    /// These penalties with the given ones in their place; the others are changed where they would contradict those.
     #[must_use]
     pub fn replaced(
         self,

@@ -4,6 +4,7 @@ use super::{
     INVALID, Masks,
     pair::{Pair, Pictures},
 };
+pub(super) use crate::device::tests::cpus;
 use crate::{
     device::{
         Cpu,
@@ -12,12 +13,6 @@ use crate::{
     image::{Image, Size, gpu::GpuStack, testing::assert_same},
     numeric::Random,
 };
-
-/// 1, 2 and 5 threads at the best level, one thread at every level.
-pub(super) fn cpus() -> Vec<Cpu> {
-    let levels = Cpu::levels().into_iter().map(|l| Cpu::sequential().at_level(l).unwrap());
-    levels.chain([2, 5].map(|n| Cpu::with_threads(n).unwrap())).collect()
-}
 
 /// Maps of sizes that find the seams, from smooth to noise, with no, some and only invalid pixels, and now
 /// and then a value that is no disparity or a −0.

@@ -68,7 +68,6 @@ tiepoint_gpu::kernel! {
         plane: Plane,
         capacity: u32,
         threshold: f32,
-        /// Groups beside each other.
         across: i32,
     }
 }

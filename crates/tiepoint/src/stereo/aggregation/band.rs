@@ -23,11 +23,9 @@ use std::ops::Range;
 
 /// Rows that are aggregated together, in the order of the pass.
 pub(super) struct Band<'a, A> {
-    /// The first row.
     pub(super) first: usize,
     /// Which band of the pass this is.
     pub(super) number: usize,
-    /// How many rows.
     pub(super) count: usize,
     /// Sums of the forward pass: written by it, read by the backward pass; [`sums_len`] values.
     pub(super) sums: Option<&'a mut [A]>,
@@ -197,7 +195,7 @@ fn copy<S: Simd, T: Value>(simd: S, from: &[T], to: &mut [T]) {
     }
 }
 
-/// The paths on their way over the boundaries: from the band before, and to the next.
+/// The paths that cross the boundaries: from the band before, and to the next.
 #[derive(Debug, Default)]
 struct Handover<T> {
     above: Segment<T>,
@@ -269,7 +267,7 @@ impl<T: Value> Handover<T> {
     }
 }
 
-/// Computes the paths of the pixel of row `r` and their sums; costs and sums of `padded` disparities stand in front.
+/// Computes the paths of the pixel of row `r` and their sums, which are the first `padded` of `costs` and of `sums`.
 #[inline(always)]
 fn update_pixel<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     simd: S,
@@ -329,7 +327,7 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
             if let Some(sums) = &band.sums {
                 walk.fetch_sums(at + 1, sums);
             }
-            // In the forward pass from the last.
+            // The forward pass stores the rows of a column from the last to the first.
             let (sums, last) = match &mut band.sums {
                 Some(sums) if !pass.backward => (&mut sums[walk.sums(at, &active)], active.len() - 1),
                 _ => (&mut pass_sums[..active.len() * padded], 0),

@@ -12,8 +12,8 @@ use std::sync::{
 /// Columns in a segment.
 pub(super) const SEGMENT: usize = 32;
 
-/// How often a thread looks again before it gives the core to others: for a few segments' time, 10 µs each. Where
-/// others want the core it comes back after milliseconds, in which the next band waits too
+/// How often a thread looks again before it yields its core: for the time of a few segments, 10 µs each. Where other
+/// threads want the core, it gets it back only milliseconds later, and the next band waits as long
 /// (`docs/notebook/stereo.md`).
 const SPINS: usize = 2000;
 
@@ -26,7 +26,6 @@ pub(super) struct Segment<T> {
 }
 
 impl<T: Value> Segment<T> {
-    /// Makes room for so many paths.
     pub(super) fn resize(&mut self, paths: usize, padded: usize) {
         aligned(&mut self.values, paths * padded);
         self.least.resize(paths, T::default());
@@ -55,7 +54,7 @@ impl<T: Value> Clone for Segment<T> {
     }
 }
 
-/// The segments along a row. One band puts them, from the left; the next takes them.
+/// The segments along a row: one band puts them, from the left, and the next takes them.
 #[derive(Debug)]
 pub(super) struct Boundary<T> {
     segments: Vec<Mutex<Option<Segment<T>>>>,

@@ -62,15 +62,13 @@ tiepoint_gpu::kernel! {
         width: i32,
         height: i32,
         images: i32,
-        /// Parts of the sums.
         parts: i32,
         min_disparity: i32,
         disparities: i32,
-        /// Twice, in halves of the word, as the next.
+        /// In both halves of the word, as is `far`.
         p1: u32,
         /// The cost where there is no disparity.
         far: u32,
-        /// The greatest cost.
         greatest: u32,
     }
 }
@@ -102,17 +100,15 @@ tiepoint_gpu::kernel! {
         images: i32,
         /// 1: downwards alone; 2: also upwards.
         passes: i32,
-        /// Parts of the sums.
         parts: i32,
         /// Strips of a pass.
         strips: i32,
         min_disparity: i32,
         disparities: i32,
-        /// Twice, in halves of the word, as the next.
+        /// In both halves of the word, as is `far`.
         p1: u32,
         /// The cost where there is no disparity.
         far: u32,
-        /// The greatest cost.
         greatest: u32,
     }
 }
@@ -128,7 +124,6 @@ tiepoint_gpu::kernel! {
         grey_plane: Plane,
         /// From row to row, in a pass.
         paths: i32,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -146,7 +141,6 @@ pub(in crate::stereo) struct GpuAggregationInput {
     pub(in crate::stereo) disparities: usize,
     pub(in crate::stereo) paths: Paths,
     pub(in crate::stereo) penalties: Penalties,
-    /// The greatest cost.
     pub(in crate::stereo) greatest: u16,
     /// Whether a view has pixels without data.
     pub(in crate::stereo) masked: bool,
@@ -155,7 +149,6 @@ pub(in crate::stereo) struct GpuAggregationInput {
 }
 
 impl GpuAggregationInput {
-    /// By the options.
     pub(in crate::stereo) fn of(
         options: &StereoOptions,
         (size, images): (Size, usize),
@@ -175,7 +168,6 @@ pub(in crate::stereo) struct GpuSums {
     pub(in crate::stereo) layout: Layout,
 }
 
-/// The aggregation of pairs by one cost.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuAggregation {
     gpu: Gpu,
@@ -281,9 +273,6 @@ fn words_of_view(steps: &Steps, planes: usize) -> usize {
 }
 
 /// Bytes of memory that [`GpuAggregation`] takes for a pair, beside its views.
-///
-/// # Errors
-/// As [`sources`].
 pub(in crate::stereo) fn bytes(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<u64> {
     let Design { steps, passes, layout, .. } = Design::of(gpu, cost, input)?;
     let words = layout.sum_words() + words_of_view(&steps, cost.planes(input.masked));
@@ -292,9 +281,6 @@ pub(in crate::stereo) fn bytes(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregat
 }
 
 /// The programs of [`GpuAggregation::new`], and how its sums are laid out.
-///
-/// # Errors
-/// [`Error::Unsupported`] when the device lacks what they need.
 pub(in crate::stereo) fn sources(
     gpu: &Gpu,
     cost: &CostKernel,
@@ -341,7 +327,6 @@ impl GpuAggregation {
         Ok(sums)
     }
 
-    /// Room for the sums of images.
     fn sums(&self, size: Size, images: usize) -> Result<GpuSums> {
         let longest = size.width.max(size.height);
         if longest > SIDE {
@@ -405,7 +390,7 @@ impl GpuAggregation {
         Ok(commands)
     }
 
-    /// So many passes from row to row, between two checkpoints.
+    /// Records so many passes from row to row, between two checkpoints.
     fn row_to_row(
         &self,
         walk: &Walk<'_>,

@@ -2,8 +2,8 @@
 //!
 //! Bytes are in anonymous mapped memory, in huge pages where the system has them: the first use of a quarter of a
 //! gigabyte in pages of 4 KB takes as long as a third of the computation. Even huge pages must be cleared, and in a
-//! virtual machine first be found, which may take longer than the computation. So a workspace that no call has used yet
-//! takes little, and takes all that it may once it turns out to be kept.
+//! virtual machine first be found, which may take longer than the computation. So the first call takes little memory;
+//! later calls, which use it again, take all that they may.
 
 use super::recurrence::Value;
 use crate::error::Shortage;

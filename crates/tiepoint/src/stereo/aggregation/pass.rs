@@ -30,8 +30,8 @@ const BAND: usize = 8;
 /// Bytes a pixel of everything else: grey, and the maps of both views while they are refined.
 const BESIDE: u64 = 20;
 
-/// Bytes of sums and paths that a workspace takes when no call has used it yet, if they suffice: of more, the system
-/// takes longer to find pages than an additional pass takes (`docs/notebook/stereo.md`).
+/// Bytes of sums and paths that a workspace takes when no call has used it yet, if they suffice: the system needs
+/// longer to find more pages than an additional pass takes (`docs/notebook/stereo.md`).
 const FRESH: u64 = 128 << 20;
 
 /// What is to be aggregated, and how a disparity is chosen from the sums.
@@ -76,7 +76,7 @@ impl<'a> AggregationInput<'a> {
     }
 }
 
-/// The images that results go to, those that are wanted.
+/// The images for the results that are wanted.
 #[derive(Default)]
 pub(in crate::stereo) struct AggregationOutput<'a> {
     pub(in crate::stereo) disparity: Option<&'a mut Image<f32>>,
@@ -86,10 +86,6 @@ pub(in crate::stereo) struct AggregationOutput<'a> {
 }
 
 /// Aggregates all directions and chooses a disparity for every pixel.
-///
-/// # Errors
-/// [`Error::Memory`] when even the smallest groups of rows exceed the limit or the system has
-/// no more.
 pub(in crate::stereo) fn aggregate(
     input: &AggregationInput<'_>,
     output: AggregationOutput<'_>,

@@ -165,8 +165,8 @@ impl<T: Value, const N: usize> Steps<'_, T, N> {
 }
 
 impl<T: Value, const N: usize> Step<'_, T, N> {
-    /// The pixel of row `r` of the band. `padded` is the number of disparities once more: a number in the program
-    /// becomes part of the instructions.
+    /// The pixel of row `r` of the band. `padded` repeats the number of disparities: where it is a constant, it becomes
+    /// part of the instructions.
     #[inline(always)]
     pub(super) fn row(&mut self, r: usize, padded: usize) -> PixelPaths<'_, T, N> {
         let (shape, own) = (Shape { padded, paths: N, ..self.shape }, r + self.depth);

@@ -105,16 +105,15 @@ pub(super) trait Sum<T: Value>: Value {
     /// The sums of as many disparities as a vector of `T` has.
     type Gathered<S: Simd>: Copy;
 
-    /// A path cost and a cost or P1, where it exceeds what `T` holds the greatest value.
+    /// Adds a cost or P1 to a path cost, at most to the greatest value of `T`.
     fn plus<S: Simd>(a: T::Native<S>, b: T::Native<S>) -> T::Native<S>;
 
-    /// The first path.
+    /// The sum of one path.
     fn first<S: Simd>(path: T::Native<S>) -> Self::Gathered<S>;
 
-    /// Another path.
+    /// The sum with another path.
     fn gather<S: Simd>(sum: Self::Gathered<S>, path: T::Native<S>) -> Self::Gathered<S>;
 
-    /// Writes the sums.
     fn store<S: Simd>(sum: Self::Gathered<S>, out: &mut [Self]);
 }
 

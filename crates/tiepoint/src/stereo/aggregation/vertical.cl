@@ -35,10 +35,10 @@
 #define STAGED_P2 (STAGED_LEFT + PLANES * COLUMNS)
 #define STAGED (STAGED_P2 + COLUMNS * PATHS)
 
-// VERTICALS(DO) does DO(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) for every path: its number, its step,
-// by how many slots it moves, how many rows of it are kept, and where it begins in the rings, among the words of a
-// hand-over, in the halo, and among the CROSSING rows of a checkpoint. A path that stays in its slot stays in registers, whole, with its least value and the words beside
-// it, which lanes exchange while they search for the least.
+// VERTICALS(DO) does DO(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) for every path: its number, its
+// step, by how many slots it moves, how many rows of it are kept, and where it begins in the rings, among the words of
+// a hand-over, in the halo, and among the CROSSING rows of a checkpoint. A path that stays in its slot stays in
+// registers, whole, with its least value and the words beside it, which lanes exchange while they search for the least.
 #define STAYS(dy, moves) ((dy) == 1 && (moves) == 0)
 
 #define TAKE(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \

@@ -23,7 +23,6 @@ tiepoint_gpu::kernel! {
         /// 1 for the left view, −1 for the right one.
         sign: f32,
         limit: f32,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -34,7 +33,6 @@ tiepoint_gpu::kernel! {
         write hidden: u8 [plane.numbers(groups[2])],
     } {
         plane: Plane,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -46,7 +44,6 @@ tiepoint_gpu::kernel! {
         read right: f32 [plane.numbers(groups[2])],
     } {
         plane: Plane,
-        /// Groups beside each other.
         across: i32,
     }
 }

@@ -14,7 +14,7 @@
 
 pub(crate) mod gpu;
 
-use super::{INVALID, View, for_bands};
+use super::{INVALID, View};
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
@@ -56,7 +56,7 @@ pub fn check(
         View::Left => 1.0,
         View::Right => -1.0,
     };
-    for_bands(map, BAND, cpu, |start, mut band| {
+    cpu.for_bands(map, BAND, |start, band| {
         for i in 0..band.size().height {
             let (row, other) = (band.row_mut(i), other.row(start + i));
             dispatch!(cpu.level(), simd => check_row(simd, row, other, sign, max_difference));

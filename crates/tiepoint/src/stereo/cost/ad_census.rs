@@ -29,7 +29,6 @@ use crate::{
 };
 use fearless_simd::{Simd, prelude::*};
 
-/// The census.
 const WINDOW: CensusWindow = CensusWindow::Five;
 /// Bytes of a census.
 const CENSUS: usize = 3;

@@ -2,8 +2,9 @@
 //! that differ (R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV
 //! 1994). Pixels outside the image take the value of the nearest one inside.
 //!
-//! The grey of 8-bit colours has more digits than they have: it is darker where it is so by more than half of one of
-//! their values, since less may come from their rounding, which would be as good as noise where there is no texture.
+//! Grey of 8-bit colours is held in 16 bits. One such pixel counts as darker than another only where the difference
+//! exceeds half a step of 8 bits: less may come from the rounding of the colours, which is noise where there is no
+//! texture.
 //!
 //! Bits are held in planes of eight: plane p of a row holds the bits 8p to 8p + 7 of all its pixels.
 
@@ -238,7 +239,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Colours of 8 bits: what their rounding may have made is no texture.
+    /// Differences that the rounding of 8-bit colours may have made are no texture.
     #[test]
     fn rounding_is_not_darker() {
         let size = Size::new(7, 5);

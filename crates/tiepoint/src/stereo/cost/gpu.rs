@@ -26,17 +26,14 @@ pub(in crate::stereo) struct CostKernel {
     pub(super) text: &'static str,
     /// Words of a descriptor.
     pub(super) words: usize,
-    /// What the text is told.
+    /// Macros for the text.
     pub(super) definitions: Vec<(&'static str, String)>,
     /// What `cost` looks up, if anything.
     pub(in crate::stereo) table: Vec<u8>,
 }
 
 impl CostKernel {
-    /// The kernel form of a source.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] where it has none.
+    /// The kernel form of a source; fails where it has none.
     pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
         source.kernel().ok_or_else(|| Error::Unsupported {
             device: gpu.info().name.clone(),
@@ -74,7 +71,6 @@ pub(in crate::stereo) struct GpuCost {
     pub(in crate::stereo) kernel: CostKernel,
     /// For the pair with its images exchanged; `None` where the cost knows the left view only.
     pub(in crate::stereo) exchanged: Option<CostKernel>,
-    /// The greatest cost.
     pub(in crate::stereo) greatest: u16,
     /// What learns from each pair what the cost looks up; `None` where that is known, or nothing.
     pub(in crate::stereo) learner: Option<&'static dyn GpuLearner>,
@@ -83,10 +79,6 @@ pub(in crate::stereo) struct GpuCost {
 }
 
 impl GpuCost {
-    /// The cost of a source.
-    ///
-    /// # Errors
-    /// As [`CostKernel::of`].
     pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
         let exchanged = source.exchanged().map(|source| CostKernel::of(&*source, gpu)).transpose()?;
         Ok(Self {
@@ -113,22 +105,13 @@ pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
     /// What it learns from of the left and the right picture.
     fn learns_from(&self) -> [Compares; 2];
 
-    /// The programs that it takes, those of a few lines aside.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] when the device lacks what they need.
+    /// The programs that it needs, except those of a few lines.
     fn sources(&self, gpu: &Gpu, options: &StereoOptions, pair: (Size, bool)) -> Result<Vec<KernelSource>>;
 
     /// Bytes of memory that it takes, for a pair of this size that is masked or not.
-    ///
-    /// # Errors
-    /// As [`sources`](Self::sources).
     fn bytes(&self, gpu: &Gpu, options: &StereoOptions, pair: (Size, bool)) -> Result<u64>;
 
     /// Puts the work into a list.
-    ///
-    /// # Errors
-    /// As [`sources`](Self::sources), and [`Error::Memory`].
     fn record(
         &self,
         commands: &mut Commands,
@@ -139,7 +122,6 @@ pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
 }
 
 tiepoint_gpu::kernel! {
-    /// The descriptors of a view.
     unsafe kernel describe(groups) = Describe<T: GpuPixel> {
         write words: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * planes * groups[2]],
         read grey: T [grey_plane.numbers(groups[2])],
@@ -153,7 +135,6 @@ tiepoint_gpu::kernel! {
         planes: i32,
         /// Differences of grey up to this may come from rounding alone.
         rounding: u32,
-        /// Groups beside each other.
         across: i32,
     }
 }

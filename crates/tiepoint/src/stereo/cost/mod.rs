@@ -145,7 +145,6 @@ pub(super) struct Learn<'a, 'p> {
 
 /// What is known of a cost before any pair: a row of the table.
 pub(super) trait CostDefinition {
-    /// The greatest cost.
     fn greatest(&self) -> u16;
 
     /// Penalties that suit it.
@@ -190,7 +189,6 @@ pub(super) trait CostDefinition {
 
 /// A cost that is a function of the descriptors of two pixels.
 trait DescriptorCost: Sync + Clone + 'static {
-    /// The greatest cost.
     fn greatest(&self) -> u16;
 
     /// Bytes of a descriptor.
@@ -272,7 +270,6 @@ impl<'a, S: Simd, const N: usize> Planes<'a, S, N> {
 
 /// Computes costs for the aggregation.
 pub(super) trait CostSource: Sync {
-    /// The greatest cost.
     fn greatest(&self) -> u16;
 
     /// Prepares row y of the pair.
@@ -343,7 +340,6 @@ pub(super) struct Costs<'a> {
 }
 
 impl Costs<'_> {
-    /// The greatest cost.
     pub(super) fn greatest(&self) -> u16 {
         self.source.greatest()
     }

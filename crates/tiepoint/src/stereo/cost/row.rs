@@ -54,7 +54,6 @@ impl RowLayout {
         }
     }
 
-    /// How many places there are.
     fn len(self) -> usize {
         self.beyond + (self.end - self.start) + self.before
     }

@@ -34,7 +34,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Maps without gaps.
     unsafe kernel fill(groups) = Fill {
         write to: f32 [plane.numbers(groups[2])],
         read from: f32 [plane.numbers(groups[2])],
@@ -46,7 +45,6 @@ tiepoint_gpu::kernel! {
         /// A row of 0 numbers: everything that is invalid is hidden.
         hidden_plane: Plane,
         images: i32,
-        /// Groups beside each other.
         across: i32,
     }
 }

@@ -15,7 +15,7 @@
 
 pub(crate) mod gpu;
 
-use super::{INVALID, for_bands};
+use super::INVALID;
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
@@ -47,7 +47,7 @@ pub fn fill(
     let gaps = cpu.map(map.size().height, |y| gaps(map.row(y)));
     // One task follows the rays upwards, the other downwards.
     let rays = cpu.try_map(2, |i| Ok(dispatch!(cpu.level(), simd => look(simd, map, &gaps, i == 0))))?;
-    for_bands(disparity, 1, cpu, |y, mut row| {
+    cpu.for_bands(disparity, 1, |y, row| {
         let (rays, occluded) = ([rays[0].row(y), rays[1].row(y)], occluded.map(|o| o.row(y)));
         dispatch!(cpu.level(), simd => fill_row(simd, row.row_mut(0), &gaps[y], rays, occluded));
     })

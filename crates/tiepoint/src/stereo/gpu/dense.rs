@@ -9,14 +9,12 @@ use crate::{
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
-    /// A map without gaps.
     unsafe kernel dense(groups) = Dense {
         write to: f32 [plane.pixels(1)],
         read map: f32 [plane.numbers(1)],
     } {
         plane: Plane,
         nothing: f32,
-        /// Groups beside each other.
         across: i32,
     }
 }

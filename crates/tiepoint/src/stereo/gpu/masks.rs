@@ -23,10 +23,7 @@ impl<'a> GpuMasks<'a> {
         Self { left: left.map(Into::into), right: right.map(Into::into) }
     }
 
-    /// The left one and the right one.
-    ///
-    /// # Errors
-    /// [`Error::Mismatch`] for a mask that is not one channel of 8 bits.
+    /// The left one and the right one; fails for a mask that is not one channel of 8 bits.
     pub(super) fn both(self) -> Result<[Option<Pixels<'a>>; 2]> {
         let masks = [self.left, self.right];
         match masks.iter().flatten().find(|m| (m.pixel(), m.channels()) != (PixelKind::U8, 1)) {

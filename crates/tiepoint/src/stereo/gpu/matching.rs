@@ -27,7 +27,6 @@ pub(in crate::stereo) struct GpuMatching<'a> {
     pub(in crate::stereo) gpu: &'a Gpu,
     pub(in crate::stereo) options: &'a StereoOptions,
     pub(in crate::stereo) cost: &'a CostKernel,
-    /// The greatest cost.
     pub(in crate::stereo) greatest: u16,
     /// Whether a view has pixels without data.
     pub(in crate::stereo) masked: bool,
@@ -40,9 +39,6 @@ impl GpuMatching<'_> {
     }
 
     /// The programs for so many pairs of a size, but for those of descriptors.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) when the device lacks what they need.
     pub(in crate::stereo) fn sources(&self, pairs: (Size, usize)) -> Result<Vec<KernelSource>> {
         let (layout, paths) = aggregation::gpu::sources(self.gpu, self.cost, &self.input(pairs))?;
         let mut sources = Vec::from(paths);
@@ -51,18 +47,12 @@ impl GpuMatching<'_> {
     }
 
     /// Bytes of memory for the sums of a pair and what they are made from.
-    ///
-    /// # Errors
-    /// As [`sources`](Self::sources).
     pub(in crate::stereo) fn bytes(&self, size: Size) -> Result<u64> {
         aggregation::gpu::bytes(self.gpu, self.cost, &self.input((size, 1)))
     }
 
     /// Records the work for the left views. Returns their maps and, where the cost looks up a table, the buffer that it
     /// reads; with `table`, a table that was learnt on the device, the work begins by copying that.
-    ///
-    /// # Errors
-    /// As [`sources`](Self::sources), and [`Error::Memory`](crate::Error::Memory).
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,

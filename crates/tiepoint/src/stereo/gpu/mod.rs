@@ -350,7 +350,7 @@ fn no_pair() -> Error {
     Error::Mismatch("stereo of no pair".into())
 }
 
-/// A pair anywhere.
+/// A pair whose images lie in the host's memory or on a device.
 #[derive(Clone, Debug)]
 struct PixelPair<'a> {
     images: [Pixels<'a>; 2],
@@ -372,7 +372,6 @@ impl PixelPair<'_> {
         }
     }
 
-    /// What the pictures are.
     fn shapes(&self) -> Result<[PictureShape; 2]> {
         let picture = |image: &Pixels<'_>| (image.size(), image.channels(), image.pixel());
         let mask = |mask: &Option<Pixels<'_>>| mask.as_ref().map(|mask| (mask.size(), mask.channels()));
@@ -385,7 +384,6 @@ impl PixelPair<'_> {
         are_colour(gpu, pair.images.each_ref())
     }
 
-    /// The pair on the device.
     fn on_device(&self, gpu: &Gpu) -> Result<DevicePair> {
         let [left, right] = &self.images;
         let [left_mask, right_mask] = &self.masks;
@@ -398,7 +396,6 @@ impl PixelPair<'_> {
     }
 }
 
-/// The image on the device.
 fn on_device(image: &Pixels<'_>, gpu: &Gpu) -> Result<AnyGpuImage> {
     match image {
         Pixels::Host(view) => Ok(for_any_view!(*view, view => GpuImage::upload(gpu, view)?.into())),

@@ -227,7 +227,7 @@ impl Stages<'_> {
         is_wanted.then(|| self.matching(cost, Selection::of_left(self.options)))
     }
 
-    /// The programs that a plan takes, those of a few lines aside.
+    /// The programs that a plan needs, except those of a few lines.
     fn sources(&self) -> Result<Vec<KernelSource>> {
         let Self { gpu, options, shape, cost } = *self;
         let (kernel, masked) = (&cost.kernel, shape.masked());

@@ -60,7 +60,6 @@ impl PlanCache {
         Ok((plan, self.double_buffer.insert(double_buffer)))
     }
 
-    /// A slot.
     pub(super) fn slot(&mut self, i: usize) -> Option<&mut Slot> {
         self.slots.get_mut(i)
     }

@@ -45,7 +45,8 @@ impl<T: Element> Feed<T> {
     /// The numbers in the host's memory, once the queue has come to `free`.
     fn numbers(&mut self, free: &Mark) -> Result<&mut [T]> {
         #[expect(unsafe_code, reason = "memory that the device reads")]
-        // SAFETY: what is sent is recorded and run once, by `send`, and has been sent where the queue has come to `free`.
+        // SAFETY: what is sent is recorded and run once, by `send`, and has been sent where the queue has come to
+        // `free`.
         Ok(unsafe { self.host.numbers_mut_after(free) }?)
     }
 
@@ -276,7 +277,7 @@ impl Drop for Arrival {
 #[derive(Debug)]
 pub(in crate::stereo) struct Arriving {
     arrival: Arc<Arrival>,
-    /// Of the pairs that go together.
+    /// Its number among the pairs that go together.
     i: usize,
 }
 
@@ -365,7 +366,6 @@ impl Slot {
     }
 }
 
-/// The reason of this number.
 pub(super) fn reason(number: u8) -> Reason {
     Reason::ALL.get(usize::from(number)).copied().unwrap_or_default()
 }

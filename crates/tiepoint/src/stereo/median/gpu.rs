@@ -9,13 +9,11 @@ use crate::{
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
-    /// Maps from maps.
     unsafe kernel median(groups) = Median {
         write to: f32 [plane.numbers(groups[2])],
         read from: f32 [plane.numbers(groups[2])],
     } {
         plane: Plane,
-        /// Groups beside each other.
         across: i32,
     }
 }

@@ -14,7 +14,7 @@
 
 pub(crate) mod gpu;
 
-use super::{INVALID, for_bands};
+use super::INVALID;
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
@@ -65,12 +65,12 @@ fn filter<const SIDE: usize, const ROWS: usize>(
     let _stage = cpu.stage("median");
     let (width, height) = (disparity.size().width, disparity.size().height);
     let reach = SIDE / 2;
-    for_bands(out, BAND, cpu, |start, out| {
+    cpu.for_bands(out, BAND, |start, out| {
         // Windows reach beyond both ends of a row, and the last vector reaches farther.
         let mut ring: [Vec<f32>; ROWS] =
             std::array::from_fn(|_| vec![INVALID; width + 2 * reach + LANES_MOST]);
         let mut loaded = start;
-        let mut out = out.bands(1);
+        let mut out = out.reborrow().bands(1);
         // Row 0 of the ring lies `reach` rows above the image.
         for y in (start..).step_by(2) {
             let (Some(mut upper), mut lower) = (out.next(), out.next()) else { break };

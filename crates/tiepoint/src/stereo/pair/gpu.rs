@@ -40,20 +40,12 @@ pub(in crate::stereo) struct PictureShape {
 }
 
 impl PictureShape {
-    /// Those of a pair in the host's memory.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of).
     pub(in crate::stereo) fn of_pictures(pictures: &Pictures<'_>, masks: Masks<'_>) -> Result<[Self; 2]> {
         let views = pictures.views().map(|view| (view.size(), view.channels(), view.pixel()));
         Self::of(views, [masks.left, masks.right].map(|mask| mask.map(|m| (m.size(), m.channels()))))
     }
 
-    /// Those of two pictures, which must go together.
-    ///
-    /// # Errors
-    /// [`Error::Image`] for an empty picture or more than four channels, [`Error::Mismatch`] for another size of a
-    /// picture or mask.
+    /// Fails for an empty picture, for more than four channels, and where the pictures and masks differ in size.
     pub(in crate::stereo) fn of(
         pictures: [(Size, usize, PixelKind); 2],
         masks: [Option<(Size, usize)>; 2],
@@ -79,7 +71,6 @@ impl PictureShape {
         (self.pixel, self.channels) == (PixelKind::U8, 1)
     }
 
-    /// Whether it may have colour.
     pub(in crate::stereo) fn may_be_colour(self) -> bool {
         self.channels > 2
     }
@@ -292,7 +283,6 @@ tiepoint_gpu::kernel! {
         given_plane: Plane,
         /// 0 for the left view, 1 for the right one.
         view: i32,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -390,7 +380,7 @@ struct Making<'a> {
 impl Making<'_> {
     fn measure_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<()> {
         match &view.pixels {
-            // Of 8 bits only whether there is colour must be known.
+            // Of 8 bits only the presence of colour must be measured.
             AnyStack::U8(_) if self.compares[i] != Compares::Colour => Ok(()),
             AnyStack::U8(pixels) if view.shape.is_widened() => {
                 self.measure::<u8, u16>(commands, pixels, view.shape, i)

@@ -28,12 +28,11 @@ impl Grey {
     }
 
     /// Differences up to this may come from the rounding of colours alone: half of one of their values. 0 for images
-    /// that were grey: what they tell apart was measured apart.
+    /// that were grey, whose differences were all measured.
     pub(in crate::stereo) fn rounding(&self) -> u8 {
         self.shift.map_or(0, |shift| 1 << (shift - 1))
     }
 
-    /// The grey image.
     pub(in crate::stereo) fn image(&self) -> &AnyImage {
         &self.image
     }

@@ -56,7 +56,6 @@ impl Pair {
         self.grey[view.index()].rounding()
     }
 
-    /// Grey of both images.
     pub(super) fn greys(&self) -> &[Grey; 2] {
         &self.grey
     }

@@ -72,7 +72,7 @@ KERNEL(measure) {
         }
     }
     found += (u64)GROUP_Z * FACTS;
-    // What another lane has found may still be missing here: then it is told once more.
+    // A value that is out of date here costs one more atomic operation, nothing else.
     UNROLL
     for (i32 i = 0; i < COLOURED; i++) {
         if (most[i] > found[i]) ATOMIC_MAX(&found[i], most[i]);

@@ -18,8 +18,7 @@ pub(in crate::stereo) struct Pictures<'a> {
 }
 
 impl<'a> Pictures<'a> {
-    /// # Errors
-    /// [`Error::Image`] for an empty left picture, [`Error::Mismatch`] when the sizes differ.
+    /// Fails for an empty left picture and where the sizes differ.
     pub(in crate::stereo) fn new(left: AnyView<'a>, right: AnyView<'a>) -> Result<Self> {
         let size = left.size();
         if size.is_empty() {

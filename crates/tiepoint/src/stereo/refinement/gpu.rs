@@ -24,7 +24,6 @@ tiepoint_gpu::kernel! {
         read disparity: f32 [plane.numbers(groups[2])],
     } {
         plane: Plane,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -42,7 +41,6 @@ tiepoint_gpu::kernel! {
         flags_plane: Plane,
         where_set: u32,
         elsewhere: u32,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -142,7 +140,7 @@ fn note(
     launch(commands, &map.gpu().program(&source())?, groups, note)
 }
 
-/// Without small regions, and smooth.
+/// Removes small regions and smooths.
 fn finish(commands: &mut Commands, options: &StereoOptions, map: GpuStack<f32>) -> Result<GpuStack<f32>> {
     speckle::gpu::speckle(commands, &map, &options.speckle())?;
     match options.median {

@@ -10,7 +10,6 @@ use crate::{
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
-    /// Regions of tiles.
     unsafe kernel label(groups) = Label {
         write labels: u32 [plane.pixels(groups[2])],
         write parents: u32 [plane.pixels(groups[2])],
@@ -19,13 +18,11 @@ tiepoint_gpu::kernel! {
     } {
         plane: Plane,
         difference: f32,
-        /// Groups beside each other.
         across: i32,
     }
 }
 
 tiepoint_gpu::kernel! {
-    /// Regions across the borders of tiles.
     unsafe kernel join_tiles(groups) = JoinTiles {
         write parents: u32 [plane.pixels(groups[2])],
         read labels: u32 [plane.pixels(groups[2])],
@@ -33,26 +30,22 @@ tiepoint_gpu::kernel! {
     } {
         plane: Plane,
         difference: f32,
-        /// Groups beside each other.
         across: i32,
     }
 }
 
 tiepoint_gpu::kernel! {
-    /// Pixels of regions.
     unsafe kernel count(groups) = Count {
         write counts: u32 [plane.pixels(groups[2])],
         read parents: u32 [plane.pixels(groups[2])],
         read labels: u32 [plane.pixels(groups[2])],
     } {
         plane: Plane,
-        /// Groups beside each other.
         across: i32,
     }
 }
 
 tiepoint_gpu::kernel! {
-    /// Makes the pixels of small regions invalid.
     unsafe kernel remove_small(groups) = RemoveSmall {
         write map: f32 [plane.numbers(groups[2])],
         read counts: u32 [plane.pixels(groups[2])],
@@ -61,7 +54,6 @@ tiepoint_gpu::kernel! {
     } {
         plane: Plane,
         size: u32,
-        /// Groups beside each other.
         across: i32,
     }
 }

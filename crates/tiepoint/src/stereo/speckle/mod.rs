@@ -13,7 +13,7 @@
 
 pub(crate) mod gpu;
 
-use super::{INVALID, for_bands};
+use super::INVALID;
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
@@ -77,7 +77,7 @@ pub fn speckle(disparity: ImageViewMut<'_, f32>, options: &SpeckleOptions, cpu: 
         .reduce(|all, band| all.append(band, map, options.difference, cpu))
         .unwrap_or_default();
     let small = runs.small(options.size);
-    for_bands(disparity, 1, cpu, |y, mut row| {
+    cpu.for_bands(disparity, 1, |y, row| {
         for run in runs.rows[y].clone().filter(|&run| small[run]) {
             row.row_mut(0)[runs.columns[run].clone()].fill(INVALID);
         }

@@ -30,9 +30,6 @@ pub(in crate::stereo) struct GpuBands<'a> {
 pub(in crate::stereo) struct Checkpoint(Buffer<u32>);
 
 /// Bytes of memory that so many bands take: of the size in `input`, and made from their rows and `margin` rows more.
-///
-/// # Errors
-/// As [`sources`](super::sources).
 pub(in crate::stereo) fn band_bytes(
     gpu: &Gpu,
     cost: &CostKernel,
@@ -49,7 +46,7 @@ pub(in crate::stereo) fn band_bytes(
 }
 
 impl<'a> GpuBands<'a> {
-    /// Memory for a band, which the largest has. The aggregation must be one of bands.
+    /// Memory for the largest band. The aggregation must be one of bands.
     pub(in crate::stereo) fn new(aggregation: &'a GpuAggregation, size: Size) -> Result<Self> {
         let GpuAggregation { gpu, design, planes, .. } = aggregation;
         let descriptors = || gpu.buffer(size.area() * planes);
@@ -62,7 +59,7 @@ impl<'a> GpuBands<'a> {
             entering: checkpoint()?,
             leaving: checkpoint()?,
         };
-        // What a path finds where it enters the image does not matter, but must be values that paths can have.
+        // The values before a path enters the image do not matter, but must be ones that paths can have.
         let mut commands = Commands::new();
         commands.zero(&bands.entering)?;
         commands.zero(&bands.leaving)?;

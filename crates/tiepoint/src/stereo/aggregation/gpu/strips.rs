@@ -42,7 +42,6 @@ impl Steps {
         Self { steps, depth, skew }
     }
 
-    /// How many directions.
     pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
@@ -71,8 +70,8 @@ impl Steps {
         self.verticals().map(|v| v.moves).max().unwrap_or(0).max(self.skew)
     }
 
-    /// Disparities of a lane: few lanes a pixel take fewer instructions, many a shorter time for a row. Sixteen
-    /// directions have registers for no more than 16.
+    /// Disparities of a lane: with few lanes a pixel there are fewer instructions, with many a row takes less time.
+    /// Sixteen directions have registers for no more than 16.
     pub(super) fn disparities_of_lane(&self, disparities: usize) -> usize {
         let (lanes, most) = match (self.handed(), self.len()) {
             (0, _) => (4, 32),
@@ -158,7 +157,7 @@ impl Layout {
     /// The same sums by more lanes, so that each has at most `most` disparities, as far as that goes.
     pub(super) fn split(&self, most: usize) -> Self {
         let Self { warp, lanes, per_lane, .. } = *self;
-        // What a lane stores are whole words.
+        // A lane stores whole words.
         match per_lane > most && 2 * lanes <= warp && (per_lane.is_multiple_of(16) || per_lane == 8) {
             true => Self { lanes: 2 * lanes, per_lane: per_lane / 2, ..*self }.split(most),
             false => *self,
@@ -198,7 +197,7 @@ impl Layout {
 /// Columns that a row is walked between copies of what is needed, and warps of a group there.
 pub(super) const PHASES: usize = 8;
 pub(super) const WALKING: usize = 1;
-/// Walks of a multiprocessor along rows with which more lanes a pixel pay.
+/// Up to so many walks of a multiprocessor along rows, more lanes a pixel are faster.
 const FEW_WALKS: usize = 32;
 /// Slots of a strip at most. With fewer, more strips wait for each other; with more, a row of a strip takes longer.
 pub(super) const SLOTS: usize = 32;

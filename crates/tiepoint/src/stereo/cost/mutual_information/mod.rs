@@ -31,7 +31,6 @@ use projection::ColourImage;
 const LIMIT: u8 = 24;
 /// Values of 8 bits.
 const VALUES: usize = 256;
-/// The channel of green.
 const GREEN: usize = 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +55,7 @@ impl CostDefinition for MutualInformation {
             return Ok(Some([left, right]));
         }
         let own = pair.greys().each_ref().map(|grey| Bytes::of(&[grey]));
-        // Both on one scale are on that of the pair.
+        // Where both scales are the pair's, its bytes are what is compared.
         Ok((own != [pair.scale(); 2]).then(|| [0, 1].map(|i| own[i].image(&pair.greys()[i], cpu))))
     }
 

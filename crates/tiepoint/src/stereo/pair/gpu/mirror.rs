@@ -12,14 +12,12 @@ use crate::{
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
-    /// Images mirrored.
     unsafe kernel mirror(groups) = Mirror<T: GpuPixel> {
         write to: T [plane.numbers(groups[2])],
         read from: T [plane.numbers(groups[2])],
     } {
         plane: Plane,
         channels: i32,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -31,7 +29,6 @@ fn source<T: GpuPixel>() -> KernelSource {
         .text(include_str!("mirror.cl"))
 }
 
-/// Puts the making of mirrored images into a list.
 pub(in crate::stereo) fn mirrored<T: GpuPixel>(
     commands: &mut Commands,
     from: &GpuStack<T>,

@@ -155,7 +155,6 @@ impl ViewStacks {
         })
     }
 
-    /// The view mirrored.
     pub(in crate::stereo) fn mirrored(&self, commands: &mut Commands) -> Result<Self> {
         let mut bytes = |stack: &GpuStack<u8>| mirrored(commands, stack);
         let (grey8, compared) = (bytes(&self.bytes)?, self.compared.as_ref().map(&mut bytes).transpose()?);
@@ -168,7 +167,6 @@ impl ViewStacks {
         Ok(Self { bytes: grey8, grey, compared, mask, rounding: self.rounding })
     }
 
-    /// Its descriptors.
     pub(in crate::stereo) fn describe(
         &self,
         commands: &mut Commands,

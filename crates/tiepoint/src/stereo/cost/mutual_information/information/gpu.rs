@@ -50,7 +50,7 @@ tiepoint_gpu::kernel! {
         write out: f64 [PAIRS as i128 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
     } {
-        /// As of [`Margins`].
+        /// As in [`Margins`].
         skips_empty: i32,
     }
 }

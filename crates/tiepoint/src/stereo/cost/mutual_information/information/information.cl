@@ -72,7 +72,8 @@ FUNCTION f64 smoothed_margin(const LOCAL_POINTER f64 *margin, i32 value) {
     return sum;
 }
 
-// Of the left values (group 0) and of the right ones, of a histogram for each group in the second dimension.
+// What margins contribute: those of the left values (group 0) and of the right ones, of a histogram for each group in
+// the second dimension.
 KERNEL(margins) {
     LOCAL f64 margin[VALUES];
     const i32 value = LANE_X;
@@ -95,7 +96,7 @@ KERNEL(margins) {
     out[GROUP_X * VALUES + value] = smoothed_margin(margin, value);
 }
 
-// Of a histogram for each group in the second dimension.
+// The negative logarithms of the smoothed shares, of a histogram for each group in the second dimension.
 KERNEL(logarithms) {
     LOCAL f64 rows[(2 * REACH + 1) * VALUES];
     tally += (u64)GROUP_Y * TALLY;
@@ -159,8 +160,8 @@ KERNEL(unlikeness) {
     if (coarse[LANE_X] > 0u) ATOMIC_ADD(&tally[COARSE + LANE_X], coarse[LANE_X]);
 }
 
-// Finds the first lane up to which, with what lies below, `wanted` are counted, of a group whose lanes count `own`;
-// what those before it count goes to `below`.
+// Finds the first lane at which `below` and the counts `own` of the lanes up to it reach `wanted`; the counts of the
+// lanes before it are added to `below`.
 #define FIND(place, below, own, wanted, sums, first) { \
         sums[LANE_X] = own; \
         if (LANE_X == 0) first[0] = VALUES - 1; \

@@ -43,7 +43,6 @@ const LEAST: f64 = -40.0;
 const STEPS: f64 = 262_144.0;
 /// The parts of a class.
 const PARTS: usize = 256;
-/// How many classes there are.
 const CLASSES: usize = 1 << 16;
 
 /// The Gaussian reaches so far to either side.
@@ -227,12 +226,12 @@ fn costs<S: Simd>(_simd: S, values: &[f64], offset: f64, out: &mut [u8]) {
     }
 }
 
-/// o: where the part of a class of the values begins that, with what lies below it, holds [`FREE`] of what is counted.
+/// o: the start of the first part of a class that, with all parts below it, holds [`FREE`] of what is counted.
 fn offset(values: &[f64], counts: &[u64]) -> f64 {
     let met = || values.iter().map(|v| ((v - LEAST) * STEPS) as usize).zip(counts).filter(|m| *m.1 > 0);
     let wanted = FREE * counts.iter().sum::<u64>() as f64;
     let mut below = 0_u64;
-    // The first that with those before it holds as much; what those hold is then below it.
+    // The first count that, with all before it, reaches `wanted`; those before it are added to `below`.
     let mut find = |counts: &[u64]| {
         let found = counts.iter().position(|count| {
             let reached = (below + count) as f64 >= wanted;

@@ -36,14 +36,12 @@ use crate::{
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
-    /// A mask at half the size.
     unsafe kernel halve_mask(groups) = HalveMask {
         write to: u8 [plane.numbers(groups[2])],
         read from: u8 [from_plane.numbers(groups[2])],
     } {
         plane: Plane,
         from_plane: Plane,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -55,12 +53,11 @@ fn source() -> KernelSource {
         .text(include_str!("halve_mask.cl"))
 }
 
-/// The kernels of learning.
 struct GpuLearning {
     gpu: Gpu,
     halve: GpuFilter<u8, u8>,
     information: GpuInformation,
-    /// What looks a table up, which is copied there.
+    /// Looks a table up; learnt tables are copied there.
     cost: CostKernel,
 }
 
@@ -70,7 +67,7 @@ struct LearnTable {
     learns_from: [Compares; 2],
 }
 
-/// The cost that learns from each pair of pictures of which these have colour.
+/// The cost that learns from each pair of pictures, of which these have colour.
 pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     const GREY: Compares = Compares::OwnGrey;
     const COLOURS: Compares = Compares::OwnColours;
@@ -85,7 +82,7 @@ pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     GpuCost { exchanged: Some(kernel.clone()), kernel, greatest, learner: Some(learner), compares }
 }
 
-/// The cost by a table of zeroes, in whose place a learnt one is copied.
+/// The cost with a table of zeroes, which a learnt one replaces.
 fn no_table() -> CostKernel {
     DescriptorCost::kernel(&CostTable(vec![0; VALUES * VALUES]))
 }
@@ -209,11 +206,9 @@ fn matching<'a>(
 }
 
 /// The table for the pair at its full size, the bytes of [`learn::table`](super::table); where a view is in
-/// colour that the other lacks, also replaces what is compared of it, as [`learn::project`](super::project).
-///
-/// # Errors
-/// Where the device is too small or lacks `f64`, as [`Error::is_device_limit`](crate::Error::is_device_limit) tells.
-/// The pair is then as it was.
+/// colour that the other lacks, also replaces what is compared of it, as [`learn::project`](super::project). Fails
+/// where the device is too small or lacks `f64`, as [`Error::is_device_limit`](crate::Error::is_device_limit) tells,
+/// and then leaves the pair as it was.
 pub(in super::super) fn learn(
     gpu: &Gpu,
     pair: &mut Pair,

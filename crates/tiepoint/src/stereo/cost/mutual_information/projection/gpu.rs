@@ -69,7 +69,6 @@ tiepoint_gpu::kernel! {
     } {
         plane: Plane,
         colours_plane: Plane,
-        /// Groups beside each other.
         across: i32,
     }
 }
@@ -116,7 +115,7 @@ pub(in super::super) struct GpuProjection {
     /// The view that has colour, and its red, green and blue in 8 bits.
     view: View,
     colours: GpuStack<u8>,
-    /// Of a search that has not begun; and of one that goes on, with the information of both its projections.
+    /// The state before a search; the state of the search, and the information of both its projections.
     first: Buffer<u32>,
     state: Buffer<u32>,
     information: Buffer<f64>,
@@ -189,7 +188,7 @@ impl GpuProjection {
         (0..=TRIES).try_for_each(|_| Ok(commands.append(attempt.clone())?))
     }
 
-    /// The values of what was found.
+    /// Writes the values of the projection that was found.
     pub(in super::super) fn project(&self, commands: &mut Commands, out: &GpuStack<u8>) -> Result<()> {
         let (across, groups) = covering(out.size(), 1);
         let (plane, colours_plane) = (out.plane(), self.colours.plane());

@@ -39,7 +39,7 @@ const SAMPLED: usize = 100_000;
 const STEPS: [u32; 2] = [UNIT / 8, UNIT / 64];
 /// Tries of a search at most, after the standards: moves, and steps made half as large.
 const TRIES: usize = 20;
-/// How many times the information of the best standard weights of no standard must have.
+/// Weights of no standard must have so many times the information of the best standard.
 const BETTER: f64 = 1.02;
 /// Rec. 709, Rec. 601, the mean and green.
 const STANDARDS: [[u32; 3]; 4] = [[2126, 7152, 722], [2990, 5870, 1140], [3334, 3333, 3333], [0, UNIT, 0]];
