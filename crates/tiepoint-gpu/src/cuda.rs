@@ -93,7 +93,6 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// Makes the context current on this thread.
     fn enter(&self) -> Result<()> {
         // SAFETY: the context was retained and not yet released.
         unsafe { call!(cuCtxSetCurrent(self.context)) }

@@ -9,13 +9,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw(pub(crate) u64);
 
-/// A kernel as its driver holds it.
 pub(crate) trait DriverKernel: Debug + Send + Sync {
     /// Lets the driver that made it find its own type.
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// A loaded program.
 pub(crate) trait DriverProgram: Debug + Send + Sync {
     /// The kernel of this name, which is checked to allow groups of this size.
     fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<dyn DriverKernel>>;

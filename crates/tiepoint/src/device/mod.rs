@@ -451,7 +451,6 @@ impl Processor {
 }
 
 impl From<Cpu> for Processor {
-    /// The CPU alone.
     fn from(cpu: Cpu) -> Self {
         Self { cpu, gpu: None, notes: Arc::default(), computed: Arc::default() }
     }

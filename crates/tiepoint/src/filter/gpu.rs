@@ -29,7 +29,6 @@ pub struct GpuFilter<I: Element, O: Element> {
     steps: Steps<I, O>,
     /// Channels of the input and of the output.
     channels: [usize; 2],
-    /// The output's size from the input's.
     resized: fn(Size) -> Size,
 }
 
@@ -64,7 +63,6 @@ impl<A> Step<A> {
 }
 
 tiepoint_gpu::kernel! {
-    /// One image from another.
     pub(crate) unsafe kernel filter(groups) = Filter<I: Element, O: Element> {
         write to: O [to_plane.numbers(groups[2])],
         read from: I [from_plane.numbers(groups[2])],
@@ -85,7 +83,6 @@ tiepoint_gpu::kernel! {
     } {
         to_plane: Plane,
         from_plane: Plane,
-        /// How many.
         number: u32,
         across: i32,
     }
@@ -266,7 +263,6 @@ pub(super) fn border_for_kernels(source: KernelSource, border: Border) -> Kernel
     border::for_kernels(source, border).text(include_str!("elements.h"))
 }
 
-/// A separable filter as its kernel needs it.
 pub(super) struct Shape {
     /// Rows above and below the centre.
     pub(super) rows: [usize; 2],

@@ -7,7 +7,6 @@ use crate::geometry::{Fundamental, Homography};
 use crate::image::Size;
 use proptest::prelude::*;
 
-/// Reproducible numbers.
 pub(super) struct Numbers(pub(super) u32);
 
 impl Numbers {
@@ -148,7 +147,6 @@ pub(super) fn features(places: &[[f32; 2]], descriptors: Descriptors, dimension:
     }
 }
 
-/// `n` features of `dimension` bytes at random places.
 fn random(numbers: &mut Numbers, n: usize, dimension: usize) -> Features {
     let places: Vec<_> = (0..n).map(|_| [0; 2].map(|_| (numbers.next() % 10_000) as f32 * 0.1)).collect();
     features(&places, Descriptors::U8(numbers.bytes(n * dimension, 256)), dimension)
@@ -194,7 +192,6 @@ fn signs_keep_apart() {
     }
 }
 
-/// The guided search by the definition.
 fn guided_reference(
     a: &Features,
     b: &Features,

@@ -157,7 +157,6 @@ fn selection(
     Maps { left, right }
 }
 
-/// The stages of refinement, one after the other.
 fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu), out: &mut Stages) {
     let upload = |map: &Image<f32>| GpuStack::upload(gpu, &[map.view()]).unwrap();
     let run = |work: &dyn Fn(&mut Commands) -> GpuStack<f32>| {

@@ -398,7 +398,6 @@ impl Stereo {
         Ok(())
     }
 
-    /// The same on the CPU.
     fn on_cpu(&self, prepared: Prepared<'_>) -> Result<StereoResult> {
         let Prepared { pair, source, penalties, workspace, cpu } = prepared;
         self.check_sums(source.greatest(), penalties)?;

@@ -219,7 +219,6 @@ impl Penalties {
         Self { p1, p2, p2_least, gradient: gradient.unwrap_or(self.gradient) }
     }
 
-    /// Fails when a penalty is out of its range.
     pub(super) fn check(&self) -> Result<()> {
         let Self { p1, p2, p2_least, .. } = *self;
         if !(p1 <= p2_least && p2_least <= p2) {
@@ -247,7 +246,6 @@ impl StereoOptions {
         suited.replaced(self.p1, self.p2, self.p2_least, self.gradient)
     }
 
-    /// The options of the removal of small regions.
     pub(super) fn speckle(&self) -> SpeckleOptions {
         SpeckleOptions { size: self.speckle_size, difference: self.speckle_difference }
     }

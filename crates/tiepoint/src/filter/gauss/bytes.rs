@@ -151,7 +151,6 @@ fn horizontal_channels<S: Simd>(_: S, padded: &[i16], step: usize, taps: &[u16],
     }
 }
 
-/// The two passes over a whole image.
 pub(super) struct Fixed {
     /// The centre and one side in 1/256.
     taps: Vec<u16>,

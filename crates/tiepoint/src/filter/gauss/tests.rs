@@ -6,9 +6,13 @@ use crate::filter::testing::{BORDERS, cpus, data, noise, sizes, strided};
 use crate::image::Size;
 use crate::image::testing::assert_same;
 
-/// Σ over one axis with the taps' own type, `at(i)` the value i places away.
-fn real_valued<T: Pixel>(view: ImageView<'_, T>, options: &GaussOptions) -> Vec<f64> {
-    let taps: Vec<f64> = options.taps.to_f32(T::u8s(&[]).is_some()).into_iter().map(f64::from).collect();
+/// Σ over the window of every element in f64, which is exact for whole numbers; as an error the element itself where
+/// [`Border::Skip`] keeps it.
+fn window_sums<T: Pixel>(
+    view: ImageView<'_, T>,
+    taps: &[f64],
+    border: Border,
+) -> Vec<std::result::Result<f64, T>> {
     let (size, channels) = (view.size(), view.channels());
     let radius = taps.len() as isize - 1;
     let mut out = Vec::new();
@@ -18,52 +22,32 @@ fn real_valued<T: Pixel>(view: ImageView<'_, T>, options: &GaussOptions) -> Vec<
                 let mut sum = 0.0;
                 for j in -radius..=radius {
                     for i in -radius..=radius {
-                        let at = options.border.index(y + j, size.height);
-                        let at = at.zip(options.border.index(x + i, size.width));
+                        let at = border.index(y + j, size.height).zip(border.index(x + i, size.width));
                         let value =
                             at.map_or(0.0, |(y, x)| f64::from(view.row(y)[x * channels + c].to_f32()));
                         sum += taps[j.unsigned_abs()] * taps[i.unsigned_abs()] * value;
                     }
                 }
-                let r = radius as usize;
-                let skip = options.border == Border::Skip
-                    && (leaves(y as usize, r, size.height) || leaves(x as usize, r, size.width));
-                let kept = f64::from(view.row(y as usize)[x as usize * channels + c].to_f32());
-                out.push(if skip { kept } else { sum });
+                let (y, x, r) = (y as usize, x as usize, radius as usize);
+                let skip = border == Border::Skip && (leaves(y, r, size.height) || leaves(x, r, size.width));
+                out.push(if skip { Err(view.row(y)[x * channels + c]) } else { Ok(sum) });
             }
         }
     }
     out
 }
 
+fn real_valued<T: Pixel>(view: ImageView<'_, T>, options: &GaussOptions) -> Vec<f64> {
+    let taps: Vec<f64> = options.taps.to_f32(T::u8s(&[]).is_some()).into_iter().map(f64::from).collect();
+    let sums = window_sums(view, &taps, options.border).into_iter();
+    sums.map(|sum| sum.unwrap_or_else(|kept| f64::from(kept.to_f32()))).collect()
+}
+
 /// The contract of the integer form: exact sums, one rounding.
 fn fixed_reference(view: ImageView<'_, u8>, options: &GaussOptions) -> Vec<u8> {
-    let taps = options.taps.to_q8();
-    let (size, channels) = (view.size(), view.channels());
-    let radius = taps.len() as isize - 1;
-    let mut out = Vec::new();
-    for y in 0..size.height as isize {
-        for x in 0..size.width as isize {
-            for c in 0..channels {
-                let mut sum = 0_u32;
-                for j in -radius..=radius {
-                    for i in -radius..=radius {
-                        let at = options.border.index(y + j, size.height);
-                        if let Some((y, x)) = at.zip(options.border.index(x + i, size.width)) {
-                            let tap = u32::from(taps[j.unsigned_abs()]) * u32::from(taps[i.unsigned_abs()]);
-                            sum += tap * u32::from(view.row(y)[x * channels + c]);
-                        }
-                    }
-                }
-                let r = radius as usize;
-                let skip = options.border == Border::Skip
-                    && (leaves(y as usize, r, size.height) || leaves(x as usize, r, size.width));
-                let kept = view.row(y as usize)[x as usize * channels + c];
-                out.push(if skip { kept } else { ((sum + 32768) >> 16) as u8 });
-            }
-        }
-    }
-    out
+    let taps: Vec<f64> = options.taps.to_q8().into_iter().map(f64::from).collect();
+    let sums = window_sums(view, &taps, options.border).into_iter();
+    sums.map(|sum| sum.map_or_else(|kept| kept, |sum| ((sum as u32 + 32768) >> 16) as u8)).collect()
 }
 
 /// The contract of the float form: column sums in order, then row sums in order.

@@ -12,7 +12,6 @@ use crate::{Error, Result};
 const ROW: usize = 5;
 
 tiepoint_gpu::kernel! {
-    /// Writes the nearest neighbours that are matches.
     pub(super) unsafe kernel accept_matches(groups) = AcceptMatches {
         write found: u32 [capacity * ROW as i128],
         write found_count: u32 [1],

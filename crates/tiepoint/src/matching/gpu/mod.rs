@@ -111,7 +111,6 @@ impl GpuMatcher {
         Ok(kind)
     }
 
-    /// The kernels that pack a side.
     fn kind_of(&self, features: &GpuFeatures, guided: bool) -> SearchKind {
         let (floats, dimension) = (features.descriptors.are_floats(), features.dimension);
         let form = if guided { Form::Portable } else { self.form(floats, dimension) };
@@ -130,7 +129,6 @@ impl GpuMatcher {
         self.searches.get(kind, || GpuSearch::new(&self.gpu, kind))
     }
 
-    /// Adds the order of a side to the commands.
     fn order(
         &self,
         commands: &mut Commands,

@@ -111,7 +111,6 @@ impl Side {
 }
 
 tiepoint_gpu::kernel_struct! {
-    /// How the search of a pair is cut.
     pub(crate) struct Cut {
         a: Side,
         b: Side,

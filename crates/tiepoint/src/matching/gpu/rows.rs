@@ -120,7 +120,6 @@ impl GpuRows {
         Ok(rows)
     }
 
-    /// Writes the result from what the groups found.
     pub(super) fn merge(
         &self,
         commands: &mut Commands,

@@ -4,7 +4,6 @@ use super::MatchOptions;
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel_struct! {
-    /// What a match must fulfil.
     pub(super) struct Rule {
         /// 1: each must be the other's nearest.
         mutual: u32,

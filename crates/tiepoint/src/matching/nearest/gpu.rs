@@ -34,7 +34,6 @@ impl Form {
         }
     }
 
-    /// Lanes of a searching group.
     const fn lanes(self) -> u32 {
         match self {
             Self::Portable => 256,
@@ -49,7 +48,6 @@ pub(crate) mod tensor {
     pub(crate) const MAX_DIMENSION: usize = 128;
     /// Bits that tell a lane's targets apart.
     pub(super) const SHIFT: u32 = 8;
-    /// Warps of a group.
     pub(super) const WARPS: u32 = 8;
     /// Runs of 16 queries of a warp, which share each fragment of targets.
     pub(super) const ROW_TILES: u32 = 2;
@@ -156,7 +154,6 @@ impl GpuSearch {
         Ok(Self { pack, search: program.kernel::<Search<'_>>()? })
     }
 
-    /// Adds the packing of a side to the commands.
     pub(crate) fn pack(
         &self,
         gpu: &Gpu,

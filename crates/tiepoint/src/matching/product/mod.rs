@@ -48,7 +48,6 @@ pub(super) trait Distance: Copy + PartialOrd + Default + Send + Sync + std::fmt:
 
 /// A value of a descriptor.
 pub(super) trait Element: Copy + Send + Sync {
-    /// The type of a sum of products.
     type Sum: Distance;
 
     /// Values in a word at this SIMD level.
@@ -60,7 +59,6 @@ pub(super) trait Element: Copy + Send + Sync {
     /// What this descriptor adds to a squared distance, as one of A and as one of B.
     fn norms(level: Level, descriptor: &[Self]) -> [Self::Sum; 2];
 
-    /// The products of a strip with a panel.
     fn products(
         level: Level,
         strip: &[[Self::Sum; ROWS]],

@@ -112,7 +112,6 @@ impl Walk {
         if self.backward { self.width - 1 - self.u(t, r) } else { self.u(t, r) }
     }
 
-    /// The pixels of `active` rows at step t.
     fn column(self, t: usize, active: &Range<usize>) -> Column {
         let skew = self.skew as isize;
         Column { first: self.x(t, active.start), slope: if self.backward { skew } else { -skew } }
@@ -151,7 +150,6 @@ impl<T: Value> Pass<'_, T> {
         if self.backward { self.input.size().height - 1 - v } else { v }
     }
 
-    /// The grey of row `v` of the pass.
     fn grey(&self, v: usize) -> &[u8] {
         self.input.costs.pair.bytes(View::Left).row(self.row(v))
     }

@@ -109,7 +109,6 @@ impl Wavefront {
         }
     }
 
-    /// Releases the waiting threads should this thread unwind.
     pub(super) fn guard(&self) -> Guard<'_> {
         Guard(&self.failed)
     }

@@ -48,7 +48,6 @@ use strips::{BUFFERS, Design, PHASES, Steps, Strip, WALKING};
 use tiepoint_gpu::{Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
-    /// The sums of the paths along rows.
     unsafe kernel horizontal(groups) = Horizontal {
         write sums_out: u32 [sum_words] aligned 16,
         read left: u32 [descriptor_words],
@@ -74,7 +73,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// The sums of the paths from row to row.
     unsafe kernel vertical(groups) = Vertical {
         write sums_out: u32 [sum_words] aligned 16,
         write tickets: u32 [1],
@@ -131,7 +129,6 @@ tiepoint_gpu::kernel! {
 /// The longest side of an image: with eight directions the places of a row fit 32 bits.
 const SIDE: usize = 1 << 24;
 
-/// What the aggregation on a device depends on.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct GpuAggregationInput {
     pub(in crate::stereo) size: Size,

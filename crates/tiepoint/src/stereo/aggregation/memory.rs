@@ -24,7 +24,6 @@ impl Workspace {
         self.kept
     }
 
-    /// Notes that a call has used it.
     pub(in crate::stereo) fn keep(&mut self) {
         self.kept = true;
     }

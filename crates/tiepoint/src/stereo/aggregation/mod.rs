@@ -47,7 +47,6 @@ pub(super) use recurrence::Value;
 /// The directions that a pass aggregates, as steps (dx, dy) from p − r to p in the coordinates of the pass, in which it
 /// goes down and to the right. The first runs along the row.
 trait Directions<const N: usize>: Copy + Sync {
-    /// The steps.
     const STEPS: [(isize, usize); N];
     /// How many rows above a step reaches.
     const DEPTH: usize = 1;

@@ -11,7 +11,6 @@ use fearless_simd::{Simd, SimdIntElement, prelude::*};
 pub(in crate::stereo) trait Value:
     SimdIntElement + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static
 {
-    /// The greatest.
     const MAX: Self;
     /// Half of the number of values.
     const HALF: Self;

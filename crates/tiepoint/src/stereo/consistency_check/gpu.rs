@@ -28,7 +28,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Marks all left pixels as occluded.
     unsafe kernel cover(groups) = Cover {
         write hidden: u8 [plane.numbers(groups[2])],
     } {
@@ -48,7 +47,6 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// The program of [`check`] and [`occluded`].
 pub(in crate::stereo) fn source() -> KernelSource {
     for_maps("consistency check")
         .define_f32("SURFACE", SURFACE)

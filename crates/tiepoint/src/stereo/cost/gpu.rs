@@ -91,7 +91,6 @@ impl GpuCost {
     }
 }
 
-/// What is learnt from a pair.
 #[derive(Debug)]
 pub(in crate::stereo) struct Learnt {
     /// What the cost looks up, and with the images of the pair exchanged.
@@ -111,7 +110,6 @@ pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
     /// Bytes of memory that it takes, for a pair of this size that is masked or not.
     fn bytes(&self, gpu: &Gpu, options: &StereoOptions, pair: (Size, bool)) -> Result<u64>;
 
-    /// Puts the work into a list.
     fn record(
         &self,
         commands: &mut Commands,
@@ -139,7 +137,6 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// The program of [`describe`].
 pub(in crate::stereo) fn source<T: GpuPixel>(cost: &CostKernel, masked: bool) -> KernelSource {
     pixel_a_lane(cost.for_kernels::<T>("descriptors", masked))
         .kernel::<Describe<'_, T>>(GROUP)

@@ -147,7 +147,6 @@ pub(super) struct Learn<'a, 'p> {
 pub(super) trait CostDefinition {
     fn greatest(&self) -> u16;
 
-    /// Penalties that suit it.
     fn penalties(&self) -> Penalties;
 
     /// Images of 8 bits and any number of channels, made from the pictures, that it compares. `None`: the grey of the
@@ -207,7 +206,6 @@ trait DescriptorCost: Sync + Clone + 'static {
         self.clone()
     }
 
-    /// How kernels compute it.
     fn kernel(&self) -> CostKernel;
 }
 
@@ -272,7 +270,6 @@ impl<'a, S: Simd, const N: usize> Planes<'a, S, N> {
 pub(super) trait CostSource: Sync {
     fn greatest(&self) -> u16;
 
-    /// Prepares row y of the pair.
     fn prepare(&self, level: Level, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow);
 
     /// The costs of a column, as bytes; see [`Costs::column`].
@@ -344,7 +341,6 @@ impl Costs<'_> {
         self.source.greatest()
     }
 
-    /// Prepares row y for `padded` disparities.
     pub(super) fn prepare(&self, level: Level, y: usize, padded: usize, row: &mut CostRow) {
         let layout = RowLayout::new(self.pair.size().width, self.min_disparity, padded);
         self.source.prepare(level, self.pair, y, layout, row);

@@ -95,7 +95,6 @@ fn check(costs: &Costs<'_>, formula: impl Fn(usize, usize, usize) -> u16, what: 
     }
 }
 
-/// The costs of all pixels of a row.
 fn row<T: Value>(costs: &Costs<'_>, y: usize, cpu: &Cpu) -> Vec<Vec<T>> {
     let padded = costs.disparities.next_multiple_of(64);
     let mut row = [CostRow::default()];

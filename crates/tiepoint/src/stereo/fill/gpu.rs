@@ -52,7 +52,6 @@ tiepoint_gpu::kernel! {
 /// Lanes of a group of lines.
 const LANES: u32 = 64;
 
-/// The program of [`fill`].
 pub(in crate::stereo) fn source() -> KernelSource {
     for_maps("fill")
         .define("LANES", LANES)

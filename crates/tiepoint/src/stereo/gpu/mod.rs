@@ -378,7 +378,6 @@ impl PixelPair<'_> {
         PictureShape::of(self.images.each_ref().map(picture), self.masks.each_ref().map(mask))
     }
 
-    /// Which of the pictures have colour.
     fn are_colour(&self, gpu: &Gpu) -> Result<[bool; 2]> {
         let pair = self.on_device(gpu)?;
         are_colour(gpu, pair.images.each_ref())

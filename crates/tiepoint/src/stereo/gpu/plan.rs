@@ -206,7 +206,6 @@ impl Plan {
     }
 }
 
-/// What a plan is made for.
 struct Stages<'a> {
     gpu: &'a Gpu,
     options: &'a StereoOptions,

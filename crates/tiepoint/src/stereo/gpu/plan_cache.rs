@@ -64,7 +64,6 @@ impl PlanCache {
         self.slots.get_mut(i)
     }
 
-    /// The disparities of one pair.
     pub(in crate::stereo) fn compute(
         &mut self,
         gpu: &Gpu,

@@ -18,7 +18,6 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// The program of [`median`].
 pub(in crate::stereo) fn source(side: usize) -> KernelSource {
     for_maps("median")
         .define("SIDE", side)

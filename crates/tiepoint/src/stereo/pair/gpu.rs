@@ -75,7 +75,6 @@ impl PictureShape {
         self.channels > 2
     }
 
-    /// Whether some pixels may hold nothing.
     pub(in crate::stereo) fn may_have_holes(self) -> bool {
         self.masked || self.pixel == PixelKind::F32
     }
@@ -264,7 +263,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// The pictures of a view made ready.
     unsafe kernel make_ready(groups) = MakeReady<T: GpuPixel, G: GpuPixel> {
         write bytes: u8 [bytes_plane.numbers(groups[2])],
         write grey: G [grey_plane.numbers(groups[2])],

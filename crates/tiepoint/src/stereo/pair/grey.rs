@@ -45,7 +45,6 @@ impl Grey {
         Self { image, shift: None }
     }
 
-    /// Left and right exchanged.
     pub(in crate::stereo) fn mirrored(&self) -> Self {
         let image = match &self.image {
             AnyImage::U8(i) => AnyImage::U8(mirrored(i)),

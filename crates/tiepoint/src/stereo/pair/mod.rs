@@ -90,7 +90,6 @@ impl Pair {
         self.masks[view.index()].as_ref()
     }
 
-    /// The pair at half the size.
     pub(super) fn half(&self, cpu: &Cpu) -> Result<Self> {
         let half = |images: &[Image<u8>; 2]| -> Result<_> {
             Ok([halve_mean(images[0].view(), cpu)?, halve_mean(images[1].view(), cpu)?])

@@ -28,7 +28,6 @@ impl<'a> Pictures<'a> {
         Ok(Self { views: [left, right], are_colour: OnceLock::new() })
     }
 
-    /// The left one and the right one.
     pub(in crate::stereo) fn views(&self) -> [AnyView<'a>; 2] {
         self.views
     }

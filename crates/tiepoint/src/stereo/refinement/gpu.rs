@@ -18,7 +18,6 @@ use crate::{
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
-    /// Confidence goes where disparities went.
     unsafe kernel drop_confidence(groups) = DropConfidence {
         write confidence: f32 [plane.numbers(groups[2])],
         read disparity: f32 [plane.numbers(groups[2])],
@@ -29,7 +28,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Reasons of pixels that have become invalid.
     unsafe kernel note(groups) = Note {
         write reasons: u8 [reasons_plane.numbers(groups[2])],
         read disparity: f32 [plane.numbers(groups[2])],
@@ -52,7 +50,6 @@ fn source() -> KernelSource {
         .text(include_str!("refinement.cl"))
 }
 
-/// The programs of [`refine`].
 pub(in crate::stereo) fn sources(options: &StereoOptions) -> Vec<KernelSource> {
     let mut sources = vec![source(), consistency_check::gpu::source(), speckle::gpu::source()];
     sources.extend(options.fill.then(fill::gpu::source));

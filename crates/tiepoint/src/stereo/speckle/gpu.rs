@@ -63,7 +63,6 @@ const TILE: [usize; 2] = [64, 16];
 /// Lanes that label it.
 const LANES: u32 = 256;
 
-/// The program of [`speckle`].
 pub(in crate::stereo) fn source() -> KernelSource {
     for_maps("speckle")
         .define("TILE_WIDTH", TILE[0])

@@ -18,7 +18,6 @@ use crate::{
 use tiepoint_gpu::{Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
-    /// The disparities of rows from their sums.
     unsafe kernel winner_takes_all(groups) = WinnerTakesAll {
         write disparity: f32 [plane.numbers(groups[2])],
         write right: f32 [right_plane.numbers(groups[2])],
@@ -56,7 +55,6 @@ pub(in crate::stereo) struct Selection {
 }
 
 impl Selection {
-    /// The selection that the options ask for.
     pub(in crate::stereo) fn of(options: &StereoOptions) -> Self {
         let right = match options.right_view {
             RightView::Off => options.right,
@@ -96,7 +94,6 @@ fn words(layout: &Layout) -> usize {
     pixels(layout) * of_pixel + ring(layout) + LANES
 }
 
-/// The program of [`GpuWinnerTakesAll::record`].
 pub(in crate::stereo) fn source(
     cost: &CostKernel,
     masked: bool,

@@ -22,7 +22,6 @@ use crate::image::Image;
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
-/// The output of a row.
 #[derive(Default)]
 pub(super) struct OutputRow<'a> {
     pub(super) disparity: &'a mut [f32],

@@ -56,7 +56,6 @@ pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
         .text(include_str!("../lines.cl"))
 }
 
-/// A search along the lines that a model predicts.
 pub(crate) struct LineSearch<'s> {
     pub(crate) kind: SearchKind,
     pub(crate) cut: Cut,

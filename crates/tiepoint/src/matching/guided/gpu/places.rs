@@ -71,7 +71,6 @@ pub(crate) fn source<V: Element>(kind: SearchKind, model: ModelKind) -> KernelSo
         .text(include_str!("../places.cl"))
 }
 
-/// A search near the places that a model predicts.
 pub(crate) struct PlaceSearch<'s> {
     pub(crate) kind: SearchKind,
     /// A and B.

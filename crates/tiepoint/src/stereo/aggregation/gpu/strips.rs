@@ -133,7 +133,6 @@ pub(in crate::stereo) struct Layout {
     pub(super) per_lane: usize,
     /// Bytes of the sum of a pass.
     pub(in crate::stereo) sum_bytes: usize,
-    /// Parts of the sums.
     pub(in crate::stereo) parts: usize,
     pub(in crate::stereo) disparities: usize,
 }
@@ -216,7 +215,6 @@ pub(super) const BUFFERS: usize = 8;
 /// Bytes of local memory that are left for other things.
 const SPARE: usize = 1 << 10;
 
-/// The strips of an image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strip {
     pub(super) slots: usize,

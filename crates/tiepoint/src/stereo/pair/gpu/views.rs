@@ -30,7 +30,6 @@ pub(in crate::stereo) struct ViewShape {
 }
 
 impl ViewShape {
-    /// Those of a pair.
     pub(in crate::stereo) fn of(pair: &Pair) -> [Self; 2] {
         [View::Left, View::Right].map(|view| Self {
             grey: pair.grey(view).view().pixel(),
@@ -131,7 +130,6 @@ impl ViewStacks {
         self.compared.as_ref().unwrap_or(&self.bytes)
     }
 
-    /// Some rows of a view.
     pub(in crate::stereo) fn of_rows(
         gpu: &Gpu,
         pair: &Pair,

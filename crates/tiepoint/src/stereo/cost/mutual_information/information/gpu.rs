@@ -15,7 +15,6 @@ use crate::{
 use tiepoint_gpu::{KernelSource, Program};
 
 tiepoint_gpu::kernel! {
-    /// The joint histogram of a disparity map.
     unsafe kernel joint(groups) = Joint {
         write tally: u32 [TALLY as i128],
         read left: u8 [left_plane.numbers(1)],
@@ -45,7 +44,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// The negative logarithms of the smoothed shares of joint histograms.
     unsafe kernel logarithms(groups) = Logarithms {
         write out: f64 [PAIRS as i128 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
@@ -84,7 +82,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// C(i, k): the costs.
     unsafe kernel table(groups) = Table {
         write out: u8 [PAIRS as i128],
         read values: f64 [PAIRS as i128],
@@ -93,7 +90,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// The costs with the images exchanged.
     unsafe kernel exchange(groups) = Exchange {
         write out: u8 [PAIRS as i128],
         read table: u8 [PAIRS as i128],
@@ -137,7 +133,6 @@ pub(in super::super) fn source() -> KernelSource {
         .text(include_str!("information.cl"))
 }
 
-/// The kernels of joint histograms.
 pub(in super::super) struct GpuInformation {
     gpu: Gpu,
     program: Program,
@@ -222,7 +217,6 @@ impl GpuInformation {
         Ok(out)
     }
 
-    /// The table with the images exchanged.
     pub(in super::super) fn exchanged(
         &self,
         commands: &mut Commands,

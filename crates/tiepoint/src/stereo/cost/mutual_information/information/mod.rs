@@ -64,7 +64,6 @@ impl CostTable {
         Self::of(&joint([left, right], (disparity, step), right_mask, cpu), cpu)
     }
 
-    /// The table of a joint histogram.
     fn of(counts: &[u64], cpu: &Cpu) -> Self {
         let values = unlikeness(counts, cpu);
         let offset = offset(&values, counts);

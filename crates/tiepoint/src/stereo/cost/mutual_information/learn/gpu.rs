@@ -284,7 +284,6 @@ impl GpuLearning {
         Ok(grey)
     }
 
-    /// Puts the learning from a pair into a list.
     fn table(
         &self,
         commands: &mut Commands,

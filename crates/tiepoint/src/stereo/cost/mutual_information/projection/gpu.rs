@@ -18,7 +18,6 @@ use crate::{
 use tiepoint_gpu::{KernelSource, Program};
 
 tiepoint_gpu::kernel! {
-    /// Corresponding values by a map at half the size.
     unsafe kernel sample(groups) = Sample {
         write samples: u32 [2 * i128::from(grey_plane.row) * groups[1]],
         read colours: u8 [colours_plane.numbers(1)],
@@ -39,7 +38,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// The joint histograms of the candidates.
     unsafe kernel count(groups) = Count {
         write tally: u32 [TALLY as i128 * groups[1]],
         read samples: u32 [2 * pixels],
@@ -50,7 +48,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Goes on with the best candidate.
     unsafe kernel choose(groups) = Choose {
         write state: u32 [STATE as i128],
         write information: f64 [2],
@@ -60,7 +57,6 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// The values of the projection that was found.
     unsafe kernel project(groups) = Project {
         write out: u8 [plane.numbers(1)],
         read colours: u8 [colours_plane.numbers(1)],
