@@ -14,23 +14,16 @@ use crate::image::{AnyImage, AnyView, Image, ImageView, grey};
 use crate::options::named;
 use crate::{Result, for_any_view};
 
-/// Which gradient of an image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gradient {
-    /// √(gx² + gy²), in the image's type.
-    #[default]
-    Magnitude,
-    /// The derivative along x, as floats.
-    X,
-    /// The derivative along y, as floats.
-    Y,
+named! {
+    /// Which gradient of an image: a magnitude has the type of the image, a derivative is in floats.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Gradient as "part" {
+        #[default]
+        "magnitude": Magnitude, "√(gx² + gy²)";
+        "gx": X, "Derivative along x";
+        "gy": Y, "Derivative along y";
+    }
 }
-
-named!(Gradient as "part" {
-    "magnitude": Gradient::Magnitude, "√(gx² + gy²)";
-    "gx": Gradient::X, "Derivative along x";
-    "gy": Gradient::Y, "Derivative along y";
-});
 
 /// [`gauss()`](gauss::gauss()) of an image of any type.
 ///

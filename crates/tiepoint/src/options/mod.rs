@@ -73,9 +73,24 @@ pub trait Named: Copy + 'static {
     }
 }
 
-/// Implements [`Named`], `Display`, `FromStr` and serde's traits (by name) for an enum. Each line is a pattern that is
-/// also an expression, a name and its help; a new variant without a line does not compile.
+/// Declares an enum whose variants have a name and a help, which is also the first sentence of their documentation. Or
+/// implements [`Named`], `Display`, `FromStr` and serde's traits (by name) for an enum: each line is then a name, a
+/// pattern that is also an expression, and its help; a new variant without a line does not compile.
 macro_rules! named {
+    ($(#[$attribute:meta])* $vis:vis enum $type:ident as $option:literal {
+        $($(#[$variant_attribute:meta])* $name:literal: $variant:ident, $help:literal;)*
+    }) => {
+        $(#[$attribute])*
+        $vis enum $type {
+            $(
+                #[doc = concat!($help, ".")]
+                $(#[$variant_attribute])*
+                $variant,
+            )*
+        }
+
+        $crate::options::named!($type as $option { $($name: $type::$variant, $help;)* });
+    };
     ($type:ty as $option:literal { $first:literal: $first_value:path, $first_help:literal; $($name:literal: $value:path, $help:literal;)* }) => {
         impl $crate::options::Named for $type {
             const OPTION: &'static str = $option;

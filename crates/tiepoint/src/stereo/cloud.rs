@@ -353,8 +353,7 @@ mod tests {
             (Image::filled(size, 2, f32::NAN).into(), [0; 3]),
         ];
         for (image, colour) in kinds {
-            write_ply(&file, disparities().view(), (&image).into(), &PAIR, &CloudOptions::default())
-                .unwrap();
+            write_ply(&file, disparities().view(), (&image).into(), &PAIR, &CloudOptions::default()).unwrap();
             assert!(read_ply(&file).unwrap().iter().all(|p| p.colour == colour), "{colour:?}");
         }
     }

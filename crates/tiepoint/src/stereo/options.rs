@@ -4,26 +4,18 @@ use super::{CensusWindow, Cost, speckle::SpeckleOptions};
 use crate::options::{Kind, OptionTable, Value, ValueType, named, options};
 use crate::{Error, Result};
 
-/// How many directions the costs are gathered along.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Paths {
-    /// Left, right, up, down.
-    Four,
-    /// From the left, upper left, above, upper right and the right: one sweep over the image.
-    Five,
-    /// The four and the diagonals.
-    #[default]
-    Eight,
-    /// The eight and the knight's moves between them.
-    Sixteen,
+named! {
+    /// How many directions the costs are gathered along.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Paths as "paths" {
+        "4": Four, "Left, right, up, down";
+        /// One sweep over the image.
+        "5": Five, "From the left, upper left, above, upper right and the right";
+        #[default]
+        "8": Eight, "The four and the diagonals";
+        "16": Sixteen, "The eight and the knight's moves";
+    }
 }
-
-named!(Paths as "paths" {
-    "4": Paths::Four, "Left, right, up, down";
-    "5": Paths::Five, "From the left, upper left, above, upper right and the right";
-    "8": Paths::Eight, "The four and the diagonals";
-    "16": Paths::Sixteen, "The eight and the knight's moves";
-});
 
 impl Paths {
     /// Their number.
@@ -54,42 +46,29 @@ pub struct Penalties {
     pub gradient: u8,
 }
 
-/// How the least cost is placed between whole disparities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Subpixel {
-    /// At the whole disparity.
-    Off,
-    /// At the lowest point of the parabola through three sums.
-    Parabola,
-    /// Where two lines of equal and opposite slope meet (Shimizu and Okutomi 2001): fits costs that grow linearly,
-    /// and prefers whole disparities less.
-    #[default]
-    Equiangular,
+named! {
+    /// How the least cost is placed between whole disparities, from three sums.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Subpixel as "subpixel" {
+        "off": Off, "Whole disparities";
+        "parabola": Parabola, "The lowest point of a parabola";
+        /// Fits costs that grow linearly, and prefers whole disparities less (Shimizu and Okutomi 2001).
+        #[default]
+        "equiangular": Equiangular, "Where two lines of equal and opposite slope meet";
+    }
 }
 
-named!(Subpixel as "subpixel" {
-    "off": Subpixel::Off, "Whole disparities";
-    "parabola": Subpixel::Parabola, "The lowest point of a parabola";
-    "equiangular": Subpixel::Equiangular, "Where two lines of equal and opposite slope meet";
-});
-
-/// Where the disparities of the right view, which the left ones are checked against, come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RightView {
-    /// None: no check.
-    Off,
-    /// The sums of the left view read along their diagonals; costs next to nothing.
-    #[default]
-    Diagonal,
-    /// A second aggregation with the right image as the reference; costs as much as the first.
-    Aggregated,
+named! {
+    /// What the disparities of the left view are checked against.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum RightView as "right_view" {
+        "off": Off, "Nothing";
+        /// It reads them along their diagonals, which costs next to nothing.
+        #[default]
+        "diagonal": Diagonal, "The right view that follows from the left one's sums";
+        "aggregated": Aggregated, "A right view aggregated for itself, in twice the time";
+    }
 }
-
-named!(RightView as "right_view" {
-    "off": RightView::Off, "Nothing";
-    "diagonal": RightView::Diagonal, "The right view that follows from the left one's sums";
-    "aggregated": RightView::Aggregated, "A right view aggregated for itself, in twice the time";
-});
 
 /// How mutual information is learnt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@
 // Tiles above that are asked at a time.
 #define WINDOW 2
 
-// A published sum of a row: 24 bits and the mark. Of a column: SUM_BITS, what it is, and the mark.
+// A published word: of a row, 24 bits of the sum and the mark; of a column, SUM_BITS of the sum, its kind and the mark.
 #define ROW_BITS 24
 #define SUM_BITS 54
 #define COLUMN_SUM 1u

@@ -18,7 +18,7 @@ tiepoint_gpu::kernel! {
         read nearest: u32 [(capacity_a + capacity_b) * FOUND as i128],
         read count_a: u32 [1],
     } {
-        /// What the rows of this pair begin with.
+        /// The first word of every row of this pair.
         pair: u32,
         capacity_a: u32,
         capacity_b: u32,

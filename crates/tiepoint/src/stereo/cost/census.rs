@@ -21,26 +21,21 @@ use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Add;
 
-/// The pixels that a census transform compares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CensusWindow {
-    /// 5×5, each with the centre: 24 bits.
-    #[default]
-    Five,
-    /// 7×7: 48 bits.
-    Seven,
-    /// 9 wide, 7 high: 62 bits.
-    NineBySeven,
-    /// 9 wide, 7 high, pixels opposite each other compared with each other (R. Spangenberg et al. 2013): 31 bits.
-    Symmetric,
+named! {
+    /// The pixels that a census transform compares.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum CensusWindow as "census_window" {
+        /// 24 bits.
+        #[default]
+        "5x5": Five, "Each of 5x5 pixels with the centre";
+        /// 48 bits.
+        "7x7": Seven, "Each of 7x7 pixels with the centre";
+        /// 62 bits.
+        "9x7": NineBySeven, "Each of 9x7 pixels with the centre";
+        /// 31 bits (R. Spangenberg et al. 2013).
+        "symmetric": Symmetric, "9x7, opposite pixels compared with each other";
+    }
 }
-
-named!(CensusWindow as "census_window" {
-    "5x5": CensusWindow::Five, "Each of 5x5 pixels with the centre";
-    "7x7": CensusWindow::Seven, "Each of 7x7 pixels with the centre";
-    "9x7": CensusWindow::NineBySeven, "Each of 9x7 pixels with the centre";
-    "symmetric": CensusWindow::Symmetric, "9x7, opposite pixels compared with each other";
-});
 
 impl CensusWindow {
     /// Comparisons, which is the greatest distance.
