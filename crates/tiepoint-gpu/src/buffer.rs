@@ -611,12 +611,6 @@ mod tests {
         if (i < args.n) out[i] = ((const GLOBAL u32 *)bytes)[i];
     }";
 
-    /// All OpenCL devices; the tests in `tests/devices` report where there are none.
-    fn all() -> Vec<Gpu> {
-        let found = crate::devices(Api::OpenCl).map(|d| d.found).unwrap_or_default();
-        found.iter().map(|info| Gpu::open_for_short_loops(Api::OpenCl, info.index).unwrap()).collect()
-    }
-
     /// A buffer of ours, treated as memory of another program at this address.
     fn foreign(of: &Buffer<u8>, address: u64) -> Buffer<u8> {
         let (gpu, raw) = (of.gpu(), of.memory.raw);
@@ -625,7 +619,7 @@ mod tests {
 
     #[test]
     fn memory_that_begins_elsewhere_is_refused_and_can_be_packed() {
-        for gpu in all() {
+        for gpu in crate::listed::listed(&[Api::OpenCl]) {
             let source = KernelSource::new("gather").kernel::<Gather<'_>>([32, 1]).text(GATHER);
             let kernel = gpu.program(&source).unwrap().kernel::<Gather<'_>>().unwrap();
             let ours = gpu.upload(&(0..40).collect::<Vec<u8>>()).unwrap();
@@ -675,7 +669,7 @@ mod tests {
     /// may not know of, for instance after an error.
     #[test]
     fn host_memory_is_free_when_every_queue_is_done() {
-        for gpu in all() {
+        for gpu in crate::listed::listed(&[Api::OpenCl]) {
             let (driver, len) = (gpu.driver(), 1 << 20);
             let from = gpu.upload(&vec![7_u32; len]).unwrap();
             let mut to = gpu.pinned::<u32>(len).unwrap();

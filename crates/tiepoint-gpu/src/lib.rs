@@ -33,6 +33,9 @@
 //! # Ok::<(), tiepoint_gpu::Error>(())
 //! ```
 
+#[cfg(test)]
+extern crate self as tiepoint_gpu;
+
 mod arguments;
 mod buffer;
 mod cache;
@@ -45,6 +48,9 @@ mod element;
 mod error;
 mod foreign;
 mod ieee;
+#[cfg(test)]
+#[path = "../tests/listed/mod.rs"]
+mod listed;
 mod opencl;
 mod program;
 mod queue;

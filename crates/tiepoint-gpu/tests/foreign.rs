@@ -3,34 +3,19 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 #![expect(unsafe_code, reason = "addresses and streams of others")]
 
+mod listed;
+
+use listed::listed;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use tiepoint_gpu::{Api, Buffer, Commands, Error, ForeignStream, Gpu, Kernel, KernelSource, devices, kernel};
-
-/// The devices of a driver whose name contains what `TIEPOINT_TEST_DEVICE` says.
-fn listed(api: Api) -> Vec<Gpu> {
-    let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
-    let infos = match devices(api) {
-        Err(Error::Absent { .. }) => Vec::new(),
-        listed => listed.unwrap().complete().unwrap(),
-    };
-    infos
-        .into_iter()
-        .filter(|info| info.name.contains(&wanted))
-        .map(|info| Gpu::open_for_short_loops(info.api, info.index).unwrap())
-        .collect()
-}
+use tiepoint_gpu::{Api, Buffer, Commands, Error, ForeignStream, Gpu, Kernel, KernelSource, kernel};
 
 /// CUDA's devices, each opened twice.
 fn twice() -> Vec<[Gpu; 2]> {
-    let found = listed(Api::Cuda);
-    if found.is_empty() {
-        println!("SKIPPED: no CUDA device");
-    }
     let other = |gpu: &Gpu| Gpu::open(Api::Cuda, gpu.info().index).unwrap();
-    found.into_iter().map(|gpu| [other(&gpu), gpu]).collect()
+    listed(&[Api::Cuda]).into_iter().map(|gpu| [other(&gpu), gpu]).collect()
 }
 
 kernel! {
@@ -115,7 +100,7 @@ fn rows_are_copied_from_any_place_to_any_other() {
 
 #[test]
 fn opencl_shares_nothing() {
-    for gpu in listed(Api::OpenCl) {
+    for gpu in listed(&[Api::OpenCl]) {
         let buffer = gpu.upload(&[1_u32]).unwrap();
         let refused = [
             buffer.share().map(drop),

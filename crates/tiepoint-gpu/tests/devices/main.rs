@@ -4,32 +4,15 @@
 
 mod dialect;
 mod errors;
+#[path = "../listed/mod.rs"]
+mod listed;
 mod queue;
 
 use tiepoint_gpu::{Api, Buffer, Element, Error, Gpu, Kernel, KernelSource, Mark, Pinned, devices, kernel};
 
-/// All devices whose name contains what `TIEPOINT_TEST_DEVICE` says. Where there are none, a test fails under CI (the
-/// variable `CI`) and where `TIEPOINT_REQUIRE_GPU` is set, and says that it was skipped elsewhere, or where that is 0.
+/// All devices.
 fn all() -> Vec<Gpu> {
-    let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
-    let found: Vec<Gpu> = [Api::Cuda, Api::OpenCl]
-        .into_iter()
-        .flat_map(|api| match devices(api) {
-            Err(Error::Absent { .. }) => Vec::new(),
-            listed => listed.unwrap().complete().unwrap(),
-        })
-        .filter(|info| info.name.contains(&wanted))
-        .map(|info| Gpu::open_for_short_loops(info.api, info.index).unwrap())
-        .collect();
-    if found.is_empty() {
-        let required = std::env::var("TIEPOINT_REQUIRE_GPU").or_else(|_| std::env::var("CI"));
-        assert!(
-            required.map_or(true, |required| required == "0"),
-            "there is no such CUDA or OpenCL device, and one is required"
-        );
-        println!("SKIPPED: neither a CUDA nor an OpenCL device (PoCL would do: pocl-opencl-icd)");
-    }
-    found
+    listed::listed(&[Api::Cuda, Api::OpenCl])
 }
 
 /// The numbers of host memory. Tests run nothing while they have them, and nothing behind the mark uses them.

@@ -1,0 +1,28 @@
+//! The devices that tests run on, those of the crate itself too.
+
+use tiepoint_gpu::{Api, Error, Gpu, devices};
+
+/// The devices of these drivers whose name contains what `TIEPOINT_TEST_DEVICE` says. Without any a test tests nothing.
+/// Every machine can have one of OpenCL: where that would do, the test fails under CI (the variable `CI`) and where
+/// `TIEPOINT_REQUIRE_GPU` is set. Elsewhere, and where that is 0, it says that it was skipped.
+pub(crate) fn listed(apis: &[Api]) -> Vec<Gpu> {
+    let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
+    let found: Vec<Gpu> = apis
+        .iter()
+        .flat_map(|api| match devices(*api) {
+            Err(Error::Absent { .. }) => Vec::new(),
+            listed => listed.unwrap().complete().unwrap(),
+        })
+        .filter(|info| info.name.contains(&wanted))
+        .map(|info| Gpu::open_for_short_loops(info.api, info.index).unwrap())
+        .collect();
+    if found.is_empty() {
+        let required = std::env::var("TIEPOINT_REQUIRE_GPU").or_else(|_| std::env::var("CI"));
+        assert!(
+            required.map_or(true, |required| required == "0") || !apis.contains(&Api::OpenCl),
+            "there is no such device of {apis:?}, and one is required"
+        );
+        println!("SKIPPED: no device of {apis:?} (for OpenCL PoCL would do: pocl-opencl-icd)");
+    }
+    found
+}
