@@ -37,10 +37,11 @@ impl CollectionPage {
     /// the CPU has threads.
     ///
     /// # Errors
-    /// Those of [`Collection::results`] and [`Report::html`].
+    /// Those of [`Collection::results`] and [`Report::html`]; [`Error::Cancelled`] when the work of `cpu` is to end.
     pub fn new(collection: &Collection, limit: usize, figures: Option<&Value>, cpu: &Cpu) -> Result<Self> {
-        let results = collection.results()?;
-        let pairs = pairs(&results)?;
+        let results = collection.results(cpu)?;
+        let cpu = &cpu.begin_task("page", 2 * results.blocks() + collection.photographs().len());
+        let pairs = pairs(&results, cpu)?;
         let mut wanted = vec![Vec::new(); collection.photographs().len()];
         for pair in &pairs {
             for [a, b] in &pair.lines {
@@ -49,7 +50,7 @@ impl CollectionPage {
             }
         }
         let longest = longest(limit, wanted.len());
-        let shown = all_shown(collection, &wanted, longest, cpu.threads())?;
+        let shown = all_shown(collection, &wanted, longest, cpu)?;
         let unread: Vec<usize> = (0..shown.len()).filter(|i| shown[*i].features.is_none()).collect();
         let tried = tried(&results, &unread);
         let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
@@ -131,35 +132,39 @@ impl Pair {
 }
 
 /// The verified pairs, with lines that all fit on the page together.
-fn pairs(results: &Results<'_>) -> Result<Vec<Pair>> {
+fn pairs(results: &Results<'_>, cpu: &Cpu) -> Result<Vec<Pair>> {
     let mut count = 0;
     for block in 0..results.blocks() {
+        cpu.check()?;
+        cpu.advance(1);
         count += results.pairs_of(block)?.len();
     }
     let most = (LINES / count.max(1)).max(FEW);
     let mut pairs = Vec::with_capacity(count);
     for block in 0..results.blocks() {
+        cpu.check()?;
+        cpu.advance(1);
         pairs.extend(results.pairs_of(block)?.iter().map(|pair| Pair::new(pair, most)));
     }
     Ok(pairs)
 }
 
 /// What the page shows of every photograph; `wanted` are the features that lines end in.
-fn all_shown(
-    collection: &Collection,
-    wanted: &[Vec<u32>],
-    longest: usize,
-    threads: usize,
-) -> Result<Vec<Shown>> {
+fn all_shown(collection: &Collection, wanted: &[Vec<u32>], longest: usize, cpu: &Cpu) -> Result<Vec<Shown>> {
     let next = AtomicUsize::new(0);
     let work = || {
         let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|i| *i < wanted.len());
-        let show = |i: usize| Ok((i, Shown::new(collection, i, &wanted[i], longest)?));
+        let show = |i: usize| {
+            cpu.check()?;
+            let shown = Shown::new(collection, i, &wanted[i], longest)?;
+            cpu.advance(1);
+            Ok((i, shown))
+        };
         std::iter::from_fn(take).map(show).collect::<Result<Vec<_>>>()
     };
     let mut all = Vec::with_capacity(wanted.len());
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.min(wanted.len())).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..cpu.threads().min(wanted.len())).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }

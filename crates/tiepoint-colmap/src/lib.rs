@@ -7,7 +7,7 @@
 //! | `keypoints` | x, y and the affine shape, 6 columns; COLMAP's first pixel has its centre at (½, ½) |
 //! | `descriptors` | 128 bytes each, type SIFT |
 //! | `matches`, `two_view_geometries` | verified pairs alone: all their matches; those confirmed, configuration, F, E, H |
-//! | `pose_priors` | WGS 84, of photographs that say latitude, longitude and altitude |
+//! | `pose_priors` | WGS 84, of photographs that say latitude, longitude and altitude; gravity, of those that say their orientation and are not mirrored, as COLMAP 4.2 |
 //! | `rigs`, `frames` and theirs | nothing: COLMAP makes them when it opens the database |
 //!
 //! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
@@ -89,7 +89,8 @@ pub fn export(
 ) -> Result<Exported> {
     let path = path.as_ref();
     let unfinished = Unfinished::beside(path, options.replace)?;
-    let results = collection.results()?;
+    let results = collection.results(cpu)?;
+    let cpu = &cpu.begin_task("export", collection.photographs().len() + results.blocks());
     let fault = |e: rusqlite::Error| Error::io(path, std::io::Error::other(e));
     let database = open(unfinished.path()).map_err(fault)?;
     let mut tables = Tables::prepare(&database).map_err(fault)?;
@@ -97,6 +98,7 @@ pub fn export(
     let mut sizes = Vec::with_capacity(collection.photographs().len());
     for_each_features(collection, |index, features| {
         cpu.check()?;
+        cpu.advance(1);
         sizes.push(features.map(|features| features.image));
         let Some(features) = features else { return Ok(()) };
         exported.keypoints += features.len() as u64;
@@ -105,6 +107,7 @@ pub fn export(
     tables.insert_images(collection, &sizes, &mut exported).map_err(fault)?;
     for block in 0..results.blocks() {
         cpu.check()?;
+        cpu.advance(1);
         for pair in results.pairs_of(block)? {
             exported.pairs += 1;
             exported.inliers += tables.insert_pair(&pair).map_err(fault)? as u64;
@@ -158,15 +161,16 @@ fn for_each_features(
 const MODEL: u32 = 2;
 /// A camera, as a kind of sensor.
 const CAMERA: u32 = 0;
-/// WGS 84, as a coordinate system.
-const WGS84: u32 = 0;
+/// WGS 84, and none, as coordinate systems.
+const WGS84: i32 = 0;
+const NO_SYSTEM: i32 = -1;
 
 struct Tables<'d> {
     keypoints: Statement<'d>,
     descriptors: Statement<'d>,
     cameras: Statement<'d>,
     images: Statement<'d>,
-    positions: Statement<'d>,
+    priors: Statement<'d>,
     matches: Statement<'d>,
     geometries: Statement<'d>,
 }
@@ -178,7 +182,7 @@ impl<'d> Tables<'d> {
             descriptors: database.prepare("INSERT INTO descriptors VALUES (?, 0, ?, 128, ?)")?,
             cameras: database.prepare("INSERT INTO cameras VALUES (?, ?, ?, ?, ?, ?)")?,
             images: database.prepare("INSERT INTO images VALUES (?, ?, ?)")?,
-            positions: database.prepare("INSERT INTO pose_priors VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?,
+            priors: database.prepare("INSERT INTO pose_priors VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?,
             matches: database.prepare("INSERT INTO matches VALUES (?, ?, 2, ?)")?,
             geometries: database.prepare(
                 "INSERT INTO two_view_geometries (pair_id, rows, cols, data, config, F, E, H) VALUES (?, ?, 2, ?, ?, ?, ?, ?)",
@@ -215,16 +219,22 @@ impl<'d> Tables<'d> {
             let parameters = floats(&[camera.focal_px, width as f64 / 2.0, height as f64 / 2.0, 0.0]);
             self.cameras.execute(params![i + 1, MODEL, width, height, parameters, camera.focal_known])?;
         }
-        let unknown = floats(&[f64::NAN; 9]);
+        let covariance = floats(&[f64::NAN; 9]);
         for ((index, photograph), camera) in collection.photographs().iter().enumerate().zip(camera_of) {
             let (id, Some(camera)) = (index + 1, camera) else { continue };
             exported.images += 1;
             self.images.execute(params![id, photograph.name, camera + 1])?;
-            let Some(at) = photograph.metadata.position else { continue };
-            exported.positions += 1;
-            let place = floats(&[at.latitude, at.longitude, at.altitude]);
-            let gravity = &unknown[..24];
-            self.positions.execute(params![id, id, camera + 1, CAMERA, place, unknown, gravity, WGS84])?;
+            let (position, gravity) = (photograph.metadata.position, photograph.metadata.gravity);
+            if position.is_none() && gravity.is_none() {
+                continue;
+            }
+            exported.positions += usize::from(position.is_some());
+            let (place, system) = match position {
+                Some(at) => ([at.latitude, at.longitude, at.altitude], WGS84),
+                None => ([f64::NAN; 3], NO_SYSTEM),
+            };
+            let (place, gravity) = (floats(&place), floats(&gravity.unwrap_or([f64::NAN; 3])));
+            self.priors.execute(params![id, id, camera + 1, CAMERA, place, covariance, gravity, system])?;
         }
         Ok(())
     }

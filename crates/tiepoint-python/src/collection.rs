@@ -218,14 +218,14 @@ impl Collection {
         })
     }
 
-    fn blocks(&self) -> PyResult<usize> {
-        Ok(self.collection.results().map_err(raised)?.blocks())
+    fn blocks(&self, py: Python<'_>) -> PyResult<usize> {
+        interruptible(py, |cpu| Ok(self.collection.results(cpu)?.blocks()))
     }
 
     /// The verified pairs whose first photograph is in this block: photographs, matches, inliers, configuration, and F,
     /// E and H as far as there are.
     fn pairs_of<'py>(&self, py: Python<'py>, block: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let found = py.detach(|| self.collection.results()?.pairs_of(block)).map_err(raised)?;
+        let found = interruptible(py, |cpu| self.collection.results(cpu)?.pairs_of(block))?;
         found.into_iter().map(|pair| pair_dict(py, pair)).collect()
     }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 use tiepoint::collection::{
-    Collection, CollectionOptions, Extracted, MatchDevices, PairChoice, PairSet, Shard,
+    Collection, CollectionOptions, Estimate, Extracted, MatchDevices, PairChoice, PairSet, Shard,
 };
 use tiepoint::files::write_atomically;
 use tiepoint_colmap::ExportOptions;
@@ -26,14 +26,13 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => {
             let collection = a.part.sync.of(open(&a.part.work)?).with_limits(a.limits.options());
-            let found = features(&collection, a.part.shard, context);
+            let found = features_of_part(&collection, a.part.shard, context);
             go_on(found.and_then(|found| a.unreadable.check(&found)))
         }
         Some(Stage::Pairs(a)) => go_on(choose(&a.sync.of(open(&a.work)?), a.shard, context)),
         Some(Stage::Match(a)) => {
             let collection = a.sync.of(open(&a.work)?);
-            let devices = collection.match_devices(&context.processors());
-            go_on(match_pairs(&collection, &devices, a.shard, context))
+            go_on(match_part(&collection, a.shard, context))
         }
         Some(Stage::Export(a)) => export_alone(a, context),
         Some(Stage::Status(a)) => status(&open(&a.work)?, a.parts, context),
@@ -42,6 +41,18 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
 
 fn open(arguments: &WorkArguments) -> Outcome<Collection> {
     Ok(Collection::open(&arguments.work)?)
+}
+
+fn features_of_part(collection: &Collection, shard: Shard, context: &Context) -> Outcome<Extracted> {
+    let ahead = collection.estimate_features(shard, &context.processors())?;
+    announce(&ahead, collection, None, context);
+    features(collection, shard, context)
+}
+
+fn match_part(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
+    let ahead = collection.estimate_matches(shard, &context.processors())?;
+    announce(&ahead, collection, None, context);
+    match_pairs(collection, &collection.match_devices(&context.processors()), shard, context)
 }
 
 /// The same failure, with a hint how to go on.
@@ -70,7 +81,8 @@ fn after_scan(
     arguments: &WholeArguments,
     context: &Context,
 ) -> Outcome {
-    estimate(collection, &arguments.output, context)?;
+    let ahead = collection.estimate(&context.processors())?;
+    announce(&ahead, collection, Some(arguments.output.output()?), context);
     let devices = collection.match_devices(&context.processors());
     let found = thread::scope(|scope| {
         // Of photographs that were there before, all may be matched.
@@ -93,44 +105,44 @@ const LONG: f64 = 60.0;
 /// All pairs that take longer than this are much to ask for by default, in seconds.
 const VERY_LONG: f64 = 12.0 * 3600.0;
 
-/// Says how long the work ahead takes, and whether there is room for what it writes.
-fn estimate(collection: &Collection, output: &OutputArguments, context: &Context) -> Outcome {
-    let found = collection.estimate(&context.processors())?;
-    let bytes = found.work_bytes + found.database_bytes;
-    let free = [collection.folder(), output.output()?].map(free_bytes);
+/// Says how long the work ahead takes, and whether there is room for what it writes: below the work folder, and with
+/// `output` there.
+fn announce(ahead: &Estimate, collection: &Collection, output: Option<&Path>, context: &Context) {
+    let bytes = ahead.work_bytes + ahead.database_bytes;
+    let places = std::iter::once(collection.folder()).chain(output);
     // Where both are of one file system, they share it.
-    let room = free.iter().flatten().min().copied();
+    let room = places.filter_map(free_bytes).min();
     context.report(|| {
         json!({
             "stage": "estimate",
-            "photographs": found.photographs,
-            "pairs": found.pairs,
-            "seconds": found.seconds,
-            "work_bytes": found.work_bytes,
-            "database_bytes": found.database_bytes,
+            "photographs": ahead.photographs,
+            "features": ahead.features,
+            "pairs": ahead.pairs,
+            "seconds": ahead.seconds,
+            "work_bytes": ahead.work_bytes,
+            "database_bytes": ahead.database_bytes,
             "free_bytes": room,
         })
     });
-    if found.photographs == 0 {
-        return Ok(());
-    }
     let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
     let is_short = room.is_some_and(|room| room < bytes);
-    if found.seconds > LONG || is_short {
+    if ahead.seconds > LONG || is_short {
         let free = room.map_or("unknown".into(), gigabytes);
         context.note(&format!(
             "about {} at most for {} photographs and {} pairs on this machine, and {} on disk; {free} are free{}",
-            span(found.seconds),
-            found.photographs,
-            found.pairs,
+            span(ahead.seconds),
+            ahead.photographs,
+            ahead.pairs,
             gigabytes(bytes),
             if is_short { ", which may be too little" } else { "" },
         ));
     }
-    if found.seconds > VERY_LONG && collection.options().pairs.choice == PairChoice::Auto {
-        context.note("--pairs top-scale, sequence or gps takes less: all pairs need not be matched");
+    if ahead.seconds > VERY_LONG && collection.options().pairs.choice == PairChoice::Auto {
+        context.note(
+            "--pairs auto goes by the number of photographs alone, so that the database is the same on any device; \
+             --pairs top-scale, sequence or gps takes less: all pairs need not be matched",
+        );
     }
-    Ok(())
 }
 
 /// Free bytes on the disk of `path` or of its folder; `None` where the system does not say.
@@ -208,7 +220,7 @@ fn scan(
     if matches!(options.pairs.choice, PairChoice::Gps) && scanned.positions < scanned.photographs {
         let without = scanned.photographs - scanned.positions;
         context.note(&format!(
-            "{without} of {} photographs record no position: gps gives them no pair",
+            "warning: {without} of {} photographs record no position: gps gives them no pair",
             scanned.photographs
         ));
     }
@@ -366,7 +378,7 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
         ExportOptions::default().with_replace(output.replace).with_without_descriptors(output.no_descriptors);
     let exported = tiepoint_colmap::export(collection, output.output()?, &options, &context.processor.cpu)?;
     if let Some(path) = &output.pair_list {
-        write_pair_list(collection, path)?;
+        write_pair_list(collection, path, context)?;
     }
     if exported.pairs == 0 && exported.images > 1 {
         context.note("warning: no two photographs were found to show the same thing");
@@ -414,10 +426,12 @@ fn page(
 }
 
 /// The verified pairs as names.
-fn write_pair_list(collection: &Collection, path: &Path) -> Outcome {
-    let (results, photographs) = (collection.results()?, collection.photographs());
+fn write_pair_list(collection: &Collection, path: &Path, context: &Context) -> Outcome {
+    let cpu = &context.processor.cpu;
+    let (results, photographs) = (collection.results(cpu)?, collection.photographs());
     let mut lines = String::new();
     for block in 0..results.blocks() {
+        cpu.check()?;
         for pair in results.pairs_of(block)? {
             let names = [pair.a, pair.b].map(|i| photographs[i].name.as_str());
             // As a list of pairs is read: with a tab where names hold spaces.

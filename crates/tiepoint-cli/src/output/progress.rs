@@ -27,22 +27,27 @@ pub(crate) enum Log {
 const MESSAGE: &str = "{wide_msg}";
 /// The line within long work.
 const SHARE: &str = "{percent:>2} %  {wide_msg} {eta} left";
+/// The line within work of which single steps are told.
+const COUNTED: &str = "{percent:>2} %  {wide_msg}";
 
 /// The line, drawn on stderr where that is a terminal. It is wiped when this is dropped.
 pub(crate) struct ProgressLine {
     bar: ProgressBar,
-    styles: [ProgressStyle; 2],
+    styles: [ProgressStyle; 3],
 }
 
 impl ProgressLine {
     /// Draws nothing unless `wanted` and stderr is a terminal.
     pub(crate) fn new(wanted: bool) -> Outcome<Self> {
+        let visible = wanted && std::io::stderr().is_terminal();
+        Self::on(if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() })
+    }
+
+    fn on(target: ProgressDrawTarget) -> Outcome<Self> {
         let style = |template| {
             ProgressStyle::with_template(template).map_err(|e| Failure::work(format!("{template}: {e}")))
         };
-        let styles = [style(MESSAGE)?, style(SHARE)?];
-        let visible = wanted && std::io::stderr().is_terminal();
-        let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let styles = [style(MESSAGE)?, style(SHARE)?, style(COUNTED)?];
         Ok(Self { bar: ProgressBar::with_draw_target(None, target), styles })
     }
 
@@ -57,7 +62,8 @@ impl ProgressLine {
         self.bar.suspend(print)
     }
 
-    /// A CPU whose long work moves the line, or is logged where there is no line.
+    /// A CPU whose long work moves the line, or is logged where there is no line. The line of work that would be logged
+    /// tells what the log would.
     pub(crate) fn watch(&self, cpu: Cpu, log: Log) -> Cpu {
         if self.bar.is_hidden() {
             return match log {
@@ -65,8 +71,19 @@ impl ProgressLine {
                 Log::Lines | Log::Objects => logged(cpu, log),
             };
         }
-        let (bar, [message, share]) = (self.bar.clone(), self.styles.clone());
+        let (bar, [message, share, counted]) = (self.bar.clone(), self.styles.clone());
+        let pace = Mutex::new(None::<Pace>);
         cpu.observed(move |work| {
+            if log != Log::None {
+                bar.set_message(match work.done == work.total {
+                    true => work.task.to_owned(),
+                    false => {
+                        let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
+                        let now = Instant::now();
+                        Pace::kept(&mut pace, work, now).line(work, now)
+                    }
+                });
+            }
             if work.done == work.total {
                 bar.set_style(message.clone());
                 bar.tick();
@@ -74,7 +91,7 @@ impl ProgressLine {
             }
             // Other work has begun.
             if work.done <= bar.position() || bar.length() != Some(work.total) {
-                bar.set_style(share.clone());
+                bar.set_style(if log == Log::None { share.clone() } else { counted.clone() });
                 bar.reset();
                 bar.set_length(work.total);
             }
@@ -89,11 +106,8 @@ fn logged(cpu: Cpu, log: Log) -> Cpu {
     cpu.observed(move |work| {
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        let begun = Pace { task: work.task, began: now, done: work.done, told: now };
-        let kept = pace.get_or_insert_with(|| begun.clone());
-        if kept.task != work.task || work.done < kept.done {
-            *kept = begun;
-        } else if now.duration_since(kept.told) >= LOGGED {
+        let kept = Pace::kept(&mut pace, work, now);
+        if now.duration_since(kept.told) >= LOGGED {
             kept.told = now;
             // The work goes on when its output has no reader.
             match log {
@@ -114,6 +128,16 @@ struct Pace {
 }
 
 impl Pace {
+    /// The pace of the task under way: that which was kept, or a new one.
+    fn kept(kept: &mut Option<Self>, work: Progress, now: Instant) -> &mut Self {
+        let begun = Self { task: work.task, began: now, done: work.done, told: now };
+        let kept = kept.get_or_insert_with(|| begun.clone());
+        if kept.task != work.task || work.done < kept.done {
+            *kept = begun;
+        }
+        kept
+    }
+
     /// Steps in a second, and the seconds that the others take.
     fn rate(&self, work: Progress, now: Instant) -> (f64, f64) {
         let rate = (work.done - self.done) as f64 / now.duration_since(self.began).as_secs_f64().max(1e-9);
@@ -168,6 +192,69 @@ impl Drop for ProgressLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A terminal that keeps what is written to it.
+    #[derive(Clone, Debug, Default)]
+    struct Written(std::sync::Arc<Mutex<String>>);
+
+    impl indicatif::TermLike for Written {
+        fn width(&self) -> u16 {
+            100
+        }
+
+        fn move_cursor_up(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, line: &str) -> std::io::Result<()> {
+            self.write_str(line)
+        }
+
+        fn write_str(&self, text: &str) -> std::io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+
+        fn clear_line(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_line_on_a_terminal_tells_what_a_log_would() {
+        for (log, told) in [(Log::Lines, "50 %  features: 2 of 4, "), (Log::None, "50 %  ")] {
+            let written = Written::default();
+            let target = ProgressDrawTarget::term_like(Box::new(written.clone()));
+            let line = ProgressLine::on(target).unwrap();
+            line.say("stage");
+            let cpu = line.watch(Cpu::sequential(), log).begin_task("features", 4);
+            for _ in 0..2 {
+                cpu.advance(1);
+                // The line is drawn a few times a second.
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            line.bar.force_draw();
+            let shown = written.0.lock().unwrap().clone();
+            let counted = shown.contains("/s, ") && shown.contains("features: ");
+            assert!(shown.contains(told) && counted == (log == Log::Lines), "{shown:?}");
+        }
+    }
 
     #[test]
     fn a_log_says_what_is_done_at_which_rate_and_what_is_left() {

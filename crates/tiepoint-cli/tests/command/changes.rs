@@ -3,21 +3,21 @@
 use super::collect::{all_files, content, count, exif, position, with_exif_chunk};
 use super::*;
 use std::collections::BTreeMap;
+#[cfg(unix)]
+use std::os::unix::{fs::PermissionsExt, process::CommandExt};
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 use tiepoint::collection::{
-    Collection, CollectionOptions, FeatureOptions, PairChoice, PairOptions, PhotographFeatures, Shard,
+    Collection, CollectionOptions, FeatureOptions, PairChoice, PairOptions, PhotographFeatures,
 };
-use tiepoint::device::Processor;
 use tiepoint::synth::Random;
-use tiepoint_colmap::ExportOptions;
 
 const SMALL: Size = Size::new(96, 72);
 
 const VERIFIED: &str = "SELECT count(*) FROM two_view_geometries";
 
 /// The bytes of small photographs: of each of `scenes` as many views.
-fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
+pub(super) fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for scene in 0..scenes {
         for i in 0..views {
@@ -50,6 +50,7 @@ struct World {
     folder: Folder,
     pool: Vec<Vec<u8>>,
     options: CollectionOptions,
+    user: User,
     runs: u32,
     /// Files that were damaged since the last run.
     damaged: u32,
@@ -60,6 +61,7 @@ impl World {
         let folder = Folder::new(test);
         let pool = pool(&folder, scenes, views);
         let world = Self {
+            user: User::of(&folder),
             folder,
             pool,
             options: CollectionOptions::default().with_block(Some(4)),
@@ -85,29 +87,54 @@ impl World {
         path
     }
 
-    /// All stages in the folder `name`, to the database of this name.
-    fn collect(&self, name: &str) -> tiepoint::Result<()> {
-        let cpu = Cpu::with_threads(2)?;
-        let devices = [Processor::from(cpu.clone())];
-        let images = [self.folder.at("images")];
-        let (collection, _) = Collection::scan(self.folder.at(name), &images, &self.options, &cpu)?;
-        collection.extract(Shard::ALL, &devices)?;
-        collection.choose_pairs(Shard::ALL, &cpu)?;
-        collection.match_pairs(Shard::ALL, &devices)?;
-        let database = self.folder.at(&format!("{name}.db"));
-        tiepoint_colmap::export(&collection, database, &ExportOptions::default(), &cpu).map(drop)
+    /// The command with all stages in the folder `name`, to the database of this name.
+    fn command(&self, name: &str) -> Command {
+        let pairs = &self.options.pairs;
+        let which = match &pairs.list {
+            Some(list) => list.display().to_string(),
+            None => pairs.choice.to_string(),
+        };
+        let line = format!("collect images --output {name}.db --work {name} --pairs {which} --block 4");
+        let mut command = self.user.command(&self.folder, &format!("{line} --device cpu --threads 2"));
+        let numbers = [
+            ("--overlap", pairs.overlap.to_string()),
+            ("--neighbours", pairs.neighbours.to_string()),
+            ("--top-matches", pairs.top_matches.to_string()),
+            ("--top-partners", pairs.top_partners.to_string()),
+            ("--exhaustive-up-to", pairs.exhaustive_up_to.to_string()),
+            ("--ratio", self.options.matching.ratio.unwrap().to_string()),
+            ("--inlier-distance", self.options.two_view.threshold_px.to_string()),
+        ];
+        numbers.iter().for_each(|(name, value)| _ = command.args([*name, value]));
+        if !pairs.closure {
+            command.arg("--no-closure");
+        }
+        if let Some(masks) = &self.options.features.masks {
+            command.arg("--masks").arg(masks);
+        }
+        command
+    }
+
+    /// Runs all stages; otherwise the message.
+    fn collect(&self, name: &str) -> Result<(), String> {
+        let output = self.command(name).arg("--quiet").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        match output.status.code() {
+            Some(0) => Ok(()),
+            Some(1) if !said.contains("panicked") => Err(said),
+            other => panic!("{other:?}: {said}"),
+        }
     }
 
     /// Goes on in the old work folder, and compares with a new one; the number of verified pairs.
     fn check(&mut self, what: &str) -> i64 {
         self.runs += 1;
         let fresh = format!("fresh{}", self.runs);
-        let went = |result: tiepoint::Result<()>| result.map_err(|e| e.to_string());
-        let (mut kept, made) = (went(self.collect("kept")), went(self.collect(&fresh)));
+        let (mut kept, made) = (self.collect("kept"), self.collect(&fresh));
         // A stage stops at a file that is damaged, and the next run goes on.
         while made.is_ok() && self.damaged > 0 && kept.is_err() {
             self.damaged -= 1;
-            kept = went(self.collect("kept"));
+            kept = self.collect("kept");
         }
         self.damaged = 0;
         let database = |name: &str| self.folder.at(&format!("{name}.db"));
@@ -136,6 +163,53 @@ impl World {
     }
 }
 
+/// Who runs the command: a user who may not read what no one may. The superuser of a container may, and then `nobody`
+/// runs it.
+struct User {
+    /// A copy of the program where `nobody` can reach it.
+    program: Option<PathBuf>,
+}
+
+/// The number of the user `nobody`, and of its group.
+#[cfg(unix)]
+const NOBODY: u32 = 65_534;
+
+impl User {
+    #[cfg(unix)]
+    fn of(folder: &Folder) -> Self {
+        let probe = folder.at("probe");
+        std::fs::write(&probe, "").unwrap();
+        std::fs::set_permissions(&probe, std::fs::Permissions::from_mode(0o000)).unwrap();
+        let reads_all = std::fs::File::open(&probe).is_ok();
+        std::fs::remove_file(&probe).unwrap();
+        let program = reads_all.then(|| {
+            let copy = folder.at("tiepoint");
+            std::fs::copy(env!("CARGO_BIN_EXE_tiepoint"), &copy).unwrap();
+            std::os::unix::fs::chown(&folder.0, Some(NOBODY), Some(NOBODY)).unwrap();
+            copy
+        });
+        Self { program }
+    }
+
+    #[cfg(unix)]
+    fn command(&self, folder: &Folder, line: &str) -> Command {
+        let Some(program) = &self.program else { return folder.tiepoint(line) };
+        let mut command = Command::new(program);
+        command.args(line.split_whitespace()).current_dir(&folder.0).uid(NOBODY).gid(NOBODY);
+        command
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &Folder) -> Self {
+        Self { program: None }
+    }
+
+    #[cfg(not(unix))]
+    fn command(&self, folder: &Folder, line: &str) -> Command {
+        folder.tiepoint(line)
+    }
+}
+
 /// Five views of one scene.
 fn five(test: &str) -> World {
     let world = World::new(test, 2, 6);
@@ -161,6 +235,26 @@ fn a_photograph_that_turns_readable_or_unreadable_takes_its_own_rows_along() {
     assert_eq!(world.check("another picture in its place"), 10);
     std::fs::rename(world.photograph("a.png"), world.photograph("z.png")).unwrap();
     world.check("renamed: its pairs turn round");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_photograph_that_may_not_be_read_is_asked_for_again() {
+    let mut world = five("changes-permission");
+    let whole = world.check("at first");
+    let permit = |world: &World, mode| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(world.photograph("c.png"), permissions).unwrap();
+    };
+    std::fs::File::open(world.photograph("c.png")).unwrap().set_modified(SystemTime::now()).unwrap();
+    permit(&world, 0);
+    for _ in 0..2 {
+        let said = world.collect("kept").unwrap_err();
+        assert!(said.contains("c.png could not be read: Permission denied"), "{said}");
+    }
+    world.check("the same in a fresh folder");
+    permit(&world, 0o644);
+    assert_eq!(world.check("permitted again"), whole);
 }
 
 #[test]
@@ -293,9 +387,14 @@ impl World {
         let _ = std::fs::remove_file(self.folder.at("kept.db"));
         self.options = CollectionOptions::default().with_block(Some(4));
         self.list(&[]);
-        for i in 0..5 + below(random, 5) {
-            let (name, number) = (name(3 * i + below(random, 3)), below(random, self.pool.len()));
-            self.put(&name, number);
+        // All of them, or five to nine.
+        let names: Vec<usize> = match below(random, FULL) {
+            0 => (0..NAMES).collect(),
+            _ => (0..5 + below(random, 5)).map(|i| 3 * i + below(random, 3)).collect(),
+        };
+        for i in names {
+            let number = below(random, self.pool.len());
+            self.put(&name(i), number);
         }
     }
 
@@ -337,7 +436,6 @@ impl World {
                 std::os::unix::fs::symlink("nowhere.png", &path).unwrap();
             }
             "chmod" => {
-                use std::os::unix::fs::PermissionsExt;
                 if let Ok(meta) = path.metadata() {
                     let mode = if meta.permissions().mode() & 0o777 == 0 { 0o644 } else { 0 };
                     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -400,29 +498,7 @@ impl World {
 
     /// Runs the command and kills it.
     fn kill(&self, random: &mut Random) {
-        let pairs = &self.options.pairs;
-        let which = match &pairs.list {
-            Some(list) => list.display().to_string(),
-            None => pairs.choice.to_string(),
-        };
-        let line = format!("collect images --output kept.db --work kept --pairs {which}");
-        let mut command = self.folder.tiepoint(format!("{line} --block 4 --device cpu --threads 2 --quiet"));
-        let numbers = [
-            ("--overlap", pairs.overlap.to_string()),
-            ("--neighbours", pairs.neighbours.to_string()),
-            ("--top-matches", pairs.top_matches.to_string()),
-            ("--top-partners", pairs.top_partners.to_string()),
-            ("--exhaustive-up-to", pairs.exhaustive_up_to.to_string()),
-            ("--ratio", self.options.matching.ratio.unwrap().to_string()),
-            ("--inlier-distance", self.options.two_view.threshold_px.to_string()),
-        ];
-        numbers.iter().for_each(|(name, value)| _ = command.args([*name, value]));
-        if !pairs.closure {
-            command.arg("--no-closure");
-        }
-        if let Some(masks) = &self.options.features.masks {
-            command.arg("--masks").arg(masks);
-        }
+        let mut command = self.command("kept");
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(below(random, 400) as u64));
         let _ = child.kill();
@@ -466,6 +542,9 @@ fn below(random: &mut Random, n: usize) -> usize {
 /// Names that photographs may have.
 const NAMES: usize = 30;
 
+/// One sequence in so many begins with a photograph of every name.
+const FULL: usize = 4;
+
 fn name(i: usize) -> String {
     if i.is_multiple_of(5) { format!("sub/{i}.png") } else { format!("{i}.png") }
 }
@@ -474,11 +553,10 @@ fn name(i: usize) -> String {
 const CHANGES: &str = "add remove replace truncate no-picture dangling-link chmod rename swap touch list mask no-mask \
                        masks pairs pairs matching kill damage";
 
-/// Random sequences of changes: as many as `TIEPOINT_CHANGES` says, from the one on that `TIEPOINT_CHANGES_FROM` says.
+/// Random sequences of changes: as many as `TIEPOINT_CHANGES` says, from the one on that `TIEPOINT_SEED` says.
 #[test]
 fn the_database_follows_any_changes() {
-    let number = |name: &str, otherwise| std::env::var(name).map_or(otherwise, |n| n.parse().unwrap());
-    let (sequences, from) = (number("TIEPOINT_CHANGES", 6), number("TIEPOINT_CHANGES_FROM", 0));
+    let (sequences, from) = (asked_for("TIEPOINT_CHANGES", 6), seed());
     let mut world = World::new("changes-random", 3, 6);
     let (start, mut runs, mut verified, mut counts) = (Instant::now(), 0, 0, BTreeMap::<String, u32>::new());
     for sequence in from..from + sequences {

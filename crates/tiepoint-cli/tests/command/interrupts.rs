@@ -1,8 +1,6 @@
 //! Ctrl-C and SIGTERM at random moments of every long command: an end by the signal, one line, whole files.
 
-#![expect(clippy::print_stdout, reason = "how many were ended, and how fast, is the record")]
-
-use super::collect::{photographs, unfinished};
+use super::collect::{all_files, photographs, unfinished};
 use super::*;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
@@ -10,8 +8,8 @@ use std::time::{Duration, Instant};
 use tiepoint::synth::Random;
 
 /// Signals to each command. More by hand: 50 take minutes.
-fn trials() -> usize {
-    std::env::var("TIEPOINT_INTERRUPTS").map_or(3, |n| n.parse().unwrap())
+fn trials() -> u64 {
+    asked_for("TIEPOINT_INTERRUPTS", 3)
 }
 
 /// How long an end may take: 0.2 s from one safe point to the next, the rest for a machine that has other work, and for
@@ -26,27 +24,33 @@ fn signal(child: &Child, name: &str) {
     Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
 }
 
-/// Runs a command, which writes `outputs`, and interrupts it; then it must give what it gave before.
+/// Runs a command, which writes `outputs`, files and folders, and interrupts it; then it must give what it gave before.
 fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
+    folder.works(line);
+    let files = |name: &&str| match folder.at(name).is_dir() {
+        true => all_files(&folder.at(name)),
+        false => vec![folder.at(name)],
+    };
+    let outputs: Vec<String> =
+        outputs.iter().flat_map(files).map(|path| path.to_str().unwrap().to_owned()).collect();
     let clear = || {
-        for name in outputs {
+        for name in &outputs {
             let _ = std::fs::remove_file(folder.at(name));
             // Of a collection.
             let _ = std::fs::remove_dir_all(folder.at(&format!("{name}.work")));
         }
     };
     let contents = || outputs.iter().map(|name| folder.read(name)).collect::<Vec<_>>();
-    folder.works(line);
     let wanted = contents();
     clear();
     let began = Instant::now();
     folder.works(line);
     let takes = began.elapsed();
-    let mut random = Random::new(line.len() as u64);
+    let mut random = Random::new(line.len() as u64 + seed());
     let (mut ended, mut told, mut slowest) = (0, 0, Duration::ZERO);
     for trial in 0..trials() {
         clear();
-        let (name, number) = [("-INT", 2), ("-TERM", 15)][trial % 2];
+        let (name, number) = [("-INT", 2), ("-TERM", 15)][trial as usize % 2];
         let mut child = start(folder, line);
         std::thread::sleep(takes.mul_f64(random.unit()));
         let sent = Instant::now();
@@ -83,22 +87,19 @@ fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
     clear();
 }
 
-/// The CPU, and a GPU where there is one.
-fn devices() -> Vec<&'static str> {
-    let listed = works("devices");
-    let found = ["opencl:0", "cuda:0"].into_iter().filter(|name| listed.contains(name));
-    std::iter::once("cpu").chain(found).collect()
-}
-
 #[test]
 fn a_signal_ends_every_command_by_the_signal() {
     let folder = Folder::new("interrupts");
-    folder.scene();
+    let truth = folder.scene();
+    folder.put("truth.txt", truth.to_string());
     folder.texture("large.png", Size::new(2000, 1500), 5);
     photographs(&folder);
+    folder.works("stereo a.png b.png --output flat.pfm --device cpu");
+    folder.works("collect images --output z.db --work work --block 2 --device cpu");
     folder.views();
+    folder.put("list.txt", "l.png r.png one.pfm\nr.png l.png other.pfm\n");
     let rectified = "--calibration calib.txt --output-left ol.png --output-right or.png";
-    for device in devices() {
+    for device in cpu_and(&["opencl", "cuda"]) {
         for (line, outputs) in [
             ("detect large.png --output f.npz", &["f.npz"][..]),
             ("match a.png b.png --output m.csv", &["m.csv"]),
@@ -106,10 +107,24 @@ fn a_signal_ends_every_command_by_the_signal() {
             ("stereo a.png b.png --output d.pfm", &["d.pfm"]),
             (&format!("rectify l.png r.png {rectified}"), &["ol.png", "or.png"]),
             ("filter gauss large.png g.png --sigma 30", &["g.png"]),
+            ("stereo --list list.txt -o maps", &["maps"]),
             ("collect images --output x.db --block 2", &["x.db"]),
+            ("collect features --work work", &["work/features"]),
+            ("collect match --work work", &["work/matches"]),
         ] {
             interrupted(&folder, &format!("{line} --device {device} --threads 2"), outputs);
         }
+    }
+    // These have no GPU form, or that of the commands above.
+    for (line, outputs) in [
+        ("evaluate homography a.png b.png truth.txt", &[][..]),
+        ("evaluate disparity flat.pfm flat.pfm", &[]),
+        ("bench --size 160x120 --repeat 1", &[]),
+        ("demo shots --aerial 4 --size 300x200", &["shots"]),
+        ("collect pairs --work work", &["work/pairs.bin"]),
+        ("collect export --work work --output y.db", &["y.db"]),
+    ] {
+        interrupted(&folder, &format!("{line} --device cpu --threads 2"), outputs);
     }
 }
 

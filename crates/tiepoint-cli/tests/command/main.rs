@@ -1,5 +1,6 @@
 //! The built command, as a user runs it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "a test that was skipped says so; counts are the record of others")]
 #![allow(clippy::disallowed_methods, reason = "tests compare with the C library's functions")]
 
 mod changes;
@@ -208,9 +209,32 @@ fn refused(command: &mut Command, code: i32) -> String {
     stderr
 }
 
-/// The devices to test on: the CPU, and `opencl` where there is a device.
-fn cpu_and_opencl() -> &'static [&'static str] {
-    if works("devices").contains("opencl:0 ") { &["cpu", "opencl"] } else { &["cpu"] }
+/// How much of a test by chance is asked for, by a variable of the environment.
+fn asked_for(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |n| n.parse().unwrap())
+}
+
+/// What chance begins with: other moments and changes in each round of `cargo xtask torture`.
+fn seed() -> u64 {
+    asked_for("TIEPOINT_SEED", 0)
+}
+
+/// The devices to test on: the CPU, and those of `drivers` of which there is a device. Every machine can have one of
+/// OpenCL: without any a test fails under CI (the variable `CI`) and where `TIEPOINT_REQUIRE_GPU` is set. Elsewhere, and
+/// where that is 0, it says that it was skipped in part.
+fn cpu_and(drivers: &[&'static str]) -> Vec<&'static str> {
+    let listed = works("devices");
+    let found = drivers.iter().copied().filter(|driver| listed.contains(&format!("{driver}:0 ")));
+    let devices: Vec<_> = std::iter::once("cpu").chain(found).collect();
+    if devices.len() == 1 {
+        let required = std::env::var("TIEPOINT_REQUIRE_GPU").or_else(|_| std::env::var("CI"));
+        assert!(
+            required.map_or(true, |required| required == "0"),
+            "there is no device of {drivers:?}, and one is required: {listed}"
+        );
+        println!("SKIPPED in part: no device of {drivers:?} (for OpenCL PoCL would do: pocl-opencl-icd)");
+    }
+    devices
 }
 
 /// The text of a key's value in a JSON object.

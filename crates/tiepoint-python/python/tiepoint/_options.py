@@ -361,7 +361,8 @@ class CollectionOptions(Options):
     pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "list"}
         How pairs are chosen.
     exhaustive_up_to : int
-        Pairs auto: all pairs of up to so many photographs.
+        Pairs auto: all pairs of up to so many photographs, whatever the device, so that the database is the same on
+        any.
     overlap : int
         Pairs sequence: each photograph with so many that follow it, and those 1, 2, 4, … places on, up to 2 to the
         power of this. Allowed: 1 to 10000.

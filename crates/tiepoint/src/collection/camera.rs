@@ -68,7 +68,7 @@ mod tests {
             make: Some("Canon".into()),
             model: Some("A".into()),
             focal: Some(Focal::Film35(focal)),
-            position: None,
+            ..Metadata::default()
         };
         let (wide, tele, none) = (canon(28.0), canon(100.0), Metadata::default());
         let (large, small) = (Size::new(400, 300), Size::new(40, 30));

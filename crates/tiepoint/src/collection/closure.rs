@@ -1,24 +1,35 @@
 //! Pairs that were not tried, of photographs that have a verified partner in common: one round of transitive closure.
 
 use super::pairs::PairSet;
+use crate::Result;
 use crate::device::Cpu;
 
 /// The pairs that `verified` pairs suggest and that are not among the `tried`.
-pub(super) fn suggested(photographs: usize, verified: &[[u32; 2]], tried: &PairSet, cpu: &Cpu) -> PairSet {
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
+pub(super) fn suggested(
+    photographs: usize,
+    verified: &[[u32; 2]],
+    tried: &PairSet,
+    cpu: &Cpu,
+) -> Result<PairSet> {
     let mut partners = vec![Vec::new(); photographs];
     for &[a, b] in verified {
         partners[a as usize].push(b);
         partners[b as usize].push(a);
     }
     let partners = &partners;
-    let of = |i: usize| -> Vec<[u32; 2]> {
+    let cpu = &cpu.begin_task("closure", photographs);
+    let of = |i: usize| -> Result<Vec<[u32; 2]>> {
         let beyond = partners[i].iter().flat_map(|&j| &partners[j as usize]).copied();
         let mut beyond: Vec<u32> = beyond.filter(|&k| k > i as u32).collect();
         beyond.sort_unstable();
         beyond.dedup();
-        beyond.into_iter().map(|k| [i as u32, k]).filter(|pair| !tried.contains(*pair)).collect()
+        cpu.advance(1);
+        Ok(beyond.into_iter().map(|k| [i as u32, k]).filter(|pair| !tried.contains(*pair)).collect())
     };
-    PairSet::List(cpu.map(photographs, of).concat())
+    Ok(PairSet::List(cpu.try_map(photographs, of)?.concat()))
 }
 
 #[cfg(test)]
@@ -29,8 +40,9 @@ mod tests {
     fn partners_of_a_partner_are_suggested() {
         let cpu = Cpu::sequential();
         let verified = [[0, 1], [1, 2], [2, 3], [4, 5]];
-        let found = suggested(6, &verified, &PairSet::list(verified.to_vec()), &cpu);
+        let found = suggested(6, &verified, &PairSet::list(verified.to_vec()), &cpu).unwrap();
         assert_eq!(found, PairSet::list(vec![[0, 2], [1, 3]]), "over one partner, and no further");
-        assert_eq!(suggested(6, &verified, &PairSet::All, &cpu), PairSet::list(vec![]), "all were tried");
+        let beyond_all = suggested(6, &verified, &PairSet::All, &cpu).unwrap();
+        assert_eq!(beyond_all, PairSet::list(vec![]), "all were tried");
     }
 }

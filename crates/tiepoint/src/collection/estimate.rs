@@ -1,25 +1,53 @@
 //! What the work ahead takes, before it begins.
 //!
 //! Rates are cautious ones, measured in November 2026 (`docs/collections.md`): a photograph or a pair may well take half
-//! as long. How long pairs take follows from how many features are compared.
+//! as long. How fast this CPU matches is measured on the spot. How long pairs take follows from how many features are
+//! compared: those that were found, and of photographs still to be searched as many as may be found.
 
 use super::features::State;
-use super::{Collection, PairChoice};
+use super::matches::CLOSURE;
+use super::record::Found;
+use super::round::Round;
+use super::{Collection, PairChoice, PairSet, Shard};
 use crate::Result;
 use crate::device::{Cpu, Processor};
+use crate::feature::select::Keep;
+use crate::feature::sift::DIMENSION;
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::image::Size;
+use crate::matching::match_features;
+use std::sync::Arc;
+use std::time::Instant;
 
 /// Seconds of a core for each million pixels that are searched: on the CPU, and where a GPU searches and the core reads.
 const SEARCH: [f64; 2] = [0.4, 0.02];
-/// Seconds for a pair of 8192 features each: of a core, and of a GPU with 16 cores.
-const MATCH: [f64; 2] = [0.05, 0.000_15];
-/// Features that these hold for.
+/// Searches of a photograph with domain-size pooling.
+const POOLED: f64 = 3.0;
+/// Seconds of a GPU with 16 cores for a pair of 8192 features each.
+const MATCH_ON_GPU: f64 = 0.000_15;
+/// Features that this holds for.
 const FEATURES: f64 = 8192.0;
+/// Features that are matched to measure how fast a CPU does that.
+const SAMPLE: usize = 512;
+/// What a pair takes in all, over the time of its matching.
+const WITH_VERIFICATION: f64 = 1.3;
 /// Microseconds of a core for a pair of largest features, over the square of their number: 330 µs for 512.
 const TOP_SCALE: f64 = 330.0 / (512.0 * 512.0);
+/// Features of a photograph, over the positions at which no further level is taken: 1.2 to 1.9 on photographs.
+const PER_POSITION: f64 = 1.9;
+/// Features of a photograph of any size, and of a pixel of a large one, where they are not limited.
+const UNLIMITED: [f64; 2] = [20_000.0, 0.012];
 /// Bytes of a feature in the work folder, and in a database.
-const FEATURE: [u64; 2] = [151, 152];
-/// Bytes of the verified pairs of a photograph, in the work folder and in a database: some 50 of 300 matches.
-const VERIFIED: [u64; 2] = [125_000, 200_000];
+const FEATURE: [f64; 2] = [151.0, 152.0];
+/// Bytes of a match of a verified pair, in the work folder and in a database.
+const MATCH: [f64; 2] = [8.2, 16.2];
+/// Matches of a verified pair, over the features of one of its photographs: 0.1 to 0.4.
+const MATCHED: f64 = 0.4;
+/// Verified pairs of a photograph, each counted at one of its two.
+const PARTNERS: f64 = 25.0;
+/// Bytes of a database that holds nothing, of what it knows of a photograph, and of what it knows of a pair: rounded up
+/// to its pages.
+const DATABASE: [f64; 3] = [200_000.0, 10_000.0, 6000.0];
 /// Bytes of a file for each pixel: photographs as JPEG, and others.
 const PIXEL: [f64; 2] = [0.3, 2.0];
 
@@ -29,7 +57,9 @@ const PIXEL: [f64; 2] = [0.3, 2.0];
 pub struct Estimate {
     /// Photographs that are to be searched.
     pub photographs: usize,
-    /// Pairs of a fresh collection that are to be matched, without those of the closure.
+    /// Features of the photographs: of those that were searched, and of the others as many as may be found.
+    pub features: u64,
+    /// Pairs that are to be matched, without those that the closure is to suggest.
     pub pairs: u64,
     /// How long features and pairs take, in seconds.
     pub seconds: f64,
@@ -39,58 +69,225 @@ pub struct Estimate {
     pub database_bytes: u64,
 }
 
+/// What work on devices is reckoned with.
+struct Rates {
+    cpu: Cpu,
+    gpus: usize,
+}
+
+impl Rates {
+    fn of(processors: &[Processor]) -> Self {
+        let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
+        Self { cpu, gpus: processors.iter().filter(|p| p.gpu.is_some()).count() }
+    }
+
+    fn search(&self) -> f64 {
+        SEARCH[usize::from(self.gpus > 0)] / self.cpu.threads() as f64
+    }
+
+    /// Seconds for each pair of features that is compared.
+    fn matching(&self, collection: &Collection) -> Result<f64> {
+        if self.gpus > 0 {
+            return Ok(MATCH_ON_GPU / (FEATURES * FEATURES) / self.gpus as f64);
+        }
+        let processor = Processor::from(Cpu::sequential().ending_with(&self.cpu));
+        let samples = [1, 2].map(sample);
+        let run = || -> Result<f64> {
+            let began = Instant::now();
+            match_features(&samples[0], &samples[1], &collection.options().matching, &processor)?;
+            Ok(began.elapsed().as_secs_f64())
+        };
+        // The first run wakes the core.
+        let measured = run()?.min(run()?);
+        Ok(WITH_VERIFICATION * measured / (SAMPLE * SAMPLE) as f64 / self.cpu.threads() as f64)
+    }
+}
+
+/// Features that match nothing.
+fn sample(seed: u64) -> Features {
+    let mut random = crate::synth::Random::new(seed);
+    let nowhere =
+        Keypoint { x: 0.0, y: 0.0, scale: 1.0, angle: 0.0, response: 0.0, sign: 1, octave: 0, layer: 0 };
+    Features {
+        keypoints: vec![nowhere; SAMPLE],
+        descriptors: Descriptors::U8((0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect()),
+        dimension: DIMENSION,
+        image: Size::new(1, 1),
+    }
+}
+
 impl Collection {
-    /// What the work ahead takes on these devices: the threads of the first and the GPUs of all. Pairs are counted as if
-    /// none were matched.
+    /// What all stages take on these devices: the threads of the first and the GPUs of all. What is done is left out.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the work folder cannot be read.
+    /// [`Error::Io`](crate::Error::Io) when the work folder cannot be read; [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn estimate(&self, processors: &[Processor]) -> Result<Estimate> {
-        let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
-        let (threads, gpus) = (cpu.threads() as f64, processors.iter().filter(|p| p.gpu.is_some()).count());
-        let on = usize::from(gpus > 0);
-        let options = self.options();
-        // No photograph has many more.
-        let most = options.features.sift.selection.limit.map_or(20_000, |limit| limit.min(20_000));
-        let side = f64::from(options.features.longest_side);
-        let (mut estimate, mut millions) = (Estimate::default(), 0.0);
-        for (photograph, state) in self.photographs().iter().zip(self.states(&cpu)?) {
-            if matches!(state, State::Found { .. }) {
-                continue;
-            }
-            let name = photograph.name.to_lowercase();
-            let jpeg = [".jpg", ".jpeg", ".jpe", ".jfif"].iter().any(|end| name.ends_with(end));
-            let pixels = photograph.file.bytes as f64 / PIXEL[usize::from(!jpeg)];
-            millions += pixels.min(0.75 * side * side) / 1e6;
-            estimate.photographs += 1;
-        }
-        let count = self.photographs().len() as u64;
-        let all = count * count.saturating_sub(1) / 2;
-        let choice = self.resolved();
-        let each = match choice {
-            PairChoice::Auto | PairChoice::Exhaustive | PairChoice::List => count,
-            PairChoice::Sequence => {
-                u64::from(options.pairs.overlap) + u64::from(options.pairs.overlap.min(17))
-            }
-            PairChoice::Gps => options.pairs.neighbours.into(),
-            PairChoice::TopScale => options.pairs.top_partners.into(),
-        };
-        estimate.pairs = all.min(count * each);
-        let share = most as f64 / FEATURES;
-        let compared = match choice {
-            PairChoice::TopScale => {
-                let top = f64::from(options.pairs.top_features);
-                all as f64 * top * top * TOP_SCALE / 1e6
-            }
-            _ => 0.0,
-        };
-        let matched = estimate.pairs as f64 * MATCH[on] * share * share;
-        let matched = if gpus > 0 { matched / gpus as f64 } else { matched / threads };
-        estimate.seconds = (millions * SEARCH[on] + compared) / threads + matched;
-        let features = |bytes: u64| (most as u64).saturating_mul(bytes);
-        let all = estimate.photographs as u64;
-        estimate.work_bytes = all.saturating_mul(features(FEATURE[0])).saturating_add(count * VERIFIED[0]);
-        estimate.database_bytes = count.saturating_mul(features(FEATURE[1]).saturating_add(VERIFIED[1]));
-        Ok(estimate)
+        let rates = Rates::of(processors);
+        let states = self.states(&rates.cpu)?;
+        let all: Vec<usize> = (0..states.len()).collect();
+        let search = self.search_ahead(&all, &states, &rates);
+        let counts: Vec<f64> = all.iter().map(|&i| self.most(i, &states[i])).collect();
+        let matching = self.matching_ahead(Shard::ALL, states, &counts, &rates)?;
+        let features: f64 = counts.iter().sum();
+        let (photographs, verified) = (counts.len() as f64, verified_at_most(self.pairs_in_all(), &counts));
+        let [base, photograph, pair] = DATABASE;
+        let database = base + photographs * photograph + verified * pair + features * FEATURE[1];
+        Ok(Estimate {
+            pairs: matching.pairs,
+            seconds: search.seconds + matching.seconds,
+            work_bytes: search.work_bytes.saturating_add(matching.work_bytes),
+            database_bytes: (database + verified * matches_at_most(&counts) * MATCH[1]) as u64,
+            ..search
+        })
     }
+
+    /// What the stage `features` takes of a part of the work, likewise.
+    ///
+    /// # Errors
+    /// As [`estimate`](Self::estimate).
+    pub fn estimate_features(&self, shard: Shard, processors: &[Processor]) -> Result<Estimate> {
+        let rates = Rates::of(processors);
+        let mine: Vec<usize> = (0..self.photographs().len()).filter(|i| shard.has(*i)).collect();
+        let states = rates.cpu.try_map(mine.len(), |i| self.state(mine[i]))?;
+        Ok(self.search_ahead(&mine, &states, &rates))
+    }
+
+    /// What the stage `match` takes of a part of the work, likewise.
+    ///
+    /// # Errors
+    /// As [`estimate`](Self::estimate).
+    pub fn estimate_matches(&self, shard: Shard, processors: &[Processor]) -> Result<Estimate> {
+        let rates = Rates::of(processors);
+        let states = self.states(&rates.cpu)?;
+        let counts: Vec<f64> = states.iter().enumerate().map(|(i, state)| self.most(i, state)).collect();
+        self.matching_ahead(shard, states, &counts, &rates)
+    }
+
+    /// The search of those of these photographs that have no features yet.
+    fn search_ahead(&self, photographs: &[usize], states: &[State], rates: &Rates) -> Estimate {
+        let todo = photographs.iter().zip(states).filter(|(_, state)| matches!(state, State::Missing(_)));
+        let todo: Vec<usize> = todo.map(|(i, _)| *i).collect();
+        let millions = todo.iter().map(|&i| self.pixels(i)).sum::<f64>() / 1e6;
+        let searches = if self.options().features.sift.domain_size_pooling { POOLED } else { 1.0 };
+        let found: f64 = todo.iter().map(|&i| self.at_most(i)).sum();
+        let all: f64 = photographs.iter().zip(states).map(|(i, state)| self.most(*i, state)).sum();
+        Estimate {
+            photographs: todo.len(),
+            features: all as u64,
+            seconds: millions * searches * rates.search(),
+            work_bytes: (found * FEATURE[0]) as u64 + 300 * todo.len() as u64,
+            ..Estimate::default()
+        }
+    }
+
+    /// The pairs of a part of the work that are not matched yet.
+    fn matching_ahead(
+        &self,
+        shard: Shard,
+        states: Vec<State>,
+        counts: &[f64],
+        rates: &Rates,
+    ) -> Result<Estimate> {
+        let features: f64 = counts.iter().sum();
+        let states = Arc::new(states);
+        let (mut pairs, mut products, mut seconds) = (0, 0.0, 0.0);
+        match self.chosen(&states)? {
+            Found::Whole(chosen) => {
+                let first = self.round(&states, chosen, 0);
+                let mut rounds = vec![first];
+                if let Found::Whole(more) = self.read_pairs(&self.closure_path(), rounds[0].fingerprint())? {
+                    rounds.push(self.round(&states, more, CLOSURE));
+                }
+                for round in rounds {
+                    let (count, product) = round_ahead(&round, shard, counts, &rates.cpu)?;
+                    pairs += count;
+                    products += product;
+                }
+            }
+            Found::Missing | Found::Unfit(_) => {
+                let share = shard.share();
+                pairs = (self.pairs_in_all() as f64 * share).ceil() as u64;
+                let mean = features / counts.len().max(1) as f64;
+                products = pairs as f64 * mean * mean;
+                if self.resolved() == PairChoice::TopScale {
+                    let top = f64::from(self.options().pairs.top_features);
+                    let all = PairSet::All.count(counts.len()) as f64 * share;
+                    seconds = all * top * top * TOP_SCALE / 1e6 / rates.cpu.threads() as f64;
+                }
+            }
+        }
+        if pairs > 0 {
+            seconds += products * rates.matching(self)?;
+        }
+        Ok(Estimate {
+            features: features as u64,
+            pairs,
+            seconds,
+            work_bytes: (verified_at_most(pairs, counts) * matches_at_most(counts) * MATCH[0]) as u64
+                + 300 * pairs.min(1000),
+            ..Estimate::default()
+        })
+    }
+
+    /// Pairs of a fresh collection, at most, without those of the closure.
+    fn pairs_in_all(&self) -> u64 {
+        let (options, count) = (&self.options().pairs, self.photographs().len() as u64);
+        let each = match self.resolved() {
+            PairChoice::Auto | PairChoice::Exhaustive | PairChoice::List => count,
+            PairChoice::Sequence => u64::from(options.overlap) + u64::from(options.overlap.min(17)),
+            PairChoice::Gps => options.neighbours.into(),
+            PairChoice::TopScale => options.top_partners.into(),
+        };
+        PairSet::All.count(self.photographs().len()).min(count * each)
+    }
+
+    /// Features of a photograph, at most.
+    fn most(&self, index: usize, state: &State) -> f64 {
+        match state {
+            State::Found { known, .. } => known.count as f64,
+            State::Unreadable(_) => 0.0,
+            State::Missing(_) => self.at_most(index),
+        }
+    }
+
+    /// Features that may be found in a photograph.
+    fn at_most(&self, index: usize) -> f64 {
+        let [any, pixel] = UNLIMITED;
+        let all = any.max(pixel * self.pixels(index));
+        let selection = &self.options().features.sift.selection;
+        match (selection.limit, selection.keep) {
+            (None, _) => all,
+            (Some(limit), Keep::Levels) => all.min(PER_POSITION * limit as f64),
+            (Some(limit), Keep::Scale | Keep::Response) => all.min(limit as f64),
+        }
+    }
+
+    /// Pixels of a photograph that are searched, by the length of its file.
+    fn pixels(&self, index: usize) -> f64 {
+        let photograph = &self.photographs()[index];
+        let name = photograph.name.to_lowercase();
+        let jpeg = [".jpg", ".jpeg", ".jpe", ".jfif"].iter().any(|end| name.ends_with(end));
+        let side = f64::from(self.options().features.longest_side);
+        (photograph.file.bytes as f64 / PIXEL[usize::from(!jpeg)]).min(0.75 * side * side)
+    }
+}
+
+/// Verified pairs among so many that are tried, of photographs with so many features each.
+fn verified_at_most(pairs: u64, counts: &[f64]) -> f64 {
+    (pairs as f64).min(PARTNERS * counts.len() as f64)
+}
+
+/// Matches of such a pair.
+fn matches_at_most(counts: &[f64]) -> f64 {
+    MATCHED * counts.iter().sum::<f64>() / counts.len().max(1) as f64
+}
+
+/// Pairs of a part of a round that are not tried yet, and the pairs of features that are compared for them.
+fn round_ahead(round: &Round<'_>, shard: Shard, counts: &[f64], cpu: &Cpu) -> Result<(u64, f64)> {
+    let mine: Vec<usize> = (0..round.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
+    let ahead = round.statuses(&mine, cpu, |status| {
+        let product = |[a, b]: &[u32; 2]| counts[*a as usize] * counts[*b as usize];
+        (status.todo.len() as u64, status.todo.iter().map(product).sum::<f64>())
+    })?;
+    Ok(ahead.iter().fold((0, 0.0), |(pairs, products), (n, product)| (pairs + n, products + product)))
 }

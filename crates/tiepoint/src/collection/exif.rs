@@ -18,6 +18,9 @@ pub struct Metadata {
     pub focal: Option<Focal>,
     /// Where the camera was.
     pub position: Option<Position>,
+    /// Which way is down for the camera, x to the right and y to the bottom of the stored pixels: by the orientation of
+    /// pictures that are not mirrored.
+    pub gravity: Option<[f64; 3]>,
 }
 
 /// A focal length, in millimetres.
@@ -104,6 +107,7 @@ pub(super) fn of_exif(exif: &Exif) -> Metadata {
         model: text(exif, Tag::Model),
         focal: focal(exif),
         position: position(exif),
+        gravity: gravity(exif),
     }
 }
 
@@ -144,6 +148,17 @@ fn position(exif: &Exif) -> Option<Position> {
     let altitude = if below { -height } else { height };
     let sound = latitude.abs() <= 90.0 && longitude.abs() <= 180.0 && altitude.abs() <= 1e5;
     sound.then_some(Position { latitude, longitude, altitude })
+}
+
+/// Down is at the bottom, the top, the right or the left of the stored pixels.
+fn gravity(exif: &Exif) -> Option<[f64; 3]> {
+    match exif.get_field(Tag::Orientation, In::PRIMARY)?.value.get_uint(0)? {
+        1 => Some([0.0, 1.0, 0.0]),
+        3 => Some([0.0, -1.0, 0.0]),
+        6 => Some([1.0, 0.0, 0.0]),
+        8 => Some([-1.0, 0.0, 0.0]),
+        _ => None,
+    }
 }
 
 /// A text without blanks at its ends; none where nothing is left.

@@ -178,24 +178,33 @@ impl Collection {
 
     /// Reads photographs and masks that were touched since their features were found: they may hold the same.
     fn read_touched(&mut self, cpu: &Cpu) -> Result<()> {
-        let read = cpu.map(self.photographs().len(), |i| -> Result<_> {
+        let touched = cpu.try_map(self.photographs().len(), |i| -> Result<_> {
             let photograph = &self.photographs()[i];
             let Some(origin) = self.origin(i)? else { return Ok([None, None]) };
-            let content = |path: Result<Option<PathBuf>>, then: &FileVersion, now: &FileVersion| {
-                let path = path.ok().flatten().filter(|_| now.content.is_none() && !then.is_untouched(now));
-                // What cannot be read is read again by the stage that needs it, which says why it cannot.
-                path.and_then(|path| content(&path).ok()?.whole())
-                    .filter(|(_, meta)| FileVersion::of(meta).is_untouched(now))
-                    .map(|(bytes, _)| features::content_hash(&bytes))
+            let is_touched = |then: &FileVersion, now: &FileVersion| {
+                (now.content.is_none() && !then.is_untouched(now)).then_some(*now)
             };
             let mask = origin.mask.as_ref().zip(photograph.mask.as_ref());
             Ok([
-                content(Ok(Some(self.path_of(i))), &origin.photograph, &photograph.file),
-                mask.and_then(|(then, now)| content(self.mask_path(i), then, now)),
+                is_touched(&origin.photograph, &photograph.file),
+                mask.and_then(|(then, now)| is_touched(then, now)),
             ])
-        });
-        for (photograph, read) in self.listing.photographs.iter_mut().zip(read) {
-            let [content, mask] = read?;
+        })?;
+        let read: Vec<usize> =
+            (0..touched.len()).filter(|i| touched[*i].iter().any(Option::is_some)).collect();
+        let cpu = &cpu.begin_task("read what was touched", read.len());
+        let contents = cpu.try_map(read.len(), |at| {
+            let i = read[at];
+            let [photograph, mask] = touched[i];
+            let found = [
+                photograph.and_then(|now| unchanged_content(&self.path_of(i), &now)),
+                mask.and_then(|now| unchanged_content(&self.mask_path(i).ok()??, &now)),
+            ];
+            cpu.advance(1);
+            Ok(found)
+        })?;
+        for (i, [content, mask]) in read.into_iter().zip(contents) {
+            let photograph = &mut self.listing.photographs[i];
             photograph.file.content = photograph.file.content.or(content);
             if let Some(version) = &mut photograph.mask {
                 version.content = version.content.or(mask);
@@ -294,6 +303,13 @@ impl Collection {
     pub(super) fn closure_path(&self) -> PathBuf {
         self.folder.join("closure.bin")
     }
+}
+
+/// Hash of what a file holds, if it is still as it was found. What cannot be read is read again by the stage that needs
+/// it, which says why it cannot.
+fn unchanged_content(path: &Path, found: &FileVersion) -> Option<u64> {
+    let (bytes, meta) = content(path).ok()?.whole()?;
+    FileVersion::of(&meta).is_untouched(found).then(|| features::content_hash(&bytes))
 }
 
 /// The versions of what stages compute.

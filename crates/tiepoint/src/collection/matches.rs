@@ -17,7 +17,7 @@ use crate::device::{Cpu, Processor};
 use std::sync::Arc;
 
 /// The version of what this stage computes. With another one all tiles are made again.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The tiles of the chosen pairs, and of those that their matches suggest.
 const ROUNDS: [TileKind; 2] = {
@@ -25,6 +25,9 @@ const ROUNDS: [TileKind; 2] = {
         TileKind { folder: "matches", task: "match", kind: Kind::Tile, record: PAIR, body: pair_length };
     [first, TileKind { folder: "closure", ..first }]
 };
+
+/// The number of the round of the closure.
+pub(super) const CLOSURE: usize = 1;
 
 /// What a run of this stage did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +79,7 @@ impl Collection {
         Ok(self.round(states, pairs, 0))
     }
 
-    fn round(&self, states: &Arc<Vec<State>>, pairs: PairSet, number: usize) -> Round<'_> {
+    pub(super) fn round(&self, states: &Arc<Vec<State>>, pairs: PairSet, number: usize) -> Round<'_> {
         let options = text_of(&(&self.options().matching, &self.options().two_view));
         let made_from = fingerprint([&VERSION.to_le_bytes()[..], options.as_bytes()]);
         Round::new(self, states.clone(), pairs, ROUNDS[number], made_from)
@@ -89,7 +92,7 @@ impl Collection {
         states: &Arc<Vec<State>>,
         cpu: &Cpu,
     ) -> Result<Option<Round<'_>>> {
-        let round = |pairs| Ok(Some(self.round(states, pairs, 1)));
+        let round = |pairs| Ok(Some(self.round(states, pairs, CLOSURE)));
         if first.pairs.set == PairSet::All || !self.options().pairs.closure {
             return round(PairSet::list([]));
         }
@@ -97,15 +100,13 @@ impl Collection {
         if let Found::Whole(pairs) = self.read_pairs(&self.closure_path(), made_from)? {
             return round(pairs);
         }
-        let verified = cpu.map(first.pairs.tiles(), |tile| -> Result<Option<Vec<[u32; 2]>>> {
-            let status = first.status(tile)?;
-            Ok(status.todo.is_empty().then(|| status.found.into_iter().map(|(pair, _)| pair).collect()))
-        });
-        let Some(verified) = verified.into_iter().collect::<Result<Option<Vec<_>>>>()? else {
+        let Some(verified) = first
+            .finished(cpu, |status| status.found.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>())?
+        else {
             return Ok(None);
         };
         let verified = verified.concat();
-        let pairs = closure::suggested(self.photographs().len(), &verified, &first.pairs.set, cpu);
+        let pairs = closure::suggested(self.photographs().len(), &verified, &first.pairs.set, cpu)?;
         self.write_pairs(&self.closure_path(), made_from, &pairs)?;
         round(pairs)
     }

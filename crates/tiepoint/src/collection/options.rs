@@ -71,9 +71,11 @@ options! {
     pub struct PairOptions {
         /// How pairs are chosen.
         choice / with_choice: PairChoice = PairChoice::Auto, name "pairs", flag "pairs";
-        /// Pairs auto: all pairs of up to so many photographs.
+        /// Pairs auto: all pairs of up to so many photographs, whatever the device, so that the database is the same on
+        /// any.
         ///
-        /// The default is 12.5 million pairs, less than an hour on a data-centre GPU.
+        /// The default is 12.5 million pairs, less than an hour on a data-centre GPU and days on two cores, of which the
+        /// command warns before it begins.
         exhaustive_up_to / with_exhaustive_up_to: u32 = 5000, unit "N";
         /// Pairs sequence: each photograph with so many that follow it, and those 1, 2, 4, … places on, up to 2 to the
         /// power of this.

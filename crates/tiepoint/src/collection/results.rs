@@ -6,6 +6,7 @@ use super::tile::PAIR;
 use super::{Collection, PairSet, VerifiedPair};
 use crate::device::Cpu;
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The verified pairs of a finished collection.
@@ -22,9 +23,9 @@ impl Collection {
     /// The results of all stages.
     ///
     /// # Errors
-    /// [`Error::Format`] when pairs were not chosen; [`Error::Mismatch`] when pairs are not matched; [`Error::Io`].
-    pub fn results(&self) -> Result<Results<'_>> {
-        let cpu = &Cpu::sequential();
+    /// [`Error::Format`] when pairs were not chosen; [`Error::Mismatch`] when pairs are not matched; [`Error::Io`];
+    /// [`Error::Cancelled`] when the work of `cpu` is to end.
+    pub fn results(&self, cpu: &Cpu) -> Result<Results<'_>> {
         let states = Arc::new(self.states(cpu)?);
         let first = self.first_round(&states)?;
         let unfinished = || Error::Mismatch("not all pairs are matched; run the stage `match` first".into());
@@ -32,20 +33,14 @@ impl Collection {
         let rounds = [first, closure];
         let mut tiles = vec![Vec::new(); self.photographs().len().div_ceil(self.block())];
         for (number, round) in rounds.iter().enumerate() {
-            for tile in 0..round.pairs.tiles() {
-                let found = round.status(tile)?;
-                if !found.todo.is_empty() {
-                    return Err(unfinished());
-                }
-                for (pair, _) in found.found {
-                    let of_block: &mut Vec<[usize; 2]> = &mut tiles[pair[0] as usize / self.block()];
-                    if of_block.last() != Some(&[number, tile]) {
-                        of_block.push([number, tile]);
-                    }
-                }
+            let of_block = |pair: [u32; 2]| pair[0] as usize / self.block();
+            let blocks = round.finished(cpu, |status| {
+                status.found.into_iter().map(|(pair, _)| of_block(pair)).collect::<BTreeSet<_>>()
+            })?;
+            for (tile, blocks) in blocks.ok_or_else(unfinished)?.into_iter().enumerate() {
+                blocks.into_iter().for_each(|block| tiles[block].push([number, tile]));
             }
         }
-        tiles.iter_mut().for_each(Vec::dedup);
         Ok(Results { collection: self, states, rounds, tiles })
     }
 }

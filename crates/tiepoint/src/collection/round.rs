@@ -11,9 +11,13 @@ use crate::device::Cpu;
 use crate::feature::Features;
 use crate::files::{Disk, remove_unfinished};
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Tiles for each thread that are looked at before it is known whether all of them are done.
+const TILES_AT_ONCE: usize = 8;
 
 /// What the tiles of a round hold.
 #[derive(Clone, Copy, Debug)]
@@ -85,8 +89,12 @@ impl<'c> Round<'c> {
     }
 
     fn path_of(&self, [row, column]: [usize; 2]) -> PathBuf {
-        let folder = self.collection.folder().join(self.tiles.folder);
-        folder.join(format!("{row:05}")).join(format!("{row:05}-{column:05}.tile"))
+        self.row(row).join(format!("{row:05}-{column:05}.tile"))
+    }
+
+    /// The folder of a row of tiles.
+    fn row(&self, row: usize) -> PathBuf {
+        self.collection.folder().join(self.tiles.folder).join(format!("{row:05}"))
     }
 
     /// The fingerprint of everything that its results follow from.
@@ -153,6 +161,61 @@ impl<'c> Round<'c> {
         Ok(status)
     }
 
+    /// What `take` makes of the status of each of these tiles.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Cancelled`].
+    pub(super) fn statuses<R: Send>(
+        &self,
+        tiles: &[usize],
+        cpu: &Cpu,
+        take: impl Fn(TileStatus) -> R + Sync,
+    ) -> Result<Vec<R>> {
+        let cpu = &cpu.begin_task("look at tiles", tiles.len());
+        cpu.try_map(tiles.len(), |i| {
+            let status = self.status(tiles[i]).map(&take);
+            cpu.advance(1);
+            status
+        })
+    }
+
+    /// What `take` makes of the status of each tile; none as soon as one is found that is not done.
+    ///
+    /// # Errors
+    /// As [`statuses`](Self::statuses).
+    pub(super) fn finished<R: Send>(
+        &self,
+        cpu: &Cpu,
+        take: impl Fn(TileStatus) -> R + Sync,
+    ) -> Result<Option<Vec<R>>> {
+        let all: Vec<usize> = (0..self.pairs.tiles()).collect();
+        // Where the first are not done, the others are not read.
+        let mut taken = Vec::with_capacity(all.len());
+        let at_once = TILES_AT_ONCE * cpu.threads();
+        let cpu = &cpu.begin_task("look at tiles", all.len());
+        for tiles in all.chunks(at_once) {
+            let found = cpu.try_map(tiles.len(), |i| {
+                let status = self.status(tiles[i])?;
+                cpu.advance(1);
+                Ok(status.todo.is_empty().then(|| take(status)))
+            })?;
+            match found.into_iter().collect::<Option<Vec<R>>>() {
+                Some(found) => taken.extend(found),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(taken))
+    }
+
+    /// Removes what killed processes left. One part of many looks into the folders alone that it is going to write to.
+    fn remove_unfinished(&self, shard: Shard, todo: &[usize]) -> Result<()> {
+        if shard == Shard::ALL {
+            return remove_unfinished(self.collection.folder().join(self.tiles.folder), 2).map(drop);
+        }
+        let rows: BTreeSet<usize> = todo.iter().map(|tile| self.pairs.blocks(*tile)[0]).collect();
+        rows.into_iter().try_for_each(|row| remove_unfinished(self.row(row), 1).map(drop))
+    }
+
     /// Does what is left of a part of the work: `load` reads the features of a photograph, and `run` takes pairs from
     /// tiles until there are none any more.
     ///
@@ -166,17 +229,15 @@ impl<'c> Round<'c> {
         run: impl FnOnce(&Tiles<'_>, u64) -> Result<()>,
     ) -> Result<Done> {
         let mine: Vec<usize> = (0..self.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
-        let statuses = cpu.map(mine.len(), |i| {
-            self.status(mine[i]).map(|status| (status.todo.len() as u64, status.left_out, status.missing))
-        });
-        let statuses = statuses.into_iter().collect::<Result<Vec<_>>>()?;
+        let statuses =
+            self.statuses(&mine, cpu, |status| (status.todo.len() as u64, status.left_out, status.missing))?;
         if let Some(first) = statuses.iter().filter_map(|(.., missing)| *missing).min() {
             let name = &self.collection.photographs()[first as usize].name;
             return Err(Error::format(name, "has no features; run the stage `features` first"));
         }
-        remove_unfinished(self.collection.folder().join(self.tiles.folder), 2)?;
         let todo = mine.iter().zip(&statuses).filter(|(_, (pairs, ..))| *pairs > 0);
         let todo: Vec<usize> = todo.map(|(tile, _)| *tile).collect();
+        self.remove_unfinished(shard, &todo)?;
         let mut done = Done { tiles: todo.len(), present: mine.len() - todo.len(), ..Done::default() };
         done.left_out = statuses.iter().map(|(_, left_out, _)| left_out).sum();
         if todo.is_empty() {

@@ -30,6 +30,11 @@ impl Shard {
     pub(super) fn has(self, number: usize) -> bool {
         number % self.count as usize == self.index as usize
     }
+
+    /// Its share of the work, about.
+    pub(super) fn share(self) -> f64 {
+        1.0 / f64::from(self.count)
+    }
 }
 
 impl Default for Shard {

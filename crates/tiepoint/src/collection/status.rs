@@ -97,17 +97,10 @@ impl Status {
     fn add(&mut self, round: &Round<'_>, cpu: &Cpu) -> Result<()> {
         let tiles = round.pairs.tiles();
         self.tiles += tiles;
-        let found = cpu.try_map(tiles, |tile| {
-            let found = round.status(tile)?;
+        let all: Vec<usize> = (0..tiles).collect();
+        let found = round.statuses(&all, cpu, |found| {
             let inliers: u64 = found.found.iter().map(|(_, record)| u64::from(counts(record)[1])).sum();
-            Ok((
-                found.todo.len(),
-                found.tried,
-                found.left_out,
-                found.found.len() as u64,
-                inliers,
-                found.unfit,
-            ))
+            (found.todo.len(), found.tried, found.left_out, found.found.len() as u64, inliers, found.unfit)
         })?;
         for (tile, found) in found.into_iter().enumerate() {
             let (todo, tried, left_out, verified, inliers, unfit) = found;

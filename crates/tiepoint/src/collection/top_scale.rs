@@ -59,8 +59,10 @@ impl Collection {
         })?;
         let most = self.options().pairs.top_partners as usize;
         let mut best = Best::new(self.photographs().len(), most);
+        let cpu = &cpu.begin_task("look at tiles", round.pairs.tiles());
         for start in (0..round.pairs.tiles()).step_by(AT_ONCE) {
             let end = (start + AT_ONCE).min(round.pairs.tiles());
+            cpu.advance(end - start);
             for status in cpu.try_map(end - start, |i| round.status(start + i))? {
                 if !status.todo.is_empty() {
                     return Ok(None);

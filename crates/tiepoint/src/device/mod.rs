@@ -150,9 +150,9 @@ impl Cpu {
         Self { cancel: other.cancel.clone(), ..self }
     }
 
-    /// The same device, on which a task of `total` steps begins; it ends when this and its clones are
-    /// dropped.
-    pub(crate) fn begin_task(&self, name: &'static str, total: usize) -> Self {
+    /// The same device, on which a task of `total` steps begins, which is reported as [`observed`](Self::observed) says;
+    /// it ends when this and its clones are dropped.
+    pub fn begin_task(&self, name: &'static str, total: usize) -> Self {
         let watch = self.watch.as_ref().and_then(|w| w.begin_task(name, total as u64));
         Self { watch, ..self.clone() }
     }
@@ -162,7 +162,8 @@ impl Cpu {
         Self { watch: self.watch.as_ref().and_then(|w| w.part(steps as u64)), ..self.clone() }
     }
 
-    pub(crate) fn advance(&self, steps: usize) {
+    /// Notes that steps of the [task](Self::begin_task) under way are done.
+    pub fn advance(&self, steps: usize) {
         if let Some(watch) = &self.watch {
             watch.advance(steps as u64);
         }

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How far a task has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done: `compile kernels`, `SIFT`, `SURF`, `match`, `warp` or `stereo`.
+    /// What is being done: `compile kernels`, `SIFT`, `SURF`, `match`, `warp` or `stereo`; of a collection `scan`, `read
+    /// what was touched`, `features`, `look at tiles`, `top-scale`, `match`, `closure`, `export` or `page`.
     pub task: &'static str,
     /// Steps done; it never falls, and reaches `total` when the task ends, even by an error.
     pub done: u64,

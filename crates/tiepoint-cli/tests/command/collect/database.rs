@@ -122,3 +122,46 @@ fn no_two_results_of_a_collection_go_to_one_file_and_none_to_an_input() {
         folder.refuses(line, 2, &[why]);
     }
 }
+
+/// As COLMAP 4.2.1 does (`pycolmap.extract_features` of photographs with each orientation).
+#[test]
+fn an_orientation_is_a_prior_of_gravity() {
+    let folder = Folder::new("collect-gravity");
+    folder.make("images");
+    folder.texture("plain.png", Size::new(120, 90), 4);
+    let plain = folder.read("plain.png");
+    for orientation in 1..=9_u16 {
+        let mut data = b"II*\0\x08\0\0\0".to_vec();
+        let field = [1, 0x112, 3, 1, 0, orientation, 0, 0, 0];
+        data.extend(field.map(u16::to_le_bytes).concat());
+        folder.put(&format!("images/{orientation}.png"), with_exif_chunk(&plain, &data));
+    }
+    let placed = position([48, 1, 0, 1, 0, 1], [11, 1, 0, 1, 0, 1]);
+    folder.put("images/placed.png", with_exif_chunk(&plain, &placed));
+    let told = folder.works("collect images --output a.db --device cpu --pairs sequence --json");
+    assert!(told.lines().any(|line| line.contains(r#""positions":1"#)), "{told}");
+    let database = open(&folder.at("a.db"));
+    let sql = "SELECT name, position, gravity, coordinate_system FROM pose_priors
+        JOIN images ON image_id = corr_data_id ORDER BY name";
+    let numbers = |bytes: Vec<u8>| -> Vec<f64> {
+        bytes.as_chunks::<8>().0.iter().map(|v| f64::from_le_bytes(*v)).collect()
+    };
+    let mut statement = database.prepare(sql).unwrap();
+    let rows = statement
+        .query_map([], |row| Ok((row.get(0)?, numbers(row.get(1)?), numbers(row.get(2)?), row.get(3)?)));
+    let rows: Vec<(String, Vec<f64>, Vec<f64>, i32)> = rows.unwrap().map(Result::unwrap).collect();
+    let expected = [
+        ("1.png", [0.0, 1.0, 0.0]),
+        ("3.png", [0.0, -1.0, 0.0]),
+        ("6.png", [1.0, 0.0, 0.0]),
+        ("8.png", [-1.0, 0.0, 0.0]),
+    ];
+    assert_eq!(rows.len(), expected.len() + 1, "none of mirrored ones: {rows:?}");
+    for ((name, place, gravity, system), (of, down)) in rows.iter().zip(expected) {
+        assert_eq!((name.as_str(), &gravity[..], *system), (of, &down[..], -1));
+        assert!(place.iter().all(|v| v.is_nan()), "{name}: {place:?}");
+    }
+    let (name, place, gravity, system) = &rows[4];
+    assert_eq!((name.as_str(), &place[..2], *system), ("placed.png", &[48.0, 11.0][..], 0));
+    assert!(gravity.iter().all(|v| v.is_nan()), "{gravity:?}");
+}

@@ -1,7 +1,9 @@
 //! `tiepoint collect`: the same database however the work was cut, killed and damaged.
 
 mod database;
+mod told;
 mod unusual;
+mod versions;
 
 pub(super) use unusual::{exif, position, with_exif, with_exif_chunk};
 
@@ -119,8 +121,8 @@ fn killed_at_any_time_and_started_again() {
     let whole_takes = start.elapsed();
     let database = folder.at("killed.db");
     let run = "collect images --output killed.db --work work --block 2 --device cpu --threads 2";
-    let (mut random, mut kills) = (Random::new(14), 0);
-    while kills < 20 {
+    let (mut random, mut kills) = (Random::new(14 + seed()), 0);
+    while kills < asked_for("TIEPOINT_KILLS", 20) {
         let mut command = folder.tiepoint(run);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let moment = Instant::now() + whole_takes.mul_f64(random.unit());
@@ -143,6 +145,7 @@ fn killed_at_any_time_and_started_again() {
         }
     }
     folder.works(run);
+    println!("{kills} kills");
     assert_eq!(content(&database), whole, "the same content");
     assert_eq!(unfinished(&folder.0), Vec::<PathBuf>::new(), "nothing unfinished is left");
 }
@@ -167,8 +170,7 @@ pub(super) fn all_files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_gpu_and_the_cpu_make_one_database() {
-    if cpu_and_opencl().len() == 1 {
-        println!("SKIPPED: no OpenCL device (PoCL would do: pocl-opencl-icd)");
+    if cpu_and(&["opencl"]).len() == 1 {
         return;
     }
     let folder = Folder::new("collect-gpu");

@@ -2,6 +2,7 @@
 //! and a collection goes on to the right database.
 
 mod disk;
+mod faults;
 
 use super::collect::{content, photographs, unfinished};
 use super::*;
@@ -68,26 +69,30 @@ impl Recorded {
 
     /// Cuts the power at many moments, and looks at what is left each time: with all that had been said by then.
     fn cut(&self, events: &[Event], mut look: impl FnMut(&str, &str)) {
-        let mut random = Random::new(events.len() as u64);
+        let mut random = Random::new(events.len() as u64 + seed());
+        let mut cuts = 0;
         for moment in moments(events, &mut random) {
             let mut disk = Disk::with(&self.place, &self.before);
             events[..moment].iter().for_each(|event| disk.apply(event));
             let said =
                 events[..moment].iter().filter(|e| e.kind == b'P').map(Event::text).collect::<String>();
             for loss in [Loss::NamesToo, Loss::BytesAlone] {
+                cuts += 1;
                 disk.leave(&self.place, loss, &mut random);
                 look(&said, &format!("cut after {moment} of {} events, {loss:?}", events.len()));
             }
         }
+        println!("{cuts} power cuts within {} events", events.len());
     }
 }
 
 /// Where to cut: right after most kinds of changes, as evenly as so many cuts can be, and at some other moments.
 fn moments(events: &[Event], random: &mut Random) -> Vec<usize> {
-    let most = std::env::var("TIEPOINT_POWER_CUTS").ok().and_then(|cuts| cuts.parse().ok()).unwrap_or(16);
+    let most = asked_for("TIEPOINT_POWER_CUTS", 16) as usize;
     let changes: Vec<usize> = (1..=events.len()).filter(|i| events[i - 1].kind != b'W').collect();
     let step = changes.len().div_ceil(most).max(1);
-    let mut moments: Vec<usize> = changes.iter().copied().step_by(step).collect();
+    let mut moments: Vec<usize> =
+        changes.iter().copied().skip(seed() as usize % step).step_by(step).collect();
     moments.extend((0..most / 4).map(|_| (random.unit() * events.len() as f64) as usize));
     moments.push(events.len());
     moments.sort_unstable();

@@ -4,6 +4,7 @@
 //   RECORD        the file that the record goes to
 //   RECORD_BELOW  the folder, an absolute path
 //   NO_LOCKS      if set, flock() holds nobody off: as between machines whose locks do not reach each other
+//   FAIL          "CALL TEXT ERRNO": open, read, fsync or rename (by its new name) fails where a path ends in TEXT
 //
 // A record is a letter, the number of the file, an offset, and two texts, each after its length (all 64 bits).
 #define _GNU_SOURCE
@@ -26,7 +27,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int record = -1;
 static const char *below = "";
 
+static char fail_call[16], fail_text[256];
+static int fail_errno;
+
 __attribute__((constructor)) static void begin(void) {
+    const char *fail = getenv("FAIL");
+    if (fail && sscanf(fail, "%15s %255s %d", fail_call, fail_text, &fail_errno) != 3) abort();
     const char *path = getenv("RECORD");
     if (path && getenv("RECORD_BELOW")) {
         below = getenv("RECORD_BELOW");
@@ -78,6 +84,25 @@ static const char *path_of(int fd, char *whole) {
     return watched(found, whole);
 }
 
+// Whether a call is to fail, with its error.
+static int fails(const char *call, const char *path) {
+    if (!fail_errno || !path || strcmp(call, fail_call) != 0) return 0;
+    size_t length = strlen(path), end = strlen(fail_text);
+    if (length < end || strcmp(path + length - end, fail_text) != 0) return 0;
+    errno = fail_errno;
+    return 1;
+}
+
+static int fails_at(const char *call, int fd) {
+    char link[64], found[PATH_MAX];
+    if (!fail_errno) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, found, sizeof found - 1);
+    if (length < 0) return 0;
+    found[length] = 0;
+    return fails(call, found);
+}
+
 static uint64_t number_of(int fd) {
     struct stat found;
     return fstat(fd, &found) == 0 ? (uint64_t)found.st_ino : 0;
@@ -97,6 +122,7 @@ static uint64_t number_of(int fd) {
     return result
 
 static int opened(int (*real)(int, const char *, int, ...), int folder, const char *path, int flags, mode_t mode) {
+    if (fails("open", path)) return -1;
     char whole[PATH_MAX];
     const char *at = folder == AT_FDCWD || (path && path[0] == '/') ? watched(path, whole) : NULL;
     struct stat before;
@@ -185,10 +211,14 @@ static void synced(int fd) {
     note(S_ISDIR(found.st_mode) ? 'F' : 'S', found.st_ino, 0, path, strlen(path), NULL);
 }
 
-int fsync(int fd) { TOGETHER(int, REAL(fsync)(fd), result == 0, synced(fd)); }
+int fsync(int fd) {
+    if (fails_at("fsync", fd)) return -1;
+    TOGETHER(int, REAL(fsync)(fd), result == 0, synced(fd));
+}
 int fdatasync(int fd) { TOGETHER(int, REAL(fdatasync)(fd), result == 0, synced(fd)); }
 
 int rename(const char *from, const char *to) {
+    if (fails("rename", to)) return -1;
     char a[PATH_MAX], b[PATH_MAX];
     const char *old = watched(from, a), *new = watched(to, b);
     TOGETHER(int, REAL(rename)(from, to), result == 0 && (old || new), note('R', 0, 0, a, strlen(a), b));
@@ -203,6 +233,10 @@ int rename(const char *from, const char *to) {
 NAMED(unlink, 'U', (const char *path), path)
 NAMED(rmdir, 'U', (const char *path), path)
 NAMED(mkdir, 'M', (const char *path, mode_t mode), path, mode)
+
+ssize_t read(int fd, void *bytes, size_t length) {
+    return fails_at("read", fd) ? -1 : REAL(read)(fd, bytes, length);
+}
 
 int flock(int fd, int how) { return getenv("NO_LOCKS") ? 0 : REAL(flock)(fd, how); }
 

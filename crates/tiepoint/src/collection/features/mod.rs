@@ -15,6 +15,7 @@ use crate::{Error, Result};
 pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head};
 use file::{Readable, encode};
 use search::Extraction;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -93,7 +94,14 @@ impl Collection {
         let is_there = cpu.try_map(mine.len(), |i| Ok(self.state(mine[i])?.key().is_some()))?;
         let todo: Vec<usize> =
             mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
-        remove_unfinished(self.folder().join("features"), 2)?;
+        if shard == Shard::ALL {
+            remove_unfinished(self.folder().join("features"), 2)?;
+        } else {
+            // The folders alone that this part is going to write to.
+            let paths = todo.iter().map(|&i| self.features_path(i));
+            let folders: BTreeSet<PathBuf> = paths.filter_map(|p| Some(p.parent()?.to_owned())).collect();
+            folders.into_iter().try_for_each(|folder| remove_unfinished(folder, 1).map(drop))?;
+        }
         let [unreadable, failed] = Extraction::new(self, &todo, &cpu).run(&cpu, processors)?;
         Ok(Extracted {
             searched: todo.len() - unreadable.len() - failed.len(),

@@ -1,0 +1,119 @@
+//! A work folder keeps what it holds as long as the versions of the stages are those that made it: whoever changes what a
+//! stage computes raises its version.
+
+use super::*;
+use crate::changes::pool;
+use tiepoint::collection::{
+    Collection, CollectionOptions, PairChoice, PairOptions, PairSet, PhotographFeatures, Shard,
+};
+use tiepoint::device::Processor;
+use tiepoint::feature::Descriptors;
+
+/// Of each stage all versions, each with the hash of what it computes of the photographs below. When the last hash is no
+/// longer found, raise the `VERSION` of the stage (in `crates/tiepoint/src/collection`) and add a line: with the old
+/// version, folders of users would mix what both compute.
+const RECORD: [(&str, &[(u64, u64)]); 4] = [
+    ("features", &[(1, 0xd7ca_5130_bd6d_4537)]),
+    ("pairs", &[(1, 0xb1b4_2ddd_f8d2_3205)]),
+    ("top_scale", &[(1, 0x1d3b_81ef_9fc3_62bc)]),
+    ("match", &[(2, 0x9745_e459_8a4d_eab5)]),
+];
+
+/// FNV-1a, 64 bits.
+#[derive(Clone, Copy)]
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: impl IntoIterator<Item = u8>) {
+        bytes.into_iter().for_each(|byte| self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    }
+}
+
+fn of_features(collection: &Collection) -> u64 {
+    let mut hash = Fnv::new();
+    for i in 0..collection.photographs().len() {
+        let PhotographFeatures::Found(found) = collection.features(i).unwrap() else { panic!("found") };
+        for k in &found.keypoints {
+            [k.x, k.y, k.scale, k.angle, k.response].iter().for_each(|v| hash.add(v.to_bits().to_le_bytes()));
+            hash.add([k.sign as u8, k.octave as u8, k.layer]);
+        }
+        let Descriptors::U8(values) = &found.descriptors else { panic!("bytes") };
+        hash.add(values.iter().copied());
+    }
+    hash.0
+}
+
+fn of_pairs(choices: &[(PairSet, usize)]) -> u64 {
+    let mut hash = Fnv::new();
+    for (pairs, least) in choices {
+        let PairSet::List(pairs) = pairs else { panic!("a list") };
+        assert!(pairs.len() >= *least, "{pairs:?}");
+        hash.add(pairs.iter().flatten().flat_map(|i| i.to_le_bytes()));
+    }
+    hash.0
+}
+
+fn of_matches(collection: &Collection, cpu: &Cpu) -> u64 {
+    let (mut hash, mut kinds) = (Fnv::new(), [0; 2]);
+    let results = collection.results(cpu).unwrap();
+    for pair in (0..results.blocks()).flat_map(|block| results.pairs_of(block).unwrap()) {
+        kinds[usize::from(pair.essential.is_some())] += 1;
+        hash.add([pair.a as u8, pair.b as u8, pair.configuration.code() as u8]);
+        hash.add(pair.matches.iter().flatten().flat_map(|i| i.to_le_bytes()));
+        hash.add(pair.inlier.iter().map(|inlier| u8::from(*inlier)));
+        let models = [pair.fundamental, pair.essential, pair.homography];
+        hash.add(models.iter().flatten().flatten().flat_map(|v| v.to_bits().to_le_bytes()));
+    }
+    assert!(kinds.iter().all(|pairs| *pairs > 0), "with and without an essential matrix: {kinds:?}");
+    hash.0
+}
+
+#[test]
+fn another_output_of_a_stage_asks_for_another_version() {
+    let folder = Folder::new("collect-versions");
+    folder.make("images");
+    for (i, photograph) in pool(&folder, 2, 6).iter().enumerate() {
+        folder.put(&format!("images/{i}.png"), photograph);
+    }
+    let (cpu, images) = (Cpu::sequential(), [folder.at("images")]);
+    let devices = [Processor::from(cpu.clone())];
+    let scan = |pairs: PairOptions| {
+        let options = CollectionOptions::default().with_block(Some(4)).with_pairs(pairs);
+        Collection::scan(folder.at("work"), &images, &options, &cpu).unwrap().0
+    };
+    let collection = scan(PairOptions::default());
+    collection.extract(Shard::ALL, &devices).unwrap();
+    let choose = |choice, least| {
+        let options = PairOptions::default().with_choice(choice).with_overlap(2).with_neighbours(2);
+        let pairs = scan(options.with_top_matches(3).with_top_partners(3)).choose_pairs(Shard::ALL, &cpu);
+        (pairs.unwrap().unwrap(), least)
+    };
+    let chosen = [choose(PairChoice::Sequence, 20), choose(PairChoice::Gps, 4)];
+    let top_scale = [choose(PairChoice::TopScale, 12)];
+    let collection = scan(PairOptions::default().with_choice(PairChoice::Exhaustive));
+    collection.choose_pairs(Shard::ALL, &cpu).unwrap();
+    collection.match_pairs(Shard::ALL, &devices).unwrap();
+    let found =
+        [of_features(&collection), of_pairs(&chosen), of_pairs(&top_scale), of_matches(&collection, &cpu)];
+    let record: serde_json::Value = serde_json::from_str(&folder.text("work/collection.json")).unwrap();
+    let mut changed = Vec::new();
+    for ((stage, versions), hash) in RECORD.iter().zip(found) {
+        assert!(versions.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{stage}: each version once");
+        let now = (record["stages"][stage].as_u64().unwrap(), hash);
+        let (version, wanted) = versions.last().copied().unwrap();
+        if now != (version, wanted) {
+            let [before, now] =
+                [(version, wanted), now].map(|(version, hash)| format!("({version}, {hash:#018x})"));
+            changed.push(format!("{stage} was {before} and is {now}"));
+        }
+    }
+    assert!(
+        changed.is_empty(),
+        "stages compute something else: {changed:?}; raise the VERSION of each in crates/tiepoint/src/collection \
+         and add a line to RECORD"
+    );
+}

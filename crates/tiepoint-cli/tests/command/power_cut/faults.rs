@@ -1,0 +1,108 @@
+//! Errors of the system that pass, and a disk that fills up at the last moment: an error names the file, the next run
+//! ends right, and nothing that was done is lost.
+
+use super::*;
+use crate::collect::{all_files, count};
+
+/// The numbers of the errors.
+const EIO: i32 = 5;
+const EACCES: i32 = 13;
+const ENOSPC: i32 = 28;
+
+const RUN: &str =
+    "collect images --output disk/a.db --block 2 --device cpu --threads 2 --pairs list.txt --masks masks";
+
+/// Photographs with a list of pairs and a mask, and the database that they give.
+fn prepared(test: &str) -> (Recorded, u64) {
+    let recorded = Recorded::new(test);
+    let folder = &recorded.folder;
+    photographs(folder);
+    folder.put("list.txt", "a.png\tc.png\nb ä.png\tc.png\nd.png\tother.png\nd.png\tc.png\n");
+    folder.make("masks");
+    folder.write("masks/c.png", Image::filled(Size::new(240, 180), 1, 255_u8));
+    folder.works(RUN);
+    let whole = content(&recorded.at("a.db"));
+    (recorded, whole)
+}
+
+impl Recorded {
+    /// The command, of which a call fails at files whose name ends so.
+    fn failing(&self, line: &str, call: &str, name: &str, error: i32) -> Command {
+        let mut command = self.tiepoint(line);
+        command.env("FAIL", format!("{call} {name} {error}"));
+        command
+    }
+
+    fn empty(&self) {
+        std::fs::remove_dir_all(&self.place).unwrap();
+        std::fs::create_dir(&self.place).unwrap();
+    }
+}
+
+#[test]
+fn what_the_system_does_not_give_is_asked_for_again_and_nothing_is_lost() {
+    let (recorded, whole) = prepared("faults-read");
+    let (folder, database) = (&recorded.folder, recorded.at("a.db"));
+    for (call, name, error) in [
+        ("read", "images/c.png", EIO),
+        ("open", "images/c.png", EIO),
+        ("open", "images/c.png", EACCES),
+        ("read", "masks/c.png", EIO),
+        ("open", "masks/c.png", EACCES),
+        ("read", "list.txt", EIO),
+    ] {
+        recorded.empty();
+        let said = refused(&mut recorded.failing(RUN, call, name, error), 1);
+        assert!(said.contains(name.rsplit('/').next().unwrap()), "{call} {name}: {said}");
+        assert!(!database.exists(), "{call} {name}: no database without a photograph that is there");
+        folder.works(RUN);
+        assert_eq!(content(&database), whole, "{call} {name}");
+    }
+    // What was done before.
+    let work = recorded.at("a.db.work");
+    let made = || -> Vec<_> {
+        let kinds = ["features", "matches"].map(|kind| all_files(&work.join(kind)));
+        let files = kinds.into_iter().flatten();
+        files.map(|path| (path.metadata().unwrap().modified().unwrap(), path)).collect()
+    };
+    let before = made();
+    assert!(before.len() > 8, "features and tiles: {before:?}");
+    for name in [".features", ".tile", "images.json", "collection.json", "pairs.bin", "closure.bin"] {
+        for (call, error) in [("read", EIO), ("open", EIO), ("open", EACCES)] {
+            let said = refused(&mut recorded.failing(RUN, call, name, error), 1);
+            assert!(said.contains(name), "{call} {name}: {said}");
+            folder.works(RUN);
+            assert_eq!(content(&database), whole, "{call} {name}");
+            assert_eq!(made(), before, "{call} {name}: what was done is kept");
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_at_the_last_moment_leaves_nothing_half_done() {
+    let (recorded, whole) = prepared("faults-full");
+    let (folder, database) = (&recorded.folder, recorded.at("a.db"));
+    for (call, name) in [
+        ("fsync", ".part"),
+        ("rename", ".features"),
+        ("rename", ".tile"),
+        ("rename", "images.json"),
+        ("rename", "collection.json"),
+        ("rename", "pairs.bin"),
+        ("rename", "closure.bin"),
+        ("rename", "a.db"),
+        ("fsync", "a.db.work/matches"),
+        ("fsync", "/disk"),
+    ] {
+        recorded.empty();
+        let said = refused(&mut recorded.failing(RUN, call, name, ENOSPC), 1);
+        assert!(said.contains("No space left"), "{call} {name}: {said}");
+        assert_eq!(unfinished(&recorded.place), Vec::<PathBuf>::new(), "{call} {name}: half a file");
+        if database.exists() {
+            assert_eq!(content(&database), whole, "{call} {name}: half a database");
+        }
+        folder.works(RUN);
+        assert_eq!(content(&database), whole, "{call} {name}");
+        assert_eq!(count(&database, "SELECT count(*) FROM images"), 6, "{call} {name}");
+    }
+}
