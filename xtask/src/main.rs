@@ -22,6 +22,7 @@ mod python_package;
 mod python_site;
 mod report;
 mod test;
+mod torture;
 mod wheel;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "usage: cargo xtask COMMAND
   test [ARGUMENTS]   all tests; arguments of cargo test
   test --arm [NAME]  those of 64-bit ARM whose name contains NAME, in an emulator
+  torture [SECONDS]  changes, kills, interrupts and power cuts by chance, for five minutes or so long
   prepare            installs what tests need, where it may
   bench [ROWS]       times beside OpenCV's
   parity             agreement with OpenCV's SIFT on photographs
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Some(opencl::LIST) => opencl::print_list(),
         Some("python") => python_package::run(),
         Some("wheel") => wheel::wheel(),
+        Some("torture") => torture::run(&arguments.collect::<Vec<_>>()),
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
         _ => Err(USAGE.into()),
     };

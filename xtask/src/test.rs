@@ -91,7 +91,7 @@ fn check_left_out(data: &Path, variables: &Variables) -> Result<()> {
     }
 }
 
-fn cargo(arguments: &[&str], data: &Path, variables: Variables) -> Result<()> {
+pub(crate) fn cargo(arguments: &[&str], data: &Path, variables: Variables) -> Result<()> {
     let status = command(arguments, data, variables).status();
     let status = status.map_err(|e| format!("cargo cannot be started: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }

@@ -1,0 +1,69 @@
+//! `cargo xtask torture [SECONDS]`: changes, kills, interrupts and power cuts by chance, round after round until the time
+//! is over. Every round has other changes and moments.
+
+use crate::prepare::{self, Variables};
+use crate::{Result, data_folder, test};
+use std::time::{Duration, Instant};
+
+/// How long, where nothing is said.
+const SECONDS: u64 = 300;
+
+/// The tests, each with its variable, how much of it a round asks for, and what that is.
+const TESTS: [(&str, &str, u64, &str); 4] = [
+    ("the_database_follows_any_changes", "TIEPOINT_CHANGES", 10, "sequences of changes"),
+    ("killed_at_any_time", "TIEPOINT_KILLS", 30, "kills"),
+    ("a_signal_ends_every_command", "TIEPOINT_INTERRUPTS", 2, "signals to each command on each device"),
+    (
+        "power_cut",
+        "TIEPOINT_POWER_CUTS",
+        12,
+        "power cuts, and what comes with them, in each recorded command",
+    ),
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let seconds = match arguments {
+        [] => SECONDS,
+        [seconds] => seconds.parse().map_err(|_| format!("{seconds} is no number of seconds"))?,
+        _ => return Err("torture takes one number of seconds".into()),
+    };
+    let (data, prepared) = (data_folder(), prepare::prepare()?);
+    let torture = |name: &str, variables: Variables| {
+        let arguments = ["test", "--workspace", "--test", "command", "--", name, "--nocapture"];
+        test::cargo(&arguments, &data, variables)
+    };
+    // Built before the time begins.
+    test::cargo(
+        &["test", "--workspace", "--test", "command", "--no-run"],
+        &data,
+        prepared.variables.clone(),
+    )?;
+    let (start, limit) = (Instant::now(), Duration::from_secs(seconds));
+    let mut spent = [(0, Duration::ZERO); TESTS.len()];
+    for round in 0.. {
+        for ((name, variable, count, _), (rounds, time)) in TESTS.iter().zip(&mut spent) {
+            if start.elapsed() >= limit {
+                break;
+            }
+            let began = Instant::now();
+            let mut variables = prepared.variables.clone();
+            // The sequences of one round follow those of the round before.
+            let seed = 1000 + round * count;
+            variables.extend([
+                ((*variable).into(), count.to_string().into()),
+                ("TIEPOINT_SEED".into(), seed.to_string().into()),
+            ]);
+            torture(name, variables)
+                .map_err(|e| format!("{e}: {name} with TIEPOINT_SEED={seed} {variable}={count}"))?;
+            *rounds += 1;
+            *time += began.elapsed();
+        }
+        if start.elapsed() >= limit {
+            break;
+        }
+    }
+    for ((_, _, count, what), (rounds, time)) in TESTS.iter().zip(spent) {
+        println!("{rounds} rounds of {count} {what}: {:.0?}", time);
+    }
+    Ok(())
+}
