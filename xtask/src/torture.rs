@@ -49,10 +49,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             let mut variables = prepared.variables.clone();
             // The sequences of one round follow those of the round before.
             let seed = 1000 + round * count;
-            variables.extend([
-                ((*variable).into(), count.to_string().into()),
-                ("TIEPOINT_SEED".into(), seed.to_string().into()),
-            ]);
+            variables
+                .extend([(*variable, count.to_string().into()), ("TIEPOINT_SEED", seed.to_string().into())]);
             torture(name, variables)
                 .map_err(|e| format!("{e}: {name} with TIEPOINT_SEED={seed} {variable}={count}"))?;
             *rounds += 1;
@@ -63,7 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         }
     }
     for ((_, _, count, what), (rounds, time)) in TESTS.iter().zip(spent) {
-        println!("{rounds} rounds of {count} {what}: {:.0?}", time);
+        println!("{rounds} rounds of {count} {what}: {time:.0?}");
     }
     Ok(())
 }
