@@ -15,6 +15,7 @@ __all__ = [
     "Finder",
     "Rectify",
     "Register",
+    "Results",
     "Stereo",
     "angle_error",
     "apply",
@@ -57,8 +58,8 @@ __all__ = [
     "write_features",
     "write_matches",
     "write_points",
-    "write_text",
     "write_rectified",
+    "write_text",
 ]
 
 _Path = str | os.PathLike[str]
