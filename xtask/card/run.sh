@@ -13,6 +13,7 @@ export OCL_ICD_VENDORS="$PWD/vendors/"
 echo "devices:" && ./tiepoint devices
 
 passed=0 failed=0 skipped=0
+: >skipped && : >ran
 # A name, then a program of tests with its arguments; no more than 400 s.
 tests() {
     name=$1 && shift
@@ -20,6 +21,9 @@ tests() {
     code=$?
     set -- $(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "logs/$name") 0 0
     skips=$(grep -c '^SKIPPED' "logs/$name")
+    # What a test prints stands below its name.
+    awk '/^---- .* stdout ----$/ { name = $2; sub(/.*::/, "", name) } /^SKIPPED/ { print name }' "logs/$name" >>skipped
+    sed -n 's/^test \(.*::\)\{0,1\}\([a-z0-9_]*\) \.\.\. ok$/\2/p' "logs/$name" >>ran
     # A program that crashed or was stopped has failed, whatever it said before.
     bad=$2 && [ "$code" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
     passed=$((passed + $1)) failed=$((failed + bad)) skipped=$((skipped + skips))
@@ -34,7 +38,7 @@ tests library ./library gpu --show-output --test-threads 8 --skip compiles_for_e
 python=none
 if python3 -c 'import sys, numpy, pytest; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
     python=$(python3 -V | cut -d' ' -f2)
-    PYTHONPATH="$PWD/python:$PWD/python/tests" timeout 200 python3 -m pytest --quiet -p no:cacheprovider \
+    PYTHONPATH="$PWD/python:$PWD/python/tests" timeout 200 python3 -m pytest --verbose -p no:cacheprovider \
         python/tests/test_cuda.py python/tests/test_streams.py >logs/python 2>&1
     code=$?
     count() { sed -n "s/.*[^0-9]\{0,1\}\([0-9][0-9]*\) $1.*/\1/p" logs/python | tail -1; }
@@ -42,7 +46,17 @@ if python3 -c 'import sys, numpy, pytest; sys.exit(sys.version_info < (3, 11))' 
     bad=$((${bad:-0} + ${errors:-0})) && [ "$code" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
     passed=$((passed + ${ok:-0})) failed=$((failed + bad)) skipped=$((skipped + ${skips:-0}))
     echo "python: ${ok:-0} passed, $bad failed, ${skips:-0} skipped"
+    for outcome in 'PASSED ran' 'SKIPPED skipped'; do
+        sed -n "s/^.*tests.\(test_[a-z]*\.py::test_[a-z0-9_]*\).* ${outcome% *}.*/\1/p" logs/python >>"${outcome#* }"
+    done
 fi
+# A claim that a test holds, which did not run, is held by nothing.
+for test in $(cat claimed); do
+    why=
+    grep -qx "$test" ran || why="did not run"
+    grep -qx "$test" skipped && why="was skipped"
+    [ -z "$why" ] || { echo "claimed, but $why: $test" && failed=$((failed + 1)); }
+done
 
 card=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1 | sed 's/, / | /')
 echo

@@ -1,6 +1,6 @@
 //! `cargo xtask card`: what needs a card, for a machine that has one and neither Rust nor a network.
 
-use crate::{Result, python_package, succeed, workspace};
+use crate::{Result, claims, python_package, succeed, workspace};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -47,6 +47,7 @@ pub(crate) fn run() -> Result<()> {
             }
         }
     }
+    fs::write(folder.join("claimed"), claims::on_a_card()?).map_err(|e| failed(&folder, e))?;
     let programs = PROGRAMS.map(|(_, name)| name);
     succeed(
         Command::new("strip")

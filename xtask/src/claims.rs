@@ -1,40 +1,114 @@
-//! Each claim of the README is held by tests that `docs/claims.md` names: that they exist, and that they run.
+//! Each claim of the README is held by tests that `docs/claims.md` names, and what was wrong once by those of
+//! `docs/trust.md`: that they exist, and that they run.
 
 use crate::{Result, workspace};
 use std::fs::read_to_string;
+use std::path::Path;
 
-/// The rows of claims, each with its tests and their files.
-fn rows(claims: &str) -> Result<Vec<Vec<(&str, &str)>>> {
-    claims.lines().filter(|line| line.starts_with("| **")).map(tests).collect()
+/// What stands after a file whose tests are skipped where there is no card.
+const ON_A_CARD: &str = " (on a card)";
+
+/// The pages, each with the column of its tests.
+const PAGES: [(&str, usize); 2] = [("docs/claims.md", 2), ("docs/trust.md", 4)];
+
+/// A test that a row of a page names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Test<'a> {
+    file: &'a str,
+    name: &'a str,
+    on_a_card: bool,
 }
 
-/// The tests of a row, each with its file: the last file before it.
-fn tests(row: &str) -> Result<Vec<(&str, &str)>> {
+/// The texts of the pages.
+fn read() -> Result<[String; 2]> {
+    let texts =
+        PAGES.map(|(page, _)| read_to_string(workspace().join(page)).map_err(|e| format!("{page}: {e}")));
+    let [claims, trust] = texts;
+    Ok([claims?, trust?])
+}
+
+/// All tests that the pages name.
+fn all(texts: &[String; 2]) -> Result<Vec<Test<'_>>> {
+    let rows = texts.iter().zip(PAGES).flat_map(|(text, (_, column))| {
+        text.lines().filter(|line| line.starts_with("| **")).map(move |row| tests(row, column))
+    });
+    Ok(rows.collect::<Result<Vec<_>>>()?.concat())
+}
+
+/// The tests in this column of a row, each of the last file before it.
+fn tests(row: &str, column: usize) -> Result<Vec<Test<'_>>> {
     let (mut file, mut tests) = (None, Vec::new());
-    for code in row.split('|').nth(2).unwrap_or_default().split('`').skip(1).step_by(2) {
+    let pieces: Vec<&str> = row.split('|').nth(column).unwrap_or_default().split('`').collect();
+    for piece in pieces[1..].chunks(2) {
+        let (code, after) = (piece[0], piece.get(1).unwrap_or(&""));
         match code.ends_with(".rs") || code.ends_with(".py") {
-            true => file = Some(code),
-            false => tests.push((file.ok_or_else(|| format!("{code} follows no file: {row}"))?, code)),
+            true => file = Some((code, after.starts_with(ON_A_CARD))),
+            false => {
+                let (file, on_a_card) = file.ok_or_else(|| format!("{code} follows no file: {row}"))?;
+                tests.push(Test { file, name: code, on_a_card });
+            }
         }
     }
     if tests.is_empty() { Err(format!("a claim without a test: {row}")) } else { Ok(tests) }
 }
 
-/// Fails where a claim names a Rust test that `cargo test -- --list` does not list: its file may belong to no
-/// program.
+/// The tests that run on a card alone, each as `FILE::NAME` or, in Rust, its name: for the script that runs them there.
+pub(crate) fn on_a_card() -> Result<String> {
+    let told = |test: &Test<'_>| match test.file.rsplit_once('/') {
+        Some((_, file)) if file.ends_with(".py") => format!("{file}::{}\n", test.name),
+        _ => format!("{}\n", test.name),
+    };
+    Ok(all(&read()?)?.iter().filter(|test| test.on_a_card).map(told).collect())
+}
+
+/// Fails where a page names a Rust test that `cargo test -- --list` does not list: its file may belong to no program.
 pub(crate) fn check(listed: &str) -> Result<()> {
-    let claims =
-        read_to_string(workspace().join("docs/claims.md")).map_err(|e| format!("docs/claims.md: {e}"))?;
     let runs = |test: &str| {
         let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
         names.into_iter().any(|name| name.rsplit("::").next() == Some(test))
     };
-    for (file, test) in rows(&claims)?.into_iter().flatten().filter(|(file, _)| file.ends_with(".rs")) {
-        if !runs(test) {
-            return Err(format!("docs/claims.md names {test} of {file}, which cargo test does not run"));
+    for Test { file, name, .. } in all(&read()?)?.into_iter().filter(|test| test.file.ends_with(".rs")) {
+        if !runs(name) {
+            return Err(format!("docs/ names {name} of {file}, which cargo test does not run"));
         }
     }
     Ok(())
+}
+
+/// Tells the claimed tests in Python that were skipped, by pytest's own report (`--junit-xml`). Fails where one did not
+/// run at all, and under CI where one was skipped that needs no card.
+pub(crate) fn check_python(report: &Path) -> Result<()> {
+    let text = read_to_string(report).map_err(|e| format!("{}: {e}", report.display()))?;
+    let pages = read()?;
+    for test in all(&pages)?.into_iter().filter(|test| test.file.ends_with(".py")) {
+        let Test { file, name, on_a_card } = test;
+        match skipped(&text, file, name)? {
+            None => {}
+            Some(reason) if !on_a_card && std::env::var_os("CI").is_some() => {
+                return Err(format!("docs/ names {name} of {file}, which was skipped: {reason}"));
+            }
+            Some(reason) => println!("claimed, but skipped here: {name} of {file}: {reason}"),
+        }
+    }
+    Ok(())
+}
+
+/// Why a test was skipped, if it was with any of its parameters.
+fn skipped<'a>(report: &'a str, file: &str, test: &str) -> Result<Option<&'a str>> {
+    let value = |of: &'a str, name: &str| Some(of.split_once(&format!(" {name}=\""))?.1.split_once('"')?.0);
+    let module = file.rsplit('/').next().and_then(|name| name.strip_suffix(".py"));
+    let is_it = |case: &&'a str| {
+        let (class, name) = (value(case, "classname"), value(case, "name"));
+        class.and_then(|class| class.rsplit('.').next()) == module
+            && name.and_then(|name| name.split('[').next()) == Some(test)
+    };
+    // A space before the first attribute, too.
+    let cases: Vec<&str> = report.split("<testcase").skip(1).filter(is_it).collect();
+    if cases.is_empty() {
+        return Err(format!("docs/ names {test} of {file}, which pytest did not run"));
+    }
+    let reason = cases.iter().find_map(|case| Some(case.split_once("<skipped")?.1));
+    Ok(reason.map(|skipped| value(skipped, "message").unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -94,15 +168,15 @@ mod of_the_readme {
     }
 
     #[test]
-    fn every_claim_of_the_readme_names_tests_that_exist_and_run() {
+    fn every_claim_of_the_readme_and_what_was_wrong_names_tests_that_exist_and_run() {
         let read = |path: &str| read_to_string(workspace().join(path)).unwrap();
-        let (readme, claims) = (read("README.md"), read("docs/claims.md"));
+        let (readme, pages) = (read("README.md"), super::read().unwrap());
         let claimed = leads(&readme, "- **");
         assert!(claimed.len() >= 5, "the README's list of claims is found");
-        assert_eq!(leads(&claims, "| **"), claimed, "a row for each claim, in their order");
-        let tests = rows(&claims).unwrap().concat();
-        let wrong = tests.iter().filter_map(|(file, test)| {
-            missing(file, &read(&format!("crates/{file}")), test).map(|why| format!("{file}: {test} {why}"))
+        assert_eq!(leads(&pages[0], "| **"), claimed, "a row for each claim, in their order");
+        let tests = all(&pages).unwrap();
+        let wrong = tests.iter().filter_map(|Test { file, name, .. }| {
+            missing(file, &read(&format!("crates/{file}")), name).map(|why| format!("{file}: {name} {why}"))
         });
         let wrong: Vec<String> = wrong.collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -110,17 +184,17 @@ mod of_the_readme {
 
     #[test]
     fn the_guard_sees_every_test_and_what_keeps_one_from_running() {
-        let row =
-            "| **A.** | `a/b.rs` `one`, `two`; `c/test_d.py` `test_three`, `test_four`; `e.rs` `five` |";
+        let row = "| **A.** | `a/b.rs` `one`, `two`; `c/test_d.py` (on a card) `test_three`, `test_four`; `e.rs` `five` |";
         let wanted = [
-            ("a/b.rs", "one"),
-            ("a/b.rs", "two"),
-            ("c/test_d.py", "test_three"),
-            ("c/test_d.py", "test_four"),
+            ("a/b.rs", "one", false),
+            ("a/b.rs", "two", false),
+            ("c/test_d.py", "test_three", true),
+            ("c/test_d.py", "test_four", true),
+            ("e.rs", "five", false),
         ];
         assert_eq!(
-            tests(row).unwrap(),
-            [&wanted[..], &[("e.rs", "five")]].concat(),
+            tests(row, 2).unwrap(),
+            wanted.map(|(file, name, on_a_card)| Test { file, name, on_a_card }),
             "two of a file, two languages"
         );
         let rust = "#[test]\n#[cfg(unix)]\nfn one() {\n}\n\nfn two() {}\n\n#[test]\n#[ignore = \"slow\"]\nfn five() {}\n";
@@ -137,7 +211,32 @@ mod of_the_readme {
         }
         assert!(missing("c/helper.py", python, "test_one").is_some(), "of no file of tests");
         assert!(
-            tests("| **A.** | `test_of_no_file` |").is_err() && tests("| **A.** `a.rs` | none |").is_err()
+            tests("| **A.** | `test_of_no_file` |", 2).is_err()
+                && tests("| **A.** `a.rs` | none |", 2).is_err()
         );
+    }
+
+    /// As pytest 9.2 writes it.
+    #[test]
+    fn what_pytest_skips_or_does_not_run_is_seen() {
+        let report = "<?xml version=\"1.0\" encoding=\"utf-8\"?><testsuites name=\"pytest tests\"><testsuite \
+        name=\"pytest\" errors=\"0\" failures=\"1\" skipped=\"2\" tests=\"4\"><testcase \
+        classname=\"crates.python.tests.test_a\" name=\"test_one\" time=\"0.001\" /><testcase \
+        classname=\"crates.python.tests.test_a\" name=\"test_two[Torch-1]\" time=\"0.001\"><skipped \
+        type=\"pytest.skip\" message=\"no CUDA device\">a.py:1: no CUDA device</skipped></testcase><testcase \
+        classname=\"crates.python.tests.test_a\" name=\"test_two[Cupy-1]\" time=\"0.001\" /><testcase \
+        classname=\"crates.python.tests.test_b\" name=\"test_three\" time=\"0.001\"><failure message=\"&lt;testcase\">\
+        no</failure></testcase></testsuite></testsuites>";
+        let of = |file: &str, test: &str| skipped(report, file, test);
+        assert_eq!(of("p/tests/test_a.py", "test_one"), Ok(None));
+        assert_eq!(
+            of("p/tests/test_a.py", "test_two"),
+            Ok(Some("no CUDA device")),
+            "with one of its parameters"
+        );
+        assert_eq!(of("p/tests/test_b.py", "test_three"), Ok(None), "that it failed, pytest says");
+        for (file, test) in [("test_b.py", "test_one"), ("test_a.py", "test_tw"), ("a.py", "test_one")] {
+            assert!(of(file, test).unwrap_err().contains("did not run"), "{file}: {test}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The Python package, built as `cargo test` has left the library: its tests, and its types.
 
 use crate::prepare::Variables;
-use crate::{Result, pip, python_site, succeed, workspace};
+use crate::{Result, claims, pip, python_site, succeed, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,7 +49,9 @@ pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result
         python.env("TIEPOINT_QUICK_START", &quick_start).env("TIEPOINT_REQUIRE_COMMAND", "1");
         succeed(&mut python)
     };
-    run(&["pytest", "--quiet", "-p", "no:cacheprovider"])?;
+    let report = workspace().join("target/python/tests.xml");
+    run(&["pytest", "--quiet", "-p", "no:cacheprovider", &format!("--junit-xml={}", report.display())])?;
+    claims::check_python(&report)?;
     run(&["mypy.stubtest", "tiepoint"])?;
     if node {
         run(&["pyright", "--verifytypes", "tiepoint", "--ignoreexternal"])?;

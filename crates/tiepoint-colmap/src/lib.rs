@@ -75,6 +75,14 @@ pub struct Exported {
     pub positions: usize,
 }
 
+impl Exported {
+    /// That no pair was verified, where one could have been.
+    pub fn warning(&self) -> Option<String> {
+        let none = self.pairs == 0 && self.images > 1;
+        none.then(|| "no two photographs were found to show the same thing".into())
+    }
+}
+
 /// Writes the database of a finished collection to `path`.
 ///
 /// # Errors

@@ -288,6 +288,23 @@ impl Gpu {
     /// As [`open`](Self::open).
     #[doc(hidden)]
     pub fn open_for_short_loops(api: Api, index: u32) -> Result<Self> {
+        Self::open_tried(api, index, |gpu| match gpu.driver().promises_progress() {
+            true => Ok(Trial::Passed),
+            false => trial::check(gpu, trial::Chain::Whole),
+        })
+    }
+
+    /// As [`open`](Self::open), where in the trial of waiting the group that all others wait for never begins: a device
+    /// that does not promise progress, for tests of what is done without.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_without_progress(api: Api, index: u32) -> Result<Self> {
+        Self::open_tried(api, index, |gpu| trial::check(gpu, trial::Chain::WithoutFirst))
+    }
+
+    fn open_tried(api: Api, index: u32, tried: impl FnOnce(&Self) -> Result<Trial>) -> Result<Self> {
         let driver: Box<dyn Driver> = match api {
             Api::Cuda => Box::new(cuda::Cuda::open(index)?),
             Api::OpenCl => Box::new(opencl::OpenCl::open(index)?),
@@ -309,8 +326,7 @@ impl Gpu {
         if !gpu.driver().promises_ieee() {
             ieee::check(&gpu)?;
         }
-        let trial = if gpu.driver().promises_progress() { Trial::Passed } else { trial::check(&gpu)? };
-        let _ = gpu.0.trial.set(trial);
+        let _ = gpu.0.trial.set(tried(&gpu)?);
         Ok(gpu)
     }
 

@@ -1,6 +1,6 @@
 //! Collections: the stages of a work folder, and what it holds.
 
-use crate::device::{device_of, interruptible, run_on};
+use crate::device::{abandonable, device_of, interruptible, run_on};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::files::{Limits, limits};
@@ -9,15 +9,56 @@ use crate::options::Options;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
-use tiepoint::collection::{CollectionOptions, PairSet, PhotographFeatures, Shard, VerifiedPair};
-use tiepoint::device::Processor;
+use std::sync::Arc;
+use tiepoint::collection::{CollectionOptions, PhotographFeatures, Shard, VerifiedPair};
+use tiepoint::device::{Cpu, Processor};
+use tiepoint::image::ReadOptions;
 use tiepoint_colmap::ExportOptions;
 use tiepoint_report::{CollectionPage, DEFAULT_LIMIT};
 
 /// A collection in its work folder. Threads may share it.
 #[pyclass(frozen, module = "tiepoint._core")]
 pub(crate) struct Collection {
-    collection: tiepoint::collection::Collection,
+    collection: Arc<tiepoint::collection::Collection>,
+}
+
+impl Collection {
+    fn of(collection: tiepoint::collection::Collection, limits: ReadOptions, sync: bool) -> Self {
+        Self { collection: Arc::new(collection.with_limits(limits).with_sync(sync)) }
+    }
+}
+
+self_cell::self_cell!(
+    /// The results of a collection, which they borrow.
+    struct Borrowed {
+        owner: Arc<tiepoint::collection::Collection>,
+        #[covariant]
+        dependent: Verified,
+    }
+);
+
+type Verified<'c> = tiepoint::collection::Results<'c>;
+
+/// The verified pairs of a finished collection, found out once and read block by block. Threads may share them.
+#[pyclass(frozen, module = "tiepoint._core")]
+pub(crate) struct Results {
+    results: Arc<Borrowed>,
+}
+
+#[pymethods]
+impl Results {
+    #[getter]
+    fn blocks(&self) -> usize {
+        self.results.borrow_dependent().blocks()
+    }
+
+    /// The verified pairs whose first photograph is in this block: photographs, matches, inliers, configuration, and F,
+    /// E and H as far as there are.
+    fn pairs_of<'py>(&self, py: Python<'py>, block: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let results = self.results.clone();
+        let found = abandonable(py, move || results.borrow_dependent().pairs_of(block))?.map_err(raised)?;
+        found.into_iter().map(|pair| pair_dict(py, pair)).collect()
+    }
 }
 
 fn shard_of((index, count): (u32, u32)) -> PyResult<Shard> {
@@ -48,8 +89,8 @@ impl Collection {
     #[new]
     fn new(py: Python<'_>, work: PathBuf, limited: Limits<'_>, sync: bool) -> PyResult<Self> {
         let limits = limits(&limited)?;
-        let collection = py.detach(|| tiepoint::collection::Collection::open(work)).map_err(raised)?;
-        Ok(Self { collection: collection.with_limits(limits).with_sync(sync) })
+        let opened = abandonable(py, || tiepoint::collection::Collection::open(work))?.map_err(raised)?;
+        Ok(Self::of(opened, limits, sync))
     }
 
     /// Lists photographs into a work folder; the collection, and what the scan found.
@@ -73,9 +114,13 @@ impl Collection {
             "photographs": scanned.photographs,
             "added": scanned.added,
             "removed": scanned.removed,
+            "masked": scanned.masked,
+            "positions": scanned.positions,
+            "warnings": scanned.warnings(&options),
             "refused": scanned.refused,
+            "hidden": scanned.hidden,
         });
-        Ok((Self { collection: collection.with_limits(limits).with_sync(sync) }, found))
+        Ok((Self::of(collection, limits, sync), found))
     }
 
     #[getter]
@@ -124,23 +169,24 @@ impl Collection {
         Ok(dict!(py, {
             "searched": found.searched,
             "present": found.present,
+            "warnings": found.warnings(self.collection.options()),
             "unreadable": found.unreadable,
             "failed": found.failed,
             "without_mask": found.without_mask,
         }))
     }
 
-    /// Chooses pairs; how many there are and whether they are all, None while other parts are missing.
+    /// Chooses pairs; how many there are and a warning if there are none, None while other parts are missing.
     fn choose_pairs(
         &self,
         py: Python<'_>,
         device: Option<&Bound<'_, PyAny>>,
         shard: (u32, u32),
-    ) -> PyResult<Option<(u64, bool)>> {
+    ) -> PyResult<Option<(u64, Option<String>)>> {
         let shard = shard_of(shard)?;
         let chosen = run_on(py, device, |p| self.collection.choose_pairs(shard, &p.cpu))?;
         let photographs = self.collection.photographs().len();
-        Ok(chosen.map(|pairs| (pairs.count(photographs), matches!(pairs, PairSet::All))))
+        Ok(chosen.map(|pairs| (pairs.count(photographs), pairs.warning(photographs))))
     }
 
     fn match_pairs<'py>(
@@ -171,6 +217,7 @@ impl Collection {
         let written =
             interruptible(py, |cpu| tiepoint_colmap::export(&self.collection, path, &options, cpu))?;
         Ok(dict!(py, {
+            "warnings": Vec::from_iter(written.warning()),
             "images": written.images,
             "cameras": written.cameras,
             "keypoints": written.keypoints,
@@ -210,7 +257,8 @@ impl Collection {
         if index >= self.collection.photographs().len() {
             return Err(wrong_option(&format!("there is no photograph {index}")));
         }
-        Ok(match py.detach(|| self.collection.features(index)).map_err(raised)? {
+        let collection = self.collection.clone();
+        Ok(match abandonable(py, move || collection.features(index))?.map_err(raised)? {
             PhotographFeatures::Found(found) => (Some(Features::new(found)), None),
             PhotographFeatures::Unreadable(reason) => (None, Some(reason)),
             // Missing, or a state of a later version.
@@ -218,15 +266,10 @@ impl Collection {
         })
     }
 
-    fn blocks(&self, py: Python<'_>) -> PyResult<usize> {
-        interruptible(py, |cpu| Ok(self.collection.results(cpu)?.blocks()))
-    }
-
-    /// The verified pairs whose first photograph is in this block: photographs, matches, inliers, configuration, and F,
-    /// E and H as far as there are.
-    fn pairs_of<'py>(&self, py: Python<'py>, block: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let found = interruptible(py, |cpu| self.collection.results(cpu)?.pairs_of(block))?;
-        found.into_iter().map(|pair| pair_dict(py, pair)).collect()
+    fn results(&self, py: Python<'_>) -> PyResult<Results> {
+        let collection = self.collection.clone();
+        let open = || Borrowed::try_new(collection, |collection| collection.results(&Cpu::sequential()));
+        Ok(Results { results: Arc::new(abandonable(py, open)?.map_err(raised)?) })
     }
 
     /// The page, and photographs that it has no picture of.

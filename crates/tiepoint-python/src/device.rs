@@ -3,7 +3,7 @@
 //! **Ctrl-C.** Python notes signals on its main thread only. A call from there waits and looks for signals, while
 //! another thread computes; a signal cancels the work, and the call raises what the signal's handler raised when the
 //! work has ended. Work of other threads on the same device may be cancelled with it; it begins again, and finds the
-//! same.
+//! same. What only reads and knows no safe points, such as a file's reader, is left to end by itself.
 //!
 //! **Locks.** No lock of Rust's is waited for while the interpreter's lock is held, because the thread that has it
 //! may need the interpreter's.
@@ -12,6 +12,7 @@
 //! that it was opened in: in a child the CPU is opened anew, and a GPU is an error that says so.
 
 use crate::errors::{raised, wrong_option};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
@@ -232,6 +233,37 @@ pub(crate) fn interruptible<R: Send>(
     let cpu = Cpu::sequential().cancelled_by(&cancel);
     let looks = on_main_thread(py)?;
     py.detach(|| if looks { looking(&cancel, || work(&cpu)) } else { Ok(work(&cpu)) })?.map_err(raised)
+}
+
+/// Runs work that changes nothing outside and has no safe points, such as reading a file, so that Ctrl-C ends the call
+/// at once, even where a disk of the network has stopped to answer. The work then goes on by itself, and what it finds
+/// is dropped.
+pub(crate) fn abandonable<R: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> PyResult<R> {
+    if !on_main_thread(py)? {
+        return Ok(py.detach(work));
+    }
+    py.detach(|| {
+        let (found, wait) = channel();
+        let worker = std::thread::Builder::new().spawn(move || {
+            // The receiver is gone where the call was ended.
+            let _ = found.send(work());
+        });
+        let worker = worker.map_err(|e| PyRuntimeError::new_err(format!("no thread can be started: {e}")))?;
+        loop {
+            match wait.recv_timeout(LOOK) {
+                Ok(found) => return Ok(found),
+                Err(RecvTimeoutError::Timeout) => pending().map_or(Ok(()), Err)?,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        match worker.join() {
+            Err(panic) => resume_unwind(panic),
+            Ok(()) => Err(PyRuntimeError::new_err("the work has ended without a result")),
+        }
+    })
 }
 
 /// Runs `work` on another thread, and looks for signals meanwhile. The exception of a signal comes when the work, which

@@ -1,5 +1,6 @@
 //! Scores against the truth.
 
+use crate::device::abandonable;
 use crate::errors::{raised, wrong_image};
 use crate::features::Features;
 use crate::image::{Input, mask, mask_view, matrix, table};
@@ -67,7 +68,8 @@ pub(crate) fn repeatability(
     let options = scores::RepeatabilityOptions::default().with(options)?;
     let (a, b) = (a.get().found(py)?, b.get().found(py)?);
     let truth = homography(truth, "the true matrix")?;
-    let found = scores::repeatability(&a.keypoints, &b.keypoints, [a.image, b.image], &truth, &options);
+    let (sizes, a, b) = ([a.image, b.image], a.keypoints.clone(), b.keypoints.clone());
+    let found = abandonable(py, move || scores::repeatability(&a, &b, sizes, &truth, &options))?;
     let found = found.map_err(raised)?;
     Ok((found.a, found.b, found.pairs, found.share))
 }
@@ -84,10 +86,11 @@ pub(crate) fn disparity_score<'py>(
     let (found, truth) = (Input::of(found, "the disparity map")?, Input::of(truth, "the truth")?);
     let mask = mask(mask_)?;
     let scoring = scores::DisparityScoring::default().with_thresholds(thresholds).with_fill(fill);
-    let (found, truth) = (found.floats("the disparity map")?, truth.floats("the truth")?);
-    let score = py
-        .detach(|| scores::disparity_score(found, truth, mask_view(mask.as_ref()), &scoring))
-        .map_err(raised)?;
+    found.floats("the disparity map").and(truth.floats("the truth"))?;
+    let score = abandonable(py, move || {
+        let (found, truth) = (found.floats("the disparity map")?, truth.floats("the truth")?);
+        scores::disparity_score(found, truth, mask_view(mask.as_ref()), &scoring).map_err(raised)
+    })??;
     Ok(dict!(py, {
         "pixels": score.pixels,
         "density": score.density,

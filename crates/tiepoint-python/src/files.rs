@@ -1,14 +1,17 @@
 //! Files: images, features, matches, disparities, points, calibrations, homographies.
 
-use crate::device::{bytes, count};
+use crate::device::{abandonable, bytes, count};
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::Features;
 use crate::image::{Input, any_output, output, rows, table, values};
 use crate::stereo::with_nan;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyList};
+use std::io::Write;
 use std::path::PathBuf;
 use tiepoint::feature::files as feature_files;
+use tiepoint::files::write_atomically;
 use tiepoint::geometry::calibration::{
     Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
 };
@@ -39,13 +42,18 @@ pub(crate) fn limits((max_pixels, max_bytes): &Limits<'_>) -> PyResult<ReadOptio
 #[pyfunction]
 pub(crate) fn read<'py>(py: Python<'py>, path: PathBuf, limited: Limits<'py>) -> PyResult<Bound<'py, PyAny>> {
     let options = limits(&limited)?;
-    any_output(py, py.detach(|| tiepoint::image::read(&path, &options)).map_err(raised)?)
+    any_output(py, abandonable(py, move || tiepoint::image::read(&path, &options))?.map_err(raised)?)
 }
 
 #[pyfunction]
-pub(crate) fn decode<'py>(py: Python<'py>, data: &[u8], limited: Limits<'py>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn decode<'py>(
+    py: Python<'py>,
+    data: PyBackedBytes,
+    limited: Limits<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
     let options = limits(&limited)?;
-    any_output(py, py.detach(|| tiepoint::image::decode(data, "the bytes", &options)).map_err(raised)?)
+    let found = abandonable(py, move || tiepoint::image::decode(&data, "the bytes", &options))?;
+    any_output(py, found.map_err(raised)?)
 }
 
 /// Writes an image in the format of the name's extension.
@@ -55,9 +63,15 @@ pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>) -> 
     py.detach(|| tiepoint::image::write(&path, image.view())).map_err(raised)
 }
 
+/// Writes a text, whole or not at all.
+#[pyfunction]
+pub(crate) fn write_text(py: Python<'_>, path: PathBuf, text: &str) -> PyResult<()> {
+    py.detach(|| write_atomically(path, |out| out.write_all(text.as_bytes()))).map_err(raised)
+}
+
 #[pyfunction]
 pub(crate) fn read_features(py: Python<'_>, path: PathBuf) -> PyResult<Features> {
-    py.detach(|| feature_files::read(&path)).map(Features::new).map_err(raised)
+    abandonable(py, || feature_files::read(path))?.map(Features::new).map_err(raised)
 }
 
 /// Writes features in the format of the name's extension.
@@ -111,7 +125,8 @@ pub(crate) fn read_disparity(
     signed: bool,
 ) -> PyResult<Bound<'_, PyAny>> {
     let reading = DisparityReading::default().with_scale(scale).with_signed(signed);
-    output(py, with_nan(py.detach(|| disparity_files::read(&path, &reading)).map_err(raised)?))
+    let found = abandonable(py, move || disparity_files::read(&path, &reading))?.map_err(raised)?;
+    output(py, with_nan(found))
 }
 
 /// Writes disparities in the format of the name's extension.
@@ -124,7 +139,7 @@ pub(crate) fn write_disparity(py: Python<'_>, path: PathBuf, disparity: &Bound<'
 
 #[pyfunction]
 pub(crate) fn read_points(py: Python<'_>, path: PathBuf) -> PyResult<[Bound<'_, PyAny>; 2]> {
-    let found = py.detach(|| cloud::read_ply(&path)).map_err(raised)?;
+    let found = abandonable(py, || cloud::read_ply(path))?.map_err(raised)?;
     let (places, colours) = found.into_iter().map(|point| (point.place, point.colour)).unzip();
     Ok([rows(py, places)?, rows(py, colours)?])
 }
@@ -151,7 +166,8 @@ pub(crate) fn write_points(
 /// The homography in a file, (3, 3).
 #[pyfunction]
 pub(crate) fn read_homography(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
-    let found = py.detach(|| tiepoint::evaluate::ground_truth::read_homography(&path)).map_err(raised)?;
+    let found =
+        abandonable(py, || tiepoint::evaluate::ground_truth::read_homography(path))?.map_err(raised)?;
     rows(py, found.matrix().to_vec())
 }
 
@@ -197,7 +213,7 @@ pub(crate) fn calibration_dict<'py>(
 
 #[pyfunction]
 pub(crate) fn read_rectified(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    calibration_dict(py, &py.detach(|| RectifiedCalibration::read(&path)).map_err(raised)?)
+    calibration_dict(py, &abandonable(py, || RectifiedCalibration::read(path))?.map_err(raised)?)
 }
 
 /// Writes the calibration of a rectified pair as Middlebury's calib.txt.
@@ -267,7 +283,7 @@ pub(crate) fn read_calibration<'py>(
     paths: &Bound<'py, PyList>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let paths = paths.extract::<Vec<PathBuf>>()?;
-    let rig = py.detach(|| StereoCalibration::read(&paths)).map_err(raised)?;
+    let rig = abandonable(py, move || StereoCalibration::read(&paths))?.map_err(raised)?;
     let fields = PyDict::new(py);
     for (camera, (matrix, lens)) in rig.cameras.iter().zip([("K1", "D1"), ("K2", "D2")]) {
         fields.set_item(matrix, rows(py, camera.matrix().to_vec())?)?;

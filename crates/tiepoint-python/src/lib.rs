@@ -48,7 +48,7 @@ mod _core {
     #[pymodule_export]
     use crate::array::DeviceArray;
     #[pymodule_export]
-    use crate::collection::Collection;
+    use crate::collection::{Collection, Results};
     #[pymodule_export]
     use crate::device::{Device, devices};
     #[pymodule_export]
@@ -59,6 +59,7 @@ mod _core {
     use crate::files::{
         decode, read, read_calibration, read_disparity, read_features, read_homography, read_points,
         read_rectified, write, write_disparity, write_features, write_matches, write_points, write_rectified,
+        write_text,
     };
     #[pymodule_export]
     use crate::filters::{blobs, convolve, gauss, hessian, sobel};

@@ -1,5 +1,6 @@
 //! Reports: one HTML file that shows a result.
 
+use crate::device::abandonable;
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::files::calibration_of;
@@ -214,16 +215,18 @@ pub(crate) fn report(
         let views = views.iter().map(Shown::of).collect::<PyResult<Vec<_>>>()?;
         taken.push((heading, tiles, views));
     }
-    let mut page = Report::new(title, lead).limit(limit.unwrap_or(DEFAULT_LIMIT));
-    for (heading, tiles, views) in &taken {
-        let mut section = Section::new(heading.clone());
-        for (what, value) in tiles {
-            section = section.tile(what.clone(), value.clone());
+    abandonable(py, move || {
+        let mut page = Report::new(title, lead).limit(limit.unwrap_or(DEFAULT_LIMIT));
+        for (heading, tiles, views) in &taken {
+            let mut section = Section::new(heading.clone());
+            for (what, value) in tiles {
+                section = section.tile(what.clone(), value.clone());
+            }
+            for shown in views {
+                section = section.view(shown.view()?);
+            }
+            page = page.section(section);
         }
-        for shown in views {
-            section = section.view(shown.view()?);
-        }
-        page = page.section(section);
-    }
-    py.detach(|| page.html()).map_err(raised)
+        page.html().map_err(raised)
+    })?
 }

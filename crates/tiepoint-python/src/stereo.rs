@@ -1,7 +1,7 @@
 //! Dense stereo: disparities, depth, points.
 
 use crate::array::{DeviceArray, Numbers};
-use crate::device::{Detached, Device, OfProcess, device_of, run_on};
+use crate::device::{Detached, Device, OfProcess, abandonable, device_of, run_on};
 use crate::errors::raised;
 use crate::features::device_array;
 use crate::files::calibration_of;
@@ -201,9 +201,11 @@ pub(crate) fn points<'py>(
 ) -> PyResult<[Bound<'py, PyAny>; 2]> {
     let (disparity, colours) = (Input::of(disparity, "the disparity map")?, Input::of(colours, "the image")?);
     let calibration = calibration_of(calibration)?;
-    let map = disparity.floats("the disparity map")?;
     let options = cloud::CloudOptions::default().with_max_depth(max_depth);
-    let found = py.detach(|| cloud::points(map, colours.view(), &calibration, &options)).map_err(raised)?;
+    let found = abandonable(py, move || {
+        let map = disparity.floats("the disparity map")?;
+        cloud::points(map, colours.view(), &calibration, &options).map_err(raised)
+    })??;
     let (places, colours) = found.into_iter().map(|point| (point.place, point.colour)).unzip();
     Ok([rows(py, places)?, rows(py, colours)?])
 }

@@ -16,6 +16,13 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 CARD = any(entry.get("device") == "cuda:0" for entry in _core.devices())
 REQUIRED = bool(os.environ.get("TIEPOINT_REQUIRE_CUDA"))
+
+
+def gpu_required():
+    """Whether a missing GPU is a failure, as in the library's tests: in CI, and where TIEPOINT_REQUIRE_GPU is not 0."""
+    return os.environ.get("TIEPOINT_REQUIRE_GPU", os.environ.get("CI", "0")) != "0"
+
+
 #: What all modules are marked with whose tests need a card.
 NEEDS_CARD = [
     pytest.mark.skipif(not CARD and not REQUIRED, reason="no CUDA device: arrays that stay on one are not tested"),

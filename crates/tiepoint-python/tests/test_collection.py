@@ -4,11 +4,15 @@ import hashlib
 import pickle
 import re
 import sqlite3
+import struct
+import subprocess
+import warnings
+import zlib
 
 import numpy as np
 import pytest
 import tiepoint as tp
-from test_command import run  # noqa: F401
+from test_command import command, run  # noqa: F401
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +79,63 @@ def test_photographs_without_a_mask_are_told(photographs, tmp_path):
     (tmp_path / "masks").mkdir()
     tp.write(tmp_path / "masks" / "a.png", mask)
     options = tp.CollectionOptions(masks=tmp_path / "masks")
-    masked = tp.Collection.scan(photographs, tmp_path / "work", options)
-    with pytest.warns(UserWarning, match="3 photographs have no mask"):
+    with pytest.warns(UserWarning, match="3 of 4 photographs have no mask"):
+        masked = tp.Collection.scan(photographs, tmp_path / "work", options)
+    assert masked.scanned["masked"] == 1
+    with pytest.warns(UserWarning, match="3 of 4 photographs have no mask in .* count whole: b ü.png"):
         found = masked.extract(device="cpu")
     assert found["without_mask"] == ["b ü.png", "c.png", "d.png"]
     assert masked.features("a.png").xy[:, 0].min() > 159
+
+
+def placed(png):
+    """The PNG with Exif's camera data: it was taken at 48° N, 11° E, 500 m up."""
+    data = b"II*\0" + struct.pack("<IHHHIII", 8, 1, 0x8825, 4, 1, 26, 0) + struct.pack("<H", 5)
+    data += struct.pack("<HHI4s", 1, 2, 2, b"N") + struct.pack("<HHII", 2, 5, 3, 92)
+    data += struct.pack("<HHI4s", 3, 2, 2, b"E") + struct.pack("<HHII", 4, 5, 3, 116)
+    data += struct.pack("<HHII", 6, 5, 1, 140) + struct.pack("<I14I", 0, 48, 1, 0, 1, 0, 1, 11, 1, 0, 1, 0, 1, 500, 1)
+    chunk = b"eXIf" + data
+    return png[:33] + struct.pack(">I", len(data)) + chunk + struct.pack(">I", zlib.crc32(chunk)) + png[33:]
+
+
+def test_what_is_lost_is_told_as_the_command_tells_it(photographs, tmp_path):
+    """Hidden files, photographs without positions, most of them left out, no pair, and none that is verified."""
+    images, options = tmp_path / "images", tp.CollectionOptions(pairs="gps")
+    images.mkdir()
+    for name in ["a.png", "c.png", ".hidden.png"]:
+        (images / name).write_bytes((photographs / name.replace(".hidden", "a")).read_bytes())
+    (images / "c.png").write_bytes(placed((images / "c.png").read_bytes()))
+    for i in range(3):
+        (images / f"broken {i}.png").write_bytes((photographs / "d.png").read_bytes())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        collection = tp.collect(images, tmp_path / "ours.db", options=options, device="cpu")
+    assert all(warning.filename.endswith(("test_collection.py", "_collection.py")) for warning in caught)
+    told = [str(warning.message) for warning in caught]
+    assert told == [
+        f"1 hidden files or folders are left out, such as {images}/.hidden.png",
+        "4 of 5 photographs record no position: gps gives them no pair",
+        "3 of 5 photographs are left out",
+        "no pair is chosen, so nothing will be matched",
+        "no two photographs were found to show the same thing",
+    ]
+    scanned = collection.scanned
+    assert scanned["hidden"] == [f"{images}/.hidden.png"] and (scanned["positions"], scanned["masked"]) == (1, 0)
+    assert tp.Collection(collection.work).scanned == {}
+    words = [command(), "collect", images, "--output", tmp_path / "theirs.db", "--pairs", "gps", "--device", "cpu"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stderr
+    assert [line for line in said.splitlines() if "warning: " in line] == [f"tiepoint: warning: {line}" for line in told]
+
+
+def test_pairs_read_the_features_once(photographs, tmp_path):
+    """What pairs are made of is read before the first, and not again for each block."""
+    collection = tp.collect(photographs, work=tmp_path / "work", options=tp.CollectionOptions(block=1), device="cpu")
+    wanted = list(collection.pairs())
+    pairs = collection.pairs()
+    found = [next(pairs)]
+    for path in (tmp_path / "work").rglob("*.features"):
+        path.unlink()
+    assert found + list(pairs) == wanted
 
 
 def test_parts_make_the_whole_and_nothing_is_done_twice(collection, photographs, tmp_path):
@@ -162,7 +218,8 @@ def test_limits_are_those_of_the_object_and_not_of_the_folder(photographs, tmp_p
     images, work = photographs / "a.png", tmp_path / "work"
     small = tp.Collection.scan(images, work, max_bytes=76_799)
     assert (small.max_pixels, small.max_bytes) == (1 << 32, 76_799)
-    [(name, reason)] = small.extract(device="cpu")["unreadable"]
+    with pytest.warns(UserWarning, match="1 of 1 photographs are left out"):
+        [(name, reason)] = small.extract(device="cpu")["unreadable"]
     assert name == "a.png" and "76800 bytes" in reason and "max_bytes" in reason
     assert pickle.loads(pickle.dumps(small)).max_bytes == 76_799
     large = tp.Collection(work, max_bytes="75K")
@@ -192,7 +249,7 @@ def test_what_is_asked_wrongly_is_an_error(tmp_path, photographs):
         tp.collect(photographs)
     with pytest.raises(tp.OptionError, match="at least one device"):
         tp.collect(photographs, tmp_path / "db", device=[])
-    with pytest.raises(tp.FormatError, match="none of the photographs"):
+    with pytest.raises(tp.FormatError, match="none of the photographs"), pytest.warns(UserWarning, match="1 of 1"):
         tp.collect(photographs / "d.png", tmp_path / "db", device="cpu")
     unfinished = tp.Collection.scan(photographs, tmp_path / "work")
     with pytest.raises(tp.Error, match="stage"):

@@ -10,6 +10,7 @@ import textwrap
 import numpy as np
 import pytest
 import tiepoint as tp
+from card import gpu_required
 
 
 def test_devices_are_listed_and_named():
@@ -142,8 +143,7 @@ def test_every_call_releases_the_lock():
 def test_a_gpu_finds_the_same(scene, features, pair):
     gpus = [device for device in tp.devices() if device.name != "cpu"]
     if not gpus:
-        required = os.environ.get("TIEPOINT_REQUIRE_GPU", os.environ.get("CI", "0"))
-        assert required == "0", "there is neither a CUDA nor an OpenCL device, and one is required"
+        assert not gpu_required(), "there is neither a CUDA nor an OpenCL device, and one is required"
         pytest.skip("neither a CUDA nor an OpenCL device")
     device = gpus[0]
     assert tp.Sift(device=device).detect(scene.reference) == features[0]

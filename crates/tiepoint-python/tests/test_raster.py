@@ -81,6 +81,21 @@ def test_qgis_points(found, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["moving.points"]
 
 
+@pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])
+def test_what_is_written_touches_no_other_file_and_is_whole(found, tmp_path, written):
+    real, link, others = tmp_path / "real", tmp_path / "link", tmp_path / "link.under-way"
+    real.write_text("before")
+    link.symlink_to(real)
+    others.write_text("of somebody else")
+    write = getattr(found, written, lambda path: tp.report(found.registration, path))
+    write(link)
+    assert link.is_symlink() and len(real.read_text()) > 100
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "link.under-way", "real"]
+    assert others.read_text() == "of somebody else"
+    with pytest.raises(OSError, match="no such"):
+        write(tmp_path / "no such" / "file")
+
+
 def test_qgis_points_of_a_raster_that_has_a_place(scene, tmp_path):
     wrong = (0.5, 0.0, 300_007.0, 0.0, -0.5, 5_000_003.0)
     found = raster.register((scene.reference, PLACE, CRS), (scene.moving, wrong, CRS), "affine", device="cpu")

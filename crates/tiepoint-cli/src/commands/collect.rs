@@ -213,21 +213,7 @@ fn scan(
     for (path, reason) in &scanned.refused {
         context.note(&format!("{}: {reason}", path.display()));
     }
-    if let Some(first) = scanned.hidden.first() {
-        let count = scanned.hidden.len();
-        context.note(&format!("{count} hidden files or folders are left out, such as {}", first.display()));
-    }
-    if matches!(options.pairs.choice, PairChoice::Gps) && scanned.positions < scanned.photographs {
-        let without = scanned.photographs - scanned.positions;
-        context.note(&format!(
-            "warning: {without} of {} photographs record no position: gps gives them no pair",
-            scanned.photographs
-        ));
-    }
-    if options.features.masks.is_some() && scanned.masked < scanned.photographs {
-        let without = scanned.photographs - scanned.masked;
-        context.note(&format!("{without} of {} photographs have no mask", scanned.photographs));
-    }
+    warn(scanned.warnings(options), context);
     let refused: Vec<Value> = scanned
         .refused
         .iter()
@@ -263,17 +249,8 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
     for (name, reason) in &found.failed {
         context.note(&format!("{name} is to be tried again: {reason}"));
     }
-    if let (Some(first), Some(folder)) = (found.without_mask.first(), &collection.options().features.masks) {
-        let (n, all) = (found.without_mask.len(), found.searched + found.present + found.unreadable.len());
-        let folder = folder.display();
-        context
-            .note(&format!("{n} of {all} photographs have no mask in {folder} and count whole: {first}, …"));
-    }
-    let (there, left_out) = (found.searched + found.present, found.unreadable.len());
-    if left_out > there {
-        context.note(&format!("warning: {left_out} of {} photographs are left out", there + left_out));
-    }
-    let left_out = match left_out {
+    warn(found.warnings(collection.options()), context);
+    let left_out = match found.unreadable.len() {
         0 => String::new(),
         n => format!(", {n} cannot be read"),
     };
@@ -299,6 +276,10 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
     }
 }
 
+fn warn(warnings: impl IntoIterator<Item = String>, context: &Context) {
+    warnings.into_iter().for_each(|warning| context.note(&format!("warning: {warning}")));
+}
+
 /// Photographs and reasons, for programs.
 fn with_reasons(photographs: &[(String, String)]) -> Vec<Value> {
     photographs.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect()
@@ -313,9 +294,7 @@ fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
         (Some(count), _) => format!("{count} chosen"),
         (None, _) => "this part is done, others are missing".to_owned(),
     };
-    if count == Some(0) && collection.photographs().len() > 1 {
-        context.note("warning: no pair is chosen, so nothing will be matched");
-    }
+    warn(chosen.as_ref().and_then(|pairs| pairs.warning(collection.photographs().len())), context);
     let all = matches!(chosen, Some(PairSet::All));
     timed.report(&said, json!({ "pairs": count, "exhaustive": all }));
     Ok(())
@@ -380,9 +359,7 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
     if let Some(path) = &output.pair_list {
         write_pair_list(collection, path, context)?;
     }
-    if exported.pairs == 0 && exported.images > 1 {
-        context.note("warning: no two photographs were found to show the same thing");
-    }
+    warn(exported.warning(), context);
     let path = output.output()?.display();
     let described = json!({
         "database": path.to_string(),

@@ -1,7 +1,7 @@
 //! The C library of the platform has no part in any result: glibc, musl and those of other systems round the
 //! logarithm, sine and power each in its own way.
 
-use super::collect::{position, with_exif};
+use super::collect::{position, unfinished, with_exif};
 use super::drivers::stand_in;
 use super::*;
 use tiepoint::synth::StereoSceneOptions;
@@ -56,4 +56,32 @@ fn no_result_depends_on_the_c_library() {
         let functions = with_stand_in(&mut folder.tiepoint(format!("{line} --device cpu")));
         assert_eq!(functions, "", "functions of the C library that {line} calls");
     }
+}
+
+/// File systems of the network, and those with quotas, tell only when a file is closed that it did not fit.
+#[test]
+fn what_closing_a_file_tells_is_an_error_and_nothing_half_written_stays() {
+    let folder = Folder::new("platform-close");
+    folder.put("libclose.so", stand_in("close"));
+    folder.scene();
+    folder.make("images");
+    (0..2).for_each(|i| folder.texture(&format!("images/{i}.png"), SIZE, i));
+    for (line, no_room) in [
+        ("detect a.png --output o.csv", ".o.csv."),
+        ("filter gauss a.png o.tif --sigma 2", ".o.tif."),
+        ("collect images --work work --output o.db", ".features."),
+        ("collect images --work work --output o.db --no-sync", ".features."),
+        ("collect images --work work --output o.db --no-sync", ".tile."),
+        ("collect images --work work --output o.db --no-sync", ".o.db."),
+    ] {
+        let mut command = folder.tiepoint(format!("{line} --device cpu"));
+        let told =
+            command.env("LD_PRELOAD", folder.at("libclose.so")).env("NO_ROOM", no_room).output().unwrap();
+        let said = String::from_utf8_lossy(&told.stderr);
+        assert_eq!(told.status.code(), Some(1), "{line}, {no_room}: {said}");
+        assert!(said.contains("quota exceeded"), "{line}, {no_room}: {said}");
+        assert!(["o.csv", "o.tif", "o.db"].iter().all(|name| !folder.at(name).exists()), "{line}");
+        assert!(unfinished(&folder.0).is_empty(), "{line}, {no_room}");
+    }
+    folder.works("collect images --work work --output o.db --no-sync --device cpu");
 }

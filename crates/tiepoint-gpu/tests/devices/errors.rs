@@ -141,3 +141,16 @@ fn a_loop_runs_to_its_end_or_the_device_is_refused() {
         }
     }
 }
+
+/// What lets groups wait for each other is refused where one that others wait for does not go on; all else is computed.
+#[test]
+fn a_device_whose_groups_do_not_go_on_computes_what_does_not_wait() {
+    for gpu in all() {
+        let Info { api, index, .. } = *gpu.info();
+        let still = Gpu::open_without_progress(api, index).unwrap();
+        let refused = still.require_waiting().unwrap_err().to_string();
+        let wanted = if gpu.info().has_whole_words { "go on while others wait" } else { "64-bit atomics" };
+        assert!(refused.contains(wanted), "{refused}");
+        assert_eq!(still.upload(&[1_u32, 2]).unwrap().to_vec().unwrap(), [1, 2], "{gpu:?}");
+    }
+}

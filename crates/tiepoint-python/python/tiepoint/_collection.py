@@ -123,7 +123,7 @@ class Collection:
         sync: bool = True,
     ) -> None:
         self._core = _core.Collection(work, (max_pixels, max_bytes), sync)
-        self._refused: list[tuple[str, str]] = []
+        self._scanned: dict[str, Any] = {}
 
     @classmethod
     def scan(
@@ -166,7 +166,10 @@ class Collection:
         given = (CollectionOptions() if options is None else options)._core()
         paths = [images] if isinstance(images, (str, os.PathLike)) else list(images)
         made._core, found = _core.Collection.scan(device, work, paths, given, (max_pixels, max_bytes), sync)
-        made._refused = [(os.fspath(path), reason) for path, reason in found["refused"]]
+        _warn(found.pop("warnings"))
+        found["refused"] = [(os.fspath(path), reason) for path, reason in found["refused"]]
+        found["hidden"] = [os.fspath(path) for path in found["hidden"]]
+        made._scanned = found
         return made
 
     @property
@@ -187,7 +190,14 @@ class Collection:
     @property
     def refused(self) -> list[tuple[str, str]]:
         """Files that this object's scan left out, and why; empty for a folder that was only opened."""
-        return list(self._refused)
+        return list(self._scanned.get("refused", []))
+
+    @property
+    def scanned(self) -> dict[str, Any]:
+        """What this object's scan found: numbers of ``photographs``, of those ``added`` and ``removed`` since the last one,
+        of those ``masked`` and with ``positions``; files that were ``refused``, with reasons, and ``hidden`` ones, which are
+        left out. Empty for a folder that was only opened."""
+        return dict(self._scanned)
 
     @property
     def options(self) -> CollectionOptions:
@@ -226,15 +236,11 @@ class Collection:
         dict
             ``searched``, ``present``, and names with reasons: ``unreadable`` are no pictures that can be read, and left
             out; ``failed`` are to be tried again, as the system did not give them or they have changed since the scan;
-            and ``without_mask``: the names of photographs that have no mask in the folder of masks, of which there is a
-            warning.
+            and ``without_mask``: the names of photographs that have no mask in the folder of masks. Of these there is a
+            warning, and where most photographs are left out.
         """
         found = self._core.extract(_devices(device), shard)
-        if names := found["without_mask"]:
-            warnings.warn(
-                f"{len(names)} photographs have no mask in {self.options.masks} and count whole: {names[0]}, …",
-                stacklevel=2,
-            )
+        _warn(found.pop("warnings"))
         return found
 
     def choose_pairs(
@@ -250,7 +256,11 @@ class Collection:
             Part i of n.
         """
         chosen = self._core.choose_pairs(device, shard)
-        return None if chosen is None else chosen[0]
+        if chosen is None:
+            return None
+        count, warning = chosen
+        _warn([] if warning is None else [warning])
+        return count
 
     def match_pairs(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> dict[str, Any]:
         """Match and verify the pairs that are not done yet.
@@ -288,7 +298,9 @@ class Collection:
         dict
             Numbers of ``images``, ``cameras``, ``keypoints``, verified ``pairs``, ``inliers``, and ``positions``.
         """
-        return self._core.export(path, replace, descriptors)
+        written = self._core.export(path, replace, descriptors)
+        _warn(written.pop("warnings"))
+        return written
 
     def status(self, *, device: Device | str | None = None) -> dict[str, Any]:
         """What is done and what is left, as the command's `collect status` tells it.
@@ -332,8 +344,9 @@ class Collection:
             In the order of the photographs.
         """
         names = self.names
-        for block in range(self._core.blocks()):
-            for pair in self._core.pairs_of(block):
+        results = self._core.results()
+        for block in range(results.blocks):
+            for pair in results.pairs_of(block):
                 yield VerifiedPair(**{**pair, "a": names[pair["a"]], "b": names[pair["b"]]})
 
     def __len__(self) -> int:
@@ -345,6 +358,12 @@ class Collection:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[type, dict[str, Any]]]:
         given = {"max_pixels": self.max_pixels, "max_bytes": self.max_bytes, "sync": self.sync}
         return _pickle.options, (Collection, {"work": os.path.abspath(self.work), **given})
+
+
+def _warn(sentences: Sequence[str]) -> None:
+    """Warn of what the library says of a stage, where that was called."""
+    for sentence in sentences:
+        warnings.warn(sentence, stacklevel=3)
 
 
 def _devices(device: _Devices) -> list[Any]:

@@ -91,10 +91,7 @@ def report(
 def _written(page: str, path: str | os.PathLike[str] | None) -> Page:
     """The page, and its file where one is wanted: whole or not at all."""
     if path is not None:
-        beside = f"{os.fspath(path)}.under-way"
-        with open(beside, "w", encoding="utf-8") as file:
-            file.write(page)
-        os.replace(beside, path)
+        _core.write_text(path, page)
     return Page(page)
 
 

@@ -17,7 +17,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _register
+from . import _core, _register
 from ._base import Result
 from ._geometry import Model, warp
 from ._register import Registration
@@ -265,7 +265,7 @@ class RasterRegistration(Result):
         for at, of, (dx, dy) in zip(self.xy_map.tolist(), source.tolist(), away.tolist(), strict=True):
             numbers = [*map(repr, (*at, *of)), "1", *map(repr, (dx, dy, math.hypot(dx, dy)))]
             lines.append(",".join(numbers))
-        _write(path, "\n".join(lines) + "\n")
+        _core.write_text(path, "\n".join(lines) + "\n")
 
     def to_geojson(self, path: _Path) -> None:
         """Write the verified tie points as GeoJSON: points on the map with their pixels and residuals.
@@ -287,7 +287,7 @@ class RasterRegistration(Result):
         if self.reference.crs is not None and (code := _epsg(self.reference.crs)) != 4326:
             name = _wkt(self.reference.crs) if code is None else f"urn:ogc:def:crs:EPSG::{code}"
             page["crs"] = {"type": "name", "properties": {"name": name}}
-        _write(path, json.dumps(page, allow_nan=False) + "\n")
+        _core.write_text(path, json.dumps(page, allow_nan=False) + "\n")
 
     def _summary(self) -> list[tuple[str, str]]:
         return [*self.registration._summary(), *self.warped._summary()]
@@ -576,11 +576,3 @@ def _name(crs: Any) -> str:
     """A short name of the CRS."""
     code = _epsg(crs)
     return _wkt(crs).partition(",")[0] if code is None else f"EPSG:{code}"
-
-
-def _write(path: _Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    beside = f"{os.fspath(path)}.under-way"
-    with open(beside, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(beside, path)

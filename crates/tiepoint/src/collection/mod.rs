@@ -55,6 +55,7 @@ mod top_scale;
 mod uploaded;
 mod verify;
 mod waiting;
+mod warnings;
 mod work;
 mod workers;
 

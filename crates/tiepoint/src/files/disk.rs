@@ -4,7 +4,7 @@ use super::unfinished::{Unfinished, folder_of, followed};
 use crate::{Error, Result};
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IntoInnerError};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,7 +101,25 @@ fn written(
 fn fill(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(1 << 16, file);
     content(&mut writer)?;
-    writer.flush()
+    close(writer.into_inner().map_err(IntoInnerError::into_error)?)
+}
+
+/// Closes a file, and tells what `drop` does not: file systems of the network and those with quotas may find only now
+/// that there is no room for what was written.
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "the standard library closes files without a word")]
+pub(super) fn close(file: File) -> io::Result<()> {
+    // SAFETY: the descriptor is this file's alone, which gives it up.
+    match unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(file)) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Elsewhere closing tells nothing.
+#[cfg(not(unix))]
+pub(super) fn close(_: File) -> io::Result<()> {
+    Ok(())
 }
 
 /// Brings the names in the folder of `file` to the disk: what was made, renamed or removed there.

@@ -1,7 +1,7 @@
 //! Files that are still being written: their temporary names, their locks, and the removal of those that killed
 //! processes left.
 
-use super::disk::sync_folder;
+use super::disk::{close, sync_folder};
 use crate::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -54,16 +54,15 @@ impl Unfinished {
         &self.target
     }
 
-    /// Moves the file to its path. With `sync` the file is synced before and its folder afterwards.
+    /// Moves the file to its path. With `sync` the file is synced before and its folder afterwards; without, a handle is
+    /// closed before, which is when some file systems tell that there was no room.
     ///
     /// # Errors
     /// [`Error::Io`] with the place, also for errors of writing that the system reports only now.
     pub fn take_place(self, sync: bool) -> Result<()> {
         let target = self.target.clone();
         let placed = (|| {
-            if sync {
-                self.sync()?;
-            }
+            if sync { self.sync() } else { self.file().and_then(close) }?;
             self.rename()?;
             if sync { sync_folder(folder_of(&target)) } else { Ok(()) }
         })();

@@ -1,0 +1,50 @@
+//! What a stage leaves out without failing, in sentences: the command and Python's package say the same.
+
+use super::{CollectionOptions, Extracted, PairChoice, PairSet, Scanned};
+
+impl Scanned {
+    /// What was left out although nobody asked for that, and what will be missed.
+    pub fn warnings(&self, options: &CollectionOptions) -> Vec<String> {
+        let (mut warnings, all) = (Vec::new(), self.photographs);
+        if let Some(first) = self.hidden.first() {
+            let count = self.hidden.len();
+            warnings
+                .push(format!("{count} hidden files or folders are left out, such as {}", first.display()));
+        }
+        if options.pairs.choice == PairChoice::Gps && self.positions < all {
+            let without = all - self.positions;
+            warnings
+                .push(format!("{without} of {all} photographs record no position: gps gives them no pair"));
+        }
+        if options.features.masks.is_some() && self.masked < all {
+            warnings.push(format!("{} of {all} photographs have no mask", all - self.masked));
+        }
+        warnings
+    }
+}
+
+impl Extracted {
+    /// What was left out although nobody asked for that.
+    pub fn warnings(&self, options: &CollectionOptions) -> Vec<String> {
+        let (there, left_out) = (self.searched + self.present, self.unreadable.len());
+        let (mut warnings, all) = (Vec::new(), there + left_out);
+        if let (Some(first), Some(folder)) = (self.without_mask.first(), &options.features.masks) {
+            let (count, folder) = (self.without_mask.len(), folder.display());
+            warnings.push(format!(
+                "{count} of {all} photographs have no mask in {folder} and count whole: {first}, …"
+            ));
+        }
+        if left_out > there {
+            warnings.push(format!("{left_out} of {all} photographs are left out"));
+        }
+        warnings
+    }
+}
+
+impl PairSet {
+    /// That so many photographs have no pair, where they have none.
+    pub fn warning(&self, photographs: usize) -> Option<String> {
+        let none = photographs > 1 && self.count(photographs) == 0;
+        none.then(|| "no pair is chosen, so nothing will be matched".into())
+    }
+}
