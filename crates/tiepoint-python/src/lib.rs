@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use crate::collection::Collection;
     #[pymodule_export]
-    use crate::device::{Device, devices};
+    use crate::device::{Device, devices, watch};
     #[pymodule_export]
     use crate::evaluate::{angle_error, corner_error, disparity_score, matching_accuracy, repeatability};
     #[pymodule_export]
@@ -61,7 +61,7 @@ mod _core {
         read_rectified, write, write_disparity, write_features, write_matches, write_points, write_rectified,
     };
     #[pymodule_export]
-    use crate::filters::{blobs, convolve, gauss, hessian, sobel};
+    use crate::filters::{blobs, convolve, gauss, hessian, integral, resample, sobel};
     #[pymodule_export]
     use crate::finder::Finder;
     #[pymodule_export]
@@ -77,7 +77,7 @@ mod _core {
     #[pymodule_export]
     use crate::report::report;
     #[pymodule_export]
-    use crate::stereo::{Stereo, depth, points};
+    use crate::stereo::{Stereo, StereoStream, depth, points};
     #[pymodule_export]
     use crate::synth::{scene, stereo_scene, texture};
     #[pymodule_export]

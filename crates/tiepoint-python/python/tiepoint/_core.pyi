@@ -1,7 +1,7 @@
 """The compiled half of tiepoint."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex, final
 
 import numpy as np
@@ -16,6 +16,7 @@ __all__ = [
     "Rectify",
     "Register",
     "Stereo",
+    "StereoStream",
     "angle_error",
     "apply",
     "blobs",
@@ -29,6 +30,7 @@ __all__ = [
     "estimate",
     "gauss",
     "hessian",
+    "integral",
     "invert",
     "match_features",
     "matching_accuracy",
@@ -44,6 +46,7 @@ __all__ = [
     "rectify_stored",
     "repeatability",
     "report",
+    "resample",
     "residuals",
     "scene",
     "sobel",
@@ -52,6 +55,7 @@ __all__ = [
     "texture",
     "tie_points",
     "warp",
+    "watch",
     "write",
     "write_disparity",
     "write_features",
@@ -152,6 +156,9 @@ class Features:
     def layer(self) -> npt.NDArray[np.uint8] | Any: ...
     @property
     def descriptors(self) -> npt.NDArray[np.uint8] | _Floats | Any: ...
+    def unit(self) -> _Floats: ...
+    def _repr_html_(self) -> str: ...
+    def _repr_png_(self) -> bytes: ...
     @property
     def image_size(self) -> _Size: ...
     @property
@@ -172,6 +179,7 @@ class Finder:
     def options(self) -> _Options: ...
     def detect(self, image: Any, mask: Any = None) -> Features: ...
     def detect_together(self, images: Sequence[Any]) -> list[Features]: ...
+    def describe(self, image: Any, given: Features) -> tuple[Features, npt.NDArray[np.int64]]: ...
 
 @final
 class Stereo:
@@ -181,6 +189,12 @@ class Stereo:
     def compute(
         self, left: Any, right: Any, mask_left: Any = None, mask_right: Any = None, no_data: float | None = None
     ) -> dict[str, Any]: ...
+
+@final
+class StereoStream:
+    def __new__(cls, stereo: Stereo, in_flight: int | None, batch: int) -> StereoStream: ...
+    def push(self, left: Any, right: Any, no_data: float | None) -> bool: ...
+    def pop(self) -> dict[str, Any] | None: ...
 
 @final
 class Register:
@@ -270,6 +284,9 @@ def sobel(device: _Device, image: Any, part: str, border: str) -> Any: ...
 def hessian(device: _Device, image: Any, weight: float, border: str) -> _Floats | Any: ...
 def blobs(device: _Device, image: Any, weight: float, threshold: float, border: str) -> Sequence[Any]: ...
 def convolve(device: _Device, image: Any, kernel: Any, float: bool, border: str) -> Any: ...
+def integral(device: _Device, image: Any) -> npt.NDArray[np.uint64]: ...
+def resample(device: _Device, image: Any, how: str) -> Any: ...
+def watch(told: Callable[..., object] | None) -> Callable[..., object] | None: ...
 def read(path: _Path, limited: _Limits) -> Any: ...
 def decode(data: bytes, limited: _Limits) -> Any: ...
 def write(path: _Path, image: Any) -> None: ...

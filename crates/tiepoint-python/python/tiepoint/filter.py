@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 
@@ -10,19 +10,23 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ._arrays import Image
     from ._core import Device
 
-__all__ = ["blobs", "convolve", "gauss", "hessian", "sobel"]
+#: What lies beyond the edge.
+Border = Literal["clamp", "reflect", "zero", "skip"]
+
+__all__ = ["blobs", "convolve", "gauss", "hessian", "integral", "resample", "sobel"]
 
 
 def gauss(
-    image: Any,
+    image: Image,
     sigma: float | None = None,
     *,
     size: int | None = None,
-    border: str = "clamp",
+    border: Border = "clamp",
     device: Device | str | None = None,
-) -> Any:
+) -> npt.NDArray[Any] | Any:
     """Smooth an image; every channel by itself.
 
     Parameters
@@ -47,8 +51,8 @@ def gauss(
 
 
 def sobel(
-    image: Any, part: str = "magnitude", *, border: str = "clamp", device: Device | str | None = None
-) -> Any:
+    image: Image, part: Literal["magnitude", "gx", "gy"] = "magnitude", *, border: Border = "clamp", device: Device | str | None = None
+) -> npt.NDArray[Any] | Any:
     """Gradients of an image by Sobel's 3×3 kernels.
 
     Parameters
@@ -71,7 +75,7 @@ def sobel(
 
 
 def hessian(
-    image: Any, *, weight: float = 1.0, border: str = "clamp", device: Device | str | None = None
+    image: Image, *, weight: float = 1.0, border: Border = "clamp", device: Device | str | None = None
 ) -> npt.NDArray[np.float32] | Any:
     """The determinant of the Hessian by 9×9 boxes (σ = 1.2) of an image's grey.
 
@@ -95,11 +99,11 @@ def hessian(
 
 
 def blobs(
-    image: Any,
+    image: Image,
     *,
     weight: float = 1.0,
     threshold: float = 0.0004,
-    border: str = "clamp",
+    border: Border = "clamp",
     device: Device | str | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int8]]:
     """Local maxima of the magnitude of `hessian`, the greatest first.
@@ -131,13 +135,13 @@ def blobs(
 
 
 def convolve(
-    image: Any,
-    kernel: Any,
+    image: Image,
+    kernel: npt.ArrayLike,
     *,
     float: bool = False,
-    border: str = "clamp",
+    border: Border = "clamp",
     device: Device | str | None = None,
-) -> Any:
+) -> npt.NDArray[Any] | Any:
     """Filter an image with a small kernel, laid on it as it is written.
 
     Parameters
@@ -159,3 +163,46 @@ def convolve(
         Of the shape of the image.
     """
     return _core.convolve(device, image, kernel, float, border)
+
+
+def integral(image: Image, *, device: Device | str | None = None) -> npt.NDArray[np.uint64]:
+    """The sums of all pixels above and left of each, exact.
+
+    Parameters
+    ----------
+    image : array_like, (H, W)
+        ``uint8`` or ``uint16``.
+    device : Device or str, optional
+        Whose threads compute.
+
+    Returns
+    -------
+    ndarray
+        (H + 1, W + 1) uint64; the first row and column are 0. The pixels of rows ``a`` to ``b`` and columns ``c`` to ``d``
+        sum up to ``s[b, d] - s[a, d] - s[b, c] + s[a, c]``, each end left out.
+    """
+    return _core.integral(device, image)
+
+
+def resample(
+    image: Image, how: Literal["double", "halve", "mean"], *, device: Device | str | None = None
+) -> npt.NDArray[Any]:
+    """An image at twice or half its size, as the detectors make their octaves.
+
+    Parameters
+    ----------
+    image : array_like, (H, W) or (H, W, C)
+        ``uint8``, ``uint16`` or ``float32``.
+    how : {"double", "halve", "mean"}
+        ``"double"`` maps pixel x to 2x, with means between; ``"halve"`` takes every second pixel, ``"mean"`` the mean of
+        four.
+    device : Device or str, optional
+        Whose threads compute.
+
+    Returns
+    -------
+    ndarray
+        Of the type and channels of the image.
+    """
+    found: npt.NDArray[Any] = _core.resample(device, image, how)
+    return found
