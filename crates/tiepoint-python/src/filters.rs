@@ -24,9 +24,11 @@ pub(crate) fn gauss<'py>(
     image: &Bound<'py, PyAny>,
     sigma: Option<f64>,
     size: Option<usize>,
+    power_of_two: bool,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let taps = match (sigma, size) {
+        (None, Some(size)) if power_of_two => Taps::PowerOfTwo(size),
         (Some(sigma), Some(size)) => Taps::SigmaAndSize(sigma, size),
         (None, Some(size)) => Taps::Size(size),
         (Some(sigma), None) => Taps::Sigma(sigma),

@@ -223,7 +223,14 @@ def rectify(
     mask_left: Image | None = None,
     mask_right: Image | None = None,
     ratio: float | None = 0.8,
+    mutual: bool = True,
+    same_sign: bool = True,
+    max_distance: float | None = None,
     threshold: float = 1.0,
+    confidence: float = 0.9999,
+    max_iterations: int = 50_000,
+    false_alarms: float = 1e-6,
+    seed: int = 0,
     interpolation: Interpolation = "bicubic",
     device: Device | str | None = None,
 ) -> Rectified:
@@ -246,11 +253,13 @@ def rectify(
         What finds features; ``Sift()`` if not given.
     mask_left, mask_right : array_like, (H, W), optional
         Where features may lie: not 0.
-    ratio : float, optional
-        As in `match`.
+    ratio, mutual, same_sign, max_distance
+        Matching, as in `match`.
     threshold : float
         Largest distance of a tie point from its epipolar line in pixels; with a calibration, of its difference of rows
         from the median of all.
+    confidence, max_iterations, false_alarms, seed
+        Estimation, as in `estimate`.
     interpolation : {"bilinear", "bicubic", "lanczos"}
         How values between pixels are made.
     device : Device or str, optional
@@ -270,7 +279,14 @@ def rectify(
             raise OptionError("option stored is True: expected a calibration that stores a rectification")
         found = _core.rectify_stored(device, left, right, rig, warp)
     else:
-        work = _core.Rectify(rig, frame, {"ratio": ratio}, {"threshold": threshold}, focal, warp)
+        work = _core.Rectify(
+            rig,
+            frame,
+            matching(ratio, mutual, same_sign, max_distance),
+            robust(threshold, confidence, max_iterations, false_alarms, seed),
+            focal,
+            warp,
+        )
         (a, mask_a), (b, mask_b) = unmasked(left, mask_left), unmasked(right, mask_right)
         found = work.run(_finder(detector, device)._finder, a, b, (mask_a, mask_b))
     found["calibration"] = Calibration(**found["calibration"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
+from .errors import OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,7 @@ def gauss(
     sigma: float | None = None,
     *,
     size: int | None = None,
+    power_of_two: bool = False,
     border: Border = "clamp",
     device: Device | str | None = None,
 ) -> npt.NDArray[Any] | Any:
@@ -37,6 +39,8 @@ def gauss(
         Standard deviation in pixels, 0.1 to 500; 1.6 where neither this nor `size` is given.
     size : int, optional
         An odd number of taps; without `sigma` that of OpenCV's rule.
+    power_of_two : bool
+        Taps 1, 2, 4, … towards the centre and back, of a `size` from 1 to 31.
     border : {"clamp", "reflect", "zero", "skip"}
         What lies beyond the edge.
     device : Device or str, optional
@@ -47,7 +51,9 @@ def gauss(
     ndarray or DeviceArray
         Of the shape and type of the image.
     """
-    return _core.gauss(device, image, sigma, size, border)
+    if power_of_two and (size is None or sigma is not None):
+        raise OptionError("option power_of_two is True: expected a size with it, and no sigma")
+    return _core.gauss(device, image, sigma, size, power_of_two, border)
 
 
 def sobel(
@@ -138,6 +144,7 @@ def convolve(
     image: Image,
     kernel: npt.ArrayLike,
     *,
+    normalise: bool = False,
     float: bool = False,
     border: Border = "clamp",
     device: Device | str | None = None,
@@ -150,6 +157,8 @@ def convolve(
         ``uint8``, ``uint16`` or ``float32``.
     kernel : array_like, (rows, columns)
         The weights.
+    normalise : bool
+        Divide the weights by their sum, which must not be 0.
     float : bool
         Give floats, which keep signs and fractions, instead of the image's type.
     border : {"clamp", "reflect", "zero", "skip"}
@@ -162,6 +171,15 @@ def convolve(
     ndarray or DeviceArray
         Of the shape of the image.
     """
+    if normalise:
+        import numpy as np
+
+        weights = np.asarray(kernel, np.float32)
+        # In the order of the command, for the same bits.
+        total = sum(weights.ravel().astype(np.float64).tolist())
+        if abs(total) < 1e-9:
+            raise OptionError("option normalise is True: expected weights whose sum is not 0")
+        kernel = (weights.astype(np.float64) / total).astype(np.float32)
     return _core.convolve(device, image, kernel, float, border)
 
 
