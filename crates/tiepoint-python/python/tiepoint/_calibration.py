@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 import os
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -65,7 +64,7 @@ class Calibration(Result):
 
     def __post_init__(self) -> None:
         for name in ("focal", "baseline", "doffs"):
-            if not isinstance(value := getattr(self, name), numbers.Real):
+            if not hasattr(value := getattr(self, name), "__float__"):
                 raise OptionError(f"option {name} is {value!r}: expected a number")
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core, _options, _pickle
 from ._base import Result
-from ._progress import LOG, watched
+from ._progress import log, watched
 from .errors import FormatError, OptionError
 
 if TYPE_CHECKING:
@@ -429,13 +429,13 @@ def _collected(
     collection = Collection.scan(
         images, work, options, device=devices[0], max_pixels=max_pixels, max_bytes=max_bytes, sync=sync
     )
-    LOG.info("%d photographs below %s", len(collection), collection.root)
+    log().info("%d photographs below %s", len(collection), collection.root)
     for path, reason in collection.refused:
-        LOG.warning("left out: %s: %s", path, reason)
+        log().warning("left out: %s: %s", path, reason)
     found = collection.extract(device=devices)
-    LOG.info("features of %d photographs, of %d before", found["searched"], found["present"])
+    log().info("features of %d photographs, of %d before", found["searched"], found["present"])
     for name, reason in found["unreadable"]:
-        LOG.warning("left out: %s: %s", name, reason)
+        log().warning("left out: %s: %s", name, reason)
     if found["failed"]:
         name, reason = found["failed"][0]
         count = len(found["failed"])
@@ -450,10 +450,10 @@ def _collected(
     if unreadable and not there:
         name, reason = found["unreadable"][0]
         raise FormatError(f"none of the photographs can be read; {name}: {reason}")
-    LOG.info("%s pairs to match", collection.choose_pairs(device=devices[0]))
+    log().info("%s pairs to match", collection.choose_pairs(device=devices[0]))
     matched = collection.match_pairs(device=devices)
-    LOG.info("%d pairs tried, %d left out", matched["pairs"], matched["left_out"])
+    log().info("%d pairs tried, %d left out", matched["pairs"], matched["left_out"])
     if output is not None:
         written = collection.export(output, replace=replace)
-        LOG.info("%s: %d verified pairs, %d inliers", os.fspath(output), written["pairs"], written["inliers"])
+        log().info("%s: %d verified pairs, %d inliers", os.fspath(output), written["pairs"], written["inliers"])
     return collection

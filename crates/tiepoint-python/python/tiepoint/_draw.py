@@ -68,7 +68,7 @@ def draw(
     from matplotlib.collections import LineCollection  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     axes.imshow(ground)
-    axes.add_collection(LineCollection(segments, colors=colours / np.float64(255), linewidths=1))
+    axes.add_collection(LineCollection(list(segments), colors=colours / np.float64(255), linewidths=1))
     axes.set_axis_off()
     return axes
 

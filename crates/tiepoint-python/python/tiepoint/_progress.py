@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -12,14 +11,26 @@ from . import _core
 from .errors import OptionError
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Callable, Iterator
 
 __all__ = ["State"]
 
-LOG = logging.getLogger("tiepoint")
-
 #: Seconds from one line of the log to the next.
 _EVERY = 60.0
+
+#: The level of those lines, ``logging.INFO``.
+_INFO = 20
+
+
+def log() -> logging.Logger:
+    """The package's log, which says nothing where nobody listens."""
+    import logging
+
+    logger = logging.getLogger("tiepoint")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    return logger
 
 
 class State(NamedTuple):
@@ -110,7 +121,7 @@ class _Log:
             self._task, self._told, self._started = state.task, now, now
         elif now - self._told >= _EVERY or (state.done == state.total and now - self._started >= 1.0):
             self._told = now
-            LOG.info("%s: %d of %d", *state[:3])
+            log().info("%s: %d of %d", *state[:3])
 
 
 @contextlib.contextmanager
@@ -119,7 +130,7 @@ def _told(progress: Progress) -> Iterator[Callable[[State], None] | None]:
     if progress is not None and progress is not True and not callable(progress):
         raise OptionError(f"option progress is {progress!r}: expected a function of one argument, True or None")
     bar = _Bar() if progress is True else None
-    hears: list[Callable[[State], object]] = [_Log()] if LOG.isEnabledFor(logging.INFO) else []
+    hears: list[Callable[[State], object]] = [_Log()] if log().isEnabledFor(_INFO) else []
     if bar is not None:
         hears.append(bar)
     elif callable(progress):

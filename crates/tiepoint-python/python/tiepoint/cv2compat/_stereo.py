@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
+from .._progress import log
 from .._stereo import Stereo
 from ..errors import OptionError
 from ._own import Algorithm, needed
@@ -101,7 +101,7 @@ class StereoSGBM(StereoMatcher):
         if given["mode"] not in _PATHS:
             raise OptionError(f"option mode is {given['mode']}: expected one of STEREO_SGBM_MODE_…")
         if unused := [name for name, default in _OF_THEIR_COST.items() if given[name] != default]:
-            logging.getLogger("tiepoint").info("StereoSGBM: %s of OpenCV's cost do not count", ", ".join(unused))
+            log().info("StereoSGBM: %s of OpenCV's cost do not count", ", ".join(unused))
         uniqueness = given["uniquenessRatio"]
         self._stereo = Stereo(
             min_disparity=given["minDisparity"],
