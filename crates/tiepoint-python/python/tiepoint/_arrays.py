@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     #: What is taken as an image: an array of any library, a buffer, an image of Pillow, rows of numbers.
-    Image = (
+    _Image = (
         npt.NDArray[Any]
         | SupportsDlpack
         | SupportsCuda

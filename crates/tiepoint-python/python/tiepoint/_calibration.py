@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     _Floats = npt.NDArray[np.float64]
     _Path = str | os.PathLike[str]
 
-    class HasCalibration(Protocol):
+    class _HasCalibration(Protocol):
         """The result of a rectification."""
 
         @property
         def calibration(self) -> Calibration | None: ...
 
     #: A rectified pair: its calibration, the file of one, or the result of a rectification.
-    CalibrationLike: TypeAlias = "Calibration | HasCalibration | str | os.PathLike[str]"
+    _CalibrationLike: TypeAlias = "Calibration | _HasCalibration | str | os.PathLike[str]"
 
 __all__ = ["Calibration", "StereoCalibration"]
 

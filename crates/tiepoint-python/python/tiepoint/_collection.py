@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._core import Device, Features
-    from ._progress import Progress
+    from ._progress import _Progress
 
     _Path = str | os.PathLike[str]
     _Devices = Device | str | Sequence[Device | str] | None
@@ -367,7 +367,7 @@ def collect(
     max_pixels: int | str | None = None,
     max_bytes: int | str | None = None,
     sync: bool = True,
-    progress: Progress = None,
+    progress: _Progress = None,
 ) -> Collection:
     """From photographs to a verified collection, and to COLMAP's database of it.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._arrays import Image
+    from ._arrays import _Image
 
     _Bytes = npt.NDArray[np.uint8]
     _Lines = tuple[npt.NDArray[np.float64], _Bytes]
@@ -31,7 +31,7 @@ _CORNERS = 20
 
 def draw(
     result: Features | Matches | TiePoints | Registration | Disparities,
-    *images: Image,
+    *images: _Image,
     features: tuple[Features, Features] | None = None,
     outliers: bool = False,
     limit: int = 2000,

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._arrays import Image
+    from ._arrays import _Image
     from ._core import Device
-    from ._progress import Progress
+    from ._progress import _Progress
 
 __all__ = ["Features", "Sift", "SiftOptions", "Surf", "SurfOptions", "concatenate"]
 
@@ -55,7 +55,7 @@ class _Detector(Options):
         """All options of the detector, with those that follow from the preset."""
         return self._finder.options
 
-    def detect(self, image: Image, mask: Image | None = None) -> Features:
+    def detect(self, image: _Image, mask: _Image | None = None) -> Features:
         """Find the features of an image.
 
         Parameters
@@ -75,7 +75,7 @@ class _Detector(Options):
         """
         return self._finder.detect(*unmasked(image, mask))
 
-    def detect_many(self, images: Iterable[Image], *, progress: Progress = None) -> Iterator[Features]:
+    def detect_many(self, images: Iterable[_Image], *, progress: _Progress = None) -> Iterator[Features]:
         """Find the features of images, in their order; the images are taken as they are needed.
 
         Parameters
@@ -103,7 +103,7 @@ class _Detector(Options):
                     yield from self._finder.detect_together([image for image, _ in both])
                 count(len(some))
 
-    def __call__(self, image: Image, mask: Image | None = None) -> Features:
+    def __call__(self, image: _Image, mask: _Image | None = None) -> Features:
         """The same as `detect`."""
         return self.detect(image, mask)
 
@@ -125,7 +125,7 @@ class Sift(_Detector, SiftOptions):
 
     _kind = "sift"
 
-    def describe(self, image: Image, given: Features) -> tuple[Features, npt.NDArray[np.int64]]:
+    def describe(self, image: _Image, given: Features) -> tuple[Features, npt.NDArray[np.int64]]:
         """Describe features that others have found, at their places, scales and angles; on the CPU.
 
         Parameters

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
     from collections.abc import Iterator
 
-    from ._arrays import Image
+    from ._arrays import _Image
     from ._core import Device
 
     _Floats = npt.NDArray[np.float64]
 
-    class HasModel(Protocol):
+    class _HasModel(Protocol):
         """A result with a model: a registration, tie points."""
 
         @property
         def model(self) -> Model | None: ...
 
     #: Anything that a model is taken from: a matrix is a homography, or of two rows an affine map.
-    ModelLike: TypeAlias = "Model | Estimate | HasModel | npt.ArrayLike"
+    _ModelLike: TypeAlias = "Model | Estimate | _HasModel | npt.ArrayLike"
 
-#: The kinds of models.
-ModelKind = Literal["homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"]
+    #: The kinds of models.
+    _ModelKind = Literal["homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"]
 
-#: How values between pixels are made.
-Interpolation = Literal["bilinear", "bicubic", "cubic", "lanczos"]
+    #: How values between pixels are made.
+    _Interpolation = Literal["bilinear", "bicubic", "cubic", "lanczos"]
 
 __all__ = ["Estimate", "Model", "estimate", "fit", "warp"]
 
@@ -53,7 +53,7 @@ class Model(Result):
         The matrices K of A and B, which an essential matrix needs.
     """
 
-    kind: ModelKind
+    kind: _ModelKind
     matrix: _Floats
     cameras: tuple[_Floats, _Floats] | None = None
 
@@ -227,7 +227,7 @@ def robust(
 def estimate(
     xy_a: npt.ArrayLike,
     xy_b: npt.ArrayLike,
-    model: ModelKind = "homography",
+    model: _ModelKind = "homography",
     *,
     threshold: float = 3.0,
     confidence: float = 0.9999,
@@ -283,7 +283,7 @@ def estimate(
 def fit(
     xy_a: npt.ArrayLike,
     xy_b: npt.ArrayLike,
-    model: ModelKind = "homography",
+    model: _ModelKind = "homography",
     *,
     cameras: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     K: npt.ArrayLike | None = None,  # noqa: N803
@@ -335,11 +335,11 @@ def _estimated(
 
 
 def warp(
-    image: Image,
-    model: ModelLike,
+    image: _Image,
+    model: _ModelLike,
     *,
     shape: tuple[int, ...] | None = None,
-    interpolation: Interpolation = "bicubic",
+    interpolation: _Interpolation = "bicubic",
     fill: float = 0.0,
     device: Device | str | None = None,
 ) -> npt.NDArray[Any] | Any:

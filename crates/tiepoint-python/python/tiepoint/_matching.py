@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._core import Device, Features
-    from ._geometry import ModelLike
+    from ._geometry import _ModelLike
 
     #: What chooses rows: an index, a slice, indices, or a mask.
-    Rows = int | slice | Sequence[int] | Sequence[bool] | npt.NDArray[Any]
+    _Rows = int | slice | Sequence[int] | Sequence[bool] | npt.NDArray[Any]
 
-#: The models that tie points are verified by.
-VerifiedBy = Literal["homography", "affine", "similarity", "rigid", "translation", "fundamental"]
+    #: The models that tie points are verified by.
+    _VerifiedBy = Literal["homography", "affine", "similarity", "rigid", "translation", "fundamental"]
 
 __all__ = ["Matches", "Rematch", "TiePoints", "match", "nearest", "tie_points"]
 
@@ -53,7 +53,7 @@ class Matches(Result):
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def __getitem__(self, rows: Rows) -> Matches:
+    def __getitem__(self, rows: _Rows) -> Matches:
         """Some of the matches: by a slice, indices, or a mask; on the host."""
         return dataclasses.replace(self, **_chosen(self, rows, ("pairs", "distance", "ratio")))
 
@@ -114,7 +114,7 @@ class TiePoints(Result):
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def __getitem__(self, rows: Rows) -> TiePoints:
+    def __getitem__(self, rows: _Rows) -> TiePoints:
         """Some of the matches: by a slice, indices, or a mask, as in ``tie[tie.inliers]``. The model stays what it is."""
         return dataclasses.replace(self, **_chosen(self, rows, ("pairs", "distance", "ratio", "inliers")))
 
@@ -204,7 +204,7 @@ def match(
     mutual: bool = True,
     same_sign: bool = True,
     max_distance: float | None = None,
-    guide: ModelLike | None = None,
+    guide: _ModelLike | None = None,
     radius: float = 6.0,
     device: Device | str | None = None,
 ) -> Matches:
@@ -242,7 +242,7 @@ def match(
 def tie_points(
     a: Features,
     b: Features,
-    model: VerifiedBy | None = "homography",
+    model: _VerifiedBy | None = "homography",
     *,
     ratio: float | None = 0.8,
     mutual: bool = True,

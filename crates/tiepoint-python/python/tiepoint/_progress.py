@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 if TYPE_CHECKING:
     #: What `progress` takes.
-    Progress = Callable[[State], object] | Literal[True] | None
+    _Progress = Callable[[State], object] | Literal[True] | None
 
 
 class _Bar:
@@ -125,7 +125,7 @@ class _Log:
 
 
 @contextlib.contextmanager
-def _told(progress: Progress) -> Iterator[Callable[[State], None] | None]:
+def _told(progress: _Progress) -> Iterator[Callable[[State], None] | None]:
     """What hears of states: the function, the bar and the log; None where nothing does."""
     if progress is not None and progress is not True and not callable(progress):
         raise OptionError(f"option progress is {progress!r}: expected a function of one argument, True or None")
@@ -148,7 +148,7 @@ def _told(progress: Progress) -> Iterator[Callable[[State], None] | None]:
 
 
 @contextlib.contextmanager
-def watched(progress: Progress) -> Iterator[None]:
+def watched(progress: _Progress) -> Iterator[None]:
     """Calls of this thread within tell `progress` how far they are, about fifty times a second at most."""
     with _told(progress) as tell:
         if tell is None:
@@ -162,7 +162,7 @@ def watched(progress: Progress) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def counting(task: str, total: int | None, progress: Progress) -> Iterator[Callable[[int], None]]:
+def counting(task: str, total: int | None, progress: _Progress) -> Iterator[Callable[[int], None]]:
     """A function that counts steps of a loop of our own; without a total it says only how many are done."""
     with _told(progress) as tell:
         done = 0

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._arrays import Image
+    from ._arrays import _Image
     from ._core import Device
-    from ._geometry import Interpolation
-    from ._progress import Progress
+    from ._geometry import _Interpolation
+    from ._progress import _Progress
 
-#: The models that an image is warped by.
-WarpedBy = Literal["homography", "affine", "similarity", "rigid", "translation"]
+    #: The models that an image is warped by.
+    _WarpedBy = Literal["homography", "affine", "similarity", "rigid", "translation"]
 
 __all__ = ["Rectified", "Registration", "rectify", "register"]
 
@@ -51,8 +51,8 @@ class Registration(Result):
 
     _theirs = ("fixed", "moving")
 
-    fixed: Image
-    moving: Image
+    fixed: _Image
+    moving: _Image
     warped: npt.NDArray[Any] | Any
     covered: npt.NDArray[np.uint8] | Any
     model: Model
@@ -131,13 +131,13 @@ def _finder(detector: Sift | Surf | None, device: Device | str | None) -> Sift |
 
 
 def register(
-    fixed: Image,
-    moving: Image,
-    model: WarpedBy = "homography",
+    fixed: _Image,
+    moving: _Image,
+    model: _WarpedBy = "homography",
     *,
     detector: Sift | Surf | None = None,
-    mask_fixed: Image | None = None,
-    mask_moving: Image | None = None,
+    mask_fixed: _Image | None = None,
+    mask_moving: _Image | None = None,
     ratio: float | None = 0.8,
     mutual: bool = True,
     same_sign: bool = True,
@@ -149,10 +149,10 @@ def register(
     seed: int = 0,
     rematch: Rematch | None = Rematch(),  # noqa: B008
     views: int | None = None,
-    interpolation: Interpolation = "bicubic",
+    interpolation: _Interpolation = "bicubic",
     fill: float = 0.0,
     device: Device | str | None = None,
-    progress: Progress = None,
+    progress: _Progress = None,
 ) -> Registration:
     """Find where an image lies on another, and warp it there.
 
@@ -212,16 +212,16 @@ def register(
 
 
 def rectify(
-    left: Image,
-    right: Image,
+    left: _Image,
+    right: _Image,
     calibration: StereoCalibration | str | os.PathLike[str] | None = None,
     *,
     stored: bool = False,
     frame: Literal["input", "fit", "valid", "all"] | None = None,
     focal: float | None = None,
     detector: Sift | Surf | None = None,
-    mask_left: Image | None = None,
-    mask_right: Image | None = None,
+    mask_left: _Image | None = None,
+    mask_right: _Image | None = None,
     ratio: float | None = 0.8,
     mutual: bool = True,
     same_sign: bool = True,
@@ -231,7 +231,7 @@ def rectify(
     max_iterations: int = 50_000,
     false_alarms: float = 1e-6,
     seed: int = 0,
-    interpolation: Interpolation = "bicubic",
+    interpolation: _Interpolation = "bicubic",
     device: Device | str | None = None,
 ) -> Rectified:
     """Turn two images so that what corresponds lies in the same row.

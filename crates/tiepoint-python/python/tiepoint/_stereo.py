@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from collections.abc import Iterable, Iterator
 
-    from ._arrays import Image
-    from ._calibration import CalibrationLike
+    from ._arrays import _Image
+    from ._calibration import _CalibrationLike
     from ._core import Device
-    from ._progress import Progress
+    from ._progress import _Progress
 
     _Floats = npt.NDArray[np.float32]
 
@@ -65,7 +65,7 @@ class Disparities(Result):
     calibration: Calibration | None
     images: tuple[Any, Any]
 
-    def depth(self, calibration: CalibrationLike | None = None, *, device: Device | str | None = None) -> _Floats:
+    def depth(self, calibration: _CalibrationLike | None = None, *, device: Device | str | None = None) -> _Floats:
         """Depth along the optical axis, (H, W) float32, in the unit of the baseline; NaN where there is none.
 
         Parameters
@@ -78,7 +78,7 @@ class Disparities(Result):
         return _core.depth(device, self.disparity, self._calibration(calibration)._fields())
 
     def points(
-        self, calibration: CalibrationLike | None = None, *, colours: Image | None = None, max_depth: float = math.inf
+        self, calibration: _CalibrationLike | None = None, *, colours: _Image | None = None, max_depth: float = math.inf
     ) -> tuple[_Floats, npt.NDArray[np.uint8]]:
         """Points of all pixels that have a depth.
 
@@ -143,7 +143,7 @@ class Stereo(StereoOptions):
         object.__setattr__(self, "_stereo", _core.Stereo(given, device))
 
     @classmethod
-    def for_calibration(cls, calibration: CalibrationLike, **options: Any) -> Stereo:
+    def for_calibration(cls, calibration: _CalibrationLike, **options: Any) -> Stereo:
         """Options that search the disparities that a calibration expects, as the command does.
 
         Parameters
@@ -167,12 +167,12 @@ class Stereo(StereoOptions):
 
     def compute(
         self,
-        left: Image,
-        right: Image,
-        calibration: CalibrationLike | None = None,
+        left: _Image,
+        right: _Image,
+        calibration: _CalibrationLike | None = None,
         *,
-        mask_left: Image | None = None,
-        mask_right: Image | None = None,
+        mask_left: _Image | None = None,
+        mask_right: _Image | None = None,
         no_data: float | None = None,
     ) -> Disparities:
         """Find the disparities of a rectified pair.
@@ -202,13 +202,13 @@ class Stereo(StereoOptions):
 
     def compute_many(
         self,
-        pairs: Iterable[tuple[Image, Image]],
-        calibration: CalibrationLike | None = None,
+        pairs: Iterable[tuple[_Image, _Image]],
+        calibration: _CalibrationLike | None = None,
         *,
         no_data: float | None = None,
         in_flight: int | None = None,
         batch: int = 1,
-        progress: Progress = None,
+        progress: _Progress = None,
     ) -> Iterator[Disparities]:
         """Find the disparities of a sequence of rectified pairs, in their order; the pairs are taken as they are needed.
 
@@ -237,21 +237,22 @@ class Stereo(StereoOptions):
         core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
         known = None if calibration is None else rectified(calibration)
         stream = _core.StereoStream(core, in_flight, batch)
-        images: collections.deque[tuple[Image, Image]] = collections.deque()
+        images: collections.deque[tuple[_Image, _Image]] = collections.deque()
         total = len(pairs) if isinstance(pairs, collections.abc.Sized) else None
 
-        def oldest() -> Disparities | None:
-            found = stream.pop()
-            if found is None:
-                return None
-            count(1)
-            return Disparities(**found, calibration=known, images=images.popleft())
-
         with counting("stereo", total, progress) as count:
+
+            def oldest() -> Iterator[Disparities]:
+                if (found := stream.pop()) is not None:
+                    count(1)
+                    yield Disparities(**found, calibration=known, images=images.popleft())
+                else:
+                    images.clear()
+
             for left, right in pairs:
                 full = stream.push(host(left, "the left image"), host(right, "the right image"), no_data)
                 images.append((left, right))
-                if full and (found := oldest()) is not None:
-                    yield found
-            while (found := oldest()) is not None:
-                yield found
+                if full:
+                    yield from oldest()
+            while images:
+                yield from oldest()

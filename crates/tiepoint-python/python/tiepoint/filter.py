@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._arrays import Image
+    from ._arrays import _Image
     from ._core import Device
 
-#: What lies beyond the edge.
-Border = Literal["clamp", "reflect", "zero", "skip"]
+    #: What lies beyond the edge.
+    _Border = Literal["clamp", "reflect", "zero", "skip"]
 
 __all__ = ["blobs", "convolve", "gauss", "hessian", "integral", "resample", "sobel"]
 
 
 def gauss(
-    image: Image,
+    image: _Image,
     sigma: float | None = None,
     *,
     size: int | None = None,
     power_of_two: bool = False,
-    border: Border = "clamp",
+    border: _Border = "clamp",
     device: Device | str | None = None,
 ) -> npt.NDArray[Any] | Any:
     """Smooth an image; every channel by itself.
@@ -57,7 +57,7 @@ def gauss(
 
 
 def sobel(
-    image: Image, part: Literal["magnitude", "gx", "gy"] = "magnitude", *, border: Border = "clamp", device: Device | str | None = None
+    image: _Image, part: Literal["magnitude", "gx", "gy"] = "magnitude", *, border: _Border = "clamp", device: Device | str | None = None
 ) -> npt.NDArray[Any] | Any:
     """Gradients of an image by Sobel's 3×3 kernels.
 
@@ -81,7 +81,7 @@ def sobel(
 
 
 def hessian(
-    image: Image, *, weight: float = 1.0, border: Border = "clamp", device: Device | str | None = None
+    image: _Image, *, weight: float = 1.0, border: _Border = "clamp", device: Device | str | None = None
 ) -> npt.NDArray[np.float32] | Any:
     """The determinant of the Hessian by 9×9 boxes (σ = 1.2) of an image's grey.
 
@@ -105,11 +105,11 @@ def hessian(
 
 
 def blobs(
-    image: Image,
+    image: _Image,
     *,
     weight: float = 1.0,
     threshold: float = 0.0004,
-    border: Border = "clamp",
+    border: _Border = "clamp",
     device: Device | str | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int8]]:
     """Local maxima of the magnitude of `hessian`, the greatest first.
@@ -141,12 +141,12 @@ def blobs(
 
 
 def convolve(
-    image: Image,
+    image: _Image,
     kernel: npt.ArrayLike,
     *,
     normalise: bool = False,
     float: bool = False,
-    border: Border = "clamp",
+    border: _Border = "clamp",
     device: Device | str | None = None,
 ) -> npt.NDArray[Any] | Any:
     """Filter an image with a small kernel, laid on it as it is written.
@@ -183,7 +183,7 @@ def convolve(
     return _core.convolve(device, image, kernel, float, border)
 
 
-def integral(image: Image, *, device: Device | str | None = None) -> npt.NDArray[np.uint64]:
+def integral(image: _Image, *, device: Device | str | None = None) -> npt.NDArray[np.uint64]:
     """The sums of all pixels above and left of each, exact.
 
     Parameters
@@ -203,7 +203,7 @@ def integral(image: Image, *, device: Device | str | None = None) -> npt.NDArray
 
 
 def resample(
-    image: Image, how: Literal["double", "halve", "mean"], *, device: Device | str | None = None
+    image: _Image, how: Literal["double", "halve", "mean"], *, device: Device | str | None = None
 ) -> npt.NDArray[Any]:
     """An image at twice or half its size, as the detectors make their octaves.
 

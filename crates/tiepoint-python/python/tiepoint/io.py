@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._arrays import Image
+    from ._arrays import _Image
     from ._core import Features
 
     _Path = str | os.PathLike[str]
@@ -72,7 +72,7 @@ def decode(
     return found
 
 
-def write(path: _Path, image: Image, *, range: tuple[float, float] | None = None) -> None:
+def write(path: _Path, image: _Image, *, range: tuple[float, float] | None = None) -> None:
     """Write an image in the format of the name's extension.
 
     Parameters

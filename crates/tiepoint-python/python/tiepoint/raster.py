@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._geometry import Interpolation
-    from ._register import WarpedBy
+    from ._geometry import _Interpolation
+    from ._register import _WarpedBy
 
     _Path = str | os.PathLike[str]
     _Coefficients = tuple[float, float, float, float, float, float]
@@ -350,10 +350,10 @@ def read(raster: Any) -> Raster:
 def register(
     reference: Any,
     moving: Any,
-    model: WarpedBy = "homography",
+    model: _WarpedBy = "homography",
     *,
     bands: Sequence[int] | None = None,
-    interpolation: Interpolation = "bicubic",
+    interpolation: _Interpolation = "bicubic",
     nodata: float | None = None,
     **options: Any,
 ) -> RasterRegistration:
@@ -438,7 +438,7 @@ def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
 
 
 def _warped(
-    moving: Raster, fixed: Raster, found: Registration, interpolation: Interpolation, nodata: float | None, device: Any
+    moving: Raster, fixed: Raster, found: Registration, interpolation: _Interpolation, nodata: float | None, device: Any
 ) -> Raster:
     """All bands on the grid of the reference, and where they hold data."""
     import numpy as np

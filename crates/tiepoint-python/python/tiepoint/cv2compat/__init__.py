@@ -11,7 +11,7 @@ OpenCV is never needed. Where it is installed, keypoints and matches are its own
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _objects, _own
 from ._detectors import SIFT, SURF, Feature2D
@@ -58,11 +58,14 @@ from ._stereo import (
 )
 from ._stitching import computeImageFeatures, computeImageFeatures2
 
-SIFT_create = SIFT.create
-BFMatcher_create = BFMatcher.create
-FlannBasedMatcher_create = FlannBasedMatcher.create
-DescriptorMatcher_create = DescriptorMatcher.create
-StereoSGBM_create = StereoSGBM.create
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIFT_create: Callable[..., SIFT] = SIFT.create
+BFMatcher_create: Callable[..., Any] = BFMatcher.create
+FlannBasedMatcher_create: Callable[..., Any] = FlannBasedMatcher.create
+DescriptorMatcher_create: Callable[..., Any] = DescriptorMatcher.create
+StereoSGBM_create: Callable[..., StereoSGBM] = StereoSGBM.create
 StereoSGBM_MODE_SGBM = STEREO_SGBM_MODE_SGBM
 StereoSGBM_MODE_HH = STEREO_SGBM_MODE_HH
 StereoSGBM_MODE_SGBM_3WAY = STEREO_SGBM_MODE_SGBM_3WAY
@@ -70,13 +73,13 @@ StereoSGBM_MODE_HH4 = STEREO_SGBM_MODE_HH4
 StereoMatcher_DISP_SHIFT = StereoMatcher.DISP_SHIFT
 StereoMatcher_DISP_SCALE = StereoMatcher.DISP_SCALE
 
-xfeatures2d = _own.Namespace(
+xfeatures2d: _own.Namespace = _own.Namespace(
     "xfeatures2d", {"SIFT": SIFT, "SIFT_create": SIFT.create, "SURF": SURF, "SURF_create": SURF.create}
 )
-ximgproc = _own.Namespace(
+ximgproc: _own.Namespace = _own.Namespace(
     "ximgproc", {"createRightMatcher": createRightMatcher, "createDisparityWLSFilter": createDisparityWLSFilter}
 )
-detail = _own.Namespace(
+detail: _own.Namespace = _own.Namespace(
     "detail", {"computeImageFeatures": computeImageFeatures, "computeImageFeatures2": computeImageFeatures2}
 )
 

@@ -6,13 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
-from .._geometry import Estimate, Interpolation, ModelKind, estimate, fit, warp
+from .._geometry import Estimate, estimate, fit, warp
 from ..errors import MismatchError, ModelError, OptionError
 from ._own import opencv
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from .._geometry import _Interpolation, _ModelKind
 
     _Matrix = npt.NDArray[np.float64] | None
     _Inliers = npt.NDArray[np.uint8] | None
@@ -41,7 +43,7 @@ WARP_INVERSE_MAP = 16
 BORDER_CONSTANT = 0
 
 #: Our interpolations by OpenCV's numbers, which takes AREA for LINEAR here.
-_INTERPOLATIONS: dict[int, Interpolation] = {INTER_LINEAR: "bilinear", INTER_CUBIC: "bicubic", INTER_AREA: "bilinear", INTER_LANCZOS4: "lanczos"}
+_INTERPOLATIONS: dict[int, _Interpolation] = {INTER_LINEAR: "bilinear", INTER_CUBIC: "bicubic", INTER_AREA: "bilinear", INTER_LANCZOS4: "lanczos"}
 
 #: OpenCV draws fewer samples by default, and then misses models of few inliers.
 _ITERATIONS = 50_000
@@ -68,7 +70,7 @@ def _told(mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 
 def _robust(
-    a: Any, b: Any, model: ModelKind, threshold: float, default: float, confidence: float, iterations: int, cameras: Any = None
+    a: Any, b: Any, model: _ModelKind, threshold: float, default: float, confidence: float, iterations: int, cameras: Any = None
 ) -> Estimate | None:
     """The estimate, or None where there is no model."""
     try:
@@ -241,7 +243,7 @@ def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: A
 
 
 def _affine(
-    model: ModelKind, least: int, a: Any, b: Any, inliers: Any, threshold: float, iterations: int, confidence: float
+    model: _ModelKind, least: int, a: Any, b: Any, inliers: Any, threshold: float, iterations: int, confidence: float
 ) -> tuple[_Matrix, _Inliers]:
     import numpy as np
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+from typing import Any
 
 def opencv() -> Any:
     """OpenCV's module, or None where it is not installed."""
@@ -40,14 +36,24 @@ class Algorithm:
     def __init__(self, given: dict[str, Any]) -> None:
         self._given = given
 
-    def __init_subclass__(cls) -> None:
-        for name, key in cls.__dict__.get("_accessors", {}).items():
-            setattr(cls, f"get{name}", _getter(name, key))
-            setattr(cls, f"set{name}", _setter(name, key))
+    def __getattr__(self, name: str) -> Any:
+        """A getter or setter."""
+        verb, key = name[:3], type(self)._accessors.get(name[3:])
+        if key is None or verb not in ("get", "set"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+        return (lambda: self._given[key]) if verb == "get" else (lambda value: self._set(key, value))
 
-    if TYPE_CHECKING:
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(verb + name for name in self._accessors for verb in ("get", "set"))]
 
-        def __getattr__(self, name: str) -> Any: ...
+    def _set(self, key: str, value: Any) -> None:
+        before = self._given
+        self._given = {**before, key: value}
+        try:
+            self._changed()
+        except Exception:
+            self._given = before
+            raise
 
     def _changed(self) -> None:
         """After a parameter was set."""
@@ -66,28 +72,6 @@ class Algorithm:
     def empty(self) -> bool:
         """As OpenCV's own says it."""
         return True
-
-
-def _getter(name: str, key: str) -> Callable[[Algorithm], Any]:
-    def get(self: Algorithm) -> Any:
-        return self._given[key]
-
-    get.__name__, get.__doc__ = f"get{name}", f"The parameter `{key}`."
-    return get
-
-
-def _setter(name: str, key: str) -> Callable[[Algorithm, Any], None]:
-    def set_(self: Algorithm, value: Any) -> None:
-        before = self._given
-        self._given = {**before, key: value}
-        try:
-            self._changed()
-        except Exception:
-            self._given = before
-            raise
-
-    set_.__name__, set_.__doc__ = f"set{name}", f"Sets the parameter `{key}`."
-    return set_
 
 
 def checked(name: str, theirs: Any) -> Any:
