@@ -80,7 +80,7 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
     import numpy as np
 
     if given is None:
-        raise ImageError(f"{what} is None: expected an array; cv2.imread gives None for a file that it cannot read")
+        raise ImageError(f"{what} is None: expected an array")
     if isinstance(given, (str, os.PathLike)):
         raise ImageError(f"{what} is a path, {os.fspath(given)!r}: expected an array; tiepoint.read reads the file")
     if isinstance(given, bytes):
@@ -105,6 +105,8 @@ def image(given: Any, what: str) -> npt.NDArray[Any]:
     """An image of `uint8`, `uint16` or `float32`: truth values become 0 and 255, other numbers floats."""
     import numpy as np
 
+    if given is None:
+        raise ImageError(f"{what} is None: expected an array; cv2.imread gives None for a file that it cannot read")
     found = array(given, what)
     native = found.dtype.newbyteorder("=")
     if native in (np.uint8, np.uint16, np.float32):

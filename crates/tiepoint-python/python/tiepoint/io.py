@@ -82,9 +82,8 @@ def write(path: _Path, image: _Image, *, range: tuple[float, float] | None = Non
     image : array_like, (H, W) or (H, W, C)
         ``uint8``, ``uint16`` or ``float32``; other numbers are written as ``float32``.
     range : tuple of float, optional
-        The values that are black and white in a format of integers; those beyond are clipped. If not given, floats are
-        taken from 0 to 1, or, where a value lies beyond, from the least to the greatest of the image. Formats of floats
-        (``.pfm``, ``.tif``) keep what they get, unless a range is given.
+        The values that are black and white; those beyond are clipped. If not given, floats are taken from 0 to 1 in a
+        format of integers, and those beyond are clipped; formats of floats (``.pfm``, ``.tif``) keep what they get.
     """
     if range is not None:
         import numpy as np
