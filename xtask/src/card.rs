@@ -38,14 +38,7 @@ pub(crate) fn run() -> Result<()> {
     copy(&workspace().join("xtask/card/run.sh"), "run.sh")?;
     let tests = workspace().join("crates/tiepoint-python/tests");
     for (from, to) in [(package.join("tiepoint"), "python/tiepoint"), (tests, "python/tests")] {
-        fs::create_dir_all(folder.join(to)).map_err(|e| failed(&folder, e))?;
-        for entry in fs::read_dir(&from).map_err(|e| failed(&from, e))? {
-            let path = entry.map_err(|e| failed(&from, e))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if path.is_file() {
-                copy(&path, &format!("{to}/{name}"))?;
-            }
-        }
+        python_package::copy_modules(&from, &folder.join(to))?;
     }
     fs::write(folder.join("claimed"), claims::on_a_card()?).map_err(|e| failed(&folder, e))?;
     let programs = PROGRAMS.map(|(_, name)| name);

@@ -8,8 +8,9 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests import; NumPy is all that the package needs.
-const PACKAGES: [&str; 7] = [
+const PACKAGES: [&str; 8] = [
     "numpy>=2.0",
+    "opencv-contrib-python-headless==5.0.0.93",
     "pytest==9.2.0",
     "mypy==2.4.1",
     "pyright==1.1.414",
@@ -100,17 +101,25 @@ pub(crate) fn lay_out() -> Result<PathBuf> {
     if package.exists() {
         fs::remove_dir_all(&package).map_err(|e| failed(&package, e))?;
     }
-    fs::create_dir_all(&package).map_err(|e| failed(&package, e))?;
-    let modules = workspace().join("crates/tiepoint-python/python/tiepoint");
-    for entry in fs::read_dir(&modules).map_err(|e| failed(&modules, e))? {
-        let path = entry.map_err(|e| failed(&modules, e))?.path();
-        let name = path.file_name().unwrap_or_default();
-        if path.is_file() {
-            fs::copy(&path, package.join(name)).map_err(|e| failed(&path, e))?;
-        }
-    }
+    copy_modules(&workspace().join("crates/tiepoint-python/python/tiepoint"), &package)?;
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let compiled = built(&format!("{prefix}tiepoint_python{suffix}"));
     fs::copy(&compiled, package.join("_core.abi3.so")).map_err(|e| failed(&compiled, e))?;
     home.canonicalize().map_err(|e| failed(&home, e))
+}
+
+/// Copies a folder of modules, and those within it, into a new one.
+pub(crate) fn copy_modules(from: &Path, to: &Path) -> Result<()> {
+    let failed = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+    fs::create_dir_all(to).map_err(|e| failed(to, e))?;
+    for entry in fs::read_dir(from).map_err(|e| failed(from, e))? {
+        let path = entry.map_err(|e| failed(from, e))?.path();
+        let name = path.file_name().unwrap_or_default();
+        match path.is_dir() {
+            true if name == "__pycache__" => {}
+            true => copy_modules(&path, &to.join(name))?,
+            false => drop(fs::copy(&path, to.join(name)).map_err(|e| failed(&path, e))?),
+        }
+    }
+    Ok(())
 }

@@ -16,15 +16,16 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
+use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tiepoint::device::gpu::{Api, Gpu};
-use tiepoint::device::{Cancel, Cpu, Processor};
+use tiepoint::device::{Cancel, Cpu, Processor, Progress};
 use tiepoint::options;
 
 /// How often a call looks for signals.
@@ -32,6 +33,26 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// The process that opened a GPU first; 0: none has.
 static GPU_PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether `auto` is known to mean the CPU, which a forked process may use.
+static AUTO_IS_CPU: AtomicBool = AtomicBool::new(false);
+
+/// Work on fewer pixels, or pairs of descriptors of 32 values, takes less time than to hand it to other threads.
+const SMALL: usize = 128 * 128;
+
+/// A function of Python's that hears of progress, and what it hears next.
+type Told = (Py<PyAny>, Arc<Mutex<Option<Progress>>>);
+
+thread_local! {
+    static WATCH: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
+}
+
+/// From now on calls of this thread tell `told` their progress: task, steps done, steps in all, photographs left out.
+/// Returns what they told it before.
+#[pyfunction]
+pub(crate) fn watch(told: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
+    WATCH.replace(told)
+}
 
 /// Where to compute.
 ///
@@ -62,6 +83,8 @@ pub(crate) struct Device {
 struct Opened {
     process: u32,
     processor: Processor,
+    /// The same with the calling thread alone.
+    alone: Processor,
 }
 
 #[pymethods]
@@ -71,15 +94,16 @@ impl Device {
     fn new(
         py: Python<'_>,
         name: &str,
-        threads: Option<usize>,
+        threads: Option<i64>,
         memory: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let device: tiepoint::device::Device = name.parse().map_err(raised)?;
         let cores = || std::thread::available_parallelism().map_or(1, usize::from).min(1024);
-        let threads = threads.unwrap_or_else(cores);
-        if !(1..=1024).contains(&threads) {
-            return Err(wrong_option(&format!("option threads is {threads}: expected 1 to 1024")));
-        }
+        let given =
+            threads.map(|given| usize::try_from(given).ok().filter(|n| (1..=1024).contains(n)).ok_or(given));
+        let threads = given
+            .unwrap_or_else(|| Ok(cores()))
+            .map_err(|given| wrong_option(&format!("option threads is {given}: expected 1 to 1024")))?;
         let memory = memory.map(|given| bytes("memory", given)).transpose()?;
         let made = Self { device, threads, memory, opened: Mutex::default(), cancel: Cancel::new() };
         // A GPU that is named must be there; the others are opened by the first call.
@@ -166,14 +190,25 @@ impl Device {
             None => {}
         }
         let parent = GPU_PROCESS.load(Ordering::Relaxed);
-        if self.device != tiepoint::device::Device::Cpu && parent != 0 && parent != process {
+        let (auto, cpu) = (tiepoint::device::Device::Auto, tiepoint::device::Device::Cpu);
+        let is_forked = parent != 0 && parent != process;
+        let device = match self.device == auto && is_forked && AUTO_IS_CPU.load(Ordering::Relaxed) {
+            true => cpu,
+            false => self.device,
+        };
+        if device != cpu && is_forked {
             return Err(self.forked());
         }
-        let processor = self.device.open(self.threads)?.cancelled_by(&self.cancel);
+        let processor = device.open(self.threads)?.cancelled_by(&self.cancel);
         if processor.gpu.is_some() {
             GPU_PROCESS.store(process, Ordering::Relaxed);
         }
-        Ok(opened.insert(Opened { process, processor }).processor.clone())
+        if device == auto {
+            AUTO_IS_CPU.store(processor.gpu.is_none(), Ordering::Relaxed);
+        }
+        let mut alone = processor.clone();
+        alone.cpu = Cpu::sequential().cancelled_by(&self.cancel);
+        Ok(opened.insert(Opened { process, processor, alone }).processor.clone())
     }
 
     fn forked(&self) -> tiepoint::Error {
@@ -192,7 +227,7 @@ impl Device {
         py: Python<'_>,
         work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
-        self.run_on(py, false, work)
+        self.run_on(py, false, Self::processor, work)
     }
 
     /// Runs `work` without the interpreter's lock, so that Ctrl-C ends it. It may run more than once.
@@ -201,18 +236,63 @@ impl Device {
         py: Python<'_>,
         work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
-        self.run_on(py, on_main_thread(py)?, work)
+        self.run_on(py, on_main_thread(py)?, Self::processor, work)
+    }
+
+    /// As [`run`](Self::run); so little work that no other thread would help is done by the calling thread alone.
+    pub(crate) fn run_sized<R: Send>(
+        &self,
+        py: Python<'_>,
+        pixels: usize,
+        work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
+    ) -> PyResult<R> {
+        match pixels < SMALL {
+            true => self.run_on(py, false, Self::alone, work),
+            false => self.run(py, work),
+        }
+    }
+
+    /// Runs `work` without the interpreter's lock, so that Ctrl-C ends it, once.
+    pub(crate) fn run_once<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> tiepoint::Result<R> + Send,
+    ) -> PyResult<R> {
+        let looks = on_main_thread(py)?;
+        py.detach(|| if looks { looking(&self.cancel, None, work) } else { Ok(work()) })?.map_err(raised)
+    }
+
+    /// The processor with the calling thread alone where there is no GPU.
+    fn alone(&self) -> tiepoint::Result<Processor> {
+        let whole = self.processor()?;
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = opened.as_ref().filter(|_| whole.gpu.is_none()).map(|o| o.alone.clone());
+        Ok(alone.unwrap_or(whole))
     }
 
     fn run_on<R: Send>(
         &self,
         py: Python<'_>,
         looks: bool,
+        chosen: fn(&Self) -> tiepoint::Result<Processor>,
         work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
-        let work = || work(&self.processor()?);
+        let told: Option<Told> =
+            WATCH.with_borrow(|told| told.as_ref().map(|told| (told.clone_ref(py), Arc::default())));
+        let work = || {
+            let mut processor = chosen(self)?;
+            if let Some((_, latest)) = &told {
+                let latest = latest.clone();
+                let keep =
+                    move |progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
+                processor.cpu = processor.cpu.observed(keep);
+            }
+            work(&processor)
+        };
+        let looks = looks || told.is_some();
         loop {
-            let found = py.detach(|| if looks { looking(&self.cancel, work) } else { Ok(work()) })?;
+            let found =
+                py.detach(|| if looks { looking(&self.cancel, told.as_ref(), work) } else { Ok(work()) })?;
             let Err(tiepoint::Error::Cancelled) = found else { return found.map_err(raised) };
             // A call of the main thread was ended: this one begins again.
             py.detach(|| {
@@ -232,7 +312,7 @@ pub(crate) fn interruptible<R: Send>(
     let cancel = Cancel::new();
     let cpu = Cpu::sequential().cancelled_by(&cancel);
     let looks = on_main_thread(py)?;
-    py.detach(|| if looks { looking(&cancel, || work(&cpu)) } else { Ok(work(&cpu)) })?.map_err(raised)
+    py.detach(|| if looks { looking(&cancel, None, || work(&cpu)) } else { Ok(work(&cpu)) })?.map_err(raised)
 }
 
 /// Runs work that changes nothing outside and has no safe points, such as reading a file, so that Ctrl-C ends the call
@@ -266,9 +346,9 @@ pub(crate) fn abandonable<R: Send + 'static>(
     })
 }
 
-/// Runs `work` on another thread, and looks for signals meanwhile. The exception of a signal comes when the work, which
-/// it cancels, has ended.
-fn looking<R: Send>(cancel: &Cancel, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+/// Runs `work` on another thread; meanwhile looks for signals, and tells how far the work is. The exception of a signal,
+/// or of what is told, comes when the work, which it cancels, has ended.
+fn looking<R: Send>(cancel: &Cancel, told: Option<&Told>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
     std::thread::scope(|scope| {
         let (done, wait) = channel::<()>();
         let worker = scope.spawn(move || {
@@ -278,7 +358,7 @@ fn looking<R: Send>(cancel: &Cancel, work: impl FnOnce() -> R + Send) -> PyResul
         });
         let mut signal = None;
         while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-            signal = signal.or_else(pending);
+            signal = signal.or_else(pending).or_else(|| told.and_then(tell));
             if signal.is_some() {
                 cancel.cancel();
             }
@@ -288,8 +368,17 @@ fn looking<R: Send>(cancel: &Cancel, work: impl FnOnce() -> R + Send) -> PyResul
             cancel.reset();
             return Err(signal);
         }
+        if let Some(error) = told.and_then(tell) {
+            return Err(error);
+        }
         Ok(found.unwrap_or_else(|panic| resume_unwind(panic)))
     })
+}
+
+/// Tells a function of Python's how far the work is, if there is news; the exception that it raises.
+fn tell((told, latest): &Told) -> Option<PyErr> {
+    let news = latest.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    Python::attach(|py| told.call1(py, (news.task, news.done, news.total, news.left_out))).err()
 }
 
 /// A value that is dropped without the interpreter's lock: dropping it may wait for a GPU, whose work may wait for
@@ -426,10 +515,26 @@ pub(crate) fn run_on<R: Send>(
     device_of(py, device)?.get().run(py, work)
 }
 
+/// Runs `work` of this size on the device that an argument names, as [`Device::run_sized`].
+pub(crate) fn run_sized_on<R: Send>(
+    py: Python<'_>,
+    device: Option<&Bound<'_, PyAny>>,
+    pixels: usize,
+    work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
+) -> PyResult<R> {
+    device_of(py, device)?.get().run_sized(py, pixels, work)
+}
+
 /// What can run here: a dictionary for the CPU and each GPU, and one with the reason for each driver that is missing.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let found = py.detach(|| [Api::Cuda, Api::OpenCl].map(|api| (api, tiepoint::device::gpu::devices(api))));
+    let is_gpu = |(_, listed): &(Api, Result<tiepoint::device::gpu::Devices, _>)| {
+        listed.as_ref().is_ok_and(|listed| listed.found.iter().any(|info| !info.is_cpu))
+    };
+    if !found.iter().any(is_gpu) {
+        AUTO_IS_CPU.store(true, Ordering::Relaxed);
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cpu = dict!(py, { "device": "cpu", "name": Cpu::sequential().level_name(), "units": cores });
     let list = PyList::new(py, [cpu])?;

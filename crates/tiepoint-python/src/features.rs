@@ -340,6 +340,19 @@ impl Features {
         }
     }
 
+    /// The descriptors as unit vectors, (N, D) float32. The products of bytes wrap; those of these do not.
+    fn unit<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("tiepoint._features")?.call_method1("unit", (slf,))
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("tiepoint._show")?.call_method1("features_html", (slf,))
+    }
+
+    fn _repr_png_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("tiepoint._show")?.call_method1("features_png", (slf,))
+    }
+
     /// Width and height of the image.
     #[getter]
     fn image_size(&self) -> (usize, usize) {

@@ -1,8 +1,8 @@
 //! Filters of images.
 
-use crate::device::run_on;
+use crate::device::run_sized_on;
 use crate::errors::{raised, wrong_image, wrong_option};
-use crate::image::{any_output, output, rows, vector};
+use crate::image::{Input, any_output, output, rows, shaped, vector};
 use crate::options::named;
 use crate::picture::{Picture, there};
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
@@ -10,10 +10,12 @@ use pyo3::prelude::*;
 use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
+use tiepoint::filter::integral::Integral;
+use tiepoint::filter::resample as scaled;
 use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::filter::{any, on_device};
-use tiepoint::image::Size;
 use tiepoint::image::gpu::AnyGpuImage;
+use tiepoint::image::{AnyImage, AnyView, Size};
 
 #[pyfunction]
 pub(crate) fn gauss<'py>(
@@ -22,9 +24,11 @@ pub(crate) fn gauss<'py>(
     image: &Bound<'py, PyAny>,
     sigma: Option<f64>,
     size: Option<usize>,
+    power_of_two: bool,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let taps = match (sigma, size) {
+        (None, Some(size)) if power_of_two => Taps::PowerOfTwo(size),
         (Some(sigma), Some(size)) => Taps::SigmaAndSize(sigma, size),
         (None, Some(size)) => Taps::Size(size),
         (Some(sigma), None) => Taps::Sigma(sigma),
@@ -35,9 +39,10 @@ pub(crate) fn gauss<'py>(
     let image = Picture::of(image, device, "the image")?;
     match &image {
         Picture::There(image) => there(py, || on_device::gauss(image, &options)),
-        Picture::Host(image) => {
-            any_output(py, run_on(py, device, |p| any::gauss(image.view(), &options, p))?)
-        }
+        Picture::Host(image) => any_output(
+            py,
+            run_sized_on(py, device, image.view().size().area(), |p| any::gauss(image.view(), &options, p))?,
+        ),
     }
 }
 
@@ -53,9 +58,12 @@ pub(crate) fn sobel<'py>(
     let image = Picture::of(image, device, "the image")?;
     match &image {
         Picture::There(image) => there(py, || on_device::sobel(image, part, &options)),
-        Picture::Host(image) => {
-            any_output(py, run_on(py, device, |p| any::sobel(image.view(), part, &options, p))?)
-        }
+        Picture::Host(image) => any_output(
+            py,
+            run_sized_on(py, device, image.view().size().area(), |p| {
+                any::sobel(image.view(), part, &options, p)
+            })?,
+        ),
     }
 }
 
@@ -78,7 +86,12 @@ pub(crate) fn hessian<'py>(
     let image = Picture::of(image, device, "the image")?;
     match &image {
         Picture::There(image) => there(py, || on_device::hessian(image, &options).map(AnyGpuImage::from)),
-        Picture::Host(image) => output(py, run_on(py, device, |p| any::hessian(image.view(), &options, p))?),
+        Picture::Host(image) => output(
+            py,
+            run_sized_on(py, device, image.view().size().area(), |p| {
+                any::hessian(image.view(), &options, p)
+            })?,
+        ),
     }
 }
 
@@ -96,7 +109,9 @@ pub(crate) fn blobs<'py>(
     let image = Picture::of(image, device, "the image")?;
     let found = match &image {
         Picture::There(image) => py.detach(|| on_device::blobs(image, &options)).map_err(raised)?,
-        Picture::Host(image) => run_on(py, device, |p| any::blobs(image.view(), &options, p))?,
+        Picture::Host(image) => {
+            run_sized_on(py, device, image.view().size().area(), |p| any::blobs(image.view(), &options, p))?
+        }
     };
     let places = found.iter().map(|blob| [blob.x as i64, blob.y as i64]).collect();
     let response = found.iter().map(|blob| blob.response).collect();
@@ -132,7 +147,68 @@ pub(crate) fn convolve<'py>(
         Picture::Host(image) => image,
     };
     if float {
-        return output(py, run_on(py, device, |p| any::convolve_f32(image.view(), &kernel, &options, p))?);
+        return output(
+            py,
+            run_sized_on(py, device, image.view().size().area(), |p| {
+                any::convolve_f32(image.view(), &kernel, &options, p)
+            })?,
+        );
     }
-    any_output(py, run_on(py, device, |p| any::convolve(image.view(), &kernel, &options, p))?)
+    any_output(
+        py,
+        run_sized_on(py, device, image.view().size().area(), |p| {
+            any::convolve(image.view(), &kernel, &options, p)
+        })?,
+    )
+}
+
+/// Sums of all pixels above and left of each, (height + 1, width + 1).
+#[pyfunction]
+pub(crate) fn integral<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    image: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let image = Input::of(image, "the image")?;
+    let size = image.view().size();
+    let found = run_sized_on(py, device, size.area(), |p| match image.view() {
+        AnyView::U8(view) => Integral::<u64>::new(view, &p.cpu),
+        AnyView::U16(view) => Integral::<u64>::new(view, &p.cpu),
+        AnyView::F32(_) => {
+            Err(tiepoint::Error::Image("expected uint8 or uint16, whose sums are exact".into()))
+        }
+    })?;
+    let sums = (0..=size.height).flat_map(|y| found.row(y).iter().copied()).collect();
+    shaped(py, sums, &[size.height + 1, size.width + 1])
+}
+
+/// An image at twice its size, or at half of it, of every second pixel or of the mean of four.
+#[pyfunction]
+pub(crate) fn resample<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    image: &Bound<'py, PyAny>,
+    how: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    macro_rules! with {
+        ($function:path, $image:expr, $cpu:expr) => {
+            match $image {
+                AnyView::U8(view) => $function(view, $cpu).map(AnyImage::from),
+                AnyView::U16(view) => $function(view, $cpu).map(AnyImage::from),
+                AnyView::F32(view) => $function(view, $cpu).map(AnyImage::from),
+            }
+        };
+    }
+    let image = Input::of(image, "the image")?;
+    let found = run_sized_on(py, device, image.view().size().area(), |p| match how {
+        "double" => with!(scaled::double, image.view(), &p.cpu),
+        "halve" => with!(scaled::halve, image.view(), &p.cpu),
+        "mean" => with!(scaled::halve_mean, image.view(), &p.cpu),
+        _ => Err(tiepoint::Error::Option {
+            name: "how",
+            value: how.into(),
+            expected: "double, halve or mean".into(),
+        }),
+    })?;
+    any_output(py, found)
 }

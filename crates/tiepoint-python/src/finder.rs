@@ -3,7 +3,7 @@
 use crate::device::{Detached, Device, OfProcess, device_of};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
-use crate::image::{Input, mask, mask_view};
+use crate::image::{Input, mask, mask_view, vector};
 use crate::options::Options;
 use crate::picture::mask_there;
 use crate::tensor::{Place, Tensor, gpu_for, place};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use tiepoint::device::Processor;
 use tiepoint::feature::Detector;
 use tiepoint::feature::gpu::{GpuFeatures, Pixels};
-use tiepoint::feature::sift::SiftOptions;
+use tiepoint::feature::sift::{Sift, SiftOptions};
 use tiepoint::feature::surf::SurfOptions;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{Mask, Range, prepare, prepare_on_device};
+use tiepoint::image::{AnyView, Mask, Range, prepare, prepare_on_device};
 
 /// The values that become black and white: None for automatic, or two numbers.
 pub(crate) fn range_of(range: Option<(f32, f32)>) -> PyResult<Range> {
@@ -91,12 +91,35 @@ impl Finder {
             return self.detect_there(py, (image, id), mask);
         }
         let (image, mask) = (Input::of(image, "the image")?, self::mask(mask)?);
-        let found = self.device.get().run(py, |processor| {
+        let found = self.device.get().run_sized(py, image.view().size().area(), |processor| {
             let finder = self.finder(processor)?;
             let ready = prepare(image.view(), mask_view(mask.as_ref()), self.range, &processor.cpu)?;
             finder.detect(ready.image.view(), ready.mask.view())
         });
         found.map(Features::new)
+    }
+
+    /// Features at the places of given ones, and the rows of those that could be described.
+    fn describe<'py>(
+        &self,
+        py: Python<'py>,
+        image: &Bound<'py, PyAny>,
+        given: &Bound<'py, Features>,
+    ) -> PyResult<(Features, Bound<'py, PyAny>)> {
+        let Detector::Sift(options) = self.detector else {
+            return Err(wrong_option("given keypoints are described by SIFT alone"));
+        };
+        let (image, given) = (Input::of(image, "the image")?, given.get().found(py)?);
+        let (found, rows) = self.device.get().run(py, |processor| {
+            let ready = prepare(image.view(), Mask::All, self.range, &processor.cpu)?;
+            let sift = Sift::new(options)?;
+            match ready.image.view() {
+                AnyView::U8(image) => sift.describe(image, &given.keypoints, &processor.cpu),
+                AnyView::U16(image) => sift.describe(image, &given.keypoints, &processor.cpu),
+                AnyView::F32(image) => sift.describe(image, &given.keypoints, &processor.cpu),
+            }
+        })?;
+        Ok((Features::new(found), vector(py, rows.into_iter().map(|row| row as i64).collect())))
     }
 
     /// The features of several images, which a GPU searches together where they have one size and type.

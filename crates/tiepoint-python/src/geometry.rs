@@ -1,6 +1,6 @@
 //! Models: estimated, applied, inverted; and images warped by them.
 
-use crate::device::run_on;
+use crate::device::{run_on, run_sized_on};
 use crate::errors::{raised, wrong_image};
 use crate::image::{any_output, matrix, rows, table, values, vector};
 use crate::matching::NamedModel;
@@ -196,7 +196,9 @@ pub(crate) fn warp<'py>(
                 AnyView::F32(_) => options.check::<f32>(),
             }
             .map_err(raised)?;
-            let warped = run_on(py, device, |p| warp_onto(image.view(), size, &model, &options, p))?;
+            let pixels = size.area().max(image.view().size().area());
+            let warped =
+                run_sized_on(py, device, pixels, |p| warp_onto(image.view(), size, &model, &options, p))?;
             any_output(py, warped.image)
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Whatever NumPy can see without a copy is taken: its own arrays, DLPack of the host's memory, the buffer protocol,
 //! `__array_interface__`, `__array__`. An image is (height, width) or (height, width, channels) of `uint8`, `uint16` or
-//! `float32`. The pixels of a row must follow each other; rows may lie any distance apart. Every other layout is
-//! packed, which is a copy.
+//! `float32`; `_arrays.py` makes one of other numbers, and says what is no image. The pixels of a row must follow each
+//! other; rows may lie any distance apart. Every other layout is packed, which is a copy.
 //!
 //! The memory is read while the interpreter's lock is released: a caller that writes into an image meanwhile gets a result
 //! of old and new pixels mixed, as with any array shared between threads.
@@ -55,11 +55,13 @@ unsafe impl Sync for Input {}
 impl Input {
     /// The image that an object holds; `what` names it in errors.
     pub(crate) fn of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
-        Self::of_array(&array(object, what)?, what)
+        Self::of_array(&array("image", object, what)?, what)
     }
 
     fn of_array(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<Self> {
-        let kind = kind(array, what)?;
+        let Some(kind) = kind(array) else {
+            return Self::of_array(&converted("image", array.as_any(), what)?, what);
+        };
         let (size, channels) = image_shape(array.shape(), what)?;
         let Some(stride) = row_stride(array, kind) else {
             // Not `ascontiguousarray`, which leaves an array as it is whose elements are not aligned.
@@ -140,33 +142,40 @@ fn start(array: &Bound<'_, PyUntypedArray>, kind: Kind) -> PyResult<*const u8> {
     })
 }
 
-fn kind(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<Kind> {
+/// The type of the pixels, where it is one of the library's.
+fn kind(array: &Bound<'_, PyUntypedArray>) -> Option<Kind> {
     let (py, found) = (array.py(), array.dtype());
-    let is = |wanted| found.is_equiv_to(&wanted);
-    if is(numpy::dtype::<u8>(py)) {
-        Ok(Kind::U8)
-    } else if is(numpy::dtype::<u16>(py)) {
-        Ok(Kind::U16)
-    } else if is(numpy::dtype::<f32>(py)) {
-        Ok(Kind::F32)
-    } else {
-        Err(wrong_image(&format!(
-            "{what} holds {found}: expected uint8, uint16 or float32 (0 to 1, or with a range) of this machine's byte \
-             order; .astype(\"float32\") converts"
-        )))
-    }
+    let kinds = [
+        (numpy::dtype::<u8>(py), Kind::U8),
+        (numpy::dtype::<u16>(py), Kind::U16),
+        (numpy::dtype::<f32>(py), Kind::F32),
+    ];
+    kinds.into_iter().find_map(|(wanted, kind)| found.is_equiv_to(&wanted).then_some(kind))
+}
+
+/// What the function of `_arrays.py` makes of an object that is not taken as it is.
+fn converted<'py>(
+    function: &str,
+    object: &Bound<'py, PyAny>,
+    what: &str,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let made = object.py().import("tiepoint._arrays")?.call_method1(function, (object, what))?;
+    Ok(made.cast_into::<PyUntypedArray>()?)
 }
 
 /// The object as an array of NumPy, without a copy where NumPy can.
-fn array<'py>(object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyUntypedArray>> {
-    if let Ok(array) = object.cast::<PyUntypedArray>() {
+fn array<'py>(
+    function: &str,
+    object: &Bound<'py, PyAny>,
+    what: &str,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    if let Ok(array) = object.cast_exact::<PyUntypedArray>() {
         return Ok(array.clone());
     }
     // A result of ours on a GPU, for what is computed on the host.
     if let Ok(array) = object.cast::<DeviceArray>() {
         return Ok(array.get().numpy(object.py())?.cast_into::<PyUntypedArray>()?);
     }
-    let numpy = object.py().import("numpy")?;
     if let Place::Cuda(id) = place(object, what)? {
         let lies = id.map_or("a CUDA device".to_owned(), |id| format!("cuda:{id}"));
         return Err(wrong_image(&format!(
@@ -174,24 +183,22 @@ fn array<'py>(object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyU
              .numpy() or asnumpy()"
         )));
     }
-    let found = match object.hasattr("__dlpack_device__")? {
-        true => numpy.call_method1("from_dlpack", (object,))?,
-        false => numpy.call_method1("asarray", (object,))?,
-    };
-    Ok(found.cast_into::<PyUntypedArray>()?)
+    converted(function, object, what)
 }
 
-/// The mask that an object holds: `uint8` or `bool`, not 0 where pixels count.
+/// The mask that an object holds: not 0 where pixels count.
 pub(crate) fn mask(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Input>> {
     let Some(object) = object else { return Ok(None) };
-    let mut array = array(object, "the mask")?;
+    let mut array = array("mask", object, "the mask")?;
     if array.dtype().is_equiv_to(&numpy::dtype::<bool>(array.py())) {
         array = array.call_method1("view", ("uint8",))?.cast_into::<PyUntypedArray>()?;
+    } else if kind(&array) != Some(Kind::U8) {
+        array = converted("mask", array.as_any(), "the mask")?;
     }
     let mask = Input::of_array(&array, "the mask")?;
     match mask.view() {
         AnyView::U8(view) if view.channels() == 1 => Ok(Some(mask)),
-        _ => Err(wrong_image("the mask: expected (height, width) of uint8 or bool")),
+        _ => Err(wrong_image("the mask: expected (height, width) of numbers or bool")),
     }
 }
 

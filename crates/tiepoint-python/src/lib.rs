@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use crate::collection::{Collection, Results};
     #[pymodule_export]
-    use crate::device::{Device, devices};
+    use crate::device::{Device, devices, watch};
     #[pymodule_export]
     use crate::evaluate::{angle_error, corner_error, disparity_score, matching_accuracy, repeatability};
     #[pymodule_export]
@@ -62,7 +62,7 @@ mod _core {
         write_text,
     };
     #[pymodule_export]
-    use crate::filters::{blobs, convolve, gauss, hessian, sobel};
+    use crate::filters::{blobs, convolve, gauss, hessian, integral, resample, sobel};
     #[pymodule_export]
     use crate::finder::Finder;
     #[pymodule_export]
@@ -78,7 +78,7 @@ mod _core {
     #[pymodule_export]
     use crate::report::report;
     #[pymodule_export]
-    use crate::stereo::{Stereo, depth, points};
+    use crate::stereo::{Stereo, StereoStream, depth, points};
     #[pymodule_export]
     use crate::synth::{scene, stereo_scene, texture};
     #[pymodule_export]

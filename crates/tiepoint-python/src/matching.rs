@@ -1,7 +1,7 @@
 //! Matching: nearest neighbours, matches, tie points.
 
 use crate::array::Numbers;
-use crate::device::{Device, device_of, run_on};
+use crate::device::{Device, device_of, run_on, run_sized_on};
 use crate::errors::{raised, wrong_image};
 use crate::features::{Features, device_array};
 use crate::geometry::{model_of, model_tuple};
@@ -70,6 +70,11 @@ fn arrays_there<'py, const N: usize>(
     made.try_into().map_err(|_| wrong_image("arrays were not made"))
 }
 
+/// How much there is to compare: a pair of descriptors takes a quarter of the time of a pixel of a detector.
+fn work(a: &tiepoint::feature::Features, b: &tiepoint::feature::Features) -> usize {
+    a.len().saturating_mul(b.len()) / 4
+}
+
 /// For each feature of A the index of its nearest neighbour in B (−1: none), its distance and that of the second.
 #[pyfunction]
 pub(crate) fn nearest<'py>(
@@ -92,7 +97,7 @@ pub(crate) fn nearest<'py>(
         Some(found) => found,
         None => {
             let (a, b) = (a.get().found(py)?, b.get().found(py)?);
-            run_on(py, device, |processor| nearest_neighbours(a, b, processor))?
+            run_sized_on(py, device, work(a, b), |processor| nearest_neighbours(a, b, processor))?
         }
     };
     let index = found.iter().map(|n| n.map_or(-1, |n| i64::from(n.index))).collect();
@@ -144,7 +149,7 @@ pub(crate) fn match_features<'py>(
         Some(found) => found,
         None => {
             let (a, b) = (a.get().found(py)?, b.get().found(py)?);
-            run_on(py, device, |processor| matched(a, b, &options, processor))?
+            run_sized_on(py, device, work(a, b), |processor| matched(a, b, &options, processor))?
         }
     };
     columns(py, &found)

@@ -2,7 +2,7 @@
 
 use crate::array::{DeviceArray, Numbers};
 use crate::device::{Detached, Device, OfProcess, abandonable, device_of, run_on};
-use crate::errors::raised;
+use crate::errors::{raised, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;
 use crate::image::{Input, mask_view, output, rows};
@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tiepoint::device::Processor;
 use tiepoint::device::gpu::Gpu;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
@@ -71,23 +71,99 @@ impl Stereo {
                 return self.compute_there(py, &pair.into(), masks, no_data);
             }
         };
-        let found = self.device.get().run(py, |processor| {
+        let found = self.device.get().run_sized(py, left.view().size().area(), |processor| {
             let a = held(left.view(), mask_left.as_ref(), no_data)?;
             let b = held(right.view(), mask_right.as_ref(), no_data)?;
             let masks = Masks { left: a.view(), right: b.view() };
             self.stereo.compute(left.view(), right.view(), masks, processor)
         })?;
-        let reasons = found.reasons.map(|reasons| {
-            let size = reasons.size();
-            let values = reasons.into_vec().into_iter().map(|reason| reason as u8).collect();
-            output(py, Image::from_vec(values, size, 1).map_err(raised)?)
-        });
-        Ok(dict!(py, {
-            "disparity": output(py, with_nan(found.disparity))?,
-            "right": found.right.map(|right| output(py, with_nan(right))).transpose()?,
-            "confidence": found.confidence.map(|confidence| output(py, confidence)).transpose()?,
-            "reasons": reasons.transpose()?,
-        }))
+        maps(py, found)
+    }
+}
+
+/// The maps of a pair as arrays.
+fn maps(py: Python<'_>, found: StereoResult) -> PyResult<Bound<'_, PyDict>> {
+    let reasons = found.reasons.map(|reasons| {
+        let size = reasons.size();
+        let values = reasons.into_vec().into_iter().map(|reason| reason as u8).collect();
+        output(py, Image::from_vec(values, size, 1).map_err(raised)?)
+    });
+    Ok(dict!(py, {
+        "disparity": output(py, with_nan(found.disparity))?,
+        "right": found.right.map(|right| output(py, with_nan(right))).transpose()?,
+        "confidence": found.confidence.map(|confidence| output(py, confidence)).transpose()?,
+        "reasons": reasons.transpose()?,
+    }))
+}
+
+/// A sequence of pairs, of which a GPU has several at a time.
+#[pyclass(frozen, module = "tiepoint._core")]
+pub(crate) struct StereoStream {
+    stream: Mutex<tiepoint::stereo::StereoStream>,
+    device: Py<Device>,
+    process: u32,
+}
+
+#[pymethods]
+impl StereoStream {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        stereo: &Bound<'_, Stereo>,
+        in_flight: Option<usize>,
+        batch: usize,
+    ) -> PyResult<Self> {
+        let (device, options) = (stereo.get().device.clone_ref(py), *stereo.get().stereo.options());
+        let processor = device.get().opened(py)?;
+        let stream = tiepoint::stereo::StereoStream::new(options, &processor).map_err(raised)?;
+        let stream = stream.with_batch(batch).map_err(raised)?;
+        let stream = match in_flight {
+            Some(sets) => stream.with_in_flight(sets).map_err(raised)?,
+            None => stream,
+        };
+        Ok(Self { stream: Mutex::new(stream), device, process: std::process::id() })
+    }
+
+    /// Takes the next pair, which is copied; whether as many pairs are under way as may be, so that the oldest is to be
+    /// taken.
+    fn push(
+        &self,
+        py: Python<'_>,
+        left: &Bound<'_, PyAny>,
+        right: &Bound<'_, PyAny>,
+        no_data: Option<f32>,
+    ) -> PyResult<bool> {
+        let (left, right) = (Input::of(left, "the left image")?, Input::of(right, "the right image")?);
+        self.with(py, |stream, on_gpu| {
+            let (a, b) = (held(left.view(), None, no_data)?, held(right.view(), None, no_data)?);
+            stream.push(left.view(), right.view(), Masks { left: a.view(), right: b.view() })?;
+            Ok(!on_gpu || stream.len() >= stream.in_flight())
+        })
+    }
+
+    /// The maps of the oldest pair; None where there is none.
+    fn pop<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.with(py, |stream, _| stream.pop())?.map(|found| maps(py, found)).transpose()
+    }
+}
+
+impl StereoStream {
+    /// Calls `work` with the stream, and with whether a GPU computes.
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut tiepoint::stereo::StereoStream, bool) -> tiepoint::Result<R> + Send,
+    ) -> PyResult<R> {
+        if self.process != std::process::id() {
+            return Err(wrong_option(
+                "the stream belongs to the process that this one was forked from: make one here",
+            ));
+        }
+        let on_gpu = self.device.get().opened(py)?.gpu.is_some();
+        self.device.get().run_once(py, || {
+            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&mut stream, on_gpu)
+        })
     }
 }
 

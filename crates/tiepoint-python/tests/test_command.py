@@ -14,17 +14,7 @@ import pytest
 import tiepoint as tp
 from tiepoint import _core
 
-#: What the command calls otherwise than the package: a flag that switches something off, and names that must say more where
-#: all options stand in one list.
-FLAGS = {
-    "root": "rootsift",
-    "mutual": "one-way",
-    "same_sign": "any-sign",
-    "threshold": "inlier-distance",
-    "rematch": "no-rematch",
-    "frame": "crop",
-    "closure": "no-closure",
-}
+
 def command():
     named = os.environ.get("TIEPOINT") or shutil.which("tiepoint")
     if named is None:
@@ -46,8 +36,8 @@ def run():
     return run
 
 
-def help_of(name):
-    told = subprocess.run([command(), name, "--help"], capture_output=True, text=True, check=True)
+def help_of(*names):
+    told = subprocess.run([command(), *names, "--help"], capture_output=True, text=True, check=True)
     flags = {}
     for part in re.split(r"\n\s+(?=(?:-\w, )?--)", told.stdout)[1:]:
         flags[re.match(r"(?:-\w, )?--([\w-]+)", part)[1]] = " ".join(part.split())
@@ -86,22 +76,107 @@ def test_the_classes_of_options_are_what_the_library_s_tables_give():
     assert own == module.written(_core.tables()), "`cargo xtask options` writes it anew"
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("detect", {**library("SurfOptions"), **library("SiftOptions")}),
-        ("match", {**library("MatchOptions"), **library("RobustOptions")}),
-        ("stereo", {k: v for k, v in library("StereoOptions").items() if k not in ("right", "confidence", "reasons")}),
-        ("collect", {k: v for k, v in library("CollectionOptions").items() if k not in ("list", "descriptors")}),
-    ],
-)
-def test_flags_of_the_command_have_these_names(name, options):
-    flags = help_of(name)
-    for option in options:
-        flag = FLAGS.get(option, option).replace("_", "-")
-        if option == "threshold" and name == "detect":
-            flag = "threshold"
-        assert flag in flags or f"no-{flag}" in flags, option
+#: For each command the library's tables that it has, and what of the package does the same.
+DOES = {
+    "detect": (["SiftOptions", "SurfOptions"], [tp.Sift, tp.Surf, tp.Sift.detect]),
+    "match": (
+        ["SiftOptions", "SurfOptions", "MatchOptions", "RobustOptions"],
+        [tp.Sift, tp.Surf, tp.Sift.detect, tp.match, tp.tie_points],
+    ),
+    "register": (
+        ["SiftOptions", "SurfOptions", "MatchOptions", "RobustOptions", "WarpOptions"],
+        [tp.Sift, tp.Surf, tp.register],
+    ),
+    "rectify": (
+        ["SiftOptions", "SurfOptions", "MatchOptions", "RobustOptions", "WarpOptions"],
+        [tp.Sift, tp.Surf, tp.rectify],
+    ),
+    "stereo": (["StereoOptions"], [tp.Stereo, tp.Stereo.compute, tp.Stereo.compute_many]),
+    "collect": (["CollectionOptions"], [tp.CollectionOptions, tp.collect, tp.Collection.export]),
+    "filter gauss": ([], [tp.filter.gauss]),
+    "filter sobel": ([], [tp.filter.sobel]),
+    "filter hessian": ([], [tp.filter.hessian, tp.filter.blobs]),
+    "filter convolve": ([], [tp.filter.convolve]),
+}
+
+#: What a command calls otherwise than the package: a flag that switches something off, and names that must say more where
+#: all options stand in one list.
+FLAGS = {
+    "root": {"rootsift", "no-rootsift"},
+    "mutual": {"one-way"},
+    "same_sign": {"any-sign"},
+    "threshold": {"inlier-distance", "threshold"},
+    "rematch": {"no-rematch"},
+    "frame": {"crop"},
+    "closure": {"no-closure"},
+    "detect_watermark": {"no-detect-watermark"},
+    "descriptors": {"descriptors", "no-descriptors"},
+    "sync": {"no-sync"},
+    "list": {"pair-list"},
+    "mask_fixed": {"mask-b"},
+    "mask_moving": {"mask"},
+    "mask_left": {"mask"},
+    "mask_right": {"mask-b", "mask-right"},
+}
+
+#: Flags without a parameter, and why.
+COMMAND_ALONE = {
+    "help verbose quiet json profile": "how a program talks; Python has results and logging",
+    "threads": "of Device",
+    "output output-right output-left valid-left valid-right output-calibration": "results are fields, which tp.io writes",
+    "draw overlay blend preview preview-range": "tp.draw",
+    "report report-limit truth truth-scale": "tp.report",
+    "list": "an iterable of images or pairs",
+    "max-bytes max-pixels": "of tp.read; of collect its own",
+    "detector": "Sift or Surf",
+    "views": "of tp.register; tp.tie_points has features, which have no views",
+    "mask-b": "of Sift.detect; tp.tie_points has features",
+    "depth cloud ascii max-depth": "Disparities.depth, Disparities.points, tp.io.write_points",
+    "blobs": "tp.filter.blobs",
+}
+
+#: Parameters without a flag, and why.
+PACKAGE_ALONE = {
+    "progress image images pairs left right fixed moving a b self options": "what the command's words are",
+    "guide radius": "of match: a model that is known; the command searches again near the one that it finds",
+    "fill": "the command's pictures are transparent or 0 where they show nothing",
+    "right": "--output-right asks for it",
+    "reasons": "for reports, which the command makes itself",
+    "in_flight batch": "the command chooses by the size of pairs",
+    "path": "a file's name",
+}
+
+
+def words(listed):
+    return {word for text in listed for word in text.split()}
+
+
+def differences(name):
+    """Options of the library without a parameter, options without a flag, and flags without either."""
+    tables, functions = DOES[name]
+    flags = set(help_of(*name.split()))
+    parameters = {p for function in functions for p in inspect.signature(function).parameters}
+    of_library = {field for table in tables for field in library(table)}
+
+    def named(option):
+        return FLAGS.get(option, set()) | {option.replace("_", "-")}
+
+    without_flag = {option for option in of_library | parameters if not named(option) & flags}
+    strange = {flag for flag in flags if not any(flag in named(option) for option in of_library | parameters)}
+    return of_library - parameters, without_flag, strange
+
+
+def test_command_library_and_package_have_the_same_options():
+    """A difference that is on no list is an option that one of the three lacks, or calls otherwise."""
+    used = set(), set()
+    for name in DOES:
+        without_parameter, without_flag, strange = differences(name)
+        assert without_parameter <= words(PACKAGE_ALONE), f"{name}: options of the library that the package lacks"
+        assert without_flag <= words(PACKAGE_ALONE), f"{name}: options without a flag"
+        assert strange <= words(COMMAND_ALONE), f"{name}: flags of the command alone"
+        used[0].update(without_parameter | without_flag)
+        used[1].update(strange)
+    assert used == (words(PACKAGE_ALONE), words(COMMAND_ALONE)), "the lists have what is no difference"
 
 
 def test_features_are_the_command_s_in_every_bit(tmp_path, run, scene):

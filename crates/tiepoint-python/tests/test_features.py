@@ -218,3 +218,16 @@ def test_one_object_serves_many_threads(scene):
 
 def test_repr_says_what_it_is(features):
     assert repr(features[0]) == f"Features({len(features[0])} of 320x240, descriptors: 128 uint8)"
+
+
+def test_given_features_are_described(scene, features):
+    found = features[0]
+    sift = tp.Sift(device="cpu")
+    again, rows = sift.describe(scene.reference, found[[5, 2, 9]])
+    assert again == found[[5, 2, 9]] and rows.tolist() == [0, 1, 2]
+    own = tp.Features.from_arrays(xy=[[-3, 5], [60, 50]], scale=[2, 2], angle=[0, 1])
+    again, rows = sift.replace(descriptors="float").describe(scene.reference, own)
+    assert rows.tolist() == [1] and again.descriptors.shape == (1, 128) and again.descriptors.dtype == np.float32
+    with pytest.raises(tp.OptionError, match="option range"):
+        tp.Sift(range=[1, 2, 3])
+    assert tp.Sift(range=[0, 255], device="cpu").detect(scene.reference) == found

@@ -176,3 +176,17 @@ def test_a_page_of_disparities_shows_reasons_and_the_truth(pair):
         tp.report(dataclasses.replace(found, reasons=np.full_like(found.reasons, 9)))
     with pytest.raises(tp.OptionError, match="truth is for disparities"):
         tp.report(tp.register(pair.left, pair.left), truth=pair.truth_left)
+
+
+def test_floats_are_written_from_their_range_or_a_given_one(tmp_path):
+    inside, beyond = np.array([[0, 0.5, 1]], np.float32), np.array([[0, 0.5, 1, 2]], np.float64)
+    for image, range_, wanted in [
+        (inside, None, [0, 32768, 65535]),
+        (beyond, None, [0, 32768, 65535, 65535]),
+        (beyond, (0, 2), [0, 16384, 32768, 65535]),
+        (np.array([[-1, 0, 1]]), (-1, 1), [0, 32768, 65535]),
+    ]:
+        tp.write(tmp_path / "a.png", image, range=range_)
+        assert np.abs(tp.read(tmp_path / "a.png").astype(int) - wanted).max() <= 1
+    with pytest.raises(tp.OptionError, match="option range"):
+        tp.write(tmp_path / "a.png", inside, range=(1, 0))

@@ -109,6 +109,60 @@ def test_essential_matrices_need_cameras():
         tp.estimate(a[:, :2], b[:, :2], "essential", cameras=(k, np.ones((3, 3))))
 
 
+def test_a_pose_of_an_essential_matrix():
+    rng = np.random.default_rng(5)
+    k = np.array([[300, 0, 160], [0, 310, 120], [0, 0, 1.0]])
+    for turn, step in [((0.1, -0.2, 0.05), (0.5, 0.1, 0.0)), ((-0.05, 0.3, 0.0), (0.0, 0.0, 1.0)), ((0, 0, 1.5), (-1, 0.4, 0.2))]:
+        angle = np.linalg.norm(turn)
+        x, y, z = np.array(turn) / angle
+        cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+        r = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+        t = np.array(step) / np.linalg.norm(step)
+        points = np.column_stack([rng.uniform(-2, 2, (80, 2)), rng.uniform(4, 8, 80)])
+        a, b = ((p @ k.T)[:, :2] / p[:, 2:] for p in (points, points @ r.T + t))
+        a, b = a[(points @ r.T + t)[:, 2] > 0], b[(points @ r.T + t)[:, 2] > 0]
+        found = tp.estimate(a, b, "essential", K=k)
+        for rotation, baseline in (found.pose(), found.model.pose(a, b)):
+            assert np.abs(rotation - r).max() < 1e-6 and np.abs(baseline - t).max() < 1e-6
+        assert found == tp.estimate(a, b, "essential", cameras=(k, k)) == pickle.loads(pickle.dumps(found))
+        assert np.allclose(pickle.loads(pickle.dumps(found)).pose()[0], r)
+    with pytest.raises(tp.ModelError, match="expected an essential matrix"):
+        tp.Model("homography", np.eye(3)).pose(a, b)
+    with pytest.raises(tp.ModelError, match="K=K"):
+        tp.estimate(a, a).pose()
+    with pytest.raises(tp.OptionError, match="option K"):
+        tp.estimate(a, b, "essential", K=k, cameras=(k, k))
+
+
+def test_points_and_models_as_other_libraries_have_them():
+    rng = np.random.default_rng(6)
+    matrix = np.array([[1.1, 0.1, 5], [-0.1, 0.9, -3], [0, 0, 1]])
+    a = rng.uniform(0, 300, (60, 2))
+    b = a @ matrix[:2, :2].T + matrix[:2, 2]
+    wanted = tp.estimate(a, b)
+    forms = [lambda p: p[:, None], lambda p: p[None], lambda p: np.c_[p, np.ones(60)], lambda p: p.tolist()]
+    for form in forms:
+        assert tp.estimate(form(a), form(b)) == wanted and tp.fit(form(a), form(b)).inliers.all()
+        assert np.array_equal(wanted.apply(form(a)), wanted.apply(a))
+        assert np.array_equal(wanted.model.residuals(form(a), form(b)), wanted.model.residuals(a, b))
+    found, inliers = wanted
+    assert found is wanted.matrix and inliers is wanted.inliers and np.allclose(np.linalg.inv(wanted) @ found, np.eye(3))
+    affine = tp.Model("affine", matrix[:2])
+    assert np.array_equal(affine.matrix, matrix) and np.allclose(affine.apply(a), b)
+    image = tp.synth.texture((60, 40))
+    assert np.array_equal(tp.warp(image, matrix[:2]), tp.warp(image, affine))
+    for wrong, message in [(a.T, r"\(2, 60\): expected \(N, 2\)"), (None, "None"), (a[:, :1], "expected"), (["x"], "numbers")]:
+        with pytest.raises(tp.ImageError, match=message):
+            tp.estimate(wrong, b)
+    for wrong in (None, np.eye(2), np.zeros((3, 4))):
+        with pytest.raises(tp.ImageError, match="the model"):
+            tp.warp(image, wrong)
+    with pytest.raises(tp.OptionError, match=r"option shape is \(-5, 5\)"):
+        tp.warp(image, matrix, shape=(-5, 5))
+    with pytest.raises(tp.OptionError, match="option detector is 'sift': expected a Sift or a Surf"):
+        tp.register(image, image, detector="sift")
+
+
 def test_a_fit_to_all_is_least_squares():
     rng = np.random.default_rng(4)
     a = rng.uniform(0, 400, (80, 2))

@@ -1,5 +1,7 @@
 """What is an image, and what is not."""
 
+import pathlib
+
 import numpy as np
 import pytest
 import tiepoint as tp
@@ -76,6 +78,85 @@ def test_every_type_of_pixel_is_told_apart(scene):
     assert abs(len(floats) - len(eight)) < 0.02 * len(eight)
 
 
+def test_numbers_of_every_type_are_images(scene):
+    image = scene.reference
+    floats = SIFT.detect(image.astype(np.float32))
+    for dtype in (np.float64, np.float16, np.int16, np.int32, np.uint32, np.int64, np.uint64, ">f4", ">f8", ">i2"):
+        assert SIFT.detect(image.astype(dtype)) == floats, dtype
+    assert SIFT.detect(image.astype(">u2")) == SIFT.detect(image.astype(np.uint16))
+    assert SIFT.detect(image.tolist()) == floats
+    truth = image > 128
+    assert SIFT.detect(truth) == SIFT.detect(np.where(truth, np.uint8(255), np.uint8(0)))
+    assert tp.warp(image.astype(np.float64), np.eye(3)).dtype == np.float32
+    wide = image.astype(np.float64)
+    wide[3, 3] = 1e300
+    assert len(SIFT.detect(wide)) > 100, "what is too large for 32 bits is no data"
+
+
+def test_masks_of_every_type(scene):
+    image = scene.reference
+    half = np.zeros(image.shape, bool)
+    half[:, 160:] = True
+    wanted = SIFT.detect(image, half)
+    assert 0 < len(wanted) < len(SIFT.detect(image))
+    for mask in [half * np.uint8(7), half * 0.5, half.astype(np.int64), half[..., None] * np.uint16(9), half.tolist()]:
+        assert SIFT.detect(image, mask) == wanted
+    masked = np.ma.masked_array(image, ~half)
+    assert SIFT.detect(masked) == wanted == SIFT.detect(masked, half)
+    assert list(SIFT.detect_many([masked, image])) == [wanted, SIFT.detect(image)]
+    assert SIFT.detect(np.ma.masked_array(image)) == SIFT.detect(image), "nothing is masked"
+    colours = np.ma.masked_array(np.stack([image] * 3, -1), np.stack([~half] * 3, -1))
+    assert SIFT.detect(colours) == wanted
+    for call in (lambda: tp.warp(masked, np.eye(3)), lambda: tp.filter.gauss(masked)):
+        with pytest.raises(tp.ImageError, match=r"a masked array, .* \.filled\(value\)"):
+            call()
+
+
+def test_masked_arrays_in_other_calls(scene, pair):
+    half = np.zeros(pair.left.shape, bool)
+    half[:, 120:] = True
+    masked = [np.ma.masked_array(image, ~half) for image in (pair.left, pair.right)]
+    stereo = tp.Stereo(disparities=32, device="cpu")
+    wanted = stereo.compute(pair.left, pair.right, mask_left=half, mask_right=half)
+    assert np.array_equal(stereo.compute(*masked).disparity, wanted.disparity, equal_nan=True)
+    count = np.ones(scene.moving.shape, bool)
+    count[:60] = False
+    by_mask = tp.register(scene.reference, scene.moving, mask_moving=count)
+    assert tp.register(scene.reference, np.ma.masked_array(scene.moving, ~count)).model == by_mask.model
+
+
+@pytest.mark.parametrize("mode", ["L", "1", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB", "I;16", "I", "F", "LA"])
+def test_images_of_pillow_in_every_mode(scene, mode):
+    pillow = pytest.importorskip("PIL.Image")
+    grey = pillow.fromarray(scene.reference)
+    wanted = SIFT.detect(np.where(scene.reference > 127, np.uint8(255), np.uint8(0)) if mode == "1" else scene.reference)
+    if mode == "1":
+        image = grey.point(lambda v: 255 * (v > 127)).convert("1", dither=pillow.Dither.NONE)
+    elif mode == "LAB":
+        cms = pytest.importorskip("PIL.ImageCms")
+        profiles = [cms.createProfile("sRGB"), cms.createProfile("LAB")]
+        image = cms.profileToProfile(grey.convert("RGB"), *profiles, outputMode="LAB")
+    elif mode == "I;16":
+        image = pillow.fromarray(scene.reference.astype(np.uint16))
+    else:
+        image = grey.convert("RGB").convert(mode)
+    found = SIFT.detect(image)
+    # Of 216 colours few are grey; floats and 16 bits have a range of their own.
+    close = 0.02 if mode in ("L", "1", "RGB", "RGBA", "LA", "CMYK") else 0.3
+    assert abs(len(found) - len(wanted)) < close * len(wanted)
+
+
+def test_batches(scene):
+    a, b = scene.reference, scene.moving
+    wanted = [SIFT.detect(a), SIFT.detect(b)]
+    colours = [np.stack([image] * 3, -1) for image in (a, b)]
+    for batch in [np.stack([a, b]), np.stack([a, b])[:, None], np.stack(colours), np.stack(colours).transpose(0, 3, 1, 2)]:
+        assert list(SIFT.detect_many(batch)) == wanted, batch.shape
+    told = []
+    assert list(SIFT.detect_many([a, b], progress=told.append)) == wanted
+    assert [(s.task, s.done, s.total) for s in told] == [("Sift", 2, 2)]
+
+
 def test_colours_become_grey(scene):
     grey = scene.reference
     colour = np.stack([grey] * 3, axis=-1)
@@ -88,17 +169,19 @@ def test_colours_become_grey(scene):
 @pytest.mark.parametrize(
     ("image", "message"),
     [
-        (np.zeros((4, 5)), "float64: expected uint8, uint16 or float32"),
-        (np.zeros((4, 5), np.int32), "int32"),
-        (np.zeros((4, 5), ">u2"), "byte order"),
+        (np.zeros((4, 5), complex), "complex128: expected numbers"),
+        (np.array([[None]]), "object: expected numbers"),
+        (None, "None: expected an array; cv2.imread"),
+        (b"GIF", "bytes: .* tiepoint.io.decode"),
+        (pathlib.Path("picture.png"), "a path, 'picture.png': .* tiepoint.read"),
+        (np.ma.masked_equal(np.zeros((4, 5, 6)), 0), "expected"),
         (np.zeros(5, np.uint8), r"shape \[5\]"),
         (np.zeros((3, 40, 50), np.uint8), r"channels come last here, .* \(40, 50, 3\)"),
         (np.zeros((4, 5, 6), np.uint8), r"shape \[4, 5, 6\]"),
         (np.zeros((2, 4, 5, 3), np.uint8), "expected"),
         (np.zeros((0, 5), np.uint8), "empty"),
         (OnCard(), "lies in the memory of cuda:0, and this computes on cpu"),
-        ([[1, 2], [3, 4]], "int64"),
-        ("picture.png", "expected uint8"),
+        ("picture.png", "a path, 'picture.png': .* tiepoint.read"),
     ],
     ids=repr,
 )
@@ -120,6 +203,22 @@ def test_results_own_their_memory():
     assert image.shape == (40, 50) and image.dtype == np.float32
     out = tp.filter.gauss(image, 1.0)
     assert out.flags.c_contiguous and not np.shares_memory(out, image)
+
+
+def test_arrays_of_results_are_read_only(features, scene, pair):
+    a, b = features
+    tie = tp.tie_points(a, b)
+    registered = tp.register(scene.reference, scene.moving)
+    found = tp.Stereo(disparities=16, device="cpu").compute(pair.left, pair.right)
+    matches = tp.match(a, b)
+    arrays = [a.xy, a.descriptors, matches.pairs, matches.distance, tie.pairs, tie.inliers, tie.model.matrix]
+    arrays += [registered.warped, registered.covered, found.disparity, tie[:5].ratio]
+    arrays += [tp.estimate(tie.xy_a, tie.xy_b).inliers]
+    for i, array in enumerate(arrays):
+        assert not array.flags.writeable, i
+    assert registered.fixed is scene.reference
+    for own in (tp.filter.gauss(scene.reference), tp.warp(scene.reference, np.eye(3)), tp.synth.texture((20, 20))):
+        own[0, 0] = 1
 
 
 def test_an_image_that_is_written_meanwhile_does_no_harm():

@@ -394,3 +394,27 @@ def test_xarray(scene):
     again = raster.read(found.warped.to_xarray())
     assert again.transform == PLACE and again.crs == CRS
     assert np.array_equal(again.values, found.warped.values) and again.values.shape == (2, 240, 320)
+
+
+def test_a_colour_photograph_is_three_bands(scene):
+    colour = np.stack([scene.reference, scene.reference, 255 - scene.reference], -1)
+    read = raster.read((colour, PLACE, CRS))
+    assert read.shape == (240, 320) and np.array_equal(read.bands, np.moveaxis(colour, -1, 0))
+    other = np.stack([scene.moving, scene.moving, 255 - scene.moving], -1)
+    found = raster.register((colour, PLACE, CRS), (other,), "affine", device="cpu")
+    assert found.warped.values.shape == (3, 240, 320) and len(found.gcps) > 50
+
+
+def test_the_mask_of_a_masked_array_counts(scene):
+    hole = np.zeros(scene.moving.shape, bool)
+    hole[40:120, 60:200] = True
+    bands = np.stack([scene.moving] * 3)
+    for masked in (np.ma.masked_array(scene.moving, hole), np.ma.masked_array(bands, np.stack([hole] * 3))):
+        assert np.array_equal(raster.read((masked, PLACE)).valid() == 0, hole)
+        found = raster.register((scene.reference, PLACE), (masked,), "affine", device="cpu")
+        whole = raster.register((scene.reference, PLACE), (masked.data,), "affine", device="cpu")
+        assert 0 < (found.warped.mask != 0).sum() < (whole.warped.mask != 0).sum()
+    one_band = np.ma.masked_array(bands.astype(np.float32), np.stack([hole, ~hole & False, ~hole & False]))
+    assert np.array_equal(raster.read((one_band,)).valid() == 0, hole), "of floats a band is enough"
+    both = raster.Raster(np.ma.masked_array(scene.moving, hole), mask=~hole.T.T)
+    assert np.array_equal(both.valid() == 0, hole)

@@ -117,3 +117,33 @@ def test_every_cost(pair, cost):
     stereo = tp.Stereo(disparities=40, cost=cost, device="cpu")
     assert tp.evaluate.disparity(stereo.compute(pair.left, pair.right), pair.truth_left, mask=pair.visible).bad[0] < 0.15
     assert stereo.options["p1"] > 0
+
+
+def test_a_sequence_of_pairs_is_each_by_itself(pair):
+    stereo = tp.Stereo(disparities=40, right=True, device="cpu")
+    pairs = [(pair.left, pair.right), (pair.left[:100], pair.right[:100]), (pair.left, pair.right)]
+    wanted = [stereo.compute(*both) for both in pairs]
+    for options in ({}, {"in_flight": 2, "batch": 2}):
+        found = list(stereo.compute_many(iter(pairs), CAMERAS.__class__(focal=1, principal=(0, 0), baseline=1), **options))
+        assert [f.disparity.shape for f in found] == [w.disparity.shape for w in wanted]
+        for f, w in zip(found, wanted, strict=True):
+            assert np.array_equal(f.disparity, w.disparity, equal_nan=True) and np.array_equal(f.right, w.right, equal_nan=True)
+            assert f.calibration.focal == 1
+    assert list(stereo.compute_many([])) == []
+    with pytest.raises(tp.OptionError, match="in_flight"):
+        next(stereo.compute_many(pairs, in_flight=0))
+    with pytest.raises(tp.ImageError, match="None"):
+        list(stereo.compute_many([(pair.left, None)]))
+    gpus = [device for device in tp.devices() if device.name != "cpu"]
+    for device in gpus[:1]:
+        there = list(stereo.replace(device=device).compute_many(pairs, batch=2))
+        assert all(np.array_equal(f.disparity, w.disparity, equal_nan=True) for f, w in zip(there, wanted, strict=True))
+
+
+def test_calibrations_that_are_none():
+    with pytest.raises(tp.OptionError, match="option focal is 'a': expected a number"):
+        tp.Calibration(focal="a", principal=(0, 0), baseline=1)
+    with pytest.raises(tp.OptionError, match="Q needs a baseline"):
+        tp.Calibration(focal=1.0, principal=(0, 0), baseline=0).Q  # noqa: B018
+    with pytest.raises(tp.OptionError, match="option p1 is -5"):
+        tp.Stereo(p1=-5)

@@ -12,7 +12,8 @@ from ._calibration import Calibration, StereoCalibration
 from ._collection import Collection, CollectionOptions, VerifiedPair, collect
 from ._core import Device, DeviceArray, Features
 from ._core import devices as _devices
-from ._features import Sift, Surf
+from ._draw import draw
+from ._features import Sift, Surf, concatenate
 from ._geometry import Estimate, Model, estimate, fit, warp
 from ._matching import Matches, Rematch, TiePoints, match, nearest, tie_points
 from ._register import Rectified, Registration, rectify, register
@@ -61,7 +62,9 @@ __all__ = [
     "TiePoints",
     "VerifiedPair",
     "collect",
+    "concatenate",
     "devices",
+    "draw",
     "errors",
     "estimate",
     "fit",
@@ -85,6 +88,8 @@ __all__ = [
 
 def devices() -> list[Device]:
     """The devices of this machine, the CPU first. Each is opened, so that all of them work.
+
+    A process that is forked afterwards may go on with ``device="auto"`` where that is the CPU.
 
     Returns
     -------

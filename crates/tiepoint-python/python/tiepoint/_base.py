@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import html
-from typing import TYPE_CHECKING, Any, TypeVar
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import _pickle
 from ._core import DeviceArray
@@ -34,6 +34,15 @@ class Options:
 class Result:
     """A result: fields that do not change, of which arrays are equal where all their values are."""
 
+    #: Fields that the caller gave, whose arrays stay as they are.
+    _theirs: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        numpy = sys.modules.get("numpy")
+        for name, value in self._fields().items():
+            if numpy is not None and type(value) is numpy.ndarray and name not in self._theirs:
+                value.setflags(write=False)
+
     def _fields(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
@@ -45,7 +54,8 @@ class Result:
         return all(_equal(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self) -> int:
-        return id(self)
+        # Equal results have equal arrays, so that their shapes agree.
+        return hash((type(self).__name__, *(getattr(value, "shape", None) for value in self._fields().values())))
 
     def _summary(self) -> list[tuple[str, str]]:
         """What is told of a result: names and values."""
@@ -66,15 +76,9 @@ class Result:
         return None if picture is None else png(picture)
 
     def _repr_html_(self) -> str:
-        from ._show import data_url
+        from ._show import page
 
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-            for name, value in self._summary()
-        )
-        picture = self._picture()
-        shown = "" if picture is None else f"<img alt='' src='{data_url(picture)}'>"
-        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>{shown}"
+        return page(type(self).__name__, self._summary(), self._picture())
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from . import _core
 from ._base import Result
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
     _Floats = npt.NDArray[np.float64]
     _Path = str | os.PathLike[str]
+
+    class _HasCalibration(Protocol):
+        """The result of a rectification."""
+
+        @property
+        def calibration(self) -> Calibration | None: ...
+
+    #: A rectified pair: its calibration, the file of one, or the result of a rectification.
+    _CalibrationLike: TypeAlias = "Calibration | _HasCalibration | str | os.PathLike[str]"
 
 __all__ = ["Calibration", "StereoCalibration"]
 
@@ -53,11 +62,18 @@ class Calibration(Result):
     disparities: tuple[float, float] | None = None
     affine: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("focal", "baseline", "doffs"):
+            if not hasattr(value := getattr(self, name), "__float__"):
+                raise OptionError(f"option {name} is {value!r}: expected a number")
+
     @property
     def Q(self) -> _Floats:  # noqa: N802
         """OpenCV's Q, (4, 4): Q (x, y, d, 1)ᵀ ~ (X, Y, Z, 1)ᵀ."""
         import numpy as np
 
+        if self.affine or not self.baseline:
+            raise OptionError("Q needs a baseline that is not 0, of cameras that see along rays which meet")
         cx, cy = self.principal
         rows = [[1, 0, 0, -cx], [0, 1, 0, -cy], [0, 0, 0, self.focal], [0, 0, 1 / self.baseline, self.doffs / self.baseline]]
         return np.array(rows, dtype=np.float64)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core, _options, _pickle
 from ._base import Result
+from ._progress import log, watched
 from .errors import FormatError, OptionError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._core import Device, Features
+    from ._progress import _Progress
 
     _Path = str | os.PathLike[str]
     _Devices = Device | str | Sequence[Device | str] | None
@@ -384,10 +386,12 @@ def collect(
     max_pixels: int | str | None = None,
     max_bytes: int | str | None = None,
     sync: bool = True,
+    progress: _Progress = None,
 ) -> Collection:
     """From photographs to a verified collection, and to COLMAP's database of it.
 
-    May be ended at any time and called again: what is done is not done twice.
+    May be ended at any time and called again: what is done is not done twice. ``logging.getLogger("tiepoint")`` hears of
+    every stage, at the level INFO, and of a long one once a minute.
 
     Parameters
     ----------
@@ -412,6 +416,10 @@ def collect(
         The most bytes a photograph or mask may take in memory, such as ``"8GiB"``; 4 GiB if not given.
     sync : bool
         Bring what is made to the disk before it counts as done. Without it a power cut may take some of it along.
+    progress : callable or True, optional
+        What hears how far the work is, on this thread: a function of one argument, which has the fields ``task``, ``done``,
+        ``total`` and ``left_out``; or True for a bar, tqdm's where that is installed. An exception that the function raises
+        ends the work.
 
     Returns
     -------
@@ -425,10 +433,28 @@ def collect(
     devices = _devices(device)
     if not devices:
         raise OptionError("option device is an empty list: expected at least one device")
+    if options is not None and not isinstance(options, CollectionOptions):
+        raise OptionError(f"option options is {options!r}: expected CollectionOptions(…)")
+    with watched(progress):
+        return _collected(
+            images, output, work, options, devices, replace, max_unreadable, (max_pixels, max_bytes, sync)
+        )
+
+
+def _collected(
+    images: Any, output: Any, work: Any, options: Any, devices: Any, replace: Any, max_unreadable: Any, limited: Any
+) -> Collection:
+    max_pixels, max_bytes, sync = limited
     collection = Collection.scan(
         images, work, options, device=devices[0], max_pixels=max_pixels, max_bytes=max_bytes, sync=sync
     )
+    log().info("%d photographs below %s", len(collection), collection.root)
+    for path, reason in collection.refused:
+        log().warning("left out: %s: %s", path, reason)
     found = collection.extract(device=devices)
+    log().info("features of %d photographs, of %d before", found["searched"], found["present"])
+    for name, reason in found["unreadable"]:
+        log().warning("left out: %s: %s", name, reason)
     if found["failed"]:
         name, reason = found["failed"][0]
         count = len(found["failed"])
@@ -443,8 +469,10 @@ def collect(
     if unreadable and not there:
         name, reason = found["unreadable"][0]
         raise FormatError(f"none of the photographs can be read; {name}: {reason}")
-    collection.choose_pairs(device=devices[0])
-    collection.match_pairs(device=devices)
+    log().info("%s pairs to match", collection.choose_pairs(device=devices[0]))
+    matched = collection.match_pairs(device=devices)
+    log().info("%d pairs tried, %d left out", matched["pairs"], matched["left_out"])
     if output is not None:
-        collection.export(output, replace=replace)
+        written = collection.export(output, replace=replace)
+        log().info("%s: %d verified pairs, %d inliers", os.fspath(output), written["pairs"], written["inliers"])
     return collection

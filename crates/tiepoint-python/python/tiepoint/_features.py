@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Options
+from ._arrays import batch, unmasked
 from ._core import Features
 from ._options import SiftOptions, SurfOptions
+from ._progress import counting
+from .errors import MismatchError, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
+    from ._arrays import _Image
     from ._core import Device
+    from ._progress import _Progress
 
-__all__ = ["Features", "Sift", "SiftOptions", "Surf", "SurfOptions"]
+__all__ = ["Features", "Sift", "SiftOptions", "Surf", "SurfOptions", "concatenate"]
 
 #: Images that `detect_many` takes at once: a GPU searches them together.
 _TOGETHER = 8
@@ -33,6 +42,12 @@ class _Detector(Options):
     def __post_init__(self) -> None:
         given = self._given()
         value_range, device = given.pop("range"), given.pop("device")
+        if value_range is not None:
+            try:
+                low, high = (float(value) for value in value_range)
+            except (TypeError, ValueError):
+                raise OptionError(f"option range is {value_range!r}: expected two values, black and white") from None
+            value_range = low, high
         object.__setattr__(self, "_finder", _core.Finder(self._kind, given, value_range, device))
 
     @property
@@ -40,17 +55,17 @@ class _Detector(Options):
         """All options of the detector, with those that follow from the preset."""
         return self._finder.options
 
-    def detect(self, image: Any, mask: Any = None) -> Features:
+    def detect(self, image: _Image, mask: _Image | None = None) -> Features:
         """Find the features of an image.
 
         Parameters
         ----------
         image : array_like, (H, W) or (H, W, 1 to 4)
-            ``uint8``, ``uint16`` or ``float32``: an array, a buffer, or anything with ``__dlpack__``. Colours become
-            grey (Rec. 709). An array on the CUDA device that computes is not copied; the pixels of its rows must follow
-            each other.
+            ``uint8``, ``uint16`` or ``float32``: an array, a buffer, or anything with ``__dlpack__``. Truth values become 0
+            and 255, and numbers of other types ``float32``, whose `range` is automatic. Colours become grey (Rec. 709). An
+            array on the CUDA device that computes is not copied; the pixels of its rows must follow each other.
         mask : array_like, (H, W), optional
-            ``uint8`` or ``bool``; features are kept where it is not 0.
+            Features are kept where it is not 0, and where the image itself is not masked.
 
         Returns
         -------
@@ -58,26 +73,37 @@ class _Detector(Options):
             One row for each feature. The same for any number of threads and any device. Those of an image on a GPU stay
             there: their arrays are each a `DeviceArray`.
         """
-        return self._finder.detect(image, mask)
+        return self._finder.detect(*unmasked(image, mask))
 
-    def detect_many(self, images: Iterable[Any]) -> Iterator[Features]:
+    def detect_many(self, images: Iterable[_Image], *, progress: _Progress = None) -> Iterator[Features]:
         """Find the features of images, in their order; the images are taken as they are needed.
 
         Parameters
         ----------
         images : iterable of array_like
-            Images as `detect` takes them. Sizes may differ; a GPU searches those together that are alike.
+            Images as `detect` takes them, or a batch, (B, H, W), (B, H, W, C) or (B, C, H, W). Sizes may differ; a GPU
+            searches those together that are alike.
+        progress : callable or True, optional
+            What hears of the images that are done: see `collect`.
 
         Yields
         ------
         Features
             Those of each image.
         """
-        rest = iter(images)
-        while some := list(itertools.islice(rest, _TOGETHER)):
-            yield from self._finder.detect_together(some)
+        several = batch(images)
+        rest = iter(several)
+        total = len(several) if isinstance(several, Sized) else None
+        with counting(type(self).__name__, total, progress) as count:
+            while some := list(itertools.islice(rest, _TOGETHER)):
+                both = [unmasked(image, None) for image in some]
+                if any(mask is not None for _, mask in both):
+                    yield from (self._finder.detect(image, mask) for image, mask in both)
+                else:
+                    yield from self._finder.detect_together([image for image, _ in both])
+                count(len(some))
 
-    def __call__(self, image: Any, mask: Any = None) -> Features:
+    def __call__(self, image: _Image, mask: _Image | None = None) -> Features:
         """The same as `detect`."""
         return self.detect(image, mask)
 
@@ -98,6 +124,26 @@ class Sift(_Detector, SiftOptions):
     """
 
     _kind = "sift"
+
+    def describe(self, image: _Image, given: Features) -> tuple[Features, npt.NDArray[np.int64]]:
+        """Describe features that others have found, at their places, scales and angles; on the CPU.
+
+        Parameters
+        ----------
+        image : array_like, (H, W) or (H, W, 1 to 4)
+            As `detect` takes it.
+        given : Features
+            What to describe: of `Features.from_arrays` or `tiepoint.interop`.
+
+        Returns
+        -------
+        features : Features
+            The given ones in their order with descriptors, but for those outside the image and those too large for it.
+        rows : ndarray
+            (M,) int64: which of `given` they are.
+        """
+        found, rows = self._finder.describe(unmasked(image, None)[0], given)
+        return found, rows
 
     range: tuple[float, float] | None = None
     device: Device | str | None = None
@@ -121,3 +167,37 @@ class Surf(_Detector, SurfOptions):
 
     range: tuple[float, float] | None = None
     device: Device | str | None = None
+
+
+def unit(features: Features) -> npt.NDArray[np.float32]:
+    """Descriptors as unit vectors, (N, D) float32: `Features.unit`."""
+    import numpy as np
+
+    found = features.to("cpu").descriptors
+    floats: npt.NDArray[np.float32] = found.astype(np.float32)
+    return floats / np.float32(512) if found.dtype == np.uint8 else floats
+
+
+def concatenate(several: Sequence[Features]) -> Features:
+    """Features of one image from several, in their order.
+
+    Parameters
+    ----------
+    several : sequence of Features
+        At least one, with descriptors of one kind.
+
+    Returns
+    -------
+    Features
+        All of them; the image size is that of the first.
+    """
+    import numpy as np
+
+    here = [features.to("cpu") for features in several]
+    kinds = sorted({(f.descriptors.dtype.name, f.descriptors.shape[1]) for f in here})
+    if len(kinds) != 1:
+        raise MismatchError(f"the features have descriptors of {kinds or 'no kind'}: expected one kind")
+    names = ("xy", "scale", "angle", "response", "sign", "octave", "layer")
+    columns: dict[str, Any] = {name: np.concatenate([getattr(f, name) for f in here]) for name in names}
+    descriptors = np.concatenate([f.descriptors for f in here]) if kinds[0][1] else None
+    return Features.from_arrays(**columns, descriptors=descriptors, image_size=here[0].image_size)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from . import _core
+from . import _arrays, _core
 from ._base import Result
 from .errors import ModelError, OptionError
 
@@ -13,9 +13,27 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from collections.abc import Iterator
+
+    from ._arrays import _Image
     from ._core import Device
 
     _Floats = npt.NDArray[np.float64]
+
+    class _HasModel(Protocol):
+        """A result with a model: a registration, tie points."""
+
+        @property
+        def model(self) -> Model | None: ...
+
+    #: Anything that a model is taken from: a matrix is a homography, or of two rows an affine map.
+    _ModelLike: TypeAlias = "Model | Estimate | _HasModel | npt.ArrayLike"
+
+    #: The kinds of models.
+    _ModelKind = Literal["homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"]
+
+    #: How values between pixels are made.
+    _Interpolation = Literal["bilinear", "bicubic", "cubic", "lanczos"]
 
 __all__ = ["Estimate", "Model", "estimate", "fit", "warp"]
 
@@ -28,21 +46,21 @@ class Model(Result):
     ----------
     kind : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What it is.
-    matrix : array_like, (3, 3)
+    matrix : array_like, (3, 3), or (2, 3) of an affine map
         Row-major; acts on columns (x, y, 1), with (0, 0) the centre of the first pixel. An essential matrix acts on rays
         ((u - cx) / fx, (v - cy) / fy, 1).
     cameras : tuple of array_like, (3, 3) each, optional
         The matrices K of A and B, which an essential matrix needs.
     """
 
-    kind: str
+    kind: _ModelKind
     matrix: _Floats
     cameras: tuple[_Floats, _Floats] | None = None
 
     def __post_init__(self) -> None:
         import numpy as np
 
-        matrix = np.array(self.matrix, dtype=np.float64)
+        matrix = np.array(_arrays.matrix(self.matrix, "the matrix of the model"))
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
         # Refuses what is no such model.
@@ -59,20 +77,20 @@ class Model(Result):
         a, b = (np.linalg.inv(np.asarray(k, np.float64)) for k in self.cameras)
         return "fundamental", b.T @ self.matrix @ a
 
-    def apply(self, xy: Any) -> _Floats:
+    def apply(self, xy: npt.ArrayLike) -> _Floats:
         """Where points go.
 
         Parameters
         ----------
-        xy : array_like, (N, 2)
-            Points of A in pixels.
+        xy : array_like, (N, 2), (N, 1, 2) or (N, 3)
+            Points of A in pixels; three values are homogeneous coordinates.
 
         Returns
         -------
         ndarray
             (N, 2) points of B, NaN beyond the horizon; of epipolar geometry (N, 3), the lines p x + q y + r = 0.
         """
-        return _core.apply(self._between_pixels(), xy)
+        return _core.apply(self._between_pixels(), _arrays.points(xy, "xy"))
 
     def inverse(self) -> Model:
         """The model from B to A.
@@ -87,11 +105,35 @@ class Model(Result):
         found = _core.invert((self.kind, self.matrix))
         if found is None:
             raise ModelError("the model has no inverse")
-        return Model(*found)
+        return Model(*found)  # type: ignore[arg-type]
 
-    def residuals(self, xy_a: Any, xy_b: Any) -> _Floats:
+    def residuals(self, xy_a: npt.ArrayLike, xy_b: npt.ArrayLike) -> _Floats:
         """How far pairs of points are from the model, (N,) in pixels: what `threshold` of `estimate` is compared with."""
-        return _core.residuals(self._between_pixels(), xy_a, xy_b)
+        return _core.residuals(self._between_pixels(), _arrays.points(xy_a, "xy_a"), _arrays.points(xy_b, "xy_b"))
+
+    def pose(self, xy_a: npt.ArrayLike, xy_b: npt.ArrayLike) -> tuple[_Floats, _Floats]:
+        """How the camera of B stands to that of A, by an essential matrix.
+
+        Of the four decompositions (Horn, Recovering Baseline and Orientation from Essential Matrix, 1990) the one that
+        puts most of these points before both cameras.
+
+        Parameters
+        ----------
+        xy_a, xy_b : array_like, (N, 2)
+            Pairs of points in pixels that agree with the model: its inliers.
+
+        Returns
+        -------
+        R : ndarray
+            (3, 3): a point X of A's camera is R X + t in that of B.
+        t : ndarray
+            (3,), of length 1: the scale is not known.
+        """
+        from ._pose import pose
+
+        if self.kind != "essential" or self.cameras is None:
+            raise ModelError(f"the model is {self.kind}: expected an essential matrix, with its cameras, for a pose")
+        return pose(self.matrix, self.cameras, _arrays.points(xy_a, "xy_a"), _arrays.points(xy_b, "xy_b"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
@@ -123,13 +165,31 @@ class Estimate(Result):
     inliers: npt.NDArray[np.bool_]
     rms: float
     iterations: int
+    _pairs: Any = dataclasses.field(default=None, repr=False)
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: value for name, value in super()._fields().items() if name != "_pairs"}
+
+    def __iter__(self) -> Iterator[_Floats | npt.NDArray[np.bool_]]:
+        """The matrix and the inliers: ``H, mask = estimate(…)``."""
+        return iter((self.matrix, self.inliers))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.model.__array__(dtype, copy)
+
+    def pose(self) -> tuple[_Floats, _Floats]:
+        """How the camera of B stands to that of A, by the inliers of an essential matrix: `Model.pose`."""
+        if self._pairs is None:
+            raise ModelError("the estimate has no essential matrix: expected estimate(…, \"essential\", K=K)")
+        a, b = self._pairs
+        return self.model.pose(a[self.inliers], b[self.inliers])
 
     @property
     def matrix(self) -> _Floats:
         """The matrix of the model, (3, 3)."""
         return self.model.matrix
 
-    def apply(self, xy: Any) -> _Floats:
+    def apply(self, xy: npt.ArrayLike) -> _Floats:
         """Where points go: `Model.apply`."""
         return self.model.apply(xy)
 
@@ -144,7 +204,11 @@ def named(model: Any) -> tuple[str, Any]:
         model = model.model
     if not isinstance(model, Model):
         model = getattr(model, "model", model)
-    return model._between_pixels() if isinstance(model, Model) else ("homography", model)
+    if isinstance(model, Model):
+        return model._between_pixels()
+    matrix = _arrays.matrix(model, "the model")
+    affine = _arrays.array(model, "the model").shape[0] == 2
+    return "affine" if affine else "homography", matrix
 
 
 def robust(
@@ -161,25 +225,26 @@ def robust(
 
 
 def estimate(
-    xy_a: Any,
-    xy_b: Any,
-    model: str = "homography",
+    xy_a: npt.ArrayLike,
+    xy_b: npt.ArrayLike,
+    model: _ModelKind = "homography",
     *,
     threshold: float = 3.0,
     confidence: float = 0.9999,
     max_iterations: int = 50_000,
     false_alarms: float = 1e-6,
     seed: int = 0,
-    quality: Any = None,
-    cameras: tuple[Any, Any] | None = None,
+    quality: npt.ArrayLike | None = None,
+    cameras: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    K: npt.ArrayLike | None = None,  # noqa: N803
     device: Device | str | None = None,
 ) -> Estimate:
     """Estimate the model that most pairs of points agree on (LO-RANSAC), as the least-squares fit to those that do.
 
     Parameters
     ----------
-    xy_a, xy_b : array_like, (N, 2)
-        Points that may show the same thing, in pixels.
+    xy_a, xy_b : array_like, (N, 2), (N, 1, 2) or (N, 3)
+        Points that may show the same thing, in pixels; three values are homogeneous coordinates.
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What relates them.
     threshold : float
@@ -196,6 +261,8 @@ def estimate(
         Better pairs are sampled earlier.
     cameras : tuple of array_like, (3, 3) each, optional
         The matrices K of A and B, which an essential matrix needs.
+    K : array_like, (3, 3), optional
+        The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional
         Whose threads compute.
 
@@ -210,28 +277,30 @@ def estimate(
         When there are too few pairs, or they do not determine the model.
     """
     options = robust(threshold, confidence, max_iterations, false_alarms, seed)
-    found, inliers, rms, iterations = _core.estimate(device, model, xy_a, xy_b, quality, cameras, options)
-    return Estimate(Model(*found, _kept(model, cameras)), inliers, rms, iterations)
+    return _estimated(xy_a, xy_b, model, quality, cameras, K, options, device)
 
 
 def fit(
-    xy_a: Any,
-    xy_b: Any,
-    model: str = "homography",
+    xy_a: npt.ArrayLike,
+    xy_b: npt.ArrayLike,
+    model: _ModelKind = "homography",
     *,
-    cameras: tuple[Any, Any] | None = None,
+    cameras: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    K: npt.ArrayLike | None = None,  # noqa: N803
     device: Device | str | None = None,
 ) -> Estimate:
     """Fit a model to all pairs of points by least squares, with no regard to outliers.
 
     Parameters
     ----------
-    xy_a, xy_b : array_like, (N, 2)
-        Points that show the same thing, in pixels.
+    xy_a, xy_b : array_like, (N, 2), (N, 1, 2) or (N, 3)
+        Points that show the same thing, in pixels; three values are homogeneous coordinates.
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What relates them.
     cameras : tuple of array_like, (3, 3) each, optional
         The matrices K of A and B, which an essential matrix needs.
+    K : array_like, (3, 3), optional
+        The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional
         Whose threads compute.
 
@@ -245,37 +314,44 @@ def fit(
     ModelError
         When there are too few pairs, or they do not determine the model.
     """
-    found, inliers, rms, iterations = _core.estimate(device, model, xy_a, xy_b, None, cameras, None)
-    return Estimate(Model(*found, _kept(model, cameras)), inliers, rms, iterations)
+    return _estimated(xy_a, xy_b, model, None, cameras, K, None, device)
 
 
-def _kept(kind: str, cameras: tuple[Any, Any] | None) -> tuple[_Floats, _Floats] | None:
-    """The cameras that a model of this kind keeps."""
-    import numpy as np
-
-    if kind != "essential" or cameras is None:
-        return None
-    a, b = (np.array(k, np.float64) for k in cameras)
-    return a, b
+def _estimated(
+    xy_a: Any, xy_b: Any, model: Any, quality: Any, cameras: Any, camera: Any, options: Any, device: Any
+) -> Estimate:
+    """The estimate; by least squares without options."""
+    if camera is not None:
+        if cameras is not None:
+            raise OptionError("option K is the camera of both images: give it or cameras")
+        cameras = (camera, camera)
+    if cameras is not None:
+        cameras = tuple(_arrays.matrix(k, "the matrix of a camera") for k in cameras)
+    a, b = _arrays.points(xy_a, "xy_a"), _arrays.points(xy_b, "xy_b")
+    found, inliers, rms, iterations = _core.estimate(device, model, a, b, quality, cameras, options)
+    essential = model == "essential"
+    made = Model(*found, cameras if essential else None)  # type: ignore[arg-type]
+    return Estimate(made, inliers, rms, iterations, (a, b) if essential else None)
 
 
 def warp(
-    image: Any,
-    model: Any,
+    image: _Image,
+    model: _ModelLike,
     *,
     shape: tuple[int, ...] | None = None,
-    interpolation: str = "bicubic",
+    interpolation: _Interpolation = "bicubic",
     fill: float = 0.0,
     device: Device | str | None = None,
-) -> Any:
+) -> npt.NDArray[Any] | Any:
     """Bring an image onto the pixels of another.
 
     Parameters
     ----------
     image : array_like, (H, W) or (H, W, C)
-        ``uint8``, ``uint16`` or ``float32``. One on a CUDA device is warped there, and the result stays there.
+        ``uint8``, ``uint16`` or ``float32``; other numbers become ``float32``. One on a CUDA device is warped there, and
+        the result stays there.
     model : Model, Estimate or array_like
-        From `image` to the output: a homography, affine map or similarity, or its (3, 3) matrix.
+        From `image` to the output: a homography, affine map or similarity, or the (3, 3) or (2, 3) matrix of one.
     shape : tuple of int, optional
         Rows and columns of the output; those of `image` if not given.
     interpolation : {"bilinear", "bicubic", "lanczos"}
@@ -290,10 +366,11 @@ def warp(
     ndarray or DeviceArray
         The image of that shape, of the input's type and channels.
     """
+    pixels: Any = image if hasattr(image, "shape") else _arrays.image(image, "the image")
     if shape is None:
-        shape = tuple(image.shape)
-    if len(shape) < 2:
+        shape = tuple(pixels.shape)
+    if len(shape) < 2 or not all(int(side) >= 0 for side in shape[:2]):
         raise OptionError(f"option shape is {shape}: expected rows and columns")
     size = (int(shape[1]), int(shape[0]))
     options = {"interpolation": interpolation, "fill": fill}
-    return _core.warp(device, image, named(model), size, options)
+    return _core.warp(device, pixels, named(model), size, options)

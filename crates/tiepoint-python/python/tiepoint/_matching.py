@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._base import Result
 from ._geometry import Model, named, robust
 from ._options import RematchOptions
+from .errors import MismatchError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import numpy.typing as npt
 
     from ._core import Device, Features
+    from ._geometry import _ModelLike
+
+    #: What chooses rows: an index, a slice, indices, or a mask.
+    _Rows = int | slice | Sequence[int] | Sequence[bool] | npt.NDArray[Any]
+
+    #: The models that tie points are verified by.
+    _VerifiedBy = Literal["homography", "affine", "similarity", "rigid", "translation", "fundamental"]
 
 __all__ = ["Matches", "Rematch", "TiePoints", "match", "nearest", "tie_points"]
 
@@ -42,6 +52,14 @@ class Matches(Result):
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    def __getitem__(self, rows: _Rows) -> Matches:
+        """Some of the matches: by a slice, indices, or a mask; on the host."""
+        return dataclasses.replace(self, **_chosen(self, rows, ("pairs", "distance", "ratio")))
+
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame`` with a row for each match: a, b, distance, ratio."""
+        return _frame(self, {})
 
     def _summary(self) -> list[tuple[str, str]]:
         return [("matches", str(len(self)))]
@@ -96,11 +114,50 @@ class TiePoints(Result):
     def __len__(self) -> int:
         return len(self.pairs)
 
+    def __getitem__(self, rows: _Rows) -> TiePoints:
+        """Some of the matches: by a slice, indices, or a mask, as in ``tie[tie.inliers]``. The model stays what it is."""
+        return dataclasses.replace(self, **_chosen(self, rows, ("pairs", "distance", "ratio", "inliers")))
+
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame`` with a row for each match: a, b, distance, ratio, inlier, and the places in both images."""
+        (xa, ya), (xb, yb) = self.xy_a.T, self.xy_b.T
+        return _frame(self, {"inlier": self.inliers, "x_a": xa, "y_a": ya, "x_b": xb, "y_b": yb})
+
     def _summary(self) -> list[tuple[str, str]]:
         told = [("features", f"{len(self.a)} and {len(self.b)}"), ("matches", str(len(self)))]
         if self.model is None:
             return told
         return [*told, ("inliers", str(int(self.inliers.sum()))), ("model", self.model.kind), ("rms", f"{self.rms:.3f} px")]
+
+    def _picture(self) -> Any:
+        from ._draw import small
+
+        return small(self) if len(self) else None
+
+
+def _chosen(matches: Any, rows: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Columns of matches at these rows."""
+    import numpy as np
+
+    if isinstance(rows, (int, np.integer)):
+        rows = [range(len(matches))[rows]]
+    elif not isinstance(rows, slice):
+        rows = np.asarray(rows)
+        if rows.dtype == bool and rows.shape != (len(matches),):
+            raise MismatchError(f"the mask has the shape {rows.shape}: expected ({len(matches)},), as there are matches")
+        if rows.size == 0 and rows.dtype != bool:
+            rows = rows.astype(np.int64)
+    return {name: np.array(np.asarray(getattr(matches, name))[rows]) for name in names}
+
+
+def _frame(matches: Any, further: dict[str, Any]) -> Any:
+    """A table of pandas, which must be installed."""
+    import numpy as np
+    import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    a, b = np.asarray(matches.pairs).T
+    columns = {"a": a, "b": b, "distance": np.asarray(matches.distance), "ratio": np.asarray(matches.ratio)}
+    return pandas.DataFrame({**columns, **further})
 
 
 def tied(a: Features, b: Features, found: dict[str, Any]) -> TiePoints:
@@ -147,7 +204,7 @@ def match(
     mutual: bool = True,
     same_sign: bool = True,
     max_distance: float | None = None,
-    guide: Any = None,
+    guide: _ModelLike | None = None,
     radius: float = 6.0,
     device: Device | str | None = None,
 ) -> Matches:
@@ -185,7 +242,7 @@ def match(
 def tie_points(
     a: Features,
     b: Features,
-    model: str | None = "homography",
+    model: _VerifiedBy | None = "homography",
     *,
     ratio: float | None = 0.8,
     mutual: bool = True,

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._base import Result
+from ._arrays import unmasked
 from ._calibration import Calibration, StereoCalibration
 from ._features import Sift, Surf
 from ._geometry import Model, robust
 from ._matching import Rematch, TiePoints, matching, tied
+from ._progress import watched
 from .errors import OptionError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._core import Device, DeviceArray
+    from ._arrays import _Image
+    from ._core import Device
+    from ._geometry import _Interpolation
+    from ._progress import _Progress
+
+    #: The models that an image is warped by.
+    _WarpedBy = Literal["homography", "affine", "similarity", "rigid", "translation"]
 
 __all__ = ["Rectified", "Registration", "rectify", "register"]
 
@@ -41,10 +49,12 @@ class Registration(Result):
         A is `moving`, B is `fixed`.
     """
 
-    fixed: Any
-    moving: Any
-    warped: Any
-    covered: npt.NDArray[np.uint8] | DeviceArray
+    _theirs = ("fixed", "moving")
+
+    fixed: _Image
+    moving: _Image
+    warped: npt.NDArray[Any] | Any
+    covered: npt.NDArray[np.uint8] | Any
     model: Model
     tie_points: TiePoints
 
@@ -82,10 +92,10 @@ class Rectified(Result):
         Root mean square of the difference of their rows in pixels.
     """
 
-    left: Any
-    right: Any
-    valid_left: npt.NDArray[np.uint8] | DeviceArray
-    valid_right: npt.NDArray[np.uint8] | DeviceArray
+    left: npt.NDArray[Any] | Any
+    right: npt.NDArray[Any] | Any
+    valid_left: npt.NDArray[np.uint8] | Any
+    valid_right: npt.NDArray[np.uint8] | Any
     matrix_left: npt.NDArray[np.float64]
     matrix_right: npt.NDArray[np.float64]
     calibration: Calibration
@@ -115,17 +125,19 @@ class Rectified(Result):
 def _finder(detector: Sift | Surf | None, device: Device | str | None) -> Sift | Surf:
     if detector is None:
         return Sift(device=device)
+    if not isinstance(detector, (Sift, Surf)):
+        raise OptionError(f"option detector is {detector!r}: expected a Sift or a Surf, such as tiepoint.Sift()")
     return detector if device is None else detector.replace(device=device)
 
 
 def register(
-    fixed: Any,
-    moving: Any,
-    model: str = "homography",
+    fixed: _Image,
+    moving: _Image,
+    model: _WarpedBy = "homography",
     *,
     detector: Sift | Surf | None = None,
-    mask_fixed: Any = None,
-    mask_moving: Any = None,
+    mask_fixed: _Image | None = None,
+    mask_moving: _Image | None = None,
     ratio: float | None = 0.8,
     mutual: bool = True,
     same_sign: bool = True,
@@ -137,9 +149,10 @@ def register(
     seed: int = 0,
     rematch: Rematch | None = Rematch(),  # noqa: B008
     views: int | None = None,
-    interpolation: str = "bicubic",
+    interpolation: _Interpolation = "bicubic",
     fill: float = 0.0,
     device: Device | str | None = None,
+    progress: _Progress = None,
 ) -> Registration:
     """Find where an image lies on another, and warp it there.
 
@@ -154,7 +167,7 @@ def register(
     detector : Sift or Surf, optional
         What finds features; ``Sift()`` if not given.
     mask_fixed, mask_moving : array_like, (H, W), optional
-        Where the images count: not 0.
+        Where the images count: not 0. Of a masked array also where it is not masked.
     ratio, mutual, same_sign, max_distance
         Matching, as in `match`.
     threshold, confidence, max_iterations, false_alarms, seed
@@ -167,6 +180,8 @@ def register(
         The warp, as in `warp`.
     device : Device or str, optional
         Where to compute; the detector's if not given.
+    progress : callable or True, optional
+        What hears how far the work is: see `collect`.
 
     Returns
     -------
@@ -187,27 +202,36 @@ def register(
         {"interpolation": interpolation, "fill": fill},
     )
     finder = _finder(detector, device)
-    found = work.run(finder._finder, fixed, moving, (mask_fixed, mask_moving))
-    a, b = found["features"]
-    tie = tied(a, b, found["tie_points"])
+    (a, mask_a), (b, mask_b) = unmasked(fixed, mask_fixed), unmasked(moving, mask_moving)
+    with watched(progress):
+        found = work.run(finder._finder, a, b, (mask_a, mask_b))
+    of_moving, of_fixed = found["features"]
+    tie = tied(of_moving, of_fixed, found["tie_points"])
     assert tie.model is not None
     return Registration(fixed, moving, found["warped"], found["covered"], tie.model, tie)
 
 
 def rectify(
-    left: Any,
-    right: Any,
+    left: _Image,
+    right: _Image,
     calibration: StereoCalibration | str | os.PathLike[str] | None = None,
     *,
     stored: bool = False,
-    frame: str | None = None,
+    frame: Literal["input", "fit", "valid", "all"] | None = None,
     focal: float | None = None,
     detector: Sift | Surf | None = None,
-    mask_left: Any = None,
-    mask_right: Any = None,
+    mask_left: _Image | None = None,
+    mask_right: _Image | None = None,
     ratio: float | None = 0.8,
+    mutual: bool = True,
+    same_sign: bool = True,
+    max_distance: float | None = None,
     threshold: float = 1.0,
-    interpolation: str = "bicubic",
+    confidence: float = 0.9999,
+    max_iterations: int = 50_000,
+    false_alarms: float = 1e-6,
+    seed: int = 0,
+    interpolation: _Interpolation = "bicubic",
     device: Device | str | None = None,
 ) -> Rectified:
     """Turn two images so that what corresponds lies in the same row.
@@ -229,11 +253,13 @@ def rectify(
         What finds features; ``Sift()`` if not given.
     mask_left, mask_right : array_like, (H, W), optional
         Where features may lie: not 0.
-    ratio : float, optional
-        As in `match`.
+    ratio, mutual, same_sign, max_distance
+        Matching, as in `match`.
     threshold : float
         Largest distance of a tie point from its epipolar line in pixels; with a calibration, of its difference of rows
         from the median of all.
+    confidence, max_iterations, false_alarms, seed
+        Estimation, as in `estimate`.
     interpolation : {"bilinear", "bicubic", "lanczos"}
         How values between pixels are made.
     device : Device or str, optional
@@ -253,10 +279,19 @@ def rectify(
             raise OptionError("option stored is True: expected a calibration that stores a rectification")
         found = _core.rectify_stored(device, left, right, rig, warp)
     else:
-        work = _core.Rectify(rig, frame, {"ratio": ratio}, {"threshold": threshold}, focal, warp)
-        found = work.run(_finder(detector, device)._finder, left, right, (mask_left, mask_right))
+        work = _core.Rectify(
+            rig,
+            frame,
+            matching(ratio, mutual, same_sign, max_distance),
+            robust(threshold, confidence, max_iterations, false_alarms, seed),
+            focal,
+            warp,
+        )
+        (a, mask_a), (b, mask_b) = unmasked(left, mask_left), unmasked(right, mask_right)
+        found = work.run(_finder(detector, device)._finder, a, b, (mask_a, mask_b))
     found["calibration"] = Calibration(**found["calibration"])
     if stored:
         return Rectified(**found, tie_points=None)
-    a, b = found.pop("features")
-    return Rectified(**{**found, "tie_points": tied(a, b, found["tie_points"])})
+    of_left, of_right = found.pop("features")
+    ties = tied(of_left, of_right, found["tie_points"])
+    return Rectified(**{**found, "tie_points": ties})

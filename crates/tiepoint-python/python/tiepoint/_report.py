@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,8 @@ class Page(str):
         return f"Page({len(self)} characters of HTML)"
 
     def _repr_html_(self) -> str:
+        import html
+
         # A frame: the page's script and style stay its own.
         return f'<iframe srcdoc="{html.escape(self)}" style="width: 100%; height: 720px; border: 0"></iframe>'
 

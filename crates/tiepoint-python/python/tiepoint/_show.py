@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import html
 import os
 import tempfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Pixels of the longer side, at most.
 LONGEST = 640
@@ -32,6 +36,29 @@ def png(image: Any) -> bytes:
             return file.read()
 
 
-def data_url(image: Any) -> str:
-    """The same as a URL."""
-    return "data:image/png;base64," + base64.b64encode(png(image)).decode("ascii")
+def page(name: str, rows: Iterable[tuple[str, str]], picture: Any) -> str:
+    """A table of names and values, and below it a picture, if there is one."""
+    told = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(key)}</th><td>{html.escape(value)}</td></tr>" for key, value in rows
+    )
+    table = f"<table><caption>{name}</caption>{told}</table>"
+    if picture is None:
+        return table
+    return f"{table}<img alt='' src='data:image/png;base64,{base64.b64encode(png(picture)).decode('ascii')}'>"
+
+
+def features_html(features: _core.Features) -> str:
+    """What a notebook shows of features."""
+    from ._draw import small
+
+    width, height = features.image_size
+    rows = [("features", str(len(features))), ("image", f"{width}x{height}"), ("device", features.device)]
+    rows.append(("descriptors", f"{features.descriptors.shape} {features.descriptors.dtype}"))
+    return page("Features", rows, small(features) if len(features) else None)
+
+
+def features_png(features: _core.Features) -> bytes | None:
+    """The picture alone."""
+    from ._draw import small
+
+    return png(small(features)) if len(features) else None

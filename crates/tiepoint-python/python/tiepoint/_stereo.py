@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import collections
+import collections.abc
 import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Result
+from ._arrays import host, unmasked
 from ._calibration import Calibration, rectified
 from ._options import StereoOptions
+from ._progress import counting
 from .errors import OptionError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from collections.abc import Iterable, Iterator
+
+    from ._arrays import _Image
+    from ._calibration import _CalibrationLike
     from ._core import Device
+    from ._progress import _Progress
 
     _Floats = npt.NDArray[np.float32]
 
@@ -56,7 +65,7 @@ class Disparities(Result):
     calibration: Calibration | None
     images: tuple[Any, Any]
 
-    def depth(self, calibration: Any = None, *, device: Device | str | None = None) -> _Floats:
+    def depth(self, calibration: _CalibrationLike | None = None, *, device: Device | str | None = None) -> _Floats:
         """Depth along the optical axis, (H, W) float32, in the unit of the baseline; NaN where there is none.
 
         Parameters
@@ -69,7 +78,7 @@ class Disparities(Result):
         return _core.depth(device, self.disparity, self._calibration(calibration)._fields())
 
     def points(
-        self, calibration: Any = None, *, colours: Any = None, max_depth: float = math.inf
+        self, calibration: _CalibrationLike | None = None, *, colours: _Image | None = None, max_depth: float = math.inf
     ) -> tuple[_Floats, npt.NDArray[np.uint8]]:
         """Points of all pixels that have a depth.
 
@@ -134,7 +143,7 @@ class Stereo(StereoOptions):
         object.__setattr__(self, "_stereo", _core.Stereo(given, device))
 
     @classmethod
-    def for_calibration(cls, calibration: Any, **options: Any) -> Stereo:
+    def for_calibration(cls, calibration: _CalibrationLike, **options: Any) -> Stereo:
         """Options that search the disparities that a calibration expects, as the command does.
 
         Parameters
@@ -158,12 +167,12 @@ class Stereo(StereoOptions):
 
     def compute(
         self,
-        left: Any,
-        right: Any,
-        calibration: Any = None,
+        left: _Image,
+        right: _Image,
+        calibration: _CalibrationLike | None = None,
         *,
-        mask_left: Any = None,
-        mask_right: Any = None,
+        mask_left: _Image | None = None,
+        mask_right: _Image | None = None,
         no_data: float | None = None,
     ) -> Disparities:
         """Find the disparities of a rectified pair.
@@ -176,7 +185,7 @@ class Stereo(StereoOptions):
         calibration : Calibration, Rectified or path, optional
             What the pair is, for `Disparities.depth` and `Disparities.points`.
         mask_left, mask_right : array_like, (H, W), optional
-            Where the images hold data: not 0.
+            Where the images hold data: not 0. Of a masked array also where it is not masked.
         no_data : float, optional
             Pixels of this value hold no data.
 
@@ -186,6 +195,64 @@ class Stereo(StereoOptions):
             The same for any number of threads, limit of memory and device.
         """
         core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
-        found = core.compute(left, right, mask_left, mask_right, no_data)
+        (a, mask_a), (b, mask_b) = unmasked(left, mask_left), unmasked(right, mask_right)
+        found = core.compute(a, b, mask_a, mask_b, no_data)
         known = None if calibration is None else rectified(calibration)
         return Disparities(**found, calibration=known, images=(left, right))
+
+    def compute_many(
+        self,
+        pairs: Iterable[tuple[_Image, _Image]],
+        calibration: _CalibrationLike | None = None,
+        *,
+        no_data: float | None = None,
+        in_flight: int | None = None,
+        batch: int = 1,
+        progress: _Progress = None,
+    ) -> Iterator[Disparities]:
+        """Find the disparities of a sequence of rectified pairs, in their order; the pairs are taken as they are needed.
+
+        A GPU has several pairs at a time: one is sent and one read while it works on a third.
+
+        Parameters
+        ----------
+        pairs : iterable of tuple of array_like
+            The left and the right image of each pair, as `compute` takes them; those on a card come to the host first.
+        calibration : Calibration, Rectified or path, optional
+            What the pairs are.
+        no_data : float, optional
+            Pixels of this value hold no data.
+        in_flight : int, optional
+            Sets of pairs that a GPU has at a time, 1 to 1024; 3 if not given.
+        batch : int
+            Pairs that a GPU computes together, 1 to 1024; more than 1 pays for small images.
+        progress : callable or True, optional
+            What hears of the pairs that are done: see `collect`.
+
+        Yields
+        ------
+        Disparities
+            Those of each pair: the same as `compute` finds.
+        """
+        core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
+        known = None if calibration is None else rectified(calibration)
+        stream = _core.StereoStream(core, in_flight, batch)
+        images: collections.deque[tuple[_Image, _Image]] = collections.deque()
+        total = len(pairs) if isinstance(pairs, collections.abc.Sized) else None
+
+        with counting("stereo", total, progress) as count:
+
+            def oldest() -> Iterator[Disparities]:
+                if (found := stream.pop()) is not None:
+                    count(1)
+                    yield Disparities(**found, calibration=known, images=images.popleft())
+                else:
+                    images.clear()
+
+            for left, right in pairs:
+                full = stream.push(host(left, "the left image"), host(right, "the right image"), no_data)
+                images.append((left, right))
+                if full:
+                    yield from oldest()
+            while images:
+                yield from oldest()

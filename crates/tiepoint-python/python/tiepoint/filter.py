@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
+from .errors import OptionError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ._arrays import _Image
     from ._core import Device
 
-__all__ = ["blobs", "convolve", "gauss", "hessian", "sobel"]
+    #: What lies beyond the edge.
+    _Border = Literal["clamp", "reflect", "zero", "skip"]
+
+__all__ = ["blobs", "convolve", "gauss", "hessian", "integral", "resample", "sobel"]
 
 
 def gauss(
-    image: Any,
+    image: _Image,
     sigma: float | None = None,
     *,
     size: int | None = None,
-    border: str = "clamp",
+    power_of_two: bool = False,
+    border: _Border = "clamp",
     device: Device | str | None = None,
-) -> Any:
+) -> npt.NDArray[Any] | Any:
     """Smooth an image; every channel by itself.
 
     Parameters
@@ -33,6 +39,8 @@ def gauss(
         Standard deviation in pixels, 0.1 to 500; 1.6 where neither this nor `size` is given.
     size : int, optional
         An odd number of taps; without `sigma` that of OpenCV's rule.
+    power_of_two : bool
+        Taps 1, 2, 4, … towards the centre and back, of a `size` from 1 to 31.
     border : {"clamp", "reflect", "zero", "skip"}
         What lies beyond the edge.
     device : Device or str, optional
@@ -43,12 +51,14 @@ def gauss(
     ndarray or DeviceArray
         Of the shape and type of the image.
     """
-    return _core.gauss(device, image, sigma, size, border)
+    if power_of_two and (size is None or sigma is not None):
+        raise OptionError("option power_of_two is True: expected a size with it, and no sigma")
+    return _core.gauss(device, image, sigma, size, power_of_two, border)
 
 
 def sobel(
-    image: Any, part: str = "magnitude", *, border: str = "clamp", device: Device | str | None = None
-) -> Any:
+    image: _Image, part: Literal["magnitude", "gx", "gy"] = "magnitude", *, border: _Border = "clamp", device: Device | str | None = None
+) -> npt.NDArray[Any] | Any:
     """Gradients of an image by Sobel's 3×3 kernels.
 
     Parameters
@@ -71,7 +81,7 @@ def sobel(
 
 
 def hessian(
-    image: Any, *, weight: float = 1.0, border: str = "clamp", device: Device | str | None = None
+    image: _Image, *, weight: float = 1.0, border: _Border = "clamp", device: Device | str | None = None
 ) -> npt.NDArray[np.float32] | Any:
     """The determinant of the Hessian by 9×9 boxes (σ = 1.2) of an image's grey.
 
@@ -95,11 +105,11 @@ def hessian(
 
 
 def blobs(
-    image: Any,
+    image: _Image,
     *,
     weight: float = 1.0,
     threshold: float = 0.0004,
-    border: str = "clamp",
+    border: _Border = "clamp",
     device: Device | str | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int8]]:
     """Local maxima of the magnitude of `hessian`, the greatest first.
@@ -131,13 +141,14 @@ def blobs(
 
 
 def convolve(
-    image: Any,
-    kernel: Any,
+    image: _Image,
+    kernel: npt.ArrayLike,
     *,
+    normalise: bool = False,
     float: bool = False,
-    border: str = "clamp",
+    border: _Border = "clamp",
     device: Device | str | None = None,
-) -> Any:
+) -> npt.NDArray[Any] | Any:
     """Filter an image with a small kernel, laid on it as it is written.
 
     Parameters
@@ -146,6 +157,8 @@ def convolve(
         ``uint8``, ``uint16`` or ``float32``.
     kernel : array_like, (rows, columns)
         The weights.
+    normalise : bool
+        Divide the weights by their sum, which must not be 0.
     float : bool
         Give floats, which keep signs and fractions, instead of the image's type.
     border : {"clamp", "reflect", "zero", "skip"}
@@ -158,4 +171,56 @@ def convolve(
     ndarray or DeviceArray
         Of the shape of the image.
     """
+    if normalise:
+        import numpy as np
+
+        weights = np.asarray(kernel, np.float32)
+        # In the order of the command, for the same bits.
+        total = sum(weights.ravel().astype(np.float64).tolist())
+        if abs(total) < 1e-9:
+            raise OptionError("option normalise is True: expected weights whose sum is not 0")
+        kernel = (weights.astype(np.float64) / total).astype(np.float32)
     return _core.convolve(device, image, kernel, float, border)
+
+
+def integral(image: _Image, *, device: Device | str | None = None) -> npt.NDArray[np.uint64]:
+    """The sums of all pixels above and left of each, exact.
+
+    Parameters
+    ----------
+    image : array_like, (H, W)
+        ``uint8`` or ``uint16``.
+    device : Device or str, optional
+        Whose threads compute.
+
+    Returns
+    -------
+    ndarray
+        (H + 1, W + 1) uint64; the first row and column are 0. The pixels of rows ``a`` to ``b`` and columns ``c`` to ``d``
+        sum up to ``s[b, d] - s[a, d] - s[b, c] + s[a, c]``, each end left out.
+    """
+    return _core.integral(device, image)
+
+
+def resample(
+    image: _Image, how: Literal["double", "halve", "mean"], *, device: Device | str | None = None
+) -> npt.NDArray[Any]:
+    """An image at twice or half its size, as the detectors make their octaves.
+
+    Parameters
+    ----------
+    image : array_like, (H, W) or (H, W, C)
+        ``uint8``, ``uint16`` or ``float32``.
+    how : {"double", "halve", "mean"}
+        ``"double"`` maps pixel x to 2x, with means between; ``"halve"`` takes every second pixel, ``"mean"`` the mean of
+        four.
+    device : Device or str, optional
+        Whose threads compute.
+
+    Returns
+    -------
+    ndarray
+        Of the type and channels of the image.
+    """
+    found: npt.NDArray[Any] = _core.resample(device, image, how)
+    return found

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import _arrays
 from ._core import Features
 from .errors import ImageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["from_opencv", "to_hloc", "to_lafs", "to_lightglue", "to_opencv"]
+    from ._matching import Matches, TiePoints
 
-
-def _floats(features: Features) -> npt.NDArray[np.float32]:
-    """Descriptors as unit vectors."""
-    import numpy as np
-
-    found = features.descriptors.astype(np.float32)
-    return found / np.float32(512) if features.descriptors.dtype == np.uint8 else found
+__all__ = [
+    "from_hloc",
+    "from_lafs",
+    "from_opencv",
+    "matches_from_hloc",
+    "matches_to_hloc",
+    "to_dmatch",
+    "to_hloc",
+    "to_lafs",
+    "to_lightglue",
+    "to_opencv",
+]
 
 
 def to_opencv(features: Features) -> tuple[list[Any], npt.NDArray[Any]]:
@@ -46,16 +52,33 @@ def to_opencv(features: Features) -> tuple[list[Any], npt.NDArray[Any]]:
     """
     import numpy as np
 
-    from .cv2compat import KeyPoint
+    from .cv2compat._objects import keypoints
 
     features = features.to("cpu")
     packed = (features.octave.astype(np.int64) & 255) | (features.layer.astype(np.int64) << 8)
-    angle = np.degrees(features.angle.astype(np.float64))
-    columns = zip(
-        features.xy.tolist(), features.scale.tolist(), angle.tolist(), features.response.tolist(), packed.tolist(), strict=True
-    )
-    points = [KeyPoint(x, y, 2 * scale, degrees, response, octave) for (x, y), scale, degrees, response, octave in columns]
-    return points, features.descriptors.astype(np.float32)
+    return keypoints(features, packed), features.descriptors.astype(np.float32)
+
+
+def to_dmatch(matches: Matches | TiePoints) -> list[Any]:
+    """Matches as OpenCV has them, for ``cv2.drawMatches``.
+
+    Parameters
+    ----------
+    matches : Matches or TiePoints
+        Of which ``tie[tie.inliers]`` are those that the model confirms.
+
+    Returns
+    -------
+    list of cv2.DMatch
+        Where OpenCV is not installed, objects with the same fields. Distances are those of unit descriptors, 0 to 2.
+    """
+    import numpy as np
+
+    from .cv2compat._objects import classes
+
+    made = classes()[1]
+    a, b = np.asarray(matches.pairs).T.tolist() if len(matches) else ([], [])
+    return [made(i, j, distance) for i, j, distance in zip(a, b, np.asarray(matches.distance).tolist(), strict=True)]
 
 
 def from_opencv(
@@ -74,8 +97,9 @@ def from_opencv(
     """
     import numpy as np
 
-    rows = [(*point.pt, point.size / 2, point.angle, point.response, point.octave) for point in keypoints]
-    table = np.array(rows, np.float64).reshape(len(rows), 6)
+    from .cv2compat._objects import table as columns
+
+    table = columns(keypoints)
     packed = table[:, 5].astype(np.int64)
     octave = packed & 255
     if descriptors is not None:
@@ -90,7 +114,7 @@ def from_opencv(
             descriptors = (descriptors / np.where(length > 0, length, 1)).astype(np.float32)
     return Features.from_arrays(
         xy=table[:, :2],
-        scale=table[:, 2],
+        scale=table[:, 2] / 2,
         angle=np.radians(np.where(table[:, 3] < 0, 0, table[:, 3])),
         response=table[:, 4],
         octave=np.where(octave > 127, octave - 256, octave),
@@ -127,7 +151,7 @@ def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
         "scales": np.array(features.scale),
         "oris": np.array(features.angle),
         "keypoint_scores": np.array(features.response),
-        "descriptors": _floats(features),
+        "descriptors": features.unit(),
         "image_size": np.array(features.image_size, np.float32),
     }
     batch = {name: array[None] for name, array in arrays.items()}
@@ -185,6 +209,111 @@ def to_hloc(features: Features) -> dict[str, npt.NDArray[Any]]:
         "scores": np.array(features.response),
         "scales": np.array(features.scale),
         "oris": np.array(features.angle),
-        "descriptors": np.ascontiguousarray(_floats(features).T),
+        "descriptors": np.ascontiguousarray(features.unit().T),
         "image_size": np.array(features.image_size, np.int64),
     }
+
+
+def from_lafs(
+    lafs: Any, descriptors: Any = None, *, magnification: float = 6.0, image_size: tuple[int, int] = (0, 0)
+) -> Features:
+    """Features from kornia's local affine frames; the other way round of `to_lafs`.
+
+    Parameters
+    ----------
+    lafs : array_like, (1, N, 2, 3) or (N, 2, 3)
+        Frames: a tensor in the host's memory, or an array. Of one that is stretched the scale is that of a circle of the
+        same area, and the angle that of its first axis.
+    descriptors : array_like, (1, N, D) or (N, D), optional
+        Unit vectors.
+    magnification : float
+        The frame's half axes are so many times σ.
+    image_size : tuple of int
+        Width and height of the image.
+    """
+    import numpy as np
+
+    frames = _arrays.array(lafs, "lafs").astype(np.float32)
+    if frames.shape[-2:] != (2, 3) or frames.ndim not in (3, 4) or (frames.ndim == 4 and len(frames) != 1):
+        raise ImageError(f"lafs have the shape {frames.shape}: expected (1, N, 2, 3) or (N, 2, 3)")
+    (a, b, x), (c, d, y) = np.moveaxis(frames.reshape(-1, 2, 3), 0, -1)
+    if descriptors is not None:
+        descriptors = _arrays.array(descriptors, "descriptors")
+        descriptors = descriptors.reshape(-1, descriptors.shape[-1])
+    return Features.from_arrays(
+        xy=np.stack([x, y], 1),
+        scale=np.sqrt(np.abs(a * d - b * c)) / np.float32(magnification),
+        angle=np.arctan2(c, a) % np.float32(2 * np.pi),
+        descriptors=descriptors,
+        image_size=image_size,
+    )
+
+
+def from_hloc(stored: Mapping[str, Any]) -> Features:
+    """Features from the arrays that hloc keeps of an image; the other way round of `to_hloc`.
+
+    Parameters
+    ----------
+    stored : mapping
+        ``keypoints`` (N, 2), and as far as they are there ``scores``, ``scales``, ``oris``, ``descriptors`` (D, N) and
+        ``image_size``: a group of an HDF5 file, or a dictionary.
+    """
+    import numpy as np
+
+    there = {name: np.asarray(stored[name]) for name in stored}
+    if "keypoints" not in there:
+        raise ImageError(f"there are {', '.join(sorted(there)) or 'no arrays'}: expected keypoints at least")
+    width, height = (int(v) for v in there.get("image_size", (0, 0)))
+    descriptors = there.get("descriptors")
+    return Features.from_arrays(
+        xy=there["keypoints"],
+        scale=there.get("scales"),
+        angle=there.get("oris"),
+        response=there.get("scores"),
+        descriptors=None if descriptors is None else np.ascontiguousarray(descriptors.T, np.float32),
+        image_size=(width, height),
+    )
+
+
+def matches_to_hloc(matches: Matches | TiePoints, features: int) -> dict[str, npt.NDArray[Any]]:
+    """The arrays that hloc keeps of a pair in its HDF5 file.
+
+    Parameters
+    ----------
+    matches : Matches or TiePoints
+        Of tie points those that the model confirms are stored.
+    features : int
+        How many features the first image has.
+
+    Returns
+    -------
+    dict
+        ``matches0`` (N,) int64: the feature of the second image, or −1; ``matching_scores0`` (N,) float32: 1 − distance / 2.
+    """
+    import numpy as np
+
+    kept = getattr(matches, "inliers", np.ones(len(matches), bool))
+    pairs, distance = np.asarray(matches.pairs)[kept], np.asarray(matches.distance)[kept]
+    found = np.full(features, -1, np.int64)
+    scores = np.zeros(features, np.float32)
+    found[pairs[:, 0]], scores[pairs[:, 0]] = pairs[:, 1], 1 - distance / 2
+    return {"matches0": found, "matching_scores0": scores}
+
+
+def matches_from_hloc(stored: Mapping[str, Any]) -> Matches:
+    """Matches from the arrays that hloc keeps of a pair; their ratios are not known: 1.
+
+    Parameters
+    ----------
+    stored : mapping
+        ``matches0``, and ``matching_scores0`` where it is there.
+    """
+    import numpy as np
+
+    from ._matching import Matches
+
+    to = np.asarray(stored["matches0"]).astype(np.int64)
+    [rows] = np.nonzero(to >= 0)
+    scores = np.asarray(stored["matching_scores0"], np.float32)[rows] if "matching_scores0" in stored else np.ones(len(rows))
+    pairs = np.stack([rows.astype(np.int64), to[rows]], 1)
+    return Matches(pairs, (2 * (1 - scores)).astype(np.float32), np.ones(len(rows), np.float32))

@@ -6,7 +6,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+from . import _arrays, _core
 from ._calibration import rectified
 from ._matching import Matches, TiePoints
 from .errors import OptionError
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ._arrays import _Image
     from ._core import Features
 
     _Path = str | os.PathLike[str]
@@ -34,7 +35,9 @@ __all__ = [
 ]
 
 
-def read(path: _Path, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None) -> Any:
+def read(
+    path: _Path, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None
+) -> npt.NDArray[Any]:
     """Read an image: PNG, JPEG, TIFF, BigTIFF, PNM or PFM, told apart by content.
 
     Parameters
@@ -49,22 +52,27 @@ def read(path: _Path, *, max_pixels: int | str | None = None, max_bytes: int | s
     Returns
     -------
     ndarray
-        (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as the file has them; colours as RGB.
+        (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as the file has them; colours as RGB. It may be
+        written to.
 
     Raises
     ------
     FormatError
         When the file is no image, is damaged, or holds a larger image.
     """
-    return _core.read(path, (max_pixels, max_bytes))
+    found: npt.NDArray[Any] = _core.read(path, (max_pixels, max_bytes))
+    return found
 
 
-def decode(data: bytes, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None) -> Any:
+def decode(
+    data: bytes, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None
+) -> npt.NDArray[Any]:
     """The image in the bytes of a file, as `read` reads it."""
-    return _core.decode(data, (max_pixels, max_bytes))
+    found: npt.NDArray[Any] = _core.decode(data, (max_pixels, max_bytes))
+    return found
 
 
-def write(path: _Path, image: Any) -> None:
+def write(path: _Path, image: _Image, *, range: tuple[float, float] | None = None) -> None:
     """Write an image in the format of the name's extension.
 
     Parameters
@@ -72,8 +80,18 @@ def write(path: _Path, image: Any) -> None:
     path : path
         ``.png``, ``.tif``, ``.tiff``, ``.pfm``, ``.pgm``, ``.ppm``, ``.pnm`` or ``.pam``.
     image : array_like, (H, W) or (H, W, C)
-        ``uint8``, ``uint16`` or ``float32``.
+        ``uint8``, ``uint16`` or ``float32``; other numbers are written as ``float32``.
+    range : tuple of float, optional
+        The values that are black and white; those beyond are clipped. If not given, floats are taken from 0 to 1 in a
+        format of integers, and those beyond are clipped; formats of floats (``.pfm``, ``.tif``) keep what they get.
     """
+    if range is not None:
+        import numpy as np
+
+        low, high = (float(v) for v in range)
+        if not low < high:
+            raise OptionError(f"option range is {range!r}: expected two values, the lesser first")
+        image = np.clip((_arrays.array(image, "the image").astype(np.float32) - low) / (high - low), 0, 1)
     _core.write(path, image)
 
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ._geometry import _Interpolation
+    from ._register import _WarpedBy
+
     _Path = str | os.PathLike[str]
     _Coefficients = tuple[float, float, float, float, float, float]
 
@@ -63,7 +66,8 @@ class Raster(Result):
     Attributes
     ----------
     values : ndarray
-        (bands, H, W), or (H, W) for one band.
+        (bands, H, W), or (H, W) for one band. Colours as `tiepoint.read` gives them, (H, W, 2 to 4), become bands; where a
+        masked array is masked there is no data.
     transform : Affine or tuple, optional
         From (column, row) to the map; None for a raster that has no place.
     crs : Any, optional
@@ -83,7 +87,16 @@ class Raster(Result):
     def __post_init__(self) -> None:
         import numpy as np
 
-        values = np.asarray(self.values)
+        values, mask = np.asarray(self.values), self.mask
+        holes: Any = np.ma.getmaskarray(self.values) if isinstance(self.values, np.ma.MaskedArray) else None
+        if values.ndim == 3 and values.shape[2] in (2, 3, 4) and values.shape[0] > 4:
+            values = np.moveaxis(values, -1, 0)
+            holes = None if holes is None else np.moveaxis(holes, -1, 0)
+        if holes is not None and holes.any():
+            if holes.ndim == 3:
+                # As with nodata: of floats a band is enough.
+                holes = holes.any(0) if values.dtype.kind == "f" else holes.all(0)
+            mask = np.where(holes, 0, 255 if mask is None else np.asarray(mask))
         if values.ndim not in (2, 3) or 0 in values.shape:
             raise ImageError(f"a raster has the shape {values.shape}: expected (H, W) or (bands, H, W), not empty")
         if values.dtype.kind not in "buif":
@@ -91,8 +104,8 @@ class Raster(Result):
         object.__setattr__(self, "values", values)
         if self.transform is not None:
             _coefficients(self.transform)
-        if self.mask is not None:
-            mask = np.where(np.asarray(self.mask) != 0, np.uint8(255), np.uint8(0))
+        if mask is not None:
+            mask = np.where(np.asarray(mask) != 0, np.uint8(255), np.uint8(0))
             if mask.shape != values.shape[-2:]:
                 raise ImageError(f"the mask of a raster has the shape {mask.shape}: expected {values.shape[-2:]}")
             object.__setattr__(self, "mask", mask)
@@ -304,7 +317,7 @@ def read(raster: Any) -> Raster:
     raster : rasterio dataset, DataArray, Raster or tuple
         Of a dataset all bands but alpha are read. A ``DataArray`` has the dimensions y and x (or latitude and longitude, or
         lat and lon), and may have a third one of bands. In a tuple (values, transform, crs, nodata) values are (H, W) or
-        (bands, H, W).
+        (bands, H, W), or a picture (H, W, 2 to 4). The mask of a masked array counts.
 
     Returns
     -------
@@ -337,10 +350,10 @@ def read(raster: Any) -> Raster:
 def register(
     reference: Any,
     moving: Any,
-    model: str = "homography",
+    model: _WarpedBy = "homography",
     *,
     bands: Sequence[int] | None = None,
-    interpolation: str = "bicubic",
+    interpolation: _Interpolation = "bicubic",
     nodata: float | None = None,
     **options: Any,
 ) -> RasterRegistration:
@@ -425,7 +438,7 @@ def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
 
 
 def _warped(
-    moving: Raster, fixed: Raster, found: Registration, interpolation: str, nodata: float | None, device: Any
+    moving: Raster, fixed: Raster, found: Registration, interpolation: _Interpolation, nodata: float | None, device: Any
 ) -> Raster:
     """All bands on the grid of the reference, and where they hold data."""
     import numpy as np

@@ -33,6 +33,7 @@
 
 mod describe;
 mod extrema;
+mod given;
 pub(crate) mod gpu;
 mod options;
 mod orient;
@@ -109,17 +110,23 @@ impl Sift {
         image.require_grey()?;
         let size = image.size();
         check_mask(mask, size)?;
+        self.with_pyramid(size, |pyramid| {
+            let mut search = Search::new(size, &self.options, mask);
+            let cpu = &cpu.begin_task("SIFT", pyramid.rows());
+            cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)))?;
+            Ok(search.into_features(cpu))
+        })
+    }
+
+    /// Calls `work` with the memory for images of this size.
+    fn with_pyramid<R>(&self, size: Size, work: impl FnOnce(&mut Pyramid) -> Result<R>) -> Result<R> {
         self.pyramids.with(
             || Ok(None),
             |kept| {
                 if kept.as_ref().is_none_or(|pyramid| pyramid.input_size() != size) {
                     *kept = None;
                 }
-                let pyramid = kept.get_or_insert_with(|| Pyramid::new(size, &self.options));
-                let mut search = Search::new(size, &self.options, mask);
-                let cpu = &cpu.begin_task("SIFT", pyramid.rows());
-                cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)))?;
-                Ok(search.into_features(cpu))
+                work(kept.get_or_insert_with(|| Pyramid::new(size, &self.options)))
             },
         )
     }

@@ -97,9 +97,7 @@ pub(super) fn orient_and_describe(
             match options.descriptors {
                 DescriptorKind::None => {}
                 DescriptorKind::F32 => floats.extend(described()),
-                DescriptorKind::U8 => {
-                    bytes.extend(described().map(|v| to_integer(v * 512.0).min(255) as u8));
-                }
+                DescriptorKind::U8 => bytes.extend(as_bytes(described())),
             }
         }
     }
@@ -110,7 +108,12 @@ pub(super) fn orient_and_describe(
     (keypoints, descriptors)
 }
 
-fn describe(
+/// A descriptor in units of 1/512.
+pub(super) fn as_bytes(values: [f32; DIMENSION]) -> [u8; DIMENSION] {
+    values.map(|v| to_integer(v * 512.0).min(255) as u8)
+}
+
+pub(super) fn describe(
     octave: &Octave,
     point: &Point,
     angle: f32,

@@ -282,6 +282,11 @@ impl Pyramid {
         self.octaves[0].size.height
     }
 
+    /// Numbers and sizes of the octaves, finest first.
+    pub(super) fn octaves(&self) -> impl Iterator<Item = (i8, Size)> {
+        self.octaves.iter().map(|octave| (octave.number, octave.size))
+    }
+
     /// Streams `image` through all octaves, and calls `search` whenever an octave has new rows.
     pub(super) fn run<T: Pixel>(
         &mut self,

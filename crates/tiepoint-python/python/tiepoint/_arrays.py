@@ -1,0 +1,212 @@
+"""What people hold as images, masks, points and matrices, as the compiled half takes them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from .errors import ImageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+
+@runtime_checkable
+class SupportsDlpack(Protocol):
+    """An object that lends its memory by DLPack: tensors of PyTorch, CuPy, JAX."""
+
+    def __dlpack__(self, *, stream: Any = ...) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
+
+
+@runtime_checkable
+class SupportsCuda(Protocol):
+    """An object with the CUDA array interface."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class SupportsInterface(Protocol):
+    """An object with NumPy's array interface, as Pillow's images have it."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class SupportsArray(Protocol):
+    """An object that NumPy makes an array of: a column of xarray, a task of dask."""
+
+    def __array__(self) -> Any: ...
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    #: What is taken as an image: an array of any library, a buffer, an image of Pillow, rows of numbers.
+    _Image = (
+        npt.NDArray[Any]
+        | SupportsDlpack
+        | SupportsCuda
+        | SupportsInterface
+        | SupportsArray
+        | Buffer
+        | Sequence[Sequence[float]]
+        | Sequence[Sequence[Sequence[float]]]
+    )
+
+#: Modes of Pillow that become others before they are arrays: indices, inks, and what is premultiplied.
+_MODES = {
+    "1": "L",
+    "PA": "RGBA",
+    "La": "LA",
+    "RGBa": "RGBA",
+    "RGBX": "RGB",
+    "CMYK": "RGB",
+    "YCbCr": "RGB",
+    "LAB": "RGB",
+    "HSV": "RGB",
+}
+
+
+def array(given: Any, what: str) -> npt.NDArray[Any]:
+    """An object as an array of numbers, without a copy where NumPy can; `what` names it in errors."""
+    import numpy as np
+
+    if given is None:
+        raise ImageError(f"{what} is None: expected an array")
+    if isinstance(given, (str, os.PathLike)):
+        raise ImageError(f"{what} is a path, {os.fspath(given)!r}: expected an array; tiepoint.read reads the file")
+    if isinstance(given, bytes):
+        raise ImageError(f"{what} is bytes: expected an array; tiepoint.io.decode reads the bytes of a file")
+    if isinstance(given, np.ma.MaskedArray):
+        if np.ma.getmaskarray(given).any():
+            raise ImageError(f"{what} is a masked array, and this call takes no mask: .filled(value) says what is there")
+        given = given.data
+    if hasattr(given, "getbands") and hasattr(given, "convert"):
+        mode = _MODES.get(given.mode)
+        if given.mode == "P":
+            mode = "RGBA" if "transparency" in given.info else "RGB"
+        given = given if mode is None else given.convert(mode)
+    lent = hasattr(given, "__dlpack_device__") and not isinstance(given, np.ndarray)
+    found: npt.NDArray[Any] = np.from_dlpack(given) if lent else np.asarray(given)
+    if found.dtype.kind not in "buif":
+        raise ImageError(f"{what} holds {found.dtype}: expected numbers")
+    return found
+
+
+def image(given: Any, what: str) -> npt.NDArray[Any]:
+    """An image of `uint8`, `uint16` or `float32`: truth values become 0 and 255, other numbers floats."""
+    import numpy as np
+
+    if given is None:
+        raise ImageError(f"{what} is None: expected an array; cv2.imread gives None for a file that it cannot read")
+    found = array(given, what)
+    native = found.dtype.newbyteorder("=")
+    if native in (np.uint8, np.uint16, np.float32):
+        return found.astype(native, copy=False)
+    if native == np.bool_:
+        return np.where(found, np.uint8(255), np.uint8(0))
+    # What 32 bits cannot hold is infinite, which is no data.
+    with np.errstate(over="ignore"):
+        return found.astype(np.float32)
+
+
+def mask(given: Any, what: str) -> npt.NDArray[np.uint8]:
+    """A mask of `uint8`: 255 where the given one is not 0."""
+    import numpy as np
+
+    return np.where(array(given, what) != 0, np.uint8(255), np.uint8(0))
+
+
+def unmasked(given: Any, mask: Any) -> tuple[Any, Any]:
+    """An image, and where it counts: of a masked array also its own mask, which is True where there is nothing."""
+    import sys
+
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(given, numpy.ma.MaskedArray):
+        return given, mask
+    holes = numpy.ma.getmaskarray(given)
+    if holes.ndim == 3:
+        holes = holes.any(axis=-1)
+    counts = ~holes if mask is None else ~holes & (array(mask, "the mask") != 0)
+    return given.data, counts
+
+
+def points(given: Any, what: str) -> npt.NDArray[np.float64]:
+    """Places as (N, 2): from that shape, from OpenCV's (N, 1, 2) and (1, N, 2), and from homogeneous (N, 3)."""
+    import numpy as np
+
+    found = array(given, what)
+    shape = found.shape
+    if found.ndim == 3 and 1 in shape[:2]:
+        found = found.reshape(-1, shape[2])
+    if shape == (0,):
+        found = found.reshape(0, 2)
+    if found.ndim != 2 or found.shape[1] not in (2, 3):
+        raise ImageError(
+            f"{what} has the shape {shape}: expected (N, 2), (N, 1, 2) or (1, N, 2), or homogeneous coordinates (N, 3)"
+        )
+    found = found.astype(np.float64)
+    if found.shape[1] == 2:
+        return found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        places: npt.NDArray[np.float64] = found[:, :2] / found[:, 2:]
+    return places
+
+
+def matrix(given: Any, what: str) -> npt.NDArray[np.float64]:
+    """A matrix (3, 3); of an affine map's (2, 3) with its last row."""
+    import numpy as np
+
+    found = array(given, what)
+    if found.shape not in ((3, 3), (2, 3)):
+        raise ImageError(f"{what} has the shape {found.shape}: expected (3, 3), or (2, 3) of an affine map")
+    whole = np.eye(3)
+    whole[: len(found)] = found
+    return whole
+
+
+def batch(images: Iterable[Any]) -> Iterable[Any]:
+    """Images one by one: those of an array (B, C, H, W) with their channels last."""
+    shape = getattr(images, "shape", None)
+    if shape is None or len(shape) != 4 or shape[1] not in (1, 2, 3, 4) or shape[3] in (1, 2, 3, 4):
+        return images
+    return _Batch(images)
+
+
+class _Batch:
+    """The images of an array (B, C, H, W)."""
+
+    def __init__(self, images: Any) -> None:
+        self.images = images
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __iter__(self) -> Any:
+        for image in self.images:
+            if len(image) == 1:
+                yield image[0]
+            elif hasattr(image, "permute"):
+                # A tensor of PyTorch: on a card the pixels of a row must follow each other.
+                yield image.permute(1, 2, 0).contiguous()
+            else:
+                yield image.transpose(1, 2, 0).copy()
+
+
+def host(given: Any, what: str) -> Any:
+    """An image in the host's memory, into which it comes from a card."""
+    device = getattr(given, "__dlpack_device__", None)
+    if device is None or device()[0] != 2:
+        return given
+    for bring in ("numpy", "get", "cpu"):
+        if hasattr(given, bring) and not (bring == "numpy" and hasattr(given, "cpu")):
+            return getattr(given, bring)()
+    raise ImageError(f"{what} lies on a card: bring it to the host first")

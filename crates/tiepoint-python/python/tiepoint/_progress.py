@@ -1,0 +1,176 @@
+"""How far long work is: told to a function, drawn as a bar, and logged by ``logging.getLogger("tiepoint")``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from . import _core
+from .errors import OptionError
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable, Iterator
+
+__all__ = ["State"]
+
+#: Seconds from one line of the log to the next.
+_EVERY = 60.0
+
+#: The level of those lines, ``logging.INFO``.
+_INFO = 20
+
+
+def log() -> logging.Logger:
+    """The package's log, which says nothing where nobody listens."""
+    import logging
+
+    logger = logging.getLogger("tiepoint")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    return logger
+
+
+class State(NamedTuple):
+    """How far a task is.
+
+    Parameters
+    ----------
+    task : str
+        What is being done: ``"SIFT"``, ``"match"``, …
+    done, total : int
+        Steps done, and steps in all; a step is some rows, images, or what takes as long.
+    left_out : int
+        Of a collection: photographs that the task has left out so far.
+    """
+
+    task: str
+    done: int
+    total: int
+    left_out: int = 0
+
+
+if TYPE_CHECKING:
+    #: What `progress` takes.
+    _Progress = Callable[[State], object] | Literal[True] | None
+
+
+class _Bar:
+    """A bar on the terminal or in a notebook: tqdm's where that is installed, else a line of its look."""
+
+    def __init__(self) -> None:
+        self._task = ""
+        self._started = self._told = 0.0
+        self._open: Any = None
+        self._shown = False
+
+    def __call__(self, state: State) -> None:
+        if state.task != self._task:
+            self.close()
+            self._task, self._started, self._told = state.task, time.monotonic(), 0.0
+        try:
+            from tqdm.auto import tqdm  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        except ImportError:
+            self._line(state)
+            return
+        if self._open is None:
+            self._open = tqdm(total=state.total, desc=state.task)
+        self._open.total = state.total
+        self._open.update(state.done - self._open.n)
+
+    def _line(self, state: State) -> None:
+        now = time.monotonic()
+        if now - self._told < 0.1 and state.done < state.total:
+            return
+        self._told, self._shown = now, True
+        share = state.done / state.total
+        past = now - self._started
+        left = f"{_clock(past / share - past)}" if share > 0 else "?"
+        bar = ("█" * round(20 * share)).ljust(20)
+        line = f"\r{state.task}: {100 * share:3.0f}%|{bar}| {state.done}/{state.total} [{_clock(past)}<{left}]"
+        sys.stderr.write(line)
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+        if self._shown:
+            sys.stderr.write("\n")
+            self._shown = False
+
+
+def _clock(seconds: float) -> str:
+    whole = int(seconds)
+    hours = f"{whole // 3600}:" if whole >= 3600 else ""
+    return f"{hours}{whole // 60 % 60:02}:{whole % 60:02}"
+
+
+class _Log:
+    """A line a minute, and one at the end of what took longer than a second."""
+
+    def __init__(self) -> None:
+        self._task = ""
+        self._told = self._started = time.monotonic()
+
+    def __call__(self, state: State) -> None:
+        now = time.monotonic()
+        if state.task != self._task:
+            self._task, self._told, self._started = state.task, now, now
+        elif now - self._told >= _EVERY or (state.done == state.total and now - self._started >= 1.0):
+            self._told = now
+            log().info("%s: %d of %d", *state[:3])
+
+
+@contextlib.contextmanager
+def _told(progress: _Progress) -> Iterator[Callable[[State], None] | None]:
+    """What hears of states: the function, the bar and the log; None where nothing does."""
+    if progress is not None and progress is not True and not callable(progress):
+        raise OptionError(f"option progress is {progress!r}: expected a function of one argument, True or None")
+    bar = _Bar() if progress is True else None
+    hears: list[Callable[[State], object]] = [_Log()] if log().isEnabledFor(_INFO) else []
+    if bar is not None:
+        hears.append(bar)
+    elif callable(progress):
+        hears.append(progress)
+
+    def tell(state: State) -> None:
+        for hear in hears:
+            hear(state)
+
+    try:
+        yield tell if hears else None
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+@contextlib.contextmanager
+def watched(progress: _Progress) -> Iterator[None]:
+    """Calls of this thread within tell `progress` how far they are, about fifty times a second at most."""
+    with _told(progress) as tell:
+        if tell is None:
+            yield
+            return
+        before = _core.watch(lambda *state: tell(State(*state)))
+        try:
+            yield
+        finally:
+            _core.watch(before)
+
+
+@contextlib.contextmanager
+def counting(task: str, total: int | None, progress: _Progress) -> Iterator[Callable[[int], None]]:
+    """A function that counts steps of a loop of our own; without a total it says only how many are done."""
+    with _told(progress) as tell:
+        done = 0
+
+        def count(steps: int) -> None:
+            nonlocal done
+            done += steps
+            if tell is not None:
+                tell(State(task, done, done if total is None else total))
+
+        yield count

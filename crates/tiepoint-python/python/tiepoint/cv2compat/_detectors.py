@@ -1,0 +1,304 @@
+"""`SIFT` and `SURF` with OpenCV's parameters, keypoints and descriptors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _arrays
+from .._features import Sift, Surf
+from ..errors import MismatchError, OptionError
+from ._objects import keypoints, table
+from ._own import Algorithm, needed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from .._core import Features
+
+    _Found = tuple[tuple[Any, ...], npt.NDArray[Any] | None]
+
+#: OpenCV's numbers of the types of descriptors.
+CV_8U = 0
+CV_32F = 5
+
+#: Weights of blue, green and red, as ``cv2.cvtColor`` has them: of floats, and of integers in units of 2^-15.
+_BGR_F32 = (0.114, 0.587, 0.299)
+_BGR = (3735, 19235, 9798)
+
+#: Rows that are made grey together, which stay in a cache.
+_ROWS = 32
+
+
+def grey(image: Any, what: str = "the image") -> Any:
+    """An image as OpenCV understands it: three or four channels are blue, green, red and what does not count."""
+    import numpy as np
+
+    if type(image).__name__ == "UMat":
+        image = image.get()
+    if not isinstance(image, np.ndarray) or image.dtype.name not in ("uint8", "uint16", "float32"):
+        image = _arrays.image(image, what)
+    if image.ndim != 3 or image.shape[2] not in (3, 4):
+        return image
+    made = np.empty(image.shape[:2], image.dtype)
+    floats = image.dtype.kind == "f"
+    weights = [np.float32(w) for w in _BGR_F32] if floats else [np.uint32(w) for w in _BGR]
+    wide = np.float32 if floats else np.uint32
+    for first in range(0, len(image), _ROWS):
+        rows = image[first : first + _ROWS]
+        total = rows[..., 0] * weights[0] + rows[..., 1] * weights[1] + rows[..., 2] * weights[2]
+        made[first : first + _ROWS] = total if floats else (total + wide(16384)) >> wide(15)
+    return made
+
+
+def _several(given: Any) -> bool:
+    """Whether this is a list of images, not one."""
+    return isinstance(given, (list, tuple))
+
+
+class Feature2D(Algorithm):
+    """`cv2.Feature2D` over a detector of this package."""
+
+    _norm = 4
+
+    def _detector(self) -> Sift | Surf:
+        raise NotImplementedError
+
+    def _points(self, found: Features) -> list[Any]:
+        raise NotImplementedError
+
+    def _descriptors(self, found: Features) -> npt.NDArray[Any]:
+        raise NotImplementedError
+
+    def _described(self, image: Any, points: Sequence[Any]) -> tuple[list[Any], npt.NDArray[Any]]:
+        raise NotImplementedError
+
+    def _changed(self) -> None:
+        self._detector()
+
+    def detect(self, image: Any, mask: Any = None) -> tuple[Any, ...]:
+        """Keypoints of an image, or of each of several."""
+        if _several(image):
+            masks = [None] * len(image) if mask is None else mask
+            return tuple(self.detect(*both) for both in zip(image, masks, strict=True))
+        return tuple(self._points(self._detector().replace(descriptors="none").detect(grey(image), mask)))
+
+    def compute(self, image: Any, keypoints: Any, descriptors: Any = None) -> Any:
+        """Descriptors of given keypoints, and the keypoints that they are of; of several images a tuple of each."""
+        if _several(image):
+            both = [self.compute(*one) for one in zip(image, keypoints, strict=True)]
+            return tuple(points for points, _ in both), tuple(found for _, found in both)
+        kept, found = self._described(grey(image), list(keypoints))
+        return tuple(kept), found if len(kept) else None
+
+    def detectAndCompute(  # noqa: N802
+        self, image: Any, mask: Any = None, descriptors: Any = None, useProvidedKeypoints: bool = False  # noqa: N803
+    ) -> _Found:
+        """Keypoints, and their descriptors (N, D); None where there are no keypoints."""
+        if useProvidedKeypoints:
+            raise OptionError("option useProvidedKeypoints is True: expected False; compute(image, keypoints) describes them")
+        found = self._detector().detect(grey(image), mask)
+        return tuple(self._points(found)), self._descriptors(found) if len(found) else None
+
+    def descriptorSize(self) -> int:  # noqa: N802
+        """Values of a descriptor."""
+        raise NotImplementedError
+
+    def descriptorType(self) -> int:  # noqa: N802
+        """OpenCV's number of the type of descriptors."""
+        return CV_32F
+
+    def defaultNorm(self) -> int:  # noqa: N802
+        """The norm that descriptors are compared by."""
+        return self._norm
+
+
+class SIFT(Feature2D):
+    """`cv2.SIFT` by `tiepoint.Sift`. Images of three channels are BGR."""
+
+    _name = "Feature2D.SIFT"
+    _accessors = {
+        "NFeatures": "nfeatures",
+        "NOctaveLayers": "nOctaveLayers",
+        "ContrastThreshold": "contrastThreshold",
+        "EdgeThreshold": "edgeThreshold",
+        "Sigma": "sigma",
+    }
+
+    @staticmethod
+    def create(
+        nfeatures: int = 0,
+        nOctaveLayers: int = 3,  # noqa: N803
+        contrastThreshold: float = 0.04,  # noqa: N803
+        edgeThreshold: float = 10.0,  # noqa: N803
+        sigma: float = 1.6,
+        descriptorType: int = CV_32F,  # noqa: N803
+        enable_precise_upscale: bool = False,
+        *,
+        preset: str | None = None,
+        device: Any = None,
+    ) -> SIFT:
+        """`cv2.SIFT_create`; `preset` and `device` are those of `tiepoint.Sift`.
+
+        `descriptorType` is 5 for float32 or 0 for uint8. OpenCV's other form has `enable_precise_upscale` in its place.
+        Without precise upscaling places lie a quarter of a pixel too far right and down, as OpenCV's do: the preset is
+        ``"opencv"`` then, and else ``"default"``.
+        """
+        if isinstance(descriptorType, bool):
+            enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F  # noqa: N806
+        if descriptorType not in (CV_8U, CV_32F):
+            raise OptionError(f"option descriptorType is {descriptorType}: expected {CV_32F}, CV_32F, or {CV_8U}, CV_8U")
+        made = SIFT(
+            {
+                "nfeatures": nfeatures,
+                "nOctaveLayers": nOctaveLayers,
+                "contrastThreshold": contrastThreshold,
+                "edgeThreshold": edgeThreshold,
+                "sigma": sigma,
+                "descriptorType": descriptorType,
+                "enable_precise_upscale": enable_precise_upscale,
+            }
+        )
+        made._preset, made._device, made._made = preset, device, None
+        made._changed()
+        return made
+
+    _preset: str | None
+    _device: Any
+    _made: tuple[dict[str, Any], Sift] | None
+
+    def _detector(self) -> Sift:
+        given = self._given
+        if self._made is None or self._made[0] is not given:
+            preset = self._preset or ("default" if given["enable_precise_upscale"] else "opencv")
+            sift = Sift(
+                max_features=given["nfeatures"] or None,
+                keep="response",
+                levels=given["nOctaveLayers"],
+                contrast=given["contrastThreshold"],
+                edge=given["edgeThreshold"],
+                sigma=given["sigma"],
+                preset=preset,  # type: ignore[arg-type]
+                device=self._device,
+            )
+            self._made = given, sift
+        return self._made[1]
+
+    def _points(self, found: Features) -> list[Any]:
+        import numpy as np
+
+        packed = (found.octave.astype(np.int64) & 255) | (found.layer.astype(np.int64) << 8)
+        return keypoints(found, packed)
+
+    def _descriptors(self, found: Features) -> npt.NDArray[Any]:
+        import numpy as np
+
+        return found.descriptors.astype(np.uint8 if self._given["descriptorType"] == CV_8U else np.float32)
+
+    def _described(self, image: Any, points: Sequence[Any]) -> tuple[list[Any], npt.NDArray[Any]]:
+        from ..interop import from_opencv
+
+        found, kept = self._detector().describe(image, from_opencv(points))
+        return [points[i] for i in kept.tolist()], self._descriptors(found)
+
+    def descriptorSize(self) -> int:  # noqa: N802
+        """Values of a descriptor."""
+        return 128
+
+    def descriptorType(self) -> int:  # noqa: N802
+        """5 for float32, 0 for uint8."""
+        kind: int = self._given["descriptorType"]
+        return kind
+
+    def opencv(self) -> Any:
+        """`cv2.SIFT` with the same parameters; its results are OpenCV's."""
+        return needed("SIFT.opencv").SIFT_create(*self._given.values())
+
+
+class SURF(Feature2D):
+    """`cv2.xfeatures2d.SURF` by `tiepoint.Surf`, which OpenCV's packages on PyPI leave out. Three channels are BGR."""
+
+    _name = "Feature2D.SURF"
+    _accessors = {
+        "HessianThreshold": "hessianThreshold",
+        "NOctaves": "nOctaves",
+        "NOctaveLayers": "nOctaveLayers",
+        "Extended": "extended",
+        "Upright": "upright",
+    }
+
+    @staticmethod
+    def create(
+        hessianThreshold: float = 100.0,  # noqa: N803
+        nOctaves: int = 4,  # noqa: N803
+        nOctaveLayers: int = 3,  # noqa: N803
+        extended: bool = False,
+        upright: bool = False,
+        *,
+        device: Any = None,
+    ) -> SURF:
+        """`cv2.xfeatures2d.SURF_create`; `device` is that of `tiepoint.Surf`."""
+        made = SURF(
+            {
+                "hessianThreshold": hessianThreshold,
+                "nOctaves": nOctaves,
+                "nOctaveLayers": nOctaveLayers,
+                "extended": extended,
+                "upright": upright,
+            }
+        )
+        made._device, made._made = device, None
+        made._changed()
+        return made
+
+    _device: Any
+    _made: tuple[dict[str, Any], Surf] | None
+
+    def _detector(self) -> Surf:
+        given = self._given
+        if self._made is None or self._made[0] is not given:
+            surf = Surf(
+                preset="opencv",
+                threshold=given["hessianThreshold"],
+                octaves=given["nOctaves"],
+                intervals=given["nOctaveLayers"] + 2,
+                extended=bool(given["extended"]),
+                upright=bool(given["upright"]),
+                device=self._device,
+            )
+            self._made = given, surf
+        return self._made[1]
+
+    def _points(self, found: Features) -> list[Any]:
+        import numpy as np
+
+        # OpenCV's size is that of the filter, and its class the sign of the Laplacian, which is ours turned round.
+        return keypoints(found, found.octave, diameter=9 / 1.2, class_id=-found.sign.astype(np.int64))
+
+    def _descriptors(self, found: Features) -> npt.NDArray[Any]:
+        import numpy as np
+
+        return np.array(found.descriptors)
+
+    def _described(self, image: Any, points: Sequence[Any]) -> tuple[list[Any], npt.NDArray[Any]]:
+        import numpy as np
+
+        found = self._detector().detect(image)
+        of = {tuple(row): i for i, row in enumerate(table(self._points(found))[:, :4].tolist())}
+        rows = [of.get(tuple(row)) for row in table(points)[:, :4].tolist()]
+        if (strange := rows.count(None)) > 0:
+            raise MismatchError(
+                f"{strange} of {len(rows)} keypoints are none that this SURF finds in the image: expected those of its detect; "
+                "SIFT.compute describes any"
+            )
+        return list(points), np.array(found.descriptors)[np.array(rows, np.int64)]
+
+    def descriptorSize(self) -> int:  # noqa: N802
+        """Values of a descriptor: 64, or 128 if extended."""
+        return 128 if self._given["extended"] else 64
+
+    def opencv(self) -> Any:
+        """`cv2.xfeatures2d.SURF` with the same parameters, where the installed OpenCV was built with it."""
+        return needed("SURF.opencv").xfeatures2d.SURF_create(*self._given.values())

@@ -1,0 +1,336 @@
+"""`BFMatcher` and `FlannBasedMatcher`: exact neighbours behind OpenCV's interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _arrays, _core
+from .._matching import match, nearest
+from ..errors import ImageError, MismatchError, OptionError
+from ._objects import classes
+from ._own import Algorithm, needed, opencv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from .._core import Features
+
+    _Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
+
+NORM_L2 = 4
+NORM_L2SQR = 5
+
+#: FLANN's index of hashes, for bits.
+_LSH = 6
+
+#: Rows of which all distances are held together.
+_TOGETHER = 1024
+
+
+def _table(descriptors: Any, what: str) -> npt.NDArray[Any]:
+    """Descriptors (N, D); none of what is None."""
+    import numpy as np
+
+    if descriptors is None:
+        return np.zeros((0, 1), np.float32)
+    if type(descriptors).__name__ == "UMat":
+        descriptors = descriptors.get()
+    found = _arrays.array(descriptors, what)
+    if found.ndim != 2:
+        raise ImageError(f"{what} have the shape {found.shape}: expected (N, D)")
+    return found
+
+
+def _bytes(table: npt.NDArray[Any]) -> bool:
+    """Whether descriptors are whole numbers from 0 to 255."""
+    import numpy as np
+
+    if table.dtype == np.uint8:
+        return True
+    return bool((0 <= table).all() and (table <= 255).all() and (table == np.rint(table)).all())
+
+
+class DescriptorMatcher(Algorithm):
+    """`cv2.DescriptorMatcher` of Euclidean distances; exact, and the same every time."""
+
+    FLANNBASED, BRUTEFORCE, BRUTEFORCE_L1, BRUTEFORCE_HAMMING, BRUTEFORCE_HAMMINGLUT, BRUTEFORCE_SL2 = range(1, 7)
+
+    def __init__(self, given: dict[str, Any], *, squared: bool = False, cross: bool = False, device: Any = None) -> None:
+        super().__init__(given)
+        self._squared, self._cross, self._device = squared, cross, device
+        self._trained: list[npt.NDArray[Any]] = []
+
+    @staticmethod
+    def create(matcherType: str | int) -> Any:  # noqa: N803
+        """`cv2.DescriptorMatcher.create`: of Euclidean distances ours, of any other OpenCV's."""
+        kind = DescriptorMatcher
+        if matcherType in ("BruteForce", kind.BRUTEFORCE):
+            return BFMatcher()
+        if matcherType in ("BruteForce-SL2", kind.BRUTEFORCE_SL2):
+            return BFMatcher(NORM_L2SQR)
+        if matcherType in ("FlannBased", kind.FLANNBASED):
+            return FlannBasedMatcher()
+        return needed(f"the matcher {matcherType!r}").DescriptorMatcher_create(matcherType)
+
+    def add(self, descriptors: Any) -> None:
+        """Adds descriptors to search in: a list of (N, D), an image each."""
+        some = descriptors if isinstance(descriptors, (list, tuple)) else [descriptors]
+        self._trained += [_table(one, "descriptors") for one in some]
+
+    def train(self) -> None:
+        """Does nothing: the search needs no index."""
+
+    def clear(self) -> None:
+        """Forgets the descriptors that were added."""
+        self._trained = []
+
+    def empty(self) -> bool:
+        """Whether nothing was added."""
+        return not self._trained
+
+    def getTrainDescriptors(self) -> tuple[npt.NDArray[Any], ...]:  # noqa: N802
+        """The descriptors that were added."""
+        return tuple(self._trained)
+
+    def isMaskSupported(self) -> bool:  # noqa: N802
+        """Masks are taken."""
+        return True
+
+    def clone(self, emptyTrainData: bool = False) -> Any:  # noqa: N803
+        """Another with the same parameters, and the same descriptors unless they are not wanted."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__, _trained=[] if emptyTrainData else list(self._trained))
+        return made
+
+    def match(self, queryDescriptors: Any, trainDescriptors: Any = None, mask: Any = None) -> tuple[Any, ...]:  # noqa: N803
+        """The nearest of each."""
+        if trainDescriptors is not None and mask is None and not isinstance(mask, (list, tuple)):
+            if (found := self._paired(queryDescriptors, trainDescriptors)) is not None:
+                return found
+        rows = self._search(queryDescriptors, trainDescriptors, 1, mask)
+        return tuple(row[0] for row in rows if row)
+
+    def knnMatch(  # noqa: N802
+        self,
+        queryDescriptors: Any,  # noqa: N803
+        trainDescriptors: Any = None,  # noqa: N803
+        k: int = 2,
+        mask: Any = None,
+        compactResult: bool = False,  # noqa: N803
+    ) -> tuple[tuple[Any, ...], ...]:
+        """The nearest `k` of each, the nearest first; among what was added by `add` without `trainDescriptors`."""
+        if isinstance(trainDescriptors, int):
+            trainDescriptors, k = None, trainDescriptors  # noqa: N806
+        if k < 1:
+            raise OptionError(f"option k is {k}: expected at least 1")
+        if self._cross and k != 1:
+            raise OptionError(f"option k is {k}: expected 1 with crossCheck")
+        rows = self._search(queryDescriptors, trainDescriptors, k, mask)
+        return tuple(row for row in rows if row or not compactResult)
+
+    def radiusMatch(  # noqa: N802
+        self,
+        queryDescriptors: Any,  # noqa: N803
+        trainDescriptors: Any = None,  # noqa: N803
+        maxDistance: float = 0.0,  # noqa: N803
+        mask: Any = None,
+        compactResult: bool = False,  # noqa: N803
+    ) -> tuple[tuple[Any, ...], ...]:
+        """All within a distance of each, the nearest first."""
+        if isinstance(trainDescriptors, (int, float)):
+            trainDescriptors, maxDistance = None, trainDescriptors  # noqa: N806
+        if self._cross:
+            raise OptionError("option crossCheck is True: expected False for radiusMatch")
+        rows = self._search(queryDescriptors, trainDescriptors, None, mask, maxDistance)
+        return tuple(row for row in rows if row or not compactResult)
+
+    def _sides(self, query: Any, train: Any) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
+        a = _table(query, "queryDescriptors")
+        several = self._trained if train is None else [_table(train, "trainDescriptors")]
+        for b in several:
+            if len(a) and len(b) and a.shape[1] != b.shape[1]:
+                raise MismatchError(f"descriptors have {a.shape[1]} and {b.shape[1]} values: expected as many of both")
+        return a, several
+
+    def _paired(self, query: Any, train: Any) -> tuple[Any, ...] | None:
+        """What `match` finds, without a table of all distances; None where a value is no number."""
+        a, [b] = self._sides(query, train)
+        if len(a) == 0 or len(b) == 0:
+            return ()
+        if (both := _features(a, b)) is None:
+            return None
+        u, v, unit = both
+        found = match(u, v, ratio=None, mutual=self._cross, same_sign=False, device=self._device)
+        distance = self._told(found.distance * unit)
+        made = classes()[1]
+        i, j = found.pairs.T.tolist()
+        return tuple(map(made, i, j, [0] * len(i), distance.tolist()))
+
+    def _told(self, distance: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return distance * distance if self._squared else distance
+
+    def _search(self, query: Any, train: Any, k: int | None, mask: Any, radius: float = 0.0) -> list[tuple[Any, ...]]:
+        """For each of the query its neighbours, among one image or all that were added."""
+        import numpy as np
+
+        a, several = self._sides(query, train)
+        masks = list(mask) if isinstance(mask, (list, tuple)) else [mask] * max(len(several), 1)
+        if len(masks) != len(several) and several:
+            raise MismatchError(f"there are {len(masks)} masks for {len(several)} images: expected one each")
+        for image, (b, one) in enumerate(zip(several, masks, strict=False)):
+            if one is not None and np.shape(one) != (len(a), len(b)):
+                raise MismatchError(f"mask {image} has the shape {np.shape(one)}: expected {(len(a), len(b))}")
+        made = classes()[1]
+        found: list[list[tuple[float, int, int]]] = [[] for _ in range(len(a))]
+        for image, (b, one) in enumerate(zip(several, masks, strict=False)):
+            if len(a) == 0 or len(b) == 0:
+                continue
+            for i, (index, distance) in enumerate(self._neighbours(a, b, k, one, radius)):
+                found[i] += zip(distance.tolist(), [image] * len(index), index.tolist(), strict=True)
+        several_images = len(several) > 1
+        rows = []
+        for i, row in enumerate(found):
+            if several_images:
+                row = sorted(row)[:k]
+            rows.append(tuple(made(i, j, image, distance) for distance, image, j in row))
+        return rows
+
+    def _neighbours(
+        self, a: npt.NDArray[Any], b: npt.NDArray[Any], k: int | None, mask: Any, radius: float
+    ) -> Iterator[_Rows]:
+        """Indices and distances of each row's neighbours, the nearest first; equally near ones by their index."""
+        import numpy as np
+
+        back = None
+        if self._cross:
+            back = [int(index[0]) if len(index) else -1 for index, _ in _ranked(b, a, 1, None if mask is None else np.asarray(mask).T)]
+        for i, (index, distance) in enumerate(_ranked(a, b, k, mask, self._device)):
+            distance = self._told(distance)
+            keep = slice(None) if k is not None else distance <= np.float32(radius)
+            index, distance = index[keep], distance[keep]
+            if back is not None and (len(index) == 0 or back[index[0]] != i):
+                index, distance = index[:0], distance[:0]
+            yield index, distance
+
+
+def _features(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[Features, Features, float] | None:
+    """Both sides as features of one kind, and what a distance of theirs is multiplied by; None with a NaN."""
+    import numpy as np
+
+    whole = _bytes(a) and _bytes(b)
+    kind = np.uint8 if whole else np.float32
+    if not whole and not all(np.isfinite(side).all() for side in (a, b)):
+        return None
+    u, v = (
+        _core.Features.from_arrays(xy=np.zeros((len(side), 2), np.float32), descriptors=np.ascontiguousarray(side, kind))
+        for side in (a, b)
+    )
+    return u, v, 512.0 if whole else 1.0
+
+
+def _ranked(
+    a: npt.NDArray[Any], b: npt.NDArray[Any], k: int | None, mask: Any, device: Any = None
+) -> Iterator[_Rows]:
+    """The nearest `k` of each row of A in B, or all of them."""
+    import numpy as np
+
+    both = _features(a, b) if k in (1, 2) and mask is None else None
+    first = distance = None
+    if both is not None:
+        index, near, _ = nearest(both[0], both[1], device=device)
+        first, distance = index, near * np.float32(both[2])
+        if k == 1 or len(b) == 1:
+            yield from zip(first[:, None], distance[:, None], strict=True)
+            return
+    u, v = (np.ascontiguousarray(side, np.float32) for side in (a, b))
+    squared = (v * v).sum(1)
+    count = len(b) if k is None else min(k, len(b))
+    allowed = None if mask is None else np.asarray(mask) != 0
+    for start in range(0, len(a), _TOGETHER):
+        rows = slice(start, start + _TOGETHER)
+        far = (u[rows] * u[rows]).sum(1)[:, None] + squared[None] - 2 * (u[rows] @ v.T)
+        np.maximum(far, 0, out=far)
+        far[~np.isfinite(far)] = np.inf
+        if allowed is not None:
+            far[~allowed[rows]] = np.inf
+        if first is not None and distance is not None:
+            # The nearest is known: the second is what is nearest without it.
+            far[np.arange(len(far)), first[rows]] = np.inf
+            second = far.argmin(1)
+            away = np.sqrt(far.min(1))
+            yield from zip(np.stack([first[rows], second], 1), np.stack([distance[rows], away], 1), strict=True)
+            continue
+        order = np.argsort(far, axis=1, kind="stable")[:, :count]
+        near = np.sqrt(np.take_along_axis(far, order, 1))
+        for index, away in zip(order, near, strict=True):
+            there = np.isfinite(away)
+            yield index[there], away[there]
+
+
+class BFMatcher(DescriptorMatcher):
+    """`cv2.BFMatcher` of Euclidean distances. Of any other norm it is OpenCV's own, where that is installed.
+
+    Parameters
+    ----------
+    normType : int
+        `NORM_L2`, or `NORM_L2SQR` for squared distances.
+    crossCheck : bool
+        Keep a match only when each is the other's nearest.
+    device : Device or str, optional
+        Where to compute.
+    """
+
+    def __new__(cls, normType: int = NORM_L2, crossCheck: bool = False, *, device: Any = None) -> Any:  # noqa: N803
+        if normType in (NORM_L2, NORM_L2SQR):
+            return super().__new__(cls)
+        expected = f"expected NORM_L2, {NORM_L2}, or NORM_L2SQR, {NORM_L2SQR}"
+        if device is not None:
+            raise OptionError(f"option normType is {normType}: with a device {expected}")
+        if (theirs := opencv()) is None:
+            raise OptionError(f"option normType is {normType}: {expected}; other norms need OpenCV")
+        return theirs.BFMatcher(normType, crossCheck)
+
+    def __init__(self, normType: int = NORM_L2, crossCheck: bool = False, *, device: Any = None) -> None:  # noqa: N803
+        given = {"normType": normType, "crossCheck": crossCheck}
+        super().__init__(given, squared=normType == NORM_L2SQR, cross=bool(crossCheck), device=device)
+
+    @staticmethod
+    def create(normType: Any = NORM_L2, crossCheck: bool = False) -> Any:  # noqa: N803
+        """`cv2.BFMatcher_create`."""
+        return BFMatcher(normType, crossCheck)
+
+    def opencv(self) -> Any:
+        """`cv2.BFMatcher` with the same parameters."""
+        return needed("BFMatcher.opencv").BFMatcher(*self._given.values())
+
+
+class FlannBasedMatcher(DescriptorMatcher):
+    """`cv2.FlannBasedMatcher`'s interface on the exact search, which is faster up to sizes that matter.
+
+    Parameters of the index and of its search have no meaning here. An index of hashes (``algorithm=6``), which is for
+    bits, is OpenCV's own.
+    """
+
+    def __new__(cls, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> Any:  # noqa: N803
+        if not indexParams or indexParams.get("algorithm") != _LSH:
+            return super().__new__(cls)
+        return needed("FLANN's index of hashes").FlannBasedMatcher(indexParams, searchParams or {})
+
+    def __init__(self, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> None:  # noqa: N803
+        super().__init__({"indexParams": indexParams or {}, "searchParams": searchParams or {}}, device=device)
+
+    @staticmethod
+    def create() -> Any:  # type: ignore[override]
+        """`cv2.FlannBasedMatcher_create`."""
+        return FlannBasedMatcher()
+
+    def isMaskSupported(self) -> bool:  # noqa: N802
+        """As OpenCV's own says; masks are taken all the same."""
+        return False
+
+    def opencv(self) -> Any:
+        """`cv2.FlannBasedMatcher` with the same parameters."""
+        return needed("FlannBasedMatcher.opencv").FlannBasedMatcher(*self._given.values())

@@ -1,0 +1,335 @@
+"""Models between points, and warping, with OpenCV's arguments and shapes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from .. import _arrays
+from .._geometry import Estimate, estimate, fit, warp
+from ..errors import MismatchError, ModelError, OptionError
+from ._own import opencv
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .._geometry import _Interpolation, _ModelKind
+
+    _Matrix = npt.NDArray[np.float64] | None
+    _Inliers = npt.NDArray[np.uint8] | None
+
+LMEDS = 4
+RANSAC = 8
+RHO = 16
+USAC_DEFAULT = 32
+USAC_PARALLEL = 33
+USAC_FM_8PTS = 34
+USAC_FAST = 35
+USAC_ACCURATE = 36
+USAC_PROSAC = 37
+USAC_MAGSAC = 38
+FM_7POINT = 1
+FM_8POINT = 2
+FM_LMEDS = 4
+FM_RANSAC = 8
+INTER_NEAREST = 0
+INTER_LINEAR = 1
+INTER_CUBIC = 2
+INTER_AREA = 3
+INTER_LANCZOS4 = 4
+WARP_FILL_OUTLIERS = 8
+WARP_INVERSE_MAP = 16
+BORDER_CONSTANT = 0
+
+#: Our interpolations by OpenCV's numbers, which takes AREA for LINEAR here.
+_INTERPOLATIONS: dict[int, _Interpolation] = {INTER_LINEAR: "bilinear", INTER_CUBIC: "bicubic", INTER_AREA: "bilinear", INTER_LANCZOS4: "lanczos"}
+
+#: OpenCV draws fewer samples by default, and then misses models of few inliers.
+_ITERATIONS = 50_000
+
+
+def _pairs(a: Any, b: Any, least: int, names: tuple[str, str]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Both sets of points, of which there are enough."""
+    a, b = (_arrays.points(side, name) for side, name in zip((a, b), names, strict=True))
+    if len(a) != len(b):
+        raise MismatchError(f"there are {len(a)} {names[0]} and {len(b)} {names[1]}: expected pairs")
+    if len(a) < least:
+        raise ModelError(f"there are {len(a)} points: expected at least {least}")
+    return a, b
+
+
+def _told(mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Inliers (N, 1), also in the caller's mask where there is one of that size."""
+    import numpy as np
+
+    found = inliers.astype(np.uint8)[:, None]
+    if isinstance(mask, np.ndarray) and mask.size == found.size and mask.dtype.itemsize == 1:
+        mask.reshape(-1)[:] = found[:, 0]
+    return found
+
+
+def _robust(
+    a: Any, b: Any, model: _ModelKind, threshold: float, default: float, confidence: float, iterations: int, cameras: Any = None
+) -> Estimate | None:
+    """The estimate, or None where there is no model."""
+    try:
+        return estimate(
+            a,
+            b,
+            model,
+            threshold=threshold if threshold > 0 else default,
+            confidence=min(max(confidence, 0.0), 0.999999),
+            max_iterations=max(int(iterations), _ITERATIONS),
+            false_alarms=math.inf,
+            cameras=cameras,
+        )
+    except ModelError:
+        return None
+
+
+def findHomography(  # noqa: N802
+    srcPoints: Any,  # noqa: N803
+    dstPoints: Any,  # noqa: N803
+    method: Any = 0,
+    ransacReprojThreshold: float = 3.0,  # noqa: N803
+    mask: Any = None,
+    maxIters: int = 2000,  # noqa: N803
+    confidence: float = 0.995,
+) -> tuple[_Matrix, _Inliers]:
+    """`cv2.findHomography`: the matrix (3, 3) from source to destination, and inliers (N, 1) uint8.
+
+    Without a model the matrix is None and no point an inlier. Every robust `method`, and OpenCV's ``UsacParams`` in its
+    place, is this package's own estimation, which is deterministic and draws 50 000 samples at most, or `maxIters` where
+    that is more: few inliers are found so. `method` 0 is least squares over all points.
+    """
+    import numpy as np
+
+    a, b = _pairs(srcPoints, dstPoints, 4, ("srcPoints", "dstPoints"))
+    if hasattr(method, "maxIterations"):
+        method, ransacReprojThreshold, maxIters, confidence = (  # noqa: N806
+            RANSAC,
+            method.threshold,
+            method.maxIterations,
+            method.confidence,
+        )
+    found: Estimate | None
+    if method == 0:
+        try:
+            found = fit(a, b)
+        except ModelError:
+            found = None
+    else:
+        found = _robust(a, b, "homography", ransacReprojThreshold, 3.0, confidence, maxIters)
+    if found is None:
+        return None, _told(mask, np.zeros(len(a), bool))
+    return np.array(found.matrix), _told(mask, found.inliers)
+
+
+def findFundamentalMat(  # noqa: N802
+    points1: Any,
+    points2: Any,
+    method: Any = FM_RANSAC,
+    ransacReprojThreshold: float = 3.0,  # noqa: N803
+    confidence: float = 0.99,
+    maxIters: int = 1000,  # noqa: N803
+    mask: Any = None,
+) -> tuple[_Matrix, _Inliers]:
+    """`cv2.findFundamentalMat`: F (3, 3) with x₂ᵀ F x₁ = 0 and F₃₃ = 1, and inliers (N, 1) uint8; None and None without.
+
+    ``FM_8POINT`` is least squares over all points; every other method this package's own robust estimation, of 8 points
+    or more. ``FM_7POINT``, which gives up to three matrices, is OpenCV's own where that is installed.
+    """
+    import numpy as np
+
+    a, b = _pairs(points1, points2, 0, ("points1", "points2"))
+    if method == FM_7POINT:
+        theirs = opencv()
+        if theirs is None:
+            raise OptionError("option method is FM_7POINT: expected FM_8POINT, FM_LMEDS or FM_RANSAC; it needs OpenCV")
+        found: tuple[_Matrix, _Inliers] = theirs.findFundamentalMat(a, b, FM_7POINT)
+        return found
+    if hasattr(method, "maxIterations"):
+        method, ransacReprojThreshold, confidence, maxIters = (  # noqa: N806
+            FM_RANSAC,
+            method.threshold,
+            method.confidence,
+            method.maxIterations,
+        )
+    made: Estimate | None
+    if method == FM_8POINT:
+        try:
+            made = fit(a, b, "fundamental")
+        except ModelError:
+            made = None
+    else:
+        made = _robust(a, b, "fundamental", ransacReprojThreshold, 3.0, confidence, maxIters) if len(a) >= 8 else None
+    if made is None:
+        return None, None
+    matrix = np.array(made.matrix)
+    if abs(matrix[2, 2]) > np.finfo(np.float32).eps:
+        matrix /= matrix[2, 2]
+    return matrix, _told(mask, made.inliers)
+
+
+def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) -> tuple[_Matrix, _Inliers]:  # noqa: N802
+    """`cv2.findEssentialMat` in its forms: E (3, 3) of length 1, and inliers (N, 1) uint8; None and None without.
+
+    (points1, points2, cameraMatrix, method, prob, threshold, maxIters, mask); with focal and pp in place of the matrix;
+    and with cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2 there. Every method is this package's own robust
+    estimation.
+    """
+    import numpy as np
+
+    forms = (
+        ["cameraMatrix1", "distCoeffs1", "cameraMatrix2", "distCoeffs2", "method", "prob", "threshold", "mask"],
+        ["cameraMatrix", "method", "prob", "threshold", "maxIters", "mask"],
+        ["focal", "pp", "method", "prob", "threshold", "maxIters", "mask"],
+    )
+    if "cameraMatrix1" in named or len(arguments) > 2 and np.ndim(arguments[2]) == 2:
+        form = forms[0]
+    elif "cameraMatrix" in named or arguments and np.ndim(arguments[0]) == 2:
+        form = forms[1]
+    else:
+        form = forms[2]
+    given = {**dict(zip(form, arguments, strict=False)), **named}
+    if strange := sorted(set(given) - set(form)):
+        raise OptionError(f"there is no argument {strange[0]}: expected {', '.join(form)}")
+    a, b = _pairs(points1, points2, 0, ("points1", "points2"))
+    if form is forms[0]:
+        cameras = (_camera(given["cameraMatrix1"]), _camera(given["cameraMatrix2"]))
+        a = _undistorted(a, cameras[0], given.get("distCoeffs1"))
+        b = _undistorted(b, cameras[1], given.get("distCoeffs2"))
+    elif form is forms[1]:
+        cameras = (_camera(given["cameraMatrix"]),) * 2
+    else:
+        (x, y), focal = given.get("pp", (0.0, 0.0)), given.get("focal", 1.0)
+        cameras = (np.array([[focal, 0, x], [0, focal, y], [0, 0, 1.0]]),) * 2
+    threshold, confidence = given.get("threshold", 1.0), given.get("prob", 0.999)
+    found = None
+    if len(a) >= 5:
+        found = _robust(a, b, "essential", threshold, 1.0, confidence, given.get("maxIters", 1000), cameras)
+    if found is None:
+        return None, None
+    matrix = np.array(found.matrix)
+    return matrix / math.sqrt(float((matrix * matrix).sum())), _told(given.get("mask"), found.inliers)
+
+
+def _camera(matrix: Any) -> npt.NDArray[np.float64]:
+    return _arrays.matrix(matrix, "the camera matrix")
+
+
+def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: Any) -> npt.NDArray[Any]:
+    """Where points would lie without the lens: k1, k2, p1, p2, k3 of OpenCV's model, turned round by repetition."""
+    import numpy as np
+
+    given = np.zeros(0) if coefficients is None else np.asarray(coefficients, np.float64).ravel()
+    if not given.any():
+        return xy
+    if len(given) > 5 and given[5:].any():
+        raise OptionError(f"distCoeffs has {len(given)} values: expected k1, k2, p1, p2, k3; cv2.undistortPoints takes more")
+    k1, k2, p1, p2, k3 = np.pad(given, (0, 5))[:5]
+    fx, fy, cx, cy = camera[0, 0], camera[1, 1], camera[0, 2], camera[1, 2]
+    seen = (xy - (cx, cy)) / (fx, fy)
+    x, y = seen.T
+    for _ in range(50):
+        r = x * x + y * y
+        radial = 1 + r * (k1 + r * (k2 + r * k3))
+        x, y = (
+            (seen[:, 0] - (2 * p1 * x * y + p2 * (r + 2 * x * x))) / radial,
+            (seen[:, 1] - (p1 * (r + 2 * y * y) + 2 * p2 * x * y)) / radial,
+        )
+    return np.stack([x * fx + cx, y * fy + cy], 1)
+
+
+def _affine(
+    model: _ModelKind, least: int, a: Any, b: Any, inliers: Any, threshold: float, iterations: int, confidence: float
+) -> tuple[_Matrix, _Inliers]:
+    import numpy as np
+
+    a, b = _pairs(a, b, 0, ("from_", "to"))
+    found = _robust(a, b, model, threshold, 3.0, confidence, iterations) if len(a) >= least else None
+    if found is None:
+        return None, _told(inliers, np.zeros(len(a), bool))
+    return np.array(found.matrix[:2]), _told(inliers, found.inliers)
+
+
+def estimateAffine2D(  # noqa: N802
+    from_: Any,
+    to: Any,
+    inliers: Any = None,
+    method: int = RANSAC,
+    ransacReprojThreshold: float = 3.0,  # noqa: N803
+    maxIters: int = 2000,  # noqa: N803
+    confidence: float = 0.99,
+    refineIters: int = 10,  # noqa: N803
+) -> tuple[_Matrix, _Inliers]:
+    """`cv2.estimateAffine2D`: the affine map (2, 3), and inliers (N, 1) uint8; the map is None where there is none.
+
+    Every `method` is this package's own robust estimation, whose result is the least-squares fit to its inliers:
+    `refineIters` has no meaning.
+    """
+    return _affine("affine", 3, from_, to, inliers, ransacReprojThreshold, maxIters, confidence)
+
+
+def estimateAffinePartial2D(  # noqa: N802
+    from_: Any,
+    to: Any,
+    inliers: Any = None,
+    method: int = RANSAC,
+    ransacReprojThreshold: float = 3.0,  # noqa: N803
+    maxIters: int = 2000,  # noqa: N803
+    confidence: float = 0.99,
+    refineIters: int = 10,  # noqa: N803
+) -> tuple[_Matrix, _Inliers]:
+    """`cv2.estimateAffinePartial2D`: turn, zoom and shift (2, 3), and inliers; otherwise as `estimateAffine2D`."""
+    return _affine("similarity", 2, from_, to, inliers, ransacReprojThreshold, maxIters, confidence)
+
+
+def warpPerspective(  # noqa: N802
+    src: Any,
+    M: Any,  # noqa: N803
+    dsize: tuple[int, int],
+    dst: Any = None,
+    flags: int = INTER_LINEAR,
+    borderMode: int = BORDER_CONSTANT,  # noqa: N803
+    borderValue: Any = 0,  # noqa: N803
+) -> Any:
+    """`cv2.warpPerspective` by `tiepoint.warp`: the image on `dsize`, which is (width, height).
+
+    Pixels of which a neighbour lies outside become `borderValue`. Nearest neighbours, other borders, a border of several
+    values and other types of pixel than uint8, uint16 and float32 are OpenCV's own where that is installed.
+    """
+    import numpy as np
+
+    image = src.get() if type(src).__name__ == "UMat" else src
+    image = image if isinstance(image, np.ndarray) else _arrays.array(image, "src")
+    value = np.atleast_1d(np.asarray(borderValue, np.float64)).ravel()
+    channels = image.shape[2] if image.ndim == 3 else 1
+    # OpenCV's scalars have four values, of which those that are not given are 0.
+    used = np.pad(value, (0, 4))[:channels]
+    here = (
+        flags & 7 in _INTERPOLATIONS
+        and borderMode == BORDER_CONSTANT
+        and image.dtype.name in ("uint8", "uint16", "float32")
+        and bool((used == used[0]).all())
+    )
+    if not here:
+        if (theirs := opencv()) is None:
+            raise OptionError(
+                f"flags {flags}, borderMode {borderMode}, borderValue {borderValue} of {image.dtype}: expected INTER_LINEAR, "
+                "INTER_CUBIC or INTER_LANCZOS4, BORDER_CONSTANT, one value, and uint8, uint16 or float32; others need OpenCV"
+            )
+        return theirs.warpPerspective(src, M, dsize, dst, flags, borderMode, borderValue)
+    matrix = _arrays.matrix(M, "M")
+    if flags & WARP_INVERSE_MAP:
+        try:
+            matrix = np.linalg.inv(matrix).astype(np.float64)
+        except np.linalg.LinAlgError:
+            raise ModelError("M has no inverse") from None
+    width, height = (int(v) for v in dsize)
+    made = warp(image, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=float(used[0]))
+    if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:
+        dst[...] = made
+        return dst
+    return made

@@ -1,0 +1,117 @@
+"""What is ours and what is OpenCV's: its module where it is installed, its namespaces with our names in them."""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+def opencv() -> Any:
+    """OpenCV's module, or None where it is not installed."""
+    try:
+        import cv2  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
+        return None
+    return cv2
+
+
+def needed(for_what: str) -> Any:
+    """OpenCV's module, for what only it does."""
+    from ..errors import OptionError
+
+    found = opencv()
+    if found is None:
+        raise OptionError(f"{for_what} needs OpenCV, which is not installed: pip install opencv-python-headless")
+    return found
+
+
+class Algorithm:
+    """What OpenCV's objects with parameters have in common: a getter and a setter of each."""
+
+    #: The name that OpenCV gives.
+    _name = ""
+    #: The parameter that ``getX`` and ``setX`` stand for.
+    _accessors: dict[str, str] = {}
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self._given = given
+
+    def __getattr__(self, name: str) -> Any:
+        """A getter or setter."""
+        verb, key = name[:3], type(self)._accessors.get(name[3:])
+        if key is None or verb not in ("get", "set"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+        return (lambda: self._given[key]) if verb == "get" else (lambda value: self._set(key, value))
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(verb + name for name in self._accessors for verb in ("get", "set"))]
+
+    def _set(self, key: str, value: Any) -> None:
+        before = self._given
+        self._given = {**before, key: value}
+        try:
+            self._changed()
+        except Exception:
+            self._given = before
+            raise
+
+    def _changed(self) -> None:
+        """After a parameter was set."""
+
+    def opencv(self) -> Any:
+        """OpenCV's own object with the same parameters, for what only takes that; its results are OpenCV's."""
+        raise NotImplementedError
+
+    def getDefaultName(self) -> str:  # noqa: N802
+        """OpenCV's name."""
+        return self._name
+
+    def clear(self) -> None:
+        """Forgets nothing: there is nothing to forget."""
+
+    def empty(self) -> bool:
+        """As OpenCV's own says it."""
+        return True
+
+
+def checked(name: str, theirs: Any) -> Any:
+    """A name of OpenCV's; a function that refuses an object of ours says how to get OpenCV's."""
+    if not isinstance(theirs, types.BuiltinFunctionType):
+        return theirs
+
+    @functools.wraps(theirs)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return theirs(*arguments, **named)
+        except Exception as error:
+            ours = [a for a in (*arguments, *named.values()) if isinstance(a, Algorithm)]
+            if not ours:
+                raise
+            kind = type(ours[0]).__name__
+            raise TypeError(
+                f"{name} is OpenCV's own, and takes no {kind} of tiepoint: give it OpenCV's own with the same "
+                f"parameters, which the method .opencv() makes, or call detectAndCompute, match or compute of the "
+                f"{kind} and hand on what it gives"
+            ) from error
+
+    return call
+
+
+class Namespace(types.ModuleType):
+    """A module of OpenCV's in which some names are ours."""
+
+    def __init__(self, name: str, ours: dict[str, Any]) -> None:
+        super().__init__(f"tiepoint.cv2compat.{name}", f"OpenCV's `{name}`, of which {', '.join(ours)} are tiepoint's.")
+        self.__dict__.update(ours)
+        self._ours = tuple(ours)
+
+    def __getattr__(self, name: str) -> Any:
+        short = self.__name__.rpartition(".")[2]
+        theirs = getattr(opencv(), short, None)
+        if name.startswith("__") or theirs is None:
+            raise AttributeError(f"{short}.{name} is OpenCV's own, which is not installed: tiepoint has {', '.join(self._ours)}")
+        return checked(f"{short}.{name}", getattr(theirs, name))
+
+    def __dir__(self) -> list[str]:
+        theirs = getattr(opencv(), self.__name__.rpartition(".")[2], None)
+        return sorted({*self._ours, *(n for n in dir(theirs) if theirs is not None and not n.startswith("_"))})

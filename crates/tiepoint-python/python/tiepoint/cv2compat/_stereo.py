@@ -1,0 +1,164 @@
+"""`StereoSGBM` with OpenCV's parameters and fixed-point disparities, and the matcher of the right view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _arrays
+from .._progress import log
+from .._stereo import Stereo
+from ..errors import OptionError
+from ._own import Algorithm, needed
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+STEREO_SGBM_MODE_SGBM = 0
+STEREO_SGBM_MODE_HH = 1
+STEREO_SGBM_MODE_SGBM_3WAY = 2
+STEREO_SGBM_MODE_HH4 = 3
+
+#: Directions that costs are gathered along, by mode.
+_PATHS = {STEREO_SGBM_MODE_SGBM: 5, STEREO_SGBM_MODE_HH: 8, STEREO_SGBM_MODE_SGBM_3WAY: 4, STEREO_SGBM_MODE_HH4: 4}
+
+#: Parameters of OpenCV's matching cost, with their defaults.
+_OF_THEIR_COST = {"blockSize": 3, "P1": 0, "P2": 0, "preFilterCap": 0}
+
+
+class StereoMatcher(Algorithm):
+    """`cv2.StereoMatcher`."""
+
+    DISP_SHIFT = 4
+    DISP_SCALE = 16
+
+
+class StereoSGBM(StereoMatcher):
+    """`cv2.StereoSGBM` by `tiepoint.Stereo`."""
+
+    MODE_SGBM, MODE_HH, MODE_SGBM_3WAY, MODE_HH4 = range(4)
+
+    _name = "my_object"
+    _accessors = {
+        "MinDisparity": "minDisparity",
+        "NumDisparities": "numDisparities",
+        "BlockSize": "blockSize",
+        "P1": "P1",
+        "P2": "P2",
+        "Disp12MaxDiff": "disp12MaxDiff",
+        "PreFilterCap": "preFilterCap",
+        "UniquenessRatio": "uniquenessRatio",
+        "SpeckleWindowSize": "speckleWindowSize",
+        "SpeckleRange": "speckleRange",
+        "Mode": "mode",
+    }
+    _device: Any
+    _stereo: Stereo
+
+    @staticmethod
+    def create(
+        minDisparity: int = 0,  # noqa: N803
+        numDisparities: int = 16,  # noqa: N803
+        blockSize: int = 3,  # noqa: N803
+        P1: int = 0,  # noqa: N803
+        P2: int = 0,  # noqa: N803
+        disp12MaxDiff: int = 0,  # noqa: N803
+        preFilterCap: int = 0,  # noqa: N803
+        uniquenessRatio: int = 0,  # noqa: N803
+        speckleWindowSize: int = 0,  # noqa: N803
+        speckleRange: int = 0,  # noqa: N803
+        mode: int = STEREO_SGBM_MODE_SGBM,
+        *,
+        device: Any = None,
+    ) -> StereoSGBM:
+        """`cv2.StereoSGBM_create`.
+
+        `blockSize`, `P1`, `P2` and `preFilterCap` belong to OpenCV's matching cost. They are kept and handed back, and do
+        not count: the cost here is census joined with colour, with penalties that suit it. As in OpenCV's program, both
+        views are always checked against each other, to one pixel where `disp12MaxDiff` is not above 0, and a negative
+        `uniquenessRatio` means 10. 5 paths for ``MODE_SGBM``, 4 for ``MODE_SGBM_3WAY`` and ``MODE_HH4``, 8 for ``MODE_HH``.
+        """
+        given = {
+            "minDisparity": minDisparity,
+            "numDisparities": numDisparities,
+            "blockSize": blockSize,
+            "P1": P1,
+            "P2": P2,
+            "disp12MaxDiff": disp12MaxDiff,
+            "preFilterCap": preFilterCap,
+            "uniquenessRatio": uniquenessRatio,
+            "speckleWindowSize": speckleWindowSize,
+            "speckleRange": speckleRange,
+            "mode": mode,
+        }
+        made = StereoSGBM(given)
+        made._device = device
+        made._changed()
+        return made
+
+    def _changed(self) -> None:
+        given = self._given
+        if given["mode"] not in _PATHS:
+            raise OptionError(f"option mode is {given['mode']}: expected one of STEREO_SGBM_MODE_…")
+        if unused := [name for name, default in _OF_THEIR_COST.items() if given[name] != default]:
+            log().info("StereoSGBM: %s of OpenCV's cost do not count", ", ".join(unused))
+        uniqueness = given["uniquenessRatio"]
+        self._stereo = Stereo(
+            min_disparity=given["minDisparity"],
+            disparities=given["numDisparities"],
+            paths=_PATHS[given["mode"]],  # type: ignore[arg-type]
+            uniqueness=uniqueness if uniqueness >= 0 else 10,
+            right_view="diagonal",
+            max_difference=float(given["disp12MaxDiff"] if given["disp12MaxDiff"] > 0 else 1),
+            speckle_size=max(given["speckleWindowSize"], 0),
+            speckle_difference=float(max(given["speckleRange"], 0)),
+            device=self._device,
+        )
+
+    def compute(self, left: Any, right: Any, disparity: Any = None) -> npt.NDArray[np.int16]:
+        """Disparities (H, W) int16, 16 times; (minDisparity − 1) · 16 where there is none."""
+        import numpy as np
+
+        # Three channels are weighed alike but for the grey of edges: blue, green, red becomes red, green, blue.
+        left, right = (_rgb(image) for image in (left, right))
+        found = np.asarray(self._stereo.compute(left, right).disparity)
+        none = (self._stereo.min_disparity - 1) * 16
+        made = np.where(np.isnan(found), none, np.rint(np.nan_to_num(found) * 16)).astype(np.int16)
+        if isinstance(disparity, np.ndarray) and disparity.shape == made.shape and disparity.dtype == np.int16:
+            disparity[...] = made
+            return disparity
+        return made
+
+    def opencv(self) -> Any:
+        """`cv2.StereoSGBM` with the same parameters; its results are OpenCV's."""
+        return needed("StereoSGBM.opencv").StereoSGBM_create(*self._given.values())
+
+
+def _rgb(image: Any) -> Any:
+    """An image of blue, green and red the other way round."""
+    import numpy as np
+
+    image = image.get() if type(image).__name__ == "UMat" else image
+    if isinstance(image, np.ndarray) and image.ndim == 3 and image.shape[2] in (3, 4):
+        return np.ascontiguousarray(image[..., 2::-1])
+    return _arrays.image(image, "the image") if not isinstance(image, np.ndarray) else image
+
+
+def createRightMatcher(matcher_left: Any) -> Any:  # noqa: N802
+    """`cv2.ximgproc.createRightMatcher`: of a `StereoSGBM` of ours another of ours, whose ``compute(right, left)`` gives the
+    disparities of the right view, which are negative as OpenCV's are."""
+    if not isinstance(matcher_left, StereoSGBM):
+        return needed("a right matcher of OpenCV's matcher").ximgproc.createRightMatcher(matcher_left)
+    given = matcher_left._given
+    least = 1 - given["minDisparity"] - given["numDisparities"]
+    changed = {"minDisparity": least, "uniquenessRatio": 0, "speckleWindowSize": 0, "disp12MaxDiff": 1_000_000}
+    return StereoSGBM.create(**{**given, **changed}, device=matcher_left._device)
+
+
+def createDisparityWLSFilter(matcher_left: Any) -> Any:  # noqa: N802
+    """`cv2.ximgproc.createDisparityWLSFilter`: OpenCV's filter, set up by the parameters of a matcher of ours."""
+    theirs = needed("createDisparityWLSFilter")
+    if not hasattr(theirs, "ximgproc"):
+        raise OptionError("createDisparityWLSFilter needs OpenCV's contrib modules: pip install opencv-contrib-python-headless")
+    own = matcher_left.opencv() if isinstance(matcher_left, StereoSGBM) else matcher_left
+    return theirs.ximgproc.createDisparityWLSFilter(own)

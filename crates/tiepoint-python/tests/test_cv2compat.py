@@ -1,0 +1,500 @@
+"""OpenCV's names: its arguments, shapes and conventions, beside OpenCV itself where that is installed."""
+
+import os
+import sys
+import types
+
+import numpy as np
+import pytest
+import tiepoint as tp
+import tiepoint.cv2compat as compat
+
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(scope="module")
+def opencv():
+    """OpenCV, which `cargo xtask python` installs for the tests."""
+    if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):
+        import cv2
+
+        return cv2
+    return pytest.importorskip("cv2")
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """A machine without OpenCV."""
+    monkeypatch.setitem(sys.modules, "cv2", None)
+
+
+@pytest.fixture(scope="module")
+def colour(scene):
+    """A scene whose channels differ, as red, green and blue."""
+    grey = scene.reference.astype(np.float32)
+    return np.stack([grey, np.roll(grey, 40, 1), 255 - np.roll(grey, 90, 0)], -1).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def tables(features):
+    return [f.descriptors[:300].astype(np.float32) for f in features]
+
+
+def distances(a, b):
+    return np.sqrt(((a[:, None].astype(np.float64) - b[None]) ** 2).sum(-1))
+
+
+def test_whose_a_name_is(alone, monkeypatch, opencv):
+    for name in ["SIFT_create", "BFMatcher", "xfeatures2d.SURF_create", "ximgproc.createRightMatcher", "KeyPoint"]:
+        assert compat.origin(name) == "tiepoint"
+    assert compat.__version__.split(".")[0] == "5"
+    with pytest.raises(AttributeError, match="ORB_create is OpenCV's own, which is not installed"):
+        compat.origin("ORB_create")
+    with pytest.raises(AttributeError, match=r"xfeatures2d.DAISY_create is OpenCV's own"):
+        compat.xfeatures2d.DAISY_create  # noqa: B018
+    with pytest.raises(AttributeError):
+        compat.__wrapped__  # noqa: B018
+    monkeypatch.setitem(sys.modules, "cv2", opencv)
+    for name in ["ORB_create", "KeyPoint", "drawMatches", "ximgproc.createFastLineDetector"]:
+        assert compat.origin(name) == "opencv"
+    assert compat.origin("SIFT") == compat.origin("ximgproc.createRightMatcher") == "tiepoint"
+    with pytest.raises(AttributeError):
+        compat.origin("no_such_name")
+    assert compat.__version__ == opencv.__version__
+    assert {"ORB_create", "SIFT_create", "KeyPoint"} <= set(dir(compat)) and "Any" not in dir(compat)
+
+
+def test_a_colour_is_blue_green_red(colour, opencv):
+    bgr = np.ascontiguousarray(colour[..., ::-1])
+    grey = opencv.cvtColor(bgr, opencv.COLOR_BGR2GRAY)
+    from tiepoint.cv2compat._detectors import grey as made
+
+    assert np.array_equal(made(bgr), grey)
+    assert np.array_equal(made(np.dstack([bgr, np.zeros(bgr.shape[:2], np.uint8)])), grey), "alpha does not count"
+    assert np.array_equal(made(opencv.UMat(bgr)), grey)
+    for kind, scale in [(np.uint16, 257), (np.float32, 1 / 255)]:
+        image = (bgr * kind(scale)).astype(kind)
+        assert np.allclose(made(image), opencv.cvtColor(image, opencv.COLOR_BGR2GRAY), atol=1 if kind == np.uint16 else 1e-5)
+    for detector in [compat.SIFT_create(), compat.xfeatures2d.SURF_create()]:
+        points, found = detector.detectAndCompute(bgr, None)
+        again, same = detector.detectAndCompute(grey, None)
+        assert [p.pt for p in points] == [p.pt for p in again] and np.array_equal(found, same)
+
+
+def test_sift_is_opencv_s_sift(scene, opencv):
+    """Of OpenCV's keypoints 97 in 100 are found at its place, with its size, angle and descriptor."""
+    for precise in (False, True):
+        options = {"nfeatures": 0, "contrastThreshold": 0.03, "enable_precise_upscale": precise}
+        theirs, wanted = opencv.SIFT_create(**options).detectAndCompute(scene.reference, None)
+        ours, found = compat.SIFT_create(**options).detectAndCompute(scene.reference, None)
+        away = distances(np.array([p.pt for p in theirs]), np.array([p.pt for p in ours]))
+        near = away.argmin(1)
+        same = away.min(1) < 0.1
+        assert same.mean() > 0.97 and abs(len(ours) - len(theirs)) < (0.1 if precise else 0.02) * len(theirs)
+        offset = np.array([np.subtract(ours[j].pt, theirs[i].pt) for i, j in enumerate(near) if same[i]])
+        assert np.abs(np.median(offset, 0)).max() < 0.02
+        assert np.median([ours[j].size / theirs[i].size for i, j in enumerate(near) if same[i]]) == pytest.approx(1, abs=0.01)
+        cosine = (wanted * found[near]).sum(1) / np.linalg.norm(wanted, axis=1) / np.linalg.norm(found[near], axis=1)
+        assert np.median(cosine[same]) > 0.99
+
+
+def test_parameters_of_detectors_are_read_and_set(scene):
+    sift = compat.SIFT.create(50, 3, 0.04, 10, 1.6, 0)
+    assert (sift.getNFeatures(), sift.getContrastThreshold(), sift.descriptorType()) == (50, 0.04, 0)
+    assert len(sift.detect(scene.reference)) <= 60
+    _, found = sift.detectAndCompute(scene.reference, None)
+    assert found.dtype == np.uint8 and (sift.descriptorSize(), sift.defaultNorm()) == (128, compat.NORM_L2)
+    sift.setNFeatures(0)
+    sift.setContrastThreshold(0.02)
+    assert sift.getNFeatures() == 0 and len(sift.detect(scene.reference)) > 100
+    with pytest.raises(tp.OptionError, match="sigma"):
+        sift.setSigma(77)
+    assert sift.getSigma() == 1.6, "what was refused is not kept"
+    surf = compat.xfeatures2d.SURF_create(400)
+    few = len(surf.detect(scene.reference))
+    surf.setHessianThreshold(50)
+    surf.setExtended(True)
+    points, found = surf.detectAndCompute(scene.reference, None)
+    assert 0 < few < len(points) and found.shape[1] == surf.descriptorSize() == 128
+    assert {p.class_id for p in points} == {-1, 1} and all(p.size >= 9 for p in points)
+    for wrong in [{"descriptorType": 6}, {"nOctaveLayers": 99}]:
+        with pytest.raises(tp.OptionError):
+            compat.SIFT_create(**wrong)
+
+
+def test_given_keypoints_are_described(scene, opencv):
+    for detector in [compat.SIFT_create(), compat.SIFT_create(enable_precise_upscale=True), compat.xfeatures2d.SURF_create()]:
+        points, wanted = detector.detectAndCompute(scene.reference, None)
+        some = [points[i] for i in (7, 3, 12)]
+        kept, found = detector.compute(scene.reference, some)
+        assert [p.pt for p in kept] == [p.pt for p in some] and np.array_equal(found, wanted[[7, 3, 12]])
+    corners = opencv.FastFeatureDetector_create(40).detect(scene.reference)
+    _, ours = compat.SIFT_create().compute(scene.reference, corners)
+    _, theirs = opencv.SIFT_create().compute(scene.reference, corners)
+    assert ours.shape == theirs.shape and len(corners) > 20
+    outside = [compat.KeyPoint(-5, 5, 8), compat.KeyPoint(60.0, 60.0, 8, 0)]
+    kept, found = compat.SIFT_create().compute(scene.reference, outside)
+    assert [p.pt for p in kept] == [(60.0, 60.0)] and found.shape == (1, 128)
+    assert compat.SIFT_create().compute(scene.reference, []) == ((), None)
+    with pytest.raises(tp.MismatchError, match="SIFT.compute describes any"):
+        compat.xfeatures2d.SURF_create().compute(scene.reference, corners[:3])
+    with pytest.raises(tp.OptionError, match=r"compute\(image, keypoints\)"):
+        compat.SIFT_create().detectAndCompute(scene.reference, None, useProvidedKeypoints=True)
+
+
+def test_lists_of_images(scene):
+    sift, both = compat.SIFT_create(), [scene.reference, scene.moving]
+    found = sift.detect(both)
+    assert [len(f) for f in found] == [len(sift.detect(image)) for image in both]
+    half = np.zeros(scene.reference.shape, np.uint8)
+    half[:, :160] = 255
+    masked = sift.detect(both, [half, half])
+    assert all(p.pt[0] < 160.5 for f in masked for p in f)
+    points, described = sift.compute(both, found)
+    assert [len(p) for p in points] == [len(f) for f in found] and [len(d) for d in described] == [len(f) for f in found]
+
+
+def test_what_is_no_image_says_so():
+    sift = compat.SIFT_create()
+    for image, message in [(None, "cv2.imread gives None"), ("a.png", "tiepoint.read reads the file"), (b"", "decode")]:
+        with pytest.raises(tp.ImageError, match=message):
+            sift.detectAndCompute(image, None)
+
+
+def test_keypoints_and_matches_are_classes(alone, opencv):
+    """Those that stand in for OpenCV's do what its do."""
+    own = (compat.KeyPoint, compat.DMatch)
+    results = []
+    for kind, match in [own, (opencv.KeyPoint, opencv.DMatch)]:
+        a, b = kind(1.0, 2.0, 10.0), kind(5.0, 2.0, 6.0, 30.0, 0.5, 2, 7)
+        assert isinstance(a, kind) and kind().size == 0 and match().trainIdx == -1
+        places = kind.convert([a, b])
+        assert places.dtype == np.float32 and kind.convert([a, b], [1]).tolist() == [[5, 2]]
+        made = kind.convert(places, 9.0)
+        far = match(1, 2, 0, 9.5)
+        results.append(
+            [
+                [(p.pt, p.size, p.angle, p.response, p.octave, p.class_id) for p in (a, b, *made)],
+                [kind.overlap(a, q) for q in (b, a, kind(90, 2, 6), kind(1, 2, 2))],
+                [(m.queryIdx, m.trainIdx, m.imgIdx, m.distance) for m in (match(1, 2, 3.5), far, match())],
+            ]
+        )
+    assert results[0][0] == results[1][0] and results[0][2] == results[1][2]
+    assert np.allclose(results[0][1], results[1][1], atol=1e-5)
+    with pytest.raises(TypeError):
+        own[1](1, 2)
+
+
+@pytest.mark.parametrize("fraction", [False, True], ids=["bytes", "floats"])
+@pytest.mark.parametrize("cross", [False, True])
+def test_matching_equals_opencv_s(tables, opencv, cross, fraction):
+    a, b = (t * (0.37 if fraction else 1) for t in tables)
+    theirs, ours = opencv.BFMatcher(crossCheck=cross), compat.BFMatcher(crossCheck=cross)
+
+    def same(wanted, found):
+        flat = [[m for row in rows for m in (row if isinstance(row, tuple) else [row])] for rows in (wanted, found)]
+        assert [(m.queryIdx, m.imgIdx) for m in flat[0]] == [(m.queryIdx, m.imgIdx) for m in flat[1]]
+        assert np.allclose([m.distance for m in flat[0]], [m.distance for m in flat[1]], rtol=1e-4, atol=0.05)
+
+    same(theirs.match(a, b), ours.match(a, b))
+    for k in [1] if cross else [1, 2, 5, 400]:
+        wanted, found = theirs.knnMatch(a, b, k=k), ours.knnMatch(a, b, k=k)
+        assert [len(row) for row in wanted] == [len(row) for row in found]
+        same(wanted, found)
+    if cross:
+        with pytest.raises(tp.OptionError, match="expected 1 with crossCheck"):
+            ours.knnMatch(a, b, k=2)
+        return
+    mask = (RNG.uniform(size=(len(a), len(b))) < 0.02).astype(np.uint8)
+    for compact in (False, True):
+        wanted, found = (m.knnMatch(a, b, k=2, mask=mask, compactResult=compact) for m in (theirs, ours))
+        assert [len(row) for row in wanted] == [len(row) for row in found]
+        same(wanted, found)
+    same(theirs.match(a, b, mask), ours.match(a, b, mask))
+    near = float(np.percentile(distances(a[:50], b), 2))
+    same(theirs.radiusMatch(a, b, near), ours.radiusMatch(a, b, near))
+    for matcher in (theirs, ours):
+        matcher.add([b[:100], b[100:]])
+        matcher.train()
+    same(theirs.match(a), ours.match(a))
+    same(theirs.knnMatch(a, 3), ours.knnMatch(a, 3))
+    assert len(ours.getTrainDescriptors()) == 2 and not ours.empty() and ours.isMaskSupported()
+    assert ours.clone(True).empty() and not ours.clone().empty()
+    ours.clear()
+    assert ours.match(a) == ()
+
+
+def test_matchers_of_every_kind(tables, opencv, alone, monkeypatch):
+    a, b = tables
+    with pytest.raises(tp.OptionError, match="normType is 6: .* other norms need OpenCV"):
+        compat.BFMatcher_create(6)
+    wanted = [m.trainIdx for m in compat.BFMatcher().match(a, b)]
+    parameters = {"algorithm": 1, "trees": 5}
+    for matcher in [
+        compat.FlannBasedMatcher(parameters, {"checks": 50}),
+        compat.FlannBasedMatcher_create(),
+        compat.DescriptorMatcher_create("FlannBased"),
+        compat.DescriptorMatcher.create("BruteForce"),
+        compat.BFMatcher.create(),
+    ]:
+        assert isinstance(matcher, compat.DescriptorMatcher)
+        assert [m.trainIdx for m in matcher.match(a, b)] == wanted
+    squared = compat.BFMatcher(compat.NORM_L2SQR).match(a, b)
+    assert np.allclose([m.distance for m in squared], [m.distance**2 for m in compat.BFMatcher().match(a, b)])
+    monkeypatch.setitem(sys.modules, "cv2", opencv)
+    assert type(compat.BFMatcher(opencv.NORM_HAMMING)) is opencv.BFMatcher
+    assert type(compat.DescriptorMatcher_create("BruteForce-Hamming")) is not compat.BFMatcher
+    assert type(compat.FlannBasedMatcher({"algorithm": 6}, {})) is opencv.FlannBasedMatcher
+    with pytest.raises(tp.OptionError, match="with a device"):
+        compat.BFMatcher(6, device="cpu")
+
+
+def test_descriptors_that_are_odd(tables):
+    a, b = tables
+    matcher = compat.BFMatcher()
+    for empty in (None, a[:0]):
+        assert matcher.match(empty, b) == () and matcher.knnMatch(empty, b, k=2) == ()
+    assert matcher.match(a, None) == ()
+    mixed = matcher.match(a, b + np.float32(0.25))
+    assert [m.queryIdx for m in mixed] == list(range(len(a))), "whole numbers against fractions"
+    broken = a.copy()
+    broken[2, 0] = np.nan
+    assert [m.queryIdx for m in matcher.match(broken[:4], b)] == [0, 1, 3]
+    assert [len(row) for row in matcher.knnMatch(broken[:4], b, k=2)] == [2, 2, 0, 2]
+    with pytest.raises(tp.MismatchError, match="128 and 64 values"):
+        matcher.match(a, b[:, :64])
+    with pytest.raises(tp.MismatchError, match="mask 0 has the shape"):
+        matcher.match(a, b, np.ones((3, 3), np.uint8))
+    with pytest.raises(tp.OptionError, match="option k is 0"):
+        matcher.knnMatch(a, b, k=0)
+
+
+def homography_of(places, matrix):
+    wide = np.c_[places, np.ones(len(places))] @ np.array(matrix).T
+    return wide[:, :2] / wide[:, 2:]
+
+
+@pytest.fixture(scope="module")
+def points():
+    """200 points, a third of them wrong, by a homography."""
+    matrix = np.array([[1.1, 0.05, 5], [-0.04, 0.95, 5], [1e-4, -5e-5, 1]])
+    a = RNG.uniform(0, 300, (200, 2))
+    b = homography_of(a, matrix) + RNG.normal(0, 0.3, a.shape)
+    b[::3] = RNG.uniform(0, 300, (67, 2))
+    return a, b, matrix
+
+
+def test_homographies_of_every_shape_of_points(points, opencv):
+    a, b, matrix = points
+    forms = {
+        "(N, 2)": lambda p: p,
+        "(N, 1, 2)": lambda p: p[:, None],
+        "(1, N, 2)": lambda p: p[None],
+        "(N, 3)": lambda p: np.c_[p * 2, np.full(len(p), 2)],
+        "float32": lambda p: p.astype(np.float32),
+        "a list": lambda p: [tuple(v) for v in p],
+    }
+    for name, form in forms.items():
+        found, mask = compat.findHomography(form(a), form(b), compat.RANSAC, 2.0)
+        assert np.abs(found / found[2, 2] - matrix).max() < 0.7, name
+        assert mask.shape == (200, 1) and mask.dtype == np.uint8 and mask.sum() > 120, name
+    corners = np.array([[0, 0], [300, 0], [300, 300], [0, 300]], float)
+    away = np.abs(homography_of(corners, found) - homography_of(corners, matrix)).max()
+    theirs, _ = opencv.findHomography(a, b, opencv.RANSAC, 2.0)
+    assert away <= max(1.0, 1.5 * np.abs(homography_of(corners, theirs) - homography_of(corners, matrix)).max())
+    with pytest.raises(tp.ImageError, match=r"srcPoints has the shape \(2, 200\): expected \(N, 2\)"):
+        compat.findHomography(a.T, b.T)
+    with pytest.raises(tp.ModelError, match="at least 4"):
+        compat.findHomography(a[:3], b[:3])
+    with pytest.raises(tp.MismatchError, match="expected pairs"):
+        compat.findHomography(a, b[:-1])
+
+
+def test_models_that_are_not_there(points):
+    a, _, _ = points
+    same = np.zeros_like(a)
+    own = np.full(200, 7, np.uint8)
+    found, mask = compat.findHomography(a, same, compat.RANSAC, mask=own)
+    assert found is None and mask.shape == (200, 1) and not mask.any() and not own.any()
+    found, mask = compat.findHomography(a, a + 3, compat.USAC_MAGSAC, 0)
+    assert np.allclose(found, [[1, 0, 3], [0, 1, 3], [0, 0, 1]], atol=1e-6) and mask.all(), "a threshold of 0 is the default"
+    settings = types.SimpleNamespace(threshold=2.0, maxIterations=10, confidence=0.9)
+    assert compat.findHomography(a, a + 3, settings)[1].all()
+    assert compat.estimateAffine2D(a[:2], a[:2])[0] is None and compat.estimateAffine2D(a[:2], a[:2])[1].shape == (2, 1)
+    assert compat.findFundamentalMat(a[:5], a[:5]) == (None, None)
+    assert compat.findEssentialMat(a[:4], a[:4], np.eye(3)) == (None, None)
+
+
+def test_least_squares_over_all():
+    rough = RNG.uniform(0, 200, (30, 2))
+    matrix, mask = compat.findHomography(rough, rough + RNG.normal(0, 4, (30, 2)))
+    assert mask.all() and np.abs(matrix - np.eye(3)).max() < 20
+
+
+def test_affine_maps(points, opencv):
+    a = points[0]
+    for function, matrix in [
+        ("estimateAffine2D", [[1.1, 0.2, 5], [-0.1, 0.9, -3]]),
+        ("estimateAffinePartial2D", [[0.9, -0.2, 5], [0.2, 0.9, -3]]),
+    ]:
+        b = a @ np.array(matrix)[:, :2].T + np.array(matrix)[:, 2] + RNG.normal(0, 0.2, a.shape)
+        b[::4] += 60
+        found, inliers = getattr(compat, function)(a[:, None], b[:, None], ransacReprojThreshold=1.5)
+        theirs, marked = getattr(opencv, function)(a, b, ransacReprojThreshold=1.5)
+        assert found.shape == (2, 3) and inliers.shape == marked.shape == (200, 1)
+        assert np.abs(found - matrix).max() < 0.2 and np.abs(found - theirs).max() < 0.3
+        assert np.array_equal(np.flatnonzero(inliers), np.flatnonzero(np.arange(200) % 4))
+
+
+@pytest.fixture(scope="module")
+def cameras(opencv):
+    """Points of two cameras, one pair in five wrong."""
+    k = np.array([[500, 0, 160], [0, 520, 120], [0, 0, 1.0]])
+    turn, step = opencv.Rodrigues(np.array([0.05, 0.1, -0.02]))[0], np.array([1, 0.1, 0.05])
+    x = RNG.uniform(-2, 2, (150, 3)) + [0, 0, 6]
+    a, b = ((p @ k.T)[:, :2] / p[:, 2:] for p in (x, x @ turn.T + step))
+    b = b + RNG.normal(0, 0.2, b.shape)
+    b[::5] += RNG.uniform(20, 40, (30, 2))
+    return k, turn, step / np.linalg.norm(step), a, b
+
+
+def test_epipolar_geometry(cameras, opencv):
+    k, turn, step, a, b = cameras
+    wide = [np.c_[p, np.ones(len(p))] for p in (a, b)]
+    f, mask = compat.findFundamentalMat(a, b, compat.FM_RANSAC, 1.0, 0.99)
+    good = mask.ravel() == 1
+    assert f[2, 2] == 1 and good[np.arange(150) % 5 != 0].mean() > 0.95 and good[::5].mean() < 0.2
+    lines = wide[0] @ f.T
+    assert np.median(np.abs((wide[1] * lines).sum(1) / np.hypot(*lines.T[:2]))[good]) < 0.5
+    assert compat.findFundamentalMat(a[good], b[good], compat.FM_8POINT)[1].all()
+    assert compat.findFundamentalMat(a[1:5], b[1:5], compat.FM_8POINT) == (None, None)
+    assert compat.findFundamentalMat(a[:7], b[:7], compat.FM_7POINT)[0].shape[1] == 3
+    for form, named in [
+        ((k,), {}),
+        ((k, compat.RANSAC, 0.999, 1.0), {}),
+        ((), {"cameraMatrix": k, "method": 8, "prob": 0.999, "threshold": 1.0}),
+        ((k, None, k, None), {}),
+        ((k, np.zeros(5), k, np.zeros(5)), {"threshold": 1.0}),
+    ]:
+        e, mask = compat.findEssentialMat(a, b, *form, **named)
+        assert mask.shape == (150, 1) and np.linalg.norm(e) == pytest.approx(1)
+        _, r, t, _ = opencv.recoverPose(e, a, b, k, mask=mask.copy())
+        assert np.abs(r - turn).max() < 0.02 and np.abs(t.ravel() - step).max() < 0.05
+    square = (np.c_[(a - k[:2, 2]) / (k[0, 0], k[1, 1])], np.c_[(b - k[:2, 2]) / (k[0, 0], k[1, 1])])
+    e, _ = compat.findEssentialMat(*(p * 500 + (160, 120) for p in square), 500.0, (160, 120))
+    assert np.abs(opencv.recoverPose(e, *square)[1] - turn).max() < 0.02
+    lens = np.array([-0.2, 0.05, 0.001, -0.002, 0.0])
+    bent = []
+    for p in (a, b):
+        rays = np.c_[(p - k[:2, 2]) / (k[0, 0], k[1, 1]), np.ones(len(p))]
+        bent.append(opencv.projectPoints(rays, np.zeros(3), np.zeros(3), k, lens)[0].reshape(-1, 2))
+    straight, mask = compat.findEssentialMat(*bent, k, lens, k, lens)
+    assert np.abs(opencv.recoverPose(straight, a, b, k)[1] - turn).max() < 0.02
+    with pytest.raises(tp.OptionError, match="no argument pp"):
+        compat.findEssentialMat(a, b, k, pp=(1, 2))
+
+
+def test_warps(colour, opencv):
+    matrix = np.array([[1.1, 0.05, 5], [-0.04, 0.95, 5], [1e-4, -5e-5, 1]])
+    for image in [colour, colour[..., 0].astype(np.float32)]:
+        for flags in [compat.INTER_LINEAR, compat.INTER_CUBIC, compat.INTER_LINEAR | compat.WARP_INVERSE_MAP]:
+            found = compat.warpPerspective(image, matrix, (350, 250), flags=flags, borderValue=(9, 9, 9))
+            theirs = opencv.warpPerspective(image, matrix, (350, 250), flags=flags, borderValue=(9, 9, 9))
+            assert found.shape == theirs.shape and found.dtype == theirs.dtype
+            off = np.abs(found.astype(float) - theirs.astype(float))
+            assert np.median(off) < 1 and (off < 3).mean() > 0.93, flags
+    own = np.zeros((250, 350, 3), np.uint8)
+    assert compat.warpPerspective(colour, matrix, (350, 250), own) is own and own.any()
+    assert np.array_equal(
+        compat.warpPerspective(colour, matrix, (350, 250), borderValue=9),
+        opencv.warpPerspective(colour, matrix, (350, 250), borderValue=9),
+    ), "of one value the other channels are 0"
+    nearest = compat.warpPerspective(colour, matrix, (350, 250), flags=compat.INTER_NEAREST)
+    assert np.array_equal(nearest, opencv.warpPerspective(colour, matrix, (350, 250), flags=0)), "OpenCV's own"
+    with pytest.raises(tp.ModelError, match="no inverse"):
+        compat.warpPerspective(colour, np.zeros((3, 3)), (9, 9), flags=17)
+
+
+def test_what_only_opencv_warps(alone, colour):
+    with pytest.raises(tp.OptionError, match="others need OpenCV"):
+        compat.warpPerspective(colour, np.eye(3), (9, 9), flags=compat.INTER_NEAREST)
+    with pytest.raises(tp.OptionError, match="FM_7POINT"):
+        compat.findFundamentalMat(np.zeros((7, 2)), np.zeros((7, 2)), compat.FM_7POINT)
+
+
+def test_the_parameters_of_sgbm(pair, opencv):
+    given = dict(zip("minDisparity numDisparities blockSize P1 P2 disp12MaxDiff".split(), (0, 32, 5, 600, 2400, 1)))
+    given |= {"preFilterCap": 63, "uniquenessRatio": 10, "speckleWindowSize": 50, "speckleRange": 2, "mode": 1}
+    ours, theirs = compat.StereoSGBM_create(**given), opencv.StereoSGBM_create(**given)
+    getters = [name for name in dir(theirs) if name.startswith("get")]
+    assert {name: getattr(ours, name)() for name in getters} == {name: getattr(theirs, name)() for name in getters}
+    for name in getters:
+        if name != "getDefaultName":
+            getattr(ours, name.replace("get", "set"))(getattr(theirs, name)())
+    assert isinstance(ours, compat.StereoSGBM) and compat.StereoSGBM_MODE_HH == compat.StereoSGBM.MODE_HH == 1
+    disparity = ours.compute(pair.left, pair.right)
+    assert disparity.dtype == np.int16 and disparity.shape == pair.left.shape
+    valid = (disparity >= 0) & (pair.visible != 0)
+    assert valid.mean() > 0.7 and np.median(np.abs(disparity[valid] / 16 - pair.truth_left[valid])) < 0.3
+    assert set(disparity[disparity < 0].tolist()) == {-16}
+    own = np.zeros(pair.left.shape, np.int16)
+    assert ours.compute(pair.left, pair.right, own) is own and np.array_equal(own, disparity)
+    ours.setNumDisparities(16)
+    assert ours.compute(pair.left, pair.right).max() <= 16 * 16
+    ours.setDisp12MaxDiff(-1)
+    ours.setUniquenessRatio(-1)
+    with pytest.raises(tp.OptionError, match="mode"):
+        ours.setMode(9)
+    with pytest.raises(tp.OptionError, match="mode"):
+        compat.StereoSGBM_create(mode=9)
+
+
+def test_a_colour_pair_is_blue_green_red(pair):
+    left, right = (np.stack([i, np.roll(i, 1, 0), 255 - i], -1) for i in (pair.left, pair.right))
+    found = compat.StereoSGBM_create(numDisparities=32).compute(left[..., ::-1], right[..., ::-1])
+    stereo = tp.Stereo(disparities=32, paths=5, speckle_size=0, speckle_difference=0.0)
+    wanted = stereo.compute(left, right).disparity
+    assert np.array_equal(found == -16, np.isnan(wanted)) and np.abs(found / 16 - wanted)[found != -16].max() < 0.04
+
+
+def test_the_right_matcher_and_the_wls_recipe(pair, opencv):
+    left = compat.StereoSGBM_create(numDisparities=32, blockSize=5)
+    right = compat.ximgproc.createRightMatcher(left)
+    assert isinstance(right, compat.StereoSGBM)
+    theirs = opencv.ximgproc.createRightMatcher(left.opencv())
+    for name in ("MinDisparity", "NumDisparities", "BlockSize", "SpeckleWindowSize", "Disp12MaxDiff"):
+        assert getattr(right, f"get{name}")() == getattr(theirs, f"get{name}")(), name
+    a, b = left.compute(pair.left, pair.right), right.compute(pair.right, pair.left)
+    valid = b > (right.getMinDisparity() - 1) * 16
+    assert valid.mean() > 0.6 and (b[valid] <= 0).all()
+    smooth = compat.ximgproc.createDisparityWLSFilter(matcher_left=left)
+    smooth.setLambda(8000)
+    filtered = smooth.filter(a, pair.left, disparity_map_right=b)
+    inside = pair.visible[:, 32:] != 0
+    assert filtered.shape == a.shape and np.median(np.abs(filtered[:, 32:] / 16 - pair.truth_left[:, 32:])[inside]) < 1
+
+
+def test_what_opencv_demands_of_its_own_names_the_way_out(scene, opencv):
+    sift = compat.SIFT_create(contrastThreshold=0.03)
+    with pytest.raises(TypeError, match=r"AffineFeature_create is OpenCV's own, and takes no SIFT of tiepoint: .*\.opencv\(\)"):
+        compat.AffineFeature_create(sift)
+    assert compat.AffineFeature_create(sift.opencv()).detect(scene.reference)
+    assert sift.opencv().getContrastThreshold() == 0.03
+    with pytest.raises(opencv.error):
+        compat.cvtColor(scene.reference, 77777)
+    for ours in (compat.BFMatcher(), compat.FlannBasedMatcher(), compat.StereoSGBM_create()):
+        assert type(ours.opencv()).__module__.startswith("cv2")
+
+
+def test_features_for_stitching(scene, opencv):
+    """What OpenCV's stitching takes: its own structure with our features in it."""
+    finder = compat.SIFT_create()
+    found = [compat.detail.computeImageFeatures2(finder, image) for image in (scene.reference, scene.moving)]
+    assert len(found[0].keypoints) == len(finder.detect(scene.reference)) and found[0].img_size == (320, 240)
+    assert [f.img_idx for f in compat.detail.computeImageFeatures(finder, [scene.reference, scene.moving])] == [0, 1]
+    matcher = compat.detail_BestOf2NearestMatcher(False, 0.65)
+    pairs = matcher.apply2(found)
+    matcher.collectGarbage()
+    assert max(p.num_inliers for p in pairs) > 30
+    theirs = compat.detail.computeImageFeatures2(opencv.ORB_create(), scene.reference)
+    assert len(theirs.keypoints) > 0
