@@ -125,9 +125,10 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
 /// Two images through detector, matching and model, against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
     let truth = read_homography(truth)?;
-    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching);
+    let advice = "--report PAGE.html shows the matches";
+    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, advice);
     let mut clock = Clock::start(&context.processor.cpu);
-    let pair = search.run(paths, arguments.pair.report.wanted(), &mut clock, context)?;
+    let pair = search.run(paths, false, &arguments.pair.report, &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&pair, &truth))?;
     scores.lines().iter().for_each(|l| context.say(l));
     let [a, b] = paths.map(|p| p.display().to_string());

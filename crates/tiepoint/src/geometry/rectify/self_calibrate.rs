@@ -30,6 +30,8 @@ options! {
     pub struct SelfCalibrationOptions {
         /// Focal length of the left picture in pixels; by default found from the tie points, near the larger side.
         focal / with_focal: Option<f64> = None => 1.0..=1e7, unit "PX";
+        /// Focal length of the right picture in pixels; by default near the left one's.
+        focal_right / with_focal_right: Option<f64> = None => 1.0..=1e7, unit "PX";
     }
 }
 
@@ -40,6 +42,11 @@ impl SelfCalibrationOptions {
     /// [`Error::Option`] names the first that is out of range.
     pub fn check(&self) -> Result<()> {
         self.check_ranges()
+    }
+
+    /// The focal length of the left picture, where either is known.
+    fn known(&self) -> Option<f64> {
+        self.focal.or(self.focal_right)
     }
 }
 
@@ -73,6 +80,9 @@ const JUDGED: usize = 1000;
 /// camera.
 const EXPECTED: f64 = 1.0;
 
+/// How strongly what is known is held.
+const KNOWN: f64 = 1e9;
+
 /// The share of tie points that must lie in front of both cameras, or agree with an affine geometry.
 const IN_FRONT: f64 = 0.7;
 
@@ -102,16 +112,21 @@ pub fn self_calibrate(
     let ties: Vec<_> = pairs.iter().map(|p| (relative(p.a, 0), relative(p.b, 1))).collect();
     let step = ties.len().div_ceil(JUDGED);
     let judged: Vec<_> = ties.iter().step_by(step).copied().collect();
-    let expected = options.focal.map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
-    let weight = options.focal.map_or(Prior::FOCAL_WEIGHT, |_| 1e9);
+    let expected = options.known().map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
+    let weight = options.known().map_or(Prior::FOCAL_WEIGHT, |_| KNOWN);
+    let (log_ratio, ratio_weight) = match (options.focal, options.focal_right) {
+        (Some(left), Some(right)) => (libm::log(right / left), KNOWN),
+        _ => (0.0, Prior::RATIO_WEIGHT),
+    };
     let prior = |share: f64| Prior {
         log_focal: libm::log(expected),
         focal_weight: share * weight,
-        ratio_weight: share * Prior::RATIO_WEIGHT,
+        log_ratio,
+        ratio_weight: share * ratio_weight,
     };
     let normalised = normalised(fundamental, middles, scale);
     let mut best: Option<(f64, Relative)> = None;
-    let starts = if options.focal.is_some() { &STARTS[..1] } else { &STARTS[..] };
+    let starts = if options.known().is_some() { &STARTS[..1] } else { &STARTS[..] };
     for start in starts {
         let focal = expected * start;
         let essential = essential(&normalised, focal);
@@ -196,7 +211,7 @@ fn geometry(
     options: &SelfCalibrationOptions,
 ) -> Result<Geometry> {
     let perspective = self_calibrate(fundamental, pairs, sizes, options);
-    let affine = AffineEpipolar::fit(pairs).filter(|_| options.focal.is_none());
+    let affine = AffineEpipolar::fit(pairs).filter(|_| options.known().is_none());
     let Some(affine) = affine else {
         return perspective.map(|p| Geometry::Perspective(p.calibration.into()));
     };
