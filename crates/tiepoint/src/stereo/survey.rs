@@ -10,6 +10,7 @@
 use super::{Masks, Stereo, StereoOptions, pair::half_mask};
 use crate::device::{Cpu, Processor};
 use crate::feature::Detector;
+use crate::feature::sift::SiftOptions;
 use crate::filter::resample::halve_mean;
 use crate::geometry::estimate::estimate;
 use crate::geometry::rectify::disparities_of;
@@ -20,6 +21,9 @@ use crate::{Error, Result, for_any_view};
 
 /// The longer side of the pictures that are searched, at most.
 const LONGEST: usize = 1000;
+
+/// Pictures whose longer side is less are small.
+const SMALL: usize = 700;
 
 /// By how many pixels of those pictures the rows of a tie point may differ in a rectified pair.
 const NEAR: f64 = 1.0;
@@ -84,7 +88,9 @@ pub fn survey(left: AnyView<'_>, right: AnyView<'_>, masks: Masks<'_>, cpu: &Cpu
     let halvings = (0..16).find(|n| longer.div_ceil(1 << n) <= LONGEST).unwrap_or(16);
     let factor = f64::from(1_u32 << halvings);
     let processor = Processor::from(cpu.clone());
-    let finder = Detector::default().open(&processor)?;
+    // A small picture needs the features of its doubled form, a large one has enough without.
+    let first_octave = if longer.div_ceil(1 << halvings) < SMALL { -1 } else { 0 };
+    let finder = Detector::Sift(SiftOptions::default().with_first_octave(first_octave)).open(&processor)?;
     let features = |picture: AnyView<'_>, mask: Option<ImageView<'_, u8>>| {
         let made = prepare(picture, mask, Range::Auto, cpu)?;
         let (mut image, mut mask) = (made.image.into_image(), made.mask.into_image());

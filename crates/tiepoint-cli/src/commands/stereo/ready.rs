@@ -19,10 +19,13 @@ use tiepoint::geometry::{Correspondence, ModelKind, RobustOptions};
 use tiepoint::image::{AnyImage, Image, Mask, Range, Size, prepare};
 use tiepoint::register::{TieOptions, TiePicture, TiedPictures, Views, tie_pictures};
 use tiepoint::stereo::survey::{Side, Survey, halved_range, suitable_halvings, survey, to_search};
-use tiepoint::stereo::{Masks, StereoOptions};
+use tiepoint::stereo::{INVALID, Masks, Reason, StereoOptions, StereoResult};
 
 /// Pixels beside those without data that are left out, because what is compared there reaches into them.
 pub(super) const MARGIN: usize = 4;
+
+/// The longer side of photographs that are rectified here, at most, unless a size is asked for.
+const LONGEST: usize = 2000;
 
 /// How two photographs were rectified.
 #[derive(Debug)]
@@ -92,13 +95,26 @@ impl Ready {
         Ok(found)
     }
 
-    /// Two photographs, rectified by their tie points.
+    /// Two photographs, rectified by their tie points at the size asked for; at no more than [`LONGEST`] pixels where
+    /// their texture is to decide.
     pub(super) fn rectified(
-        sides: [Side; 2],
+        mut sides: [Side; 2],
         files: &PairFiles,
         work: &Work<'_>,
         cpu: &Cpu,
     ) -> Outcome<Self> {
+        let longest = |sides: &[Side; 2]| {
+            let longest = sides.iter().map(|side| side.image.size()).map(|size| size.width.max(size.height));
+            longest.max().unwrap_or(0)
+        };
+        let mut halvings = 0;
+        while match work.arguments.halvings() {
+            Halvings::Times(times) => halvings < times,
+            Halvings::Auto => longest(&sides) > LONGEST,
+        } {
+            sides = [sides[0].halved(cpu)?, sides[1].halved(cpu)?];
+            halvings += 1;
+        }
         let processor = &Processor::from(cpu.clone());
         let finder = Detector::default().open(processor)?;
         let [a, b] = sides.each_ref().map(|side| {
@@ -161,7 +177,7 @@ impl Ready {
             calibration: Some(calibration),
             survey: None,
             rectified: Some(Rectified { rectification, source, exchanged: pair.exchanged }),
-            halvings: 0,
+            halvings,
             follows_size: work.measured,
         })
     }
@@ -169,7 +185,7 @@ impl Ready {
     /// The same pair at the size asked for.
     pub(super) fn halved(mut self, halvings: Halvings, cpu: &Cpu) -> Outcome<Self> {
         let times = match halvings {
-            Halvings::Times(times) => times,
+            Halvings::Times(times) => times - self.halvings,
             Halvings::Auto => suitable_halvings(&self.sides, &self.options, cpu)?,
         };
         for _ in 0..times {
@@ -182,6 +198,29 @@ impl Ready {
         }
         self.halvings += times;
         Ok(self)
+    }
+
+    /// Takes away what was matched beside the right border of the right photograph. Of the disparities of such a pixel
+    /// only the greatest lead into the photograph, so that both views agree on them for want of others: where the
+    /// surface has no texture they make streaks along the border.
+    pub(super) fn without_streaks(&self, found: &mut StereoResult) {
+        let (Some(_), Some(mask)) = (&self.rectified, &self.sides[1].mask) else { return };
+        let (width, beside) = (mask.size().width as f32, (self.options.disparities / 4).clamp(8, 64) as f32);
+        for y in 0..mask.size().height {
+            let shown = mask.row(y);
+            for (x, d) in found.disparity.row_mut(y).iter_mut().enumerate().filter(|(_, d)| d.is_finite()) {
+                let reached = x as f32 - *d + beside;
+                if !(0.0..width).contains(&reached) || shown[reached as usize] == 0 {
+                    *d = INVALID;
+                    if let Some(confidence) = &mut found.confidence {
+                        confidence.row_mut(y)[x] = 0.0;
+                    }
+                    if let Some(reasons) = &mut found.reasons {
+                        reasons.row_mut(y)[x] = Reason::Occluded;
+                    }
+                }
+            }
+        }
     }
 
     /// The survey of the pair as it is searched; none of one that was rectified here.

@@ -142,7 +142,8 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
                     let alone = &Cpu::sequential();
                     let mut clock = Clock::start(alone);
                     let found = clock.time(Part::Compute, || found.wait(alone));
-                    let found = found.map_err(|e| Failure::from(e).about(job.names()))?;
+                    let mut found = found.map_err(|e| Failure::from(e).about(job.names()))?;
+                    ready.without_streaks(&mut found);
                     Ok((Computed { ready, found, device }, clock.spent(alone)))
                 });
                 let spent = item.spent.clone();

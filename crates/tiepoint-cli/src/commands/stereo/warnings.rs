@@ -15,7 +15,7 @@ const MANY_AT_END: f64 = 0.05;
 const END: f64 = 0.02;
 
 /// Fewer features in a picture than this are little texture.
-const FEW_FEATURES: usize = 150;
+const FEW_FEATURES: usize = 100;
 
 /// The warnings about a result.
 pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<String>> {

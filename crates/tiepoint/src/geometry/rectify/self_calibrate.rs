@@ -1,7 +1,9 @@
 //! A calibration from tie points alone, and the rectification that follows.
 //!
-//! Principal points are taken to lie in the middle of the pictures, pixels to be square, lenses to be
-//! straight; the baseline has length 1. In the spirit of the quasi-Euclidean rectification of Fusiello and
+//! Principal points are taken to lie in the middle of the pictures, pixels to be square; the baseline has length 1.
+//! Lenses are taken to be straight, unless a focal length is known: what a wrong one would take up, and the rows would
+//! show otherwise, is then the lens's. It is found as the κ with r' = r (1 + κ r²), r the distance of a place from the
+//! middle in units of the larger side, by which the tie points fit best. In the spirit of the quasi-Euclidean rectification of Fusiello and
 //! Irsara (2008): what is found are rotations and a focal length, never a general homography, so that the
 //! pictures are not sheared. The search (`relative`) starts from the fundamental matrix at five focal
 //! lengths; the best result is taken.
@@ -14,10 +16,10 @@
 //! cause. Where both explain them perspective cameras are taken, because they give depth.
 
 use super::affine::AffineEpipolar;
-use super::relative::{Prior, Relative};
+use super::relative::{Prior, Relative, Ties};
 use super::{Agreement, OutputFrame, Principal, Rectification, RectifyOptions};
 use crate::device::Cpu;
-use crate::geometry::calibration::{Camera, Projection, StereoCalibration};
+use crate::geometry::calibration::{Camera, Distortion, Projection, StereoCalibration};
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
@@ -53,7 +55,7 @@ impl SelfCalibrationOptions {
 /// Cameras found from tie points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelfCalibration {
-    /// The cameras; their distance is 1.
+    /// The cameras; their distance is 1. They have a lens where a focal length is known.
     pub calibration: StereoCalibration,
     /// Root mean square Sampson distance of the tie points, pixels.
     pub rms_px: f64,
@@ -114,15 +116,17 @@ pub fn self_calibrate(
     let judged: Vec<_> = ties.iter().step_by(step).copied().collect();
     let expected = options.known().map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
     let weight = options.known().map_or(Prior::FOCAL_WEIGHT, |_| KNOWN);
-    let (log_ratio, ratio_weight) = match (options.focal, options.focal_right) {
-        (Some(left), Some(right)) => (libm::log(right / left), KNOWN),
-        _ => (0.0, Prior::RATIO_WEIGHT),
+    // What is known of the ratio is not held more strongly than what is supposed: a lens that is focused anew has another
+    // focal length by half a percent.
+    let log_ratio = match (options.focal, options.focal_right) {
+        (Some(left), Some(right)) => libm::log(right / left),
+        _ => 0.0,
     };
     let prior = |share: f64| Prior {
         log_focal: libm::log(expected),
         focal_weight: share * weight,
         log_ratio,
-        ratio_weight: share * ratio_weight,
+        ratio_weight: share * Prior::RATIO_WEIGHT,
     };
     let normalised = normalised(fundamental, middles, scale);
     let mut best: Option<(f64, Relative)> = None;
@@ -139,6 +143,11 @@ pub fn self_calibrate(
             best = Some((cost, state));
         }
     }
+    let lens = match &best {
+        Some((_, state)) if options.known().is_some() => lens(state, &judged, scale, &prior(1.0 / step as f64)),
+        _ => 0.0,
+    };
+    let ties = straightened(&ties, lens);
     let found = best.map(|(_, state)| state.refined(&ties, scale, &prior(1.0)));
     let found = found.filter(|s| s.in_front(&ties) as f64 >= IN_FRONT * ties.len() as f64).ok_or(
         Error::Degenerate {
@@ -149,7 +158,7 @@ pub fn self_calibrate(
     )?;
     let [f, g] = found.focals();
     let calibration = StereoCalibration {
-        cameras: [Camera::centred(f * scale, sizes[0]), Camera::centred(g * scale, sizes[1])],
+        cameras: [camera(f, lens, scale, sizes[0]), camera(g, lens, scale, sizes[1])],
         size: None,
         rotation: found.rotation,
         translation: found.direction,
@@ -158,6 +167,73 @@ pub fn self_calibrate(
     calibration.check()?;
     Ok(SelfCalibration { calibration, rms_px: found.rms(&ties, scale) })
 }
+
+/// Lenses that are tried: κ from minus this to this, between which a corner moves by a tenth of its distance.
+const MOST_BENT: f64 = 0.3;
+
+/// By how much a lens must lower the cost of the tie points, as a share: less is noise.
+const LENS_GAIN: f64 = 0.03;
+
+/// The κ by which tie points fit best; 0 where a straight lens fits nearly as well.
+fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> f64 {
+    const STEPS: i32 = 6;
+    let cost = |kappa: f64| {
+        let ties = straightened(ties, kappa);
+        state.refined(&ties, scale, prior).cost(&ties, scale, prior)
+    };
+    let step = MOST_BENT / f64::from(STEPS);
+    let at = |i: i32| (cost(f64::from(i) * step), i);
+    let best = (-STEPS..=STEPS).map(at).reduce(|best, next| if next.0 < best.0 { next } else { best });
+    let middle = f64::from(best.map_or(0, |(_, i)| i)) * step;
+    // By the golden section.
+    let share = 0.5 * (5_f64.sqrt() - 1.0);
+    let (mut low, mut high) = (middle - step, middle + step);
+    let mut inner = [high - share * (high - low), low + share * (high - low)];
+    let mut costs = inner.map(cost);
+    for _ in 0..12 {
+        if costs[0] < costs[1] {
+            high = inner[1];
+            inner = [high - share * (high - low), inner[0]];
+            costs = [cost(inner[0]), costs[0]];
+        } else {
+            low = inner[0];
+            inner = [inner[1], low + share * (high - low)];
+            costs = [costs[1], cost(inner[1])];
+        }
+    }
+    let kappa = 0.5 * (low + high);
+    let straight = cost(0.0);
+    let gained = straight - cost(kappa);
+    // By the criterion of Schwarz, for one parameter more, in units of a square pixel.
+    let needed = libm::log(ties.len().max(1) as f64).max(LENS_GAIN * straight);
+    if gained > needed { kappa } else { 0.0 }
+}
+
+/// Tie points as straight lenses would have shown them.
+fn straightened(ties: &Ties, kappa: f64) -> Vec<([f64; 3], [f64; 3])> {
+    let straight = |[x, y, one]: [f64; 3]| {
+        let radial = 1.0 + kappa * (x * x + y * y);
+        [x * radial, y * radial, one]
+    };
+    ties.iter().map(|&(a, b)| (straight(a), straight(b))).collect()
+}
+
+/// The camera of a focal length in units of the larger side. Its lens is the inverse of r' = r (1 + κ r²) up to the
+/// sixth power.
+fn camera(focal: f64, kappa: f64, scale: f64, size: Size) -> Camera {
+    let bent = kappa * focal * focal;
+    let distortion = Distortion {
+        k1: -bent,
+        k2: 3.0 * bent * bent,
+        k3: -12.0 * bent * bent * bent,
+        ..Distortion::default()
+    };
+    Camera { distortion, ..Camera::centred(focal * scale, size) }
+}
+
+/// Greatest root mean square difference of rows, as a share of the longer side: a pair that is further off is not
+/// explained by its cameras.
+const MOST_OFF: f64 = 0.005;
 
 /// Rectifies two pictures from their tie points: cameras, order, frame, and a shift after which disparities
 /// begin at 0. [`OutputFrame::Valid`] is cut out after the shift, which moves what is valid.
@@ -266,6 +342,14 @@ fn shifted(
     let nothing =
         Error::Degenerate { model: "rectification", reason: "no tie point lies in both rectified views" };
     let agreement = rectification.agreement(pairs).ok_or(nothing)?;
+    let longer = rectification.left.input.width.max(rectification.left.input.height) as f64;
+    if agreement.rms_vertical_px > (MOST_OFF * longer).max(1.0) {
+        return Err(Error::Degenerate {
+            model: "pair of cameras",
+            reason: "no two cameras bring what corresponds into one row: the scene has too little depth, for which \
+                     registration is made, or its cameras must be given by a calibration",
+        });
+    }
     let [low, high] = agreement.disparities;
     let width = rectification.left.size.width as f64;
     if !(high < 2.0 * width && low > -2.0 * width) {
