@@ -169,7 +169,9 @@ impl StereoArguments {
             ));
         }
         if !self.rectify && self.cameras.are_given() {
-            return Err(Failure::usage("--focal, --baseline: go with --rectify; a calibration file holds both"));
+            return Err(Failure::usage(
+                "--focal, --baseline: go with --rectify; a calibration file holds both",
+            ));
         }
         if self.rectify && (self.mask.is_some() || self.mask_right.is_some() || self.truth.is_some()) {
             return Err(Failure::usage(

@@ -49,12 +49,7 @@ fn describe(
     output::joined([names, pair.describe(search, context)])
 }
 
-fn page<'a>(
-    arguments: &MatchArguments,
-    pair: &'a MatchedPair,
-    described: &Value,
-    clock: &Clock,
-) -> Page<'a> {
+fn page<'a>(arguments: &MatchArguments, pair: &'a MatchedPair, described: &Value, clock: &Clock) -> Page<'a> {
     let names = [&arguments.a, &arguments.b].map(|path| file_name(path));
     let title = format!("{} and {}", names[0], names[1]);
     let view = report::matches_view(pair, names, arguments.pair.detector.detector);

@@ -113,7 +113,8 @@ impl<'a> PairSearch<'a> {
         };
         let pair = found.with(tie);
         let ([a, b], matches) = (pair.features.each_ref().map(Features::len), pair.tie.matches.len());
-        let tried = if views > 1 { format!(", nor do {views} simulated views of each help") } else { String::new() };
+        let tried =
+            if views > 1 { format!(", nor do {views} simulated views of each help") } else { String::new() };
         let message = format!(
             "{error} ({matches} matches of {a} and {b} features{tried}). Do both pictures show the same thing? {}",
             self.advice

@@ -67,9 +67,8 @@ impl Tied<'_> {
             return Err(Failure::work("the tie points gave no epipolar geometry"));
         };
         let inliers: Vec<_> = self.tie.inliers.iter().map(|&i| self.pairs[i]).collect();
-        let by = |options: &SelfCalibrationOptions| {
-            from_tie_points(&f, &inliers, self.sizes, options, frame, cpu)
-        };
+        let by =
+            |options: &SelfCalibrationOptions| from_tie_points(&f, &inliers, self.sizes, options, frame, cpu);
         let found = SelfCalibrationOptions::default();
         let exif = match cameras.focal {
             Some(_) => [None; 2],

@@ -119,7 +119,8 @@ impl Laid {
     /// The share of REFERENCE that MOVING covers.
     fn covered(&self) -> f64 {
         let [left, top] = self.at.map(|v| v as usize);
-        let rows = (top..top + self.size.height).map(|y| &self.warped.covered.row(y)[left..left + self.size.width]);
+        let rows =
+            (top..top + self.size.height).map(|y| &self.warped.covered.row(y)[left..left + self.size.width]);
         let covered = rows.flatten().filter(|v| **v != 0).count();
         covered as f64 / self.size.area().max(1) as f64
     }
@@ -132,7 +133,8 @@ impl Laid {
                 return Ok(image::write_georeferenced(path, &self.warped.image, &place)?);
             }
             Some(_) if self.reference.is_some() => {
-                context.note(&format!("{shown} has no place on the map: --canvas union leaves that of {named}"));
+                context
+                    .note(&format!("{shown} has no place on the map: --canvas union leaves that of {named}"));
             }
             Some(_) => {
                 context.note(&format!("{shown} does not hold the place of {named} on the map; a .tif would"));

@@ -41,7 +41,8 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas
         pen.opacity = if inlier { opacity } else { 0.18 };
         lines.iter().for_each(|tie| canvas.line(tie.a, right(tie), pen));
         pen.opacity = if inlier { 1.0 } else { 0.18 };
-        for (ties, radius) in [(points, 0.5 * pen.width), (if inlier { lines } else { &[] }, 1.6 * pen.width)] {
+        for (ties, radius) in [(points, 0.5 * pen.width), (if inlier { lines } else { &[] }, 1.6 * pen.width)]
+        {
             for end in ties.iter().flat_map(|tie| [tie.a, right(tie)]) {
                 canvas.circle(end, radius, pen);
             }

@@ -112,7 +112,8 @@ fn a_canvas_for_both_holds_them_whole() {
     let overlay = folder.bytes("o.png");
     let off = |x: usize| (0..240).filter(|&y| overlay.row(y)[3 * x].abs_diff(picture.row(y)[x]) > 20).count();
     assert!(off(20) < 12 && off(480) < 12, "both ends are shown: {} and {}", off(20), off(480));
-    let json = folder.works(format!("{} --canvas union --json", run.replace("left.png right.png", "right.png left.png")));
+    let json = folder
+        .works(format!("{} --canvas union --json", run.replace("left.png right.png", "right.png left.png")));
     assert!((numbers(&json, "reference_at")[0] - 180.0).abs() <= 1.0, "{json}");
 }
 
@@ -125,7 +126,10 @@ fn a_refusal_says_what_there_was_and_what_to_try() {
         let line = format!("{command} a.png b.png --report page.html");
         folder.refuses(line, 1, &["matches of", "features", "views", "same thing", "--contrast"]);
         let page = folder.text("page.html");
-        assert!(page.contains("no model has confirmed") && page.contains("<dt>inliers</dt><dd>0</dd>"), "{command}");
+        assert!(
+            page.contains("no model has confirmed") && page.contains("<dt>inliers</dt><dd>0</dd>"),
+            "{command}"
+        );
         folder.remove("page.html");
     }
 }

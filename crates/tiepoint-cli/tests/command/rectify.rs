@@ -183,9 +183,11 @@ fn rectified_pictures_know_where_they_are_valid() {
     folder.works(format!("{stereo} m.pfm --mask vl.png --mask-right vr.png"));
     assert_eq!(folder.read("d.pfm"), folder.read("m.pfm"), "as with the masks");
     let found = folder.floats("d.pfm");
-    let held = |x: usize, y: usize| (y.saturating_sub(4)..(y + 5).min(found.size().height)).all(|j| {
-        masks[0].row(j)[x.saturating_sub(4)..(x + 5).min(found.size().width)].iter().all(|m| *m != 0)
-    });
+    let held = |x: usize, y: usize| {
+        (y.saturating_sub(4)..(y + 5).min(found.size().height)).all(|j| {
+            masks[0].row(j)[x.saturating_sub(4)..(x + 5).min(found.size().width)].iter().all(|m| *m != 0)
+        })
+    };
     let beside = (0..found.size().height).flat_map(|y| (0..found.size().width).map(move |x| (x, y)));
     let beside = beside.filter(|&(x, y)| found.row(y)[x].is_finite() && !held(x, y)).count();
     assert_eq!(beside, 0, "nothing is matched beside what is transparent");

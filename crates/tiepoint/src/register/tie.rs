@@ -290,7 +290,8 @@ fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOpt
 /// evenly wherever was searched, so those beyond the threshold of an inlier tell how many lie within.
 fn is_mostly_chance(kind: ModelKind, rematch: &Rematch, found: usize, agreeing: usize) -> bool {
     // What lies within the threshold, of the circle about a point or of the band along a line that was searched.
-    let within = if kind.is_epipolar() { 1.0 / rematch.radius } else { 1.0 / (rematch.radius * rematch.radius) };
+    let within =
+        if kind.is_epipolar() { 1.0 / rematch.radius } else { 1.0 / (rematch.radius * rematch.radius) };
     let beyond = found.saturating_sub(agreeing) as f64;
     2.0 * beyond * within > agreeing as f64 * (1.0 - within)
 }

@@ -101,9 +101,7 @@ pub fn survey(left: AnyView<'_>, right: AnyView<'_>, masks: Masks<'_>, cpu: &Cpu
     };
     let (a, b) = (features(left, masks.left)?, features(right, masks.right)?);
     let matches = match_features(&a, &b, &MatchOptions::default(), &processor)?;
-    let place = |k: &crate::feature::Keypoint| {
-        [k.x, k.y].map(|v| (f64::from(v) + 0.5) * factor - 0.5)
-    };
+    let place = |k: &crate::feature::Keypoint| [k.x, k.y].map(|v| (f64::from(v) + 0.5) * factor - 0.5);
     let pairs: Vec<Correspondence> = matches
         .iter()
         .map(|m| Correspondence {
@@ -249,7 +247,8 @@ mod tests {
     use crate::synth::{StereoScene, StereoSceneOptions};
 
     fn scene(disparities: [f64; 2]) -> crate::synth::StereoPair {
-        let options = StereoSceneOptions::default().with_size(Size::new(500, 360)).with_disparities(disparities);
+        let options =
+            StereoSceneOptions::default().with_size(Size::new(500, 360)).with_disparities(disparities);
         StereoScene::new(&options.with_surfaces(12).with_seed(2)).unwrap().render(&Cpu::sequential())
     }
 
@@ -275,7 +274,8 @@ mod tests {
             let (first, count) = found[0].search(None).unwrap();
             let last = f64::from(first) + count as f64 - 1.0;
             let truth = pair.truth_left.data().iter().filter(|d| d.is_finite());
-            let outside = truth.clone().filter(|d| !(f64::from(first)..=last).contains(&f64::from(**d))).count();
+            let outside =
+                truth.clone().filter(|d| !(f64::from(first)..=last).contains(&f64::from(**d))).count();
             assert!(100 * outside < truth.count(), "{range:?}: {outside} outside {first} to {last}");
             assert!(count as f64 <= 2.5 * (range[1] - range[0]) + 32.0, "{range:?}: {count}");
             assert_eq!(first == 0, range[0] == 4.0, "{range:?} from {first}");
@@ -286,9 +286,8 @@ mod tests {
     #[test]
     fn rows_that_differ_are_told_apart_from_matches_that_are_wrong() {
         let (pair, cpu) = (scene([4.0, 60.0]), Cpu::sequential());
-        let surveyed = |right: &Image<u8>| {
-            survey((&pair.left).into(), right.into(), Masks::default(), &cpu).unwrap()
-        };
+        let surveyed =
+            |right: &Image<u8>| survey((&pair.left).into(), right.into(), Masks::default(), &cpu).unwrap();
         for (slope, down) in [(0.0, 4.0), (0.05, 0.0)] {
             let found = surveyed(&turned(&pair.right, slope, down));
             assert!(found.rows_differ() && found.disparities.is_none(), "{slope}, {down}: {found:?}");

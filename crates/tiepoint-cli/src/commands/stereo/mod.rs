@@ -85,7 +85,12 @@ impl ResultOptions {
         if let Some(calibration) = calibration.filter(|_| needs_depth) {
             calibration.check_metric().map_err(|e| Failure::usage(format!("--depth, --cloud: {e}")))?;
         }
-        Ok(Self { colours: arguments.preview_range, calibration, cloud: arguments.cloud_options(), max_depth: arguments.max_depth })
+        Ok(Self {
+            colours: arguments.preview_range,
+            calibration,
+            cloud: arguments.cloud_options(),
+            max_depth: arguments.max_depth,
+        })
     }
 }
 
@@ -170,7 +175,10 @@ impl PairJob<'_> {
     /// Fails where a format cannot hold what it is to hold.
     fn check(&self) -> Outcome {
         let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
-        self.output.iter().chain(&self.right).try_for_each(|p| DisparityFormat::of(p).map(drop).map_err(wrong))?;
+        self.output
+            .iter()
+            .chain(&self.right)
+            .try_for_each(|p| DisparityFormat::of(p).map(drop).map_err(wrong))?;
         if let Some(path) = &self.depth
             && DisparityFormat::of(path).map_err(wrong)? == DisparityFormat::Png
         {

@@ -117,11 +117,12 @@ impl Ready {
         }
         let processor = &Processor::from(cpu.clone());
         let finder = Detector::default().open(processor)?;
-        let [a, b] = sides.each_ref().map(|side| {
-            prepare(side.image.view(), side.mask.as_ref().map(Image::view), Range::Auto, cpu)
-        });
+        let [a, b] = sides
+            .each_ref()
+            .map(|side| prepare(side.image.view(), side.mask.as_ref().map(Image::view), Range::Auto, cpu));
         let made = [a?, b?];
-        let (images, masks) = (made.each_ref().map(|m| m.image.view()), made.each_ref().map(|m| m.mask.view()));
+        let (images, masks) =
+            (made.each_ref().map(|m| m.image.view()), made.each_ref().map(|m| m.mask.view()));
         let [a, b] = finder.detect_pair(images, masks);
         let found = [a?, b?];
         let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });
@@ -239,7 +240,8 @@ impl Ready {
     /// What is to be said of a pair that was rectified.
     pub(super) fn about(&self) -> Vec<String> {
         let Some(Rectified { rectification, source, exchanged }) = &self.rectified else { return Vec::new() };
-        let exchanged = exchanged.then(|| "the second shows the scene from the left: disparities are its".into());
+        let exchanged =
+            exchanged.then(|| "the second shows the scene from the left: disparities are its".into());
         focal_lines(rectification, *source).into_iter().flatten().chain(exchanged).collect()
     }
 
@@ -262,10 +264,8 @@ impl Ready {
 }
 
 fn survey_of([left, right]: &[Side; 2], cpu: &Cpu) -> Outcome<Survey> {
-    let masks = Masks {
-        left: left.mask.as_ref().map(Image::view),
-        right: right.mask.as_ref().map(Image::view),
-    };
+    let masks =
+        Masks { left: left.mask.as_ref().map(Image::view), right: right.mask.as_ref().map(Image::view) };
     Ok(survey((&left.image).into(), (&right.image).into(), masks, cpu)?)
 }
 

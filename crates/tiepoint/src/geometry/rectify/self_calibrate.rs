@@ -144,7 +144,9 @@ pub fn self_calibrate(
         }
     }
     let lens = match &best {
-        Some((_, state)) if options.known().is_some() => lens(state, &judged, scale, &prior(1.0 / step as f64)),
+        Some((_, state)) if options.known().is_some() => {
+            lens(state, &judged, scale, &prior(1.0 / step as f64))
+        }
         _ => 0.0,
     };
     let ties = straightened(&ties, lens);
@@ -171,42 +173,39 @@ pub fn self_calibrate(
 /// Lenses that are tried: κ from minus this to this, between which a corner moves by a tenth of its distance.
 const MOST_BENT: f64 = 0.3;
 
-/// By how much a lens must lower the cost of the tie points, as a share: less is noise.
-const LENS_GAIN: f64 = 0.03;
+/// By how much a lens must lower the root mean square distance of the tie points, in pixels: less is noise.
+const LENS_GAIN: f64 = 0.05;
 
-/// The κ by which tie points fit best; 0 where a straight lens fits nearly as well.
+/// The κ by which all tie points together fit best; 0 where a straight lens fits nearly as well. The cost, which gives
+/// up those that are far off, would choose one that suits a part of the scene.
 fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> f64 {
     const STEPS: i32 = 6;
-    let cost = |kappa: f64| {
+    let rms = |kappa: f64| {
         let ties = straightened(ties, kappa);
-        state.refined(&ties, scale, prior).cost(&ties, scale, prior)
+        state.refined(&ties, scale, prior).rms(&ties, scale)
     };
     let step = MOST_BENT / f64::from(STEPS);
-    let at = |i: i32| (cost(f64::from(i) * step), i);
+    let at = |i: i32| (rms(f64::from(i) * step), i);
     let best = (-STEPS..=STEPS).map(at).reduce(|best, next| if next.0 < best.0 { next } else { best });
     let middle = f64::from(best.map_or(0, |(_, i)| i)) * step;
     // By the golden section.
     let share = 0.5 * (5_f64.sqrt() - 1.0);
     let (mut low, mut high) = (middle - step, middle + step);
     let mut inner = [high - share * (high - low), low + share * (high - low)];
-    let mut costs = inner.map(cost);
+    let mut off = inner.map(rms);
     for _ in 0..12 {
-        if costs[0] < costs[1] {
+        if off[0] < off[1] {
             high = inner[1];
             inner = [high - share * (high - low), inner[0]];
-            costs = [cost(inner[0]), costs[0]];
+            off = [rms(inner[0]), off[0]];
         } else {
             low = inner[0];
             inner = [inner[1], low + share * (high - low)];
-            costs = [costs[1], cost(inner[1])];
+            off = [off[1], rms(inner[1])];
         }
     }
     let kappa = 0.5 * (low + high);
-    let straight = cost(0.0);
-    let gained = straight - cost(kappa);
-    // By the criterion of Schwarz, for one parameter more, in units of a square pixel.
-    let needed = libm::log(ties.len().max(1) as f64).max(LENS_GAIN * straight);
-    if gained > needed { kappa } else { 0.0 }
+    if rms(0.0) - rms(kappa) > LENS_GAIN { kappa } else { 0.0 }
 }
 
 /// Tie points as straight lenses would have shown them.
