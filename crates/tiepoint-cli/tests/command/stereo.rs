@@ -194,9 +194,11 @@ fn tie_points_say_what_is_wrong() {
     let pair = folder.stereo("", &scene([4.0, 60.0]).with_size(size).with_surfaces(12));
     let range = |json: &str| [number(json, "min_disparity"), number(json, "disparities")];
     let measured = folder.works("stereo l.png r.png -o d.pfm --json");
-    assert_eq!((range(&measured), value(&measured, "warnings")), ([0.0, 64.0], "[]"), "{measured}");
-    for more in ["--disparities auto", "--disparities 64", "--threads 1 --disparities auto"] {
-        folder.works(format!("stereo l.png r.png -o e.pfm {more}"));
+    let found = range(&measured);
+    assert!(found[0] == 0.0 && (62.0..=96.0).contains(&found[1]), "{measured}");
+    assert_eq!(value(&measured, "warnings"), "[]", "{measured}");
+    for more in ["auto".to_owned(), found[1].to_string(), "auto --threads 1".to_owned()] {
+        folder.works(format!("stereo l.png r.png -o e.pfm --disparities {more}"));
         assert_eq!(folder.read("d.pfm"), folder.read("e.pfm"), "{more}");
     }
     // Several of them, each with a range of its own.
@@ -204,7 +206,7 @@ fn tie_points_say_what_is_wrong() {
     folder.make("out");
     let json = folder.works("stereo l.png r.png nl.png nr.png l.png r.png -o out/{}.pfm --json");
     let ranges: Vec<_> = json.lines().map(range).collect();
-    assert!(ranges[0] == [0.0, 64.0] && ranges[2] == ranges[0] && ranges[1][0] < -28.0, "{json}");
+    assert!(ranges[0] == found && ranges[2] == ranges[0] && ranges[1][0] < -28.0, "{json}");
     assert_eq!(folder.read("out/l.pfm"), folder.read("d.pfm"), "as if alone");
     folder.refuses("stereo nl.png nr.png -o d.png", 2, &["d.png", ".pfm"]);
 
@@ -216,7 +218,7 @@ fn tie_points_say_what_is_wrong() {
     folder.write("other.png", other.right);
     for (pair, words) in [
         ("l.png lower.png", &["rows", "4.0 px", "--rectify"][..]),
-        ("l.png r.png --disparities 32", &["end of the range", "--disparities 64"]),
+        ("l.png r.png --disparities 32", &["end of the range", &format!("--disparities {}", found[1])]),
         ("l.png grey.png", &["tie points", "little texture"]),
         ("l.png other.png", &["tie points are too few"]),
     ] {
