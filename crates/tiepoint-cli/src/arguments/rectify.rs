@@ -5,6 +5,7 @@ use super::matching::{MatchFlags, MatchingArguments};
 use super::report::ReportArguments;
 use super::table::{Given, flags};
 use super::values::{OrNone, named};
+use crate::commands::Cameras;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
 use clap::Args;
@@ -13,6 +14,40 @@ use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::register::Views;
+
+/// What is known of the cameras where there is no calibration.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct CameraArguments {
+    /// Focal length of LEFT in pixels, where no calibration is given [default: that in the photographs' camera data
+    /// (EXIF), as `collect` takes it; where there is none, found from the tie points, by which it may be wrong by two or
+    /// three times]
+    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
+    focal: Option<f64>,
+    /// Distance of the two cameras, where no calibration is given; depth has its unit [default: 1]
+    #[arg(long, value_name = "METRES", allow_negative_numbers = true)]
+    baseline: Option<f64>,
+}
+
+impl CameraArguments {
+    pub(crate) fn are_given(&self) -> bool {
+        self.focal.is_some() || self.baseline.is_some()
+    }
+
+    pub(crate) fn cameras(&self) -> Cameras {
+        Cameras { focal: self.focal, baseline: self.baseline }
+    }
+
+    /// Fails where a value is out of its range.
+    pub(crate) fn check(&self) -> Outcome {
+        SelfCalibrationOptions::default().with_focal(self.focal).check()?;
+        match self.baseline {
+            Some(baseline) if !(baseline > 0.0 && baseline.is_finite()) => {
+                Err(Failure::usage(format!("--baseline is {baseline}: expected a distance above 0")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct RectifyArguments {
@@ -27,9 +62,8 @@ pub(crate) struct RectifyArguments {
     /// Take the rectification of the calibration file (R1 R2 P1 P2) instead of computing one
     #[arg(long)]
     pub(crate) stored: bool,
-    /// Focal length of LEFT in pixels, where no calibration is given [default: found from the tie points]
-    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
-    pub(crate) focal: Option<f64>,
+    #[command(flatten)]
+    pub(crate) cameras: CameraArguments,
     /// The rectified left picture: .png .tif .pfm. It is made of RIGHT where that was taken from the left. Where it
     /// shows nothing of its input it is transparent (.png .tif) or NaN (floats), which `stereo` heeds
     #[arg(long, value_name = "IMAGE")]
@@ -43,8 +77,7 @@ pub(crate) struct RectifyArguments {
     /// Where the right output shows its input
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_right: Option<PathBuf>,
-    /// What the rectified pair is, for `stereo --calibration`: a Middlebury calib.txt. From tie points alone the
-    /// baseline is 1
+    /// What the rectified pair is, for `stereo --calibration`: a Middlebury calib.txt
     #[arg(long, value_name = "FILE")]
     pub(crate) output_calibration: Option<PathBuf>,
     /// A picture of both outputs with lines along rows
@@ -77,10 +110,12 @@ impl RectifyArguments {
         if self.calibration.is_empty() && self.stored {
             return Err(Failure::usage("--stored: the rectification of which file? Give --calibration FILE"));
         }
-        if !self.calibration.is_empty() && self.focal.is_some() {
-            return Err(Failure::usage("--focal: the calibration file says what the focal lengths are"));
+        if !self.calibration.is_empty() && self.cameras.are_given() {
+            return Err(Failure::usage(
+                "--focal, --baseline: the calibration file says what the focal lengths and the distance of the cameras are",
+            ));
         }
-        self.self_calibration().check()?;
+        self.cameras.check()?;
         self.matching().options()?;
         self.detector.detector()?;
         self.report.check()?;
@@ -95,11 +130,6 @@ impl RectifyArguments {
             .check()?;
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
         self.output_calibration.as_deref().map_or(Ok(()), check_folder)
-    }
-
-    /// How the cameras are found where no calibration is given.
-    pub(crate) fn self_calibration(&self) -> SelfCalibrationOptions {
-        SelfCalibrationOptions::default().with_focal(self.focal)
     }
 
     /// With a calibration no model is estimated, because the cameras are known; without, matches must agree with a

@@ -10,19 +10,32 @@ use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
 use tiepoint::geometry::warp::Interpolation;
 
+/// What the results of a registration show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Extent {
+    /// The pixels of the reference.
+    #[default]
+    Reference,
+    /// Both pictures whole, as far as they reach beyond each other.
+    Union,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RegisterArguments {
     /// The image that stays
     pub(crate) reference: PathBuf,
     /// The image that is warped onto it
     pub(crate) moving: PathBuf,
-    /// The warped image, of the reference's size: .png .tif .pfm; a .tif keeps the reference's place on the map
+    /// The warped image, of the reference's size or of --canvas: .png .tif .pfm; a .tif keeps the reference's place on the map
     /// (GeoTIFF)
     #[arg(short, long, value_name = "IMAGE")]
     pub(crate) output: Option<PathBuf>,
     /// A picture of the warped image over the reference
     #[arg(long, value_name = "PNG")]
     pub(crate) overlay: Option<PathBuf>,
+    /// What the results show
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) canvas: Extent,
     /// How the two share the overlay
     #[arg(long, value_enum, default_value_t)]
     pub(crate) blend: Blend,

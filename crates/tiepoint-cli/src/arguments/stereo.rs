@@ -1,6 +1,7 @@
 //! The options of dense stereo as flags, and where its results go.
 
 use super::limits::LimitArguments;
+use super::rectify::CameraArguments;
 use super::report::ReportArguments;
 use super::table::{Flags, Given, flags};
 use super::values::range;
@@ -44,23 +45,45 @@ pub(crate) struct StereoArguments {
         allow_hyphen_values = true
     )]
     pub(crate) preview_range: Range,
-    /// Depth to FILE: .pfm .tif, in the unit of the baseline of --calibration; named as --output is
-    #[arg(long, value_name = "FILE", requires = "calibration")]
+    /// Depth to FILE: .pfm .tif, in the unit of the baseline, of --calibration or with --rectify; named as --output is
+    #[arg(long, value_name = "FILE")]
     pub(crate) depth: Option<String>,
-    /// Points in colour, x right, y down, z forward from the left camera, in the unit of the baseline of
-    /// --calibration; named as --output is
-    #[arg(long, value_name = "PLY", requires = "calibration")]
+    /// Points in colour, x right, y down, z forward from the left camera, in the unit of the baseline, of --calibration
+    /// or with --rectify; named as --output is
+    #[arg(long, value_name = "PLY")]
     pub(crate) cloud: Option<String>,
     /// Write the points as text
     #[arg(long, requires = "cloud")]
     pub(crate) ascii: bool,
-    /// Leave out points with a greater z [default: none]
-    #[arg(long, value_name = "Z", requires = "cloud", allow_negative_numbers = true)]
-    pub(crate) max_depth: Option<f64>,
+    /// Leave out points with a greater z: a number, auto (twice the z below which 98 % of the points lie, so that a few
+    /// wrong ones do not make the cloud a needle), or none
+    #[arg(
+        long,
+        value_name = "Z",
+        requires = "cloud",
+        default_value = "auto",
+        value_parser = max_depth,
+        allow_negative_numbers = true
+    )]
+    pub(crate) max_depth: MaxDepth,
     /// What the rectified pair is: Middlebury calib.txt, what `rectify --output-calibration` wrote, OpenCV .yml or .xml
     /// with P1 and P2 or Q
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
+    /// The pair is two photographs: rectify them first, as `rectify` does without a calibration. Disparities are those of
+    /// the rectified pair, at the size that --halve says
+    #[arg(long, conflicts_with = "calibration")]
+    pub(crate) rectify: bool,
+    #[command(flatten)]
+    pub(crate) cameras: CameraArguments,
+    /// How many whole disparities are searched: 1 to 4096, or auto: as many as tie points of the pair show [default: the
+    /// calibration's range, else auto]
+    #[arg(long, value_name = "N", value_parser = disparities, allow_negative_numbers = true)]
+    pub(crate) disparities: Option<Disparities>,
+    /// Work on the pair at half the size, so many times: 0 to 5, or auto: the largest size at which the texture of a few
+    /// rows can be matched. Results have that size [default: auto with --rectify, else 0]
+    #[arg(long, value_name = "TIMES", value_parser = halvings)]
+    pub(crate) halve: Option<Halvings>,
     /// Only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
@@ -86,7 +109,100 @@ pub(crate) struct StereoArguments {
     pub(crate) limits: LimitArguments,
 }
 
+/// How many disparities are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disparities {
+    /// As many as tie points show.
+    Auto,
+    Count(usize),
+}
+
+fn disparities(text: &str) -> Result<Disparities, String> {
+    if text == "auto" {
+        return Ok(Disparities::Auto);
+    }
+    let count = text.parse().ok().filter(|n| (1..=4096).contains(n)).map(Disparities::Count);
+    count.ok_or_else(|| "expected 1 to 4096, or auto".to_owned())
+}
+
+/// How often the pair is halved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halvings {
+    /// Until its texture can be matched.
+    Auto,
+    Times(u32),
+}
+
+fn halvings(text: &str) -> Result<Halvings, String> {
+    if text == "auto" {
+        return Ok(Halvings::Auto);
+    }
+    let times = text.parse().ok().filter(|n| *n <= 5).map(Halvings::Times);
+    times.ok_or_else(|| "expected 0 to 5, or auto".to_owned())
+}
+
+/// The greatest z of a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum MaxDepth {
+    /// By the points themselves.
+    Auto,
+    Below(f64),
+}
+
+fn max_depth(text: &str) -> Result<MaxDepth, String> {
+    match text {
+        "auto" => Ok(MaxDepth::Auto),
+        "none" => Ok(MaxDepth::Below(f64::INFINITY)),
+        _ => {
+            let below = text.parse().ok().filter(|z| *z > 0.0).map(MaxDepth::Below);
+            below.ok_or_else(|| "expected a number above 0, auto or none".to_owned())
+        }
+    }
+}
+
 impl StereoArguments {
+    /// Fails where flags contradict each other.
+    pub(crate) fn check(&self) -> Outcome {
+        if self.calibration.is_none() && !self.rectify && (self.depth.is_some() || self.cloud.is_some()) {
+            return Err(Failure::usage(
+                "--depth, --cloud: how the pair was taken? Give --calibration FILE, or --rectify for two photographs",
+            ));
+        }
+        if !self.rectify && self.cameras.are_given() {
+            return Err(Failure::usage(
+                "--focal, --baseline: go with --rectify; a calibration file holds both",
+            ));
+        }
+        if self.rectify && (self.mask.is_some() || self.mask_right.is_some() || self.truth.is_some()) {
+            return Err(Failure::usage(
+                "--mask, --mask-right, --truth: are of a rectified pair, and --rectify makes one; rectify by `tiepoint rectify` \
+                 first",
+            ));
+        }
+        self.cameras.check()
+    }
+
+    /// How often the pair is halved.
+    pub(crate) fn halvings(&self) -> Halvings {
+        self.halve.unwrap_or(if self.rectify { Halvings::Auto } else { Halvings::Times(0) })
+    }
+
+    /// The options, checked, and whether tie points are to say which disparities are searched. Where no flag says which,
+    /// they are the calibration's `range`.
+    pub(crate) fn options(&self, range: Option<[f64; 2]>) -> Outcome<(StereoOptions, bool)> {
+        let (mut start, least_given) = (StereoFlags::start(), self.search.has("min_disparity"));
+        let mut measured = false;
+        match (self.disparities, range) {
+            (Some(Disparities::Count(count)), _) => start.disparities = count,
+            (None, Some([low, high])) if !least_given => {
+                start.min_disparity = low.floor() as i32;
+                start.disparities = (high.ceil() - low.floor() + 1.0) as usize;
+            }
+            (Some(Disparities::Auto) | None, _) => measured = true,
+        }
+        Ok((self.search.on_start(start)?, measured))
+    }
+
     /// How the truth is read, checked.
     pub(crate) fn truth_reading(&self) -> Outcome<DisparityReading> {
         let reading = DisparityReading::default().with_scale(self.truth_scale);
@@ -94,32 +210,22 @@ impl StereoArguments {
         Ok(reading)
     }
 
-    /// Which points are written and how, checked.
-    pub(crate) fn cloud_options(&self) -> Outcome<CloudOptions> {
-        let options = CloudOptions::default()
-            .with_format(if self.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
-            .with_max_depth(self.max_depth.unwrap_or(f64::INFINITY));
-        options.check()?;
-        Ok(options)
+    /// How points are written.
+    pub(crate) fn cloud_options(&self) -> CloudOptions {
+        CloudOptions::default().with_format(if self.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
     }
 }
 
 flags! {
     /// How disparities are found.
-    StereoFlags: StereoOptions, "Stereo"
+    StereoFlags: StereoOptions, "Stereo", StereoOptions::default(), {
+        const WITHOUT: &'static [&'static str] = &["disparities"];
+    }
 }
 
 impl Given<StereoFlags> {
-    /// The options, checked. Where no flag says which disparities are searched, they are the calibration's `range`.
-    pub(crate) fn within(&self, range: Option<[f64; 2]>) -> Outcome<StereoOptions> {
-        let mut start = StereoFlags::start();
-        if let Some([low, high]) = range
-            && !self.has("disparities")
-            && !self.has("min_disparity")
-        {
-            start.min_disparity = low.floor() as i32;
-            start.disparities = (high.ceil() - low.floor() + 1.0) as usize;
-        }
+    /// The options from these on, checked.
+    fn on_start(&self, mut start: StereoOptions) -> Outcome<StereoOptions> {
         if self.has("census_window") && !self.has("cost") {
             start.cost = Cost::Census(CensusWindow::default());
         }

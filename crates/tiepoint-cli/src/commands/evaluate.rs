@@ -86,6 +86,9 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     }
     context.say(&format!("mean error  {:.3} px", score.epe));
     context.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels));
+    if let Some(hint) = hint_of_scale(&found, &truth, score.bad.first().copied().unwrap_or(0.0)) {
+        context.note(&hint);
+    }
     let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
     let described = json!({
         "pixels": score.pixels,
@@ -122,12 +125,33 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     })
 }
 
+/// Where nearly all is bad because the truth, or what was found, is stored as a multiple of the disparity: which.
+fn hint_of_scale(found: &Image<f32>, truth: &Image<f32>, bad: f64) -> Option<String> {
+    if bad < 0.9 || found.size() != truth.size() {
+        return None;
+    }
+    let both = found.data().iter().zip(truth.data()).filter(|(f, t)| f.is_finite() && t.is_finite());
+    let (mut found, mut truth): (Vec<f32>, Vec<f32>) = both.map(|(f, t)| (*f, *t)).unzip();
+    let median = |values: &mut Vec<f32>| {
+        let middle = values.len() / 2;
+        (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f32::total_cmp).1)
+    };
+    let (found, truth) = (median(&mut found)?, median(&mut truth)?);
+    let ratio = truth / found;
+    let scale = [2.0_f32, 3.0, 4.0, 8.0, 16.0, 256.0].into_iter().find(|s| (ratio / s - 1.0).abs() < 0.12)?;
+    Some(format!(
+        "nearly all is off: what was found has median {found:.0}, the truth {truth:.0}. Is the truth stored as a multiple \
+         (--scale {scale})?"
+    ))
+}
+
 /// Two images through detector, matching and model, against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
     let truth = read_homography(truth)?;
-    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching);
+    let advice = "--report PAGE.html shows the matches";
+    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, advice);
     let mut clock = Clock::start(&context.processor.cpu);
-    let pair = search.run(paths, arguments.pair.report.wanted(), &mut clock, context)?;
+    let pair = search.run(paths, false, &arguments.pair.report, &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&pair, &truth))?;
     scores.lines().iter().for_each(|l| context.say(l));
     let [a, b] = paths.map(|p| p.display().to_string());

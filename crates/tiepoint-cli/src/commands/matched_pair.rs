@@ -2,6 +2,8 @@
 
 use crate::arguments::detector::DetectorArguments;
 use crate::arguments::matching::MatchingArguments;
+use crate::arguments::report::ReportArguments;
+use crate::commands::report;
 use crate::context::Context;
 use crate::draw::{Canvas, Tie, side_by_side};
 use crate::failure::{Failure, Outcome};
@@ -15,7 +17,9 @@ use tiepoint::geometry::Correspondence;
 use tiepoint::image::{self, Image};
 use tiepoint::matching::{Match, files::MatchRow};
 use tiepoint::options::Named;
-use tiepoint::register::{TiePicture, TiePoints, TiedPictures, tie_pictures, tie_points};
+use tiepoint::register::{TiePicture, TiePoints, TiedPictures, Views, tie_pictures, tie_points};
+use tiepoint::{Error, ErrorKind};
+use tiepoint_report::{Section, View};
 
 /// How a pair is searched.
 #[derive(Clone, Copy, Debug)]
@@ -24,25 +28,27 @@ pub(crate) struct PairSearch<'a> {
     pub(crate) matching: &'a MatchingArguments,
     /// Of A and of B.
     masks: [Option<&'a str>; 2],
+    /// What else to try where nothing agrees.
+    advice: &'static str,
 }
 
 /// Two pictures with their features, and what found these.
 #[derive(Debug)]
-pub(crate) struct FoundPair {
-    pub(crate) pictures: [Picture; 2],
-    pub(crate) found: [FoundFeatures; 2],
+struct FoundPair {
+    pictures: [Picture; 2],
+    found: [FoundFeatures; 2],
     finder: Finder,
 }
 
 impl FoundPair {
     /// The pictures with the features that their matches name.
-    pub(crate) fn tied(self, TiedPictures { features, tie, views }: TiedPictures) -> MatchedPair {
+    fn tied(self, TiedPictures { features, tie, views }: TiedPictures) -> MatchedPair {
         let own = self.found.map(|found| found.features);
         MatchedPair { pictures: self.pictures, features: features.unwrap_or(own), tie, views }
     }
 
     /// The pictures with matches of their own features.
-    pub(crate) fn with(self, tie: TiePoints) -> MatchedPair {
+    fn with(self, tie: TiePoints) -> MatchedPair {
         self.tied(TiedPictures { features: None, tie, views: 1 })
     }
 }
@@ -59,8 +65,13 @@ pub(crate) struct MatchedPair {
 
 impl<'a> PairSearch<'a> {
     /// Of A, the first image in the command line, and B, the second.
-    pub(crate) fn new(detector: &'a DetectorArguments, matching: &'a MatchingArguments) -> Self {
-        Self { detector, matching, masks: [detector.mask.as_deref(), matching.mask_b.as_deref()] }
+    pub(crate) fn new(
+        detector: &'a DetectorArguments,
+        matching: &'a MatchingArguments,
+        advice: &'static str,
+    ) -> Self {
+        let masks = [detector.mask.as_deref(), matching.mask_b.as_deref()];
+        Self { detector, matching, masks, advice }
     }
 
     /// Of A, the second image in the command line, and B, the first.
@@ -69,22 +80,59 @@ impl<'a> PairSearch<'a> {
         Self { masks: [second, first], ..self }
     }
 
-    /// Reads both images, finds and matches their features, and verifies the matches.
+    /// Reads both images, finds and matches their features, and verifies the matches. Where no model is found the page,
+    /// if one is asked for, shows the matches that there are.
     pub(crate) fn run(
         &self,
         paths: [&Path; 2],
         colour: bool,
+        page: &ReportArguments,
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<MatchedPair> {
-        let found = self.find(paths, colour, clock, context)?;
-        let tied = self.tie(&found, clock, context)?;
-        Ok(found.tied(tied))
+        let found = self.find(paths, colour || page.wanted(), clock, context)?;
+        match self.tie(&found, clock, context)? {
+            Ok(tied) => Ok(found.tied(tied)),
+            Err(error) => self.explain(&error, found, (paths, page), clock, context),
+        }
+    }
+
+    /// Fails: says what there was, what to try, and shows it.
+    fn explain(
+        &self,
+        error: &Error,
+        found: FoundPair,
+        (paths, page): ([&Path; 2], &ReportArguments),
+        clock: &Clock,
+        context: &Context,
+    ) -> Outcome<MatchedPair> {
+        let tie = self.unverified(&found, context)?;
+        let views = match self.matching.views {
+            Views::Count(n) => n,
+            Views::Auto => Views::AUTO,
+        };
+        let pair = found.with(tie);
+        let ([a, b], matches) = (pair.features.each_ref().map(Features::len), pair.tie.matches.len());
+        let tried =
+            if views > 1 { format!(", nor do {views} simulated views of each help") } else { String::new() };
+        let message = format!(
+            "{error} ({matches} matches of {a} and {b} features{tried}). Do both pictures show the same thing? {}",
+            self.advice
+        );
+        report::write(page, || {
+            let names = paths.map(report::file_name);
+            let title = format!("{} and {}", names[0], names[1]);
+            let lead = format!("{message}. What is shown are matches that no model has confirmed.");
+            let view = report::matches_view(&pair, names, self.detector.detector);
+            let section = report::tiles(Section::new("Matches"), &pair, clock).view(View::Matches(view));
+            (title, lead, vec![section.figures(pair.describe(self, context))])
+        })?;
+        Err(Failure::Work(message))
     }
 
     /// Reads both images, at the same time where there are threads for it, and finds their features. Meanwhile a GPU's
     /// memory is made ready.
-    pub(crate) fn find(
+    fn find(
         &self,
         paths: [&Path; 2],
         colour: bool,
@@ -135,13 +183,14 @@ impl<'a> PairSearch<'a> {
         Ok(FoundPair { pictures, found, finder })
     }
 
-    /// Matches features, and verifies the matches; by simulated views where they must help.
-    pub(crate) fn tie(
+    /// Matches features, and verifies the matches; by simulated views where they must help. The inner error says why
+    /// there is no model.
+    fn tie(
         &self,
         found: &FoundPair,
         clock: &mut Clock,
         context: &Context,
-    ) -> Outcome<TiedPictures> {
+    ) -> Outcome<Result<TiedPictures, Error>> {
         let (options, views) = (self.matching.options()?, self.matching.views);
         context.progress.say("matching");
         let pictures = [0, 1].map(|i| TiePicture {
@@ -153,22 +202,25 @@ impl<'a> PairSearch<'a> {
             tie_pictures(pictures, &found.finder, &options, views, &context.processor)
         });
         context.print_notes();
-        let tied = tied?;
-        if tied.views > 1 {
-            context.explain(&format!("matched by {} simulated views of each image", tied.views));
+        match tied {
+            Ok(tied) if tied.views > 1 => {
+                context.explain(&format!("matched by {} simulated views of each image", tied.views));
+                Ok(Ok(tied))
+            }
+            Ok(tied) => Ok(Ok(tied)),
+            Err(error) if matches!(error.kind(), ErrorKind::TooFewMatches | ErrorKind::Degenerate) => {
+                Ok(Err(error))
+            }
+            Err(error) => Err(error.into()),
         }
-        Ok(tied)
     }
 
-    /// The matches that nothing has verified.
-    pub(crate) fn unverified(&self, found: &FoundPair, context: &Context) -> Outcome<TiePoints> {
+    /// The matches of the pictures themselves, none of which anything has verified.
+    fn unverified(&self, found: &FoundPair, context: &Context) -> Outcome<TiePoints> {
         let [a, b] = &found.found;
-        Ok(tie_points(
-            &a.features,
-            &b.features,
-            &self.matching.options()?.with_model(None),
-            &context.processor,
-        )?)
+        let options = self.matching.options()?.with_model(None);
+        let tie = tie_points(&a.features, &b.features, &options, &context.processor)?;
+        Ok(TiePoints { inliers: vec![], ..tie })
     }
 }
 
@@ -202,11 +254,13 @@ impl MatchedPair {
     /// For people.
     pub(crate) fn summary(&self) -> String {
         let [a, b] = &self.features;
-        let counts = format!("{} and {} features, {} matches", a.len(), b.len(), self.tie.matches.len());
+        let all = self.tie.matches.len();
+        let counts = format!("{} and {} features, {all} matches", a.len(), b.len());
         match &self.tie.b_from_a {
             Some(m) => {
                 let (n, model) = (self.tie.inliers.len(), m.kind().phrase());
-                format!("{counts}, {n} agree on {model} to {:.2} px", self.tie.rms_px)
+                let share = 100.0 * n as f64 / all.max(1) as f64;
+                format!("{counts}, {n} ({share:.0} %) agree on {model} to {:.2} px", self.tie.rms_px)
             }
             None => counts,
         }

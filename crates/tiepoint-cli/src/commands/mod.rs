@@ -12,10 +12,13 @@ mod filter;
 mod r#match;
 mod matched_pair;
 mod ordered;
+mod rectified;
 mod rectify;
 mod register;
 mod report;
 mod stereo;
+
+pub(crate) use rectified::Cameras;
 
 use crate::arguments::evaluate::EvaluateArguments;
 use crate::arguments::{Arguments, Command, GlobalArguments};
@@ -58,8 +61,8 @@ fn check(command: &Command) -> Outcome {
         }
         Command::Evaluate(EvaluateArguments::Homography(a)) => a.files().map(drop),
         Command::Collect(a) => a.check(),
-        Command::Stereo(_)
-        | Command::Bench(_)
+        Command::Stereo(a) => a.check(),
+        Command::Bench(_)
         | Command::Devices
         | Command::Demo(_)
         | Command::Completions(_)

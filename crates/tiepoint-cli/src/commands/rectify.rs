@@ -1,26 +1,30 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that what corresponds lies in the same row.
 
 use super::matched_pair::{MatchedPair, PairSearch};
+use super::rectified::{FocalSource, Tied, describe_focal, say_focal};
 use super::report::{self, Page, file_name};
 use crate::arguments::rectify::RectifyArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, rows};
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::feature::{Features, Keypoint};
 use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCalibration};
-use tiepoint::geometry::rectify::{
-    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, from_tie_points,
-};
+use tiepoint::geometry::rectify::{Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
 use tiepoint::image::{self, AnyImage, Image, OutputFormat};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View};
+
+/// What helps where nothing agrees.
+pub(super) const ADVICE: &str = "Of a flat scene, or from one place, there is nothing to rectify: `register` lays one picture on the other. Try \
+                      --contrast 0.02 for dull pictures, --inlier-distance 3 for lenses that bend lines, or give the cameras by \
+                      --calibration; --report PAGE.html shows the matches";
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
@@ -30,8 +34,9 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
         .map(|_| clock.time(Part::Read, || StereoCalibration::read(&arguments.calibration)));
     let rig = rig.transpose()?;
     let matching = arguments.matching();
-    let search = PairSearch::new(&arguments.detector, &matching);
-    let found = search.run([&arguments.left, &arguments.right], true, &mut clock, context)?;
+    let search = PairSearch::new(&arguments.detector, &matching, ADVICE);
+    let paths = [arguments.left.as_path(), &arguments.right];
+    let found = search.run(paths, true, &arguments.report, &mut clock, context)?;
     context.progress.say("rectifying");
     let pair = clock.time(Part::Compute, || match &rig {
         Some(rig) => calibrated(rig, &found, arguments),
@@ -55,6 +60,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
 struct RectifiedPair {
     rectification: Rectification,
     calibration: RectifiedCalibration,
+    source: FocalSource,
     agreement: Option<Agreement>,
     /// The second picture is the left one.
     exchanged: bool,
@@ -83,27 +89,31 @@ fn calibrated(
     };
     let pairs: Vec<_> = found.correspondences().into_iter().map(in_order(exchanged)).collect();
     let agreement = rectification.agreement(&rectification.near_rows(&pairs, arguments.inlier_distance()));
-    Ok(RectifiedPair::new(rectification, agreement, exchanged))
+    Ok(RectifiedPair::new(rectification, FocalSource::Calibration, agreement, exchanged))
 }
 
 fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<RectifiedPair> {
-    let Some(Model::Fundamental(f)) = found.tie.b_from_a else {
-        return Err(Failure::work("the tie points gave no epipolar geometry"));
+    let tied = Tied {
+        paths: [&arguments.left, &arguments.right],
+        sizes: found.pictures.each_ref().map(|picture| picture.image.size()),
+        tie: &found.tie,
+        pairs: &found.correspondences(),
     };
-    let all = found.correspondences();
-    let inliers: Vec<_> = found.tie.inliers.iter().map(|&i| all[i]).collect();
-    let sizes = found.pictures.each_ref().map(|picture| picture.image.size());
     let frame = arguments.crop.unwrap_or(OutputFrame::Fit);
-    let options = arguments.self_calibration();
-    let pair = from_tie_points(&f, &inliers, sizes, &options, frame, cpu)?;
-    Ok(RectifiedPair::new(pair.rectification, Some(pair.agreement), pair.exchanged))
+    let (pair, source) = tied.rectified(arguments.cameras.cameras(), frame, cpu)?;
+    Ok(RectifiedPair::new(pair.rectification, source, Some(pair.agreement), pair.exchanged))
 }
 
 impl RectifiedPair {
-    fn new(rectification: Rectification, agreement: Option<Agreement>, exchanged: bool) -> Self {
+    fn new(
+        rectification: Rectification,
+        source: FocalSource,
+        agreement: Option<Agreement>,
+        exchanged: bool,
+    ) -> Self {
         let range = agreement.map(|a| a.disparities);
         let calibration = RectifiedCalibration { range, ..rectification.calibration() };
-        Self { rectification, calibration, agreement, exchanged }
+        Self { rectification, calibration, source, agreement, exchanged }
     }
 
     /// The matches in the rectified pictures, as far as these show them.
@@ -200,7 +210,8 @@ impl RectifiedPair {
             Projection::Perspective => value,
             Projection::Affine => Value::Null,
         };
-        Ok(json!({
+        let cameras = describe_focal(&self.rectification, self.source);
+        let rectified = json!({
             "width": size.width,
             "height": size.height,
             "calibrated": calibrated,
@@ -223,7 +234,8 @@ impl RectifiedPair {
             "left_matrix": left?.matrix().as_flattened(),
             "right_matrix": right?.matrix().as_flattened(),
             "q": metric(json!(self.calibration.q().as_flattened())),
-        }))
+        });
+        Ok(output::joined([rectified, cameras]))
     }
 }
 
@@ -292,9 +304,7 @@ fn summarise(arguments: &RectifyArguments, pair: &RectifiedPair, clock: &Clock, 
     let size = pair.rectification.left.size;
     let agreement = pair.agreement_summary();
     context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3));
-    if pair.rectification.projection == Projection::Affine {
-        context.say("rectified without perspective (affine cameras): disparities tell no metric depth");
-    }
+    say_focal(&pair.rectification, pair.source, context);
     if pair.exchanged {
         let second = arguments.right.display();
         context.say(&format!(

@@ -2,7 +2,7 @@
 
 use super::matched_pair::{MatchedPair, PairSearch};
 use super::report::{self, Page, file_name};
-use crate::arguments::register::RegisterArguments;
+use crate::arguments::register::{Extent, RegisterArguments};
 use crate::context::Context;
 use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
@@ -11,25 +11,34 @@ use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::geometry::warp::WarpOptions;
-use tiepoint::image::{self, OutputFormat};
+use tiepoint::geometry::{Homography, Model};
+use tiepoint::image::{self, AnyImage, OutputFormat, Size};
 use tiepoint::register::{Warped, warp_onto};
 use tiepoint_report::{Section, View};
 
+/// What helps where nothing agrees.
+const ADVICE: &str = "Try --model affine or similarity for little in common, --views 43 for viewpoints far apart, --contrast 0.02 \
+                      for dull pictures; a scene with depth has no map from one picture to the other (`rectify`). --report PAGE.html \
+                      shows the matches";
+
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
-    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching).exchanged();
+    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, ADVICE).exchanged();
     // A is MOVING, the second in the command line, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
-    let pair = search.run([&arguments.moving, &arguments.reference], true, &mut clock, context)?;
+    let paths = [arguments.moving.as_path(), &arguments.reference];
+    let pair = search.run(paths, true, &arguments.pair.report, &mut clock, context)?;
     context.progress.say("warping");
-    let warped = clock.time(Part::Compute, || warped(&pair, arguments, context))?;
+    let laid = clock.time(Part::Compute, || Laid::new(&pair, arguments, context))?;
     context.print_notes();
-    clock.time(Part::Write, || write(arguments, &pair, &warped, context))?;
-    let described = describe(arguments, &pair, &warped, &search, context);
+    clock.time(Part::Write, || laid.write(arguments, &pair, context))?;
+    let described = describe(arguments, &pair, &laid, &search, context);
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
-    context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3));
+    let covered = 100.0 * laid.covered();
+    let (summary, spent) = (pair.summary(), clock.compute() * 1e3);
+    context.say(&format!("{between}: {summary}, {covered:.1} % of the reference covered, {spent:.1} ms"));
     let before = clock.clone();
     report::finish(&arguments.pair.report, &described, clock, context, || {
-        page(arguments, &pair, &warped, &described, &before)
+        page(arguments, &pair, &laid, &described, &before)
     })
 }
 
@@ -37,7 +46,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
 fn describe(
     arguments: &RegisterArguments,
     pair: &MatchedPair,
-    warped: &Warped,
+    laid: &Laid,
     search: &PairSearch<'_>,
     context: &Context,
 ) -> Value {
@@ -45,68 +54,140 @@ fn describe(
         "reference": arguments.reference.display().to_string(),
         "moving": arguments.moving.display().to_string(),
     });
-    let size = pair.features[1].image;
-    let result = json!({ "width": size.width, "height": size.height, "covered": covered(warped) });
+    let size = laid.warped.image.size();
+    let result = json!({
+        "width": size.width,
+        "height": size.height,
+        "reference_at": laid.at,
+        "covered": laid.covered(),
+    });
     output::joined([names, pair.describe(search, context), result])
 }
 
 fn page<'a>(
     arguments: &RegisterArguments,
     pair: &'a MatchedPair,
-    warped: &'a Warped,
+    laid: &'a Laid,
     described: &Value,
     clock: &Clock,
 ) -> Page<'a> {
     let names = || [&arguments.moving, &arguments.reference].map(|path| file_name(path));
     let [moving, reference] = names();
-    let laid = Section::new("One on the other")
-        .tile("covered", format!("{:.1} %", 100.0 * covered(warped)))
-        .view(View::Registration(report::registration_view(pair, warped, names())));
+    let shown = laid.reference.as_ref().map_or(pair.pictures[1].original(), |reference| &reference.image);
+    let view = report::registration_view(pair, &laid.warped, (shown, laid.at), names());
+    let section = Section::new("One on the other")
+        .tile("covered", format!("{:.1} %", 100.0 * laid.covered()))
+        .view(View::Registration(view));
     let matches = report::matches_view(pair, names(), arguments.pair.detector.detector);
     let matches = report::tiles(Section::new("Matches"), pair, clock)
         .view(View::Matches(matches))
         .figures(described.clone());
-    (format!("{moving} on {reference}"), pair.summary(), vec![laid, matches])
+    (format!("{moving} on {reference}"), pair.summary(), vec![section, matches])
 }
 
-/// MOVING on the pixels of REFERENCE.
-fn warped(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<Warped> {
-    let reference_from_moving = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
-    let [moving, reference] = pair.pictures.each_ref().map(Picture::original);
-    let options = WarpOptions::default().with_interpolation(arguments.interpolation);
-    Ok(warp_onto(moving.view(), reference.size(), &reference_from_moving, &options, &context.processor)?)
+/// MOVING on the canvas that was asked for.
+struct Laid {
+    warped: Warped,
+    /// Where the top-left pixel of REFERENCE lies on the canvas.
+    at: [f64; 2],
+    /// REFERENCE on the canvas, where that is larger.
+    reference: Option<Warped>,
+    /// Pixels of REFERENCE.
+    size: Size,
 }
 
-/// The share of REFERENCE that MOVING covers.
-fn covered(warped: &Warped) -> f64 {
-    let covered = warped.covered.data();
-    covered.iter().filter(|v| **v != 0).count() as f64 / covered.len().max(1) as f64
-}
-
-/// The warped image, on REFERENCE's place on the map where that has one.
-fn write_warped(path: &Path, reference: &Path, warped: &Warped, context: &Context) -> Outcome {
-    match image::read_georeference(reference)? {
-        Some(place) if OutputFormat::of(path)? == OutputFormat::Tiff => {
-            image::write_georeferenced(path, &warped.image, &place)?;
+impl Laid {
+    fn new(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<Self> {
+        let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
+        let [moving, reference] = pair.pictures.each_ref().map(Picture::original);
+        let (size, processor) = (reference.size(), &context.processor);
+        let options = WarpOptions::default().with_interpolation(arguments.interpolation);
+        if arguments.canvas == Extent::Reference {
+            let warped = warp_onto(moving.view(), size, &model, &options, processor)?;
+            return Ok(Self { warped, at: [0.0; 2], reference: None, size });
         }
-        Some(_) => {
-            let (shown, reference) = (path.display(), reference.display());
-            context.note(&format!("{shown} does not hold the place of {reference} on the map; a .tif would"));
-            image::write(path, &warped.image)?;
-        }
-        None => image::write(path, &warped.image)?,
+        let map = model.homography().unwrap_or_default();
+        let (at, canvas) = union([moving.size(), size], &map)?;
+        let shift = Homography::new([[1.0, 0.0, at[0]], [0.0, 1.0, at[1]], [0.0, 0.0, 1.0]])?;
+        let onto = |picture: &AnyImage, map: Homography| {
+            warp_onto(picture.view(), canvas, &Model::Homography(map), &options, processor)
+        };
+        let reference = Some(onto(reference, shift)?);
+        Ok(Self { warped: onto(moving, shift.compose(&map))?, at, reference, size })
     }
-    Ok(())
+
+    /// The share of REFERENCE that MOVING covers.
+    fn covered(&self) -> f64 {
+        let [left, top] = self.at.map(|v| v as usize);
+        let rows =
+            (top..top + self.size.height).map(|y| &self.warped.covered.row(y)[left..left + self.size.width]);
+        let covered = rows.flatten().filter(|v| **v != 0).count();
+        covered as f64 / self.size.area().max(1) as f64
+    }
+
+    /// Writes the warped image, on REFERENCE's place on the map where that has one.
+    fn write_warped(&self, path: &Path, reference: &Path, context: &Context) -> Outcome {
+        let (shown, named) = (path.display(), reference.display());
+        match image::read_georeference(reference)? {
+            Some(place) if OutputFormat::of(path)? == OutputFormat::Tiff && self.reference.is_none() => {
+                return Ok(image::write_georeferenced(path, &self.warped.image, &place)?);
+            }
+            Some(_) if self.reference.is_some() => {
+                context
+                    .note(&format!("{shown} has no place on the map: --canvas union leaves that of {named}"));
+            }
+            Some(_) => {
+                context.note(&format!("{shown} does not hold the place of {named} on the map; a .tif would"));
+            }
+            None => {}
+        }
+        Ok(image::write(path, &self.warped.image)?)
+    }
+
+    fn write(&self, arguments: &RegisterArguments, pair: &MatchedPair, context: &Context) -> Outcome {
+        if let Some(path) = &arguments.output {
+            self.write_warped(path, &arguments.reference, context)?;
+        }
+        if let Some(path) = &arguments.overlay {
+            let (own, seen) = match &self.reference {
+                Some(laid) => (&laid.image, Some(&laid.covered)),
+                None => (pair.pictures[1].original(), None),
+            };
+            let (reference, moved) = (Canvas::of(own)?, Canvas::of(&self.warped.image)?);
+            let picture = overlay(reference, seen, &moved, &self.warped.covered, arguments.blend);
+            image::write(path, &picture.into_image())?;
+        }
+        arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
+    }
 }
 
-fn write(arguments: &RegisterArguments, pair: &MatchedPair, warped: &Warped, context: &Context) -> Outcome {
-    if let Some(path) = &arguments.output {
-        write_warped(path, &arguments.reference, warped, context)?;
-    }
-    if let Some(path) = &arguments.overlay {
-        let reference = Canvas::of(pair.pictures[1].original())?;
-        let picture = overlay(reference, &Canvas::of(&warped.image)?, &warped.covered, arguments.blend);
-        image::write(path, &picture.into_image())?;
-    }
-    arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
+/// Pixels of a canvas for both pictures, at most, as a multiple of their own.
+const LARGEST_UNION: f64 = 8.0;
+
+/// The canvas that holds both pictures whole: where REFERENCE lies on it, and its size.
+fn union([moving, reference]: [Size; 2], reference_from_moving: &Homography) -> Outcome<([f64; 2], Size)> {
+    let ends = |size: Size| [size.width, size.height].map(|n| n.saturating_sub(1) as f64);
+    let [right, bottom] = ends(moving);
+    let corners = [[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]];
+    let [_, _, third] = reference_from_moving.matrix();
+    let side = |[x, y]: [f64; 2]| third[0] * x + third[1] * y + third[2];
+    let before_horizon = corners.iter().all(|corner| side(*corner) * side(corners[0]) > 0.0);
+    let placed = corners.iter().map(|corner| reference_from_moving.apply(*corner));
+    let placed: Option<Vec<[f64; 2]>> = placed.collect();
+    let spans = placed.filter(|_| before_horizon).map(|placed| {
+        [0, 1].map(|c| {
+            let own = ends(reference)[c];
+            placed.iter().fold([0.0, own], |[low, high], p| [p[c].floor().min(low), p[c].ceil().max(high)])
+        })
+    });
+    let most = LARGEST_UNION * (moving.area() + reference.area()) as f64;
+    let area = |spans: &[[f64; 2]; 2]| spans.iter().map(|[low, high]| high - low + 1.0).product::<f64>();
+    let [x, y] = spans.filter(|spans| area(spans) <= most).ok_or_else(|| {
+        Failure::work(
+            "--canvas union: the second image is seen so obliquely that no picture of sensible size holds it whole; \
+             leave --canvas out",
+        )
+    })?;
+    let size = Size::new((x[1] - x[0]) as usize + 1, (y[1] - y[0]) as usize + 1);
+    Ok(([-x[0], -y[0]], size))
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use tiepoint::feature::{DetectorKind, Features};
 use tiepoint::geometry::Model;
 use tiepoint::geometry::estimate::residuals;
-use tiepoint::image::Image;
+use tiepoint::image::{AnyImage, Image};
 use tiepoint::register::Warped;
 use tiepoint::stereo::StereoResult;
 use tiepoint_report::{Arrow, DisparityView, KeypointMatch, MatchesView, RegistrationView, Report, Section};
@@ -118,20 +118,23 @@ fn rows(pair: &MatchedPair) -> Vec<KeypointMatch> {
     pair.tie.matches.iter().zip(flags).map(row).collect()
 }
 
-/// MOVING on REFERENCE; the pair is of MOVING and REFERENCE, in this order.
+/// MOVING on `shown`, which is REFERENCE with its top-left pixel at `at`; the pair is of MOVING and REFERENCE, in this
+/// order.
 pub(crate) fn registration_view<'a>(
     pair: &'a MatchedPair,
     warped: &'a Warped,
+    (shown, at): (&'a AnyImage, [f64; 2]),
     [moving, reference]: [String; 2],
 ) -> RegistrationView<'a> {
     let ends = pair.points();
     let map = pair.tie.b_from_a.and_then(|model| model.homography());
     let arrow = |&i: &usize| {
-        let predicted = map.as_ref()?.apply(ends[i].0)?;
-        Some(Arrow { predicted: predicted.map(|v| v as f32), found: ends[i].1.map(|v| v as f32) })
+        let ends = [map.as_ref()?.apply(ends[i].0)?, ends[i].1];
+        let [predicted, found] = ends.map(|[x, y]| [(x + at[0]) as f32, (y + at[1]) as f32]);
+        Some(Arrow { predicted, found })
     };
     RegistrationView {
-        reference: tiepoint_report::Picture::new(reference, pair.pictures[1].original()),
+        reference: tiepoint_report::Picture::new(reference, shown),
         warped: tiepoint_report::Picture::new(moving, &warped.image),
         covered: warped.covered.view(),
         arrows: pair.tie.inliers.iter().filter_map(arrow).collect(),

@@ -15,8 +15,15 @@ pub(crate) enum Blend {
     Mean,
 }
 
-/// Lays `moved`, of the same size, over `reference` wherever `valid` is not 0.
-pub(crate) fn overlay(reference: Canvas, moved: &Canvas, valid: &Image<u8>, blend: Blend) -> Canvas {
+/// Lays `moved`, of the same size, over `reference` wherever `valid` is not 0. Where `seen` is 0 there is no reference to
+/// share with.
+pub(crate) fn overlay(
+    reference: Canvas,
+    seen: Option<&Image<u8>>,
+    moved: &Canvas,
+    valid: &Image<u8>,
+    blend: Blend,
+) -> Canvas {
     let size = reference.size();
     let square = (size.width.max(size.height) / 10).max(1);
     let mut out = reference;
@@ -25,7 +32,8 @@ pub(crate) fn overlay(reference: Canvas, moved: &Canvas, valid: &Image<u8>, blen
             if valid.row(y)[x] != 0 {
                 let (a, b) = (out.pixel(x, y), moved.pixel(x, y));
                 let odd = (x / square + y / square) % 2 == 1;
-                out.set(x, y, mix(a, b, blend, odd));
+                let alone = seen.is_some_and(|seen| seen.row(y)[x] == 0);
+                out.set(x, y, if alone { b } else { mix(a, b, blend, odd) });
             }
         }
     }

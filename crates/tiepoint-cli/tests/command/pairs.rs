@@ -93,3 +93,43 @@ fn register_masks_reference_by_mask_and_moving_by_mask_b() {
     assert!(second[0] < all[0] && second[1] == all[1], "--mask-b is MOVING's: {second:?} of {all:?}");
     assert_eq!(features("--mask mask.png --mask-b mask.png"), [second[0], first[1]], "each its own");
 }
+
+#[test]
+fn a_canvas_for_both_holds_them_whole() {
+    let folder = Folder::new("register-canvas");
+    let picture: Image<u8> = Texture::new(4).image(Size::new(500, 240), &Cpu::sequential());
+    let part = |from: usize| Image::from_fn(SIZE, |x, y| picture.row(y)[x + from]);
+    folder.write("left.png", part(0));
+    folder.write("right.png", part(180));
+    let run = "register left.png right.png --model translation -o r.png --overlay o.png";
+    let said = folder.works(run);
+    assert!(said.contains("43.") && said.contains("% of the reference covered"), "{said}");
+    assert_eq!(folder.image("r.png").size(), SIZE, "the reference's pixels");
+    let json = folder.works(format!("{run} --canvas union --json --report page.html"));
+    let whole = folder.image("o.png").size();
+    assert!(whole.width.abs_diff(500) <= 1 && whole.height.abs_diff(240) <= 1, "{whole}: {json}");
+    assert!((number(&json, "covered") - 140.0 / 320.0).abs() < 0.01, "{json}");
+    let overlay = folder.bytes("o.png");
+    let off = |x: usize| (0..240).filter(|&y| overlay.row(y)[3 * x].abs_diff(picture.row(y)[x]) > 20).count();
+    assert!(off(20) < 12 && off(480) < 12, "both ends are shown: {} and {}", off(20), off(480));
+    let json = folder
+        .works(format!("{} --canvas union --json", run.replace("left.png right.png", "right.png left.png")));
+    assert!((numbers(&json, "reference_at")[0] - 180.0).abs() <= 1.0, "{json}");
+}
+
+#[test]
+fn a_refusal_says_what_there_was_and_what_to_try() {
+    let folder = Folder::new("refusals");
+    folder.texture("a.png", SIZE, 1);
+    folder.texture("b.png", SIZE, 2);
+    for command in ["match", "register", "rectify"] {
+        let line = format!("{command} a.png b.png --report page.html");
+        folder.refuses(line, 1, &["matches of", "features", "views", "same thing", "--contrast"]);
+        let page = folder.text("page.html");
+        assert!(
+            page.contains("no model has confirmed") && page.contains("<dt>inliers</dt><dd>0</dd>"),
+            "{command}"
+        );
+        folder.remove("page.html");
+    }
+}

@@ -1,5 +1,6 @@
 //! `rectify`.
 
+use super::collect::{exif, with_exif_chunk};
 use super::*;
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::warp::{Interpolation, WarpOptions, warp};
@@ -82,6 +83,38 @@ fn tie_points_alone_do() {
     }
 }
 
+/// The focal length is the file's, the user's, or a weak guess; the baseline gives metres.
+#[test]
+fn what_is_known_of_the_cameras_is_taken_and_told() {
+    let folder = Folder::new("rectify-cameras");
+    folder.views();
+    for name in ["l", "r"] {
+        let plain = folder.read(&format!("{name}.png"));
+        folder.put(&format!("{name}36.png"), with_exif_chunk(&plain, &exif(26, (0xa405, 3, 1, 36), &[])));
+    }
+    // 36 mm on 24 × 36 mm, whose diagonal is 43.27 mm; the picture's is 500 px.
+    let known = 36.0 / 43.266_615 * 500.0;
+    for (line, left, right, source, word) in [
+        ("l36.png r36.png", known, Some(known), "exif", ", from the camera data"),
+        ("l36.png r.png", known, None, "exif", ", from the camera data"),
+        ("l.png r36.png", known, None, "exif", ", from the camera data"),
+        ("l36.png r36.png --focal 500", 500.0, None, "option", "focal length 500 px, as given"),
+    ] {
+        let json = folder.works(format!("rectify {line} --json"));
+        let focal = numbers(&json, "camera_focal");
+        assert!((focal[0] / left - 1.0).abs() < 1e-3, "{line}: {json}");
+        assert!(right.is_none_or(|right| (focal[1] / right - 1.0).abs() < 0.02), "{line}: {json}");
+        assert_eq!(value(&json, "focal_source"), format!("\"{source}\""), "{line}");
+        assert!(folder.works(format!("rectify {line}")).contains(word), "{line}");
+    }
+    let found = folder.notes("rectify l.png r.png --baseline 2.5 --output-calibration o.txt");
+    assert!(found.contains("weakly determined") && found.contains("--focal"), "{found}");
+    assert_eq!(RectifiedCalibration::read(folder.at("o.txt")).unwrap().baseline, 2.5, "as given");
+    for more in ["--baseline 0", "--baseline nan", "--baseline 2 --calibration calib.txt"] {
+        folder.refuses(format!("rectify l.png r.png {more}"), 2, &["--baseline"]);
+    }
+}
+
 #[test]
 fn rectify_refuses_with_a_reason() {
     let folder = Folder::new("rectify-refuses");
@@ -149,6 +182,15 @@ fn rectified_pictures_know_where_they_are_valid() {
     folder.works(format!("{stereo} d.pfm"));
     folder.works(format!("{stereo} m.pfm --mask vl.png --mask-right vr.png"));
     assert_eq!(folder.read("d.pfm"), folder.read("m.pfm"), "as with the masks");
+    let found = folder.floats("d.pfm");
+    let held = |x: usize, y: usize| {
+        (y.saturating_sub(4)..(y + 5).min(found.size().height)).all(|j| {
+            masks[0].row(j)[x.saturating_sub(4)..(x + 5).min(found.size().width)].iter().all(|m| *m != 0)
+        })
+    };
+    let beside = (0..found.size().height).flat_map(|y| (0..found.size().width).map(move |x| (x, y)));
+    let beside = beside.filter(|&(x, y)| found.row(y)[x].is_finite() && !held(x, y)).count();
+    assert_eq!(beside, 0, "nothing is matched beside what is transparent");
     // Floats are NaN there.
     folder.works("rectify fl.tif fr.tif --output-left ol.tif --output-right or.tif --valid-left vl.png");
     let (picture, mask) = (folder.floats("ol.tif"), folder.bytes("vl.png"));

@@ -102,6 +102,8 @@ fn finds_the_truth_and_says_so() {
     let eighth = Image::from_fn(Size::new(200, 150), |x, y| (pair.truth_left.row(y)[x] * 8.0) as u8);
     folder.write("eighth.png", eighth);
     assert!(number(&score("left.pfm eighth.png --scale 8"), "epe") < 0.125, "8-bit truth");
+    let hint = folder.notes("evaluate disparity left.pfm eighth.png");
+    assert!(hint.contains("--scale 8"), "{hint}");
 }
 
 #[test]
@@ -183,6 +185,89 @@ fn threads_and_memory_do_not_change_a_byte() {
         }
     }
     assert!(run("--paths 4").0 != one, "four directions are others");
+}
+
+#[test]
+fn tie_points_say_what_is_wrong() {
+    let folder = Folder::new("stereo-survey");
+    let size = Size::new(400, 300);
+    let pair = folder.stereo("", &scene([4.0, 60.0]).with_size(size).with_surfaces(12));
+    let range = |json: &str| [number(json, "min_disparity"), number(json, "disparities")];
+    let measured = folder.works("stereo l.png r.png -o d.pfm --json");
+    let found = range(&measured);
+    assert!(found[0] == 0.0 && (62.0..=96.0).contains(&found[1]), "{measured}");
+    assert_eq!(value(&measured, "warnings"), "[]", "{measured}");
+    for more in ["auto".to_owned(), found[1].to_string(), "auto --threads 1".to_owned()] {
+        folder.works(format!("stereo l.png r.png -o e.pfm --disparities {more}"));
+        assert_eq!(folder.read("d.pfm"), folder.read("e.pfm"), "{more}");
+    }
+    // Several of them, each with a range of its own.
+    folder.stereo("n", &scene([-30.0, -3.0]).with_size(size).with_surfaces(12).with_seed(7));
+    folder.make("out");
+    let json = folder.works("stereo l.png r.png nl.png nr.png l.png r.png -o out/{}.pfm --json");
+    let ranges: Vec<_> = json.lines().map(range).collect();
+    assert!(ranges[0] == found && ranges[2] == ranges[0] && ranges[1][0] < -28.0, "{json}");
+    assert_eq!(folder.read("out/l.pfm"), folder.read("d.pfm"), "as if alone");
+    folder.refuses("stereo nl.png nr.png -o d.png", 2, &["d.png", ".pfm"]);
+
+    let height = size.height;
+    let lower = Image::from_fn(size, |x, y| pair.right.row((y + 4).min(height - 1))[x]);
+    folder.write("lower.png", lower);
+    folder.write("grey.png", Image::filled(size, 1, 99_u8));
+    let other = folder.stereo("o", &scene([4.0, 60.0]).with_size(size).with_surfaces(12).with_seed(77));
+    folder.write("other.png", other.right);
+    for (pair, words) in [
+        ("l.png lower.png", &["rows", "4.0 px", "--rectify"][..]),
+        ("l.png r.png --disparities 32", &["end of the range", &format!("--disparities {}", found[1])]),
+        ("l.png grey.png", &["tie points", "little texture"]),
+        ("l.png other.png", &["tie points are too few"]),
+    ] {
+        let said = folder.notes(format!("stereo {pair} -o d.pfm"));
+        assert!(words.iter().all(|word| said.contains(word)), "{pair}: {said}");
+        let json = folder.works(format!("stereo {pair} -o d.pfm --json"));
+        assert!(value(&json, "warnings").len() > 20, "{pair}: {json}");
+    }
+    assert_eq!(folder.notes("stereo l.png r.png --disparities 64 -o d.pfm"), "", "nothing is wrong");
+    assert_eq!(folder.notes("stereo l.png grey.png -o d.pfm --quiet"), "", "quiet");
+}
+
+#[test]
+fn two_photographs_become_depth_in_one_step() {
+    let folder = Folder::new("stereo-rectify");
+    folder.views();
+    let all = "-o d.pfm --depth z.tif --cloud c.ply --baseline 0.1 --focal 400 --json";
+    let json = folder.works(format!("stereo l.png r.png --rectify --halve 0 {all}"));
+    assert_eq!(value(&json, "focal_source"), "\"option\"", "{json}");
+    assert!(number(&json, "valid") > 0.5 && number(&json, "baseline") == 0.1, "{json}");
+    // Disparities of 4 to 40 pixels by cameras of 400 pixels that are 0.1 apart.
+    let depth = |name: &str| {
+        let mut depth: Vec<f32> =
+            folder.floats(name).data().iter().copied().filter(|z| z.is_finite()).collect();
+        depth.sort_unstable_by(f32::total_cmp);
+        [depth[depth.len() / 50], depth[depth.len() / 2], depth[depth.len() - 1 - depth.len() / 50]]
+    };
+    let whole = depth("z.tif");
+    assert!(whole[0] > 0.7 && whole[2] < 14.0, "{whole:?}");
+    let bounded = number(&json, "points");
+    let far = folder.works(format!("stereo l.png r.png --rectify --halve 0 {all} --max-depth none"));
+    assert!(number(&far, "points") >= bounded, "{far}");
+    // At half the size the same depth.
+    let json = folder.works(format!("stereo l.png r.png --rectify --halve 1 {all}"));
+    assert_eq!(number(&json, "halvings"), 1.0, "{json}");
+    let half = depth("z.tif");
+    assert!((half[1] / whole[1] - 1.0).abs() < 0.1, "{half:?} and {whole:?}");
+    folder.works(format!("stereo l.png r.png --rectify {all}"));
+    for (line, word) in [
+        ("--depth z.tif", "--rectify"),
+        ("--baseline 2", "--rectify"),
+        ("--rectify --calibration calib.txt", "--calibration"),
+        ("--rectify --mask l.png", "--mask"),
+        ("--halve 6", "0 to 5"),
+    ] {
+        folder.refuses(format!("stereo l.png r.png -o d.pfm {line}"), 2, &[word]);
+    }
+    folder.scene();
+    folder.refuses("stereo a.png b.png --rectify -o d.pfm", 1, &["plane", "register"]);
 }
 
 #[test]

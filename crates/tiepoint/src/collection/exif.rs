@@ -1,6 +1,7 @@
 //! What a photograph's file says about its camera: EXIF.
 
 use crate::image::Size;
+use crate::{Error, Result};
 use exif::{Exif, In, Rational, Tag, Value};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -72,12 +73,19 @@ impl Metadata {
 /// The largest TIFF whose camera data are read: the reader loads the whole file.
 const LARGEST_TIFF: u64 = 1 << 28;
 
-/// The camera data in the file at `path`; nothing where there are none, or where the file may not be read, which is
-/// reported when its image is read.
-///
-/// # Errors
-/// When the system fails to read the file: the next time it may not.
-pub(super) fn read(path: &Path) -> io::Result<Metadata> {
+impl Metadata {
+    /// The camera data in the file at `path`; nothing where there are none, or where the file may not be read, which is
+    /// reported when its image is read.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the system fails to read the file: the next time it may not.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        read(path).map_err(|e| Error::io(path, e))
+    }
+}
+
+fn read(path: &Path) -> io::Result<Metadata> {
     let tiff = path.extension().is_some_and(|e| e.to_string_lossy().to_lowercase().starts_with("tif"));
     let opened = std::fs::metadata(path).and_then(|found| match found.is_file() {
         // Opening a pipe might wait for ever.

@@ -1,6 +1,6 @@
 //! The first stage: which photographs there are, and what their files say.
 
-use super::exif::{self, Metadata};
+use super::exif::Metadata;
 use crate::device::Cpu;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -144,7 +144,7 @@ fn photograph(
         Ok(meta) => meta,
         Err(e) => return refusal(path, e).map(Err),
     };
-    let metadata = exif::read(path).map_err(|e| Error::io(path, e))?;
+    let metadata = Metadata::read(path)?;
     let mask = masks.map(|folder| mask_path(folder, name)).transpose()?.flatten().map(|(_, mask)| mask);
     Ok(Ok(Photograph { name: name.to_owned(), file: FileVersion::of(&meta), mask, metadata, slot: 0 }))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, ReadOptions, Size, alpha_mask, check_mask, decode_grey_alpha,
-    grey, read_grey,
+    grey, range::far_from, read_grey,
 };
 use crate::{Error, Result, device::Cpu, for_any_view};
 use std::path::Path;
@@ -92,6 +92,15 @@ impl<'a> Mask<'a> {
             pixels.filter(|(_, o)| **o == 0).for_each(|(b, _)| *b = 0);
         }
         Ok(both.into())
+    }
+
+    /// The pixels that count and have none that does not within so many rows and columns.
+    #[must_use]
+    pub fn without_margin(self, margin: usize, cpu: &Cpu) -> Self {
+        match self.view() {
+            Some(view) if margin > 0 => far_from(view, |m| m == 0, margin, cpu).into(),
+            _ => self,
+        }
     }
 
     /// 0 where pixels do not count; `None` where all do.

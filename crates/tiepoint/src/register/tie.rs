@@ -260,10 +260,12 @@ impl Pair<'_> {
             let last = settled || rounds + 1 == most;
             let wanted = if last { Precision::Settled } else { guiding };
             let refined = determined(self.refine(wanted, &start, &matches))?;
-            let Some(found) = refined.filter(|refined| refined.inliers.len() >= tied.found.inliers.len())
-            else {
-                break;
+            let no_worse = |refined: &Estimate| {
+                let agreeing = refined.inliers.len();
+                agreeing >= tied.found.inliers.len()
+                    && !is_mostly_chance(start.kind(), rematch, matches.len(), agreeing)
             };
+            let Some(found) = refined.filter(no_worse) else { break };
             tied = Tied { matches, found: Estimate { iterations, ..found } };
             (precision, rounds) = (wanted, rounds + 1);
             if settled {
@@ -282,6 +284,16 @@ impl Pair<'_> {
 fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOptions {
     let guide = Some(Guide { b_from_a: *b_from_a, radius: rematch.radius * options.robust.threshold_px });
     MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching }
+}
+
+/// Whether half of the matches that agree after a search near a model, or more, may agree by chance. Wrong ones lie
+/// evenly wherever was searched, so those beyond the threshold of an inlier tell how many lie within.
+fn is_mostly_chance(kind: ModelKind, rematch: &Rematch, found: usize, agreeing: usize) -> bool {
+    // What lies within the threshold, of the circle about a point or of the band along a line that was searched.
+    let within =
+        if kind.is_epipolar() { 1.0 / rematch.radius } else { 1.0 / (rematch.radius * rematch.radius) };
+    let beyond = found.saturating_sub(agreeing) as f64;
+    2.0 * beyond * within > agreeing as f64 * (1.0 - within)
 }
 
 /// The estimate, or `None` where the matches do not determine the model.
@@ -351,6 +363,42 @@ mod tests {
         };
         let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, blind).unwrap();
         assert_eq!(found.inliers.len(), 36, "of the first search");
+    }
+
+    /// A landscape of trees: near what a right but inexact model predicts there is always something alike.
+    #[test]
+    fn a_second_search_that_finds_chance_leaves_the_first() {
+        let (trees, marks) = (60_usize, 36_usize);
+        let mut random = crate::numeric::Random::new(3);
+        let mut unit = || random.below(1_000_001) as f32 * 1e-6;
+        let [mut a, mut b] = shifted();
+        let places: Vec<[f32; 2]> = (0..trees).map(|_| [78.0 * unit(), 78.0 * unit()]).collect();
+        let (mut lonely, mut all) = (vec![], vec![]);
+        for i in 0..marks as u32 {
+            let m = Match { a: i, b: i, distance: 1.0, ratio: 0.5 };
+            lonely.push(m);
+            all.push(m);
+        }
+        let keypoint = a.keypoints[0];
+        for (i, [x, y]) in places.iter().enumerate() {
+            // Anywhere in the circle of 6 px about the place that the marks predict.
+            let (r, t) = (6.0 * unit().sqrt(), std::f32::consts::TAU * unit());
+            a.keypoints.push(Keypoint { x: *x, y: *y, ..keypoint });
+            b.keypoints.push(Keypoint { x: x + 3.0 + r * t.cos(), y: y + 2.0 + r * t.sin(), ..keypoint });
+            let i = (marks + i) as u32;
+            all.push(Match { a: i, b: i, distance: 2.0, ratio: 0.85 });
+        }
+        let cpu = Cpu::sequential();
+        let options = TieOptions::default();
+        for (kept, expected) in [(marks, 36..=72), (8, 8..=8)] {
+            let [first, second] = [&lonely[..kept], &[&all[..kept], &all[marks..]].concat()];
+            let search = |matching: &MatchOptions| {
+                Ok(if matching.guide.is_none() { first.to_vec() } else { second.to_vec() })
+            };
+            let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, search).unwrap();
+            assert!(expected.contains(&found.inliers.len()), "{kept} true: {} agree", found.inliers.len());
+            assert_eq!(found.matches.len() == kept, kept == 8, "{kept} true: {}", found.matches.len());
+        }
     }
 
     /// A part of the features finds the model, and where it finds none all do.

@@ -120,6 +120,21 @@ impl<'a> ColouredDisparity<'a> {
     }
 }
 
+/// One point in so many is taken to be wrong where depth is bounded by the points themselves.
+const WRONG: usize = 50;
+
+/// Twice the depth below which 98 % of the points lie: what lies farther is mostly a disparity near 0 that is off by a
+/// part of a pixel. Infinite where nothing has a depth.
+pub fn bound_of_depth(disparity: ImageView<'_, f32>, calibration: &RectifiedCalibration) -> f64 {
+    let rows = (0..disparity.size().height).flat_map(|y| disparity.row(y));
+    let mut depths: Vec<f64> = rows.filter_map(|d| calibration.depth(f64::from(*d))).collect();
+    if depths.is_empty() {
+        return f64::INFINITY;
+    }
+    let at = depths.len() - 1 - depths.len() / WRONG;
+    2.0 * *depths.select_nth_unstable_by(at, f64::total_cmp).1
+}
+
 /// The points of `disparity`, coloured by the left view, in the order of the rows.
 ///
 /// # Errors
@@ -334,6 +349,13 @@ mod tests {
             let n = write_ply(&file, disparities().view(), (&colours()).into(), &PAIR, &options).unwrap();
             assert_eq!((n, read_ply(&file).unwrap()), (4, expected()), "{name}");
         }
+        assert_eq!(bound_of_depth(disparities().view(), &PAIR), 50.0, "twice the farthest of a few");
+        let mut many: Vec<f32> = (0..1000).map(|i| 3.0 + 0.001 * i as f32).collect();
+        many[5..25].fill(-1.999);
+        let many = Image::from_vec(many, Size::new(100, 10), 1).unwrap();
+        let bound = bound_of_depth(many.view(), &PAIR);
+        assert!((19.0..=20.0).contains(&bound), "the far ones have no say: {bound}");
+        assert_eq!(bound_of_depth(Image::filled(Size::new(2, 2), 1, f32::NAN).view(), &PAIR), f64::INFINITY);
         let near = CloudOptions { max_depth: 5.0, ..CloudOptions::default() };
         assert_eq!(
             write_ply(&file, disparities().view(), (&colours()).into(), &PAIR, &near).unwrap(),

@@ -59,6 +59,7 @@ pub(crate) mod refinement;
 pub mod speckle;
 mod stream;
 mod subpixel;
+pub mod survey;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

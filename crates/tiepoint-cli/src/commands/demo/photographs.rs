@@ -186,7 +186,12 @@ impl Coffee {
             )
             .command("tiepoint register coffee.jpg coffee-turned.png --report registration.html")
             .tile("corners off by", format!("{:.3} px", self.corner_error))
-            .view(View::Registration(registration_view(&self.pair, &self.warped, names)))
+            .view(View::Registration(registration_view(
+                &self.pair,
+                &self.warped,
+                (self.pair.pictures[1].original(), [0.0; 2]),
+                names,
+            )))
     }
 }
 

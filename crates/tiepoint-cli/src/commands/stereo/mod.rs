@@ -1,42 +1,45 @@
 //! `tiepoint stereo`: disparities of rectified pairs.
 
 mod pairs;
+mod ready;
 mod sequence;
+mod warnings;
 
 use super::report::{self, file_name};
 use crate::arguments::report::check_page;
-use crate::arguments::stereo::StereoArguments;
+use crate::arguments::stereo::{MaxDepth, StereoArguments};
 use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Reader};
+use crate::input::Reader;
 use crate::output::{self, Clock, Part, Spent};
-use crate::prefetch::Weight;
 use pairs::PairFiles;
+use ready::{MARGIN, Ready};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::image::{self, AnyImage, Image, Mask, Range, Size};
+use tiepoint::image::{self, Image, Mask, Range, Size};
 use tiepoint::options::Named;
-use tiepoint::stereo::cloud::{CloudOptions, write_ply};
+use tiepoint::stereo::cloud::{CloudOptions, bound_of_depth, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
+use tiepoint::stereo::survey::Side;
 use tiepoint::stereo::{StereoOptions, StereoResult};
 use tiepoint_report::{DisparityView, Picture, Section, View};
 
 pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let calibration = arguments.calibration.as_deref().map(RectifiedCalibration::read).transpose()?;
-    let mut options = arguments.search.within(calibration.and_then(|c| c.range))?;
+    let (mut options, measured) = arguments.options(calibration.and_then(|c| c.range))?;
     options.right = arguments.output_right.is_some();
     options.confidence = arguments.confidence.is_some() || arguments.report.wanted();
     options.reasons = arguments.report.wanted();
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
     let jobs = jobs(arguments, &pairs)?;
-    check_paths(arguments, &jobs, &options)?;
+    check_paths(arguments, &jobs, (!measured).then_some(&options))?;
     let results = ResultOptions::of(arguments, calibration)?;
-    let work = Work { arguments, results: &results, context };
-    match sequence::run(&jobs, options, &work)? {
+    let work = Work { arguments, results: &results, options, measured, context };
+    match sequence::run(&jobs, &work)? {
         0 => Ok(()),
         failed => Err(Failure::work(format!("{failed} of {} pairs failed", jobs.len()))),
     }
@@ -47,6 +50,9 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
 struct Work<'a> {
     arguments: &'a StereoArguments,
     results: &'a ResultOptions,
+    options: StereoOptions,
+    /// Tie points say which disparities are searched.
+    measured: bool,
     context: &'a Context,
 }
 
@@ -70,6 +76,7 @@ struct ResultOptions {
     colours: Range,
     calibration: Option<RectifiedCalibration>,
     cloud: CloudOptions,
+    max_depth: MaxDepth,
 }
 
 impl ResultOptions {
@@ -78,7 +85,12 @@ impl ResultOptions {
         if let Some(calibration) = calibration.filter(|_| needs_depth) {
             calibration.check_metric().map_err(|e| Failure::usage(format!("--depth, --cloud: {e}")))?;
         }
-        Ok(Self { colours: arguments.preview_range, calibration, cloud: arguments.cloud_options()? })
+        Ok(Self {
+            colours: arguments.preview_range,
+            calibration,
+            cloud: arguments.cloud_options(),
+            max_depth: arguments.max_depth,
+        })
     }
 }
 
@@ -119,9 +131,14 @@ fn report_pattern(arguments: &StereoArguments) -> Outcome<Option<String>> {
 }
 
 /// Fails now where a result could not be written later, or would replace an input.
-fn check_paths(arguments: &StereoArguments, jobs: &[PairJob<'_>], options: &StereoOptions) -> Outcome {
+fn check_paths(
+    arguments: &StereoArguments,
+    jobs: &[PairJob<'_>],
+    options: Option<&StereoOptions>,
+) -> Outcome {
     for job in jobs {
-        job.check(options)?;
+        job.check()?;
+        options.map_or(Ok(()), |options| job.check_range(options))?;
         job.paths().try_for_each(|path| output::check_folder(path))?;
     }
     let masks = [&arguments.mask, &arguments.mask_right];
@@ -145,13 +162,23 @@ impl PairJob<'_> {
         pictures.into_iter().chain([&self.depth, &self.cloud, &self.report]).flatten()
     }
 
-    /// Fails where a format cannot hold what it is to hold.
-    fn check(&self, options: &StereoOptions) -> Outcome {
+    /// Fails where a format cannot hold the disparities that are searched.
+    fn check_range(&self, options: &StereoOptions) -> Outcome {
         let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
         for path in self.output.iter().chain(&self.right) {
             let format = DisparityFormat::of(path).map_err(wrong)?;
             format.check_range(path, options.min_disparity, options.disparities).map_err(wrong)?;
         }
+        Ok(())
+    }
+
+    /// Fails where a format cannot hold what it is to hold.
+    fn check(&self) -> Outcome {
+        let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
+        self.output
+            .iter()
+            .chain(&self.right)
+            .try_for_each(|p| DisparityFormat::of(p).map(drop).map_err(wrong))?;
         if let Some(path) = &self.depth
             && DisparityFormat::of(path).map_err(wrong)? == DisparityFormat::Png
         {
@@ -170,8 +197,8 @@ impl PairJob<'_> {
         format!("{} {}", self.pair.left.display(), self.pair.right.display())
     }
 
-    /// Reads both images, with masks of where they hold data.
-    fn read(&self, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Sides, Spent)> {
+    /// Reads both images, with masks of where they hold data, and makes them ready to be searched.
+    fn read(&self, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ready, Spent)> {
         let mut clock = Clock::start(cpu);
         let (arguments, PairFiles { left, right, .. }) = (work.arguments, self.pair);
         let reader = Reader { limits: arguments.limits.options(), cpu };
@@ -179,13 +206,22 @@ impl PairJob<'_> {
             clock.time(Part::Read, || read(&reader, path, mask.as_deref(), arguments.no_data))
         };
         let sides = [read(left, &arguments.mask)?, read(right, &arguments.mask_right)?];
-        if let Some(size) =
-            work.results.calibration.and_then(|c| c.size).filter(|s| *s != sides[0].image.size())
-        {
+        let calibration = work.results.calibration;
+        if let Some(size) = calibration.and_then(|c| c.size).filter(|s| *s != sides[0].image.size()) {
             let (left, found) = (left.display(), sides[0].image.size());
             return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
         }
-        Ok((Sides(sides), clock.spent(cpu)))
+        let named = |failure: Failure| failure.about(self.names());
+        let ready = clock.time(Part::Compute, || -> Outcome<Ready> {
+            let ready = match arguments.rectify {
+                true => Ready::rectified(sides, self.pair, work, cpu)?,
+                false => Ready::of(sides, work, self.number == 1, cpu)?,
+            };
+            ready.halved(arguments.halvings(), cpu)
+        });
+        let ready = ready.map_err(named)?;
+        self.check_range(&ready.options)?;
+        Ok((ready, clock.spent(cpu)))
     }
 
     /// Writes all that was asked for; `spent` is the time until now.
@@ -193,12 +229,12 @@ impl PairJob<'_> {
         let cpu = &Cpu::sequential();
         let mut clock = Clock::start(cpu);
         let found = &computed.found;
-        let reader = Reader { limits: work.arguments.limits.options(), cpu };
-        let points = clock.time(Part::Write, || self.write(found, work.results, &reader))?;
+        let points = clock.time(Part::Write, || self.write(computed, work.results, cpu))?;
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
         let valid = valid as f64 / size.area().max(1) as f64;
-        let options = &computed.options;
+        let warnings = clock.time(Part::Compute, || warnings::of(computed, work.measured, cpu))?;
+        let options = &computed.ready.options;
         let pair = json!({
             "left": self.pair.left.display().to_string(),
             "right": self.pair.right.display().to_string(),
@@ -207,7 +243,10 @@ impl PairJob<'_> {
             "disparities": options.disparities,
             "min_disparity": options.min_disparity,
             "valid": valid,
+            "halvings": computed.ready.halvings,
+            "warnings": warnings,
         });
+        let rectified = computed.ready.describe();
         let points = points.map_or(json!({}), |n| json!({ "points": n }));
         let searched = json!({
             "cost": options.cost.name(),
@@ -215,11 +254,12 @@ impl PairJob<'_> {
             "device": computed.device,
             "threads": work.context.processor.cpu.threads(),
         });
-        let described = output::joined([pair, points, searched]);
+        let described = output::joined([pair, rectified, points, searched]);
         if let Some(path) = &self.report {
             clock.time(Part::Write, || self.write_report(path, work, computed, &described, spent.compute))?;
         }
-        Ok((Finished { size, valid, described }, clock.spent(cpu)))
+        let (options, about) = (*options, computed.ready.about());
+        Ok((Finished { size, valid, options, about, warnings, described }, clock.spent(cpu)))
     }
 
     /// The page of the pair, which took so many seconds to compute.
@@ -231,8 +271,8 @@ impl PairJob<'_> {
         described: &Value,
         seconds: f64,
     ) -> Outcome {
-        let Work { arguments, results, .. } = *work;
-        let Computed { sides: Sides([left, right]), found, .. } = computed;
+        let arguments = work.arguments;
+        let Computed { ready: Ready { sides: [left, right], calibration, .. }, found, .. } = computed;
         let names = [&self.pair.left, &self.pair.right].map(|path| file_name(path));
         let truth = arguments.truth.as_ref().map(|truth| PathBuf::from(output::fill(truth, &self.pair.left)));
         let reading = arguments.truth_reading()?;
@@ -244,7 +284,7 @@ impl PairJob<'_> {
             pair: Some([Picture::new(first, &left.image), Picture::new(second, &right.image)]),
             truth: truth.as_ref().map(Image::view),
             // An affine pair has no depth to show.
-            calibration: results.calibration.filter(|c| c.check_metric().is_ok()),
+            calibration: calibration.filter(|c| c.check_metric().is_ok()),
             ..report::disparity_view(found)
         };
         let size = found.disparity.size();
@@ -261,12 +301,8 @@ impl PairJob<'_> {
     }
 
     /// Writes all that was asked for; gives the number of points of a cloud.
-    fn write(
-        &self,
-        found: &StereoResult,
-        results: &ResultOptions,
-        reader: &Reader<'_>,
-    ) -> Outcome<Option<u64>> {
+    fn write(&self, computed: &Computed, results: &ResultOptions, cpu: &Cpu) -> Outcome<Option<u64>> {
+        let Computed { ready, found, .. } = computed;
         if let Some(path) = &self.output {
             files::write(path, found.disparity.view())?;
         }
@@ -283,35 +319,27 @@ impl PairJob<'_> {
             };
             image::write(path, &disparity(&found.disparity, range)?.into_image())?;
         }
-        let Some(calibration) = &results.calibration else { return Ok(None) };
+        let Some(calibration) = &ready.calibration else { return Ok(None) };
+        let disparity = found.disparity.view();
         if let Some(path) = &self.depth {
-            let depth = depth(found.disparity.view(), calibration, reader.cpu)?;
-            files::write(path, depth.view())?;
+            files::write(path, depth(disparity, calibration, cpu)?.view())?;
         }
         let Some(path) = &self.cloud else { return Ok(None) };
-        // Read again: nothing else needs the colours.
-        let colours = reader.image(&self.pair.left)?;
-        Ok(Some(write_ply(path, found.disparity.view(), (&colours).into(), calibration, &results.cloud)?))
-    }
-}
-
-/// Both images of a pair.
-#[derive(Debug)]
-struct Sides([Side; 2]);
-
-impl Weight for Sides {
-    fn bytes(&self) -> usize {
-        let mask = |side: &Side| side.mask.as_ref().map_or(0, |mask| mask.data().len());
-        self.0.iter().map(|side| input::bytes(&side.image) + mask(side)).sum()
+        let bound = match results.max_depth {
+            MaxDepth::Auto => bound_of_depth(disparity, calibration),
+            MaxDepth::Below(bound) => bound,
+        };
+        let options = results.cloud.with_max_depth(bound);
+        let colours = (&ready.sides[0].image).into();
+        Ok(Some(write_ply(path, disparity, colours, calibration, &options)?))
     }
 }
 
 /// What was found for a pair, and what found it.
 #[derive(Debug)]
 struct Computed {
-    sides: Sides,
+    ready: Ready,
     found: StereoResult,
-    options: StereoOptions,
     device: String,
 }
 
@@ -321,19 +349,17 @@ struct Finished {
     size: Size,
     /// Share of the pixels that have a disparity.
     valid: f64,
+    options: StereoOptions,
+    /// What else there is to say of a pair that was rectified.
+    about: Vec<String>,
+    warnings: Vec<String>,
     described: Value,
-}
-
-/// An image, and where it holds data if not everywhere.
-#[derive(Debug)]
-struct Side {
-    image: AnyImage,
-    mask: Option<Image<u8>>,
 }
 
 fn read(reader: &Reader<'_>, path: &Path, mask: Option<&str>, no_data: Option<f32>) -> Outcome<Side> {
     let image = reader.image(path)?;
     let mask = reader.mask(mask_of(mask, path).as_deref(), image.size())?;
-    let mask = mask.and(Mask::of_data(&image, no_data))?.into_image();
+    let shown = Mask::of_data(&image, no_data).without_margin(MARGIN, reader.cpu);
+    let mask = mask.and(shown)?.into_image();
     Ok(Side { image, mask })
 }

@@ -1,7 +1,7 @@
 //! Pairs one after the other: the next are read while some are computed, and the results of those before them are
 //! written. Messages and reports come in the order of the pairs.
 
-use super::{Computed, Finished, PairJob, Sides, Work};
+use super::{Computed, Finished, PairJob, Ready, Work};
 use crate::commands::ordered::{AHEAD, Item, MOST_BESIDE, Results};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part, Spent};
@@ -21,7 +21,7 @@ const ROWS: usize = 1080;
 const BATCH: usize = 8;
 
 /// Reads, computes, writes and reports the pairs; returns how many failed.
-pub(super) fn run(jobs: &[PairJob<'_>], options: StereoOptions, work: &Work<'_>) -> Outcome<usize> {
+pub(super) fn run(jobs: &[PairJob<'_>], work: &Work<'_>) -> Outcome<usize> {
     let context = work.context;
     let cpu = &context.processor.cpu;
     let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.gpu.is_some());
@@ -37,7 +37,6 @@ pub(super) fn run(jobs: &[PairJob<'_>], options: StereoOptions, work: &Work<'_>)
             stream: None,
             computing: VecDeque::new(),
             results: Results::new(jobs.len(), scope, context),
-            options,
             jobs,
             work,
         };
@@ -54,9 +53,9 @@ pub(super) fn run(jobs: &[PairJob<'_>], options: StereoOptions, work: &Work<'_>)
 }
 
 /// Reads a pair; its time has the stages that `cpu` notes.
-fn read<'a, 'p>(job: &'a PairJob<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, PairJob<'p>, Sides> {
+fn read<'a, 'p>(job: &'a PairJob<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, PairJob<'p>, Ready> {
     let (result, spent) = match job.read(work, cpu) {
-        Ok((sides, spent)) => (Ok(sides), spent),
+        Ok((ready, spent)) => (Ok(ready), spent),
         Err(failure) => (Err(failure), Spent::default()),
     };
     Item { job, result, spent }
@@ -64,32 +63,44 @@ fn read<'a, 'p>(job: &'a PairJob<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, Pa
 
 /// Pairs that are being computed, and then written, and then reported, all in order.
 struct Sequence<'scope, 'env, 'a, 'p> {
-    /// Created with the first pair; the number of pairs in a batch depends on its size.
-    stream: Option<StereoStream>,
+    /// With its options. Created with the first pair, on whose size the number of pairs in a batch depends, and anew with
+    /// one of other options.
+    stream: Option<(StereoOptions, StereoStream)>,
     /// Those that were read, with what computes them. Those that are sound are in the stream.
-    computing: VecDeque<Item<'a, PairJob<'p>, (Sides, String)>>,
+    computing: VecDeque<Item<'a, PairJob<'p>, (Ready, String)>>,
     results: Results<'scope, 'env, 'a, PairJob<'p>, Finished>,
-    options: StereoOptions,
     jobs: &'a [PairJob<'p>],
     work: &'a Work<'a>,
 }
 
 impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
     /// Submits a pair for computation, and passes finished pairs on to be written.
-    fn push(&mut self, item: Item<'a, PairJob<'p>, Sides>) -> Outcome {
+    fn push(&mut self, item: Item<'a, PairJob<'p>, Ready>) -> Outcome {
         let context = self.work.context;
         context.add_stages(&item.spent.stages);
         // In a full stream the pair would wait for the oldest, and this thread would read its maps.
-        self.take(self.stream.as_ref().map_or(0, |stream| stream.in_flight() - 1))?;
-        let rows = item.result.as_ref().map_or(ROWS, |sides| sides.0[0].image.size().height);
-        let stream = match &mut self.stream {
+        self.take(self.stream.as_ref().map_or(0, |(_, stream)| stream.in_flight() - 1))?;
+        let Ok(Ready { options, sides: [left, _], .. }) = &item.result else {
+            let Item { job, result, spent } = item;
+            let failed = result.and_then(|_| Err(Failure::work("the pair was not read")));
+            self.computing.push_back(Item { job, result: failed, spent });
+            return self.take(self.stream.as_ref().map_or(0, |(_, stream)| stream.in_flight()));
+        };
+        if self.stream.as_ref().is_some_and(|(of, _)| of != options) {
+            self.take(0)?;
+            self.stream = None;
+        }
+        let (_, stream) = match &mut self.stream {
             Some(stream) => stream,
-            none => none.insert(stream(self.options, rows, self.jobs.len(), self.work)?),
+            none => {
+                let made = stream(*options, left.image.size().height, self.jobs.len(), self.work)?;
+                none.insert((*options, made))
+            }
         };
         let cpu = &context.processor.cpu;
         let job = item.job;
-        let item = item.then(|sides| {
-            let [left, right] = &sides.0;
+        let item = item.then(|ready| {
+            let [left, right] = &ready.sides;
             let masks = Masks {
                 left: left.mask.as_ref().map(Image::view),
                 right: right.mask.as_ref().map(Image::view),
@@ -99,7 +110,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
                 clock.time(Part::Compute, || stream.push((&left.image).into(), (&right.image).into(), masks));
             pushed.map_err(|e| Failure::from(e).about(job.names()))?;
             let device = context.take_device();
-            Ok(((sides, device), clock.spent(cpu)))
+            Ok(((ready, device), clock.spent(cpu)))
         });
         self.computing.push_back(item);
         // The CPU has computed what was pushed.
@@ -109,30 +120,31 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
 
     /// Sends pairs on to be written until no more than `held` are being computed.
     fn take(&mut self, held: usize) -> Outcome {
-        let (options, work) = (self.options, self.work);
+        let work = self.work;
         let cpu = &work.context.processor.cpu;
-        let goes_on = |item: &Item<'_, PairJob<'_>, _>, stream: &Option<StereoStream>| {
-            item.result.is_err() || stream.as_ref().is_none_or(|stream| stream.len() > held)
+        let goes_on = |item: &Item<'_, PairJob<'_>, _>, stream: &Option<(StereoOptions, StereoStream)>| {
+            item.result.is_err() || stream.as_ref().is_none_or(|(_, stream)| stream.len() > held)
         };
         while self.computing.front().is_some_and(|item| goes_on(item, &self.stream)) {
             let Some(item) = self.computing.pop_front() else { break };
             let stream = &mut self.stream;
             let job = item.job;
-            let item = item.then(|(sides, device)| {
+            let item = item.then(|(ready, device)| {
                 let mut clock = Clock::start(cpu);
                 let found =
-                    clock.time(Part::Compute, || stream.as_mut().map_or(Ok(None), StereoStream::pop_pending));
+                    clock.time(Part::Compute, || stream.as_mut().map_or(Ok(None), |(_, s)| s.pop_pending()));
                 let found = found.map_err(|e| Failure::from(e).about(job.names()))?;
                 let found = found.ok_or_else(|| Failure::work(format!("{}: no result came", job.names())))?;
-                Ok(((sides, found, device), clock.spent(cpu)))
+                Ok(((ready, found, device), clock.spent(cpu)))
             });
             self.results.push(move || {
-                let item = item.then(|(sides, found, device)| {
+                let item = item.then(|(ready, found, device)| {
                     let alone = &Cpu::sequential();
                     let mut clock = Clock::start(alone);
                     let found = clock.time(Part::Compute, || found.wait(alone));
-                    let found = found.map_err(|e| Failure::from(e).about(job.names()))?;
-                    Ok((Computed { sides, found, options, device }, clock.spent(alone)))
+                    let mut found = found.map_err(|e| Failure::from(e).about(job.names()))?;
+                    ready.without_streaks(&mut found);
+                    Ok((Computed { ready, found, device }, clock.spent(alone)))
                 });
                 let spent = item.spent.clone();
                 item.then(|computed| job.finish(&computed, work, &spent))
@@ -143,9 +155,10 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
 
     /// Reports pairs that are written, and waits until at most `unwritten` are still being written.
     fn report(&mut self, unwritten: usize) -> Outcome {
-        let (context, StereoOptions { min_disparity: least, disparities, .. }) =
-            (self.work.context, self.options);
-        self.results.report(unwritten, |job, Finished { size, valid, described }, spent| {
+        let context = self.work.context;
+        self.results.report(unwritten, |job, finished, spent| {
+            let Finished { size, valid, options, about, warnings, described } = finished;
+            let StereoOptions { min_disparity: least, disparities, .. } = options;
             context.say(&format!(
                 "{}: {size}, disparities {least} to {}, {:.1} % valid, {:.1} ms",
                 job.names(),
@@ -153,6 +166,8 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
                 valid * 100.0,
                 spent.compute * 1e3
             ));
+            about.iter().for_each(|line| context.say(line));
+            warnings.iter().for_each(|warning| context.note(&format!("{}: {warning}", job.names())));
             context.report(|| output::joined([described, json!({ "seconds": spent.seconds() })]));
         })
     }

@@ -41,13 +41,11 @@ impl Rectification {
             return None;
         }
         let vertical = || places.iter().map(|(a, b)| a[1] - b[1]);
-        let [low, high] = range(&places);
-        let margin = (0.1 * (high - low)).max(2.0);
         Some(Agreement {
             points: n,
             rms_vertical_px: (vertical().map(|d| d * d).sum::<f64>() / n as f64).sqrt(),
             mean_vertical_px: vertical().map(f64::abs).sum::<f64>() / n as f64,
-            disparities: [(low - margin).floor(), (high + margin).ceil()],
+            disparities: widened(range(&places)),
         })
     }
 
@@ -77,14 +75,31 @@ const LEFT_OUT: usize = 500;
 /// The range of the disparities that neighbours confirm, or of all where none is confirmed. There is at least one tie
 /// point.
 fn range(places: &[([f64; 2], [f64; 2])]) -> [f64; 2] {
-    let ties: Vec<Tie> = places.iter().map(|(a, b)| Tie { place: *a, disparity: a[0] - b[0] }).collect();
-    let mut counting = confirmed(ties.clone());
-    if counting.is_empty() {
-        counting = ties.iter().map(|t| t.disparity).collect();
-    }
-    counting.sort_unstable_by(f64::total_cmp);
-    let out = counting.len() / LEFT_OUT;
-    [counting[out], counting[counting.len() - 1 - out]]
+    confirmed_range(places).unwrap_or_else(|| ends(places.iter().map(|(a, b)| a[0] - b[0]).collect()))
+}
+
+/// The range of the disparities that neighbours confirm, if there are any.
+fn confirmed_range(places: &[([f64; 2], [f64; 2])]) -> Option<[f64; 2]> {
+    let ties = places.iter().map(|(a, b)| Tie { place: *a, disparity: a[0] - b[0] }).collect();
+    Some(confirmed(ties)).filter(|confirmed| !confirmed.is_empty()).map(ends)
+}
+
+/// The least and the greatest of disparities, some left out on either side.
+fn ends(mut disparities: Vec<f64>) -> [f64; 2] {
+    disparities.sort_unstable_by(f64::total_cmp);
+    let out = disparities.len() / LEFT_OUT;
+    [disparities[out], disparities[disparities.len() - 1 - out]]
+}
+
+fn widened([low, high]: [f64; 2]) -> [f64; 2] {
+    let margin = (0.1 * (high - low)).max(2.0);
+    [(low - margin).floor(), (high + margin).ceil()]
+}
+
+/// The disparities that a dense search of a rectified pair should cover, as [`Agreement::disparities`], by tie points at
+/// these places; `None` where neighbours confirm none.
+pub(crate) fn disparities_of(places: &[([f64; 2], [f64; 2])]) -> Option<[f64; 2]> {
+    confirmed_range(places).map(widened)
 }
 
 #[derive(Clone, Copy, Debug)]

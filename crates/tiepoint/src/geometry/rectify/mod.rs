@@ -23,6 +23,7 @@ mod self_calibrate;
 mod valid;
 
 pub use agreement::Agreement;
+pub(crate) use agreement::disparities_of;
 pub use gpu::GpuRectification;
 pub use output_frame::{OutputFrame, Principal};
 pub use self_calibrate::{

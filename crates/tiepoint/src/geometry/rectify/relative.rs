@@ -4,7 +4,7 @@
 //! diag(1/f₂, 1/f₂, 1) \[t\]× R diag(1/f₁, 1/f₁, 1), f₂ = ratio · f₁: seven degrees of freedom, as many as a
 //! fundamental matrix has. The error of a tie point is its Sampson distance r in pixels (Hartley, Zisserman
 //! 2004, equation 11.9), and what is minimised, by Levenberg–Marquardt on reweighted squares, is Σ r²/(1 +
-//! r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio)² · b. The last two terms hold what the
+//! r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio − ln ρ̂)² · b. The last two terms hold what the
 //! points do not determine: focal lengths have little effect when the cameras look in the same direction.
 
 use super::half::nearest_rotation;
@@ -22,6 +22,7 @@ const PARAMETERS: usize = 7;
 pub(super) struct Prior {
     pub(super) log_focal: f64,
     pub(super) focal_weight: f64,
+    pub(super) log_ratio: f64,
     pub(super) ratio_weight: f64,
 }
 
@@ -114,10 +115,10 @@ impl Relative {
             let r = scale * Sampson::new(&f, a, b).distance();
             r * r / (1.0 + r * r)
         };
-        let off = self.log_focal - prior.log_focal;
+        let off = [self.log_focal - prior.log_focal, self.log_ratio - prior.log_ratio];
         ties.iter().map(one).sum::<f64>()
-            + prior.focal_weight * off * off
-            + prior.ratio_weight * self.log_ratio * self.log_ratio
+            + prior.focal_weight * off[0] * off[0]
+            + prior.ratio_weight * off[1] * off[1]
     }
 
     /// Root mean square of the Sampson distances, pixels.
@@ -180,7 +181,7 @@ impl Relative {
         matrix[5][5] += prior.focal_weight;
         gradient[5] += prior.focal_weight * (self.log_focal - prior.log_focal);
         matrix[6][6] += prior.ratio_weight;
-        gradient[6] += prior.ratio_weight * self.log_ratio;
+        gradient[6] += prior.ratio_weight * (self.log_ratio - prior.log_ratio);
         (matrix, gradient)
     }
 

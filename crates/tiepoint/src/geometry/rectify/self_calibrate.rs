@@ -1,7 +1,9 @@
 //! A calibration from tie points alone, and the rectification that follows.
 //!
-//! Principal points are taken to lie in the middle of the pictures, pixels to be square, lenses to be
-//! straight; the baseline has length 1. In the spirit of the quasi-Euclidean rectification of Fusiello and
+//! Principal points are taken to lie in the middle of the pictures, pixels to be square; the baseline has length 1.
+//! Lenses are taken to be straight, unless a focal length is known: what a wrong one would take up, and the rows would
+//! show otherwise, is then the lens's. It is found as the κ with r' = r (1 + κ r²), r the distance of a place from the
+//! middle in units of the larger side, by which the tie points fit best. In the spirit of the quasi-Euclidean rectification of Fusiello and
 //! Irsara (2008): what is found are rotations and a focal length, never a general homography, so that the
 //! pictures are not sheared. The search (`relative`) starts from the fundamental matrix at five focal
 //! lengths; the best result is taken.
@@ -14,10 +16,10 @@
 //! cause. Where both explain them perspective cameras are taken, because they give depth.
 
 use super::affine::AffineEpipolar;
-use super::relative::{Prior, Relative};
+use super::relative::{Prior, Relative, Ties};
 use super::{Agreement, OutputFrame, Principal, Rectification, RectifyOptions};
 use crate::device::Cpu;
-use crate::geometry::calibration::{Camera, Projection, StereoCalibration};
+use crate::geometry::calibration::{Camera, Distortion, Projection, StereoCalibration};
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
@@ -30,6 +32,8 @@ options! {
     pub struct SelfCalibrationOptions {
         /// Focal length of the left picture in pixels; by default found from the tie points, near the larger side.
         focal / with_focal: Option<f64> = None => 1.0..=1e7, unit "PX";
+        /// Focal length of the right picture in pixels; by default near the left one's.
+        focal_right / with_focal_right: Option<f64> = None => 1.0..=1e7, unit "PX";
     }
 }
 
@@ -41,12 +45,17 @@ impl SelfCalibrationOptions {
     pub fn check(&self) -> Result<()> {
         self.check_ranges()
     }
+
+    /// The focal length of the left picture, where either is known.
+    fn known(&self) -> Option<f64> {
+        self.focal.or(self.focal_right)
+    }
 }
 
 /// Cameras found from tie points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelfCalibration {
-    /// The cameras; their distance is 1.
+    /// The cameras; their distance is 1. They have a lens where a focal length is known.
     pub calibration: StereoCalibration,
     /// Root mean square Sampson distance of the tie points, pixels.
     pub rms_px: f64,
@@ -72,6 +81,9 @@ const JUDGED: usize = 1000;
 /// The expected focal length as a multiple of the larger side: a field of view of 53°, as of a compact
 /// camera.
 const EXPECTED: f64 = 1.0;
+
+/// How strongly what is known is held.
+const KNOWN: f64 = 1e9;
 
 /// The share of tie points that must lie in front of both cameras, or agree with an affine geometry.
 const IN_FRONT: f64 = 0.7;
@@ -102,16 +114,23 @@ pub fn self_calibrate(
     let ties: Vec<_> = pairs.iter().map(|p| (relative(p.a, 0), relative(p.b, 1))).collect();
     let step = ties.len().div_ceil(JUDGED);
     let judged: Vec<_> = ties.iter().step_by(step).copied().collect();
-    let expected = options.focal.map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
-    let weight = options.focal.map_or(Prior::FOCAL_WEIGHT, |_| 1e9);
+    let expected = options.known().map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
+    let weight = options.known().map_or(Prior::FOCAL_WEIGHT, |_| KNOWN);
+    // What is known of the ratio is not held more strongly than what is supposed: a lens that is focused anew has another
+    // focal length by half a percent.
+    let log_ratio = match (options.focal, options.focal_right) {
+        (Some(left), Some(right)) => libm::log(right / left),
+        _ => 0.0,
+    };
     let prior = |share: f64| Prior {
         log_focal: libm::log(expected),
         focal_weight: share * weight,
+        log_ratio,
         ratio_weight: share * Prior::RATIO_WEIGHT,
     };
     let normalised = normalised(fundamental, middles, scale);
     let mut best: Option<(f64, Relative)> = None;
-    let starts = if options.focal.is_some() { &STARTS[..1] } else { &STARTS[..] };
+    let starts = if options.known().is_some() { &STARTS[..1] } else { &STARTS[..] };
     for start in starts {
         let focal = expected * start;
         let essential = essential(&normalised, focal);
@@ -124,6 +143,13 @@ pub fn self_calibrate(
             best = Some((cost, state));
         }
     }
+    let lens = match &best {
+        Some((_, state)) if options.known().is_some() => {
+            lens(state, &judged, scale, &prior(1.0 / step as f64))
+        }
+        _ => 0.0,
+    };
+    let ties = straightened(&ties, lens);
     let found = best.map(|(_, state)| state.refined(&ties, scale, &prior(1.0)));
     let found = found.filter(|s| s.in_front(&ties) as f64 >= IN_FRONT * ties.len() as f64).ok_or(
         Error::Degenerate {
@@ -134,7 +160,7 @@ pub fn self_calibrate(
     )?;
     let [f, g] = found.focals();
     let calibration = StereoCalibration {
-        cameras: [Camera::centred(f * scale, sizes[0]), Camera::centred(g * scale, sizes[1])],
+        cameras: [camera(f, lens, scale, sizes[0]), camera(g, lens, scale, sizes[1])],
         size: None,
         rotation: found.rotation,
         translation: found.direction,
@@ -143,6 +169,70 @@ pub fn self_calibrate(
     calibration.check()?;
     Ok(SelfCalibration { calibration, rms_px: found.rms(&ties, scale) })
 }
+
+/// Lenses that are tried: κ from minus this to this, between which a corner moves by a tenth of its distance.
+const MOST_BENT: f64 = 0.3;
+
+/// By how much a lens must lower the root mean square distance of the tie points, in pixels: less is noise.
+const LENS_GAIN: f64 = 0.05;
+
+/// The κ by which all tie points together fit best; 0 where a straight lens fits nearly as well. The cost, which gives
+/// up those that are far off, would choose one that suits a part of the scene.
+fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> f64 {
+    const STEPS: i32 = 6;
+    let rms = |kappa: f64| {
+        let ties = straightened(ties, kappa);
+        state.refined(&ties, scale, prior).rms(&ties, scale)
+    };
+    let step = MOST_BENT / f64::from(STEPS);
+    let at = |i: i32| (rms(f64::from(i) * step), i);
+    let best = (-STEPS..=STEPS).map(at).reduce(|best, next| if next.0 < best.0 { next } else { best });
+    let middle = f64::from(best.map_or(0, |(_, i)| i)) * step;
+    // By the golden section.
+    let share = 0.5 * (5_f64.sqrt() - 1.0);
+    let (mut low, mut high) = (middle - step, middle + step);
+    let mut inner = [high - share * (high - low), low + share * (high - low)];
+    let mut off = inner.map(rms);
+    for _ in 0..12 {
+        if off[0] < off[1] {
+            high = inner[1];
+            inner = [high - share * (high - low), inner[0]];
+            off = [rms(inner[0]), off[0]];
+        } else {
+            low = inner[0];
+            inner = [inner[1], low + share * (high - low)];
+            off = [off[1], rms(inner[1])];
+        }
+    }
+    let kappa = 0.5 * (low + high);
+    if rms(0.0) - rms(kappa) > LENS_GAIN { kappa } else { 0.0 }
+}
+
+/// Tie points as straight lenses would have shown them.
+fn straightened(ties: &Ties, kappa: f64) -> Vec<([f64; 3], [f64; 3])> {
+    let straight = |[x, y, one]: [f64; 3]| {
+        let radial = 1.0 + kappa * (x * x + y * y);
+        [x * radial, y * radial, one]
+    };
+    ties.iter().map(|&(a, b)| (straight(a), straight(b))).collect()
+}
+
+/// The camera of a focal length in units of the larger side. Its lens is the inverse of r' = r (1 + κ r²) up to the
+/// sixth power.
+fn camera(focal: f64, kappa: f64, scale: f64, size: Size) -> Camera {
+    let bent = kappa * focal * focal;
+    let distortion = Distortion {
+        k1: -bent,
+        k2: 3.0 * bent * bent,
+        k3: -12.0 * bent * bent * bent,
+        ..Distortion::default()
+    };
+    Camera { distortion, ..Camera::centred(focal * scale, size) }
+}
+
+/// Greatest root mean square difference of rows, as a share of the longer side: a pair that is further off is not
+/// explained by its cameras.
+const MOST_OFF: f64 = 0.005;
 
 /// Rectifies two pictures from their tie points: cameras, order, frame, and a shift after which disparities
 /// begin at 0. [`OutputFrame::Valid`] is cut out after the shift, which moves what is valid.
@@ -196,7 +286,7 @@ fn geometry(
     options: &SelfCalibrationOptions,
 ) -> Result<Geometry> {
     let perspective = self_calibrate(fundamental, pairs, sizes, options);
-    let affine = AffineEpipolar::fit(pairs).filter(|_| options.focal.is_none());
+    let affine = AffineEpipolar::fit(pairs).filter(|_| options.known().is_none());
     let Some(affine) = affine else {
         return perspective.map(|p| Geometry::Perspective(p.calibration.into()));
     };
@@ -251,6 +341,14 @@ fn shifted(
     let nothing =
         Error::Degenerate { model: "rectification", reason: "no tie point lies in both rectified views" };
     let agreement = rectification.agreement(pairs).ok_or(nothing)?;
+    let longer = rectification.left.input.width.max(rectification.left.input.height) as f64;
+    if agreement.rms_vertical_px > (MOST_OFF * longer).max(1.0) {
+        return Err(Error::Degenerate {
+            model: "pair of cameras",
+            reason: "no two cameras bring what corresponds into one row: the scene has too little depth, for which \
+                     registration is made, or its cameras must be given by a calibration",
+        });
+    }
     let [low, high] = agreement.disparities;
     let width = rectification.left.size.width as f64;
     if !(high < 2.0 * width && low > -2.0 * width) {

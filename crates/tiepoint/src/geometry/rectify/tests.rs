@@ -230,7 +230,7 @@ fn cameras_come_back_from_tie_points() {
             self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &SelfCalibrationOptions::default());
         let found = found.unwrap();
         assert!(found.rms_px < 0.05, "{}", found.rms_px);
-        let known = SelfCalibrationOptions { focal: Some(600.0) };
+        let known = SelfCalibrationOptions::default().with_focal(Some(600.0));
         let found = self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &known).unwrap();
         assert!(found.rms_px < 1e-4, "{}", found.rms_px);
         let direction = truth.translation.map(|t| t / truth.baseline());
@@ -260,6 +260,29 @@ fn cameras_come_back_from_tie_points() {
     }
 }
 
+/// Where the focal length is known, what bends rows is the lens.
+#[test]
+fn a_lens_and_two_focal_lengths_come_back() {
+    let (rotation, translation) = (turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05]);
+    for (k1, ratio) in [(-0.12, 1.0), (0.08, 1.0), (0.0, 1.3)] {
+        let lens = Distortion { k1, ..Distortion::default() };
+        let mut truth = rig(rotation, translation, [lens; 2]);
+        truth.cameras[1].focal = truth.cameras[1].focal.map(|f| f * ratio);
+        let (pairs, _) = scene(&truth, 600, 0.1);
+        let options = SelfCalibrationOptions::default().with_focal(Some(600.0));
+        let options = options.with_focal_right((ratio != 1.0).then_some(600.0 * ratio));
+        let f = fundamental(&truth);
+        let found = self_calibrate(&f, &pairs, [SIZE; 2], &options).unwrap();
+        for (found, focal) in found.calibration.cameras.iter().zip([600.0, 600.0 * ratio]) {
+            assert!((found.focal[0] / focal - 1.0).abs() < 0.01, "{k1}: {found:?}");
+            assert!((found.distortion.k1 - k1).abs() < 0.02, "{k1}: {found:?}");
+        }
+        let cpu = Cpu::sequential();
+        let pair = from_tie_points(&f, &pairs, [SIZE; 2], &options, OutputFrame::Fit, &cpu).unwrap();
+        assert!(pair.agreement.rms_vertical_px < 0.2, "{k1}: {:?}", pair.agreement);
+    }
+}
+
 #[test]
 fn noise_does_little_harm() {
     let truth = rig(turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05], [Distortion::default(); 2]);
@@ -285,11 +308,11 @@ fn too_little_is_told() {
     let f = fundamental(&truth);
     assert!(self_calibrate(&f, &pairs[..7], [SIZE; 2], &options).is_err(), "seven points");
     assert!(self_calibrate(&f, &pairs, [SIZE, Size::default()], &options).is_err(), "no picture");
-    let wrong = SelfCalibrationOptions { focal: Some(-1.0) };
+    let wrong = SelfCalibrationOptions::default().with_focal(Some(-1.0));
     assert!(self_calibrate(&f, &pairs, [SIZE; 2], &wrong).is_err(), "a negative focal length");
     let forward = rig(IDENTITY, [-0.05, 0.0, -1.0], [Distortion::default(); 2]);
     let (pairs, _) = scene(&forward, 300, 0.0);
-    let known = SelfCalibrationOptions { focal: Some(600.0) };
+    let known = SelfCalibrationOptions::default().with_focal(Some(600.0));
     let error = from_tie_points(
         &fundamental(&forward),
         &pairs,

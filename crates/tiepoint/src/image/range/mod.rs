@@ -86,7 +86,7 @@ fn prepare_any<'a>(image: AnyCow<'a>, mask: Mask<'a>, range: Range, cpu: &Cpu) -
     check_mask(mask.view(), image.view().size())?;
     let shown = Mask::of_data(image.view(), None);
     // What a file holds below transparent pixels has edges that mean nothing.
-    let mask = mask.and(shown.view().map(|shown| without_margin(shown, cpu)))?;
+    let mask = mask.and(shown.without_margin(HOLE_MARGIN, cpu))?;
     let image = match image {
         AnyCow::Borrowed(view) => grey(view, cpu)?,
         AnyCow::Owned(image) => AnyCow::Owned(grey(&image, cpu)?.into_owned().unwrap_or(image)),
@@ -250,14 +250,8 @@ fn mean_of_finite(image: ImageView<'_, f32>) -> f32 {
     if count == 0 { 0.0 } else { (sum / count as f64) as f32 }
 }
 
-/// The mask without the [`HOLE_MARGIN`] pixels next to those where it is 0: where a detector finds nothing that what
-/// the mask hides brought about.
-fn without_margin(mask: ImageView<'_, u8>, cpu: &Cpu) -> Image<u8> {
-    far_from(mask, |m| m == 0, HOLE_MARGIN, cpu)
-}
-
 /// 255 where no pixel of the square of `margin` pixels around is a hole, 0 elsewhere.
-fn far_from<T: Pixel>(
+pub(super) fn far_from<T: Pixel>(
     image: ImageView<'_, T>,
     is_hole: impl Fn(T) -> bool + Sync,
     margin: usize,

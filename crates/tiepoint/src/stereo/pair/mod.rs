@@ -96,19 +96,7 @@ impl Pair {
         };
         let bytes = half(&self.bytes)?;
         let compared = self.compared.as_ref().map(half).transpose()?;
-        let size = bytes[0].size();
-        // A pixel holds something only if all four that it was made of do.
-        let mask = |i: usize| {
-            self.masks[i].as_ref().map(|m| {
-                let all = |x: usize, y: usize| {
-                    let rows = [2 * y, (2 * y + 1).min(m.size().height - 1)].map(|y| m.row(y));
-                    let columns = [2 * x, (2 * x + 1).min(m.size().width - 1)];
-                    rows.iter().flat_map(|r| columns.map(|x| r[x])).min().unwrap_or(0)
-                };
-                Image::from_fn(size, all)
-            })
-        };
-        let masks = [mask(0), mask(1)];
+        let masks = self.masks.each_ref().map(|mask| mask.as_ref().map(half_mask));
         let grey = bytes.each_ref().map(|image| Grey::from_image(image.clone().into()));
         Ok(Self { grey, bytes, scale: self.scale, compared, masks })
     }
@@ -125,6 +113,16 @@ impl Pair {
             masks: [mask(1), mask(0)],
         }
     }
+}
+
+/// The mask of a picture at half the size: a pixel holds something only if all four that it was made of do.
+pub(super) fn half_mask(mask: &Image<u8>) -> Image<u8> {
+    let Size { width, height } = mask.size();
+    Image::from_fn(Size::new(width.div_ceil(2), height.div_ceil(2)), |x, y| {
+        let rows = [2 * y, (2 * y + 1).min(height - 1)].map(|y| mask.row(y));
+        let columns = [2 * x, (2 * x + 1).min(width - 1)];
+        rows.iter().flat_map(|row| columns.map(|x| row[x])).min().unwrap_or(0)
+    })
 }
 
 /// Left and right exchanged, for any number of channels.

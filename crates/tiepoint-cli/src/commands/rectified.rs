@@ -1,0 +1,139 @@
+//! Two photographs rectified by their tie points, for `rectify` and `stereo`: what is known of their cameras, and who
+//! says so.
+
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use serde_json::{Value, json};
+use std::path::Path;
+use tiepoint::ErrorKind;
+use tiepoint::collection::Metadata;
+use tiepoint::device::Cpu;
+use tiepoint::geometry::calibration::Projection;
+use tiepoint::geometry::rectify::{
+    FromTiePoints, OutputFrame, Rectification, SelfCalibrationOptions, from_tie_points,
+};
+use tiepoint::geometry::{Correspondence, Model};
+use tiepoint::image::Size;
+use tiepoint::register::TiePoints;
+
+/// Who says what the focal lengths are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FocalSource {
+    Calibration,
+    Option,
+    Exif,
+    TiePoints,
+}
+
+impl FocalSource {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Calibration => "calibration",
+            Self::Option => "option",
+            Self::Exif => "exif",
+            Self::TiePoints => "tie points",
+        }
+    }
+}
+
+/// What the user says of the cameras.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cameras {
+    /// Focal length of the left one in pixels.
+    pub(crate) focal: Option<f64>,
+    /// Their distance.
+    pub(crate) baseline: Option<f64>,
+}
+
+/// Photographs with their tie points.
+pub(crate) struct Tied<'a> {
+    pub(crate) paths: [&'a Path; 2],
+    pub(crate) sizes: [Size; 2],
+    pub(crate) tie: &'a TiePoints,
+    /// The points of the matches.
+    pub(crate) pairs: &'a [Correspondence],
+}
+
+impl Tied<'_> {
+    /// The rectified pair. Focal lengths are those that the user gives, or else those of the camera data in the files,
+    /// or else found from the tie points.
+    pub(crate) fn rectified(
+        &self,
+        cameras: Cameras,
+        frame: OutputFrame,
+        cpu: &Cpu,
+    ) -> Outcome<(FromTiePoints, FocalSource)> {
+        let Some(Model::Fundamental(f)) = self.tie.b_from_a else {
+            return Err(Failure::work("the tie points gave no epipolar geometry"));
+        };
+        let inliers: Vec<_> = self.tie.inliers.iter().map(|&i| self.pairs[i]).collect();
+        let by =
+            |options: &SelfCalibrationOptions| from_tie_points(&f, &inliers, self.sizes, options, frame, cpu);
+        let found = SelfCalibrationOptions::default();
+        let exif = match cameras.focal {
+            Some(_) => [None; 2],
+            None => self.exif()?,
+        };
+        let (mut pair, source) = if cameras.focal.is_some() {
+            (by(&found.with_focal(cameras.focal))?, FocalSource::Option)
+        } else if exif != [None; 2] {
+            match by(&found.with_focal(exif[0]).with_focal_right(exif[1])) {
+                // A photograph that was cut, or taken through another lens than it says.
+                Err(error) if error.kind() == ErrorKind::Degenerate => (by(&found)?, FocalSource::TiePoints),
+                pair => (pair?, FocalSource::Exif),
+            }
+        } else {
+            (by(&found)?, FocalSource::TiePoints)
+        };
+        if let Some(baseline) = cameras.baseline {
+            pair.rectification.baseline = baseline;
+        }
+        Ok((pair, source))
+    }
+
+    /// The focal lengths in the files, in pixels.
+    fn exif(&self) -> Outcome<[Option<f64>; 2]> {
+        let mut focal = [None; 2];
+        for ((focal, path), size) in focal.iter_mut().zip(self.paths).zip(self.sizes) {
+            *focal = Metadata::read(path)?.focal_px(size);
+        }
+        Ok(focal)
+    }
+}
+
+/// The focal length of the left camera with its source, for people; a second line where it is hardly known.
+pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) -> [Option<String>; 2] {
+    if rectification.projection == Projection::Affine {
+        let line = "rectified without perspective (affine cameras): disparities tell no metric depth";
+        return [Some(line.to_owned()), None];
+    }
+    let focal = rectification.left.camera.focal[0];
+    let from = match source {
+        FocalSource::Calibration => return [None, None],
+        FocalSource::Option => "as given",
+        FocalSource::Exif => "from the camera data of the photographs (EXIF)",
+        FocalSource::TiePoints => "found from the tie points",
+    };
+    let weak = "the focal length is weakly determined: found from two pictures alone it can be wrong by two or three times, \
+                and depth with it; --focal PX gives it";
+    let weak = (source == FocalSource::TiePoints).then(|| weak.to_owned());
+    [Some(format!("focal length {focal:.0} px, {from}")), weak]
+}
+
+/// As [`focal_lines`], printed.
+pub(crate) fn say_focal(rectification: &Rectification, source: FocalSource, context: &Context) {
+    let [line, weak] = focal_lines(rectification, source);
+    line.iter().for_each(|line| context.say(line));
+    weak.iter().for_each(|weak| context.note(weak));
+}
+
+/// For programs.
+pub(crate) fn describe_focal(rectification: &Rectification, source: FocalSource) -> Value {
+    match rectification.projection {
+        Projection::Affine => json!({ "camera_focal": null, "focal_source": null }),
+        Projection::Perspective => json!({
+            "camera_focal": [rectification.left.camera.focal[0], rectification.right.camera.focal[0]],
+            "focal_source": source.name(),
+        }),
+    }
+}

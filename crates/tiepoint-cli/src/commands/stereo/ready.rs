@@ -1,0 +1,282 @@
+//! A pair made ready to be searched: rectified, surveyed and brought to the size that suits it, as far as was asked for.
+
+use super::Work;
+use super::pairs::PairFiles;
+use crate::arguments::stereo::Halvings;
+use crate::commands::rectified::{FocalSource, Tied, describe_focal, focal_lines};
+use crate::commands::rectify::ADVICE;
+use crate::failure::{Failure, Outcome};
+use crate::input;
+use crate::prefetch::Weight;
+use serde_json::{Value, json};
+use tiepoint::ErrorKind;
+use tiepoint::device::{Cpu, Processor};
+use tiepoint::feature::Detector;
+use tiepoint::geometry::calibration::RectifiedCalibration;
+use tiepoint::geometry::rectify::{OutputFrame, Rectification};
+use tiepoint::geometry::warp::WarpOptions;
+use tiepoint::geometry::{Correspondence, ModelKind, RobustOptions};
+use tiepoint::image::{AnyImage, Image, Mask, Range, Size, prepare};
+use tiepoint::register::{TieOptions, TiePicture, TiedPictures, Views, tie_pictures};
+use tiepoint::stereo::survey::{Side, Survey, halved_range, suitable_halvings, survey, to_search};
+use tiepoint::stereo::{INVALID, Masks, Reason, StereoOptions, StereoResult};
+
+/// Pixels beside those without data that are left out, because what is compared there reaches into them.
+pub(super) const MARGIN: usize = 4;
+
+/// The longer side of photographs that are rectified here, at most, unless a size is asked for.
+const LONGEST: usize = 2000;
+
+/// How two photographs were rectified.
+#[derive(Debug)]
+struct Rectified {
+    rectification: Rectification,
+    source: FocalSource,
+    /// The second photograph is the left one.
+    exchanged: bool,
+}
+
+/// A pair that is ready to be searched.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) sides: [Side; 2],
+    pub(super) options: StereoOptions,
+    pub(super) calibration: Option<RectifiedCalibration>,
+    /// What tie points tell of a pair that was not rectified here.
+    pub(super) survey: Option<Survey>,
+    rectified: Option<Rectified>,
+    /// How often the pair was halved.
+    pub(super) halvings: u32,
+    /// Whether the disparities to search follow the size.
+    follows_size: bool,
+}
+
+impl Weight for Ready {
+    fn bytes(&self) -> usize {
+        let mask = |side: &Side| side.mask.as_ref().map_or(0, |mask| mask.data().len());
+        self.sides.iter().map(|side| input::bytes(&side.image) + mask(side)).sum()
+    }
+}
+
+impl Ready {
+    /// A rectified pair. It is surveyed where its range must be known, and where it is the first: one that is not
+    /// rectified is seldom alone.
+    pub(super) fn of(sides: [Side; 2], work: &Work<'_>, is_first: bool, cpu: &Cpu) -> Outcome<Self> {
+        let mut ready = Self {
+            sides,
+            options: work.options,
+            calibration: work.results.calibration,
+            survey: None,
+            rectified: None,
+            halvings: 0,
+            follows_size: work.measured || work.arguments.disparities.is_none(),
+        };
+        if work.measured || is_first {
+            let found = ready.surveyed(cpu)?;
+            if let Some(search) = found.search(ready.least(work)).filter(|_| work.measured) {
+                (ready.options.min_disparity, ready.options.disparities) = search;
+            }
+        }
+        Ok(ready)
+    }
+
+    /// The least disparity, where that was given.
+    fn least(&self, work: &Work<'_>) -> Option<i32> {
+        work.arguments.search.has("min_disparity").then_some(self.options.min_disparity)
+    }
+
+    /// The survey, made if there is none yet.
+    fn surveyed(&mut self, cpu: &Cpu) -> Outcome<Survey> {
+        let found = match self.survey {
+            Some(found) => found,
+            None => survey_of(&self.sides, cpu)?,
+        };
+        self.survey = Some(found);
+        Ok(found)
+    }
+
+    /// Two photographs, rectified by their tie points at the size asked for; at no more than [`LONGEST`] pixels where
+    /// their texture is to decide.
+    pub(super) fn rectified(
+        mut sides: [Side; 2],
+        files: &PairFiles,
+        work: &Work<'_>,
+        cpu: &Cpu,
+    ) -> Outcome<Self> {
+        let longest = |sides: &[Side; 2]| {
+            let longest = sides.iter().map(|side| side.image.size()).map(|size| size.width.max(size.height));
+            longest.max().unwrap_or(0)
+        };
+        let mut halvings = 0;
+        while match work.arguments.halvings() {
+            Halvings::Times(times) => halvings < times,
+            Halvings::Auto => longest(&sides) > LONGEST,
+        } {
+            sides = [sides[0].halved(cpu)?, sides[1].halved(cpu)?];
+            halvings += 1;
+        }
+        let processor = &Processor::from(cpu.clone());
+        let finder = Detector::default().open(processor)?;
+        let [a, b] = sides
+            .each_ref()
+            .map(|side| prepare(side.image.view(), side.mask.as_ref().map(Image::view), Range::Auto, cpu));
+        let made = [a?, b?];
+        let (images, masks) =
+            (made.each_ref().map(|m| m.image.view()), made.each_ref().map(|m| m.mask.view()));
+        let [a, b] = finder.detect_pair(images, masks);
+        let found = [a?, b?];
+        let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });
+        let options = TieOptions::default()
+            .with_model(Some(ModelKind::Fundamental))
+            .with_robust(RobustOptions::default().with_threshold_px(1.0));
+        let advised = |error: tiepoint::Error| match error.kind() {
+            ErrorKind::TooFewMatches | ErrorKind::Degenerate => Failure::work(format!("{error}. {ADVICE}")),
+            _ => error.into(),
+        };
+        let TiedPictures { features, tie, .. } =
+            tie_pictures(pictures, &finder, &options, Views::Auto, processor).map_err(advised)?;
+        let [a, b] = features.unwrap_or_else(|| found.map(|found| found.features));
+        let place = |k: &tiepoint::feature::Keypoint| [f64::from(k.x), f64::from(k.y)];
+        let pair = |m: &tiepoint::matching::Match| Correspondence {
+            a: place(&a.keypoints[m.a as usize]),
+            b: place(&b.keypoints[m.b as usize]),
+            quality: 0.0,
+        };
+        let pairs: Vec<_> = tie.matches.iter().map(pair).collect();
+        let tied = Tied {
+            paths: [&files.left, &files.right],
+            sizes: sides.each_ref().map(|side| side.image.size()),
+            tie: &tie,
+            pairs: &pairs,
+        };
+        let (pair, source) = tied.rectified(work.arguments.cameras.cameras(), OutputFrame::Fit, cpu)?;
+        let rectification = pair.rectification;
+        let [mut left, mut right] = sides;
+        if pair.exchanged {
+            (left, right) = (right, left);
+        }
+        let turned = |view: &tiepoint::geometry::rectify::RectifiedView, side: &Side| -> Outcome<Side> {
+            let nothing = if matches!(side.image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
+            let image = view.warp_any(side.image.view(), &WarpOptions::default().with_fill(nothing), cpu)?;
+            let shown = Mask::from(view.coverage(cpu)?).and(Mask::of_data(&image, work.arguments.no_data))?;
+            Ok(Side { mask: shown.without_margin(MARGIN, cpu).into_image(), image })
+        };
+        let sides = [turned(&rectification.left, &left)?, turned(&rectification.right, &right)?];
+        let range = pair.agreement.disparities;
+        let calibration = RectifiedCalibration { range: Some(range), ..rectification.calibration() };
+        if work.arguments.depth.is_some() || work.arguments.cloud.is_some() {
+            calibration.check_metric()?;
+        }
+        let mut options = work.options;
+        if work.measured {
+            let least = work.arguments.search.has("min_disparity").then_some(options.min_disparity);
+            (options.min_disparity, options.disparities) = to_search(range, least);
+        }
+        Ok(Self {
+            sides,
+            options,
+            calibration: Some(calibration),
+            survey: None,
+            rectified: Some(Rectified { rectification, source, exchanged: pair.exchanged }),
+            halvings,
+            follows_size: work.measured,
+        })
+    }
+
+    /// The same pair at the size asked for.
+    pub(super) fn halved(mut self, halvings: Halvings, cpu: &Cpu) -> Outcome<Self> {
+        let times = match halvings {
+            Halvings::Times(times) => times - self.halvings,
+            Halvings::Auto => suitable_halvings(&self.sides, &self.options, cpu)?,
+        };
+        for _ in 0..times {
+            let [left, right] = &self.sides;
+            self.sides = [left.halved(cpu)?, right.halved(cpu)?];
+            self.calibration = self.calibration.map(|c| half_calibration(&c, self.sides[0].image.size()));
+            if self.follows_size {
+                self.options = halved_range(self.options);
+            }
+        }
+        self.halvings += times;
+        Ok(self)
+    }
+
+    /// Takes away what was matched beside the right border of the right photograph. Of the disparities of such a pixel
+    /// only the greatest lead into the photograph, so that both views agree on them for want of others: where the
+    /// surface has no texture they make streaks along the border.
+    pub(super) fn without_streaks(&self, found: &mut StereoResult) {
+        let (Some(_), Some(mask)) = (&self.rectified, &self.sides[1].mask) else { return };
+        let (width, beside) = (mask.size().width as f32, (self.options.disparities / 4).clamp(8, 64) as f32);
+        for y in 0..mask.size().height {
+            let shown = mask.row(y);
+            for (x, d) in found.disparity.row_mut(y).iter_mut().enumerate().filter(|(_, d)| d.is_finite()) {
+                let reached = x as f32 - *d + beside;
+                if !(0.0..width).contains(&reached) || shown[reached as usize] == 0 {
+                    *d = INVALID;
+                    if let Some(confidence) = &mut found.confidence {
+                        confidence.row_mut(y)[x] = 0.0;
+                    }
+                    if let Some(reasons) = &mut found.reasons {
+                        reasons.row_mut(y)[x] = Reason::Occluded;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The survey of the pair as it is searched; none of one that was rectified here.
+    pub(super) fn survey_at_size(&self, cpu: &Cpu) -> Outcome<Option<Survey>> {
+        match (&self.rectified, self.survey) {
+            (Some(_), _) => Ok(None),
+            (None, Some(found)) if self.halvings == 0 => Ok(Some(found)),
+            (None, _) => survey_of(&self.sides, cpu).map(Some),
+        }
+    }
+
+    pub(super) fn is_rectified_here(&self) -> bool {
+        self.rectified.is_some()
+    }
+
+    /// What is to be said of a pair that was rectified.
+    pub(super) fn about(&self) -> Vec<String> {
+        let Some(Rectified { rectification, source, exchanged }) = &self.rectified else { return Vec::new() };
+        let exchanged =
+            exchanged.then(|| "the second shows the scene from the left: disparities are its".into());
+        focal_lines(rectification, *source).into_iter().flatten().chain(exchanged).collect()
+    }
+
+    /// As [`about`](Self::about), for programs.
+    pub(super) fn describe(&self) -> Value {
+        let (Some(Rectified { rectification, source, exchanged }), Some(pair)) =
+            (&self.rectified, &self.calibration)
+        else {
+            return json!({});
+        };
+        let geometry = json!({
+            "exchanged": exchanged,
+            "focal": pair.focal,
+            "principal": pair.principal,
+            "doffs": pair.doffs,
+            "baseline": pair.baseline,
+        });
+        crate::output::joined([geometry, describe_focal(rectification, *source)])
+    }
+}
+
+fn survey_of([left, right]: &[Side; 2], cpu: &Cpu) -> Outcome<Survey> {
+    let masks =
+        Masks { left: left.mask.as_ref().map(Image::view), right: right.mask.as_ref().map(Image::view) };
+    Ok(survey((&left.image).into(), (&right.image).into(), masks, cpu)?)
+}
+
+/// The calibration of the pair at half the size: pixel i covers the pixels 2i and 2i + 1.
+fn half_calibration(pair: &RectifiedCalibration, size: Size) -> RectifiedCalibration {
+    RectifiedCalibration {
+        size: Some(size),
+        focal: 0.5 * pair.focal,
+        principal: pair.principal.map(|c| 0.5 * (c + 0.5) - 0.5),
+        doffs: 0.5 * pair.doffs,
+        range: pair.range.map(|range| range.map(|d| 0.5 * d)),
+        ..*pair
+    }
+}

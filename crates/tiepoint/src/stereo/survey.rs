@@ -1,0 +1,317 @@
+//! What a few hundred tie points tell of a pair before its disparities are sought: whether rows agree, and which
+//! disparities there are.
+//!
+//! Both pictures are halved until their longer side is at most [`LONGEST`], and SIFT's features in them are matched.
+//! Where half of the matches lie in nearly the same row the pair is rectified, and these are its tie points. Otherwise
+//! those are that agree on an epipolar geometry, or on a homography where the scene is flat; so wrong matches, however
+//! many, say nothing of the rows. The range of disparities is that of the tie points that their neighbours confirm, as
+//! `geometry::rectify` finds it. The CPU does all of it, with the same numbers for any number of threads.
+
+use super::{Masks, Stereo, StereoOptions, pair::half_mask};
+use crate::device::{Cpu, Processor};
+use crate::feature::Detector;
+use crate::feature::sift::SiftOptions;
+use crate::filter::resample::halve_mean;
+use crate::geometry::estimate::estimate;
+use crate::geometry::rectify::disparities_of;
+use crate::geometry::{Correspondence, ModelKind, RobustOptions};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Range, Rect, Size, prepare};
+use crate::matching::{MatchOptions, match_features};
+use crate::{Error, Result, for_any_view};
+
+/// The longer side of the pictures that are searched, at most.
+const LONGEST: usize = 1000;
+
+/// So many tie points are enough.
+const ENOUGH: usize = 100;
+
+/// By how many pixels of those pictures the rows of a tie point may differ in a rectified pair.
+const NEAR: f64 = 1.0;
+
+/// Fewer tie points than this say nothing.
+const FEWEST: usize = 20;
+
+/// By what share of the range of tie points the search goes on beyond it: the nearest things are often smooth.
+const NEARER: f64 = 0.2;
+
+/// Disparities are searched in so many, which hold what lies between tie points, too.
+const STEP: usize = 16;
+
+/// What tie points tell of a pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Survey {
+    /// Features of the left and of the right picture.
+    pub features: [usize; 2],
+    /// Matches, right and wrong.
+    pub matches: usize,
+    /// Tie points among them.
+    pub ties: usize,
+    /// How far the rows of tie points differ: the median, in pixels; none where there are too few.
+    pub rows_px: Option<f64>,
+    /// By how much the median may exceed 0 in a rectified pair.
+    pub tolerance_px: f64,
+    /// The least and the greatest disparity of the tie points that their neighbours confirm, with a margin; none where
+    /// rows differ, or there are too few.
+    pub disparities: Option<[f64; 2]>,
+}
+
+impl Survey {
+    /// Whether the tie points say that the pair is not rectified.
+    pub fn rows_differ(&self) -> bool {
+        self.rows_px.is_some_and(|px| px > self.tolerance_px)
+    }
+
+    /// The disparities to search: the least, and how many. From 0, unless that doubles the work; from `least` where it
+    /// is given.
+    pub fn search(&self, least: Option<i32>) -> Option<(i32, usize)> {
+        self.disparities.map(|range| to_search(range, least))
+    }
+}
+
+/// The disparities to search in a pair with tie points of this range: as [`Survey::search`].
+pub fn to_search(range: [f64; 2], least: Option<i32>) -> (i32, usize) {
+    let [low, high] = range;
+    let [low, high] = [low, high + NEARER * (high - low)].map(|d| d.clamp(-32768.0, 32767.0));
+    let near_zero = low >= 0.0 && low < high - low;
+    let first = least.unwrap_or(if near_zero { 0 } else { low.floor() as i32 });
+    let count = (high.ceil() as i64 - i64::from(first) + 1).max(1) as usize;
+    (first, count.next_multiple_of(STEP).min(4096))
+}
+
+/// Surveys a pair of pictures of one size.
+///
+/// # Errors
+/// [`Error::Mismatch`] for pictures of two sizes or masks of another, [`Error::Image`] for more than four channels.
+pub fn survey(left: AnyView<'_>, right: AnyView<'_>, masks: Masks<'_>, cpu: &Cpu) -> Result<Survey> {
+    let _stage = cpu.stage("survey");
+    let sizes = [left.size(), right.size()];
+    if sizes[0] != sizes[1] {
+        return Err(Error::Mismatch(format!("the left image is {}, the right one {}", sizes[0], sizes[1])));
+    }
+    let longer = sizes[0].width.max(sizes[0].height);
+    let halvings = (0..16).find(|n| longer.div_ceil(1 << n) <= LONGEST).unwrap_or(16);
+    let reduced = |picture: AnyView<'_>, mask: Option<ImageView<'_, u8>>| -> Result<Side> {
+        let made = prepare(picture, mask, Range::Auto, cpu)?;
+        let mut side = Side { image: made.image.into_image(), mask: made.mask.into_image() };
+        for _ in 0..halvings {
+            side = side.halved(cpu)?;
+        }
+        Ok(side)
+    };
+    let sides = [reduced(left, masks.left)?, reduced(right, masks.right)?];
+    let factor = f64::from(1_u32 << halvings);
+    let found = survey_with(&sides, factor, 0, cpu)?;
+    // A small picture may need the features of its doubled form.
+    match found.ties < ENOUGH && halvings == 0 {
+        true => survey_with(&sides, factor, -1, cpu),
+        false => Ok(found),
+    }
+}
+
+/// A survey by features from this octave on; `factor` is by how much the sides are smaller than the pair.
+fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> Result<Survey> {
+    let processor = Processor::from(cpu.clone());
+    let finder = Detector::Sift(SiftOptions::default().with_first_octave(first_octave)).open(&processor)?;
+    let [a, b] = sides.each_ref().map(|side| finder.detect(&side.image, side.mask.as_ref().map(Image::view)));
+    let (a, b) = (a?, b?);
+    let matches = match_features(&a, &b, &MatchOptions::default(), &processor)?;
+    let place = |k: &crate::feature::Keypoint| [k.x, k.y].map(|v| (f64::from(v) + 0.5) * factor - 0.5);
+    let pairs: Vec<Correspondence> = matches
+        .iter()
+        .map(|m| Correspondence {
+            a: place(&a.keypoints[m.a as usize]),
+            b: place(&b.keypoints[m.b as usize]),
+            quality: -f64::from(m.ratio),
+        })
+        .collect();
+    let near: Vec<_> = pairs.iter().filter(|p| (p.a[1] - p.b[1]).abs() <= NEAR * factor).copied().collect();
+    let ties = if 2 * near.len() >= pairs.len() { near } else { agreeing(&pairs, factor, cpu)? };
+    let mut rows: Vec<f64> = ties.iter().map(|p| (p.a[1] - p.b[1]).abs()).collect();
+    rows.sort_unstable_by(f64::total_cmp);
+    let rows_px = rows.get(rows.len() / 2).copied().filter(|_| ties.len() >= FEWEST);
+    let mut found = Survey {
+        features: [a.len(), b.len()],
+        matches: pairs.len(),
+        ties: ties.len(),
+        rows_px,
+        tolerance_px: 0.75 + 0.25 * factor,
+        disparities: None,
+    };
+    if rows_px.is_some() && !found.rows_differ() {
+        let places: Vec<_> = ties.iter().map(|p| (p.a, p.b)).collect();
+        found.disparities = disparities_of(&places);
+    }
+    Ok(found)
+}
+
+/// The matches that agree on an epipolar geometry or, in a flat scene, on a homography; none where no more agree than
+/// chance brings about.
+fn agreeing(pairs: &[Correspondence], factor: f64, cpu: &Cpu) -> Result<Vec<Correspondence>> {
+    let options = RobustOptions::default().with_threshold_px(1.5 * factor);
+    for kind in [ModelKind::Fundamental, ModelKind::Homography] {
+        match estimate(kind, pairs, &options, cpu) {
+            Ok(found) => return Ok(found.inliers.iter().map(|&i| pairs[i]).collect()),
+            Err(Error::TooFewMatches { .. } | Error::Degenerate { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(vec![])
+}
+
+/// An image of any type at half the size.
+fn halved(image: AnyView<'_>, cpu: &Cpu) -> Result<AnyImage> {
+    Ok(for_any_view!(image, view => halve_mean(view, cpu)?.into()))
+}
+
+/// An image, and where it holds data if not everywhere.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// The image.
+    pub image: AnyImage,
+    /// Its mask: 0 where it holds none.
+    pub mask: Option<Image<u8>>,
+}
+
+impl Side {
+    /// The same at half the size.
+    ///
+    /// # Errors
+    /// Never; the signature is that of every filter.
+    pub fn halved(&self, cpu: &Cpu) -> Result<Self> {
+        Ok(Self { image: halved(self.image.view(), cpu)?, mask: self.mask.as_ref().map(half_mask) })
+    }
+}
+
+/// The disparities to search in the pair at half the size.
+#[must_use]
+pub fn halved_range(options: StereoOptions) -> StereoOptions {
+    let least = options.min_disparity.div_euclid(2);
+    let last = i64::from(options.min_disparity) + options.disparities as i64;
+    let disparities = (last.div_euclid(2) - i64::from(least) + 1).clamp(1, 4096) as usize;
+    StereoOptions { min_disparity: least, disparities, ..options }
+}
+
+/// The longer side of the smallest picture that is tried, at least.
+const SMALLEST: usize = 300;
+
+/// The rows that are tried: strips of this share of the height, and of this many rows at least, at a third and at two
+/// thirds of it.
+const STRIP: (usize, usize) = (16, 64);
+
+/// Pixels with a disparity at a size that suits the texture, as a share of those at the size where most have one.
+const SUITABLE: f64 = 0.75;
+
+/// How often to halve a pair so that its texture can be matched: as seldom as nearly as many pixels have a disparity
+/// as at the size where most have. Two strips of rows are tried, from the smallest size up, until it gets worse.
+///
+/// # Errors
+/// As [`Stereo::compute`].
+pub fn suitable_halvings(sides: &[Side; 2], options: &StereoOptions, cpu: &Cpu) -> Result<u32> {
+    let mut sizes = vec![(sides.clone(), *options)];
+    while let Some((sides, options)) = sizes.last() {
+        let size = sides[0].image.size();
+        if size.width.max(size.height) < 2 * SMALLEST {
+            break;
+        }
+        let smaller = [sides[0].halved(cpu)?, sides[1].halved(cpu)?];
+        let next = (smaller, halved_range(*options));
+        sizes.push(next);
+    }
+    let (mut best, mut found) = (0.0_f64, 0);
+    for (halvings, (sides, options)) in sizes.iter().enumerate().rev() {
+        let share = valid_share(sides, options, cpu)?;
+        if share < SUITABLE * best {
+            break;
+        }
+        (best, found) = (best.max(share), halvings as u32);
+    }
+    Ok(found)
+}
+
+/// The share of the pixels with data that have a disparity, in two strips of rows.
+fn valid_share(sides: &[Side; 2], options: &StereoOptions, cpu: &Cpu) -> Result<f64> {
+    let processor = Processor::from(cpu.clone());
+    let stereo = Stereo::new(StereoOptions { right: false, confidence: false, reasons: false, ..*options })?;
+    let size = sides[0].image.size();
+    let rows = (size.height / STRIP.0).max(STRIP.1).min(size.height);
+    let (mut valid, mut all) = (0_usize, 0_usize);
+    for third in [1, 2] {
+        let y = (third * size.height / 3).saturating_sub(rows / 2).min(size.height - rows);
+        let strip = Rect { x: 0, y, size: Size::new(size.width, rows) };
+        let image = |side: &Side| -> Result<AnyImage> {
+            Ok(for_any_view!(side.image.view(), view => view.crop(strip)?.to_image().into()))
+        };
+        let (left, right) = (image(&sides[0])?, image(&sides[1])?);
+        let [mask_left, mask_right] =
+            sides.each_ref().map(|side| side.mask.as_ref().map(|mask| mask.view().crop(strip)).transpose());
+        let masks = Masks { left: mask_left?, right: mask_right? };
+        let found = stereo.compute((&left).into(), (&right).into(), masks, &processor)?;
+        valid += found.disparity.data().iter().filter(|d| d.is_finite()).count();
+        all += match masks.left {
+            Some(mask) => (0..rows).map(|y| mask.row(y).iter().filter(|m| **m != 0).count()).sum(),
+            None => strip.size.area(),
+        };
+    }
+    Ok(valid as f64 / all.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synth::{StereoScene, StereoSceneOptions};
+
+    fn scene(disparities: [f64; 2]) -> crate::synth::StereoPair {
+        let options =
+            StereoSceneOptions::default().with_size(Size::new(500, 360)).with_disparities(disparities);
+        StereoScene::new(&options.with_surfaces(12).with_seed(2)).unwrap().render(&Cpu::sequential())
+    }
+
+    /// The picture with its rows turned about its middle and moved.
+    fn turned(image: &Image<u8>, slope: f64, down: f64) -> Image<u8> {
+        let height = image.size().height as f64;
+        Image::from_fn(image.size(), |x, y| {
+            let from = y as f64 + down + slope * (x as f64 - 250.0);
+            image.row(from.clamp(0.0, height - 1.0).round() as usize)[x]
+        })
+    }
+
+    #[test]
+    fn ranges_hold_the_disparities() {
+        for range in [[4.0, 60.0], [70.0, 110.0], [-30.0, -4.0]] {
+            let pair = scene(range);
+            let found = [1, 2].map(|threads| {
+                let cpu = Cpu::with_threads(threads).unwrap();
+                survey((&pair.left).into(), (&pair.right).into(), Masks::default(), &cpu).unwrap()
+            });
+            assert_eq!(found[0], found[1], "for any number of threads");
+            assert!(!found[0].rows_differ(), "{found:?}");
+            let (first, count) = found[0].search(None).unwrap();
+            let last = f64::from(first) + count as f64 - 1.0;
+            let truth = pair.truth_left.data().iter().filter(|d| d.is_finite());
+            let outside =
+                truth.clone().filter(|d| !(f64::from(first)..=last).contains(&f64::from(**d))).count();
+            assert!(100 * outside < truth.count(), "{range:?}: {outside} outside {first} to {last}");
+            assert!(count as f64 <= 3.0 * (range[1] - range[0]) + 32.0, "{range:?}: {count}");
+            assert_eq!(first == 0, range[0] == 4.0, "{range:?} from {first}");
+            assert_eq!(found[0].search(Some(-8)).unwrap().0, -8, "from where it was asked for");
+        }
+    }
+
+    #[test]
+    fn rows_that_differ_are_told_apart_from_matches_that_are_wrong() {
+        let (pair, cpu) = (scene([4.0, 60.0]), Cpu::sequential());
+        let surveyed =
+            |right: &Image<u8>| survey((&pair.left).into(), right.into(), Masks::default(), &cpu).unwrap();
+        for (slope, down) in [(0.0, 4.0), (0.05, 0.0)] {
+            let found = surveyed(&turned(&pair.right, slope, down));
+            assert!(found.rows_differ() && found.disparities.is_none(), "{slope}, {down}: {found:?}");
+        }
+        let other = scene([5.0, 9.0]);
+        let found = surveyed(&turned(&other.right, 0.0, 120.0));
+        assert!(found.search(None).is_none() || !found.rows_differ(), "{found:?}");
+        let flat = surveyed(&Image::filled(Size::new(500, 360), 1, 90));
+        assert_eq!((flat.rows_px, flat.search(None), flat.matches), (None, None, 0), "nothing to match");
+        let small = Image::<u8>::new(Size::new(20, 20));
+        assert!(survey((&pair.left).into(), (&small).into(), Masks::default(), &cpu).is_err(), "two sizes");
+    }
+}
