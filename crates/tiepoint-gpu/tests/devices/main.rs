@@ -8,7 +8,7 @@ mod errors;
 mod listed;
 mod queue;
 
-use tiepoint_gpu::{Api, Buffer, Element, Error, Gpu, Kernel, KernelSource, Mark, Pinned, devices, kernel};
+use tiepoint_gpu::{Api, Buffer, Element, Error, Gpu, Kernel, KernelSource, Mark, Pinned, kernel};
 
 /// All devices.
 fn all() -> Vec<Gpu> {
