@@ -185,7 +185,7 @@ fn write(job: &ImageJob, picture: &Picture, found: Found) -> Outcome<(Found, Spe
             files::write(path, features)?;
         }
         if let Some(path) = &job.drawing {
-            let mut canvas = Canvas::of(picture.original())?;
+            let mut canvas = Canvas::of(picture.seen(), None)?;
             keypoints(&mut canvas, &features.keypoints);
             image::write(path, &canvas.into_image())?;
         }

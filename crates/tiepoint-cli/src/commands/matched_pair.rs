@@ -124,7 +124,7 @@ impl<'a> PairSearch<'a> {
         let (pictures, found) = clock.time(Part::Compute, || -> Outcome<_> {
             let pictures = [a.ready(range, cpu)?, b.ready(range, cpu)?];
             let [a, b] = finder.detect_pair(
-                pictures.each_ref().map(|picture| picture.image.view()),
+                pictures.each_ref().map(|picture| picture.grey().view()),
                 pictures.each_ref().map(|picture| picture.mask.as_ref().map(Image::view)),
             );
             let named = |found: tiepoint::Result<FoundFeatures>, i: usize| {
@@ -145,7 +145,7 @@ impl<'a> PairSearch<'a> {
         let (options, views) = (self.matching.options()?, self.matching.views);
         context.progress.say("matching");
         let pictures = [0, 1].map(|i| TiePicture {
-            image: found.pictures[i].image.view(),
+            image: found.pictures[i].grey().view(),
             mask: found.pictures[i].mask.as_ref().map(Image::view),
             found: &found.found[i],
         });
@@ -247,7 +247,7 @@ impl MatchedPair {
     /// Writes the picture of both images and their matches.
     pub(crate) fn draw(&self, path: &Path) -> Outcome {
         let [a, b] = &self.pictures;
-        let (a, b) = (Canvas::of(a.original())?, Canvas::of(b.original())?);
+        let (a, b) = (Canvas::of(a.seen(), None)?, Canvas::of(b.seen(), None)?);
         let ends = self.points().into_iter().zip(self.agreeing());
         let lines: Vec<_> = ends.map(|((a, b), inlier)| Tie { a, b, inlier }).collect();
         let picture = side_by_side(a, b, &lines)?;

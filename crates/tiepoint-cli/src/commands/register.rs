@@ -6,13 +6,12 @@ use crate::arguments::register::RegisterArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
-use crate::input::Picture;
-use crate::output::{self, Clock, Part};
+use crate::output::{self, Clock, Part, write_picture};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::geometry::warp::WarpOptions;
-use tiepoint::image::{self, OutputFormat};
-use tiepoint::register::{Warped, warp_onto};
+use tiepoint::image::{self, AnyImage, FileImage, Image, Known, OutputFormat};
+use tiepoint::register::{Warped, covered_by, warp_onto};
 use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
@@ -21,9 +20,11 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     // A is MOVING, the second in the command line, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
     let pair = search.run([&arguments.moving, &arguments.reference], true, &mut clock, context)?;
     context.progress.say("warping");
-    let warped = clock.time(Part::Compute, || warped(&pair, arguments, context))?;
+    let file = clock.time(Part::Compute, || warped(&pair, arguments, context))?;
     context.print_notes();
-    clock.time(Part::Write, || write(arguments, &pair, &warped, context))?;
+    let covered = file.shown.clone().unwrap_or_else(|| Image::filled(file.image.size(), 1, 255));
+    let warped = Warped { image: file.seen()?.into_image(), covered };
+    clock.time(Part::Write, || write(arguments, &pair, &file, &warped, context))?;
     let described = describe(arguments, &pair, &warped, &search, context);
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3));
@@ -70,11 +71,16 @@ fn page<'a>(
 }
 
 /// MOVING on the pixels of REFERENCE.
-fn warped(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<Warped> {
+fn warped(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<FileImage> {
     let reference_from_moving = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
-    let [moving, reference] = pair.pictures.each_ref().map(Picture::original);
+    let (moving, size) = (pair.pictures[0].file(), pair.pictures[1].seen().size());
+    let moving = moving.ok_or_else(|| Failure::work("the moving image was not kept"))?;
     let options = WarpOptions::default().with_interpolation(arguments.interpolation);
-    Ok(warp_onto(moving.view(), reference.size(), &reference_from_moving, &options, &context.processor)?)
+    let on = |image: &AnyImage, fill: f32| {
+        warp_onto(image.view(), size, &reference_from_moving, &options.with_fill(fill), &context.processor)
+    };
+    let covered = covered_by(moving.image.size(), size, &reference_from_moving, &context.processor)?;
+    Ok(moving.resampled(&covered, |image, fill| Ok(on(image, fill)?.image))?)
 }
 
 /// The share of REFERENCE that MOVING covers.
@@ -84,28 +90,35 @@ fn covered(warped: &Warped) -> f64 {
 }
 
 /// The warped image, on REFERENCE's place on the map where that has one.
-fn write_warped(path: &Path, reference: &Path, warped: &Warped, context: &Context) -> Outcome {
-    match image::read_georeference(reference)? {
-        Some(place) if OutputFormat::of(path)? == OutputFormat::Tiff => {
-            image::write_georeferenced(path, &warped.image, &place)?;
-        }
-        Some(_) => {
-            let (shown, reference) = (path.display(), reference.display());
-            context.note(&format!("{shown} does not hold the place of {reference} on the map; a .tif would"));
-            image::write(path, &warped.image)?;
-        }
-        None => image::write(path, &warped.image)?,
+fn write_warped(path: &Path, reference: &Path, warped: &FileImage, context: &Context) -> Outcome {
+    let place = image::read_georeference(reference)?;
+    let holds = OutputFormat::of(path)? == OutputFormat::Tiff;
+    if place.is_some() && !holds {
+        let (shown, reference) = (path.display(), reference.display());
+        context.note(&format!("{shown} does not hold the place of {reference} on the map; a .tif would"));
     }
-    Ok(())
+    write_picture(
+        path,
+        &warped.image,
+        &Known { place: place.as_ref().filter(|_| holds), ..warped.known() },
+        context,
+    )
 }
 
-fn write(arguments: &RegisterArguments, pair: &MatchedPair, warped: &Warped, context: &Context) -> Outcome {
+fn write(
+    arguments: &RegisterArguments,
+    pair: &MatchedPair,
+    file: &FileImage,
+    warped: &Warped,
+    context: &Context,
+) -> Outcome {
     if let Some(path) = &arguments.output {
-        write_warped(path, &arguments.reference, warped, context)?;
+        write_warped(path, &arguments.reference, file, context)?;
     }
     if let Some(path) = &arguments.overlay {
-        let reference = Canvas::of(pair.pictures[1].original())?;
-        let picture = overlay(reference, &Canvas::of(&warped.image)?, &warped.covered, arguments.blend);
+        let reference = Canvas::of(pair.pictures[1].seen(), None)?;
+        let moved = Canvas::of(&warped.image, Some(&warped.covered))?;
+        let picture = overlay(reference, &moved, &warped.covered, arguments.blend);
         image::write(path, &picture.into_image())?;
     }
     arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))

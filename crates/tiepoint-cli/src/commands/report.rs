@@ -83,8 +83,8 @@ pub(crate) fn matches_view(
 ) -> MatchesView<'_> {
     let model = pair.tie.b_from_a;
     MatchesView {
-        a: tiepoint_report::Picture::new(a, pair.pictures[0].original()),
-        b: tiepoint_report::Picture::new(b, pair.pictures[1].original()),
+        a: tiepoint_report::Picture::new(a, pair.pictures[0].seen()),
+        b: tiepoint_report::Picture::new(b, pair.pictures[1].seen()),
         rows: rows(pair),
         b_from_a: model,
         truth: None,
@@ -131,7 +131,7 @@ pub(crate) fn registration_view<'a>(
         Some(Arrow { predicted: predicted.map(|v| v as f32), found: ends[i].1.map(|v| v as f32) })
     };
     RegistrationView {
-        reference: tiepoint_report::Picture::new(reference, pair.pictures[1].original()),
+        reference: tiepoint_report::Picture::new(reference, pair.pictures[1].seen()),
         warped: tiepoint_report::Picture::new(moving, &warped.image),
         covered: warped.covered.view(),
         arrows: pair.tie.inliers.iter().filter_map(arrow).collect(),

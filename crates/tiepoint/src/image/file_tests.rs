@@ -82,7 +82,7 @@ proptest! {
             let bytes = written(extension, &image);
             prop_assert_eq!(&decoded(&bytes).unwrap(), &expected, "{}", extension);
             let expected_grey = super::grey(&expected, &Cpu::sequential()).unwrap().into_image();
-            let by_rows = decode_grey_alpha(&bytes, "test", &ReadOptions::default()).unwrap();
+            let by_rows = decode_grey_alpha(&bytes, "test", &ReadOptions::default()).unwrap().image;
             prop_assert_eq!(alpha_mask(&by_rows), alpha_mask(&expected), "{}: what shows", extension);
             let by_rows = super::grey(&by_rows, &Cpu::sequential()).unwrap().into_image();
             prop_assert_eq!(by_rows, expected_grey, "{} as grey", extension);
@@ -168,7 +168,7 @@ fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
 fn samples_of_every_kind_are_read() {
     for (name, bytes, expected) in exact_samples() {
         assert_eq!(decoded(bytes).unwrap(), expected, "{name}");
-        let by_rows = decode_grey_alpha(bytes, name, &ReadOptions::default()).unwrap();
+        let by_rows = decode_grey_alpha(bytes, name, &ReadOptions::default()).unwrap().image;
         let [by_rows, expected] =
             [by_rows, expected].map(|image| grey(&image, &Cpu::sequential()).unwrap().into_image());
         assert_eq!(by_rows, expected, "{name} as grey");
@@ -185,7 +185,7 @@ fn masks_and_alpha_channels_are_read() {
         for image in [with_alpha(&image, &shown).unwrap(), image] {
             let file = Scratch::new("png");
             write(&file.0, &image).unwrap();
-            let read = read_grey_alpha(&file.0, &options, &cpu).unwrap();
+            let read = read_grey_alpha(&file.0, &options, &cpu).unwrap().image;
             assert_eq!(
                 read.channels(),
                 if image.channels() > channels { 2 } else { 1 },
@@ -376,7 +376,7 @@ proptest! {
             bytes[i] = value;
         }
         bytes.truncate(end.index(4 * bytes.len()));
-        let options = ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 22 };
+        let options = ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 22, ..ReadOptions::default() };
         let _ = decode(&bytes, "damaged", &options);
         let _ = decode_grey_alpha(&bytes, "damaged", &options);
     }

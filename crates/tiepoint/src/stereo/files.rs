@@ -186,7 +186,7 @@ mod tests {
     const SIGNED: DisparityReading = DisparityReading {
         scale: None,
         signed: true,
-        limits: ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 24 },
+        limits: ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 24, orient: true, band: None },
     };
 
     fn map(values: &[f32]) -> Image<f32> {

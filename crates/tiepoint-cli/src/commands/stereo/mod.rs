@@ -290,7 +290,7 @@ impl PairJob<'_> {
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         // Read again: nothing else needs the colours.
-        let colours = reader.image(&self.pair.left)?;
+        let colours = reader.image(&self.pair.left)?.into_seen().0;
         Ok(Some(write_ply(path, found.disparity.view(), (&colours).into(), calibration, &results.cloud)?))
     }
 }
@@ -332,8 +332,8 @@ struct Side {
 }
 
 fn read(reader: &Reader<'_>, path: &Path, mask: Option<&str>, no_data: Option<f32>) -> Outcome<Side> {
-    let image = reader.image(path)?;
+    let (image, shown) = reader.image(path)?.into_seen();
     let mask = reader.mask(mask_of(mask, path).as_deref(), image.size())?;
-    let mask = mask.and(Mask::of_data(&image, no_data))?.into_image();
+    let mask = mask.and(shown)?.and(Mask::of_data(&image, no_data))?.into_image();
     Ok(Side { image, mask })
 }

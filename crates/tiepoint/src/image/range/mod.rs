@@ -252,7 +252,7 @@ fn mean_of_finite(image: ImageView<'_, f32>) -> f32 {
 
 /// The mask without the [`HOLE_MARGIN`] pixels next to those where it is 0: where a detector finds nothing that what
 /// the mask hides brought about.
-fn without_margin(mask: ImageView<'_, u8>, cpu: &Cpu) -> Image<u8> {
+pub(super) fn without_margin(mask: ImageView<'_, u8>, cpu: &Cpu) -> Image<u8> {
     far_from(mask, |m| m == 0, HOLE_MARGIN, cpu)
 }
 
