@@ -9,6 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
+use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 use tiepoint::geometry::{ModelKind, RobustOptions};
@@ -30,8 +31,9 @@ pub(crate) struct RectifyArguments {
     /// Focal length of LEFT in pixels, where no calibration is given [default: found from the tie points]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     pub(crate) focal: Option<f64>,
-    /// The rectified left picture: .png .tif .pfm. It is made of RIGHT where that was taken from the left. Where it
-    /// shows nothing of its input it is transparent (.png .tif) or NaN (floats), which `stereo` heeds
+    /// The rectified left picture: .png .tif .pfm .npy. It is made of RIGHT where that was taken from the left. Where it
+    /// shows nothing of its input it is transparent (.png of 8 bits), NaN (floats), masked (.tif) or masked by FILE.msk
+    /// beside it (.png of 16 bits), all of which `stereo` heeds
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_left: Option<PathBuf>,
     /// The rectified right picture
@@ -43,8 +45,8 @@ pub(crate) struct RectifyArguments {
     /// Where the right output shows its input
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_right: Option<PathBuf>,
-    /// What the rectified pair is, for `stereo --calibration`: a Middlebury calib.txt. From tie points alone the
-    /// baseline is 1
+    /// What the rectified pair is, for `stereo --calibration`: .txt (Middlebury), .yml or .xml (OpenCV: P1, P2, Q). From
+    /// tie points alone the baseline is 1
     #[arg(long, value_name = "FILE")]
     pub(crate) output_calibration: Option<PathBuf>,
     /// A picture of both outputs with lines along rows
@@ -94,7 +96,10 @@ impl RectifyArguments {
             .writes(&self.report.report)
             .check()?;
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
-        self.output_calibration.as_deref().map_or(Ok(()), check_folder)
+        let named = |path| RectifiedCalibration::check_name(path).map_err(|e| Failure::usage(e.to_string()));
+        self.output_calibration
+            .as_deref()
+            .map_or(Ok(()), |path| named(path).and_then(|()| check_folder(path)))
     }
 
     /// How the cameras are found where no calibration is given.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 use tiepoint::feature::{Features, Finder, FoundFeatures};
-use tiepoint::geometry::Correspondence;
+use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, Image};
 use tiepoint::matching::{Match, files::MatchRow};
 use tiepoint::options::Named;
@@ -24,6 +24,8 @@ pub(crate) struct PairSearch<'a> {
     pub(crate) matching: &'a MatchingArguments,
     /// Of A and of B.
     masks: [Option<&'a str>; 2],
+    /// Pictures stay as they are stored, whatever their orientation.
+    stored: bool,
 }
 
 /// Two pictures with their features, and what found these.
@@ -60,7 +62,13 @@ pub(crate) struct MatchedPair {
 impl<'a> PairSearch<'a> {
     /// Of A, the first image in the command line, and B, the second.
     pub(crate) fn new(detector: &'a DetectorArguments, matching: &'a MatchingArguments) -> Self {
-        Self { detector, matching, masks: [detector.mask.as_deref(), matching.mask_b.as_deref()] }
+        let masks = [detector.mask.as_deref(), matching.mask_b.as_deref()];
+        Self { detector, matching, masks, stored: false }
+    }
+
+    /// The same, with pictures as they are stored where that is wanted: COLMAP knows features by their numbers in those.
+    pub(crate) fn as_stored(self, stored: bool) -> Self {
+        Self { stored, ..self }
     }
 
     /// Of A, the second image in the command line, and B, the first.
@@ -94,7 +102,8 @@ impl<'a> PairSearch<'a> {
         self.matching.options()?;
         let detector = self.detector.detector()?;
         let cpu = &context.processor.cpu;
-        let reader = Reader { limits: self.detector.limits.options(), cpu };
+        let limits = self.detector.limits.options();
+        let reader = Reader { limits: limits.with_orient(limits.orient && !self.stored), cpu };
         let read = |i: usize| -> Outcome<ReadPicture> {
             let mask = self.masks[i].map(|mask| PathBuf::from(fill(mask, paths[i])));
             reader.read(paths[i], colour, mask.as_deref())
@@ -170,6 +179,13 @@ impl<'a> PairSearch<'a> {
             &context.processor,
         )?)
     }
+}
+
+/// Writes the matrix of a model as text: a row a line, as `numpy.loadtxt` and `evaluate homography` read it.
+pub(crate) fn write_model(path: &Path, model: &Model) -> Outcome {
+    let row = |row: &[f64; 3]| format!("{:?} {:?} {:?}\n", row[0], row[1], row[2]);
+    let text: String = model.matrix().iter().map(row).collect();
+    Ok(tiepoint::files::write_atomically(path, |out| std::io::Write::write_all(out, text.as_bytes()))?)
 }
 
 /// What a thread returned; it fails as the thread did.

@@ -1,6 +1,6 @@
 //! `tiepoint register`: MOVING warped onto REFERENCE.
 
-use super::matched_pair::{MatchedPair, PairSearch};
+use super::matched_pair::{MatchedPair, PairSearch, write_model};
 use super::report::{self, Page, file_name};
 use crate::arguments::register::RegisterArguments;
 use crate::context::Context;
@@ -120,6 +120,9 @@ fn write(
         let moved = Canvas::of(&warped.image, Some(&warped.covered))?;
         let picture = overlay(reference, &moved, &warped.covered, arguments.blend);
         image::write(path, &picture.into_image())?;
+    }
+    if let Some((path, model)) = arguments.output_model.as_ref().zip(pair.tie.b_from_a) {
+        write_model(path, &model)?;
     }
     arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
 }

@@ -18,6 +18,8 @@ pub(crate) struct Picture {
     made: Option<AnyImage>,
     /// 0 where no keypoint may lie.
     pub(crate) mask: Option<Image<u8>>,
+    /// The picture lies in its file otherwise than it is looked at, and was not turned.
+    pub(crate) stored: bool,
 }
 
 /// A picture as its files hold it.
@@ -35,6 +37,7 @@ impl ReadPicture {
     pub(crate) fn ready(self, range: Range, cpu: &Cpu) -> Outcome<Picture> {
         let Self { path, image, colour, mask } = self;
         let named = |error| Failure::from(error).about(path.display());
+        let stored = image.orientation != 1 && !image.turned;
         if !colour {
             let Prepared { image, mask } = image.prepared(mask, range, cpu).map_err(named)?;
             return Ok(Picture {
@@ -42,13 +45,14 @@ impl ReadPicture {
                 seen: None,
                 made: Some(image.into_image()),
                 mask: mask.into_image(),
+                stored,
             });
         }
         let seen = image.seen().map_err(named)?;
         let Prepared { image: made, mask } = image::prepare(seen.view(), mask, range, cpu).map_err(named)?;
         let (made, mask) = (made.into_owned(), mask.into_image());
         let seen = seen.into_owned();
-        Ok(Picture { file: Some(image), seen, made, mask })
+        Ok(Picture { file: Some(image), seen, made, mask, stored })
     }
 }
 
@@ -97,7 +101,7 @@ impl<'a> Reader<'a> {
 impl Picture {
     /// A picture of which `made` is what detectors see.
     pub(crate) fn of(file: AnyImage, made: AnyImage) -> Self {
-        Self { file: Some(file.into()), seen: None, made: Some(made), mask: None }
+        Self { file: Some(file.into()), seen: None, made: Some(made), mask: None, stored: false }
     }
 
     /// Grey, on the scale of its type.

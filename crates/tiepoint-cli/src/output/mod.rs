@@ -18,7 +18,21 @@ use crate::failure::{Failure, Outcome};
 use std::io::Write;
 use std::sync::OnceLock;
 
+/// Set where a result is written to stdout.
+static DATA_ON_STDOUT: OnceLock<()> = OnceLock::new();
+
+/// Keeps what is said away from stdout, where a result is written to it.
+pub(crate) fn keep_stdout_for_data(wanted: bool) {
+    if wanted {
+        let _ = DATA_ON_STDOUT.set(());
+    }
+}
+
+/// Prints a line on stdout; on stderr, where a result is written to stdout.
 pub(crate) fn print_line(line: &str) {
+    if DATA_ON_STDOUT.get().is_some() {
+        return print_error(line);
+    }
     print_bytes(format!("{line}\n").as_bytes());
 }
 

@@ -77,15 +77,17 @@ pub struct FileImage {
     pub shown: Option<Image<u8>>,
     /// The value of pixels that hold no data.
     pub no_data: Option<f64>,
-    /// How the picture lay in its file before it was turned upright: 1 to 8, as in EXIF. 1 is as it lies now.
+    /// How the picture lies in its file: 1 to 8, as in EXIF; 1 is upright.
     pub orientation: u8,
+    /// Whether it was turned upright.
+    pub turned: bool,
 }
 
 impl From<AnyImage> for FileImage {
     /// An image of which no more is known.
     fn from(image: AnyImage) -> Self {
         let layout = Layout::usual(image.channels());
-        Self { image, layout, shown: None, no_data: None, orientation: 1 }
+        Self { image, layout, shown: None, no_data: None, orientation: 1, turned: false }
     }
 }
 
@@ -93,13 +95,17 @@ impl FileImage {
     /// Its size in the file.
     pub(super) fn stored_size(&self) -> Size {
         let Size { width, height } = self.image.size();
-        if matches!(self.orientation, 5..=8) { Size::new(height, width) } else { Size::new(width, height) }
+        if self.turned && matches!(self.orientation, 5..=8) {
+            Size::new(height, width)
+        } else {
+            Size::new(width, height)
+        }
     }
 
     /// Hides the pixels where a mask, which lies as the image in its file, is 0.
     pub(super) fn hide_by(&mut self, mask: Option<Image<u8>>) -> Result<()> {
         let Some(mask) = mask else { return Ok(()) };
-        let mask = if self.orientation == 1 { mask } else { turned(mask.view(), self.orientation)? };
+        let mask = if self.turned { turned(mask.view(), self.orientation)? } else { mask };
         self.shown = Mask::from(self.shown.take()).and(mask)?.into_image();
         Ok(())
     }
@@ -170,7 +176,7 @@ impl FileImage {
         let resampled = |image: AnyImage, valid: Image<u8>| {
             let image = marked(image, &valid, self.no_data);
             let shown = valid.data().contains(&0).then_some(valid);
-            Self { image, shown, layout: self.layout, no_data: self.no_data, orientation: 1 }
+            Self { image, shown, layout: self.layout, no_data: self.no_data, orientation: 1, turned: false }
         };
         let Some(shown) = &self.shown else {
             let outside = if matches!(self.image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };

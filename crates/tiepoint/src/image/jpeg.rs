@@ -1,12 +1,17 @@
 //! JPEG: grey and colour, baseline and progressive; CMYK becomes RGB.
 
 use super::{
-    AnyImage, Image, Size, orientation,
-    rows::{Channels, Decoded, Request, Rows, Source, reserve, zeros},
+    AnyView, Size, orientation,
+    rows::{Channels, Decoded, Request, Source, zeros},
 };
 use crate::files::Fault;
+use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use std::io;
 use zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions};
 use zune_jpeg::{JpegDecoder, errors::DecodeErrors};
+
+/// The quality of what is written, of 100.
+const QUALITY: u8 = 92;
 
 /// Pixels that one byte can stand for at most: a block of 64 takes at least one bit.
 const RATIO: u64 = 512;
@@ -17,12 +22,8 @@ impl From<DecodeErrors> for Fault {
     }
 }
 
-pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
-    if request.file_len > request.options.max_bytes {
-        return Err(format!("{} bytes are more than the limit of max_bytes", request.file_len).into());
-    }
-    let mut bytes = reserve(request.file_len as usize)?;
-    source.read_to_end(&mut bytes)?;
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+    let mut bytes = request.bytes(source)?;
     let progressive = check_frame(&bytes)?;
     let end = end(&bytes).ok_or("the JPEG has no end marker; it is truncated")?;
     // What follows is no picture: a phone's video, a second picture, a maker's notes.
@@ -50,17 +51,21 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
     decoder.decode_into(&mut pixels)?;
     drop(decoder);
     drop(bytes);
-    let layout = request.layout(channels);
-    let decoded = if request.channels != Channels::All && channels == 3 {
-        let mut rows = Rows::new(request, size, layout, None)?;
-        rows.push(&pixels)?;
-        rows.finish()?
-    } else {
-        layout.check()?;
-        let image = Image::from_vec(pixels, size, channels).map_err(|e| e.to_string())?;
-        Decoded { layout, ..AnyImage::from(image).into() }
-    };
+    let decoded = Decoded::whole(pixels, size, request.layout(channels), request)?;
     Ok(Decoded { orientation, ..decoded })
+}
+
+/// Writes 8 bits, grey or colour, with colour at full resolution: for pictures that are looked at.
+pub(super) fn write(out: impl io::Write, view: &AnyView<'_>) -> io::Result<()> {
+    let AnyView::U8(view) = view else { return Err(io::Error::other("a JPEG holds 8 bits")) };
+    let side = |n: usize| {
+        u16::try_from(n).map_err(|_| io::Error::other("a JPEG holds at most 65535 x 65535 pixels"))
+    };
+    let (width, height) = (side(view.size().width)?, side(view.size().height)?);
+    let mut encoder = Encoder::new(out, QUALITY);
+    encoder.set_sampling_factor(SamplingFactor::F_1_1);
+    let colour = if view.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
+    encoder.encode(view.to_image().data(), width, height, colour).map_err(io::Error::other)
 }
 
 /// Where the picture ends, behind its end marker. Segments are as long as they say; inside a scan 0xff is followed by 0

@@ -4,14 +4,18 @@
 //! (0, 0). Integer pixels use their whole range from black to white; f32 pixels run from 0 to 1.
 
 mod alpha;
+mod bmp;
 mod contents;
 #[cfg(test)]
 mod file_tests;
 mod foreign;
+mod gif;
 pub mod gpu;
 pub(crate) mod grey;
 mod jpeg;
+mod jpeg2000;
 mod mask;
+mod npy;
 mod orientation;
 mod pfm;
 mod pixel;
@@ -25,6 +29,7 @@ mod shades;
 pub(crate) mod testing;
 mod tiff;
 mod view;
+mod webp;
 mod write;
 
 pub use alpha::{alpha_mask, with_alpha};

@@ -2,11 +2,11 @@
 
 use super::gpu::PixelKind;
 use super::{
-    AnyImage, FileImage, Georeference, Image, Mask, Size,
+    AnyImage, FileImage, Georeference, Image, Mask, Size, bmp,
     contents::upright,
-    foreign, grey, jpeg, pfm, png, pnm,
+    foreign, gif, grey, jpeg, jpeg2000, npy, pfm, png, pnm,
     rows::{Channels, Decoded, Request, Source},
-    tiff,
+    tiff, webp,
 };
 use crate::files::Fault;
 use crate::options::{OptionTable, options};
@@ -133,6 +133,10 @@ fn decode_as(bytes: &[u8], name: &Path, options: &ReadOptions, channels: Channel
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] for a damaged TIFF.
 pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>> {
     let path = path.as_ref();
+    // A pipe is read once, for its pixels.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Ok(None);
+    }
     let mut source = BufReader::with_capacity(1 << 16, File::open(path).map_err(|e| Error::io(path, e))?);
     let found = source.fill_buf().map_err(Fault::Io).map(is_tiff);
     let found = found.and_then(|tiff| if tiff { tiff::read_georeference(source) } else { Ok(None) });
@@ -152,14 +156,18 @@ fn open(
     shape: Option<&Cell<Option<(Size, PixelKind)>>>,
 ) -> Result<FileImage> {
     options.check()?;
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    let meta = file.metadata().map_err(|e| Error::io(path, e))?;
+    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
     if meta.is_dir() {
         return Err(Error::format(path, "is a folder; images are read from files"));
     }
-    if !meta.is_file() {
-        return read_pipe(file, path, options, channels);
+    if !meta.is_file() && shape.is_some() {
+        return Err(Error::format(path, "is a pipe, of which nothing can be read twice"));
     }
+    if !meta.is_file() {
+        let pipe = File::open(path).map_err(|e| Error::io(path, e))?;
+        return read_pipe(pipe, path, options, channels);
+    }
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
     let request = Request { options, channels, file_len: meta.len(), shape };
     let mut image = read_source(BufReader::with_capacity(1 << 16, file), path, &request)?;
     if shape.is_none() {
@@ -202,10 +210,13 @@ fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> R
     let decoded = head.and_then(|head| read_as(&head, source, request));
     let Decoded { image, layout, orientation, no_data, shown } =
         decoded.map_err(|fault| fault.at(path, "the image does"))?;
-    let orientation = if request.options.orient { orientation } else { 1 };
-    let shown = shown.map(|shown| upright(shown.into(), orientation)).transpose()?;
-    let shown = shown.and_then(|shown| if let AnyImage::U8(shown) = shown { Some(shown) } else { None });
-    Ok(FileImage { image: upright(image, orientation)?, layout, shown, no_data, orientation })
+    let turned = request.options.orient && orientation != 1;
+    let mut file = FileImage { image, layout, shown: None, no_data, orientation, turned };
+    if turned {
+        file.image = upright(file.image, orientation)?;
+    }
+    file.hide_by(shown)?;
+    Ok(file)
 }
 
 /// Reads with the reader of the format that begins with `head`.
@@ -217,6 +228,13 @@ fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::resu
         head if is_tiff(head) => tiff::read(source, request),
         [b'P', b'F' | b'f', b, ..] if b.is_ascii_whitespace() => pfm::read(source, request),
         [b'P', b'1'..=b'7', b, ..] if b.is_ascii_whitespace() || *b == b'#' => pnm::read(source, request),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => webp::read(source, request),
+        [b'B', b'M', ..] => bmp::read(source, request),
+        [b'G', b'I', b'F', b'8', ..] => gif::read(source, request),
+        [0, 0, 0, 12, b'j', b'P', b' ', b' ', ..] | [0xff, 0x4f, 0xff, 0x51, ..] => {
+            jpeg2000::read(source, request)
+        }
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 1..=3, ..] => npy::read(source, request),
         head => Err(foreign::refusal(head).into()),
     }
 }

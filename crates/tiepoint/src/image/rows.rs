@@ -49,6 +49,28 @@ impl From<AnyImage> for Decoded {
     }
 }
 
+impl Decoded {
+    /// The image of a format that is decoded as a whole; `begin` and the limits are the caller's.
+    pub(super) fn whole<T: Pixel>(
+        pixels: Vec<T>,
+        size: Size,
+        layout: Layout,
+        request: &Request<'_>,
+    ) -> Result<Self, Fault>
+    where
+        AnyImage: From<Image<T>>,
+    {
+        if request.channels.kept(layout) != layout.channels {
+            let mut rows = Rows::new(request, size, layout, None)?;
+            rows.push(&pixels)?;
+            return rows.finish();
+        }
+        layout.check()?;
+        let image = Image::from_vec(pixels, size, layout.channels).map_err(|e| e.to_string())?;
+        Ok(Self { layout, ..AnyImage::from(image).into() })
+    }
+}
+
 /// What a format's reader is asked for.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
@@ -61,6 +83,16 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
+    /// The whole file, for decoders that want it in memory.
+    pub(super) fn bytes(&self, mut source: impl Source) -> Result<Vec<u8>, Fault> {
+        if self.file_len > self.options.max_bytes {
+            return Err(format!("{} bytes are more than the limit of max_bytes", self.file_len).into());
+        }
+        let mut bytes = reserve(self.file_len as usize)?;
+        source.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// The layout of an image of so many channels whose file says no more.
     pub(super) fn layout(&self, channels: usize) -> Layout {
         Layout::usual(channels).with_band(self.options.band)

@@ -3,11 +3,12 @@
 use super::{
     AnyImage, AnyView, Georeference, Image, ImageView, Layout, Pixel,
     contents::held,
-    pfm, png, pnm,
+    jpeg, npy, pfm, png, pnm,
     tiff::{self, Extra},
     with_alpha,
 };
-use crate::{Error, Result, files::write_atomically, for_any_view};
+use crate::files::{is_stdout, write_atomically};
+use crate::{Error, Result, for_any_view};
 use std::io;
 use std::path::Path;
 
@@ -28,6 +29,10 @@ pub enum OutputFormat {
     Pnm,
     /// `.pam`: 1 to 4 channels.
     Pam,
+    /// `.npy`: every pixel type and channel count as it is.
+    Npy,
+    /// `.jpg`, `.jpeg`: 8 bits, grey or colour, for pictures that are looked at.
+    Jpeg,
 }
 
 impl OutputFormat {
@@ -41,16 +46,19 @@ impl OutputFormat {
         let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
         Ok(match extension.as_str() {
             "png" => Self::Png,
+            "" if is_stdout(path) => Self::Png,
             "tif" | "tiff" => Self::Tiff,
             "pfm" => Self::Pfm,
             "pgm" => Self::Pgm,
             "ppm" => Self::Ppm,
             "pnm" => Self::Pnm,
             "pam" => Self::Pam,
+            "npy" => Self::Npy,
+            "jpg" | "jpeg" => Self::Jpeg,
             _ => {
                 let reason = format!(
                     "{extension:?} is not the extension of an image format that can be written; use .png, .tif, \
-                     .tiff, .pfm, .pgm, .ppm, .pnm or .pam"
+                     .tiff, .pfm, .pgm, .ppm, .pnm, .pam, .npy or .jpg"
                 );
                 return Err(Error::format(path, reason));
             }
@@ -60,7 +68,7 @@ impl OutputFormat {
     /// How many values of an image this format cuts: of floats those outside 0 to 1, where it holds whole numbers.
     pub fn cuts<'a>(self, image: impl Into<AnyView<'a>>) -> usize {
         let AnyView::F32(view) = image.into() else { return 0 };
-        if matches!(self, Self::Tiff | Self::Pfm) {
+        if matches!(self, Self::Tiff | Self::Pfm | Self::Npy) {
             return 0;
         }
         let outside = |v: &&f32| v.is_finite() && !(0.0..=1.0).contains(*v);
@@ -71,6 +79,11 @@ impl OutputFormat {
     fn check(self, view: &AnyView<'_>) -> std::result::Result<(), String> {
         let channels: &[usize] = match self {
             Self::Tiff => return tiff::check(view),
+            Self::Npy => return Ok(()),
+            Self::Jpeg if !matches!(view, AnyView::U8(_)) => {
+                return Err("a JPEG holds 8 bits: use .png or .tif for what has more".into());
+            }
+            Self::Jpeg => &[1, 3],
             Self::Png | Self::Pam => &[1, 2, 3, 4],
             Self::Pfm | Self::Pnm => &[1, 3],
             Self::Pgm => &[1],
@@ -144,6 +157,7 @@ pub fn write_known<'a>(
         (OutputFormat::Png | OutputFormat::Pam, AnyView::U8(_), Some(valid)) if layout.is_usual() => {
             made = Some(with_alpha(&view.to_image(), valid)?);
         }
+        (OutputFormat::Pfm | OutputFormat::Npy, AnyView::F32(_), _) => {}
         (OutputFormat::Pfm, view, Some(valid)) => made = Some(with_nan(view, valid)),
         (_, _, Some(valid)) => beside = Some(valid),
     }
@@ -186,6 +200,8 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
         OutputFormat::Pfm => pfm::write(out, &view),
         OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm => pnm::write(out, &view, false),
         OutputFormat::Pam => pnm::write(out, &view, true),
+        OutputFormat::Npy => npy::write(out, &view),
+        OutputFormat::Jpeg => jpeg::write(out, &view),
     })
 }
 
@@ -203,11 +219,20 @@ pub(crate) fn write_values(
         return Err(Error::format(path, format!("expected pixels of one channel, found {found}")));
     }
     match format {
+        OutputFormat::Png if is_stdout(path) => {
+            write_atomically(path, |out| pfm::write_floats(out, view, value))
+        }
         OutputFormat::Png => write_atomically(path, |out| png::write_levels(out, view, level)),
         OutputFormat::Tiff => write_atomically(path, |out| tiff::write_floats(out, view, value)),
         OutputFormat::Pfm => write_atomically(path, |out| pfm::write_floats(out, view, value)),
-        OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm | OutputFormat::Pam => {
-            Err(Error::format(path, format!("{format:?} holds no floats; use .pfm, .png, .tif or .tiff")))
-        }
+        OutputFormat::Npy => write_atomically(path, |out| npy::write_floats(out, view, value)),
+        OutputFormat::Pgm
+        | OutputFormat::Ppm
+        | OutputFormat::Pnm
+        | OutputFormat::Pam
+        | OutputFormat::Jpeg => Err(Error::format(
+            path,
+            format!("{format:?} holds no floats; use .pfm, .png, .tif, .tiff or .npy"),
+        )),
     }
 }
