@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests import; NumPy is all that the package needs.
-const PACKAGES: [&str; 7] = [
+const PACKAGES: [&str; 9] = [
     "numpy>=2.0",
     "pytest==9.2.0",
     "mypy==2.4.1",
@@ -16,6 +16,8 @@ const PACKAGES: [&str; 7] = [
     "matplotlib==3.11.2",
     "rasterio==1.4.4",
     "xarray==2026.9.0",
+    "pillow==13.0.0",
+    "tifffile==2026.3.3",
 ];
 
 pub(crate) fn prepare() -> Result<PathBuf> {

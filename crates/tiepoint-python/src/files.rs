@@ -12,7 +12,7 @@ use tiepoint::feature::files as feature_files;
 use tiepoint::geometry::calibration::{
     Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
 };
-use tiepoint::image::{ReadOptions, Size};
+use tiepoint::image::{OutputFormat, ReadOptions, Size};
 use tiepoint::matching::{
     Match,
     files::{self as match_files, MatchRow},
@@ -37,14 +37,24 @@ pub(crate) fn limits((max_pixels, max_bytes): &Limits<'_>) -> PyResult<ReadOptio
 }
 
 #[pyfunction]
-pub(crate) fn read<'py>(py: Python<'py>, path: PathBuf, limited: Limits<'py>) -> PyResult<Bound<'py, PyAny>> {
-    let options = limits(&limited)?;
+pub(crate) fn read<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    limited: Limits<'py>,
+    orient: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = limits(&limited)?.with_orient(orient);
     any_output(py, py.detach(|| tiepoint::image::read(&path, &options)).map_err(raised)?)
 }
 
 #[pyfunction]
-pub(crate) fn decode<'py>(py: Python<'py>, data: &[u8], limited: Limits<'py>) -> PyResult<Bound<'py, PyAny>> {
-    let options = limits(&limited)?;
+pub(crate) fn decode<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    limited: Limits<'py>,
+    orient: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = limits(&limited)?.with_orient(orient);
     any_output(py, py.detach(|| tiepoint::image::decode(data, "the bytes", &options)).map_err(raised)?)
 }
 
@@ -52,6 +62,11 @@ pub(crate) fn decode<'py>(py: Python<'py>, data: &[u8], limited: Limits<'py>) ->
 #[pyfunction]
 pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>) -> PyResult<()> {
     let image = Input::of(image, "the image")?;
+    let cut = OutputFormat::of(&path).map_err(raised)?.cuts(image.view());
+    if cut > 0 {
+        let text = format!("{}: {cut} values lie outside 0 to 1 and are cut to it; .tif, .pfm and .npy keep them", path.display());
+        py.import("warnings")?.call_method1("warn", (text,))?;
+    }
     py.detach(|| tiepoint::image::write(&path, image.view())).map_err(raised)
 }
 

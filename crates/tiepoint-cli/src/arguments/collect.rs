@@ -163,7 +163,7 @@ pub(crate) struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {
-    /// The database, for COLMAP
+    /// The database, for COLMAP 4.1 and newer; older versions cannot open it
     // An option here, because the parser builds this beside a stage too.
     #[arg(short, long, value_name = "DB", required = true)]
     output: Option<PathBuf>,

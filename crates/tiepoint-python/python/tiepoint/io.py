@@ -34,8 +34,14 @@ __all__ = [
 ]
 
 
-def read(path: _Path, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None) -> Any:
-    """Read an image: PNG, JPEG, TIFF, BigTIFF, PNM or PFM, told apart by content.
+def read(
+    path: _Path,
+    *,
+    max_pixels: int | str | None = None,
+    max_bytes: int | str | None = None,
+    orient: bool = True,
+) -> Any:
+    """Read an image, told apart by content: PNG, JPEG, TIFF, JPEG 2000, WebP, BMP, GIF, PNM, PFM or ``.npy``.
 
     Parameters
     ----------
@@ -45,23 +51,32 @@ def read(path: _Path, *, max_pixels: int | str | None = None, max_bytes: int | s
         The most pixels the image may have; 2³² if not given.
     max_bytes : int or str, optional
         The most bytes it may take in memory, such as ``"8GiB"``; 4 GiB if not given.
+    orient : bool
+        Turn the picture upright as its file says, as ``cv2.imread`` does.
 
     Returns
     -------
     ndarray
-        (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as the file has them; colours as RGB.
+        (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as the file has them; colours as RGB. All bands are
+        kept, and values that mark no data stay.
 
     Raises
     ------
     FormatError
         When the file is no image, is damaged, or holds a larger image.
     """
-    return _core.read(path, (max_pixels, max_bytes))
+    return _core.read(path, (max_pixels, max_bytes), orient)
 
 
-def decode(data: bytes, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None) -> Any:
+def decode(
+    data: bytes,
+    *,
+    max_pixels: int | str | None = None,
+    max_bytes: int | str | None = None,
+    orient: bool = True,
+) -> Any:
     """The image in the bytes of a file, as `read` reads it."""
-    return _core.decode(data, (max_pixels, max_bytes))
+    return _core.decode(data, (max_pixels, max_bytes), orient)
 
 
 def write(path: _Path, image: Any) -> None:

@@ -110,7 +110,15 @@ pub fn read_grey_alpha(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu)
 /// # Errors
 /// As [`read`].
 pub fn decode(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
-    Ok(decode_as(bytes, name.as_ref(), options, Channels::All)?.image)
+    Ok(decode_file(bytes, name, options)?.image)
+}
+
+/// [`decode`], with what the file says of the image.
+///
+/// # Errors
+/// As [`read`].
+pub fn decode_file(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<FileImage> {
+    decode_as(bytes, name.as_ref(), options, Channels::All)
 }
 
 /// [`decode`] of what a detector needs, as [`read_grey_alpha`].
