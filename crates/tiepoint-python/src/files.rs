@@ -64,7 +64,10 @@ pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>) -> 
     let image = Input::of(image, "the image")?;
     let cut = OutputFormat::of(&path).map_err(raised)?.cuts(image.view());
     if cut > 0 {
-        let text = format!("{}: {cut} values lie outside 0 to 1 and are cut to it; .tif, .pfm and .npy keep them", path.display());
+        let text = format!(
+            "{}: {cut} values lie outside 0 to 1 and are cut to it; .tif, .pfm and .npy keep them",
+            path.display()
+        );
         py.import("warnings")?.call_method1("warn", (text,))?;
     }
     py.detach(|| tiepoint::image::write(&path, image.view())).map_err(raised)

@@ -8,7 +8,7 @@ use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part, write_picture};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::image::{self, AnyImage, FileImage, Image, Known, OutputFormat};
 use tiepoint::register::{Warped, covered_by, warp_onto};
@@ -89,6 +89,15 @@ fn covered(warped: &Warped) -> f64 {
     covered.iter().filter(|v| **v != 0).count() as f64 / covered.len().max(1) as f64
 }
 
+/// The file beside an image that says where it lies on a map: the name of the image with the first and last letter of its
+/// extension and a w, or .wld.
+fn world_file(image: &Path) -> Option<PathBuf> {
+    let extension = image.extension()?.to_str()?.to_lowercase();
+    let letters = [extension.chars().next()?, extension.chars().last()?, 'w'];
+    let names = [letters.iter().collect(), "wld".to_owned()];
+    names.iter().map(|name| image.with_extension(name)).find(|path| path.is_file())
+}
+
 /// The warped image, on REFERENCE's place on the map where that has one.
 fn write_warped(path: &Path, reference: &Path, warped: &FileImage, context: &Context) -> Outcome {
     let place = image::read_georeference(reference)?;
@@ -96,6 +105,10 @@ fn write_warped(path: &Path, reference: &Path, warped: &FileImage, context: &Con
     if place.is_some() && !holds {
         let (shown, reference) = (path.display(), reference.display());
         context.note(&format!("{shown} does not hold the place of {reference} on the map; a .tif would"));
+    }
+    if let Some(world) = world_file(reference).filter(|_| place.is_none()) {
+        let (world, shown) = (world.display(), path.display());
+        context.note(&format!("{world} says where {shown} lies on the map, too: copy it beside that"));
     }
     write_picture(
         path,

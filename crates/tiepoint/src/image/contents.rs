@@ -220,17 +220,27 @@ fn by_channel<T: Pixel>(
 }
 
 /// The image with the value of no data in all channels of the pixels that hold none: NaN in floats where there is no
-/// such value, 0 in integers where there is none that they can hold.
+/// such value, 0 in integers where there is none that they can hold. Data that have come to this value by interpolation
+/// move to the next one.
 fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyImage {
-    fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: T) {
+    fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: Option<T>, otherwise: T, beside: T) {
         let n = image.channels();
-        let pixels = image.data_mut().chunks_exact_mut(n).zip(valid.data());
-        pixels.filter(|(_, valid)| **valid == 0).for_each(|(pixel, _)| pixel.fill(value));
+        for (pixel, valid) in image.data_mut().chunks_exact_mut(n).zip(valid.data()) {
+            if *valid == 0 {
+                pixel.fill(value.unwrap_or(otherwise));
+            } else if value.is_some_and(|value| pixel.iter().all(|v| *v == value)) {
+                pixel[0] = beside;
+            }
+        }
     }
+    fn next(value: f64, most: f64) -> f32 {
+        (if value < most { value + 1.0 } else { value - 1.0 }) as f32
+    }
+    let value = no_data.unwrap_or(f64::NAN);
     match &mut image {
-        AnyImage::U8(i) => mark(i, valid, no_data.and_then(held).unwrap_or(0)),
-        AnyImage::U16(i) => mark(i, valid, no_data.and_then(held).unwrap_or(0)),
-        AnyImage::F32(i) => mark(i, valid, no_data.and_then(held).unwrap_or(f32::NAN)),
+        AnyImage::U8(i) => mark(i, valid, no_data.and_then(held), 0, u8::from_f32(next(value, 255.0))),
+        AnyImage::U16(i) => mark(i, valid, no_data.and_then(held), 0, u16::from_f32(next(value, 65535.0))),
+        AnyImage::F32(i) => mark(i, valid, no_data.and_then(held), f32::NAN, (value as f32).next_up()),
     }
     image
 }

@@ -193,7 +193,11 @@ fn what_holds_no_data_is_hidden() {
     let hidden = |file: FileImage| file.into_seen().1.map(Image::into_vec);
     let masked = sample!("masked.tif");
     let expected: Vec<u8> = (0..13).flat_map(|y| (0..21).map(move |x| if x > y { 255 } else { 0 })).collect();
-    assert_eq!(hidden(decode_file(masked, "m", &options).unwrap()), Some(expected.clone()), "a mask in the file");
+    assert_eq!(
+        hidden(decode_file(masked, "m", &options).unwrap()),
+        Some(expected.clone()),
+        "a mask in the file"
+    );
     let grey = decode_grey_alpha(masked, "m", &options).unwrap();
     assert_eq!(hidden(grey.clone()), Some(expected), "as grey");
     let prepared = grey.prepared(Mask::All, Range::Auto, &cpu).unwrap();
@@ -201,10 +205,16 @@ fn what_holds_no_data_is_hidden() {
     assert_eq!((counts.row(0)[5], counts.row(0)[6]), (0, 255), "no nearer than the margin");
 
     let size = Size::new(40, 30);
-    let ramp = Image::from_fn(size, |x, y| if (10..20).contains(&x) && y > 12 { 7_u16 } else { 100 + (x * y) as u16 });
+    let ramp =
+        Image::from_fn(
+            size,
+            |x, y| if (10..20).contains(&x) && y > 12 { 7_u16 } else { 100 + (x * y) as u16 },
+        );
     let valid = Image::from_fn(size, |x, _| if x == 39 { 0_u8 } else { 255 });
     let file = Scratch::new("tif");
-    for (no_data, valid, zeros) in [(Some(7.0), None, 10 * 17), (None, Some(&valid), 30), (Some(-1.0), None, 0)] {
+    for (no_data, valid, zeros) in
+        [(Some(7.0), None, 10 * 17), (None, Some(&valid), 30), (Some(-1.0), None, 0)]
+    {
         write_known(&file.0, &ramp, &Known { no_data, valid, ..Known::default() }).unwrap();
         let read = read_file(&file.0, &options).unwrap();
         assert_eq!(read.image, ramp.clone().into(), "{no_data:?}");
@@ -235,7 +245,9 @@ fn no_value_without_data_enters_another() {
     for (no_data, marker) in [(None, 0), (Some(60_000.0), 60_000)] {
         file.no_data = no_data;
         let placed = file.resampled(&Image::filled(size, 1, 255), blurred).unwrap();
-        let (AnyImage::U16(values), Some(valid)) = (&placed.image, &placed.shown) else { panic!("words and a mask") };
+        let (AnyImage::U16(values), Some(valid)) = (&placed.image, &placed.shown) else {
+            panic!("words and a mask")
+        };
         for (i, (v, valid)) in values.data().iter().zip(valid.data()).enumerate() {
             let (x, y) = (i % 30, i / 30);
             let expected = hole(x, y) || hole(x + 1, y);
