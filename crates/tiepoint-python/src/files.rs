@@ -117,7 +117,8 @@ pub(crate) fn write_matches(
         Ok(MatchRow { pair, a_xy, b_xy, inlier: inliers.as_ref().is_none_or(|inliers| inliers[i]) })
     };
     let rows = (0..pairs.len()).map(row).collect::<PyResult<Vec<_>>>()?;
-    py.detach(|| match_files::write_matches(&path, [names.0.as_str(), names.1.as_str()], &rows)).map_err(raised)
+    py.detach(|| match_files::write_matches(&path, [names.0.as_str(), names.1.as_str()], &rows))
+        .map_err(raised)
 }
 
 /// The disparities in a file, NaN where there are none.

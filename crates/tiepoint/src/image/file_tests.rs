@@ -202,7 +202,7 @@ fn what_holds_no_data_is_hidden() {
     assert_eq!(hidden(grey.clone()), Some(expected), "as grey");
     let prepared = grey.prepared(Mask::All, Range::Auto, &cpu).unwrap();
     let counts = prepared.mask.into_image().unwrap();
-    assert_eq!((counts.row(0)[5], counts.row(0)[6]), (0, 255), "no nearer than the margin");
+    assert_eq!((counts.row(0)[10], counts.row(0)[11]), (0, 255), "no nearer than the margin");
 
     let size = Size::new(40, 30);
     let ramp =
