@@ -116,7 +116,7 @@ impl Sample for u8 {
             // Numbers of colours stay as they are.
             (Colour::Palette(_), bits) => out.extend(packed(bytes, count, bits).map(|v| v as Self)),
             (_, bits) => {
-                out.extend(packed(bytes, count, bits).map(|v| ((v * 255 + most / 2) / most) as Self))
+                out.extend(packed(bytes, count, bits).map(|v| ((v * 255 + most / 2) / most) as Self));
             }
         }
     }
@@ -373,8 +373,7 @@ fn converted<T: Pixel>(mut values: Vec<T>, colour: &Colour) -> Vec<T> {
 /// CIE L*a*b* (D50) as sRGB, 0 to 255: the inverse of CIE 15, XYZ adapted to D65 after Bradford, IEC 61966-2-1.
 fn rgb_of_lab(l: f64, a: f64, b: f64) -> [f32; 3] {
     let fy = (l + 16.0) / 116.0;
-    let linear =
-        |f: f64| if f > 6.0 / 29.0 { f * f * f } else { 3.0 * (6.0_f64 / 29.0).powi(2) * (f - 4.0 / 29.0) };
+    let linear = |f: f64| if f > 6.0 / 29.0 { f * f * f } else { 108.0 / 841.0 * (f - 4.0 / 29.0) };
     let [x, y, z] = [0.9642 * linear(fy + a / 500.0), linear(fy), 0.8249 * linear(fy - b / 200.0)];
     let rows = [
         [3.134_136, -1.617_386, -0.490_662],

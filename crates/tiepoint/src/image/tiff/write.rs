@@ -68,7 +68,7 @@ pub(in crate::image) fn write_mask(out: impl Write, mask: &Image<u8>) -> io::Res
     let item = Field { tag: METADATA, kind: FieldType::Ascii, values: text.bytes().map(u64::from).collect() };
     let more = vec![item];
     rows_and_directory(out, mask.view(), [1, 1], &Extra::default(), more, |row, bytes| {
-        bytes.extend_from_slice(row)
+        bytes.extend_from_slice(row);
     })
 }
 
