@@ -45,7 +45,8 @@ pub(crate) struct RectifyArguments {
     /// Where the right output shows its input
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_right: Option<PathBuf>,
-    /// What the rectified pair is, for `stereo --calibration`: .txt (Middlebury), .yml or .xml (OpenCV: P1, P2, Q). From
+    /// What the rectified pair is, for `stereo --calibration`: .txt (Middlebury), .yml or .xml (OpenCV: P1, P2, Q, without the
+    /// disparities to search). From
     /// tie points alone the baseline is 1
     #[arg(long, value_name = "FILE")]
     pub(crate) output_calibration: Option<PathBuf>,
