@@ -6,11 +6,11 @@ use tiepoint::{device::Cpu, image};
 pub fn decode(magic: &[u8], data: &[u8]) {
     let bytes = [magic, data].concat();
     let options = image::ReadOptions::default().with_max_pixels(1 << 22).with_max_bytes(1 << 24);
-    let Ok(whole) = image::decode(&bytes, "fuzz", &options) else { return };
+    let Ok(whole) = image::decode_file(&bytes, "fuzz", &options) else { return };
     let grey =
         |image: image::AnyImage| image::grey(&image, &Cpu::sequential()).map(image::AnyCow::into_image);
-    let rows = image::decode_grey_alpha(&bytes, "fuzz", &options).and_then(grey);
-    match (grey(whole), rows) {
+    let rows = image::decode_grey_alpha(&bytes, "fuzz", &options).and_then(|file| grey(file.image));
+    match (grey(whole.into_seen().0), rows) {
         (Ok(a), Ok(b)) => assert!(same(&a, &b), "grey differs from grey by rows"),
         (Err(_), Err(_)) => {}
         (a, b) => panic!("one way fails: {:?} {:?}", a.err(), b.err()),

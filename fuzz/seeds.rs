@@ -126,6 +126,11 @@ fn samples() {
         match path.extension().unwrap().to_str().unwrap() {
             "jpg" => seed("jpeg", name, &bytes, 3),
             "png" => seed("png", name, &bytes, 8),
+            "webp" => seed("webp", name, &bytes, 12),
+            "bmp" => seed("bmp", name, &bytes, 2),
+            "gif" => seed("gif", name, &bytes, 4),
+            "j2k" => seed("jpeg2000", name, &bytes, 4),
+            "npy" => seed("npy", name, &bytes, 8),
             _ => ["tiff", "georeference"].into_iter().for_each(|target| seed(target, name, &bytes, 0)),
         }
         seed("camera_data", name, &bytes, 0);

@@ -4,8 +4,8 @@ use crate::Detail;
 use crate::block::base64;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use serde_json::{Value, json};
-use tiepoint::image::{AnyView, Image, ImageView, Pixel, Size};
-use tiepoint::{Error, Result};
+use tiepoint::image::{AnyView, Image, ImageView, Pixel, Shades, Size};
+use tiepoint::{Error, Result, for_any_view};
 
 /// A picture and what it is called.
 #[derive(Clone, Debug)]
@@ -43,11 +43,8 @@ pub(crate) fn embed(picture: &Picture<'_>, id: &str, detail: Detail) -> Result<E
         return Err(Error::Image(format!("{} is empty ({size})", picture.name)));
     }
     let step = detail.step(size);
-    let small = match picture.image {
-        AnyView::U8(view) => reduced(view, step, f32::from),
-        AnyView::U16(view) => stretched(view, step),
-        AnyView::F32(view) => stretched(view, step),
-    };
+    let shades = Shades::of(picture.image, None);
+    let small = for_any_view!(picture.image, view => reduced(view, step, |v| shades.shade(v)));
     let url = format!("data:image/jpeg;base64,{}", base64(&jpeg(&small)?));
     let covers = [small.size().width * step, small.size().height * step];
     let described =
@@ -68,23 +65,6 @@ pub(crate) fn jpeg(image: &Image<u8>) -> Result<Vec<u8>> {
     let colour = if image.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
     encoder.encode(image.data(), width, height, colour).map_err(failed)?;
     Ok(bytes)
-}
-
-/// Values between the least and the greatest thousandth of the finite ones go to 0 to 255; floats within 0 and 1 from
-/// there.
-fn stretched<T: Pixel>(view: ImageView<'_, T>, step: usize) -> Image<u8> {
-    let size = view.size();
-    // A thousandth is known well enough from some hundred thousand.
-    let every = (size.area() >> 17).max(1);
-    let values = (0..size.height).flat_map(|y| view.row(y)).step_by(every).map(|v| v.to_f32());
-    let mut values: Vec<f32> = values.filter(|v| v.is_finite()).collect();
-    values.sort_unstable_by(f32::total_cmp);
-    let at = |share: usize| values.get((values.len() * share / 1000).min(values.len().saturating_sub(1)));
-    let (low, high) = (at(1).copied().unwrap_or(0.0), at(999).copied().unwrap_or(1.0));
-    let whole = T::WHITE == 1.0 && values.first() >= Some(&0.0) && values.last() <= Some(&1.0);
-    let (low, high) = if whole { (0.0, 1.0) } else { (low, high) };
-    let scale = 255.0 / (high - low).max(f32::MIN_POSITIVE);
-    reduced(view, step, |v| (v.to_f32() - low) * scale)
 }
 
 /// The mean of every square of `step` pixels, as far as it lies in the image: grey or red, green and blue.
@@ -124,19 +104,5 @@ mod tests {
         let small = reduced(image.view(), 2, f32::from);
         assert_eq!(small.size(), Size::new(3, 2), "rounded up");
         assert_eq!(small.data(), [55, 75, 90, 205, 225, 240], "means; the last column and row hold less");
-    }
-
-    #[test]
-    fn floats_and_words_are_stretched() {
-        let unit = Image::from_fn(Size::new(3, 1), |x, _| x as f32 * 0.25);
-        assert_eq!(stretched(unit.view(), 1).data(), [0, 64, 128], "0 to 1 as it is");
-        let wide = Image::from_vec(vec![f32::NAN, -50.0, 150.0, f32::INFINITY], Size::new(4, 1), 1).unwrap();
-        assert_eq!(
-            stretched(wide.view(), 1).data(),
-            [0, 0, 255, 255],
-            "what is not finite is black or white"
-        );
-        let words = Image::from_fn(Size::new(2, 1), |x, _| 1000 + 3000 * x as u16);
-        assert_eq!(stretched(words.view(), 1).data(), [0, 255], "12 bits");
     }
 }

@@ -230,7 +230,7 @@ impl Shown {
 
 /// The photograph, shrunk where its longer side has more than `longest` pixels.
 fn thumbnail(collection: &Collection, index: usize, longest: usize) -> Result<AnyImage> {
-    let image = image::read(collection.path_of(index), collection.limits())?;
+    let image = image::read(collection.path_of(index), &collection.limits().with_orient(false))?;
     let small = image.size().at_most(longest);
     if small == image.size() {
         return Ok(image);

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests import; NumPy is all that the package needs.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 10] = [
     "numpy>=2.0",
     "opencv-contrib-python-headless==5.0.0.93",
     "pytest==9.2.0",
@@ -17,6 +17,8 @@ const PACKAGES: [&str; 8] = [
     "matplotlib==3.11.2",
     "rasterio==1.4.4",
     "xarray==2026.9.0",
+    "pillow==13.0.0",
+    "tifffile==2026.3.3",
 ];
 
 pub(crate) fn prepare() -> Result<PathBuf> {

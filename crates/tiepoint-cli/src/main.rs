@@ -18,7 +18,9 @@ use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match arguments::Arguments::try_parse() {
+    let words = arguments::streams::named(std::env::args_os());
+    output::keep_stdout_for_data(words.iter().any(|word| arguments::streams::is_stdout(word)));
+    let outcome = match arguments::Arguments::try_parse_from(words) {
         Ok(arguments) => commands::run(&arguments),
         Err(error) => refuse(&error),
     };

@@ -15,7 +15,7 @@ use tiepoint::files::write_atomically;
 use tiepoint::geometry::calibration::{
     Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
 };
-use tiepoint::image::{ReadOptions, Size};
+use tiepoint::image::{OutputFormat, ReadOptions, Size};
 use tiepoint::matching::{
     Match,
     files::{self as match_files, MatchRow},
@@ -40,8 +40,13 @@ pub(crate) fn limits((max_pixels, max_bytes): &Limits<'_>) -> PyResult<ReadOptio
 }
 
 #[pyfunction]
-pub(crate) fn read<'py>(py: Python<'py>, path: PathBuf, limited: Limits<'py>) -> PyResult<Bound<'py, PyAny>> {
-    let options = limits(&limited)?;
+pub(crate) fn read<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    limited: Limits<'py>,
+    orient: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = limits(&limited)?.with_orient(orient);
     any_output(py, abandonable(py, move || tiepoint::image::read(&path, &options))?.map_err(raised)?)
 }
 
@@ -50,8 +55,9 @@ pub(crate) fn decode<'py>(
     py: Python<'py>,
     data: PyBackedBytes,
     limited: Limits<'py>,
+    orient: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let options = limits(&limited)?;
+    let options = limits(&limited)?.with_orient(orient);
     let found = abandonable(py, move || tiepoint::image::decode(&data, "the bytes", &options))?;
     any_output(py, found.map_err(raised)?)
 }
@@ -60,6 +66,14 @@ pub(crate) fn decode<'py>(
 #[pyfunction]
 pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>) -> PyResult<()> {
     let image = Input::of(image, "the image")?;
+    let cut = OutputFormat::of(&path).map_err(raised)?.cuts(image.view());
+    if cut > 0 {
+        let text = format!(
+            "{}: {cut} values lie outside 0 to 1 and are cut to it; .tif, .pfm and .npy keep them",
+            path.display()
+        );
+        py.import("warnings")?.call_method1("warn", (text,))?;
+    }
     py.detach(|| tiepoint::image::write(&path, image.view())).map_err(raised)
 }
 
@@ -113,7 +127,8 @@ pub(crate) fn write_matches(
         Ok(MatchRow { pair, a_xy, b_xy, inlier: inliers.as_ref().is_none_or(|inliers| inliers[i]) })
     };
     let rows = (0..pairs.len()).map(row).collect::<PyResult<Vec<_>>>()?;
-    py.detach(|| match_files::write_matches(&path, [&names.0, &names.1], &rows)).map_err(raised)
+    py.detach(|| match_files::write_matches(&path, [names.0.as_str(), names.1.as_str()], &rows))
+        .map_err(raised)
 }
 
 /// The disparities in a file, NaN where there are none.

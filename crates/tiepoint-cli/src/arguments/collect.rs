@@ -1,6 +1,6 @@
 //! `tiepoint collect`.
 
-use super::limits::LimitArguments;
+use super::limits::PhotographLimits;
 use super::report::ReportArguments;
 use super::table::{Given, flags};
 use crate::failure::{Failure, Outcome};
@@ -143,7 +143,7 @@ pub(crate) struct FeatureArguments {
     #[command(flatten)]
     pub(crate) unreadable: UnreadableArguments,
     #[command(flatten)]
-    pub(crate) limits: LimitArguments,
+    pub(crate) limits: PhotographLimits,
 }
 
 #[derive(Debug, Args)]
@@ -163,7 +163,7 @@ pub(crate) struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {
-    /// The database, for COLMAP
+    /// The database, for COLMAP 4.1 and newer; older versions cannot open it
     // An option here, because the parser builds this beside a stage too.
     #[arg(short, long, value_name = "DB", required = true)]
     output: Option<PathBuf>,
@@ -179,7 +179,7 @@ pub(crate) struct OutputArguments {
     #[command(flatten)]
     pub(crate) report: ReportArguments,
     #[command(flatten)]
-    pub(crate) limits: LimitArguments,
+    pub(crate) limits: PhotographLimits,
     #[command(flatten)]
     pub(crate) sync: SyncArguments,
 }

@@ -17,6 +17,7 @@ pub(crate) mod rectify;
 pub(crate) mod register;
 pub(crate) mod report;
 pub(crate) mod stereo;
+pub(crate) mod streams;
 pub(crate) mod table;
 pub(crate) mod values;
 
@@ -41,7 +42,9 @@ use values::Devices;
     version,
     arg_required_else_help = true,
     infer_long_args = true,
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage. Results go to files and stdout, messages to stderr."
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage. Results go to files and stdout, messages to stderr. A file \
+                  named - is stdin where it is read and stdout where it is written: features and matches are then CSV, \
+                  pictures PNG, disparities PFM, and what is said goes to stderr."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -10,6 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
+use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 use tiepoint::geometry::{ModelKind, RobustOptions};
@@ -64,8 +65,9 @@ pub(crate) struct RectifyArguments {
     pub(crate) stored: bool,
     #[command(flatten)]
     pub(crate) cameras: CameraArguments,
-    /// The rectified left picture: .png .tif .pfm. It is made of RIGHT where that was taken from the left. Where it
-    /// shows nothing of its input it is transparent (.png .tif) or NaN (floats), which `stereo` heeds
+    /// The rectified left picture: .png .tif .pfm .npy. It is made of RIGHT where that was taken from the left. Where it
+    /// shows nothing of its input it is transparent (.png of 8 bits), NaN (floats), masked (.tif) or masked by FILE.msk
+    /// beside it (.png of 16 bits), all of which `stereo` heeds
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_left: Option<PathBuf>,
     /// The rectified right picture
@@ -77,7 +79,8 @@ pub(crate) struct RectifyArguments {
     /// Where the right output shows its input
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_right: Option<PathBuf>,
-    /// What the rectified pair is, for `stereo --calibration`: a Middlebury calib.txt
+    /// What the rectified pair is, for `stereo --calibration`: .txt (Middlebury), .yml or .xml (OpenCV: P1, P2, Q). From
+    /// tie points alone the baseline is 1, unless --baseline says it
     #[arg(long, value_name = "FILE")]
     pub(crate) output_calibration: Option<PathBuf>,
     /// A picture of both outputs with lines along rows
@@ -129,7 +132,10 @@ impl RectifyArguments {
             .writes(&self.report.report)
             .check()?;
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
-        self.output_calibration.as_deref().map_or(Ok(()), check_folder)
+        let named = |path| RectifiedCalibration::check_name(path).map_err(|e| Failure::usage(e.to_string()));
+        self.output_calibration
+            .as_deref()
+            .map_or(Ok(()), |path| named(path).and_then(|()| check_folder(path)))
     }
 
     /// With a calibration no model is estimated, because the cameras are known; without, matches must agree with a

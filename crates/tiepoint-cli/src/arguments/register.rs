@@ -4,7 +4,7 @@ use super::matching::PairArguments;
 use super::values::named;
 use crate::draw::Blend;
 use crate::failure::{Failure, Outcome};
-use crate::output::check_image;
+use crate::output::{check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
@@ -26,8 +26,9 @@ pub(crate) struct RegisterArguments {
     pub(crate) reference: PathBuf,
     /// The image that is warped onto it
     pub(crate) moving: PathBuf,
-    /// The warped image, of the reference's size or of --canvas: .png .tif .pfm; a .tif keeps the reference's place on the map
-    /// (GeoTIFF)
+    /// The warped image with all its bands, of the reference's size or of --canvas: .png .tif .pfm .npy; a .tif keeps the
+    /// reference's place on the map (GeoTIFF). Where it has no input it is marked (.tif: value of no data, NaN or a mask),
+    /// transparent (.png of 8 bits), or masked by FILE.msk beside it
     #[arg(short, long, value_name = "IMAGE")]
     pub(crate) output: Option<PathBuf>,
     /// A picture of the warped image over the reference
@@ -45,6 +46,9 @@ pub(crate) struct RegisterArguments {
     /// How values between pixels are found
     #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
     pub(crate) interpolation: Interpolation,
+    /// The matrix of the model to FILE, as text: a row a line. It leads from MOVING to REFERENCE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_model: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) pair: PairArguments,
 }
@@ -59,7 +63,8 @@ impl RegisterArguments {
         }
         let pictures = [&self.output, &self.overlay, &self.draw];
         let files = self.pair.files([&self.reference, &self.moving])?;
-        files.writes(pictures.iter().copied().flatten()).check()?;
+        files.writes(pictures.iter().copied().flatten()).writes(&self.output_model).check()?;
+        self.output_model.as_deref().map_or(Ok(()), check_folder)?;
         pictures.iter().filter_map(|p| p.as_deref()).try_for_each(check_image)
     }
 }

@@ -22,12 +22,12 @@ pub(crate) struct StereoArguments {
     /// reads stdin. Empty lines and those beginning with # are skipped
     #[arg(long, value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
-    /// Disparities to FILE: .pfm (none: +inf), .tif (none: NaN), .png (16 bits: 256 times the disparity, none: 0).
+    /// Disparities to FILE: .pfm (none: +inf), .tif and .npy (none: NaN), .png (16 bits: 256 times the disparity, none: 0).
     /// For several pairs a folder (LEFT.pfm in it), or a pattern: {} stands for the left image's name, %04d for its
     /// number
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// Disparities of the right image; named as --output is
+    /// Disparities of the right image; named as --output is. Whole ones, unless --right-view aggregated finds them
     #[arg(long, value_name = "FILE")]
     pub(crate) output_right: Option<String>,
     /// Confidence from 0 to 1: .pfm .tif .png; named as --output is

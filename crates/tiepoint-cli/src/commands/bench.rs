@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &BenchArguments, context: &Context) -> Outcome {
         let mut clock = Clock::start(&context.processor.cpu);
         let reader = Reader { limits: arguments.limits.options(), cpu: &context.processor.cpu };
         let picture = reader.picture(path, false, None, Range::Auto, &mut clock)?;
-        measure(&path.display().to_string(), &picture.image, None, repeat, context)?;
+        measure(&path.display().to_string(), picture.grey(), None, repeat, context)?;
     }
     Ok(())
 }

@@ -122,16 +122,25 @@ fn detect(
 struct Found {
     features: Features,
     device: String,
+    /// The picture lies in its file otherwise than it is looked at, and was not turned.
+    stored: bool,
 }
 
 /// Reads an image; its time has the stages that `cpu` notes.
 fn read<'a>(job: &'a ImageJob, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, ImageJob, Picture> {
-    let reader = Reader { limits: arguments.limits.options(), cpu };
+    // COLMAP's keypoints are of the pixels as they are stored.
+    let stored = job.output.as_ref().is_some_and(|path| files::FeatureFormat::of(path).is_ok_and(is_colmap));
+    let limits = arguments.limits.options();
+    let reader = Reader { limits: limits.with_orient(limits.orient && !stored), cpu };
     let mut clock = Clock::start(cpu);
     let mask = arguments.mask_of(&job.path);
     let result =
         reader.picture(&job.path, job.drawing.is_some(), mask.as_deref(), arguments.range, &mut clock);
     Item { job, result, spent: clock.spent(cpu) }
+}
+
+fn is_colmap(format: files::FeatureFormat) -> bool {
+    format == files::FeatureFormat::Colmap
 }
 
 /// The features of the images of a batch.
@@ -157,8 +166,10 @@ fn search<'a>(
         batch.into_iter().map(alone).collect()
     };
     let device = context.take_device();
-    let named =
-        |(picture, features)| Ok(((picture, Found { features, device: device.clone() }), Spent::default()));
+    let named = |(picture, features): (Picture, Features)| {
+        let (device, stored) = (device.clone(), picture.stored);
+        Ok(((picture, Found { features, device, stored }), Spent::default()))
+    };
     found.into_iter().map(|item: Item<'a, ImageJob, (Picture, Features)>| item.then(named)).collect()
 }
 
@@ -185,7 +196,7 @@ fn write(job: &ImageJob, picture: &Picture, found: Found) -> Outcome<(Found, Spe
             files::write(path, features)?;
         }
         if let Some(path) = &job.drawing {
-            let mut canvas = Canvas::of(picture.original())?;
+            let mut canvas = Canvas::of(picture.seen(), None)?;
             keypoints(&mut canvas, &features.keypoints);
             image::write(path, &canvas.into_image())?;
         }
@@ -197,12 +208,17 @@ fn write(job: &ImageJob, picture: &Picture, found: Found) -> Outcome<(Found, Spe
 /// Reports one image, and returns its features so that their memory can be used again.
 fn report(
     job: &ImageJob,
-    Found { features, device }: Found,
+    Found { features, device, stored }: Found,
     spent: &Spent,
     arguments: &DetectorArguments,
     context: &Context,
 ) -> Features {
     let (size, path) = (features.image, job.path.display());
+    if stored {
+        context.note(&format!(
+            "{path}: keypoints are of the pixels as they are stored, as COLMAP wants them; its orientation would turn it"
+        ));
+    }
     context.say(&format!("{path}: {} features, {size}, {:.1} ms", features.len(), spent.compute * 1e3));
     context.report(|| {
         json!({

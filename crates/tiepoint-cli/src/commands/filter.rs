@@ -17,7 +17,8 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     let options = filter.options()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let image = clock
-        .time(Part::Read, || Reader { limits: limits.options(), cpu: &context.processor.cpu }.image(input))?;
+        .time(Part::Read, || Reader { limits: limits.options(), cpu: &context.processor.cpu }.image(input))?
+        .image;
     let filtered = clock.time(Part::Compute, || apply(&options, holds_floats(output), &image, context))?;
     context.print_notes();
     clock.time(Part::Write, || image::write(output, &filtered))?;

@@ -1,13 +1,14 @@
 //! `tiepoint match`: verified tie points of two images.
 
-use super::matched_pair::{MatchedPair, PairSearch};
+use super::matched_pair::{MatchedPair, PairSearch, write_model};
 use super::report::{self, Page, file_name};
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
-use tiepoint::matching::files::write_matches;
+use std::path::{Path, PathBuf};
+use tiepoint::matching::files::{MatchFormat, MatchedImages, write_matches};
 use tiepoint_report::{Section, View};
 
 /// What helps where nothing agrees.
@@ -16,14 +17,25 @@ const ADVICE: &str = "Try --model fundamental for a scene with depth, --views 43
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
-    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, ADVICE);
+    let colmap = |path: &PathBuf| matches!(MatchFormat::of(path), Ok(MatchFormat::Colmap));
+    let stored = arguments.output.as_ref().is_some_and(colmap);
+    let search =
+        PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, ADVICE).as_stored(stored);
     let (paths, page_of) = ([arguments.a.as_path(), &arguments.b], &arguments.pair.report);
     let pair = search.run(paths, arguments.draw.is_some(), page_of, &mut clock, context)?;
     let described = describe(arguments, &pair, &search, context);
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {
-            let [a, b] = [&arguments.a, &arguments.b].map(|p| p.display().to_string());
-            write_matches(path, [&a, &b], &pair.rows())?;
+            let names = names_of([&arguments.a, &arguments.b], path);
+            let images = MatchedImages {
+                names: names.each_ref().map(String::as_str),
+                sizes: Some(pair.features.each_ref().map(|features| features.image)),
+                model: pair.tie.b_from_a,
+            };
+            write_matches(path, images, &pair.rows())?;
+        }
+        if let Some((path, model)) = arguments.output_model.as_ref().zip(pair.tie.b_from_a) {
+            write_model(path, &model)?;
         }
         arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
     })?;
@@ -36,6 +48,20 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     report::finish(&arguments.pair.report, &described, clock, context, || {
         page(arguments, &pair, &described, &before)
     })
+}
+
+/// What the images are called in a file of matches: by their paths; in COLMAP's, which knows images by where they lie in
+/// their folder, without the folder that both have in common.
+fn names_of(paths: [&PathBuf; 2], output: &Path) -> [String; 2] {
+    let common = match MatchFormat::of(output) {
+        Ok(MatchFormat::Colmap) => {
+            let folders = paths.map(|path| path.parent().unwrap_or(Path::new("")).components());
+            let [a, b] = folders;
+            a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a).collect()
+        }
+        _ => PathBuf::new(),
+    };
+    paths.map(|path| path.strip_prefix(&common).unwrap_or(path).display().to_string())
 }
 
 /// For programs: all but the times.

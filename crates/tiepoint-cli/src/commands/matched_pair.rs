@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 use tiepoint::feature::{Features, Finder, FoundFeatures};
-use tiepoint::geometry::Correspondence;
+use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, Image};
 use tiepoint::matching::{Match, files::MatchRow};
 use tiepoint::options::Named;
@@ -30,6 +30,8 @@ pub(crate) struct PairSearch<'a> {
     masks: [Option<&'a str>; 2],
     /// What else to try where nothing agrees.
     advice: &'static str,
+    /// Pictures stay as they are stored, whatever their orientation.
+    stored: bool,
 }
 
 /// Two pictures with their features, and what found these.
@@ -71,7 +73,12 @@ impl<'a> PairSearch<'a> {
         advice: &'static str,
     ) -> Self {
         let masks = [detector.mask.as_deref(), matching.mask_b.as_deref()];
-        Self { detector, matching, masks, advice }
+        Self { detector, matching, masks, advice, stored: false }
+    }
+
+    /// The same, with pictures as they are stored where that is wanted: COLMAP knows features by their numbers in those.
+    pub(crate) fn as_stored(self, stored: bool) -> Self {
+        Self { stored, ..self }
     }
 
     /// Of A, the second image in the command line, and B, the first.
@@ -142,7 +149,8 @@ impl<'a> PairSearch<'a> {
         self.matching.options()?;
         let detector = self.detector.detector()?;
         let cpu = &context.processor.cpu;
-        let reader = Reader { limits: self.detector.limits.options(), cpu };
+        let limits = self.detector.limits.options();
+        let reader = Reader { limits: limits.with_orient(limits.orient && !self.stored), cpu };
         let read = |i: usize| -> Outcome<ReadPicture> {
             let mask = self.masks[i].map(|mask| PathBuf::from(fill(mask, paths[i])));
             reader.read(paths[i], colour, mask.as_deref())
@@ -172,7 +180,7 @@ impl<'a> PairSearch<'a> {
         let (pictures, found) = clock.time(Part::Compute, || -> Outcome<_> {
             let pictures = [a.ready(range, cpu)?, b.ready(range, cpu)?];
             let [a, b] = finder.detect_pair(
-                pictures.each_ref().map(|picture| picture.image.view()),
+                pictures.each_ref().map(|picture| picture.grey().view()),
                 pictures.each_ref().map(|picture| picture.mask.as_ref().map(Image::view)),
             );
             let named = |found: tiepoint::Result<FoundFeatures>, i: usize| {
@@ -194,7 +202,7 @@ impl<'a> PairSearch<'a> {
         let (options, views) = (self.matching.options()?, self.matching.views);
         context.progress.say("matching");
         let pictures = [0, 1].map(|i| TiePicture {
-            image: found.pictures[i].image.view(),
+            image: found.pictures[i].grey().view(),
             mask: found.pictures[i].mask.as_ref().map(Image::view),
             found: &found.found[i],
         });
@@ -222,6 +230,13 @@ impl<'a> PairSearch<'a> {
         let tie = tie_points(&a.features, &b.features, &options, &context.processor)?;
         Ok(TiePoints { inliers: vec![], ..tie })
     }
+}
+
+/// Writes the matrix of a model as text: a row a line, as `numpy.loadtxt` and `evaluate homography` read it.
+pub(crate) fn write_model(path: &Path, model: &Model) -> Outcome {
+    let row = |row: &[f64; 3]| format!("{:?} {:?} {:?}\n", row[0], row[1], row[2]);
+    let text: String = model.matrix().iter().map(row).collect();
+    Ok(tiepoint::files::write_atomically(path, |out| std::io::Write::write_all(out, text.as_bytes()))?)
 }
 
 /// What a thread returned; it fails as the thread did.
@@ -301,7 +316,7 @@ impl MatchedPair {
     /// Writes the picture of both images and their matches.
     pub(crate) fn draw(&self, path: &Path) -> Outcome {
         let [a, b] = &self.pictures;
-        let (a, b) = (Canvas::of(a.original())?, Canvas::of(b.original())?);
+        let (a, b) = (Canvas::of(a.seen(), None)?, Canvas::of(b.seen(), None)?);
         let ends = self.points().into_iter().zip(self.agreeing());
         let lines: Vec<_> = ends.map(|((a, b), inlier)| Tie { a, b, inlier }).collect();
         let picture = side_by_side(a, b, &lines)?;

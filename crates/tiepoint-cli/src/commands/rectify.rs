@@ -6,17 +6,16 @@ use super::report::{self, Page, file_name};
 use crate::arguments::rectify::RectifyArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, rows};
-use crate::failure::Outcome;
-use crate::output::{self, Clock, Part};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Clock, Part, write_picture};
 use serde_json::{Value, json};
-use std::path::Path;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::feature::{Features, Keypoint};
 use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
-use tiepoint::image::{self, AnyImage, Image, OutputFormat};
+use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View};
@@ -43,7 +42,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
         None => uncalibrated(&found, arguments, &context.processor.cpu),
     })?;
     let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor))?;
-    clock.time(Part::Write, || write(arguments, &pair, &images, &context.processor))?;
+    clock.time(Part::Write, || write(arguments, &pair, &images, context))?;
     summarise(arguments, &pair, &clock, context);
     let names = json!({
         "left": arguments.left.display().to_string(),
@@ -51,8 +50,9 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     });
     let device = json!({ "device": context.take_device(), "threads": context.processor.cpu.threads() });
     let described = output::joined([names, pair.describe(&found, rig.is_some())?, device]);
+    let seen = [images[0].seen()?, images[1].seen()?];
     report::finish(&arguments.report, &described, clock, context, || {
-        pair.page(&found, arguments, &images, &described)
+        pair.page(&found, arguments, &seen, &described)
     })
 }
 
@@ -76,7 +76,7 @@ fn calibrated(
     found: &MatchedPair,
     arguments: &RectifyArguments,
 ) -> Outcome<RectifiedPair> {
-    let sizes = found.pictures.each_ref().map(|picture| picture.image.size());
+    let sizes = found.pictures.each_ref().map(|picture| picture.grey().size());
     let exchanged = !arguments.stored && !Rectification::in_order(rig);
     let rectification = if arguments.stored {
         Rectification::stored(rig, sizes)?
@@ -95,7 +95,7 @@ fn calibrated(
 fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<RectifiedPair> {
     let tied = Tied {
         paths: [&arguments.left, &arguments.right],
-        sizes: found.pictures.each_ref().map(|picture| picture.image.size()),
+        sizes: found.pictures.each_ref().map(|picture| picture.grey().size()),
         tie: &found.tie,
         pairs: &found.correspondences(),
     };
@@ -155,13 +155,17 @@ impl RectifiedPair {
         found: &MatchedPair,
         arguments: &RectifyArguments,
         processor: &Processor,
-    ) -> Outcome<[AnyImage; 2]> {
+    ) -> Outcome<[FileImage; 2]> {
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
-        let warped = |side: usize| -> Outcome<AnyImage> {
+        let warped = |side: usize| -> Outcome<FileImage> {
             let view = self.views()[side];
-            let picture = found.pictures[if self.exchanged { 1 - side } else { side }].original();
-            let nothing = if matches!(picture, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
-            Ok(view.warp_with(picture.view(), &options.with_fill(nothing), processor)?)
+            let picture = found.pictures[if self.exchanged { 1 - side } else { side }].file();
+            let picture = picture.ok_or_else(|| Failure::work("the picture was not kept"))?;
+            let covered = view.coverage_with(processor)?;
+            let warped = |image: &AnyImage, fill: f32| {
+                view.warp_with(image.view(), &options.with_fill(fill), processor)
+            };
+            Ok(picture.resampled(&covered, warped)?)
         };
         Ok([warped(0)?, warped(1)?])
     }
@@ -170,15 +174,15 @@ impl RectifiedPair {
         &self,
         found: &MatchedPair,
         arguments: &RectifyArguments,
-        [left, right]: &'a [AnyImage; 2],
+        [left, right]: &'a [AnyCow<'_>; 2],
         described: &Value,
     ) -> Page<'a> {
         let names = [&arguments.left, &arguments.right].map(|path| file_name(path));
         let title = format!("{} and {}, rectified", names[0], names[1]);
         let [first, second] = if self.exchanged { [1, 0] } else { [0, 1] };
         let view = MatchesView {
-            a: Picture::new(format!("{}, rectified", names[first]), left),
-            b: Picture::new(format!("{}, rectified", names[second]), right),
+            a: Picture::new(format!("{}, rectified", names[first]), left.view()),
+            b: Picture::new(format!("{}, rectified", names[second]), right.view()),
             rows: self.rows(found, arguments.inlier_distance()),
             // What corresponds lies in the same row: its epipolar line.
             b_from_a: Fundamental::new([[0.0; 3], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
@@ -258,21 +262,18 @@ fn moved(k: &Keypoint, view: &RectifiedView) -> Option<Keypoint> {
 fn write(
     arguments: &RectifyArguments,
     pair: &RectifiedPair,
-    images: &[AnyImage; 2],
-    processor: &Processor,
+    images: &[FileImage; 2],
+    context: &Context,
 ) -> Outcome {
     let outputs = [&arguments.output_left, &arguments.output_right];
     let masks = [&arguments.valid_left, &arguments.valid_right];
-    for (i, view) in pair.views().into_iter().enumerate() {
-        if outputs[i].is_none() && masks[i].is_none() {
-            continue;
-        }
-        let valid: Image<u8> = view.coverage_with(processor)?;
+    for (i, warped) in images.iter().enumerate() {
         if let Some(path) = outputs[i] {
-            write_picture(path, &images[i], &valid)?;
+            write_picture(path, &warped.image, &warped.known(), context)?;
         }
         if let Some(path) = masks[i] {
-            image::write(path, &valid)?;
+            let whole = || Image::filled(warped.image.size(), 1, 255_u8);
+            image::write(path, &warped.shown.clone().unwrap_or_else(whole))?;
         }
     }
     if let Some(path) = &arguments.output_calibration {
@@ -280,21 +281,8 @@ fn write(
     }
     if let Some(path) = &arguments.draw {
         let [left, right] = images;
-        image::write(path, &rows(&Canvas::of(left)?, &Canvas::of(right)?)?.into_image())?;
-    }
-    Ok(())
-}
-
-/// Writes a rectified picture that knows where it is valid: floats are NaN elsewhere, other pixels transparent where
-/// the format can say so.
-fn write_picture(path: &Path, picture: &AnyImage, valid: &Image<u8>) -> Outcome {
-    let holds_alpha = matches!(OutputFormat::of(path)?, OutputFormat::Png | OutputFormat::Tiff);
-    let whole = !valid.data().contains(&0);
-    let is_float = matches!(picture, AnyImage::F32(_));
-    if is_float || whole || !holds_alpha {
-        image::write(path, picture)?;
-    } else {
-        image::write(path, &image::with_alpha(picture, valid)?)?;
+        let canvas = |side: &FileImage| Canvas::of(side.seen()?.view(), side.shown.as_ref());
+        image::write(path, &rows(&canvas(left)?, &canvas(right)?)?.into_image())?;
     }
     Ok(())
 }

@@ -1,19 +1,18 @@
 //! `tiepoint register`: MOVING warped onto REFERENCE.
 
-use super::matched_pair::{MatchedPair, PairSearch};
+use super::matched_pair::{MatchedPair, PairSearch, write_model};
 use super::report::{self, Page, file_name};
 use crate::arguments::register::{Extent, RegisterArguments};
 use crate::context::Context;
 use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
-use crate::input::Picture;
-use crate::output::{self, Clock, Part};
+use crate::output::{self, Clock, Part, write_picture};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Homography, Model};
-use tiepoint::image::{self, AnyImage, OutputFormat, Size};
-use tiepoint::register::{Warped, warp_onto};
+use tiepoint::image::{self, FileImage, Known, OutputFormat, Size};
+use tiepoint::register::{Warped, covered_by, warp_onto};
 use tiepoint_report::{Section, View};
 
 /// What helps where nothing agrees.
@@ -73,7 +72,7 @@ fn page<'a>(
 ) -> Page<'a> {
     let names = || [&arguments.moving, &arguments.reference].map(|path| file_name(path));
     let [moving, reference] = names();
-    let shown = laid.reference.as_ref().map_or(pair.pictures[1].original(), |reference| &reference.image);
+    let shown = laid.reference.as_ref().map_or(pair.pictures[1].seen(), |reference| &reference.image);
     let view = report::registration_view(pair, &laid.warped, (shown, laid.at), names());
     let section = Section::new("One on the other")
         .tile("covered", format!("{:.1} %", 100.0 * laid.covered()))
@@ -87,6 +86,9 @@ fn page<'a>(
 
 /// MOVING on the canvas that was asked for.
 struct Laid {
+    /// As it is written.
+    file: FileImage,
+    /// As people see it.
     warped: Warped,
     /// Where the top-left pixel of REFERENCE lies on the canvas.
     at: [f64; 2],
@@ -99,21 +101,30 @@ struct Laid {
 impl Laid {
     fn new(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<Self> {
         let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
-        let [moving, reference] = pair.pictures.each_ref().map(Picture::original);
+        let moving = pair.pictures[0].file();
+        let moving = moving.ok_or_else(|| Failure::work("the moving image was not kept"))?;
+        let reference = pair.pictures[1].seen();
         let (size, processor) = (reference.size(), &context.processor);
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
+        let laid = |canvas: Size, model: &Model| -> Outcome<(FileImage, Warped)> {
+            let covered = covered_by(moving.image.size(), canvas, model, processor)?;
+            let file = moving.resampled(&covered, |image, fill| {
+                Ok(warp_onto(image.view(), canvas, model, &options.with_fill(fill), processor)?.image)
+            })?;
+            let covered = file.shown.clone().unwrap_or(covered);
+            let image = file.seen()?.into_image();
+            Ok((file, Warped { image, covered }))
+        };
         if arguments.canvas == Extent::Reference {
-            let warped = warp_onto(moving.view(), size, &model, &options, processor)?;
-            return Ok(Self { warped, at: [0.0; 2], reference: None, size });
+            let (file, warped) = laid(size, &model)?;
+            return Ok(Self { file, warped, at: [0.0; 2], reference: None, size });
         }
         let map = model.homography().unwrap_or_default();
-        let (at, canvas) = union([moving.size(), size], &map)?;
+        let (at, canvas) = union([moving.image.size(), size], &map)?;
         let shift = Homography::new([[1.0, 0.0, at[0]], [0.0, 1.0, at[1]], [0.0, 0.0, 1.0]])?;
-        let onto = |picture: &AnyImage, map: Homography| {
-            warp_onto(picture.view(), canvas, &Model::Homography(map), &options, processor)
-        };
-        let reference = Some(onto(reference, shift)?);
-        Ok(Self { warped: onto(moving, shift.compose(&map))?, at, reference, size })
+        let reference = warp_onto(reference.view(), canvas, &Model::Homography(shift), &options, processor)?;
+        let (file, warped) = laid(canvas, &Model::Homography(shift.compose(&map)))?;
+        Ok(Self { file, warped, at, reference: Some(reference), size })
     }
 
     /// The share of REFERENCE that MOVING covers.
@@ -128,20 +139,20 @@ impl Laid {
     /// Writes the warped image, on REFERENCE's place on the map where that has one.
     fn write_warped(&self, path: &Path, reference: &Path, context: &Context) -> Outcome {
         let (shown, named) = (path.display(), reference.display());
-        match image::read_georeference(reference)? {
-            Some(place) if OutputFormat::of(path)? == OutputFormat::Tiff && self.reference.is_none() => {
-                return Ok(image::write_georeferenced(path, &self.warped.image, &place)?);
-            }
-            Some(_) if self.reference.is_some() => {
-                context
-                    .note(&format!("{shown} has no place on the map: --canvas union leaves that of {named}"));
-            }
-            Some(_) => {
-                context.note(&format!("{shown} does not hold the place of {named} on the map; a .tif would"));
-            }
-            None => {}
+        let place = image::read_georeference(reference)?;
+        let is_union = self.reference.is_some();
+        let holds = OutputFormat::of(path)? == OutputFormat::Tiff && !is_union;
+        if place.is_some() && is_union {
+            context.note(&format!("{shown} has no place on the map: --canvas union leaves that of {named}"));
+        } else if place.is_some() && !holds {
+            context.note(&format!("{shown} does not hold the place of {named} on the map; a .tif would"));
         }
-        Ok(image::write(path, &self.warped.image)?)
+        if let Some(world) = world_file(reference).filter(|_| place.is_none() && !is_union) {
+            let world = world.display();
+            context.note(&format!("{world} says where {shown} lies on the map, too: copy it beside that"));
+        }
+        let known = Known { place: place.as_ref().filter(|_| holds), ..self.file.known() };
+        write_picture(path, &self.file.image, &known, context)
     }
 
     fn write(&self, arguments: &RegisterArguments, pair: &MatchedPair, context: &Context) -> Outcome {
@@ -151,14 +162,27 @@ impl Laid {
         if let Some(path) = &arguments.overlay {
             let (own, seen) = match &self.reference {
                 Some(laid) => (&laid.image, Some(&laid.covered)),
-                None => (pair.pictures[1].original(), None),
+                None => (pair.pictures[1].seen(), None),
             };
-            let (reference, moved) = (Canvas::of(own)?, Canvas::of(&self.warped.image)?);
+            let moved = Canvas::of(&self.warped.image, Some(&self.warped.covered))?;
+            let reference = Canvas::of(own, seen)?;
             let picture = overlay(reference, seen, &moved, &self.warped.covered, arguments.blend);
             image::write(path, &picture.into_image())?;
         }
+        if let Some((path, model)) = arguments.output_model.as_ref().zip(pair.tie.b_from_a) {
+            write_model(path, &model)?;
+        }
         arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
     }
+}
+
+/// The file beside an image that says where it lies on a map: the name of the image with the first and last letter of its
+/// extension and a w, or .wld.
+fn world_file(image: &Path) -> Option<PathBuf> {
+    let extension = image.extension()?.to_str()?.to_lowercase();
+    let letters = [extension.chars().next()?, extension.chars().last()?, 'w'];
+    let names = [letters.iter().collect(), "wld".to_owned()];
+    names.iter().map(|name| image.with_extension(name)).find(|path| path.is_file())
 }
 
 /// Pixels of a canvas for both pictures, at most, as a multiple of their own.

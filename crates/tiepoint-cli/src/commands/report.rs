@@ -83,8 +83,8 @@ pub(crate) fn matches_view(
 ) -> MatchesView<'_> {
     let model = pair.tie.b_from_a;
     MatchesView {
-        a: tiepoint_report::Picture::new(a, pair.pictures[0].original()),
-        b: tiepoint_report::Picture::new(b, pair.pictures[1].original()),
+        a: tiepoint_report::Picture::new(a, pair.pictures[0].seen()),
+        b: tiepoint_report::Picture::new(b, pair.pictures[1].seen()),
         rows: rows(pair),
         b_from_a: model,
         truth: None,

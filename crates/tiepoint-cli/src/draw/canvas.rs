@@ -2,7 +2,8 @@
 
 use super::Colour;
 use crate::failure::Outcome;
-use tiepoint::image::{AnyImage, Image, ImageView, Pixel, Size};
+use tiepoint::for_any_view;
+use tiepoint::image::{AnyImage, AnyView, Image, ImageView, Pixel, Shades, Size};
 use tiepoint::numeric::length;
 
 #[derive(Clone, Debug)]
@@ -27,21 +28,12 @@ impl Canvas {
         Ok(Self { image })
     }
 
-    /// A canvas that shows `image`: floats are stretched from their least to their greatest finite value.
-    pub(crate) fn of(image: &AnyImage) -> Outcome<Self> {
+    /// A canvas that shows `image` in [`Shades`]; what lies where `mask` is 0 has no say in them.
+    pub(crate) fn of<'a>(image: impl Into<AnyView<'a>>, mask: Option<&Image<u8>>) -> Outcome<Self> {
+        let image = image.into();
         let mut canvas = Self::new(image.size(), [0; 3])?;
-        match image {
-            AnyImage::U8(i) => canvas.show(i.view(), |v| v),
-            AnyImage::U16(i) => canvas.show(i.view(), |v| (v >> 8) as u8),
-            AnyImage::F32(i) => {
-                let finite = || i.data().iter().copied().filter(|v| v.is_finite());
-                let (low, high) =
-                    (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max));
-                let (low, high) = if low >= 0.0 && high <= 1.0 { (0.0, 1.0) } else { (low, high) };
-                let scale = 255.0 / (high - low).max(f32::MIN_POSITIVE);
-                canvas.show(i.view(), |v| u8::from_f32((v - low) * scale));
-            }
-        }
+        let shades = Shades::of(image, mask.map(Image::view));
+        for_any_view!(image, view => canvas.show(view, |v| shades.byte(v)));
         Ok(canvas)
     }
 

@@ -33,6 +33,8 @@ pub(crate) fn listed_lines(file: &Path) -> Outcome<Vec<String>> {
         std::fs::read_to_string(file)
     };
     let text = text.map_err(|e| Failure::work(format!("{}: {e}", file.display())))?;
+    // Some editors begin a text with a mark of its encoding.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())
 }

@@ -5,24 +5,28 @@ use crate::output::{Clock, Part};
 use crate::prefetch::Weight;
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
-use tiepoint::image::{self, AnyImage, Image, Mask, Prepared, Range, ReadOptions, Size};
+use tiepoint::image::{self, AnyImage, FileImage, Image, Mask, Prepared, Range, ReadOptions, Size};
 
 /// An image ready for a detector.
 #[derive(Debug)]
 pub(crate) struct Picture {
-    /// The image as in its file, if colours were asked for and `image` is not that.
-    pub(crate) colour: Option<AnyImage>,
-    /// Grey, on the scale of its type.
-    pub(crate) image: AnyImage,
+    /// The image as its file holds it, where it is drawn or warped.
+    file: Option<FileImage>,
+    /// The same as people see it, unless the file holds just that.
+    seen: Option<AnyImage>,
+    /// Grey, on the scale of its type, unless that is what people see.
+    made: Option<AnyImage>,
     /// 0 where no keypoint may lie.
     pub(crate) mask: Option<Image<u8>>,
+    /// The picture lies in its file otherwise than it is looked at, and was not turned.
+    pub(crate) stored: bool,
 }
 
 /// A picture as its files hold it.
 #[derive(Debug)]
 pub(crate) struct ReadPicture {
     path: PathBuf,
-    image: AnyImage,
+    image: FileImage,
     /// Keep the image as it is in its file, beside the grey one.
     colour: bool,
     mask: Mask<'static>,
@@ -33,16 +37,22 @@ impl ReadPicture {
     pub(crate) fn ready(self, range: Range, cpu: &Cpu) -> Outcome<Picture> {
         let Self { path, image, colour, mask } = self;
         let named = |error| Failure::from(error).about(path.display());
+        let stored = image.orientation != 1 && !image.turned;
         if !colour {
-            let Prepared { image, mask } = image::prepare(image, mask, range, cpu).map_err(named)?;
-            return Ok(Picture { colour: None, image: image.into_image(), mask: mask.into_image() });
+            let Prepared { image, mask } = image.prepared(mask, range, cpu).map_err(named)?;
+            return Ok(Picture {
+                file: None,
+                seen: None,
+                made: Some(image.into_image()),
+                mask: mask.into_image(),
+                stored,
+            });
         }
-        let Prepared { image: made, mask } = image::prepare(&image, mask, range, cpu).map_err(named)?;
-        let mask = mask.into_image();
-        Ok(match made.into_owned() {
-            Some(made) => Picture { colour: Some(image), image: made, mask },
-            None => Picture { colour: None, image, mask },
-        })
+        let seen = image.seen().map_err(named)?;
+        let Prepared { image: made, mask } = image::prepare(seen.view(), mask, range, cpu).map_err(named)?;
+        let (made, mask) = (made.into_owned(), mask.into_image());
+        let seen = seen.into_owned();
+        Ok(Picture { file: Some(image), seen, made, mask, stored })
     }
 }
 
@@ -55,8 +65,8 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// An image as it is in its file.
-    pub(crate) fn image(&self, path: &Path) -> Outcome<AnyImage> {
-        Ok(image::read(path, &self.limits)?)
+    pub(crate) fn image(&self, path: &Path) -> Outcome<FileImage> {
+        Ok(image::read_file(path, &self.limits)?)
     }
 
     /// An image for a detector; `colour` keeps it as it is in the file too, for drawing and warping.
@@ -75,30 +85,48 @@ impl<'a> Reader<'a> {
     /// What the files of a picture hold: the first part of [`picture`](Self::picture).
     pub(crate) fn read(&self, path: &Path, colour: bool, mask: Option<&Path>) -> Outcome<ReadPicture> {
         let Self { limits, cpu } = self;
-        let image =
-            if colour { image::read(path, limits)? } else { image::read_grey_alpha(path, limits, cpu)? };
-        let mask = self.mask(mask, image.size())?;
+        let image = if colour { self.image(path)? } else { image::read_grey_alpha(path, limits, cpu)? };
+        let mask = self.mask(mask, image.image.size())?;
         Ok(ReadPicture { path: path.to_owned(), image, colour, mask })
     }
 
     /// The mask in the file at `path`, if there is one, for an image of this size.
     pub(crate) fn mask(&self, path: Option<&Path>, image: Size) -> Outcome<Mask<'static>> {
-        let mask = path.map(|path| Mask::read(path, image, &self.limits, self.cpu));
+        let options = self.limits.with_band(None);
+        let mask = path.map(|path| Mask::read(path, image, &options, self.cpu));
         Ok(mask.transpose()?.into())
     }
 }
 
 impl Picture {
-    /// The image as it is in its file, if colours were asked for.
-    pub(crate) fn original(&self) -> &AnyImage {
-        self.colour.as_ref().unwrap_or(&self.image)
+    /// A picture of which `made` is what detectors see.
+    pub(crate) fn of(file: AnyImage, made: AnyImage) -> Self {
+        Self { file: Some(file.into()), seen: None, made: Some(made), mask: None, stored: false }
+    }
+
+    /// Grey, on the scale of its type.
+    pub(crate) fn grey(&self) -> &AnyImage {
+        self.made.as_ref().unwrap_or_else(|| self.seen())
+    }
+
+    /// The image as its file holds it, if that was asked for.
+    pub(crate) fn file(&self) -> Option<&FileImage> {
+        self.file.as_ref()
+    }
+
+    /// The image as people see it: in colour, if that was asked for.
+    pub(crate) fn seen(&self) -> &AnyImage {
+        let stored = || self.file.as_ref().map(|file| &file.image);
+        let seen = self.seen.as_ref().or_else(stored).or(self.made.as_ref());
+        seen.unwrap_or_else(|| unreachable!("one of the three is there"))
     }
 }
 
 impl Weight for Picture {
     fn bytes(&self) -> usize {
         let mask = self.mask.as_ref().map_or(0, |m| m.data().len());
-        self.colour.as_ref().map_or(0, bytes) + bytes(&self.image) + mask
+        let file = self.file.as_ref().map_or(0, |file| bytes(&file.image));
+        file + self.seen.iter().chain(&self.made).map(bytes).sum::<usize>() + mask
     }
 }
 

@@ -3,12 +3,14 @@
 mod files;
 mod json;
 mod paths;
+mod picture;
 mod progress;
 mod timing;
 
 pub(crate) use files::Files;
 pub(crate) use json::joined;
 pub(crate) use paths::{check_folder, check_image, fill, output_paths};
+pub(crate) use picture::write_picture;
 pub(crate) use progress::{Log, ProgressLine, span};
 pub(crate) use timing::{Clock, Part, Spent, profile_table};
 
@@ -16,7 +18,21 @@ use crate::failure::{Failure, Outcome};
 use std::io::Write;
 use std::sync::OnceLock;
 
+/// Set where a result is written to stdout.
+static DATA_ON_STDOUT: OnceLock<()> = OnceLock::new();
+
+/// Keeps what is said away from stdout, where a result is written to it.
+pub(crate) fn keep_stdout_for_data(wanted: bool) {
+    if wanted {
+        let _ = DATA_ON_STDOUT.set(());
+    }
+}
+
+/// Prints a line on stdout; on stderr, where a result is written to stdout.
 pub(crate) fn print_line(line: &str) {
+    if DATA_ON_STDOUT.get().is_some() {
+        return print_error(line);
+    }
     print_bytes(format!("{line}\n").as_bytes());
 }
 

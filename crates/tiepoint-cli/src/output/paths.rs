@@ -45,6 +45,9 @@ pub(crate) fn fill(pattern: &str, image: &Path) -> String {
 /// Fails early where a file could not be written late: its folder must be there.
 pub(crate) fn check_folder(path: &Path) -> Outcome {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.is_dir() {
+        return Err(Failure::usage(format!("{}: is a folder; name a file", path.display())));
+    }
     if folder.is_dir() {
         return Ok(());
     }

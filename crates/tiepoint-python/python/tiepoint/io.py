@@ -36,9 +36,13 @@ __all__ = [
 
 
 def read(
-    path: _Path, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None
+    path: _Path,
+    *,
+    max_pixels: int | str | None = None,
+    max_bytes: int | str | None = None,
+    orient: bool = True,
 ) -> npt.NDArray[Any]:
-    """Read an image: PNG, JPEG, TIFF, BigTIFF, PNM or PFM, told apart by content.
+    """Read an image, told apart by content: PNG, JPEG, TIFF, JPEG 2000, WebP, BMP, GIF, PNM, PFM or ``.npy``.
 
     Parameters
     ----------
@@ -48,27 +52,33 @@ def read(
         The most pixels the image may have; 2³² if not given.
     max_bytes : int or str, optional
         The most bytes it may take in memory, such as ``"8GiB"``; 4 GiB if not given.
+    orient : bool
+        Turn the picture upright as its file says, as ``cv2.imread`` does.
 
     Returns
     -------
     ndarray
-        (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as the file has them; colours as RGB. It may be
-        written to.
+        (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as the file has them; colours as RGB. All bands are
+        kept, and values that mark no data stay. It may be written to.
 
     Raises
     ------
     FormatError
         When the file is no image, is damaged, or holds a larger image.
     """
-    found: npt.NDArray[Any] = _core.read(path, (max_pixels, max_bytes))
+    found: npt.NDArray[Any] = _core.read(path, (max_pixels, max_bytes), orient)
     return found
 
 
 def decode(
-    data: bytes, *, max_pixels: int | str | None = None, max_bytes: int | str | None = None
+    data: bytes,
+    *,
+    max_pixels: int | str | None = None,
+    max_bytes: int | str | None = None,
+    orient: bool = True,
 ) -> npt.NDArray[Any]:
     """The image in the bytes of a file, as `read` reads it."""
-    found: npt.NDArray[Any] = _core.decode(data, (max_pixels, max_bytes))
+    found: npt.NDArray[Any] = _core.decode(data, (max_pixels, max_bytes), orient)
     return found
 
 

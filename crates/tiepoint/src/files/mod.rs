@@ -31,6 +31,11 @@ pub fn write_atomically(
     Disk::at_once(true).write(path.as_ref(), content)
 }
 
+/// Whether a file of this name is the process's output, which has no extension to tell a format.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("/dev/stdout")
+}
+
 /// Why a file could not be read; the name of the file is added later.
 #[derive(Debug)]
 pub(crate) enum Fault {

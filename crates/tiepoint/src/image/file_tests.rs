@@ -82,7 +82,7 @@ proptest! {
             let bytes = written(extension, &image);
             prop_assert_eq!(&decoded(&bytes).unwrap(), &expected, "{}", extension);
             let expected_grey = super::grey(&expected, &Cpu::sequential()).unwrap().into_image();
-            let by_rows = decode_grey_alpha(&bytes, "test", &ReadOptions::default()).unwrap();
+            let by_rows = decode_grey_alpha(&bytes, "test", &ReadOptions::default()).unwrap().image;
             prop_assert_eq!(alpha_mask(&by_rows), alpha_mask(&expected), "{}: what shows", extension);
             let by_rows = super::grey(&by_rows, &Cpu::sequential()).unwrap().into_image();
             prop_assert_eq!(by_rows, expected_grey, "{} as grey", extension);
@@ -126,8 +126,8 @@ macro_rules! sample {
     };
 }
 
-/// Files written by OpenCV (the compressed TIFFs and the JPEGs) and byte by byte after the formats'
-/// specifications.
+/// Files written by OpenCV (the compressed TIFFs and the JPEGs), GDAL and tifffile (palette.tif and the TIFFs below it),
+/// Pillow and NumPy (the formats below those), and byte by byte after the formats' specifications.
 fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
     let rgb = sample_of(3, colour);
     let rgb16 = sample_of(3, |g, x| colour(g, x).into_iter().map(|v| u16::from(v) * 257).collect());
@@ -156,6 +156,18 @@ fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
         ("planar_tiled.tif", sample!("planar_tiled.tif"), rgb.clone()),
         ("tiled.tif", sample!("tiled.tif"), rgb),
         ("tiled_deflate_big.tif", sample!("tiled_deflate_big.tif"), rgb16),
+        ("palette.tif", sample!("palette.tif"), sample_of(3, |g, _| palette(g))),
+        ("zstd_predictor.tif", sample!("zstd_predictor.tif"), sample_of(1, |g, _| vec![u16::from(g) * 129])),
+        ("int16.tif", sample!("int16.tif"), sample_of(1, |g, _| vec![f32::from(g) - 99.0])),
+        ("bits12.tif", sample!("bits12.tif"), sample_of(1, |g, _| vec![u16::from(g) * 16])),
+        ("fill_order.tif", sample!("fill_order.tif"), sample_of(1, |g, _| vec![g])),
+        ("sparse.tif", sample!("sparse.tif"), sample_of(1, |g, x| vec![if x < 16 { g } else { 0 }])),
+        ("masked.tif", sample!("masked.tif"), sample_of(1, |g, _| vec![g])),
+        ("colour.webp", sample!("colour.webp"), sample_of(3, colour)),
+        ("colour.bmp", sample!("colour.bmp"), sample_of(3, colour)),
+        ("palette.gif", sample!("palette.gif"), sample_of(3, |g, _| palette(g))),
+        ("words.j2k", sample!("words.j2k"), sample_of(1, |g, _| vec![u16::from(g) * 16])),
+        ("words.npy", sample!("words.npy"), sample_of(1, |g, _| vec![u16::from(g) * 129])),
         (
             "float_predictor.tif",
             sample!("float_predictor.tif"),
@@ -168,10 +180,80 @@ fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
 fn samples_of_every_kind_are_read() {
     for (name, bytes, expected) in exact_samples() {
         assert_eq!(decoded(bytes).unwrap(), expected, "{name}");
-        let by_rows = decode_grey_alpha(bytes, name, &ReadOptions::default()).unwrap();
+        let by_rows = decode_grey_alpha(bytes, name, &ReadOptions::default()).unwrap().image;
         let [by_rows, expected] =
             [by_rows, expected].map(|image| grey(&image, &Cpu::sequential()).unwrap().into_image());
         assert_eq!(by_rows, expected, "{name} as grey");
+    }
+}
+
+#[test]
+fn what_holds_no_data_is_hidden() {
+    let (cpu, options) = (Cpu::sequential(), ReadOptions::default());
+    let hidden = |file: FileImage| file.into_seen().1.map(Image::into_vec);
+    let masked = sample!("masked.tif");
+    let expected: Vec<u8> = (0..13).flat_map(|y| (0..21).map(move |x| if x > y { 255 } else { 0 })).collect();
+    assert_eq!(
+        hidden(decode_file(masked, "m", &options).unwrap()),
+        Some(expected.clone()),
+        "a mask in the file"
+    );
+    let grey = decode_grey_alpha(masked, "m", &options).unwrap();
+    assert_eq!(hidden(grey.clone()), Some(expected), "as grey");
+    let prepared = grey.prepared(Mask::All, Range::Auto, &cpu).unwrap();
+    let counts = prepared.mask.into_image().unwrap();
+    assert_eq!((counts.row(0)[10], counts.row(0)[11]), (0, 255), "no nearer than the margin");
+
+    let size = Size::new(40, 30);
+    let ramp =
+        Image::from_fn(
+            size,
+            |x, y| if (10..20).contains(&x) && y > 12 { 7_u16 } else { 100 + (x * y) as u16 },
+        );
+    let valid = Image::from_fn(size, |x, _| if x == 39 { 0_u8 } else { 255 });
+    let file = Scratch::new("tif");
+    for (no_data, valid, zeros) in
+        [(Some(7.0), None, 10 * 17), (None, Some(&valid), 30), (Some(-1.0), None, 0)]
+    {
+        write_known(&file.0, &ramp, &Known { no_data, valid, ..Known::default() }).unwrap();
+        let read = read_file(&file.0, &options).unwrap();
+        assert_eq!(read.image, ramp.clone().into(), "{no_data:?}");
+        let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
+        assert_eq!(found, zeros, "{no_data:?}");
+    }
+    let (file, beside) = (Scratch::new("png"), Scratch::new("png.msk"));
+    let beside = (file.0.with_extension("png.msk"), beside).0;
+    write_known(&file.0, &ramp, &Known { valid: Some(&valid), ..Known::default() }).unwrap();
+    assert_eq!(read_file(&file.0, &options).unwrap().shown, Some(valid), "a mask beside the file");
+    write_known(&file.0, &ramp, &Known::default()).unwrap();
+    assert!(!beside.exists(), "a mask of an earlier file is not left");
+}
+
+#[test]
+fn no_value_without_data_enters_another() {
+    let size = Size::new(30, 20);
+    let hole = |x: usize, y: usize| (10..14).contains(&x) && (8..12).contains(&y);
+    let image = Image::from_fn(size, |x, y| if hole(x, y) { 60_000 } else { 1000 + x as u16 });
+    let shown = Image::from_fn(size, |x, y| if hole(x, y) { 0 } else { 255_u8 });
+    let blurred = |image: &AnyImage, _: f32| -> Result<AnyImage> {
+        let AnyImage::F32(i) = image else { panic!("floats carry what is hidden") };
+        let at = |x: usize, y: usize| 0.5 * i.row(y)[x] + 0.5 * i.row(y)[(x + 1).min(29)];
+        Ok(Image::from_fn(size, at).into())
+    };
+    let mut file = FileImage::from(AnyImage::from(image));
+    file.shown = Some(shown);
+    for (no_data, marker) in [(None, 0), (Some(60_000.0), 60_000)] {
+        file.no_data = no_data;
+        let placed = file.resampled(&Image::filled(size, 1, 255), blurred).unwrap();
+        let (AnyImage::U16(values), Some(valid)) = (&placed.image, &placed.shown) else {
+            panic!("words and a mask")
+        };
+        for (i, (v, valid)) in values.data().iter().zip(valid.data()).enumerate() {
+            let (x, y) = (i % 30, i / 30);
+            let expected = hole(x, y) || hole(x + 1, y);
+            assert_eq!(*valid == 0, expected, "{x}, {y}");
+            assert!(if expected { *v == marker } else { (1000..1031).contains(v) }, "{x}, {y}: {v}");
+        }
     }
 }
 
@@ -185,7 +267,7 @@ fn masks_and_alpha_channels_are_read() {
         for image in [with_alpha(&image, &shown).unwrap(), image] {
             let file = Scratch::new("png");
             write(&file.0, &image).unwrap();
-            let read = read_grey_alpha(&file.0, &options, &cpu).unwrap();
+            let read = read_grey_alpha(&file.0, &options, &cpu).unwrap().image;
             assert_eq!(
                 read.channels(),
                 if image.channels() > channels { 2 } else { 1 },
@@ -376,7 +458,7 @@ proptest! {
             bytes[i] = value;
         }
         bytes.truncate(end.index(4 * bytes.len()));
-        let options = ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 22 };
+        let options = ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 22, ..ReadOptions::default() };
         let _ = decode(&bytes, "damaged", &options);
         let _ = decode_grey_alpha(&bytes, "damaged", &options);
     }

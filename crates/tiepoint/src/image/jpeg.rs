@@ -1,12 +1,17 @@
 //! JPEG: grey and colour, baseline and progressive; CMYK becomes RGB.
 
 use super::{
-    AnyImage, Image, Size,
-    rows::{Channels, Request, Rows, Source, reserve, zeros},
+    AnyView, Size, orientation,
+    rows::{Channels, Decoded, Request, Source, zeros},
 };
 use crate::files::Fault;
+use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use std::io;
 use zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions};
 use zune_jpeg::{JpegDecoder, errors::DecodeErrors};
+
+/// The quality of what is written, of 100.
+const QUALITY: u8 = 92;
 
 /// Pixels that one byte can stand for at most: a block of 64 takes at least one bit.
 const RATIO: u64 = 512;
@@ -17,16 +22,13 @@ impl From<DecodeErrors> for Fault {
     }
 }
 
-pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<AnyImage, Fault> {
-    if request.file_len > request.options.max_bytes {
-        return Err(format!("{} bytes are more than the limit of max_bytes", request.file_len).into());
-    }
-    let mut bytes = reserve(request.file_len as usize)?;
-    source.read_to_end(&mut bytes)?;
-    if !ends(&bytes) {
-        return Err("the JPEG has no end marker; it is truncated".into());
-    }
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+    let mut bytes = request.bytes(source)?;
     let progressive = check_frame(&bytes)?;
+    let end = end(&bytes).ok_or("the JPEG has no end marker; it is truncated")?;
+    // What follows is no picture: a phone's video, a second picture, a maker's notes.
+    bytes.truncate(end);
+    let orientation = orientation::of_jpeg(&bytes);
     let options =
         DecoderOptions::default().set_max_width(1 << 16).set_max_height(1 << 16).set_strict_mode(true);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes.as_slice()), options);
@@ -49,20 +51,38 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     decoder.decode_into(&mut pixels)?;
     drop(decoder);
     drop(bytes);
-    if request.channels != Channels::All && channels == 3 {
-        let mut rows = Rows::new(request, size, channels)?;
-        rows.push(&pixels)?;
-        return rows.finish();
-    }
-    let image = Image::from_vec(pixels, size, channels).map_err(|e| e.to_string())?;
-    Ok(image.into())
+    let decoded = Decoded::whole(pixels, size, request.layout(channels), request)?;
+    Ok(Decoded { orientation, ..decoded })
 }
 
-/// True when an end marker follows the last start of a scan. Inside a scan 0xff is always followed by 0, so
-/// the marker cannot be part of the data; one of an embedded thumbnail stands before the scan.
-fn ends(bytes: &[u8]) -> bool {
-    let last = |marker: u8| bytes.windows(2).rposition(|w| w == [0xff, marker]);
-    last(0xd9).is_some_and(|end| last(0xda).is_none_or(|scan| scan < end))
+/// Writes 8 bits, grey or colour, with colour at full resolution: for pictures that are looked at.
+pub(super) fn write(out: impl io::Write, view: &AnyView<'_>) -> io::Result<()> {
+    let AnyView::U8(view) = view else { return Err(io::Error::other("a JPEG holds 8 bits")) };
+    let side = |n: usize| {
+        u16::try_from(n).map_err(|_| io::Error::other("a JPEG holds at most 65535 x 65535 pixels"))
+    };
+    let (width, height) = (side(view.size().width)?, side(view.size().height)?);
+    let mut encoder = Encoder::new(out, QUALITY);
+    encoder.set_sampling_factor(SamplingFactor::F_1_1);
+    let colour = if view.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
+    encoder.encode(view.to_image().data(), width, height, colour).map_err(io::Error::other)
+}
+
+/// Where the picture ends, behind its end marker. Segments are as long as they say; inside a scan 0xff is followed by 0
+/// or the number of a restart.
+fn end(bytes: &[u8]) -> Option<usize> {
+    let mut at = 2;
+    loop {
+        at += bytes.get(at..)?.iter().position(|b| *b == 0xff)?;
+        at += bytes[at..].iter().position(|b| *b != 0xff)?;
+        at += 1;
+        match bytes[at - 1] {
+            0xd9 => return Some(at),
+            // No marker, or one without a segment.
+            0x00 | 0x01 | 0xd0..=0xd8 => {}
+            _ => at += usize::from(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?)),
+        }
+    }
 }
 
 /// Walks the header up to the first scan; true for a progressive frame.
@@ -87,6 +107,9 @@ pub(super) fn check_frame(bytes: &[u8]) -> Result<bool, Fault> {
         if begins_frame && frame.replace((kind, segment)).is_some() {
             return Err("damaged JPEG: a second frame before the first scan".into());
         }
+        if begins_frame {
+            check_kind(kind, segment.first().copied().unwrap_or(8))?;
+        }
         if kind == 0xda {
             let scanned = usize::from(*segment.first().ok_or_else(damaged)?);
             let (kind, segment) = frame.ok_or_else(damaged)?;
@@ -94,6 +117,21 @@ pub(super) fn check_frame(bytes: &[u8]) -> Result<bool, Fault> {
             return Ok(kind == 0xc2);
         }
     }
+}
+
+/// Refuses what the decoder does not know, by its name.
+fn check_kind(kind: u8, bits: u8) -> Result<(), Fault> {
+    let unread = match kind {
+        0xc0..=0xc2 if bits == 8 => return Ok(()),
+        0xc0..=0xc2 => format!("{bits} bits"),
+        0xc3 | 0xcb => "lossless coding".to_owned(),
+        0xc9.. => "arithmetic coding".to_owned(),
+        _ => "differences between frames".to_owned(),
+    };
+    Err(format!(
+        "JPEG with {unread} is not read; convert it: djpeg -pnm IN > OUT.pnm, or gdal_translate IN OUT.tif"
+    )
+    .into())
 }
 
 /// Looks at the sampling factors in a frame header, of which the first scan has `scanned` components.
@@ -124,6 +162,28 @@ mod tests {
         bytes.extend(factors.iter().enumerate().flat_map(|(i, f)| [i as u8, *f, 0]));
         bytes.extend([0xff, 0xda, 0, 3, scanned]);
         bytes
+    }
+
+    #[test]
+    fn the_end_is_that_of_the_picture() {
+        let picture =
+            [header(0xc0, &[0x11], 1), vec![0x12, 0xff, 0x00, 0xff, 0xd3, 0x34, 0xff, 0xff, 0xd9]].concat();
+        for after in [&b""[..], b"SEFT\xff\xda\x00", b"\xff\xd8\xff\xd9", b"\xff"] {
+            let file = [&picture, after].concat();
+            assert_eq!(end(&file), Some(picture.len()), "{after:x?} behind the picture");
+        }
+        assert!((0..picture.len()).all(|cut| end(&picture[..cut]).is_none()), "cut off");
+    }
+
+    #[test]
+    fn kinds_of_coding_are_refused_by_name() {
+        for (kind, bits, name) in [(0xc3, 8, "lossless"), (0xc9, 8, "arithmetic"), (0xc1, 12, "12 bits")] {
+            let mut file = header(kind, &[0x11], 1);
+            let at = file.iter().rposition(|b| *b == kind).unwrap() + 3;
+            file[at] = bits;
+            let Err(Fault::Bad(said)) = check_frame(&file) else { panic!("{name} was let through") };
+            assert!(said.contains(name) && said.contains("djpeg"), "{said}");
+        }
     }
 
     #[test]

@@ -57,12 +57,12 @@ impl<'a> Mask<'a> {
         cpu: &Cpu,
     ) -> Result<Mask<'static>> {
         let path = path.as_ref();
-        let mask = decode_grey_alpha(bytes, path, options)?;
+        let mask = decode_grey_alpha(bytes, path, options)?.image;
         let made = grey(&mask, cpu)?.into_owned();
         Self::of_size(&made.unwrap_or(mask), path, image)
     }
 
-    fn of_size(mask: &AnyImage, path: &Path, image: Size) -> Result<Mask<'static>> {
+    pub(super) fn of_size(mask: &AnyImage, path: &Path, image: Size) -> Result<Mask<'static>> {
         fn counts<T: Pixel>(mask: ImageView<'_, T>) -> Image<u8> {
             Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
         }

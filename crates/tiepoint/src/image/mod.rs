@@ -4,12 +4,19 @@
 //! (0, 0). Integer pixels use their whole range from black to white; f32 pixels run from 0 to 1.
 
 mod alpha;
+mod bmp;
+mod contents;
 #[cfg(test)]
 mod file_tests;
+mod foreign;
+mod gif;
 pub mod gpu;
 pub(crate) mod grey;
 mod jpeg;
+mod jpeg2000;
 mod mask;
+mod npy;
+mod orientation;
 mod pfm;
 mod pixel;
 mod png;
@@ -17,13 +24,16 @@ mod pnm;
 pub(crate) mod range;
 mod read;
 mod rows;
+mod shades;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tiff;
 mod view;
+mod webp;
 mod write;
 
 pub use alpha::{alpha_mask, with_alpha};
+pub use contents::{FileImage, Layout};
 pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_kernels};
 pub use grey::{grey, grey_on_device};
 pub use mask::Mask;
@@ -32,13 +42,15 @@ pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device};
 #[cfg(any(fuzzing, test))]
 pub(crate) use read::georeference_of;
 pub use read::{
-    ReadOptions, decode, decode_grey_alpha, read, read_georeference, read_grey, read_grey_alpha, read_shape,
+    ReadOptions, decode, decode_file, decode_grey_alpha, read, read_file, read_georeference, read_grey,
+    read_grey_alpha, read_shape,
 };
+pub use shades::Shades;
 pub use tiff::Georeference;
 pub(crate) use view::check_mask;
 pub use view::{AnyCow, AnyView, ImageView, ImageViewMut};
 pub(crate) use write::write_values;
-pub use write::{OutputFormat, write, write_georeferenced};
+pub use write::{Known, OutputFormat, write, write_known};
 
 use crate::error::Shortage;
 use crate::options::named;

@@ -1,14 +1,14 @@
 //! PFM: 32-bit floats, one or three channels, rows from the bottom up.
 
 use super::{
-    AnyImage, AnyView, ImageView, Pixel, Size,
+    AnyView, ImageView, Pixel, Size,
     pnm::Header,
-    rows::{Request, Rows, Source, zeros},
+    rows::{Decoded, Request, Rows, Source, zeros},
 };
 use crate::files::Fault;
 use std::io::{self, SeekFrom, Write};
 
-pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<AnyImage, Fault> {
+pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
     let mut header = Header::new(&mut source);
     let channels = if header.magic()? == b'F' { 3 } else { 1 };
     let size = Size::new(header.number("width")?, header.number("height")?);
@@ -24,7 +24,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     request.plausible(size, bytes, 1)?;
     let value = if scale < 0.0 { f32::from_le_bytes } else { f32::from_be_bytes };
     let start = source.stream_position()?;
-    let mut rows = Rows::new(request, size, channels)?;
+    let mut rows = Rows::new(request, size, request.layout(channels), None)?;
     let mut bytes: Vec<u8> = zeros(rows.row_len() * 4)?;
     let mut row = Vec::new();
     for y in (0..size.height).rev() {
@@ -35,11 +35,11 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     rows.finish()
 }
 
-/// Writes floats as they are, integers as 0 to 1.
+/// Writes all values as they are.
 pub(super) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
     match view {
-        AnyView::U8(v) => write_rows(out, *v, u8::unit),
-        AnyView::U16(v) => write_rows(out, *v, u16::unit),
+        AnyView::U8(v) => write_rows(out, *v, f32::from),
+        AnyView::U16(v) => write_rows(out, *v, f32::from),
         AnyView::F32(v) => write_rows(out, *v, |v| v),
     }
 }

@@ -1,8 +1,8 @@
 //! PNG: 8 and 16 bits, grey, RGB and both with alpha; palettes and fewer bits are expanded.
 
 use super::{
-    AnyImage, AnyView, ImageView, Pixel, Size,
-    rows::{Request, Rows, Source, zeros},
+    AnyImage, AnyView, ImageView, Pixel, Size, orientation,
+    rows::{Decoded, Request, Rows, Source, zeros},
 };
 use crate::files::Fault;
 use ::png::{BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Reader, Transformations};
@@ -20,7 +20,7 @@ impl From<DecodingError> for Fault {
     }
 }
 
-pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<AnyImage, Fault> {
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
     let mut decoder = Decoder::new(source);
     decoder.set_transformations(Transformations::EXPAND);
     decoder.set_ignore_text_chunk(true);
@@ -46,23 +46,31 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<AnyImag
     }
 }
 
+/// How the picture lies, by the EXIF data that may also follow the pixels.
+fn orientation(reader: &mut Reader<impl Source>) -> u8 {
+    // What follows the pixels may be damaged: they count as they are.
+    drop(reader.finish());
+    reader.info().exif_metadata.as_deref().map_or(1, |exif| orientation::of_exif(exif.to_vec()))
+}
+
 fn collect<T: Pixel, const N: usize>(
     mut reader: Reader<impl Source>,
     request: &Request<'_>,
     size: Size,
     channels: usize,
     value: fn([u8; N]) -> T,
-) -> Result<AnyImage, Fault>
+) -> Result<Decoded, Fault>
 where
     AnyImage: From<super::Image<T>>,
 {
-    let mut rows = Rows::new(request, size, channels)?;
+    let layout = request.layout(channels);
+    let mut rows = Rows::new(request, size, layout, None)?;
     let mut row = Vec::new();
     let mut take =
         |bytes: &[u8]| rows.push_from(bytes.as_chunks::<N>().0.iter().map(|b| value(*b)), &mut row);
     if reader.info().interlaced {
         let bytes = reader.output_buffer_size();
-        let kept = request.channels.kept(channels);
+        let kept = request.channels.kept(layout);
         request.affordable(size, bytes.and_then(|b| b.checked_add(size.area() * kept * N)))?;
         let mut whole: Vec<u8> = zeros(bytes.unwrap_or(usize::MAX))?;
         reader.next_frame(&mut whole)?;
@@ -72,7 +80,7 @@ where
             take(row.data())?;
         }
     }
-    rows.finish()
+    Ok(Decoded { orientation: orientation(&mut reader), ..rows.finish()? })
 }
 
 fn color(channels: usize) -> Result<ColorType, String> {

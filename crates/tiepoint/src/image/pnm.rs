@@ -4,7 +4,7 @@
 
 use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, Size,
-    rows::{Request, Rows, Source, zeros},
+    rows::{Decoded, Request, Rows, Source, zeros},
 };
 use crate::files::Fault;
 use std::io::{self, Write};
@@ -85,7 +85,7 @@ enum Coding {
     Binary,
 }
 
-pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<AnyImage, Fault> {
+pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
     let mut header = Header::new(&mut source);
     let magic = header.magic()?;
     let (size, channels, maximum, coding) = match magic {
@@ -156,11 +156,11 @@ fn collect<T: Pixel>(
     channels: usize,
     coding: Coding,
     value: impl Fn(u16) -> Option<T>,
-) -> Result<AnyImage, Fault>
+) -> Result<Decoded, Fault>
 where
     AnyImage: From<Image<T>>,
 {
-    let mut rows = Rows::new(request, size, channels)?;
+    let mut rows = Rows::new(request, size, request.layout(channels), None)?;
     let checked = |v: u16| value(v).ok_or_else(|| Fault::Bad(format!("the value {v} is above the maximum")));
     let mut row: Vec<T> = zeros(rows.row_len())?;
     let bytes = match coding {

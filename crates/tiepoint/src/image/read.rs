@@ -2,9 +2,11 @@
 
 use super::gpu::PixelKind;
 use super::{
-    AnyImage, Georeference, Size, grey, jpeg, pfm, png, pnm,
-    rows::{Channels, Request, Source},
-    tiff,
+    AnyImage, FileImage, Georeference, Image, Mask, Size, bmp,
+    contents::upright,
+    foreign, gif, grey, jpeg, jpeg2000, npy, pfm, png, pnm,
+    rows::{Channels, Decoded, Request, Source},
+    tiff, webp,
 };
 use crate::files::Fault;
 use crate::options::{OptionTable, options};
@@ -12,12 +14,12 @@ use crate::{Error, Result, device::Cpu};
 use std::{
     cell::Cell,
     fs::File,
-    io::{BufRead, BufReader, Cursor},
+    io::{BufRead, BufReader, Cursor, Read},
     path::Path,
 };
 
 options! {
-    /// How much an image file may ask for, so that a hostile header cannot exhaust memory.
+    /// How image files are read, and how much one may ask for, so that a hostile header cannot exhaust memory.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ReadOptions {
         /// Memory that a decoded image may take; a larger one is refused.
@@ -27,6 +29,13 @@ options! {
         max_bytes / with_max_bytes: u64 = 1 << 32 => 1.., unit "BYTES";
         /// Pixels that an image may have, whatever their type; a larger one is refused.
         max_pixels / with_max_pixels: u64 = 1 << 32 => 1.., unit "PIXELS";
+        /// Turn a picture upright as its file says, so that coordinates are those of `cv2.imread`.
+        ///
+        /// JPEG, PNG, WebP and TIFF say it by EXIF's orientation. A TIFF with a place on a map is not turned, because
+        /// its place belongs to the pixels as they are stored.
+        orient / with_orient: bool = true, without "Leave a picture as it is stored, however the file says it is to be turned";
+        /// The band, counted from 1, that is seen as grey; by default colour is, or the first band.
+        band / with_band: Option<usize> = None => 1.., unit "N";
     }
 }
 
@@ -40,16 +49,25 @@ impl ReadOptions {
     }
 }
 
-/// The image in the file at `path`: PNG, JPEG, TIFF, PNM (P1 to P7) or PFM, told apart by content.
+/// The image in the file at `path`, told apart by content: the formats are those of `docs/files.md`.
 ///
-/// 8 and 16 bits and floats stay what they are; fewer bits are spread over 8, palettes become colour, 64-bit
-/// floats become 32-bit. Of a file with several images the first is read.
+/// 8 and 16 bits and floats stay what they are; fewer bits are spread over 8, palettes become colour, whole numbers with
+/// a sign or of more bits and 64-bit floats become 32-bit floats. Of a file with several images the first is read. All
+/// channels are kept, and values that mark no data stay: [`read_file`] tells what the file says of them.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is not a known image, is damaged or
 /// exceeds the limits in `options`.
 pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
-    read_file(path.as_ref(), options, Channels::All, None)
+    Ok(read_file(path, options)?.image)
+}
+
+/// [`read`], with what the file says of the image.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_file(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileImage> {
+    open(path.as_ref(), options, Channels::All, None)
 }
 
 /// The size of the image in the file at `path` and the type of its pixels, as [`read`] would give them: from the header
@@ -59,32 +77,32 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
 /// As [`read`], of what the header shows.
 pub fn read_shape(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Size, PixelKind)> {
     let shape = Cell::new(None);
-    let image = read_file(path.as_ref(), options, Channels::All, Some(&shape));
+    let image = open(path.as_ref(), options, Channels::All, Some(&shape));
     match (shape.get(), image) {
         (Some(shape), _) => Ok(shape),
-        (None, image) => image.map(|image| (image.size(), image.view().pixel())),
+        (None, image) => image.map(|FileImage { image, .. }| (image.size(), image.view().pixel())),
     }
 }
 
 /// [`read`] followed by [`grey`](super::grey). The colour image is never in memory as a whole where the
-/// format is stored in rows, strips or tiles (all but JPEG and interlaced PNG).
+/// format is stored in rows, strips or tiles.
 ///
 /// # Errors
-/// As [`read`], and [`Error::Format`] for more than four channels.
+/// As [`read`].
 pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<AnyImage> {
-    let image = read_grey_alpha(path, options, cpu)?;
+    let image = read_grey_alpha(path, options, cpu)?.image;
     let made = grey(&image, cpu)?.into_owned();
     Ok(made.unwrap_or(image))
 }
 
-/// [`read`] of what [`prepare`](super::prepare) needs: colour becomes grey, row by row where the format allows, and an
-/// alpha channel stays.
+/// [`read_file`] of what a detector needs: colour becomes grey, row by row where the format allows, and an alpha channel
+/// stays.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_grey_alpha(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<AnyImage> {
+pub fn read_grey_alpha(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<FileImage> {
     let _stage = cpu.stage("read");
-    read_file(path.as_ref(), options, Channels::GreyAndAlpha, None)
+    open(path.as_ref(), options, Channels::GreyAndAlpha, None)
 }
 
 /// The image in `bytes`, an image file's content; `name` stands for it in errors.
@@ -92,20 +110,29 @@ pub fn read_grey_alpha(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu)
 /// # Errors
 /// As [`read`].
 pub fn decode(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
-    options.check()?;
-    let request = Request { options, channels: Channels::All, file_len: bytes.len() as u64, shape: None };
-    read_source(Cursor::new(bytes), name.as_ref(), &request)
+    Ok(decode_file(bytes, name, options)?.image)
 }
 
-/// [`decode`] of what [`prepare`](super::prepare) needs, as [`read_grey_alpha`].
+/// [`decode`], with what the file says of the image.
+///
+/// # Errors
+/// As [`read`].
+pub fn decode_file(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<FileImage> {
+    decode_as(bytes, name.as_ref(), options, Channels::All)
+}
+
+/// [`decode`] of what a detector needs, as [`read_grey_alpha`].
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_grey_alpha(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
+pub fn decode_grey_alpha(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<FileImage> {
+    decode_as(bytes, name.as_ref(), options, Channels::GreyAndAlpha)
+}
+
+fn decode_as(bytes: &[u8], name: &Path, options: &ReadOptions, channels: Channels) -> Result<FileImage> {
     options.check()?;
-    let channels = Channels::GreyAndAlpha;
     let request = Request { options, channels, file_len: bytes.len() as u64, shape: None };
-    read_source(Cursor::new(bytes), name.as_ref(), &request)
+    read_source(Cursor::new(bytes), name, &request)
 }
 
 /// Where the pixels of the image in the file at `path` lie on a map: what a GeoTIFF says, `None` of every other file.
@@ -114,6 +141,10 @@ pub fn decode_grey_alpha(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOpt
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] for a damaged TIFF.
 pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>> {
     let path = path.as_ref();
+    // A pipe is read once, for its pixels.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Ok(None);
+    }
     let mut source = BufReader::with_capacity(1 << 16, File::open(path).map_err(|e| Error::io(path, e))?);
     let found = source.fill_buf().map_err(Fault::Io).map(is_tiff);
     let found = found.and_then(|tiff| if tiff { tiff::read_georeference(source) } else { Ok(None) });
@@ -126,29 +157,78 @@ pub(crate) fn georeference_of(bytes: &[u8]) -> Option<Georeference> {
     tiff::read_georeference(Cursor::new(bytes)).ok().flatten()
 }
 
-fn read_file(
+fn open(
     path: &Path,
     options: &ReadOptions,
     channels: Channels,
     shape: Option<&Cell<Option<(Size, PixelKind)>>>,
-) -> Result<AnyImage> {
+) -> Result<FileImage> {
     options.check()?;
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    let meta = file.metadata().map_err(|e| Error::io(path, e))?;
-    if !meta.is_file() {
-        return Err(Error::format(path, "is not a regular file; images are read from files"));
+    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
+    if meta.is_dir() {
+        return Err(Error::format(path, "is a folder; images are read from files"));
     }
+    if !meta.is_file() && shape.is_some() {
+        return Err(Error::format(path, "is a pipe, of which nothing can be read twice"));
+    }
+    if !meta.is_file() {
+        let pipe = File::open(path).map_err(|e| Error::io(path, e))?;
+        return read_pipe(pipe, path, options, channels);
+    }
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
     let request = Request { options, channels, file_len: meta.len(), shape };
-    read_source(BufReader::with_capacity(1 << 16, file), path, &request)
+    let mut image = read_source(BufReader::with_capacity(1 << 16, file), path, &request)?;
+    if shape.is_none() {
+        image.hide_by(beside(path, &image, options)?)?;
+    }
+    Ok(image)
 }
 
-fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> Result<AnyImage> {
-    let image = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
-    image.and_then(|head| read_as(&head, source, request)).map_err(|fault| fault.at(path, "the image does"))
+/// The image that a pipe or a device brings, all of it first: readers go back and forth.
+fn read_pipe(source: impl Read, path: &Path, options: &ReadOptions, channels: Channels) -> Result<FileImage> {
+    let mut bytes = Vec::new();
+    let most = options.max_bytes.saturating_add(1);
+    source.take(most).read_to_end(&mut bytes).map_err(|e| Error::io(path, e))?;
+    if bytes.len() as u64 == most {
+        let limit = options.max_bytes;
+        return Err(Error::format(
+            path,
+            format!("brings more than the limit of {limit} bytes; raise max_bytes"),
+        ));
+    }
+    decode_as(&bytes, path, options, channels)
+}
+
+/// GDAL's mask of the image at `path`, `PATH.msk` beside it: 0 where the image holds no data.
+fn beside(path: &Path, image: &FileImage, options: &ReadOptions) -> Result<Option<Image<u8>>> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".msk");
+    let path = Path::new(&name);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let stored = image.stored_size();
+    let options = options.with_orient(false).with_band(None);
+    let mask = open(path, &options, Channels::GreyAndAlpha, None)?.image;
+    Mask::of_size(&mask, path, stored).map(Mask::into_image)
+}
+
+fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> Result<FileImage> {
+    let head = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
+    let decoded = head.and_then(|head| read_as(&head, source, request));
+    let Decoded { image, layout, orientation, no_data, shown } =
+        decoded.map_err(|fault| fault.at(path, "the image does"))?;
+    let turned = request.options.orient && orientation != 1;
+    let mut file = FileImage { image, layout, shown: None, no_data, orientation, turned };
+    if turned {
+        file.image = upright(file.image, orientation)?;
+    }
+    file.hide_by(shown)?;
+    Ok(file)
 }
 
 /// Reads with the reader of the format that begins with `head`.
-fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::result::Result<AnyImage, Fault> {
+fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::result::Result<Decoded, Fault> {
     match head {
         [] => Err("the file is empty".into()),
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png::read(source, request),
@@ -156,7 +236,14 @@ fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::resu
         head if is_tiff(head) => tiff::read(source, request),
         [b'P', b'F' | b'f', b, ..] if b.is_ascii_whitespace() => pfm::read(source, request),
         [b'P', b'1'..=b'7', b, ..] if b.is_ascii_whitespace() || *b == b'#' => pnm::read(source, request),
-        _ => Err("not an image of a known format; PNG, JPEG, TIFF, PNM and PFM are read".into()),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => webp::read(source, request),
+        [b'B', b'M', ..] => bmp::read(source, request),
+        [b'G', b'I', b'F', b'8', ..] => gif::read(source, request),
+        [0, 0, 0, 12, b'j', b'P', b' ', b' ', ..] | [0xff, 0x4f, 0xff, 0x51, ..] => {
+            jpeg2000::read(source, request)
+        }
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 1..=3, ..] => npy::read(source, request),
+        head => Err(foreign::refusal(head).into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading an image row by row, within the limits on memory.
 
-use super::{AnyImage, Image, Pixel, ReadOptions, Size, grey};
+use super::{AnyImage, Image, Layout, Pixel, ReadOptions, Size, grey};
 use crate::files::Fault;
 use crate::image::gpu::PixelKind;
 use std::cell::Cell;
@@ -19,12 +19,55 @@ pub(super) enum Channels {
 }
 
 impl Channels {
-    /// How many are kept of `source`.
-    pub(super) fn kept(self, source: usize) -> usize {
+    /// How many are kept of an image of this layout.
+    pub(super) fn kept(self, layout: Layout) -> usize {
         match self {
-            Self::All => source,
-            Self::GreyAndAlpha => 1 + usize::from(source.is_multiple_of(2)),
+            Self::All => layout.channels,
+            Self::GreyAndAlpha => 1 + usize::from(layout.alpha.is_some()),
         }
+    }
+}
+
+/// What a format's reader has found.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) image: AnyImage,
+    pub(super) layout: Layout,
+    /// How the picture lies in the file, 1 to 8 as in EXIF.
+    pub(super) orientation: u8,
+    /// The value of pixels that hold no data.
+    pub(super) no_data: Option<f64>,
+    /// 0 where a mask or the value of no data hides the pixel.
+    pub(super) shown: Option<Image<u8>>,
+}
+
+impl From<AnyImage> for Decoded {
+    /// An image that lies as it should, of channels as they usually are.
+    fn from(image: AnyImage) -> Self {
+        let layout = Layout::usual(image.channels());
+        Self { image, layout, orientation: 1, no_data: None, shown: None }
+    }
+}
+
+impl Decoded {
+    /// The image of a format that is decoded as a whole; `begin` and the limits are the caller's.
+    pub(super) fn whole<T: Pixel>(
+        pixels: Vec<T>,
+        size: Size,
+        layout: Layout,
+        request: &Request<'_>,
+    ) -> Result<Self, Fault>
+    where
+        AnyImage: From<Image<T>>,
+    {
+        if request.channels.kept(layout) != layout.channels {
+            let mut rows = Rows::new(request, size, layout, None)?;
+            rows.push(&pixels)?;
+            return rows.finish();
+        }
+        layout.check()?;
+        let image = Image::from_vec(pixels, size, layout.channels).map_err(|e| e.to_string())?;
+        Ok(Self { layout, ..AnyImage::from(image).into() })
     }
 }
 
@@ -40,6 +83,21 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
+    /// The whole file, for decoders that want it in memory.
+    pub(super) fn bytes(&self, mut source: impl Source) -> Result<Vec<u8>, Fault> {
+        if self.file_len > self.options.max_bytes {
+            return Err(format!("{} bytes are more than the limit of max_bytes", self.file_len).into());
+        }
+        let mut bytes = reserve(self.file_len as usize)?;
+        source.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The layout of an image of so many channels whose file says no more.
+    pub(super) fn layout(&self, channels: usize) -> Layout {
+        Layout::usual(channels).with_band(self.options.band)
+    }
+
     /// Notes what the header has said, before pixels of type `T` are read; fails where that is all that is wanted.
     pub(super) fn begin<T: Pixel>(&self, size: Size) -> Result<(), Fault> {
         let Some(shape) = self.shape else { return Ok(()) };
@@ -110,33 +168,43 @@ pub(super) fn zeros<T: Copy + Default>(len: usize) -> Result<Vec<T>, Fault> {
 pub(super) struct Rows<T> {
     data: Vec<T>,
     size: Size,
-    /// Channels of the rows in the file.
-    source: usize,
+    /// Of the rows in the file.
+    layout: Layout,
     /// Channels kept.
     kept: usize,
+    /// The value of pixels that hold no data, and for each pixel whether it holds another.
+    no_data: Option<(f64, Vec<u8>)>,
+    /// The channels of a row that detectors see, where they are not those that lie side by side.
+    seen: Vec<T>,
 }
 
 impl<T: Pixel> Rows<T> {
     /// An image about to be read.
-    pub(super) fn new(request: &Request<'_>, size: Size, channels: usize) -> Result<Self, Fault> {
-        if request.channels != Channels::All {
-            grey::check_channels(channels).map_err(|e| e.to_string())?;
-        }
-        let kept = request.channels.kept(channels);
+    pub(super) fn new(
+        request: &Request<'_>,
+        size: Size,
+        layout: Layout,
+        no_data: Option<f64>,
+    ) -> Result<Self, Fault> {
+        layout.check()?;
+        let kept = request.channels.kept(layout);
         let len = size.area().checked_mul(kept);
-        request.affordable(size, len.and_then(|n| n.checked_mul(size_of::<T>())))?;
+        let marks = if no_data.is_some() { size.area() } else { 0 };
+        let bytes = len.and_then(|n| n.checked_mul(size_of::<T>())?.checked_add(marks));
+        request.affordable(size, bytes)?;
         request.begin::<T>(size)?;
-        Ok(Self { data: reserve(len.unwrap_or(usize::MAX))?, size, source: channels, kept })
+        let no_data = no_data.map(|v| Ok::<_, Fault>((v, reserve(size.area())?))).transpose()?;
+        Ok(Self { data: reserve(len.unwrap_or(usize::MAX))?, size, layout, kept, no_data, seen: Vec::new() })
     }
 
     /// Elements in a row of the file.
     pub(super) fn row_len(&self) -> usize {
-        self.size.width * self.source
+        self.size.width * self.layout.channels
     }
 
-    /// Whether rows are kept as they are in the file.
+    /// Whether rows are kept as they are in the file, and nothing else of them matters.
     pub(super) fn direct(&self) -> bool {
-        self.kept == self.source
+        self.kept == self.layout.channels && self.no_data.is_none()
     }
 
     /// Takes whole rows.
@@ -148,15 +216,28 @@ impl<T: Pixel> Rows<T> {
         {
             return Err("the rows in the file do not fit its header".into());
         }
-        if self.direct() {
+        if let Some((value, shown)) = &mut self.no_data {
+            let marked = |pixel: &[T]| self.layout.marked(pixel, *value);
+            shown.extend(rows.chunks_exact(self.layout.channels).map(|pixel| 255 * u8::from(!marked(pixel))));
+        }
+        if self.kept == self.layout.channels {
             self.data.extend_from_slice(rows);
             return Ok(());
         }
         let start = self.data.len();
         self.data.resize(start + count * kept, T::default());
         for (out, row) in self.data[start..].chunks_exact_mut(kept).zip(rows.chunks_exact(row_len)) {
-            match kept / self.size.width {
-                1 => grey::grey_row(row, self.source, out),
+            let (row, channels) = match self.layout.is_usual() {
+                true => (row, self.layout.channels),
+                false => {
+                    self.seen.clear();
+                    self.layout.extract(row, &mut self.seen);
+                    (self.seen.as_slice(), self.layout.seen())
+                }
+            };
+            match (self.kept, channels) {
+                (1, _) => grey::grey_row(row, channels, out),
+                (_, 2) => out.copy_from_slice(row),
                 _ => grey::grey_alpha_row(row, out),
             }
         }
@@ -192,12 +273,22 @@ impl<T: Pixel> Rows<T> {
     }
 
     /// The complete image.
-    pub(super) fn finish(self) -> Result<AnyImage, Fault>
+    pub(super) fn finish(self) -> Result<Decoded, Fault>
     where
         AnyImage: From<Image<T>>,
     {
         let (size, kept) = (self.size, self.kept);
-        let image = Image::from_vec(self.data, size, kept);
-        Ok(image.map_err(|_| "the file ends before the image does; it is truncated")?.into())
+        let incomplete = |_| Fault::from("the file ends before the image does; it is truncated");
+        let image = Image::from_vec(self.data, size, kept).map_err(incomplete)?;
+        let layout = if kept == self.layout.channels { self.layout } else { Layout::usual(kept) };
+        let (no_data, shown) = match self.no_data {
+            None => (None, None),
+            Some((value, shown)) => {
+                let shown = shown.contains(&0).then_some(shown);
+                let shown = shown.map(|shown| Image::from_vec(shown, size, 1)).transpose();
+                (Some(value), shown.map_err(incomplete)?)
+            }
+        };
+        Ok(Decoded { layout, no_data, shown, ..Decoded::from(AnyImage::from(image)) })
     }
 }

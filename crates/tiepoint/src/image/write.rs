@@ -1,7 +1,15 @@
 //! Writing image files, the format chosen by the name's extension.
 
-use super::{AnyView, Georeference, ImageView, pfm, png, pnm, tiff};
-use crate::{Error, Result, files::write_atomically};
+use super::{
+    AnyImage, AnyView, Georeference, Image, ImageView, Layout, Pixel,
+    contents::held,
+    jpeg, npy, pfm, png, pnm,
+    tiff::{self, Extra},
+    with_alpha,
+};
+use crate::files::{is_stdout, write_atomically};
+use crate::{Error, Result, for_any_view};
+use std::io;
 use std::path::Path;
 
 /// An image format that can be written.
@@ -11,7 +19,7 @@ pub enum OutputFormat {
     Png,
     /// `.tif`, `.tiff`: every pixel type and channel count as it is; BigTIFF above 4 GiB.
     Tiff,
-    /// `.pfm`: floats, 1 or 3 channels; integers become 0 to 1.
+    /// `.pfm`: floats, 1 or 3 channels; integers keep their values.
     Pfm,
     /// `.pgm`: 8 or 16 bits, grey; floats from 0 to 1 become 16 bits. The next three likewise.
     Pgm,
@@ -21,6 +29,10 @@ pub enum OutputFormat {
     Pnm,
     /// `.pam`: 1 to 4 channels.
     Pam,
+    /// `.npy`: every pixel type and channel count as it is.
+    Npy,
+    /// `.jpg`, `.jpeg`: 8 bits, grey or colour, for pictures that are looked at.
+    Jpeg,
 }
 
 impl OutputFormat {
@@ -34,26 +46,44 @@ impl OutputFormat {
         let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
         Ok(match extension.as_str() {
             "png" => Self::Png,
+            "" if is_stdout(path) => Self::Png,
             "tif" | "tiff" => Self::Tiff,
             "pfm" => Self::Pfm,
             "pgm" => Self::Pgm,
             "ppm" => Self::Ppm,
             "pnm" => Self::Pnm,
             "pam" => Self::Pam,
+            "npy" => Self::Npy,
+            "jpg" | "jpeg" => Self::Jpeg,
             _ => {
                 let reason = format!(
                     "{extension:?} is not the extension of an image format that can be written; use .png, .tif, \
-                     .tiff, .pfm, .pgm, .ppm, .pnm or .pam"
+                     .tiff, .pfm, .pgm, .ppm, .pnm, .pam, .npy or .jpg"
                 );
                 return Err(Error::format(path, reason));
             }
         })
     }
 
+    /// How many values of an image this format cuts: of floats those outside 0 to 1, where it holds whole numbers.
+    pub fn cuts<'a>(self, image: impl Into<AnyView<'a>>) -> usize {
+        let AnyView::F32(view) = image.into() else { return 0 };
+        if matches!(self, Self::Tiff | Self::Pfm | Self::Npy) {
+            return 0;
+        }
+        let outside = |v: &&f32| v.is_finite() && !(0.0..=1.0).contains(*v);
+        (0..view.size().height).map(|y| view.row(y).iter().filter(outside).count()).sum()
+    }
+
     /// Why this format cannot hold `view`, if it cannot.
     fn check(self, view: &AnyView<'_>) -> std::result::Result<(), String> {
         let channels: &[usize] = match self {
             Self::Tiff => return tiff::check(view),
+            Self::Npy => return Ok(()),
+            Self::Jpeg if !matches!(view, AnyView::U8(_)) => {
+                return Err("a JPEG holds 8 bits: use .png or .tif for what has more".into());
+            }
+            Self::Jpeg => &[1, 3],
             Self::Png | Self::Pam => &[1, 2, 3, 4],
             Self::Pfm | Self::Pnm => &[1, 3],
             Self::Pgm => &[1],
@@ -72,28 +102,91 @@ impl OutputFormat {
 /// [`Error::Format`] when the extension is unknown or the format cannot hold the image, [`Error::Io`] when
 /// the file cannot be written.
 pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Result<()> {
-    write_view(path.as_ref(), image.into(), None)
+    write_view(path.as_ref(), image.into(), &Extra::default())
 }
 
-/// [`write()`] of an image whose pixels lie on a map: a TIFF keeps where, as GeoTIFF; the other formats cannot.
+/// What is known of an image that is written, beside its pixels.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known<'a> {
+    /// What its channels are; by default what their number says.
+    pub layout: Option<Layout>,
+    /// Where its pixels lie on a map.
+    pub place: Option<&'a Georeference>,
+    /// The value of pixels that hold no data.
+    pub no_data: Option<f64>,
+    /// 0 where pixels hold no data; `None` where all do.
+    pub valid: Option<&'a Image<u8>>,
+}
+
+/// Writes an image with what is known of it, as far as the format can say it.
+///
+/// | pixels without data | |
+/// |---|---|
+/// | TIFF | the value of no data with its tag where the image has one, NaN in floats, else a mask in the file |
+/// | PNG, PAM of 8 bits | transparent |
+/// | PFM | NaN |
+/// | the others | as they are, with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
+///
+/// A mask that an earlier file of this name has left beside it is removed.
 ///
 /// # Errors
-/// As [`write()`], and [`Error::Format`] for another format than TIFF.
-pub fn write_georeferenced<'a>(
+/// As [`write()`], and [`Error::Format`] for a place on a map in another format than TIFF.
+pub fn write_known<'a>(
     path: impl AsRef<Path>,
     image: impl Into<AnyView<'a>>,
-    place: &Georeference,
+    known: &Known<'_>,
 ) -> Result<()> {
-    let path = path.as_ref();
-    match OutputFormat::of(path)? {
-        OutputFormat::Tiff => write_view(path, image.into(), Some(place)),
-        other => {
-            Err(Error::format(path, format!("{other:?} does not hold a place on a map; use .tif or .tiff")))
+    let (path, view) = (path.as_ref(), image.into());
+    let layout = known.layout.unwrap_or(Layout::usual(view.channels()));
+    let valid = known.valid.filter(|valid| valid.data().contains(&0) && layout.alpha.is_none());
+    let no_data = match view {
+        AnyView::U8(_) => known.no_data.filter(|v| held::<u8>(*v).is_some()),
+        AnyView::U16(_) => known.no_data.filter(|v| held::<u16>(*v).is_some()),
+        AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
+    };
+    let mut extra = Extra { layout: known.layout, place: known.place, no_data, mask: None };
+    let (mut beside, mut made) = (None, None);
+    let format = OutputFormat::of(path)?;
+    if known.place.is_some() && format != OutputFormat::Tiff {
+        let reason = format!("{format:?} does not hold a place on a map; use .tif or .tiff");
+        return Err(Error::format(path, reason));
+    }
+    match (format, &view, valid) {
+        (OutputFormat::Tiff, AnyView::F32(_), _) | (_, _, None) => {}
+        (OutputFormat::Tiff, _, valid) => extra.mask = valid.filter(|_| no_data.is_none()),
+        (OutputFormat::Png | OutputFormat::Pam, AnyView::U8(_), Some(valid)) if layout.is_usual() => {
+            made = Some(with_alpha(&view.to_image(), valid)?);
         }
+        (OutputFormat::Pfm | OutputFormat::Npy, AnyView::F32(_), _) => {}
+        (OutputFormat::Pfm, view, Some(valid)) => made = Some(with_nan(view, valid)),
+        (_, _, Some(valid)) => beside = Some(valid),
+    }
+    write_view(path, made.as_ref().map_or(view, AnyImage::view), &extra)?;
+    let mut mask = path.as_os_str().to_owned();
+    mask.push(".msk");
+    match beside {
+        Some(valid) => write_atomically(&mask, |out| tiff::write_mask(out, valid)),
+        None => match std::fs::remove_file(&mask) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(Path::new(&mask), e)),
+            _ => Ok(()),
+        },
     }
 }
 
-fn write_view(path: &Path, view: AnyView<'_>, place: Option<&Georeference>) -> Result<()> {
+/// The image in floats, NaN where it holds no data.
+fn with_nan(view: &AnyView<'_>, valid: &Image<u8>) -> AnyImage {
+    fn floats<T: Pixel>(view: ImageView<'_, T>, valid: &Image<u8>) -> Image<f32> {
+        let n = view.channels();
+        let row = |y: usize| {
+            let pixels = view.row(y).iter().enumerate();
+            pixels.map(move |(i, v)| if valid.row(y)[i / n] == 0 { f32::NAN } else { v.to_f32() })
+        };
+        Image { data: (0..view.size().height).flat_map(row).collect(), size: view.size(), channels: n }
+    }
+    for_any_view!(view, view => floats(*view, valid).into())
+}
+
+fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
     let format = OutputFormat::of(path)?;
     let size = view.size();
     let side = size.width.max(size.height);
@@ -103,10 +196,12 @@ fn write_view(path: &Path, view: AnyView<'_>, place: Option<&Georeference>) -> R
     format.check(&view).map_err(|reason| Error::format(path, reason))?;
     write_atomically(path, |out| match format {
         OutputFormat::Png => png::write(out, &view),
-        OutputFormat::Tiff => tiff::write(out, &view, place),
+        OutputFormat::Tiff => tiff::write(out, &view, extra),
         OutputFormat::Pfm => pfm::write(out, &view),
         OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm => pnm::write(out, &view, false),
         OutputFormat::Pam => pnm::write(out, &view, true),
+        OutputFormat::Npy => npy::write(out, &view),
+        OutputFormat::Jpeg => jpeg::write(out, &view),
     })
 }
 
@@ -124,11 +219,20 @@ pub(crate) fn write_values(
         return Err(Error::format(path, format!("expected pixels of one channel, found {found}")));
     }
     match format {
+        OutputFormat::Png if is_stdout(path) => {
+            write_atomically(path, |out| pfm::write_floats(out, view, value))
+        }
         OutputFormat::Png => write_atomically(path, |out| png::write_levels(out, view, level)),
         OutputFormat::Tiff => write_atomically(path, |out| tiff::write_floats(out, view, value)),
         OutputFormat::Pfm => write_atomically(path, |out| pfm::write_floats(out, view, value)),
-        OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm | OutputFormat::Pam => {
-            Err(Error::format(path, format!("{format:?} holds no floats; use .pfm, .png, .tif or .tiff")))
-        }
+        OutputFormat::Npy => write_atomically(path, |out| npy::write_floats(out, view, value)),
+        OutputFormat::Pgm
+        | OutputFormat::Ppm
+        | OutputFormat::Pnm
+        | OutputFormat::Pam
+        | OutputFormat::Jpeg => Err(Error::format(
+            path,
+            format!("{format:?} holds no floats; use .pfm, .png, .tif, .tiff or .npy"),
+        )),
     }
 }

@@ -1,7 +1,14 @@
 //! Match files: `.csv`, `.json` and COLMAP's text (`.txt`).
 
 use super::Match;
-use crate::{Error, Result, feature::files::extension, files::write_atomically};
+use crate::geometry::Model;
+use crate::image::Size;
+use crate::options::Named;
+use crate::{
+    Error, Result,
+    feature::files::extension,
+    files::{is_stdout, write_atomically},
+};
 use std::{
     fmt,
     io::{self, Write},
@@ -42,6 +49,7 @@ impl MatchFormat {
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
         match extension(path.as_ref()).as_str() {
             "csv" => Ok(Self::Csv),
+            "" if is_stdout(path.as_ref()) => Ok(Self::Csv),
             "json" => Ok(Self::Json),
             "txt" => Ok(Self::Colmap),
             other => Err(Error::format(
@@ -54,25 +62,46 @@ impl MatchFormat {
     }
 }
 
-/// Writes matches to `path` in the format of its extension, [whole or not at all](write_atomically). `images`
-/// are the names of the two images; CSV leaves them out.
+/// The images that matches belong to. JSON holds all of it, COLMAP's text the names, CSV nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MatchedImages<'a> {
+    /// What they are called.
+    pub names: [&'a str; 2],
+    /// Their sizes.
+    pub sizes: Option<[Size; 2]>,
+    /// The model that the inliers agree on, from the first to the second.
+    pub model: Option<Model>,
+}
+
+impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
+    /// Names alone.
+    fn from(names: [&'a str; 2]) -> Self {
+        Self { names, sizes: None, model: None }
+    }
+}
+
+/// Writes matches to `path` in the format of its extension, [whole or not at all](write_atomically).
 ///
 /// # Errors
 /// [`Error::Format`] when the extension is unknown or COLMAP could not read a name (white space),
 /// [`Error::Io`] when the file cannot be written.
-pub fn write_matches(path: impl AsRef<Path>, images: [&str; 2], rows: &[MatchRow]) -> Result<()> {
-    let path = path.as_ref();
+pub fn write_matches<'a>(
+    path: impl AsRef<Path>,
+    images: impl Into<MatchedImages<'a>>,
+    rows: &[MatchRow],
+) -> Result<()> {
+    let (path, images) = (path.as_ref(), images.into());
     let format = MatchFormat::of(path)?;
     let unreadable = |name: &&str| name.is_empty() || name.contains(char::is_whitespace);
     if format == MatchFormat::Colmap
-        && let Some(name) = images.iter().find(|n| unreadable(n))
+        && let Some(name) = images.names.iter().find(|n| unreadable(n))
     {
         return Err(Error::format(path, format!("COLMAP's match file cannot hold the image name {name:?}")));
     }
     write_atomically(path, |out| match format {
         MatchFormat::Csv => csv(out, rows),
-        MatchFormat::Json => json(out, images, rows),
-        MatchFormat::Colmap => colmap(out, images, rows),
+        MatchFormat::Json => json(out, &images, rows),
+        MatchFormat::Colmap => colmap(out, images.names, rows),
     })
 }
 
@@ -95,9 +124,16 @@ impl fmt::Display for Number {
     }
 }
 
-fn json(out: &mut impl Write, images: [&str; 2], rows: &[MatchRow]) -> io::Result<()> {
-    let images = serde_json::to_string(&images)?;
-    write!(out, "{{\"images\":{images},\"matches\":[")?;
+fn json(out: &mut impl Write, images: &MatchedImages<'_>, rows: &[MatchRow]) -> io::Result<()> {
+    write!(out, "{{\"images\":{},", serde_json::to_string(&images.names)?)?;
+    if let Some(sizes) = images.sizes {
+        write!(out, "\"sizes\":{},", serde_json::to_string(&sizes.map(|size| [size.width, size.height]))?)?;
+    }
+    if let Some(model) = &images.model {
+        let matrix = serde_json::to_string(&model.matrix())?;
+        write!(out, "\"model\":\"{}\",\"matrix\":{matrix},", model.kind().name())?;
+    }
+    write!(out, "\"matches\":[")?;
     for (i, row) in rows.iter().enumerate() {
         let MatchRow { pair: Match { a, b, distance, ratio }, a_xy, b_xy, inlier } = row;
         let [ax, ay, bx, by] = [a_xy[0], a_xy[1], b_xy[0], b_xy[1]].map(Number);

@@ -223,6 +223,19 @@ pub fn warp_onto(
     Ok(Warped { image, covered })
 }
 
+/// Which pixels of a reference of this size an image covers: 255 there, 0 elsewhere.
+///
+/// # Errors
+/// As [`warp_onto`].
+pub fn covered_by(
+    moving: Size,
+    reference: Size,
+    reference_from_moving: &Model,
+    processor: &Processor,
+) -> Result<Image<u8>> {
+    coverage(moving, &inverse(reference_from_moving)?, reference, processor)
+}
+
 /// [`warp_onto`] of an image in a device's memory, where the result stays. The host does not wait.
 ///
 /// # Errors

@@ -5,13 +5,14 @@
 //! rounded to f32. Pixels without depth, and points that are not finite, are left out; the others stand in
 //! the order of the rows.
 //!
-//! PLY: `float x y z`, `uchar red green blue`, little-endian binary or text. 16-bit colours keep their upper
-//! byte, floats run from 0 to 1; grey is written as three equal channels, alpha is left out.
+//! PLY: `float x y z`, `uchar red green blue`, little-endian binary or text. 16-bit and float colours
+//! become [shades](Shades); grey is written as three equal channels, alpha is left out.
 
 use super::depth::check;
 use crate::files::{Fault, write_atomically};
+use crate::for_any_view;
 use crate::geometry::calibration::RectifiedCalibration;
-use crate::image::{AnyView, ImageView, Pixel};
+use crate::image::{AnyView, ImageView, Shades};
 use crate::options::setters;
 use crate::{Error, Result};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -71,6 +72,7 @@ pub struct Point {
 struct ColouredDisparity<'a> {
     disparity: ImageView<'a, f32>,
     colours: AnyView<'a>,
+    shades: Shades,
     pair: &'a RectifiedCalibration,
     max_depth: f64,
 }
@@ -88,7 +90,7 @@ impl<'a> ColouredDisparity<'a> {
             let (found, expected) = (colours.size(), disparity.size());
             return Err(Error::Mismatch(format!("the colours are {found}, the disparities {expected}")));
         }
-        Ok(Self { disparity, colours, pair, max_depth: options.max_depth })
+        Ok(Self { disparity, colours, shades: Shades::of(colours, None), pair, max_depth: options.max_depth })
     }
 
     fn place(&self, x: usize, y: usize) -> Option<[f32; 3]> {
@@ -106,17 +108,12 @@ impl<'a> ColouredDisparity<'a> {
     }
 
     fn colour(&self, x: usize, y: usize) -> [u8; 3] {
-        fn rgb<T: Pixel>(image: ImageView<'_, T>, x: usize, y: usize, byte: impl Fn(T) -> u8) -> [u8; 3] {
+        for_any_view!(self.colours, image => {
             let channels = image.channels();
             let pixel = &image.row(y)[x * channels..(x + 1) * channels];
             let at = if channels < 3 { [0; 3] } else { [0, 1, 2] };
-            at.map(|c| byte(pixel[c]))
-        }
-        match self.colours {
-            AnyView::U8(i) => rgb(i, x, y, |v| v),
-            AnyView::U16(i) => rgb(i, x, y, |v| (v >> 8) as u8),
-            AnyView::F32(i) => rgb(i, x, y, |v| u8::from_f32(255.0 * v)),
-        }
+            at.map(|c| self.shades.byte(pixel[c]))
+        })
     }
 }
 

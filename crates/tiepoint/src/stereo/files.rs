@@ -3,7 +3,7 @@
 //! | file | a disparity d | none |
 //! |---|---|---|
 //! | `.pfm` | d as a float | +∞ |
-//! | `.tif` | d as a float | NaN |
+//! | `.tif`, `.npy` | d as a float | NaN |
 //! | `.png` | 16 bits: 256 · d to nearest, ties to even, at least 1 | 0 |
 //!
 //! PNG is the convention of the KITTI benchmark (Menze and Geiger, CVPR 2015, its development kit), which
@@ -13,6 +13,7 @@
 //! Maps are read from these and from what benchmarks keep: 8 or 16 bits with a scale, 0 for unknown, also as
 //! colour with three equal channels.
 
+use crate::files::is_stdout;
 use crate::image::{self, AnyImage, Image, ImageView, Pixel, ReadOptions};
 use crate::options::setters;
 use crate::{Error, Result};
@@ -33,6 +34,8 @@ pub enum DisparityFormat {
     Png,
     /// Floats, NaN where there is none.
     Tiff,
+    /// As TIFF, an array of NumPy.
+    Npy,
 }
 
 impl DisparityFormat {
@@ -47,9 +50,11 @@ impl DisparityFormat {
             "pfm" => Ok(Self::Pfm),
             "png" => Ok(Self::Png),
             "tif" | "tiff" => Ok(Self::Tiff),
+            "npy" => Ok(Self::Npy),
+            "" if is_stdout(path) => Ok(Self::Pfm),
             _ => {
                 let reason =
-                    format!("{extension:?} is no format of disparities; use .pfm, .png, .tif or .tiff");
+                    format!("{extension:?} is no format of disparities; use .pfm, .png, .tif, .tiff or .npy");
                 Err(Error::format(path, reason))
             }
         }
@@ -67,7 +72,7 @@ impl DisparityFormat {
                 let asked = format!("disparities {min_disparity} to {greatest}");
                 Err(Error::format(path.as_ref(), unfit(&asked)))
             }
-            Self::Png | Self::Pfm | Self::Tiff => Ok(()),
+            Self::Png | Self::Pfm | Self::Tiff | Self::Npy => Ok(()),
         }
     }
 }
@@ -186,7 +191,7 @@ mod tests {
     const SIGNED: DisparityReading = DisparityReading {
         scale: None,
         signed: true,
-        limits: ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 24 },
+        limits: ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 24, orient: true, band: None },
     };
 
     fn map(values: &[f32]) -> Image<f32> {

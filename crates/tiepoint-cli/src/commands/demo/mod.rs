@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
             outcomes.push(outcome);
             if (scene.name, name) == (SHOWN, "sift") {
                 for picture in &mut found.pictures {
-                    picture.colour = Some(tinted(&picture.image));
+                    *picture = crate::input::Picture::of(tinted(picture.grey()), picture.grey().clone());
                 }
                 shown = Some((found, rendered.moving_from_reference));
             }

@@ -43,11 +43,11 @@ pub(super) fn matched(
     let processor = &context.processor;
     let [a, b] = images.map(|image| -> Outcome<Picture> {
         let grey = image::grey(image.view(), &processor.cpu).map(AnyCow::into_image)?;
-        Ok(Picture { colour: Some(image), image: grey, mask: None })
+        Ok(Picture::of(image, grey))
     });
     let pictures = [a?, b?];
     clock.time(crate::output::Part::Compute, || {
-        let [a, b] = pictures.each_ref().map(|p| detector.detect(p.image.view(), None, processor));
+        let [a, b] = pictures.each_ref().map(|p| detector.detect(p.grey().view(), None, processor));
         let features = [a?, b?];
         let tie = tie_points(&features[0], &features[1], options, processor)?;
         Ok(MatchedPair { pictures, features, tie, views: 1 })
@@ -90,7 +90,7 @@ impl Bookshelf {
         let found = from_tie_points(&epipolar, &inliers, sizes, &options, OutputFrame::Valid, cpu)?;
         let sources = if found.exchanged { [1, 0] } else { [0, 1] };
         let warped = |view: &RectifiedView, source: usize| -> Outcome<AnyImage> {
-            let AnyImage::U8(image) = &pair.pictures[source].image else {
+            let AnyImage::U8(image) = pair.pictures[source].grey() else {
                 return Err(Failure::work("the bookshelf is of bytes"));
             };
             Ok(view.warp(image.view(), &WarpOptions::default(), cpu)?.into())
@@ -169,7 +169,7 @@ impl Coffee {
         let (detector, options) = of_model(ModelKind::Homography);
         let pair = matched([moving, reference], &detector, &options, context, &mut clock)?;
         let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("the coffee gave no homography"))?;
-        let picture = pair.pictures[0].original();
+        let picture = pair.pictures[0].seen();
         let warped = warp_onto(picture.view(), size, &model, &WarpOptions::default(), processor)?;
         let true_map = moving_from_reference.inverse().ok_or_else(|| Failure::work("no inverse"))?;
         let found = model.homography().unwrap_or_else(Homography::default);
@@ -189,7 +189,7 @@ impl Coffee {
             .view(View::Registration(registration_view(
                 &self.pair,
                 &self.warped,
-                (self.pair.pictures[1].original(), [0.0; 2]),
+                (self.pair.pictures[1].seen(), [0.0; 2]),
                 names,
             )))
     }

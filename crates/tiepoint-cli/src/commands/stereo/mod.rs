@@ -357,9 +357,9 @@ struct Finished {
 }
 
 fn read(reader: &Reader<'_>, path: &Path, mask: Option<&str>, no_data: Option<f32>) -> Outcome<Side> {
-    let image = reader.image(path)?;
+    let (image, shown) = reader.image(path)?.into_seen();
     let mask = reader.mask(mask_of(mask, path).as_deref(), image.size())?;
-    let shown = Mask::of_data(&image, no_data).without_margin(MARGIN, reader.cpu);
+    let shown = Mask::from(shown).and(Mask::of_data(&image, no_data))?.without_margin(MARGIN, reader.cpu);
     let mask = mask.and(shown)?.into_image();
     Ok(Side { image, mask })
 }

@@ -137,12 +137,14 @@ impl<'c> Extraction<'c> {
 
     fn decode(&self, index: usize, sources: &Sources) -> Result<Photograph> {
         let cpu = &Cpu::sequential();
-        let (options, limits) = (&self.collection.options().features, self.collection.limits());
+        let options = &self.collection.options().features;
+        // As COLMAP reads it: pixels as they are stored.
+        let limits = &self.collection.limits().with_orient(false);
         let image = image::decode_grey_alpha(&sources.photograph, self.collection.path_of(index), limits)?;
-        let (size, origin) = (image.size(), sources.origin.clone());
+        let (size, origin) = (image.image.size(), sources.origin.clone());
         let mask = sources.mask.as_ref();
         let mask = mask.map(|(path, bytes)| Mask::decode(bytes, path, size, limits, cpu)).transpose()?;
-        let Prepared { image, mask } = image::prepare(image, mask, Range::Auto, cpu)?;
+        let Prepared { image, mask } = image.prepared(mask, Range::Auto, cpu)?;
         let (image, mask) = (image.into_image(), mask.into_image());
         let to = size.at_most(options.longest_side as usize);
         if to == size {

@@ -24,7 +24,8 @@ mod tests;
 mod text;
 
 use super::{Descriptors, Features};
-use crate::{Error, Result, files::write_atomically};
+use crate::files::{is_stdout, write_atomically};
+use crate::{Error, Result};
 use std::{
     io::{self, Write},
     path::Path,
@@ -54,6 +55,7 @@ impl FeatureFormat {
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
         match extension(path.as_ref()).as_str() {
             "csv" => Ok(Self::Csv),
+            "" if is_stdout(path.as_ref()) => Ok(Self::Csv),
             "json" => Ok(Self::Json),
             "npz" => Ok(Self::Npz),
             "sift" => Ok(Self::Sift),

@@ -2,6 +2,7 @@
 
 use super::document::{Document, Syntax};
 use super::{load, opencv};
+use crate::feature::files::extension;
 use crate::files::write_atomically;
 use crate::image::Size;
 use crate::{Error, Result};
@@ -127,11 +128,81 @@ impl RectifiedCalibration {
         text
     }
 
-    /// Writes [`to_text`](Self::to_text) to `path`, whole or not at all.
+    /// OpenCV's matrices of a rectified pair: P1, P2 and Q, with the size of the images.
+    fn matrices(&self) -> [(&'static str, [usize; 2], Vec<f64>); 3] {
+        let (f, [cx, cy]) = (self.focal, self.principal);
+        let camera = |cx: f64, along: f64| vec![f, 0.0, cx, along, 0.0, f, cy, 0.0, 0.0, 0.0, 1.0, 0.0];
+        [
+            ("P1", [3, 4], camera(cx, 0.0)),
+            ("P2", [3, 4], camera(cx + self.doffs, -self.baseline * f)),
+            ("Q", [4, 4], self.q().concat()),
+        ]
+    }
+
+    /// As `cv2.FileStorage` writes YAML.
+    fn to_yaml(self) -> String {
+        let mut text = "%YAML:1.0\n---\n".to_owned();
+        if let Some(Size { width, height }) = self.size {
+            text += &format!("image_width: {width}\nimage_height: {height}\n");
+        }
+        for (name, [rows, cols], data) in self.matrices() {
+            let data = data.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(", ");
+            text += &format!(
+                "{name}: !!opencv-matrix\n   rows: {rows}\n   cols: {cols}\n   dt: d\n   data: [ {data} ]\n"
+            );
+        }
+        text
+    }
+
+    /// As `cv2.FileStorage` writes XML.
+    fn to_xml(self) -> String {
+        let mut text = "<?xml version=\"1.0\"?>\n<opencv_storage>\n".to_owned();
+        if let Some(Size { width, height }) = self.size {
+            text += &format!("<image_width>{width}</image_width>\n<image_height>{height}</image_height>\n");
+        }
+        for (name, [rows, cols], data) in self.matrices() {
+            let data = data.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(" ");
+            text += &format!(
+                "<{name} type_id=\"opencv-matrix\">\n  <rows>{rows}</rows>\n  <cols>{cols}</cols>\n  <dt>d</dt>\n  <data>{data}</data></{name}>\n"
+            );
+        }
+        text + "</opencv_storage>\n"
+    }
+
+    /// Fails where a file of this name could not be written: by its extension it is Middlebury's `calib.txt`, or
+    /// OpenCV's YAML or XML, which hold no affine pair.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the file cannot be written.
+    /// [`Error::Format`] listing the extensions.
+    pub fn check_name(path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        match extension(path).as_str() {
+            "txt" | "yml" | "yaml" | "xml" => Ok(()),
+            other => Err(Error::format(
+                path,
+                format!(
+                    "{other:?} is not the extension of a calibration; use .txt (Middlebury), .yml, .yaml or .xml (OpenCV)"
+                ),
+            )),
+        }
+    }
+
+    /// Writes the calibration to `path` in the format of its extension, whole or not at all.
+    ///
+    /// # Errors
+    /// As [`check_name`](Self::check_name); [`Error::Format`] for an affine pair in OpenCV's formats,
+    /// [`Error::Io`] when the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        write_atomically(path, |out| out.write_all(self.to_text().as_bytes()))
+        let path = path.as_ref();
+        Self::check_name(path)?;
+        let text = match (extension(path).as_str(), self.projection) {
+            ("txt", _) => self.to_text(),
+            (_, Projection::Affine) => {
+                return Err(Error::format(path, "OpenCV's files hold no affine cameras; write .txt"));
+            }
+            ("xml", _) => self.to_xml(),
+            _ => self.to_yaml(),
+        };
+        write_atomically(path, |out| out.write_all(text.as_bytes()))
     }
 }

@@ -51,7 +51,7 @@ pub(in crate::image) fn read(source: impl Source) -> Result<Option<Georeference>
 mod tests {
     use super::*;
     use crate::Error;
-    use crate::image::{Image, ReadOptions, Size, read, read_georeference, write, write_georeferenced};
+    use crate::image::{Image, Known, ReadOptions, Size, read, read_georeference, write, write_known};
     use ::tiff::encoder::{TiffEncoder, TiffKind, colortype::Gray8};
     use std::io::Cursor;
     use std::path::PathBuf;
@@ -105,7 +105,7 @@ mod tests {
             let tags: Vec<u16> = place.fields().iter().map(|field| field.tag).collect();
             assert_eq!(tags, [33550, 33922, 34264, 34735, 34736, 34737]);
             let image = Image::from_fn(Size::new(5, 9), |x, y| (x * y) as f32 * 0.1);
-            write_georeferenced(&to, &image, &place).unwrap();
+            write_known(&to, &image, &Known { place: Some(&place), ..Known::default() }).unwrap();
             assert_eq!(read_georeference(&to).unwrap().unwrap(), place);
             assert_eq!(read(&to, &ReadOptions::default()).unwrap(), image.clone().into());
             let text: String = place.fields()[5].values.iter().map(|&v| char::from(v as u8)).collect();
@@ -126,7 +126,8 @@ mod tests {
         made(TiffEncoder::new(Cursor::new(&mut file)).unwrap());
         std::fs::write(path("with.tif"), &file).unwrap();
         let place = read_georeference(path("with.tif")).unwrap().unwrap();
-        let refused = write_georeferenced(path("with.png"), &image, &place);
+        let refused =
+            write_known(path("with.png"), &image, &Known { place: Some(&place), ..Known::default() });
         assert!(matches!(refused, Err(Error::Format { .. })), "{refused:?}");
         assert!(!path("with.png").exists());
         assert!(matches!(read_georeference(path("missing.tif")), Err(Error::Io { .. })));

@@ -1,9 +1,12 @@
-//! TIFF and BigTIFF: strips and tiles, 1 to 16 bits and floats, any compression of the `tiff` crate.
+//! TIFF and BigTIFF: strips and tiles, whole numbers of 1 to 32 and 64 bits, floats, any number of bands, palettes, masks.
 //!
-//! Strips and tiles are read one at a time. 8-bit grey strips are decoded straight into the image;
-//! uncompressed strips are read a few rows at a time, so that a file of one single strip needs no more memory
-//! than another.
+//! The `tiff` crate reads directories, and decodes JPEG and fax. Bytes of strips and tiles in every other coding become
+//! values here: the crate knows no Zstandard without C, no packed values, no reversed bits, no palettes, no cells left
+//! out. Strips and tiles are read one at a time; uncompressed strips are read a few rows at a time, so that a file of one
+//! single strip needs no more memory than another.
 
+mod cell;
+mod directory;
 mod geo;
 mod read;
 mod write;
@@ -11,4 +14,4 @@ mod write;
 pub use geo::Georeference;
 pub(super) use geo::read as read_georeference;
 pub(super) use read::read;
-pub(super) use write::{check, write, write_floats};
+pub(super) use write::{Extra, check, write, write_floats, write_mask};

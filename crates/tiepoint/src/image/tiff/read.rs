@@ -1,16 +1,19 @@
 //! Strips and tiles into rows.
 
+use super::cell;
+use super::directory::{Colour, Kind, MASK, Plan, find_image, subfile};
 use crate::files::Fault;
 use crate::image::{
-    AnyImage, Image, Pixel, Size, jpeg,
-    rows::{Request, Rows, Source, zeros},
+    AnyImage, Image, Pixel, Size,
+    contents::held,
+    rows::{Channels, Decoded, Request, Rows, Source, zeros},
 };
 use ::tiff::{
-    ColorType, TiffError,
-    decoder::{ChunkType, Decoder, DecodingResult, DecodingSampleType, Limits},
-    tags::{ByteOrder, CompressionMethod, PhotometricInterpretation, PlanarConfiguration, Tag},
+    TiffError,
+    decoder::{Decoder, Limits},
+    tags::ByteOrder,
 };
-use std::io::{Read, SeekFrom};
+use std::io::SeekFrom;
 
 impl From<TiffError> for Fault {
     fn from(e: TiffError) -> Self {
@@ -21,186 +24,71 @@ impl From<TiffError> for Fault {
     }
 }
 
-/// How the samples become pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Colour {
-    AsIs,
-    Cmyk,
-    YCbCr,
-}
-
-/// What the directory says of the image.
-#[derive(Debug)]
-struct Plan {
-    size: Size,
-    /// Width and height of a strip or tile.
-    cell: Size,
-    /// Values of a pixel in one cell: all of them, or one where each has its own plane.
-    values: usize,
-    planes: usize,
-    /// Bits of a value.
-    depth: u8,
-    colour: Colour,
-    /// Strips hold the values of their pixels as they are: no compression, predictor, inversion or half
-    /// floats.
-    plain: bool,
-    byte_order: ByteOrder,
-    /// Offset and length of each cell in the file.
-    places: Vec<(u64, u64)>,
-    /// What a byte of a cell can expand to at most.
-    ratio: u64,
-    /// Cells are JPEG files, possibly without their tables.
-    jpeg: bool,
-}
-
-pub(in crate::image) fn read(source: impl Source, request: &Request<'_>) -> Result<AnyImage, Fault> {
-    use DecodingSampleType::{F16, F32, F64, U8, U16};
+pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+    // Canon's raw photographs say so behind the head of the file.
+    if source.fill_buf()?.get(8..10) == Some(b"CR") {
+        return Err(crate::image::foreign::raw().into());
+    }
     let mut decoder = Decoder::new(source)?;
-    let (width, height) = decoder.dimensions()?;
-    let size = Size::new(width as usize, height as usize);
-    request.affordable(size, Some(size.area()))?;
-    let kind = decoder.image_buffer_layout()?.sample_type;
     let mut limits = Limits::unlimited();
     limits.decoding_buffer_size = usize::try_from(request.options.max_bytes).unwrap_or(usize::MAX);
     limits.intermediate_buffer_size = limits.decoding_buffer_size;
     limits.ifd_value_size = usize::try_from(request.file_len).unwrap_or(usize::MAX);
+    find_image(&mut decoder)?;
     let mut decoder = decoder.with_limits(limits);
-    let plan = Plan::new(&mut decoder, size, kind == Some(F16))?;
-    match (kind, plan.depth) {
-        (Some(U8), 1 | 2 | 4 | 8) => collect::<u8>(decoder, request, &plan),
-        (Some(U16), 16) => collect::<u16>(decoder, request, &plan),
-        (Some(F16 | F32 | F64), _) => collect::<f32>(decoder, request, &plan),
-        (kind, depth) => Err(format!(
-            "TIFF samples of {depth} bits ({}) are not read; convert them to 8-bit or 16-bit unsigned or to float",
-            kind.map_or("of no known kind".into(), |k| format!("{k:?}"))
-        )
-        .into()),
-    }
-}
-
-impl Plan {
-    fn new(decoder: &mut Decoder<impl Source>, size: Size, half: bool) -> Result<Self, Fault> {
-        let color = decoder.colortype()?;
-        let (samples, colour) = match color {
-            ColorType::Gray(_) => (1, Colour::AsIs),
-            ColorType::RGB(_) => (3, Colour::AsIs),
-            ColorType::RGBA(_) => (4, Colour::AsIs),
-            ColorType::Multiband { num_samples, .. } => (usize::from(num_samples), Colour::AsIs),
-            ColorType::CMYK(8 | 16) => (4, Colour::Cmyk),
-            ColorType::YCbCr(8) => (3, Colour::YCbCr),
-            other => {
-                return Err(
-                    format!("TIFF colours {other:?} are not read; convert them to RGB or grey").into()
-                );
-            }
-        };
-        let mut tag = |tag, default: u16| decoder.find_tag_unsigned::<u16>(tag).map(|v| v.unwrap_or(default));
-        let planar = tag(Tag::PlanarConfiguration, 1)? == PlanarConfiguration::Planar.to_u16();
-        let compression = tag(Tag::Compression, 1)?;
-        let predictor = tag(Tag::Predictor, 1)?;
-        let stored = usize::from(tag(Tag::SamplesPerPixel, 1)?);
-        let white_is_zero =
-            tag(Tag::PhotometricInterpretation, 1)? == PhotometricInterpretation::WhiteIsZero.to_u16();
-        if stored != samples && (planar || predictor != 1) {
-            return Err(format!(
-                "TIFF with {stored} values a pixel of which {samples} are colour: only read when \
-                                interleaved and without a predictor"
-            )
-            .into());
+    let plan = Plan::new(&mut decoder, request)?;
+    let mut decoded = match (&plan.colour, plan.kind, plan.bits) {
+        (Colour::Palette(_) | Colour::Lab, ..) | (_, Kind::Unsigned, ..=8) => {
+            collect::<u8>(&mut decoder, request, &plan)?
         }
-        if planar && colour != Colour::AsIs {
-            return Err("TIFF with CMYK or YCbCr in planes is not read; convert it to RGB".into());
-        }
-        let tiled = decoder.get_chunk_type() == ChunkType::Tile;
-        let (width, height) = decoder.chunk_dimensions();
-        let cell = Size::new(width as usize, height as usize);
-        // The decoder allocates a whole row of a tile, however little of it is in the image.
-        if tiled && cell.width > size.width.max(1 << 16) {
-            return Err(format!("tiles of {cell} in an image of {size}: too wide to be true").into());
-        }
-        let depth = color.bit_depth();
-        Ok(Self {
-            size,
-            cell,
-            values: if planar { 1 } else { samples },
-            planes: if planar { samples } else { 1 },
-            depth,
-            colour,
-            plain: !tiled
-                && !planar
-                && stored == samples
-                && depth >= 8
-                && !half
-                && colour == Colour::AsIs
-                && !white_is_zero
-                && predictor == 1
-                && compression == CompressionMethod::None.to_u16(),
-            byte_order: decoder.byte_order(),
-            places: places(decoder, tiled)?,
-            jpeg: compression == CompressionMethod::ModernJPEG.to_u16(),
-            ratio: ratio(CompressionMethod::from_u16_exhaustive(compression), size.width as u64),
-        })
-    }
-
-    fn across(&self) -> usize {
-        self.size.width.div_ceil(self.cell.width)
-    }
-
-    fn down(&self) -> usize {
-        self.size.height.div_ceil(self.cell.height)
-    }
-
-    /// Rows of the image in a row of cells.
-    fn rows(&self, band: usize) -> usize {
-        self.cell.height.min(self.size.height - band * self.cell.height)
-    }
-
-    /// Fails when a cell of `width` by `rows` pixels cannot come from the bytes it has in the file.
-    fn plausible(&self, cell: usize, width: usize, rows: usize) -> Result<(), Fault> {
-        let (_, len) = self.places[cell];
-        let row_bits = (width * self.values) as u64 * u64::from(self.depth);
-        let bytes = (row_bits / 8).saturating_mul(rows as u64);
-        if len == 0 || bytes / self.ratio > len.saturating_add(64) {
-            return Err(format!(
-                "strip or tile {cell} of the TIFF has {len} bytes, too few for its {width}x{rows} pixels"
-            )
-            .into());
-        }
-        Ok(())
-    }
-}
-
-/// Where the strips or tiles stand in the file.
-fn places(decoder: &mut Decoder<impl Source>, tiled: bool) -> Result<Vec<(u64, u64)>, Fault> {
-    let (offsets, lengths) = match tiled {
-        true => (Tag::TileOffsets, Tag::TileByteCounts),
-        false => (Tag::StripOffsets, Tag::StripByteCounts),
+        (_, Kind::Unsigned, 9..=16) => collect::<u16>(&mut decoder, request, &plan)?,
+        _ => collect::<f32>(&mut decoder, request, &plan)?,
     };
-    let offsets = decoder.get_tag_u64_vec(offsets)?;
-    let lengths = decoder.get_tag_u64_vec(lengths)?;
-    Ok(offsets.into_iter().zip(lengths).collect())
-}
-
-/// The greatest expansion of a byte. Dictionary coders refer to at most their whole window; JPEG takes at
-/// least a bit for a block of 64 pixels, fax a bit for a row.
-fn ratio(method: CompressionMethod, width: u64) -> u64 {
-    match method {
-        CompressionMethod::None => 1,
-        CompressionMethod::PackBits => 64,
-        CompressionMethod::Deflate | CompressionMethod::OldDeflate => 1032,
-        CompressionMethod::LZW => 4096,
-        CompressionMethod::ModernJPEG => 2048,
-        _ => width.max(1 << 16),
+    if let Some(mask) = mask(&mut decoder, request, plan.size)? {
+        let both = crate::image::Mask::from(decoded.shown.take()).and(mask);
+        decoded.shown = both.map_err(|e| e.to_string())?.into_image();
     }
+    Ok(Decoded { orientation: plan.orientation, ..decoded })
 }
 
-/// A pixel type as the decoder hands it out.
-trait Sample: Pixel {
-    /// The values of a decoded cell whose rows are `width` pixels wide.
-    fn of(cell: DecodingResult, width: usize, plan: &Plan) -> Option<Vec<Self>>;
+/// Images after the first among which its mask is looked for.
+const LOOKED_AT: usize = 16;
 
-    /// Appends the values that `bytes` are.
-    fn parse(bytes: &[u8], plan: &Plan, out: &mut Vec<Self>);
+/// The mask that the file holds of an image of this size: 0 where there are no data.
+fn mask(
+    decoder: &mut Decoder<impl Source>,
+    request: &Request<'_>,
+    size: Size,
+) -> Result<Option<Image<u8>>, Fault> {
+    for _ in 0..LOOKED_AT {
+        // A directory that cannot be read is of no image that was asked for.
+        if !decoder.more_images() || decoder.next_image().is_err() {
+            return Ok(None);
+        }
+        let (width, height) = decoder.dimensions()?;
+        if subfile(decoder)? != MASK || Size::new(width as usize, height as usize) != size {
+            continue;
+        }
+        let options = request.options.with_band(None);
+        let request =
+            Request { options: &options, channels: Channels::GreyAndAlpha, shape: None, ..*request };
+        let plan = Plan::new(decoder, &request)?;
+        if plan.bits > 8 || plan.kind != Kind::Unsigned {
+            return Err(format!("the mask of the TIFF has {} bits a pixel, not 1 or 8", plan.bits).into());
+        }
+        let AnyImage::U8(mask) = collect::<u8>(decoder, &request, &plan)?.image else { return Ok(None) };
+        return Ok(Some(mask));
+    }
+    Ok(None)
+}
+
+/// A pixel type as it is made of bytes.
+trait Sample: Pixel {
+    /// Appends the values in a row of `count`.
+    fn parse(bytes: &[u8], count: usize, order: ByteOrder, plan: &Plan, out: &mut Vec<Self>);
+
+    /// The value with black and white exchanged.
+    fn inverted(self, bits: usize) -> Self;
 
     /// The memory of the next rows, for a type whose values are bytes; `None` for types that have to be
     /// parsed.
@@ -209,14 +97,32 @@ trait Sample: Pixel {
     }
 }
 
+/// The values of `bits` bits each in a row, the highest bit first.
+fn packed(bytes: &[u8], count: usize, bits: usize) -> impl Iterator<Item = u32> {
+    (0..count).map(move |i| {
+        let (start, end) = (i * bits, (i + 1) * bits);
+        let all =
+            bytes[start / 8..end.div_ceil(8)].iter().fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
+        let below = end.next_multiple_of(8) - end;
+        (all >> below & ((1 << bits) - 1)) as u32
+    })
+}
+
 impl Sample for u8 {
-    fn of(cell: DecodingResult, width: usize, plan: &Plan) -> Option<Vec<Self>> {
-        let DecodingResult::U8(bytes) = cell else { return None };
-        Some(if plan.depth < 8 { unpack(&bytes, width * plan.values, plan.depth) } else { bytes })
+    fn parse(bytes: &[u8], count: usize, _: ByteOrder, plan: &Plan, out: &mut Vec<Self>) {
+        let most = (1_u32 << plan.bits.min(8)) - 1;
+        match (&plan.colour, plan.bits) {
+            (_, 8) => out.extend_from_slice(&bytes[..count]),
+            // Numbers of colours stay as they are.
+            (Colour::Palette(_), bits) => out.extend(packed(bytes, count, bits).map(|v| v as Self)),
+            (_, bits) => {
+                out.extend(packed(bytes, count, bits).map(|v| ((v * 255 + most / 2) / most) as Self));
+            }
+        }
     }
 
-    fn parse(bytes: &[u8], _: &Plan, out: &mut Vec<Self>) {
-        out.extend_from_slice(bytes);
+    fn inverted(self, _: usize) -> Self {
+        !self
     }
 
     fn next_rows(rows: &mut Rows<Self>, count: usize) -> Result<Option<&mut [u8]>, Fault> {
@@ -225,97 +131,110 @@ impl Sample for u8 {
 }
 
 impl Sample for u16 {
-    fn of(cell: DecodingResult, _: usize, _: &Plan) -> Option<Vec<Self>> {
-        let DecodingResult::U16(values) = cell else { return None };
-        Some(values)
+    fn parse(bytes: &[u8], count: usize, order: ByteOrder, plan: &Plan, out: &mut Vec<Self>) {
+        let values = bytes.as_chunks().0.iter().take(count);
+        match (plan.bits, order) {
+            (16, ByteOrder::LittleEndian) => out.extend(values.map(|b| Self::from_le_bytes(*b))),
+            (16, ByteOrder::BigEndian) => out.extend(values.map(|b| Self::from_be_bytes(*b))),
+            // Of a sensor with fewer bits: as they are.
+            (bits, _) => out.extend(packed(bytes, count, bits).map(|v| v as Self)),
+        }
     }
 
-    fn parse(bytes: &[u8], plan: &Plan, out: &mut Vec<Self>) {
-        let values = bytes.as_chunks().0.iter();
-        match plan.byte_order {
-            ByteOrder::LittleEndian => out.extend(values.map(|b| Self::from_le_bytes(*b))),
-            ByteOrder::BigEndian => out.extend(values.map(|b| Self::from_be_bytes(*b))),
-        }
+    fn inverted(self, bits: usize) -> Self {
+        ((1_u32 << bits) - 1) as Self - self
     }
 }
 
 impl Sample for f32 {
-    fn of(cell: DecodingResult, _: usize, _: &Plan) -> Option<Vec<Self>> {
-        match cell {
-            DecodingResult::F16(values) => Some(values.iter().map(|v| v.to_f32()).collect()),
-            DecodingResult::F32(values) => Some(values),
-            DecodingResult::F64(values) => Some(values.iter().map(|v| *v as Self).collect()),
-            _ => None,
+    fn parse(bytes: &[u8], count: usize, order: ByteOrder, plan: &Plan, out: &mut Vec<Self>) {
+        let (kind, bits) = (plan.kind, plan.bits);
+        if !bits.is_multiple_of(8) || kind == Kind::Unsigned && bits == 24 {
+            out.extend(packed(bytes, count, bits).map(|v| v as Self));
+            return;
         }
+        out.extend(bytes.chunks_exact(bits / 8).take(count).map(|bytes| {
+            let all = match order {
+                ByteOrder::LittleEndian => bytes.iter().rev().fold(0_u64, |all, b| all << 8 | u64::from(*b)),
+                ByteOrder::BigEndian => bytes.iter().fold(0_u64, |all, b| all << 8 | u64::from(*b)),
+            };
+            match (kind, bits) {
+                (Kind::Float, 16) => half(all as u16),
+                (Kind::Float, 24) => of_24(all as u32),
+                (Kind::Float, 32) => Self::from_bits(all as u32),
+                (Kind::Float, _) => f64::from_bits(all) as Self,
+                (Kind::Signed, bits) => ((all << (64 - bits)) as i64 >> (64 - bits)) as Self,
+                (Kind::Unsigned, _) => all as Self,
+            }
+        }));
     }
 
-    fn parse(bytes: &[u8], plan: &Plan, out: &mut Vec<Self>) {
-        let little = plan.byte_order == ByteOrder::LittleEndian;
-        match plan.depth {
-            32 => out.extend(
-                bytes
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .map(|b| if little { Self::from_le_bytes(*b) } else { Self::from_be_bytes(*b) }),
-            ),
-            _ => {
-                out.extend(
-                    bytes.as_chunks().0.iter().map(|b| {
-                        (if little { f64::from_le_bytes(*b) } else { f64::from_be_bytes(*b) }) as Self
-                    }),
-                );
-            }
-        }
+    fn inverted(self, _: usize) -> Self {
+        1.0 - self
     }
 }
 
-/// Values of 1, 2 or 4 bits spread over 8; each row begins at a byte.
-fn unpack(bytes: &[u8], row_len: usize, depth: u8) -> Vec<u8> {
-    let per_byte = 8 / usize::from(depth);
-    let maximum = (1_u8 << depth) - 1;
-    let row = |row: &[u8]| {
-        let value = |i: usize| row[i / per_byte] >> (8 - usize::from(depth) * (i % per_byte + 1)) & maximum;
-        (0..row_len).map(|i| value(i) * (255 / maximum)).collect::<Vec<_>>()
-    };
-    bytes.chunks_exact(row_len.div_ceil(per_byte).max(1)).flat_map(row).collect()
+/// A number of 16 bits as IEEE 754 has it: 5 of exponent, 10 of mantissa.
+fn half(bits: u16) -> f32 {
+    widened(u32::from(bits), 5, 10)
+}
+
+/// A number of 24 bits as Adobe has it: 7 of exponent, 16 of mantissa.
+fn of_24(bits: u32) -> f32 {
+    widened(bits, 7, 16)
+}
+
+/// A narrow number in binary with a sign before so many bits of exponent and mantissa: exact in 32 bits.
+fn widened(bits: u32, exponent: u32, mantissa: u32) -> f32 {
+    let sign = bits >> (exponent + mantissa) << 31;
+    let most = (1 << exponent) - 1;
+    let (e, m) = (bits >> mantissa & most, bits & ((1 << mantissa) - 1));
+    let bias = most / 2;
+    if e == most {
+        return f32::from_bits(sign | 0x7f80_0000 | m << (23 - mantissa));
+    }
+    if e == 0 {
+        // m · 2^(1 − bias − mantissa), in two steps that are both exact.
+        let unit = f32::from_bits((127 + 1 - bias) << 23) * f32::from_bits((127 - mantissa) << 23);
+        return f32::from_bits(sign | (m as f32 * unit).to_bits());
+    }
+    f32::from_bits(sign | (e + 127 - bias) << 23 | m << (23 - mantissa))
 }
 
 fn collect<T: Sample>(
-    mut decoder: Decoder<impl Source>,
+    decoder: &mut Decoder<impl Source>,
     request: &Request<'_>,
     plan: &Plan,
-) -> Result<AnyImage, Fault>
+) -> Result<Decoded, Fault>
 where
     AnyImage: From<Image<T>>,
 {
-    let channels = if plan.colour == Colour::Cmyk { 3 } else { plan.values * plan.planes };
-    let mut rows = Rows::<T>::new(request, plan.size, channels)?;
-    if plan.plain {
-        let bytes = (rows.row_len() * usize::from(plan.depth) / 8) as u64;
+    // The value of no data of a palette is the number of a colour.
+    let palette = matches!(plan.colour, Colour::Palette(_));
+    let no_data = plan.no_data.filter(|_| !palette);
+    let mut rows = Rows::<T>::new(request, plan.size, plan.layout, no_data)?;
+    let plain = plan.plain();
+    if plain {
+        let bytes = plan.row_bytes(plan.size.width) as u64;
         request.plausible(plan.size, bytes.saturating_mul(plan.size.height as u64), 1)?;
     }
-    let whole = plan.planes == 1 && plan.across() == 1;
+    let mut hidden = Vec::new();
     for band in 0..plan.down() {
-        let count = plan.rows(band);
-        if whole && plan.plain {
-            read_plain(&mut decoder, plan, band, &mut rows)?;
+        if plain {
+            read_plain(decoder, plan, band, &mut rows)?;
             continue;
         }
-        if whole && rows.direct() && plan.depth == 8 && plan.colour == Colour::AsIs {
-            admit(&mut decoder, plan, band, plan.size.width, count)?;
-            if let Some(place) = T::next_rows(&mut rows, count)? {
-                decoder.read_chunk_bytes(band as u32, place)?;
-                continue;
-            }
+        let values = read_band::<T>(decoder, request, plan, band)?;
+        if palette && let Some(no_data) = plan.no_data {
+            hidden.extend(values.iter().map(|v| 255 * u8::from(f64::from(v.to_f32()) != no_data)));
         }
-        let cells = match whole {
-            true => read_cell::<T>(&mut decoder, request, plan, band, plan.size.width, count)?,
-            false => read_band::<T>(&mut decoder, request, plan, band)?,
-        };
-        rows.push(&converted(cells, plan.colour))?;
+        rows.push(&converted(values, &plan.colour))?;
     }
-    rows.finish()
+    let mut decoded = rows.finish()?;
+    if hidden.contains(&0) {
+        decoded.shown = Some(Image::from_vec(hidden, plan.size, 1).map_err(|e| e.to_string())?);
+    }
+    Ok(decoded)
 }
 
 /// A strip of values as they stand in the file, a few rows at a time.
@@ -325,7 +244,7 @@ fn read_plain<T: Sample>(
     strip: usize,
     rows: &mut Rows<T>,
 ) -> Result<(), Fault> {
-    let row_bytes = rows.row_len() * usize::from(plan.depth) / 8;
+    let row_bytes = plan.row_bytes(plan.size.width);
     let at_once = ((1 << 20) / row_bytes).max(1);
     let (mut bytes, mut values) = (Vec::new(), Vec::new());
     let source = decoder.inner();
@@ -345,60 +264,37 @@ fn read_plain<T: Sample>(
         }
         source.read_exact(&mut bytes)?;
         values.clear();
-        T::parse(&bytes, plan, &mut values);
+        T::parse(&bytes, count * plan.size.width * plan.values, plan.order, plan, &mut values);
         rows.push(&values)?;
     }
     Ok(())
 }
 
-/// Fails when a cell of `width` by `rows` pixels cannot be what its bytes hold.
-fn admit(
-    decoder: &mut Decoder<impl Source>,
-    plan: &Plan,
-    cell: usize,
-    width: usize,
-    rows: usize,
-) -> Result<(), Fault> {
-    plan.plausible(cell, width, rows)?;
-    if plan.jpeg {
-        // The decoder joins them in this way: the tables without their end, then the cell without its start.
-        let tables = match decoder.find_tag(Tag::JPEGTables)? {
-            Some(tables) => tables.into_u8_vec()?,
-            None => Vec::new(),
-        };
-        let (offset, len) = plan.places[cell];
-        let mut bytes = Vec::new();
-        let source = decoder.inner();
-        source.seek(SeekFrom::Start(offset))?;
-        source.take(len).read_to_end(&mut bytes)?;
-        if let Some(head) = tables.len().checked_sub(2) {
-            bytes = [&tables[..head], bytes.get(2..).unwrap_or_default()].concat();
-        }
-        jpeg::check_frame(&bytes)?;
-    }
-    Ok(())
-}
-
-/// One cell, of which `width` by `rows` pixels lie in the image.
+/// The values of one cell, of which `width` by `rows` pixels lie in the image.
 fn read_cell<T: Sample>(
     decoder: &mut Decoder<impl Source>,
     request: &Request<'_>,
     plan: &Plan,
     cell: usize,
-    width: usize,
-    rows: usize,
+    [width, rows]: [usize; 2],
 ) -> Result<Vec<T>, Fault> {
-    admit(decoder, plan, cell, width, rows)?;
-    let bytes = (width * rows).checked_mul(plan.values * size_of::<T>());
+    let count = width * plan.values;
+    let bytes = (count * rows).checked_mul(size_of::<T>() + plan.bits.div_ceil(8));
     request.affordable(plan.size, bytes)?;
-    let values = T::of(decoder.read_chunk(cell as u32)?, width, plan);
-    let mut values = values.ok_or("the samples of the TIFF are not of the kind it says")?;
-    let needed = width * rows * plan.values;
-    if values.len() < needed {
-        return Err(format!("strip or tile {cell} of the TIFF is too short").into());
+    let Some((bytes, order)) = cell::read(decoder, plan, cell, width, rows)? else {
+        // A cell without bytes holds no data.
+        let mut values = zeros(count * rows)?;
+        values.fill(plan.no_data.and_then(held).unwrap_or_default());
+        return Ok(values);
+    };
+    let mut values = crate::image::rows::reserve(count * rows)?;
+    for row in bytes.chunks_exact(plan.row_bytes(width)) {
+        T::parse(row, count, order, plan, &mut values);
     }
-    // Planes after the first come with the rows that pad their last tiles.
-    values.truncate(needed);
+    if plan.colour == Colour::WhiteIsZero {
+        let greys = values.iter_mut().step_by(plan.values);
+        greys.for_each(|v| *v = v.inverted(plan.bits));
+    }
     Ok(values)
 }
 
@@ -410,6 +306,9 @@ fn read_band<T: Sample>(
     band: usize,
 ) -> Result<Vec<T>, Fault> {
     let (across, count, pixel) = (plan.across(), plan.rows(band), plan.values * plan.planes);
+    if plan.planes == 1 && across == 1 {
+        return read_cell(decoder, request, plan, band, [plan.size.width, count]);
+    }
     let row_len = plan.size.width * pixel;
     let len = row_len.checked_mul(count);
     request.affordable(plan.size, len.and_then(|n| n.checked_mul(size_of::<T>())))?;
@@ -419,7 +318,7 @@ fn read_band<T: Sample>(
             let x = column * plan.cell.width;
             let width = plan.cell.width.min(plan.size.width - x);
             let index = (plane * plan.down() + band) * across + column;
-            let cell = read_cell::<T>(decoder, request, plan, index, width, count)?;
+            let cell = read_cell::<T>(decoder, request, plan, index, [width, count])?;
             for (out, cell) in out.chunks_exact_mut(row_len).zip(cell.chunks_exact(width * plan.values)) {
                 let place = &mut out[x * pixel..(x + width) * pixel];
                 if plan.planes == 1 {
@@ -435,10 +334,14 @@ fn read_band<T: Sample>(
     Ok(out)
 }
 
-/// CMYK and YCbCr to RGB, three values a pixel.
-fn converted<T: Pixel>(mut values: Vec<T>, colour: Colour) -> Vec<T> {
+/// Palettes, CMYK, YCbCr and Lab to RGB, three values a pixel.
+fn converted<T: Pixel>(mut values: Vec<T>, colour: &Colour) -> Vec<T> {
     match colour {
-        Colour::AsIs => {}
+        Colour::AsIs | Colour::WhiteIsZero => {}
+        Colour::Palette(colours) => {
+            let colour = |v: T| colours.get(v.to_f32() as usize).copied().unwrap_or_default();
+            values = values.iter().flat_map(|v| colour(*v).map(|c| T::from_f32(c.into()))).collect();
+        }
         Colour::Cmyk => {
             let rgb = |p: &[T]| {
                 let [c, m, y, k] = [p[0], p[1], p[2], p[3]].map(|v| T::WHITE - v.to_f32());
@@ -455,6 +358,31 @@ fn converted<T: Pixel>(mut values: Vec<T>, colour: Colour) -> Vec<T> {
                 p[2] = T::from_f32(y + 1.772 * b);
             }
         }
+        Colour::Lab => {
+            for p in values.chunks_exact_mut(3) {
+                // a and b have signs.
+                let signed = |v: T| f64::from(v.to_f32() as u8 as i8);
+                let rgb = rgb_of_lab(f64::from(p[0].to_f32()) * 100.0 / 255.0, signed(p[1]), signed(p[2]));
+                p.iter_mut().zip(rgb).for_each(|(to, v)| *to = T::from_f32(v));
+            }
+        }
     }
     values
+}
+
+/// CIE L*a*b* (D50) as sRGB, 0 to 255: the inverse of CIE 15, XYZ adapted to D65 after Bradford, IEC 61966-2-1.
+fn rgb_of_lab(l: f64, a: f64, b: f64) -> [f32; 3] {
+    let fy = (l + 16.0) / 116.0;
+    let linear = |f: f64| if f > 6.0 / 29.0 { f * f * f } else { 108.0 / 841.0 * (f - 4.0 / 29.0) };
+    let [x, y, z] = [0.9642 * linear(fy + a / 500.0), linear(fy), 0.8249 * linear(fy - b / 200.0)];
+    let rows = [
+        [3.134_136, -1.617_386, -0.490_662],
+        [-0.978_795, 1.916_254, 0.033_443],
+        [0.071_955, -0.228_977, 1.405_386],
+    ];
+    rows.map(|[r, g, b]| {
+        let v = (r * x + g * y + b * z).clamp(0.0, 1.0);
+        let v = if v <= 0.003_130_8 { 12.92 * v } else { 1.055 * libm::pow(v, 1.0 / 2.4) - 0.055 };
+        (255.0 * v) as f32
+    })
 }

@@ -1,7 +1,7 @@
 //! Uncompressed TIFF in strips, BigTIFF where 32-bit offsets would not do.
 
 use super::geo::Georeference;
-use crate::image::{AnyView, ImageView, Pixel};
+use crate::image::{AnyView, Image, ImageView, Layout, Pixel};
 use std::io::{self, Write};
 
 /// Bytes that a strip aims at.
@@ -25,20 +25,27 @@ pub(in crate::image) fn check(view: &AnyView<'_>) -> Result<(), String> {
     }
 }
 
-/// Writes every pixel type as it is, and where the image lies on a map.
-pub(in crate::image) fn write(
-    out: impl Write,
-    view: &AnyView<'_>,
-    place: Option<&Georeference>,
-) -> io::Result<()> {
-    let place = place.map_or(&[][..], Georeference::fields);
+/// What a file says of an image beside its pixels.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::image) struct Extra<'a> {
+    /// What the channels are; by default what their number says.
+    pub(in crate::image) layout: Option<Layout>,
+    pub(in crate::image) place: Option<&'a Georeference>,
+    /// The value of pixels that hold no data.
+    pub(in crate::image) no_data: Option<f64>,
+    /// 0 where pixels hold no data.
+    pub(in crate::image) mask: Option<&'a Image<u8>>,
+}
+
+/// Writes every pixel type as it is, and what is known of the image.
+pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>, extra: &Extra<'_>) -> io::Result<()> {
     match view {
-        AnyView::U8(v) => write_rows(out, *v, (1, place), |row, bytes| bytes.extend_from_slice(row)),
+        AnyView::U8(v) => write_rows(out, *v, 1, extra, |row, bytes| bytes.extend_from_slice(row)),
         AnyView::U16(v) => {
-            write_rows(out, *v, (1, place), |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
+            write_rows(out, *v, 1, extra, |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
         }
         AnyView::F32(v) => {
-            write_rows(out, *v, (3, place), |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
+            write_rows(out, *v, 3, extra, |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
         }
     }
 }
@@ -49,10 +56,25 @@ pub(in crate::image) fn write_floats(
     view: ImageView<'_, f32>,
     value: fn(f32) -> f32,
 ) -> io::Result<()> {
-    write_rows(out, view, (3, &[]), |row, bytes| {
+    write_rows(out, view, 3, &Extra::default(), |row, bytes| {
         bytes.extend(row.iter().flat_map(|v| value(*v).to_le_bytes()));
     })
 }
+
+/// The mask of an image as GDAL keeps it beside the file: one of all bands.
+pub(in crate::image) fn write_mask(out: impl Write, mask: &Image<u8>) -> io::Result<()> {
+    // What GDAL calls a mask of the whole image; without this item it takes no notice of the file.
+    let text = "<GDALMetadata><Item name=\"INTERNAL_MASK_FLAGS_1\">2</Item></GDALMetadata>\0";
+    let item = Field { tag: METADATA, kind: FieldType::Ascii, values: text.bytes().map(u64::from).collect() };
+    let more = vec![item];
+    rows_and_directory(out, mask.view(), [1, 1], &Extra::default(), more, |row, bytes| {
+        bytes.extend_from_slice(row);
+    })
+}
+
+/// `GDAL_METADATA` and `GDAL_NODATA`.
+const METADATA: u16 = 42112;
+const NO_DATA: u16 = 42113;
 
 /// One entry of the directory; the values stand in the file after it when they do not fit inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,44 +105,44 @@ impl Field {
 }
 
 fn write_rows<T: Pixel>(
-    mut out: impl Write,
+    out: impl Write,
     view: ImageView<'_, T>,
-    (format, place): (u64, &[Field]),
+    format: u64,
+    extra: &Extra<'_>,
     push: impl Fn(&[T], &mut Vec<u8>),
 ) -> io::Result<()> {
-    let size = view.size();
-    let row_bytes = (size.width * view.channels() * size_of::<T>()) as u64;
+    let layout = extra.layout.unwrap_or(Layout::usual(view.channels()));
+    let photometric = if layout.colours == 3 { 2 } else { 1 };
+    let mut more = extra.place.map_or(&[][..], Georeference::fields).to_vec();
+    if let Some(value) = extra.no_data {
+        let text = if value.is_nan() { "nan\0".to_owned() } else { format!("{value}\0") };
+        let values = text.bytes().map(u64::from).collect();
+        more.push(Field { tag: NO_DATA, kind: FieldType::Ascii, values });
+    }
+    rows_and_directory(out, view, [format, photometric], extra, more, push)
+}
+
+fn rows_and_directory<T: Pixel>(
+    mut out: impl Write,
+    view: ImageView<'_, T>,
+    [format, photometric]: [u64; 2],
+    extra: &Extra<'_>,
+    more: Vec<Field>,
+    push: impl Fn(&[T], &mut Vec<u8>),
+) -> io::Result<()> {
+    let (size, channels) = (view.size(), view.channels());
+    let layout = extra.layout.unwrap_or(Layout::usual(channels));
+    let row_bytes = (size.width * channels * size_of::<T>()) as u64;
     let image_bytes = row_bytes * size.height as u64;
     let rows_per_strip = (STRIP / (row_bytes as usize).max(1)).clamp(1, size.height);
     let strips = size.height.div_ceil(rows_per_strip);
-    // Room for the directory and the two tables of strips.
-    let directory_bytes = 4096 + place.iter().map(Field::len).sum::<usize>() as u64;
-    let big = image_bytes + 24 * strips as u64 + directory_bytes > u64::from(u32::MAX);
-    let (mut head, start) = directory(view, (format, place), rows_per_strip, strips, row_bytes, big);
-    head.resize(start as usize, 0);
-    out.write_all(&head)?;
-    let mut bytes = Vec::new();
-    for y in 0..size.height {
-        bytes.clear();
-        push(view.row(y), &mut bytes);
-        out.write_all(&bytes)?;
-    }
-    Ok(())
-}
-
-/// Everything before the pixels, and where these begin.
-fn directory<T: Pixel>(
-    view: ImageView<'_, T>,
-    (format, place): (u64, &[Field]),
-    rows_per_strip: usize,
-    strips: usize,
-    row_bytes: u64,
-    big: bool,
-) -> (Vec<u8>, u64) {
-    let (size, channels) = (view.size(), view.channels());
-    let offset_kind = if big { FieldType::Long8 } else { FieldType::Long };
-    let photometric = if channels >= 3 { 2 } else { 1 };
-    let extra = channels - if channels >= 3 { 3 } else { 1 };
+    // Room for the directories, the two tables of strips and a mask that does not compress.
+    let rest = 8192 + more.iter().map(Field::len).sum::<usize>() as u64 + size.area() as u64 / 4;
+    let width = if image_bytes + 24 * strips as u64 + rest > u64::from(u32::MAX) {
+        Width::Big
+    } else {
+        Width::Classic
+    };
     let strip_bytes = |i: usize| row_bytes * rows_per_strip.min(size.height - i * rows_per_strip) as u64;
     let field = |tag, kind, values| Field { tag, kind, values };
     let mut fields = vec![
@@ -129,76 +151,166 @@ fn directory<T: Pixel>(
         field(258, FieldType::Short, vec![8 * size_of::<T>() as u64; channels]),
         field(259, FieldType::Short, vec![1]),
         field(262, FieldType::Short, vec![photometric]),
-        field(273, offset_kind, vec![0; strips]),
+        field(273, width.offset(), vec![0; strips]),
         field(277, FieldType::Short, vec![channels as u64]),
         field(278, FieldType::Long, vec![rows_per_strip as u64]),
-        field(279, offset_kind, (0..strips).map(strip_bytes).collect()),
+        field(279, width.offset(), (0..strips).map(strip_bytes).collect()),
         field(284, FieldType::Short, vec![1]),
     ];
-    if extra > 0 {
-        // The first is alpha, not multiplied into the colour; of others nothing is known.
-        let kinds = (0..extra).map(|i| if i == 0 { 2 } else { 0 }).collect();
+    let beside = layout.colours..channels;
+    if !beside.is_empty() {
+        // Alpha that is not multiplied into the colour; of others nothing is known.
+        let kinds = beside.map(|i| if layout.alpha == Some(i) { 2 } else { 0 }).collect();
         fields.push(field(338, FieldType::Short, kinds));
     }
     fields.push(field(339, FieldType::Short, vec![format; channels]));
     // By ascending tag, as TIFF wants them.
-    fields.extend(place.iter().cloned());
+    fields.extend(more);
 
-    let (header, count, entry, inside) = if big { (16, 8, 20, 8) } else { (8, 2, 12, 4) };
-    let tables = header + count + entry * fields.len() + inside;
-    let outside = |f: &Field| if f.len() > inside { f.len().next_multiple_of(8) } else { 0 };
-    let start = ((tables + fields.iter().map(outside).sum::<usize>()).next_multiple_of(16)) as u64;
+    let start = (width.head() + width.directory_len(&fields)).next_multiple_of(16) as u64;
     for (i, offset) in fields[5].values.iter_mut().enumerate() {
         *offset = start + i as u64 * row_bytes * rows_per_strip as u64;
     }
+    let end = (start + image_bytes).next_multiple_of(16);
+    let mut head = width.header();
+    head.extend(width.directory(&fields, width.head() as u64, extra.mask.map(|_| end)));
+    head.resize(start as usize, 0);
+    out.write_all(&head)?;
+    let mut bytes = Vec::new();
+    for y in 0..size.height {
+        bytes.clear();
+        push(view.row(y), &mut bytes);
+        out.write_all(&bytes)?;
+    }
+    let Some(mask) = extra.mask else { return Ok(()) };
+    out.write_all(&vec![0; (end - start - image_bytes) as usize])?;
+    let packed = deflated_bits(mask)?;
+    let mut fields = vec![
+        field(254, FieldType::Long, vec![4]),
+        field(256, FieldType::Long, vec![size.width as u64]),
+        field(257, FieldType::Long, vec![size.height as u64]),
+        field(258, FieldType::Short, vec![1]),
+        field(259, FieldType::Short, vec![8]),
+        field(262, FieldType::Short, vec![4]),
+        field(273, width.offset(), vec![0]),
+        field(277, FieldType::Short, vec![1]),
+        field(278, FieldType::Long, vec![size.height as u64]),
+        field(279, width.offset(), vec![packed.len() as u64]),
+    ];
+    fields[6].values[0] = end + width.directory_len(&fields) as u64;
+    out.write_all(&width.directory(&fields, end, None))?;
+    out.write_all(&packed)
+}
 
-    let mut head = b"II".to_vec();
-    let number = |head: &mut Vec<u8>, v: u64, width: usize| head.extend(&v.to_le_bytes()[..width]);
-    if big {
-        for (v, width) in [(43, 2), (8, 2), (0, 2), (header as u64, 8)] {
-            number(&mut head, v, width);
-        }
-    } else {
-        number(&mut head, 42, 2);
-        number(&mut head, header as u64, 4);
+/// A mask in one strip: a bit a pixel, each row from a byte, compressed.
+fn deflated_bits(mask: &Image<u8>) -> io::Result<Vec<u8>> {
+    let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    for y in 0..mask.size().height {
+        let byte = |eight: &[u8]| {
+            (0..8).fold(0, |byte, i| byte << 1 | u8::from(eight.get(i).is_some_and(|m| *m != 0)))
+        };
+        packed.write_all(&mask.row(y).chunks(8).map(byte).collect::<Vec<u8>>())?;
     }
-    number(&mut head, fields.len() as u64, count);
-    let mut values = Vec::new();
-    for f in &fields {
-        number(&mut head, u64::from(f.tag), 2);
-        number(&mut head, f.kind as u64, 2);
-        number(&mut head, f.values.len() as u64, inside);
-        if f.len() > inside {
-            number(&mut head, (tables + values.len()) as u64, inside);
-            values.extend(f.bytes());
-            values.resize(values.len().next_multiple_of(8), 0);
-        } else {
-            head.extend(f.bytes());
-            head.resize(head.len() + inside - f.len(), 0);
+    packed.finish()
+}
+
+/// Whether offsets have 32 or 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Width {
+    Classic,
+    Big,
+}
+
+impl Width {
+    fn offset(self) -> FieldType {
+        if self == Self::Big { FieldType::Long8 } else { FieldType::Long }
+    }
+
+    /// Bytes of the file's head, of a directory's count, of an entry, and of the value that fits into one.
+    fn sizes(self) -> [usize; 4] {
+        if self == Self::Big { [16, 8, 20, 8] } else { [8, 2, 12, 4] }
+    }
+
+    fn head(self) -> usize {
+        self.sizes()[0]
+    }
+
+    /// The head of the file, behind which the first directory stands.
+    fn header(self) -> Vec<u8> {
+        let head = self.head() as u8;
+        match self {
+            Self::Big => [&b"II\x2b\0\x08\0\0\0"[..], &[head, 0, 0, 0, 0, 0, 0, 0]].concat(),
+            Self::Classic => [&b"II\x2a\0"[..], &[head, 0, 0, 0]].concat(),
         }
     }
-    number(&mut head, 0, inside);
-    head.extend(values);
-    (head, start)
+
+    /// Bytes that a directory takes, with the values that do not fit into its entries.
+    fn directory_len(self, fields: &[Field]) -> usize {
+        let [_, count, entry, inside] = self.sizes();
+        let outside = |f: &Field| if f.len() > inside { f.len().next_multiple_of(8) } else { 0 };
+        count + entry * fields.len() + inside + fields.iter().map(outside).sum::<usize>()
+    }
+
+    /// A directory that stands at `at`, with the place of the next one.
+    fn directory(self, fields: &[Field], at: u64, next: Option<u64>) -> Vec<u8> {
+        let [_, count, entry, inside] = self.sizes();
+        let tables = at as usize + count + entry * fields.len() + inside;
+        let mut out = Vec::new();
+        let number = |out: &mut Vec<u8>, v: u64, width: usize| out.extend(&v.to_le_bytes()[..width]);
+        number(&mut out, fields.len() as u64, count);
+        let mut values = Vec::new();
+        for f in fields {
+            number(&mut out, u64::from(f.tag), 2);
+            number(&mut out, f.kind as u64, 2);
+            number(&mut out, f.values.len() as u64, inside);
+            if f.len() > inside {
+                number(&mut out, (tables + values.len()) as u64, inside);
+                values.extend(f.bytes());
+                values.resize(values.len().next_multiple_of(8), 0);
+            } else {
+                out.extend(f.bytes());
+                out.resize(out.len() + inside - f.len(), 0);
+            }
+        }
+        number(&mut out, next.unwrap_or(0), inside);
+        out.extend(values);
+        out
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Image, ReadOptions, Size, decode};
+    use crate::image::{ReadOptions, Size, decode};
 
     #[test]
     fn big_tiff_is_read_back() {
         let size = Size::new(5, 7);
         let image = Image::from_vec((0..140_u16).map(|v| v * 467).collect(), size, 4).unwrap();
-        for rows_per_strip in [1, 3, 7] {
-            let strips = size.height.div_ceil(rows_per_strip);
-            let (mut file, start) = directory(image.view(), (1, &[]), rows_per_strip, strips, 40, true);
-            file.resize(start as usize, 0);
-            file.extend(image.data().iter().flat_map(|v| v.to_le_bytes()));
-            assert_eq!(file[..4], *b"II\x2b\0", "the sign of BigTIFF");
-            let back = decode(&file, "big", &ReadOptions::default()).unwrap();
-            assert_eq!(back, image.clone().into(), "{rows_per_strip} rows per strip");
-        }
+        let mut file = Vec::new();
+        write(&mut file, &(&image).into(), &Extra::default()).unwrap();
+        let classic = decode(&file, "classic", &ReadOptions::default()).unwrap();
+        assert_eq!(classic, image.clone().into());
+        let fields = |width: Width, start: u64| {
+            let field = |tag, kind, values| Field { tag, kind, values };
+            vec![
+                field(256, FieldType::Long, vec![5]),
+                field(257, FieldType::Long, vec![7]),
+                field(258, FieldType::Short, vec![16; 4]),
+                field(262, FieldType::Short, vec![2]),
+                field(273, width.offset(), (0..4).map(|i| start + 80 * i).collect()),
+                field(277, FieldType::Short, vec![4]),
+                field(278, FieldType::Long, vec![2]),
+                field(279, width.offset(), vec![80, 80, 80, 40]),
+                field(338, FieldType::Short, vec![2]),
+            ]
+        };
+        let width = Width::Big;
+        let start = (width.head() + width.directory_len(&fields(width, 0))) as u64;
+        let mut file = width.header();
+        file.extend(width.directory(&fields(width, start), width.head() as u64, None));
+        file.extend(image.data().iter().flat_map(|v| v.to_le_bytes()));
+        assert_eq!(file[..4], *b"II\x2b\0", "the sign of BigTIFF");
+        assert_eq!(decode(&file, "big", &ReadOptions::default()).unwrap(), image.into(), "in four strips");
     }
 }

@@ -1,0 +1,67 @@
+//! `-` in place of a file: stdin where it is read, stdout where it is written.
+
+use std::ffi::{OsStr, OsString};
+
+const STDIN: &str = "/dev/stdin";
+const STDOUT: &str = "/dev/stdout";
+
+/// Flags that name a file which is read; every other flag's file is written.
+const READ: [&str; 5] = ["--mask", "--mask-b", "--mask-right", "--calibration", "--truth"];
+
+/// The flag whose `-` already stands for stdin.
+const LIST: &str = "--list";
+
+/// The words of a command line, each `-` that names a file replaced by the name that the system has for it.
+pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let (mut all, mut plain) = (Vec::<OsString>::new(), false);
+    for word in words {
+        let before = all.last().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
+        plain |= before == "--";
+        let joined = word.to_str().and_then(|word| word.strip_suffix("=-")).map(str::to_owned);
+        all.push(match joined {
+            Some(flag) if flag.starts_with("--") && flag != LIST && !plain => {
+                format!("{flag}={}", stream_of(&flag)).into()
+            }
+            _ if word == "-" && (plain || before != LIST) => {
+                if plain { STDIN } else { stream_of(&before) }.into()
+            }
+            _ => word,
+        });
+    }
+    all
+}
+
+/// The stream that `-` after this word stands for.
+fn stream_of(before: &str) -> &'static str {
+    if before.starts_with('-') && !READ.contains(&before) { STDOUT } else { STDIN }
+}
+
+/// Whether a word names stdout.
+pub(crate) fn is_stdout(word: &OsStr) -> bool {
+    word.to_str().is_some_and(|word| word == STDOUT || word.ends_with(&format!("={STDOUT}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dash_is_the_stream_that_its_place_asks_for() {
+        for (given, expected) in [
+            ("detect -", "detect /dev/stdin"),
+            ("detect - -o -", "detect /dev/stdin -o /dev/stdout"),
+            (
+                "match a.png - --draw - --mask-b -",
+                "match a.png /dev/stdin --draw /dev/stdout --mask-b /dev/stdin",
+            ),
+            ("detect --output=- --mask=- a.png", "detect --output=/dev/stdout --mask=/dev/stdin a.png"),
+            ("detect --list - -o x/", "detect --list - -o x/"),
+            ("detect --list=- -- -", "detect --list=- -- /dev/stdin"),
+            ("stereo a-b.png -c", "stereo a-b.png -c"),
+        ] {
+            let words = named(given.split(' ').map(OsString::from));
+            let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+            assert_eq!(words.join(" "), expected);
+        }
+    }
+}

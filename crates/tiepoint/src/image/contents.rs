@@ -1,0 +1,337 @@
+//! What an image file says beside its pixels: which of its channels are seen, which pixels hold data, and how the picture
+//! lies in the file.
+
+use super::{
+    AnyCow, AnyImage, HOLE_MARGIN, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, prepare,
+    with_alpha,
+};
+use crate::{Result, device::Cpu, for_any_view};
+
+/// What the channels of an image are. Those that are neither colour nor alpha (near infrared, say) are carried along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Of a pixel.
+    pub channels: usize,
+    /// The first that is seen.
+    pub first: usize,
+    /// How many are seen: 1 is grey, 3 are red, green and blue.
+    pub colours: usize,
+    /// The channel that says how opaque a pixel is.
+    pub alpha: Option<usize>,
+}
+
+impl Layout {
+    /// That of an image of which no more is known: grey, grey and alpha, colour, colour and alpha; the first of more.
+    pub const fn usual(channels: usize) -> Self {
+        let colours = if matches!(channels, 3 | 4) { 3 } else { 1 };
+        let alpha = if matches!(channels, 2 | 4) { Some(channels - 1) } else { None };
+        Self { channels, first: 0, colours, alpha }
+    }
+
+    /// The same with one channel seen as grey, counted from 1.
+    #[must_use]
+    pub(super) fn with_band(self, band: Option<usize>) -> Self {
+        band.map_or(self, |band| Self { first: band - 1, colours: 1, ..self })
+    }
+
+    /// Whether the channels are what their number says, as all work on pixels takes for granted.
+    pub fn is_usual(self) -> bool {
+        self == Self::usual(self.channels) && self.channels <= 4
+    }
+
+    /// Fails where a channel is wanted that there is not.
+    pub(super) fn check(self) -> std::result::Result<(), String> {
+        if self.first + self.colours <= self.channels {
+            return Ok(());
+        }
+        Err(format!("band {} was asked for, and the image has {}", self.first + 1, self.channels))
+    }
+
+    /// The channels that are seen, alpha among them.
+    pub(super) fn seen(self) -> usize {
+        self.colours + usize::from(self.alpha.is_some())
+    }
+
+    /// Appends the channels of a row that are seen, alpha last.
+    pub(super) fn extract<T: Pixel>(self, row: &[T], out: &mut Vec<T>) {
+        for pixel in row.chunks_exact(self.channels) {
+            out.extend_from_slice(&pixel[self.first..self.first + self.colours]);
+            out.extend(self.alpha.map(|alpha| pixel[alpha]));
+        }
+    }
+
+    /// Whether a pixel has this value in all channels that are seen; one that is no number has none.
+    pub(super) fn marked<T: Pixel>(self, pixel: &[T], value: f64) -> bool {
+        let marked = |v: &T| v.to_f32() == value as f32;
+        pixel[self.first..self.first + self.colours].iter().all(marked)
+    }
+}
+
+/// An image as its file holds it, turned upright if that was wanted, and what the file says of it.
+#[derive(Clone, Debug)]
+pub struct FileImage {
+    /// Its pixels.
+    pub image: AnyImage,
+    /// What its channels are.
+    pub layout: Layout,
+    /// 0 where its mask or its value of no data hides a pixel; `None` where nothing does. Alpha is not part of it.
+    pub shown: Option<Image<u8>>,
+    /// The value of pixels that hold no data.
+    pub no_data: Option<f64>,
+    /// How the picture lies in its file: 1 to 8, as in EXIF; 1 is upright.
+    pub orientation: u8,
+    /// Whether it was turned upright.
+    pub turned: bool,
+}
+
+impl From<AnyImage> for FileImage {
+    /// An image of which no more is known.
+    fn from(image: AnyImage) -> Self {
+        let layout = Layout::usual(image.channels());
+        Self { image, layout, shown: None, no_data: None, orientation: 1, turned: false }
+    }
+}
+
+impl FileImage {
+    /// Its size in the file.
+    pub(super) fn stored_size(&self) -> Size {
+        let Size { width, height } = self.image.size();
+        if self.turned && matches!(self.orientation, 5..=8) {
+            Size::new(height, width)
+        } else {
+            Size::new(width, height)
+        }
+    }
+
+    /// Hides the pixels where a mask, which lies as the image in its file, is 0.
+    pub(super) fn hide_by(&mut self, mask: Option<Image<u8>>) -> Result<()> {
+        let Some(mask) = mask else { return Ok(()) };
+        let mask = if self.turned { turned(mask.view(), self.orientation)? } else { mask };
+        self.shown = Mask::from(self.shown.take()).and(mask)?.into_image();
+        Ok(())
+    }
+
+    /// The image as detectors and people see it: grey or colour, with alpha where it has it. What holds no data is NaN
+    /// in floats and transparent in integers.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory) when the system has not the memory.
+    pub fn seen(&self) -> Result<AnyCow<'_>> {
+        let seen = match self.layout.is_usual() {
+            true => AnyCow::Borrowed(self.image.view()),
+            false => {
+                AnyCow::Owned(for_any_view!(self.image.view(), view => extracted(view, self.layout).into()))
+            }
+        };
+        let Some(shown) = &self.shown else { return Ok(seen) };
+        match seen.view() {
+            super::AnyView::F32(_) => {
+                let mut image = seen.into_image();
+                hide(&mut image, shown);
+                Ok(AnyCow::Owned(image))
+            }
+            view => Ok(AnyCow::Owned(with_alpha(&view.to_image(), shown)?)),
+        }
+    }
+
+    /// The channels that are seen, with values that mark no data as they are, and the mask of what holds data: `None` where
+    /// nothing but alpha says that anything does not.
+    pub fn into_seen(self) -> (AnyImage, Option<Image<u8>>) {
+        let Self { image, layout, shown, .. } = self;
+        match layout.is_usual() {
+            true => (image, shown),
+            false => (for_any_view!(image.view(), view => extracted(view, layout).into()), shown),
+        }
+    }
+
+    /// The image [made ready](prepare()) for a detector, where `mask` lets it count.
+    ///
+    /// # Errors
+    /// As [`prepare()`].
+    pub fn prepared<'a>(self, mask: impl Into<Mask<'a>>, range: Range, cpu: &Cpu) -> Result<Prepared<'a>> {
+        let (mut image, shown) = self.into_seen();
+        let mut mask = mask.into();
+        if let Some(shown) = &shown {
+            match image {
+                AnyImage::F32(_) => hide(&mut image, shown),
+                AnyImage::U8(_) | AnyImage::U16(_) => {
+                    mask = mask.and(Mask::from(shown.clone()).without_margin(HOLE_MARGIN, cpu))?;
+                }
+            }
+        }
+        prepare(image, mask, range, cpu)
+    }
+
+    /// The image resampled by `place`, which is given an image and what pixels without input get. `covered` is where the
+    /// image has input.
+    ///
+    /// No value of a pixel without data enters another: it goes through `place` as NaN, each channel by itself.
+    ///
+    /// # Errors
+    /// As `place`.
+    pub fn resampled(
+        &self,
+        covered: &Image<u8>,
+        place: impl Fn(&AnyImage, f32) -> Result<AnyImage>,
+    ) -> Result<Self> {
+        let resampled = |image: AnyImage, valid: Image<u8>| {
+            let image = marked(image, &valid, self.no_data);
+            let shown = valid.data().contains(&0).then_some(valid);
+            Self { image, shown, layout: self.layout, no_data: self.no_data, orientation: 1, turned: false }
+        };
+        let Some(shown) = &self.shown else {
+            let outside = if matches!(self.image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
+            return Ok(resampled(place(&self.image, outside)?, covered.clone()));
+        };
+        let mut valid = covered.clone();
+        let mut placed = |view: ImageView<'_, f32>| -> Result<Image<f32>> {
+            let mut band = AnyImage::from(view.to_image());
+            hide(&mut band, shown);
+            let AnyImage::F32(image) = place(&band, f32::NAN)? else { unreachable!("floats stay floats") };
+            let pixels = valid.data_mut().iter_mut().zip(image.data());
+            pixels.filter(|(_, v)| v.is_nan()).for_each(|(valid, _)| *valid = 0);
+            Ok(image)
+        };
+        let image =
+            for_any_view!(self.image.view(), view => by_channel(view, covered.size(), &mut placed)?.into());
+        Ok(resampled(image, valid))
+    }
+
+    /// What is known of the image when it is written.
+    pub fn known(&self) -> Known<'_> {
+        Known { layout: Some(self.layout), place: None, no_data: self.no_data, valid: self.shown.as_ref() }
+    }
+}
+
+/// Every channel of an image through `place`, as floats.
+fn by_channel<T: Pixel>(
+    view: ImageView<'_, T>,
+    size: Size,
+    place: &mut impl FnMut(ImageView<'_, f32>) -> Result<Image<f32>>,
+) -> Result<Image<T>> {
+    let n = view.channels();
+    let mut out = Image::try_filled(size, n, T::default())?;
+    for channel in 0..n {
+        let band = Image::from_fn(view.size(), |x, y| view.row(y)[n * x + channel].to_f32());
+        let placed = place(band.view())?;
+        let to = out.data_mut().iter_mut().skip(channel).step_by(n);
+        to.zip(placed.data()).for_each(|(to, v)| *to = T::from_f32(*v));
+    }
+    Ok(out)
+}
+
+/// The image with the value of no data in all channels of the pixels that hold none: NaN in floats where there is no
+/// such value, 0 in integers where there is none that they can hold. Data that have come to this value by interpolation
+/// move to the next one.
+fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyImage {
+    fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: Option<T>, otherwise: T, beside: T) {
+        let n = image.channels();
+        for (pixel, valid) in image.data_mut().chunks_exact_mut(n).zip(valid.data()) {
+            if *valid == 0 {
+                pixel.fill(value.unwrap_or(otherwise));
+            } else if value.is_some_and(|value| pixel.iter().all(|v| *v == value)) {
+                pixel[0] = beside;
+            }
+        }
+    }
+    fn next(value: f64, most: f64) -> f32 {
+        (if value < most { value + 1.0 } else { value - 1.0 }) as f32
+    }
+    let value = no_data.unwrap_or(f64::NAN);
+    match &mut image {
+        AnyImage::U8(i) => mark(i, valid, no_data.and_then(held), 0, u8::from_f32(next(value, 255.0))),
+        AnyImage::U16(i) => mark(i, valid, no_data.and_then(held), 0, u16::from_f32(next(value, 65535.0))),
+        AnyImage::F32(i) => mark(i, valid, no_data.and_then(held), f32::NAN, (value as f32).next_up()),
+    }
+    image
+}
+
+/// A value as a type of pixel that can hold it; of floats the nearest.
+pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
+    let held = T::from_f32(value as f32);
+    let exact = f64::from(held.to_f32()) == value || value.is_nan() && held.to_f32().is_nan();
+    (exact || T::WHITE == 1.0).then_some(held)
+}
+
+/// The channels that are seen.
+fn extracted<T: Pixel>(view: ImageView<'_, T>, layout: Layout) -> Image<T> {
+    let mut data = Vec::with_capacity(view.size().area() * layout.seen());
+    (0..view.size().height).for_each(|y| layout.extract(view.row(y), &mut data));
+    Image { data, size: view.size(), channels: layout.seen() }
+}
+
+/// NaN in all channels of the pixels of floats where the mask is 0; integers stay.
+fn hide(image: &mut AnyImage, shown: &Image<u8>) {
+    let AnyImage::F32(image) = image else { return };
+    let n = image.channels();
+    let pixels = image.data_mut().chunks_exact_mut(n).zip(shown.data());
+    pixels.filter(|(_, shown)| **shown == 0).for_each(|(pixel, _)| pixel.fill(f32::NAN));
+}
+
+/// The image turned from how it lies in its file (1 to 8, as in EXIF) to how it is looked at.
+pub(super) fn upright(image: AnyImage, orientation: u8) -> Result<AnyImage> {
+    match (orientation, &image) {
+        (2..=8, AnyImage::U8(i)) => Ok(turned(i.view(), orientation)?.into()),
+        (2..=8, AnyImage::U16(i)) => Ok(turned(i.view(), orientation)?.into()),
+        (2..=8, AnyImage::F32(i)) => Ok(turned(i.view(), orientation)?.into()),
+        _ => Ok(image),
+    }
+}
+
+/// Sides of the squares in which pixels are moved, so that rows and columns both stay in the cache.
+const SQUARE: usize = 64;
+
+/// See [`upright`].
+pub(super) fn turned<T: Pixel>(view: ImageView<'_, T>, orientation: u8) -> Result<Image<T>> {
+    let (from, n) = (view.size(), view.channels());
+    let lying = matches!(orientation, 5..=8);
+    let size = if lying { Size::new(from.height, from.width) } else { from };
+    let source = |x: usize, y: usize| {
+        let (column, row) = if lying { (y, x) } else { (x, y) };
+        let column = if matches!(orientation, 2 | 3 | 7 | 8) { from.width - 1 - column } else { column };
+        (column, if matches!(orientation, 3 | 4 | 6 | 7) { from.height - 1 - row } else { row })
+    };
+    let mut out = Image::try_filled(size, n, T::default())?;
+    for top in (0..size.height).step_by(SQUARE) {
+        for left in (0..size.width).step_by(SQUARE) {
+            for y in top..size.height.min(top + SQUARE) {
+                let columns = left..size.width.min(left + SQUARE);
+                let row = out.row_mut(y)[n * columns.start..n * columns.end].chunks_exact_mut(n);
+                for (to, x) in row.zip(columns) {
+                    let (column, row) = source(x, y);
+                    to.copy_from_slice(&view.row(row)[n * column..n * (column + 1)]);
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The eight pictures of the EXIF specification: what lies at the top left in the file, and the pixel below it.
+    #[test]
+    fn pictures_are_turned_as_exif_says() {
+        let stored = Image::from_vec((0..6_u8).collect(), Size::new(3, 2), 1).unwrap();
+        let expected: [(u8, [usize; 2], [u8; 6]); 8] = [
+            (1, [3, 2], [0, 1, 2, 3, 4, 5]),
+            (2, [3, 2], [2, 1, 0, 5, 4, 3]),
+            (3, [3, 2], [5, 4, 3, 2, 1, 0]),
+            (4, [3, 2], [3, 4, 5, 0, 1, 2]),
+            (5, [2, 3], [0, 3, 1, 4, 2, 5]),
+            (6, [2, 3], [3, 0, 4, 1, 5, 2]),
+            (7, [2, 3], [5, 2, 4, 1, 3, 0]),
+            (8, [2, 3], [2, 5, 1, 4, 0, 3]),
+        ];
+        for (orientation, [width, height], data) in expected {
+            let upright = upright(stored.clone().into(), orientation).unwrap();
+            let expected = Image::from_vec(data.to_vec(), Size::new(width, height), 1).unwrap();
+            assert_eq!(upright, expected.into(), "orientation {orientation}");
+        }
+        let large = Image::from_fn(Size::new(150, 70), |x, y| (x * 300 + y) as u16);
+        let there = turned(large.view(), 6).unwrap();
+        assert_eq!(turned(there.view(), 8).unwrap(), large, "there and back, in several squares");
+    }
+}

@@ -1,0 +1,125 @@
+//! `.npy`, an array of NumPy: (height, width) or (height, width, channels) of any number type, read and written.
+
+use super::{
+    AnyImage, AnyView, Image, ImageView, Pixel, Size,
+    rows::{Decoded, Request, Rows, Source, zeros},
+};
+use crate::files::Fault;
+use std::io::{self, Write};
+
+/// A header is no longer than this.
+const LONGEST: usize = 1 << 16;
+
+pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+    let mut start = [0; 8];
+    source.read_exact(&mut start)?;
+    let mut length = [0; 4];
+    source.read_exact(&mut length[..if start[6] == 1 { 2 } else { 4 }])?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > LONGEST {
+        return Err(format!("the header of the array has {length} bytes: expected at most {LONGEST}").into());
+    }
+    let mut header = vec![0; length];
+    source.read_exact(&mut header)?;
+    let header = String::from_utf8_lossy(&header);
+    let after = |key: &str| header.split_once(key).map(|(_, rest)| rest.trim_start());
+    let kind = after("'descr':").and_then(|rest| rest.strip_prefix('\'')?.split_once('\''));
+    let (kind, _) = kind.ok_or("the array has no type, or is one of records")?;
+    if !after("'fortran_order':").is_some_and(|rest| rest.starts_with("False")) {
+        return Err("the array is column by column; save it with numpy.ascontiguousarray".into());
+    }
+    let shape = after("'shape':").and_then(|rest| rest.strip_prefix('(')?.split_once(')'));
+    let (shape, _) = shape.ok_or("the array has no shape")?;
+    let numbers = shape.split(',').map(str::trim).filter(|number| !number.is_empty());
+    let numbers: Vec<usize> = numbers.map(|number| number.parse().unwrap_or(0)).collect();
+    let (size, channels) = match numbers[..] {
+        [height, width] => (Size::new(width, height), 1),
+        [height, width, channels] if channels > 0 => (Size::new(width, height), channels),
+        _ => {
+            return Err(format!(
+                "the array has the shape ({shape}): expected (height, width) or (height, width, channels)"
+            )
+            .into());
+        }
+    };
+    let big = kind.starts_with('>');
+    match kind.trim_start_matches(['<', '>', '|', '=']) {
+        "u1" => collect::<u8, 1>(source, request, (size, channels), big, |[v]| v),
+        "b1" => collect::<u8, 1>(source, request, (size, channels), big, |[v]| 255 * u8::from(v != 0)),
+        "u2" => collect::<u16, 2>(source, request, (size, channels), big, u16::from_le_bytes),
+        "i1" => collect::<f32, 1>(source, request, (size, channels), big, |[v]| f32::from(v as i8)),
+        "i2" => collect::<f32, 2>(source, request, (size, channels), big, |v| i16::from_le_bytes(v).into()),
+        "i4" => collect::<f32, 4>(source, request, (size, channels), big, |v| i32::from_le_bytes(v) as f32),
+        "u4" => collect::<f32, 4>(source, request, (size, channels), big, |v| u32::from_le_bytes(v) as f32),
+        "f4" => collect::<f32, 4>(source, request, (size, channels), big, f32::from_le_bytes),
+        "f8" => collect::<f32, 8>(source, request, (size, channels), big, |v| f64::from_le_bytes(v) as f32),
+        _ => Err(format!("the array holds {kind}: expected whole numbers of up to 32 bits, float32 or float64; .astype(\"float32\") converts").into()),
+    }
+}
+
+fn collect<T: Pixel, const N: usize>(
+    mut source: impl Source,
+    request: &Request<'_>,
+    (size, channels): (Size, usize),
+    big: bool,
+    value: impl Fn([u8; N]) -> T,
+) -> Result<Decoded, Fault>
+where
+    AnyImage: From<Image<T>>,
+{
+    let bytes = (size.area() as u64).saturating_mul((channels as u64).saturating_mul(N as u64));
+    request.plausible(size, bytes, 1)?;
+    let mut rows = Rows::new(request, size, request.layout(channels), None)?;
+    let (mut bytes, mut row): (Vec<u8>, _) = (zeros(rows.row_len() * N)?, Vec::new());
+    for _ in 0..size.height {
+        source.read_exact(&mut bytes)?;
+        let ordered = |mut v: [u8; N]| {
+            if big {
+                v.reverse();
+            }
+            value(v)
+        };
+        rows.push_from(bytes.as_chunks::<N>().0.iter().map(|v| ordered(*v)), &mut row)?;
+    }
+    rows.finish()
+}
+
+/// Writes every pixel type as it is.
+pub(super) fn write(mut out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
+    match view {
+        AnyView::U8(v) => rows(&mut out, "|u1", *v, |v| [v]),
+        AnyView::U16(v) => rows(&mut out, "<u2", *v, u16::to_le_bytes),
+        AnyView::F32(v) => rows(&mut out, "<f4", *v, f32::to_le_bytes),
+    }
+}
+
+/// Writes floats, each as `value` makes it.
+pub(super) fn write_floats(
+    mut out: impl Write,
+    view: ImageView<'_, f32>,
+    value: fn(f32) -> f32,
+) -> io::Result<()> {
+    rows(&mut out, "<f4", view, |v| value(v).to_le_bytes())
+}
+
+fn rows<T: Pixel, const N: usize>(
+    out: &mut impl Write,
+    kind: &str,
+    view: ImageView<'_, T>,
+    bytes: impl Fn(T) -> [u8; N],
+) -> io::Result<()> {
+    let (Size { width, height }, channels) = (view.size(), view.channels());
+    let shape =
+        if channels == 1 { format!("{height}, {width}") } else { format!("{height}, {width}, {channels}") };
+    let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+    // The values begin at a multiple of 64.
+    let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    header.extend(std::iter::repeat_n(' ', length - 1 - header.len()));
+    out.write_all(b"\x93NUMPY\x01\x00")?;
+    out.write_all(&(length as u16).to_le_bytes())?;
+    writeln!(out, "{header}")?;
+    for y in 0..height {
+        out.write_all(&view.row(y).iter().flat_map(|v| bytes(*v)).collect::<Vec<u8>>())?;
+    }
+    Ok(())
+}

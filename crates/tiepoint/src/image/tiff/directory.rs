@@ -1,0 +1,264 @@
+//! What the directory of a TIFF says of its image.
+
+use super::cell::Coding;
+use crate::files::Fault;
+use crate::image::{
+    Layout, Size, foreign, orientation,
+    rows::{Request, Source},
+};
+use ::tiff::{
+    decoder::{ChunkType, Decoder},
+    tags::{ByteOrder, Tag},
+};
+
+/// What a sample is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Unsigned,
+    Signed,
+    Float,
+}
+
+/// How samples become pixels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Colour {
+    AsIs,
+    /// The least value is white.
+    WhiteIsZero,
+    /// Red, green and blue of every number.
+    Palette(Vec<[u8; 3]>),
+    Cmyk,
+    YCbCr,
+    Lab,
+}
+
+/// What the directory says of the image.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) size: Size,
+    /// Width and height of a strip or tile.
+    pub(super) cell: Size,
+    pub(super) tiled: bool,
+    /// Values of a pixel in one cell: all of them, or one where each has its own plane.
+    pub(super) values: usize,
+    pub(super) planes: usize,
+    /// Bits of a value.
+    pub(super) bits: usize,
+    pub(super) kind: Kind,
+    pub(super) colour: Colour,
+    pub(super) coding: Coding,
+    pub(super) predictor: u16,
+    /// The bits of a byte are stored from the lowest.
+    pub(super) reversed: bool,
+    pub(super) order: ByteOrder,
+    /// Offset and length of each cell in the file.
+    pub(super) places: Vec<(u64, u64)>,
+    pub(super) orientation: u8,
+    /// Of the pixels as they become.
+    pub(super) layout: Layout,
+    pub(super) no_data: Option<f64>,
+}
+
+/// `NewSubfileType`: an image that is another one reduced, and one that is another's mask.
+pub(super) const REDUCED: u16 = 1;
+pub(super) const MASK: u16 = 4;
+
+/// `DNGVersion`, `SubIFDs` and `GDAL_NODATA`, and the tags of a place on the map.
+const DNG: u16 = 50706;
+const SUB_DIRECTORIES: u16 = 330;
+const NO_DATA: u16 = 42113;
+const PLACE: [u16; 3] = [33550, 33922, 34264];
+
+impl Plan {
+    pub(super) fn new(decoder: &mut Decoder<impl Source>, request: &Request<'_>) -> Result<Self, Fault> {
+        let (width, height) = decoder.dimensions()?;
+        let size = Size::new(width as usize, height as usize);
+        request.affordable(size, Some(size.area()))?;
+        let mut tag = |tag, default: u16| decoder.find_tag_unsigned::<u16>(tag).map(|v| v.unwrap_or(default));
+        let planar = tag(Tag::PlanarConfiguration, 1)? == 2;
+        let compression = tag(Tag::Compression, 1)?;
+        let predictor = tag(Tag::Predictor, 1)?;
+        let stored = usize::from(tag(Tag::SamplesPerPixel, 1)?);
+        let photometric = tag(Tag::PhotometricInterpretation, 1)?;
+        let reversed = tag(Tag::FillOrder, 1)? == 2;
+        let turned = orientation::of_number(tag(Tag::Orientation, 1)?.into());
+        let mut first = |tag, default: u16| {
+            let values = decoder.find_tag_unsigned_vec::<u16>(tag);
+            values.map(|values| values.and_then(|values| values.first().copied()).unwrap_or(default))
+        };
+        let bits = usize::from(first(Tag::BitsPerSample, 1)?);
+        let format = first(Tag::SampleFormat, 1)?;
+        let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples)?.unwrap_or_default();
+        let kind = match (format, bits) {
+            (1 | 4, 1..=32 | 64) => Kind::Unsigned,
+            (2, 8 | 16 | 32 | 64) => Kind::Signed,
+            (3, 16 | 24 | 32 | 64) => Kind::Float,
+            (5 | 6, _) => return Err("TIFF samples are complex numbers, which are not read; take their magnitude: gdal_calc.py -A IN --calc='abs(A)' --outfile OUT.tif".into()),
+            (format, bits) => return Err(format!("TIFF samples of {bits} bits in format {format} are not read; convert them: gdal_translate -ot Float32 IN OUT.tif").into()),
+        };
+        let coding = Coding::of(compression)?;
+        let (colours, colour) = match photometric {
+            0 => (1, Colour::WhiteIsZero),
+            1 | 4 => (1, Colour::AsIs),
+            2 => (3, Colour::AsIs),
+            3 => (1, Colour::Palette(palette(decoder, bits)?)),
+            5 => (4, Colour::Cmyk),
+            6 => (3, Colour::YCbCr),
+            8 => (3, Colour::Lab),
+            other => return Err(format!("TIFF colours of kind {other} are not read; convert them: tiff2rgba IN OUT.tif, or gdal_translate IN OUT.tif").into()),
+        };
+        let converted = !matches!(colour, Colour::AsIs | Colour::WhiteIsZero);
+        if stored < colours || converted && (stored > colours || planar && stored > 1) {
+            return Err(format!("TIFF with {stored} values a pixel of which {colours} are colour of kind {photometric} is not read; convert it: gdal_translate IN OUT.tif").into());
+        }
+        let sound = match colour {
+            Colour::Palette(_) => bits <= 16 && kind == Kind::Unsigned,
+            Colour::Cmyk => matches!(bits, 8 | 16) && kind == Kind::Unsigned,
+            Colour::YCbCr | Colour::Lab => bits == 8,
+            Colour::AsIs | Colour::WhiteIsZero => true,
+        };
+        if !sound {
+            return Err(format!("TIFF colours of kind {photometric} with {bits} bits a value are not read; convert them: gdal_translate IN OUT.tif").into());
+        }
+        let mut coarse = || decoder.find_tag_unsigned_vec::<u16>(Tag::ChromaSubsampling);
+        if colour == Colour::YCbCr && coding != Coding::Jpeg && coarse()?.as_deref() != Some(&[1, 1]) {
+            return Err(
+                "TIFF with coarser colour outside of JPEG is not read; convert it: tiff2rgba IN OUT.tif"
+                    .into(),
+            );
+        }
+        if coding == Coding::Fax && reversed {
+            return Err(
+                "TIFF with fax whose bits are reversed is not read; convert it: tiffcp -f msb2lsb IN OUT.tif"
+                    .into(),
+            );
+        }
+        let layout = match colour {
+            Colour::AsIs | Colour::WhiteIsZero => {
+                let alpha = extra.iter().position(|kind| matches!(kind, 1 | 2)).map(|i| colours + i);
+                let alpha = alpha.filter(|alpha| *alpha < stored);
+                Layout { channels: stored, first: 0, colours, alpha }
+            }
+            Colour::Palette(_) | Colour::Cmyk | Colour::YCbCr | Colour::Lab => Layout::usual(3),
+        };
+        let tiled = decoder.get_chunk_type() == ChunkType::Tile;
+        let (width, height) = decoder.chunk_dimensions();
+        let cell = Size::new(width as usize, height as usize);
+        // A decoder allocates a whole row of a tile, however little of it is in the image.
+        if tiled && cell.width > size.width.max(1 << 16) {
+            return Err(format!("tiles of {cell} in an image of {size}: too wide to be true").into());
+        }
+        let on_a_map = PLACE.into_iter().map(|tag| decoder.find_tag(Tag::from_u16_exhaustive(tag)));
+        let on_a_map = on_a_map.collect::<Result<Vec<_>, _>>()?.iter().any(Option::is_some);
+        let no_data = decoder.find_tag(Tag::from_u16_exhaustive(NO_DATA))?;
+        // A text that is no number marks nothing.
+        let no_data = no_data.and_then(|v| v.into_string().ok()?.trim_matches(['\0', ' ']).parse().ok());
+        Ok(Self {
+            size,
+            cell,
+            tiled,
+            values: if planar { 1 } else { stored },
+            planes: if planar { stored } else { 1 },
+            bits,
+            kind,
+            colour,
+            coding,
+            predictor,
+            reversed,
+            order: decoder.byte_order(),
+            places: places(decoder, tiled)?,
+            orientation: if on_a_map { 1 } else { turned },
+            layout: layout.with_band(request.options.band),
+            no_data,
+        })
+    }
+
+    pub(super) fn across(&self) -> usize {
+        self.size.width.div_ceil(self.cell.width)
+    }
+
+    pub(super) fn down(&self) -> usize {
+        self.size.height.div_ceil(self.cell.height)
+    }
+
+    /// Rows of the image in a row of cells.
+    pub(super) fn rows(&self, band: usize) -> usize {
+        self.cell.height.min(self.size.height - band * self.cell.height)
+    }
+
+    /// Bytes of a row of `width` pixels in a cell.
+    pub(super) fn row_bytes(&self, width: usize) -> usize {
+        (width * self.values * self.bits).div_ceil(8)
+    }
+
+    /// Whether the values in a cell are bytes or words as they are wanted, one after the other.
+    pub(super) fn plain(&self) -> bool {
+        let whole = matches!((self.kind, self.bits), (Kind::Unsigned, 8 | 16) | (Kind::Float, 32));
+        whole
+            && !self.tiled
+            && self.planes == 1
+            && self.coding == Coding::None
+            && self.predictor == 1
+            && self.colour == Colour::AsIs
+            && !self.reversed
+            && self.places.iter().all(|(_, len)| *len > 0)
+    }
+
+    /// Fails when a cell of `width` by `rows` pixels cannot come from the bytes it has in the file.
+    pub(super) fn plausible(&self, cell: usize, width: usize, rows: usize) -> Result<(), Fault> {
+        let (_, len) = self.places[cell];
+        let bytes = (self.row_bytes(width) as u64).saturating_mul(rows as u64);
+        if bytes / self.coding.ratio(self.size.width as u64) > len.saturating_add(64) {
+            return Err(format!(
+                "strip or tile {cell} of the TIFF has {len} bytes, too few for its {width}x{rows} pixels"
+            )
+            .into());
+        }
+        Ok(())
+    }
+}
+
+/// Goes to the first image in full size; raw photographs, which have their picture elsewhere, are refused.
+pub(super) fn find_image(decoder: &mut Decoder<impl Source>) -> Result<(), Fault> {
+    let mut has = |tag| decoder.find_tag(Tag::from_u16_exhaustive(tag)).map(|found| found.is_some());
+    let (dng, inner) = (has(DNG)?, has(SUB_DIRECTORIES)?);
+    let reduced = |kind: u16| kind & REDUCED != 0;
+    if dng || inner && reduced(subfile(decoder)?) {
+        return Err(foreign::raw().into());
+    }
+    while reduced(subfile(decoder)?) {
+        if !decoder.more_images() {
+            return Err("the TIFF holds a thumbnail and no image in full size".into());
+        }
+        decoder.next_image()?;
+    }
+    Ok(())
+}
+
+/// What kind of image the directory is of.
+pub(super) fn subfile(decoder: &mut Decoder<impl Source>) -> Result<u16, Fault> {
+    Ok(decoder.find_tag_unsigned(Tag::NewSubfileType)?.unwrap_or(0))
+}
+
+/// Where the strips or tiles stand in the file.
+fn places(decoder: &mut Decoder<impl Source>, tiled: bool) -> Result<Vec<(u64, u64)>, Fault> {
+    let (offsets, lengths) = match tiled {
+        true => (Tag::TileOffsets, Tag::TileByteCounts),
+        false => (Tag::StripOffsets, Tag::StripByteCounts),
+    };
+    let offsets = decoder.get_tag_u64_vec(offsets)?;
+    let lengths = decoder.get_tag_u64_vec(lengths)?;
+    Ok(offsets.into_iter().zip(lengths).collect())
+}
+
+/// The colours of all numbers of so many bits.
+fn palette(decoder: &mut Decoder<impl Source>, bits: usize) -> Result<Vec<[u8; 3]>, Fault> {
+    let map = decoder.find_tag_unsigned_vec::<u16>(Tag::ColorMap)?.unwrap_or_default();
+    let count = 1_usize << bits.min(16);
+    if map.len() != 3 * count {
+        return Err(format!("damaged TIFF: a palette of {} values for {bits} bits", map.len()).into());
+    }
+    // Some old writers fill 8 of the 16 bits.
+    let shift = if map.iter().all(|v| *v < 256) { 0 } else { 8 };
+    Ok((0..count).map(|i| [0, 1, 2].map(|c| (map[c * count + i] >> shift) as u8)).collect())
+}
