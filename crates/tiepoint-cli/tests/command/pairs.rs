@@ -127,7 +127,7 @@ fn a_refusal_says_what_there_was_and_what_to_try() {
         folder.refuses(line, 1, &["matches of", "features", "views", "same thing", "--contrast"]);
         let page = folder.text("page.html");
         assert!(
-            page.contains("no model has confirmed") && page.contains("<dt>inliers</dt><dd>0</dd>"),
+            page.contains("no model has confirmed") && page.contains("inliers</th><td>0</td>"),
             "{command}"
         );
         folder.remove("page.html");

@@ -204,9 +204,9 @@ fn tie_points_say_what_is_wrong() {
     // Several of them, each with a range of its own.
     folder.stereo("n", &scene([-30.0, -3.0]).with_size(size).with_surfaces(12).with_seed(7));
     folder.make("out");
-    let json = folder.works("stereo l.png r.png nl.png nr.png l.png r.png -o out/{}.pfm --json");
+    let json = folder.works("stereo nl.png nr.png l.png r.png -o out/{}.pfm --json");
     let ranges: Vec<_> = json.lines().map(range).collect();
-    assert!(ranges[0] == found && ranges[2] == ranges[0] && ranges[1][0] < -28.0, "{json}");
+    assert!(ranges[1] == found && ranges[0][0] < -28.0, "{json}");
     assert_eq!(folder.read("out/l.pfm"), folder.read("d.pfm"), "as if alone");
     folder.refuses("stereo nl.png nr.png -o d.png", 2, &["d.png", ".pfm"]);
 

@@ -3,7 +3,7 @@
 use super::Work;
 use super::pairs::PairFiles;
 use crate::arguments::stereo::Halvings;
-use crate::commands::rectified::{FocalSource, Tied, describe_focal, focal_lines};
+use crate::commands::rectified::{Cameras, FocalSource, Tied, describe_focal, focal_lines};
 use crate::commands::rectify::ADVICE;
 use crate::failure::{Failure, Outcome};
 use crate::input;
@@ -143,13 +143,15 @@ impl Ready {
             quality: 0.0,
         };
         let pairs: Vec<_> = tie.matches.iter().map(pair).collect();
+        let given = work.arguments.cameras.cameras();
+        let cameras = Cameras { focal: given.focal.map(|f| f / f64::from(1_u32 << halvings)), ..given };
         let tied = Tied {
             paths: [&files.left, &files.right],
             sizes: sides.each_ref().map(|side| side.image.size()),
             tie: &tie,
             pairs: &pairs,
         };
-        let (pair, source) = tied.rectified(work.arguments.cameras.cameras(), OutputFrame::Fit, cpu)?;
+        let (pair, source) = tied.rectified(cameras, OutputFrame::Fit, cpu)?;
         let rectification = pair.rectification;
         let [mut left, mut right] = sides;
         if pair.exchanged {
@@ -242,7 +244,11 @@ impl Ready {
         let Some(Rectified { rectification, source, exchanged }) = &self.rectified else { return Vec::new() };
         let exchanged =
             exchanged.then(|| "the second shows the scene from the left: disparities are its".into());
-        focal_lines(rectification, *source).into_iter().flatten().chain(exchanged).collect()
+        let halved = (self.halvings > 0).then(|| {
+            let part = 1_u32 << self.halvings;
+            format!("worked on at 1/{part} of the size, in whose pixels disparities and focal length are")
+        });
+        focal_lines(rectification, *source).into_iter().flatten().chain(exchanged).chain(halved).collect()
     }
 
     /// As [`about`](Self::about), for programs.
