@@ -275,7 +275,8 @@ fn a_lens_and_two_focal_lengths_come_back() {
         let found = self_calibrate(&f, &pairs, [SIZE; 2], &options).unwrap();
         for (found, focal) in found.calibration.cameras.iter().zip([600.0, 600.0 * ratio]) {
             assert!((found.focal[0] / focal - 1.0).abs() < 0.01, "{k1}: {found:?}");
-            assert!((found.distortion.k1 - k1).abs() < 0.02, "{k1}: {found:?}");
+            // Further powers of r share in what bends.
+            assert!((found.distortion.k1 - k1).abs() < 0.04, "{k1}: {found:?}");
         }
         let cpu = Cpu::sequential();
         let pair = from_tie_points(&f, &pairs, [SIZE; 2], &options, OutputFrame::Fit, &cpu).unwrap();
