@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 use tiepoint::geometry::{ModelKind, RobustOptions};
-use tiepoint::register::Views;
+use tiepoint::register::{Modality, Views};
 
 #[derive(Debug, Args)]
 pub(crate) struct RectifyArguments {
@@ -111,6 +111,7 @@ impl RectifyArguments {
             robust: self.robust.with_defaults_of(),
             no_rematch: false,
             views: Views::Auto,
+            modality: Modality::Same,
             mask_b: self.mask_b.clone(),
         }
     }

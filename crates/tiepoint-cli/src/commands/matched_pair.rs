@@ -15,7 +15,7 @@ use tiepoint::geometry::Correspondence;
 use tiepoint::image::{self, Image};
 use tiepoint::matching::{Match, files::MatchRow};
 use tiepoint::options::Named;
-use tiepoint::register::{TiePicture, TiePoints, TiedPictures, tie_pictures, tie_points};
+use tiepoint::register::{Modality, TiePicture, TiePoints, TiedPictures, tie_pictures, tie_points};
 
 /// How a pair is searched.
 #[derive(Clone, Copy, Debug)]
@@ -36,14 +36,14 @@ pub(crate) struct FoundPair {
 
 impl FoundPair {
     /// The pictures with the features that their matches name.
-    pub(crate) fn tied(self, TiedPictures { features, tie, views }: TiedPictures) -> MatchedPair {
+    pub(crate) fn tied(self, TiedPictures { features, tie, views, modality }: TiedPictures) -> MatchedPair {
         let own = self.found.map(|found| found.features);
-        MatchedPair { pictures: self.pictures, features: features.unwrap_or(own), tie, views }
+        MatchedPair { pictures: self.pictures, features: features.unwrap_or(own), tie, views, modality }
     }
 
     /// The pictures with matches of their own features.
     pub(crate) fn with(self, tie: TiePoints) -> MatchedPair {
-        self.tied(TiedPictures { features: None, tie, views: 1 })
+        self.tied(TiedPictures { features: None, tie, views: 1, modality: Modality::Same })
     }
 }
 
@@ -55,6 +55,8 @@ pub(crate) struct MatchedPair {
     pub(crate) tie: TiePoints,
     /// Views of each picture that were matched.
     pub(crate) views: usize,
+    /// Of one sensor, or of two.
+    pub(crate) modality: Modality,
 }
 
 impl<'a> PairSearch<'a> {
@@ -142,7 +144,7 @@ impl<'a> PairSearch<'a> {
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<TiedPictures> {
-        let (options, views) = (self.matching.options()?, self.matching.views);
+        let (options, views) = (self.matching.options()?, (self.matching.views, self.matching.modality));
         context.progress.say("matching");
         let pictures = [0, 1].map(|i| TiePicture {
             image: found.pictures[i].image.view(),
@@ -156,6 +158,9 @@ impl<'a> PairSearch<'a> {
         let tied = tied?;
         if tied.views > 1 {
             context.explain(&format!("matched by {} simulated views of each image", tied.views));
+        }
+        if tied.modality == Modality::Cross {
+            context.explain("matched by structure, as images of different sensors");
         }
         Ok(tied)
     }
@@ -221,6 +226,7 @@ impl MatchedPair {
             "matches": self.tie.matches.len(),
             "inliers": self.tie.inliers.len(),
             "views": self.views,
+            "modality": self.modality.name(),
         });
         let model = match &self.tie.b_from_a {
             Some(model) => json!({
