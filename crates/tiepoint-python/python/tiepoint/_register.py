@@ -137,6 +137,7 @@ def register(
     seed: int = 0,
     rematch: Rematch | None = Rematch(),  # noqa: B008
     views: int | None = None,
+    modality: str = "auto",
     interpolation: str = "bicubic",
     fill: float = 0.0,
     device: Device | str | None = None,
@@ -163,6 +164,9 @@ def register(
         The second search; None leaves it out.
     views : int, optional
         Simulated views of each image, 1 to 43; if not given, 10 where the images as they are do not suffice.
+    modality : {"auto", "same", "cross"}
+        Whether one sensor made both images. ``"cross"``: they are matched by structure, which does not ask what is bright
+        and what is dark (radar, infrared, maps, depth, day and night). ``"auto"``: so where too few features agree.
     interpolation, fill
         The warp, as in `warp`.
     device : Device or str, optional
@@ -184,6 +188,7 @@ def register(
         robust(threshold, confidence, max_iterations, false_alarms, seed),
         None if rematch is None else dataclasses.asdict(rematch),
         views,
+        modality,
         {"interpolation": interpolation, "fill": fill},
     )
     finder = _finder(detector, device)

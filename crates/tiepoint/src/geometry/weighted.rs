@@ -42,6 +42,21 @@ pub(crate) fn fit(kind: ModelKind, places: &[Measured]) -> Option<WeightedFit> {
     }
 }
 
+/// Σ ρ(q) over the places, in units of the variance.
+pub(crate) fn cost(b_from_a: &Homography, places: &[Measured], variance: f64) -> f64 {
+    let one = |place: &Measured| {
+        let Some(m) = b_from_a.apply(place.a) else { return 4.0 };
+        let q = misfit([place.b[0] - m[0], place.b[1] - m[1]], place.information) / variance;
+        q / (1.0 + q / 4.0)
+    };
+    places.iter().map(one).sum()
+}
+
+/// rᵀ I r.
+fn misfit([x, y]: [f64; 2], [xx, xy, yy]: [f64; 3]) -> f64 {
+    xx * x * x + 2.0 * xy * x * y + yy * y * y
+}
+
 /// Where the parameters send (x, y), and the derivatives of that place by them.
 fn mapped<const N: usize>(p: &[f64; N], [x, y]: [f64; 2]) -> ([f64; 2], [[f64; N]; 2]) {
     let mut rows = [[0.0; N]; 2];
@@ -92,9 +107,7 @@ fn fit_of<const N: usize>(places: &[Measured]) -> Option<WeightedFit> {
         let misfits: Vec<f64> = (ends.iter().zip(places))
             .map(|([a, b], place)| {
                 let (m, _) = mapped(&p, *a);
-                let [x, y] = [b[0] - m[0], b[1] - m[1]];
-                let [xx, xy, yy] = place.information;
-                xx * x * x + 2.0 * xy * x * y + yy * y * y
+                misfit([b[0] - m[0], b[1] - m[1]], place.information)
             })
             .collect();
         let mut sorted = misfits.clone();
@@ -136,4 +149,43 @@ fn fit_of<const N: usize>(places: &[Measured]) -> Option<WeightedFit> {
     let into = into.ok()?;
     let b_from_a = into.inverse()?.compose(&Homography::new(matrix_of(&p)).ok()?.compose(&into));
     Some(WeightedFit { b_from_a, variance: variance * reach * reach })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::Random;
+
+    #[test]
+    fn maps_come_back_from_places_known_along_one_direction_and_in_part_wrong() {
+        let exact = [
+            (ModelKind::Similarity, [[0.9, -0.3, 40.0], [0.3, 0.9, -7.0], [0.0, 0.0, 1.0]]),
+            (ModelKind::Affine, [[0.9, -0.2, 40.0], [0.4, 1.2, -7.0], [0.0, 0.0, 1.0]]),
+            (ModelKind::Homography, [[0.9, -0.2, 40.0], [0.4, 1.2, -7.0], [1e-4, -2e-4, 1.0]]),
+        ];
+        for (kind, matrix) in exact {
+            let truth = Homography::new(matrix).unwrap();
+            let mut random = Random::new(4);
+            let place = |i: usize| {
+                let a = [0, 1].map(|_| 400.0 * random.unit());
+                let [x, y] = truth.apply(a).unwrap();
+                // What an edge shows is known across it, and wrong by any amount along it.
+                let along = 50.0 * random.unit();
+                let (b, information) = match i % 4 {
+                    0 => ([x + along, y], [1e-12, 0.0, 1.0]),
+                    1 => ([x, y + along], [1.0, 0.0, 1e-12]),
+                    2 if i % 12 == 2 => ([x + 30.0, y - along], [1.0, 0.0, 1.0]),
+                    _ => ([x, y], [1.0, 0.2, 1.0]),
+                };
+                Measured { a, b, information }
+            };
+            let places: Vec<Measured> = (0..120).map(place).collect();
+            let found = fit(kind, &places).unwrap();
+            for corner in [[0.0, 0.0], [400.0, 0.0], [0.0, 400.0], [400.0, 400.0]] {
+                let ([x, y], [u, v]) = (truth.apply(corner).unwrap(), found.b_from_a.apply(corner).unwrap());
+                assert!((x - u).abs() + (y - v).abs() < 1e-3, "{kind:?} at {corner:?}: ({u}, {v}), not ({x}, {y})");
+            }
+            assert!(fit(kind, &places[..1]).is_none() && fit(kind, &[places[3]; 9]).is_none(), "{kind:?}");
+        }
+    }
 }

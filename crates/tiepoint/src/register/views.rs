@@ -106,7 +106,7 @@ pub fn tie_pictures(
     processor: &Processor,
 ) -> Result<TiedPictures> {
     views.check()?;
-    let maps = options.model.is_some_and(|kind| !kind.is_epipolar());
+    let maps = maps(options);
     let by_structure = || {
         options.check()?;
         cross::tie(pictures.map(|picture| (picture.image, picture.mask)), options, processor)
@@ -160,27 +160,33 @@ fn tie_alike(
 }
 
 /// [`tie_pictures`] by the features that a GPU found in the pictures as they are, which stay there. `None` where the
-/// host needs the pictures: for simulated views, which were asked for or may help, or because the GPU is too small or
-/// too simple.
+/// host needs the pictures: for simulated views or structure, which were asked for or may help, or because the GPU is too
+/// small or too simple.
 ///
 /// # Errors
 /// As [`tie_pictures`].
 pub fn tie_pictures_on_device(
     [a, b]: [&GpuFeatures; 2],
     options: &TieOptions,
-    views: Views,
+    (views, modality): (Views, Modality),
     cpu: &Cpu,
 ) -> Result<Option<TiePoints>> {
     views.check()?;
-    if !matches!(views, Views::Auto | Views::Count(1)) {
+    if !matches!(views, Views::Auto | Views::Count(1)) || modality == Modality::Cross {
         return Ok(None);
     }
     let some = a.capacity() > 0 && b.capacity() > 0;
+    let others = (views == Views::Auto && some) || (modality == Modality::Auto && maps(options));
     match tie_points_on_device(a, b, options, cpu) {
         Err(error) if error.is_device_limit() => Ok(None),
-        Err(error) if views == Views::Auto && some && lacks_support(&error) => Ok(None),
+        Err(error) if others && lacks_support(&error) => Ok(None),
         tie => tie.map(Some),
     }
+}
+
+/// Whether points are to be mapped to points, which is all that structure tells.
+fn maps(options: &TieOptions) -> bool {
+    options.model.is_some_and(|kind| !kind.is_epipolar())
 }
 
 /// Whether too few matches are why there is no model: not the call, not a device, and not a plane, which more views
@@ -307,7 +313,7 @@ mod tests {
             let finder = Detector::default().open(&processor).unwrap();
             let [a, b] = [&scene.reference, &scene.moving]
                 .map(|image| finder.detect_on_device(AnyView::from(image), None).unwrap());
-            let there = |views| tie_pictures_on_device([&a, &b], &TieOptions::default(), views, &cpu);
+            let there = |views| tie_pictures_on_device([&a, &b], &TieOptions::default(), (views, Modality::Same), &cpu);
             assert_eq!(there(Views::Count(10)).unwrap(), None, "views need the host");
             match &plain {
                 Ok(plain) if gpu.info().has_f64 => {

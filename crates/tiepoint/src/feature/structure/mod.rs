@@ -20,6 +20,8 @@ mod ground;
 pub(crate) mod lanes;
 mod means;
 mod polar;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use channels::{Channels, halved_lanes};
 pub(crate) use ground::Ground;

@@ -18,7 +18,7 @@ use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, between, pixel
 use crate::feature::structure::{Channels, Ground, halved_lanes};
 use crate::filter::gauss::{GaussOptions, gauss};
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
-use crate::geometry::weighted::{Measured, fit};
+use crate::geometry::weighted::{Measured, WeightedFit, cost, fit};
 use crate::geometry::{Homography, ModelKind};
 use crate::image::{Image, Size};
 use fearless_simd::Simd;
@@ -35,8 +35,12 @@ const COUNTED: f64 = 0.4;
 const FARTHEST: f64 = 3.0;
 /// Windows that a map takes at least.
 const LEAST_WINDOWS: usize = 8;
-/// σ in pixels of the picture, and how often a map is fitted at it, of a similarity and of the model asked for.
-const PASSES: [(f64, usize, usize); 3] = [(4.0, 2, 0), (3.0, 3, 0), (2.0, 2, 3)];
+/// σ in pixels of the picture, and how often a map is fitted at it.
+const PASSES: [(f64, usize); 3] = [(4.0, 2), (3.0, 3), (2.0, 6)];
+/// Of the last passes so many may take a more general map than a similarity.
+const EVIDENT: usize = 4;
+/// Windows overlap: so many tell as much as one that overlaps none, (Σ w)² / Σ w² along both axes.
+const OVERLAP: f64 = 13.4;
 
 /// Both pictures on one grid.
 #[derive(Debug)]
@@ -90,35 +94,29 @@ impl Frame {
         Ok(Self { lanes, from })
     }
 
-    /// Both on each other by the best map of `kind`; `None` where they do not determine one.
+    /// Both on each other by the best map, at most as general as `kind`; `None` where they do not determine one.
     pub(super) fn align(&self, kind: ModelKind, cpu: &Cpu) -> Result<Option<Aligned>> {
         let mut map = Homography::default();
-        let wanted = match kind {
-            ModelKind::Affine | ModelKind::Homography => ModelKind::Affine,
-            _ => ModelKind::Similarity,
-        };
-        let mut last = None;
-        for (sigma, similar, more) in PASSES {
+        for (sigma, passes) in PASSES {
             let smooth = cpu.try_map(2, |i| smoothed(&self.lanes[i], sigma, cpu))?;
-            let kinds = std::iter::repeat_n(ModelKind::Similarity, similar);
-            for kind in kinds.chain(std::iter::repeat_n(wanted, more)) {
-                let laid = self.laid(&smooth[1], &map, cpu)?;
-                let windows = windows(&smooth[0], &laid, cpu)?;
-                if windows.len() < LEAST_WINDOWS {
-                    return Ok(None);
+            let last = sigma == PASSES[PASSES.len() - 1].0;
+            let mut led = ModelKind::Similarity;
+            for pass in 0..passes {
+                let windows = windows(&smooth[0], &self.laid(&smooth[1], &map, cpu)?, cpu)?;
+                if last && pass >= passes - EVIDENT {
+                    led = evident(led, kind, &windows);
                 }
-                let Some(fitted) = fit(kind, &windows) else { return Ok(None) };
-                map = map.compose(&fitted.b_from_a);
+                let Some(step) = step(led, &windows) else { return Ok(None) };
+                map = map.compose(&step.b_from_a);
                 let [[a, b, _], [c, d, _], _] = map.matrix();
                 if !(0.6..1.6).contains(&(a * d - b * c)) {
                     return Ok(None);
                 }
-                last = Some((windows, fitted.variance));
             }
-            if sigma == PASSES[PASSES.len() - 1].0 {
+            if last {
                 let laid = self.laid(&smooth[1], &map, cpu)?;
-                let Some((_, variance)) = last else { return Ok(None) };
                 let windows = windows(&smooth[0], &laid, cpu)?;
+                let Some(WeightedFit { variance, .. }) = step(led, &windows) else { return Ok(None) };
                 let smooth = <[_; 2]>::try_from(smooth).unwrap_or_else(|_| unreachable!("two pictures"));
                 let [of_a, _] = smooth;
                 return Ok(self.aligned(&map, &windows, variance, [of_a, laid]));
@@ -159,6 +157,36 @@ impl Frame {
         })?;
         Ok(out)
     }
+}
+
+/// What a map of `kind` adds to the map so far.
+fn step(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
+    (windows.len() >= LEAST_WINDOWS).then(|| fit(kind, windows)).flatten()
+}
+
+/// The least general map from `led` to `kind` that is not given up for a more general one by the Bayesian information
+/// criterion: each of the two parameters more must spare half the logarithm of the independent windows.
+fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKind {
+    let more: &[ModelKind] = match kind {
+        ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
+        ModelKind::Affine => &[ModelKind::Affine],
+        _ => &[],
+    };
+    let independent = (windows.len() as f64 / OVERLAP).max(2.0);
+    let passed = match led {
+        ModelKind::Homography => 2,
+        ModelKind::Affine => 1,
+        _ => 0,
+    };
+    for &next in more.iter().skip(passed) {
+        let [Some(now), Some(then)] = [led, next].map(|kind| step(kind, windows)) else { break };
+        let costs = [now.b_from_a, then.b_from_a].map(|map| cost(&map, windows, then.variance));
+        if (costs[0] - costs[1]) / OVERLAP <= 2.0 * crate::numeric::ln(independent) {
+            break;
+        }
+        led = next;
+    }
+    led
 }
 
 /// A picture on a grid of `size`.

@@ -13,14 +13,19 @@
 mod align;
 mod judge;
 mod search;
+#[cfg(test)]
+mod tests;
 
 use super::TiePoints;
 use super::tie::TieOptions;
-use crate::device::Processor;
+use crate::device::{Cpu, Processor};
 use crate::feature::structure::{Ground, levels};
 use crate::feature::{Descriptors, Features, Keypoint};
-use crate::geometry::{Homography, Model, ModelKind};
+use crate::geometry::estimate::{refine, residuals};
+use crate::geometry::{Affine, Correspondence, Homography, Model, ModelKind, Similarity};
 use crate::image::{AnyView, ImageView, Size};
+use crate::matching::Match;
+use crate::numeric::length;
 use crate::{Error, Result};
 use align::{Aligned, Frame};
 
@@ -65,6 +70,7 @@ pub(super) fn tie(
         let frame = Frame::of([&ground[0], &ground[1]], hypothesis, cpu)?;
         let Some(aligned) = frame.align(kind, cpu)? else { continue };
         let agreement = judge::agreement(&aligned, cpu)?;
+        if std::env::var_os("CROSS_DEBUG").is_some() { eprintln!("{} {:.2} {:.3} {:?}", hypothesis.cells, agreement.score, agreement.mean, hypothesis); }
         if agreement.is_more_than_chance() && best.as_ref().is_none_or(|(score, _)| agreement.score > *score) {
             let sure = agreement.is_beyond_doubt();
             best = Some((agreement.score, aligned));
@@ -74,7 +80,7 @@ pub(super) fn tie(
         }
     }
     let Some((_, aligned)) = best else { return Ok(None) };
-    crossed(&aligned, [sizes, small], kind, options).map(Some)
+    crossed(&aligned, [sizes, small], kind, options, cpu)
 }
 
 /// The size at which a picture is searched.
@@ -92,26 +98,26 @@ fn onto(full: Size, small: Size) -> Result<Homography> {
     Homography::new([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 }
 
+/// What was aligned, in pixels of the pictures; `None` where it is no model of `kind`.
 fn crossed(
     aligned: &Aligned,
     [sizes, small]: [[Size; 2]; 2],
     kind: ModelKind,
     options: &TieOptions,
-) -> Result<Crossed> {
-    let undone = || Error::Degenerate { model: kind.noun(), reason: "it has no inverse" };
+    cpu: &Cpu,
+) -> Result<Option<Crossed>> {
     let to_small = [onto(sizes[0], small[0])?, onto(sizes[1], small[1])?];
-    let to_full = [to_small[0].inverse().ok_or_else(undone)?, to_small[1].inverse().ok_or_else(undone)?];
-    let b_from_a = to_full[1].compose(&aligned.b_from_a.compose(&to_small[0]));
+    let [Some(from_a), Some(from_b)] = to_small.each_ref().map(Homography::inverse) else { return Ok(None) };
+    let b_from_a = from_b.compose(&aligned.b_from_a.compose(&to_small[0]));
     let mut features = sizes.map(|image| Features {
         keypoints: vec![],
         descriptors: Descriptors::U8(vec![]),
         dimension: 0,
         image,
     });
-    let (mut matches, mut inliers, mut sum) = (vec![], vec![], 0.0);
+    let (mut matches, mut pairs) = (vec![], vec![]);
     for place in &aligned.places {
-        let ends = (to_full[0].apply(place.a), to_full[1].apply(place.b));
-        let (Some(a), Some(b)) = ends else { continue };
+        let (Some(a), Some(b)) = (from_a.apply(place.a), from_b.apply(place.b)) else { continue };
         let i = matches.len() as u32;
         for (features, at) in features.iter_mut().zip([a, b]) {
             features.keypoints.push(Keypoint {
@@ -125,15 +131,35 @@ fn crossed(
                 layer: 0,
             });
         }
-        let miss = b_from_a.apply(a).map_or(f64::INFINITY, |m| crate::numeric::length([m[0] - b[0], m[1] - b[1]]));
-        if miss <= options.robust.threshold_px {
-            inliers.push(i as usize);
-            sum += miss * miss;
-        }
-        matches.push(crate::matching::Match { a: i, b: i, distance: 0.0, ratio: 0.0 });
+        pairs.push(Correspondence { a, b, quality: 0.0 });
+        matches.push(Match { a: i, b: i, distance: 0.0, ratio: 0.0 });
     }
+    let m = b_from_a.matrix();
+    let like = |turn: [f64; 2]| Similarity::new(turn, [m[0][2], m[1][2]]);
+    let turn = [0.5 * (m[0][0] + m[1][1]), 0.5 * (m[1][0] - m[0][1])];
+    let model = match kind {
+        ModelKind::Homography => Model::Homography(b_from_a),
+        ModelKind::Affine => Model::Affine(Affine::new([m[0], m[1]])?),
+        ModelKind::Similarity => Model::Similarity(like(turn)?),
+        // What has fewer parameters than a similarity is found from the places.
+        ModelKind::Rigid | ModelKind::Translation | ModelKind::Fundamental | ModelKind::Essential => {
+            let robust = options.robust.with_false_alarms(f64::INFINITY);
+            let start = match kind {
+                ModelKind::Translation => Model::Translation(like([1.0, 0.0])?),
+                _ => Model::Rigid(like(turn.map(|v| v / length(turn)))?),
+            };
+            match refine(&start, &pairs, &robust, cpu) {
+                Ok(found) if 2 * found.inliers.len() > pairs.len() => found.b_from_a,
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                Ok(_) | Err(_) => return Ok(None),
+            }
+        }
+    };
+    let distances = residuals(&model, &pairs);
+    let inliers: Vec<usize> =
+        (0..pairs.len()).filter(|i| distances[*i] <= options.robust.threshold_px).collect();
+    let sum: f64 = inliers.iter().map(|i| distances[*i] * distances[*i]).sum();
     let rms_px = (sum / inliers.len().max(1) as f64).sqrt();
-    let model = Model::Homography(b_from_a);
     let tie = TiePoints { matches, b_from_a: Some(model), inliers, rms_px, iterations: 0 };
-    Ok(Crossed { features, tie })
+    Ok(Some(Crossed { features, tie }))
 }
