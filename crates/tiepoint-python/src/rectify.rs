@@ -74,10 +74,11 @@ impl Rectify {
         let left = Picture::of(left, device, "the left image")?;
         let right = Picture::of(right, device, "the right image")?;
         let pictures = [&left, &right];
-        let tied = match Tied::there(py, finder, pictures, &masks, (&self.tie, (Views::Auto, Modality::Same)))? {
-            Some(tied) => tied,
-            None => tied_here(py, finder, pictures, &masks, &self.tie)?,
-        };
+        let tied =
+            match Tied::there(py, finder, pictures, &masks, (&self.tie, (Views::Auto, Modality::Same)))? {
+                Some(tied) => tied,
+                None => tied_here(py, finder, pictures, &masks, &self.tie)?,
+            };
         let found = finder.device().run(py, |processor| {
             let placed = self.placed(&tied, [left.size(), right.size()], &processor.cpu)?;
             Rectified::new(placed, pictures, &self.warp, processor)

@@ -15,7 +15,9 @@ use tiepoint::geometry::Model;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::image::Size;
 use tiepoint::options::Named;
-use tiepoint::register::{Modality, RegisterInput, RegisterOptions, Views, locate, warp_onto, warp_onto_on_device};
+use tiepoint::register::{
+    Modality, RegisterInput, RegisterOptions, Views, locate, warp_onto, warp_onto_on_device,
+};
 
 /// A registration with its options, which are checked before a device is opened.
 #[pyclass(frozen, module = "tiepoint._core")]

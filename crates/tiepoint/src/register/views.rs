@@ -48,23 +48,14 @@ impl Views {
     }
 }
 
-/// What the two pictures show their scene by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Modality {
-    /// One sensor; where too few of its features agree on a model, two.
-    #[default]
-    Auto,
-    /// One sensor, or much the same light: by features of brightness.
-    Same,
-    /// Two sensors: by structure, which does not ask what is bright and what is dark.
-    Cross,
-}
-
 named! {
-    Modality as "modality" {
-        "auto": Self::Auto, "as same; where too little agrees, as cross";
-        "same": Self::Same, "by features of brightness";
-        "cross": Self::Cross, "by structure: radar, infrared, maps, depth, day and night";
+    /// Whether one sensor made both pictures.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Modality as "modality" {
+        #[default]
+        "auto": Auto, "As same, and as cross where too little agrees";
+        "same": Same, "One sensor: by features of brightness";
+        "cross": Cross, "Two sensors, such as radar, infrared, maps, depth, night: by structure, whatever is bright or dark";
     }
 }
 
@@ -111,14 +102,21 @@ pub fn tie_pictures(
         options.check()?;
         cross::tie(pictures.map(|picture| (picture.image, picture.mask)), options, processor)
     };
-    let crossed = |cross::Crossed { features, tie }| {
-        TiedPictures { features: Some(features), tie, views: 1, modality: Modality::Cross }
+    let crossed = |cross::Crossed { features, tie }| TiedPictures {
+        features: Some(features),
+        tie,
+        views: 1,
+        modality: Modality::Cross,
     };
     match modality {
         Modality::Same => tie_alike(pictures, finder, options, views, processor),
         Modality::Cross if !maps => {
             let model = options.model.map_or("none", |kind| kind.name());
-            Err(Error::option("model", model, "a map between the pictures, such as homography, for --modality cross"))
+            Err(Error::option(
+                "model",
+                model,
+                "homography, affine, similarity, rigid or translation: structure tells nothing else",
+            ))
         }
         Modality::Cross => by_structure()?.map(crossed).ok_or(Error::Degenerate {
             model: options.model.map_or("model", |kind| kind.noun()),
@@ -313,7 +311,9 @@ mod tests {
             let finder = Detector::default().open(&processor).unwrap();
             let [a, b] = [&scene.reference, &scene.moving]
                 .map(|image| finder.detect_on_device(AnyView::from(image), None).unwrap());
-            let there = |views| tie_pictures_on_device([&a, &b], &TieOptions::default(), (views, Modality::Same), &cpu);
+            let there = |views| {
+                tie_pictures_on_device([&a, &b], &TieOptions::default(), (views, Modality::Same), &cpu)
+            };
             assert_eq!(there(Views::Count(10)).unwrap(), None, "views need the host");
             match &plain {
                 Ok(plain) if gpu.info().has_f64 => {

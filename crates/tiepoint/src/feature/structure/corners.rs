@@ -50,7 +50,10 @@ pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec
     let area: usize = (MARGIN..size.height - MARGIN).map(|y| inside(y).count()).sum();
     let found = cpu.try_map(size.height - 2 * MARGIN, |i| {
         let y = i + MARGIN;
-        Ok(inside(y).filter(|x| is_peak(&response, *x, y)).map(|x| corner(&response, x, y)).collect::<Vec<_>>())
+        Ok(inside(y)
+            .filter(|x| is_peak(&response, *x, y))
+            .map(|x| corner(&response, x, y))
+            .collect::<Vec<_>>())
     })?;
     let mut found: Vec<Keypoint> = found.into_iter().flatten().collect();
     found.sort_by(Keypoint::order);
@@ -72,7 +75,9 @@ fn is_peak(response: &Image<f32>, x: usize, y: usize) -> bool {
     value > LEAST
         && (y - 2..=y + 2).all(|v| {
             let row = &response.row(v)[x - 2..=x + 2];
-            row.iter().enumerate().all(|(i, other)| *other < value || (*other == value && (v, x + i) >= (y, x + 2)))
+            row.iter()
+                .enumerate()
+                .all(|(i, other)| *other < value || (*other == value && (v, x + i) >= (y, x + 2)))
         })
 }
 

@@ -7,8 +7,8 @@
 use crate::Result;
 use crate::device::Cpu;
 use crate::filter::shrink::shrink;
-use crate::image::{AnyView, Image, ImageView, Pixel, Size};
 use crate::for_any_view;
+use crate::image::{AnyView, Image, ImageView, Pixel, Size};
 
 /// Grey from 0 to 1, and 1 where a pixel counts, 0 elsewhere.
 #[derive(Clone, Debug)]

@@ -68,7 +68,11 @@ fn level(ground: &Ground, scale: f64, cpu: &Cpu) -> Result<Level> {
         (k.x, k.y) = ((k.x + 0.5) * ratio[0] - 0.5, (k.y + 0.5) * ratio[1] - 0.5);
         k.scale *= ratio[0];
     }
-    let features =
-        Features { keypoints, descriptors: Descriptors::U8(descriptors), dimension: polar::LENGTH, image: full };
+    let features = Features {
+        keypoints,
+        descriptors: Descriptors::U8(descriptors),
+        dimension: polar::LENGTH,
+        image: full,
+    };
     Ok(Level { scale, features })
 }

@@ -32,9 +32,8 @@ const UNIT: f32 = 400.0;
 /// √3 / 2.
 const HALF_ROOT_3: f32 = 0.866_025_4;
 /// Cosines of the sectors' directions; the sine is that of three sectors before.
-const COSINES: [f32; TURNS] = [
-    1.0, HALF_ROOT_3, 0.5, 0.0, -0.5, -HALF_ROOT_3, -1.0, -HALF_ROOT_3, -0.5, 0.0, 0.5, HALF_ROOT_3,
-];
+const COSINES: [f32; TURNS] =
+    [1.0, HALF_ROOT_3, 0.5, 0.0, -0.5, -HALF_ROOT_3, -1.0, -HALF_ROOT_3, -0.5, 0.0, 0.5, HALF_ROOT_3];
 
 /// The descriptors of corners, one after the other.
 pub(super) fn describe(channels: &Channels, corners: &[Keypoint], cpu: &Cpu) -> Result<Vec<u8>> {
@@ -57,7 +56,9 @@ pub(super) fn describe(channels: &Channels, corners: &[Keypoint], cpu: &Cpu) -> 
     }
     let mean: Vec<f32> = mean.into_iter().map(|sum| (sum / corners.len() as f64) as f32).collect();
     let mut bytes = vec![0; cells.len()];
-    cpu.try_for_chunks(&mut bytes, LENGTH, |i, out| quantise(&cells[i * LENGTH..(i + 1) * LENGTH], &mean, out))?;
+    cpu.try_for_chunks(&mut bytes, LENGTH, |i, out| {
+        quantise(&cells[i * LENGTH..(i + 1) * LENGTH], &mean, out)
+    })?;
     Ok(bytes)
 }
 

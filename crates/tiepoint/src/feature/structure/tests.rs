@@ -27,7 +27,11 @@ fn structure_is_the_same_for_any_threads_and_simd_level() {
         assert!(expected[0].len() > 20, "{} corners in {size}", expected[0].len());
         for cpu in cpus {
             for level in Cpu::levels() {
-                assert_eq!(found(&image, &cpu.clone().at_level(level).unwrap()), expected, "{size}, {level:?}");
+                assert_eq!(
+                    found(&image, &cpu.clone().at_level(level).unwrap()),
+                    expected,
+                    "{size}, {level:?}"
+                );
             }
         }
     }
@@ -46,7 +50,8 @@ fn a_turn_is_a_permutation() {
     let mut same = 0;
     for (k, of_k) in upright.keypoints.iter().zip(bytes(&expected)) {
         let at = [last as f32 - k.y, k.x];
-        let near = |other: &crate::feature::Keypoint| (other.x - at[0]).abs() + (other.y - at[1]).abs() < 0.02;
+        let near =
+            |other: &crate::feature::Keypoint| (other.x - at[0]).abs() + (other.y - at[1]).abs() < 0.02;
         if let Some(i) = lying.keypoints.iter().position(near) {
             same += 1;
             let differs = of_k.iter().zip(bytes(lying)[i]).map(|(a, b)| a.abs_diff(*b)).max();

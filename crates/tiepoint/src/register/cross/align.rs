@@ -199,7 +199,8 @@ fn laid(ground: &Ground, ground_from_grid: &Homography, size: Size, cpu: &Cpu) -
     };
     let options = WarpOptions::default().with_interpolation(Interpolation::Bilinear);
     let processor = Processor::from(cpu.clone());
-    let grey = warp(smooth.as_ref().unwrap_or(&ground.grey).view(), ground_from_grid, size, &options, &processor)?;
+    let grey =
+        warp(smooth.as_ref().unwrap_or(&ground.grey).view(), ground_from_grid, size, &options, &processor)?;
     let mut counts = warp(ground.counts.view(), ground_from_grid, size, &options, &processor)?;
     counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > 0.999)));
     Ok(Ground { grey, counts })

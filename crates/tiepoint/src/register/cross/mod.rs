@@ -70,8 +70,8 @@ pub(super) fn tie(
         let frame = Frame::of([&ground[0], &ground[1]], hypothesis, cpu)?;
         let Some(aligned) = frame.align(kind, cpu)? else { continue };
         let agreement = judge::agreement(&aligned, cpu)?;
-        if std::env::var_os("CROSS_DEBUG").is_some() { eprintln!("{} {:.2} {:.3} {:?}", hypothesis.cells, agreement.score, agreement.mean, hypothesis); }
-        if agreement.is_more_than_chance() && best.as_ref().is_none_or(|(score, _)| agreement.score > *score) {
+        if agreement.is_more_than_chance() && best.as_ref().is_none_or(|(score, _)| agreement.score > *score)
+        {
             let sure = agreement.is_beyond_doubt();
             best = Some((agreement.score, aligned));
             if sure {
@@ -91,10 +91,7 @@ fn searched(size: Size) -> Size {
 
 /// From pixels of a picture to those at the size that is searched.
 fn onto(full: Size, small: Size) -> Result<Homography> {
-    let [x, y] = [
-        small.width as f64 / full.width as f64,
-        small.height as f64 / full.height as f64,
-    ];
+    let [x, y] = [small.width as f64 / full.width as f64, small.height as f64 / full.height as f64];
     Homography::new([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 }
 

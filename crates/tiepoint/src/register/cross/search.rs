@@ -203,4 +203,3 @@ fn least_squares(ends: &[[[f64; 2]; 2]], which: &[usize]) -> Option<([f64; 2], [
     let turn = product.map(|v| v / square);
     (square > 0.0).then(|| (turn, minus(b, times(turn, a))))
 }
-

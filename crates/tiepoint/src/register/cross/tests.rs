@@ -43,7 +43,8 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
     for sensor in ["inverted", "folded", "speckle", "edges"] {
         let seen = by(sensor, &one.moving);
         for kind in [ModelKind::Homography, ModelKind::Affine, ModelKind::Similarity] {
-            let found = tied(&one.reference, &seen, kind, &cpu).unwrap_or_else(|| panic!("{sensor} is refused"));
+            let found =
+                tied(&one.reference, &seen, kind, &cpu).unwrap_or_else(|| panic!("{sensor} is refused"));
             let model = found.tie.b_from_a.unwrap();
             let error = corner_error(&model.homography().unwrap(), &one.moving_from_reference, SIZE);
             assert!(error < 1.5, "{sensor}: the corners of {kind:?} are off by {error} px");
@@ -51,7 +52,10 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
             assert!(2 * found.tie.inliers.len() > found.tie.matches.len(), "{sensor}");
             assert_eq!(found.features.each_ref().map(Features::len), [found.tie.matches.len(); 2]);
         }
-        assert!(tied(&one.reference, &seen, ModelKind::Rigid, &cpu).is_none(), "{sensor}: it is no rigid motion");
+        assert!(
+            tied(&one.reference, &seen, ModelKind::Rigid, &cpu).is_none(),
+            "{sensor}: it is no rigid motion"
+        );
         assert_eq!(tied(&another.reference, &seen, ModelKind::Homography, &cpu), None, "{sensor}");
     }
 }
