@@ -84,6 +84,7 @@ fn matrix_of<const N: usize>(p: &[f64; N]) -> [[f64; 3]; 3] {
     }
 }
 
+#[expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 fn fit_of<const N: usize>(places: &[Measured]) -> Option<WeightedFit> {
     if 2 * places.len() < N {
         return None;

@@ -92,6 +92,7 @@ fn share(lanes: &[Image<f32>; 2], at: [usize; 2], cpu: &Cpu) -> Option<f64> {
 
 /// The correlation of a cell of A with that of B so far away, and how many pixels count in both.
 #[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "places of both pictures and sums are told by their indices")]
 fn correlated<S: Simd>(_: S, lanes: &[Image<f32>; 2], at: [usize; 2], by: [i32; 2]) -> Option<(f32, f32)> {
     let size = lanes[0].size();
     let mut sums = [[0.0_f32; LANES]; 5];
