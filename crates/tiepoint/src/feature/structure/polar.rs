@@ -57,7 +57,7 @@ pub(super) fn describe(channels: &Channels, corners: &[Keypoint], cpu: &Cpu) -> 
     let mean: Vec<f32> = mean.into_iter().map(|sum| (sum / corners.len() as f64) as f32).collect();
     let mut bytes = vec![0; cells.len()];
     cpu.try_for_chunks(&mut bytes, LENGTH, |i, out| {
-        quantise(&cells[i * LENGTH..(i + 1) * LENGTH], &mean, out)
+        quantise(&cells[i * LENGTH..(i + 1) * LENGTH], &mean, out);
     })?;
     Ok(bytes)
 }
