@@ -23,7 +23,7 @@ use tiepoint::geometry::{Correspondence, Fundamental, Model, ModelKind};
 use tiepoint::image::gpu::AnyGpuImage;
 use tiepoint::image::{AnyImage, AnyView, Size, prepare};
 use tiepoint::options::Named;
-use tiepoint::register::{TieOptions, TiePicture, TiePoints, Views, tie_pictures};
+use tiepoint::register::{Modality, TieOptions, TiePicture, TiePoints, Views, tie_pictures};
 
 /// A rectification with its options, which are checked before a device is opened: by calibrated cameras where `rig` has
 /// them, else by cameras found from tie points.
@@ -74,10 +74,11 @@ impl Rectify {
         let left = Picture::of(left, device, "the left image")?;
         let right = Picture::of(right, device, "the right image")?;
         let pictures = [&left, &right];
-        let tied = match Tied::there(py, finder, pictures, &masks, (&self.tie, Views::Auto))? {
-            Some(tied) => tied,
-            None => tied_here(py, finder, pictures, &masks, &self.tie)?,
-        };
+        let tied =
+            match Tied::there(py, finder, pictures, &masks, (&self.tie, (Views::Auto, Modality::Same)))? {
+                Some(tied) => tied,
+                None => tied_here(py, finder, pictures, &masks, &self.tie)?,
+            };
         let found = finder.device().run(py, |processor| {
             let placed = self.placed(&tied, [left.size(), right.size()], &processor.cpu)?;
             Rectified::new(placed, pictures, &self.warp, processor)
@@ -148,7 +149,7 @@ fn tied_here(
         let [of_left, of_right] = found.detect_pair(images, masks);
         let features = [of_left?, of_right?];
         let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &features[i] });
-        let tied = tie_pictures(pictures, &found, options, Views::Auto, processor)?;
+        let tied = tie_pictures(pictures, &found, options, (Views::Auto, Modality::Same), processor)?;
         Ok((tied.features.unwrap_or_else(|| features.map(|found| found.features)), tied.tie))
     })?;
     Ok(Tied::here(found.0, found.1))

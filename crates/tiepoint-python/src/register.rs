@@ -14,7 +14,10 @@ use pyo3::types::PyDict;
 use tiepoint::geometry::Model;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::image::Size;
-use tiepoint::register::{RegisterInput, RegisterOptions, Views, locate, warp_onto, warp_onto_on_device};
+use tiepoint::options::Named;
+use tiepoint::register::{
+    Modality, RegisterInput, RegisterOptions, Views, locate, warp_onto, warp_onto_on_device,
+};
 
 /// A registration with its options, which are checked before a device is opened.
 #[pyclass(frozen, module = "tiepoint._core")]
@@ -31,11 +34,13 @@ impl Register {
         robust: &Bound<'_, PyDict>,
         rematch: Option<&Bound<'_, PyDict>>,
         views: Option<usize>,
+        modality: &str,
         warp: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let options = RegisterOptions::default()
             .with_tie(tie_options(Some(model), matching, robust, rematch)?)
             .with_views(views.map_or(Views::Auto, Views::Count))
+            .with_modality(Modality::from_name(modality).map_err(raised)?)
             .with_warp(WarpOptions::default().with(warp)?);
         options.check().map_err(raised)?;
         Ok(Self { options })
@@ -59,7 +64,8 @@ impl Register {
         let [mask_fixed, mask_moving] = masks;
         let masks = [mask_moving, mask_fixed];
         let pictures = [&moving, &fixed];
-        let tied = match Tied::there(py, finder, pictures, &masks, (&options.tie, options.views))? {
+        let search = (options.views, options.modality);
+        let tied = match Tied::there(py, finder, pictures, &masks, (&options.tie, search))? {
             Some(tied) => tied,
             None => located(py, finder, pictures, &masks, &options)?,
         };

@@ -13,7 +13,7 @@ use tiepoint::feature::Keypoint;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::Correspondence;
 use tiepoint::matching::Match;
-use tiepoint::register::{TieOptions, TiePoints, Views, tie_pictures_on_device};
+use tiepoint::register::{Modality, TieOptions, TiePoints, Views, tie_pictures_on_device};
 
 /// Masks of both images as the caller gives them.
 pub(crate) type Masks<'py> = [Option<Bound<'py, PyAny>>; 2];
@@ -36,7 +36,7 @@ impl Tied {
         finder: &Finder,
         pictures: [&Picture; 2],
         masks: &Masks<'_>,
-        (options, views): (&TieOptions, Views),
+        (options, views): (&TieOptions, (Views, Modality)),
     ) -> PyResult<Option<Self>> {
         let [Picture::There(a), Picture::There(b)] = pictures else { return Ok(None) };
         let processor = finder.device().opened(py)?;

@@ -3,14 +3,14 @@
 use super::detector::DetectorArguments;
 use super::report::ReportArguments;
 use super::table::{Given, flags};
-use super::values::{OrNone, named_or_none, views};
+use super::values::{OrNone, named, named_or_none, views};
 use crate::failure::Outcome;
 use crate::output::Files;
 use clap::Args;
 use std::path::Path;
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::matching::MatchOptions;
-use tiepoint::register::{Rematch, TieOptions, Views};
+use tiepoint::register::{Modality, Rematch, TieOptions, Views};
 
 /// How two images are searched and matched, and the page that shows it.
 #[derive(Debug, Args)]
@@ -57,6 +57,9 @@ pub(crate) struct MatchingArguments {
     /// matches agree. For viewpoints far apart
     #[arg(long, value_name = "N", default_value = "auto", value_parser = views)]
     pub(crate) views: Views,
+    /// Whether one sensor made both images
+    #[arg(long, value_parser = named::<Modality>(), default_value_t)]
+    pub(crate) modality: Modality,
     /// As --mask, for the second image (MOVING)
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,

@@ -14,7 +14,7 @@ use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 use tiepoint::geometry::{ModelKind, RobustOptions};
-use tiepoint::register::Views;
+use tiepoint::register::{Modality, Views};
 
 /// What is known of the cameras where there is no calibration.
 #[derive(Clone, Copy, Debug, Args)]
@@ -147,6 +147,7 @@ impl RectifyArguments {
             robust: self.robust.with_defaults_of(),
             no_rematch: false,
             views: Views::Auto,
+            modality: Modality::Same,
             mask_b: self.mask_b.clone(),
         }
     }

@@ -17,7 +17,7 @@ use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, Image};
 use tiepoint::matching::{Match, files::MatchRow};
 use tiepoint::options::Named;
-use tiepoint::register::{TiePicture, TiePoints, TiedPictures, Views, tie_pictures, tie_points};
+use tiepoint::register::{Modality, TiePicture, TiePoints, TiedPictures, Views, tie_pictures, tie_points};
 use tiepoint::{Error, ErrorKind};
 use tiepoint_report::{Section, View};
 
@@ -44,14 +44,14 @@ struct FoundPair {
 
 impl FoundPair {
     /// The pictures with the features that their matches name.
-    fn tied(self, TiedPictures { features, tie, views }: TiedPictures) -> MatchedPair {
+    fn tied(self, TiedPictures { features, tie, views, modality }: TiedPictures) -> MatchedPair {
         let own = self.found.map(|found| found.features);
-        MatchedPair { pictures: self.pictures, features: features.unwrap_or(own), tie, views }
+        MatchedPair { pictures: self.pictures, features: features.unwrap_or(own), tie, views, modality }
     }
 
     /// The pictures with matches of their own features.
     fn with(self, tie: TiePoints) -> MatchedPair {
-        self.tied(TiedPictures { features: None, tie, views: 1 })
+        self.tied(TiedPictures { features: None, tie, views: 1, modality: Modality::Same })
     }
 }
 
@@ -63,6 +63,8 @@ pub(crate) struct MatchedPair {
     pub(crate) tie: TiePoints,
     /// Views of each picture that were matched.
     pub(crate) views: usize,
+    /// Of one sensor, or of two.
+    pub(crate) modality: Modality,
 }
 
 impl<'a> PairSearch<'a> {
@@ -199,7 +201,7 @@ impl<'a> PairSearch<'a> {
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<Result<TiedPictures, Error>> {
-        let (options, views) = (self.matching.options()?, self.matching.views);
+        let (options, views) = (self.matching.options()?, (self.matching.views, self.matching.modality));
         context.progress.say("matching");
         let pictures = [0, 1].map(|i| TiePicture {
             image: found.pictures[i].grey().view(),
@@ -211,11 +213,15 @@ impl<'a> PairSearch<'a> {
         });
         context.print_notes();
         match tied {
-            Ok(tied) if tied.views > 1 => {
-                context.explain(&format!("matched by {} simulated views of each image", tied.views));
+            Ok(tied) => {
+                if tied.views > 1 {
+                    context.explain(&format!("matched by {} simulated views of each image", tied.views));
+                }
+                if tied.modality == Modality::Cross {
+                    context.explain("matched by structure, as images of different sensors");
+                }
                 Ok(Ok(tied))
             }
-            Ok(tied) => Ok(Ok(tied)),
             Err(error) if matches!(error.kind(), ErrorKind::TooFewMatches | ErrorKind::Degenerate) => {
                 Ok(Err(error))
             }
@@ -290,6 +296,7 @@ impl MatchedPair {
             "matches": self.tie.matches.len(),
             "inliers": self.tie.inliers.len(),
             "views": self.views,
+            "modality": self.modality.name(),
         });
         let model = match &self.tie.b_from_a {
             Some(model) => json!({

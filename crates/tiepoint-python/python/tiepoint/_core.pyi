@@ -207,6 +207,7 @@ class Register:
         robust: _Options,
         rematch: _Options | None,
         views: int | None,
+        modality: str,
         warp: _Options,
     ) -> Register: ...
     def run(self, finder: Finder, fixed: Any, moving: Any, masks: _Masks) -> dict[str, Any]: ...

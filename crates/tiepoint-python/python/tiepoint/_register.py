@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from ._arrays import _Image
     from ._core import Device
     from ._geometry import _Interpolation
+
     from ._progress import _Progress
 
+    _Modality = Literal["auto", "same", "cross"]
     #: The models that an image is warped by.
     _WarpedBy = Literal["homography", "affine", "similarity", "rigid", "translation"]
 
@@ -149,6 +151,7 @@ def register(
     seed: int = 0,
     rematch: Rematch | None = Rematch(),  # noqa: B008
     views: int | None = None,
+    modality: _Modality = "auto",
     interpolation: _Interpolation = "bicubic",
     fill: float = 0.0,
     device: Device | str | None = None,
@@ -176,6 +179,9 @@ def register(
         The second search; None leaves it out.
     views : int, optional
         Simulated views of each image, 1 to 43; if not given, 10 where the images as they are do not suffice.
+    modality : {"auto", "same", "cross"}
+        Whether one sensor made both images. ``"cross"``: they are matched by structure, which does not ask what is bright
+        and what is dark (radar, infrared, maps, depth, day and night). ``"auto"``: so where too few features agree.
     interpolation, fill
         The warp, as in `warp`.
     device : Device or str, optional
@@ -199,6 +205,7 @@ def register(
         robust(threshold, confidence, max_iterations, false_alarms, seed),
         None if rematch is None else dataclasses.asdict(rematch),
         views,
+        modality,
         {"interpolation": interpolation, "fill": fill},
     )
     finder = _finder(detector, device)

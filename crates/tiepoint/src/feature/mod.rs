@@ -8,6 +8,7 @@ mod keypoint;
 pub(crate) mod order;
 pub mod select;
 pub mod sift;
+pub(crate) mod structure;
 pub mod surf;
 #[cfg(test)]
 pub(crate) mod testing;

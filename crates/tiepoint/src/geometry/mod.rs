@@ -15,6 +15,7 @@ mod real;
 pub mod rectify;
 pub mod two_view;
 pub mod warp;
+pub(crate) mod weighted;
 
 pub use estimate::{Correspondence, Estimate, RobustOptions, estimate};
 pub use model::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};

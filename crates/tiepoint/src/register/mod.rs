@@ -5,11 +5,12 @@
 //! lies elsewhere), and refine the model on what was found. [`register()`] is all of it, from two images to
 //! one warped onto the other: [`locate`], then [`warp_onto`], or [`warp_onto_on_device`] for an image on a GPU.
 
+mod cross;
 mod tie;
 mod views;
 
 pub use tie::{Rematch, TieOptions, TiePoints, tie_points, tie_points_on_device};
-pub use views::{TiePicture, TiedPictures, Views, tie_pictures, tie_pictures_on_device, tie_views};
+pub use views::{Modality, TiePicture, TiedPictures, Views, tie_pictures, tie_pictures_on_device, tie_views};
 
 use crate::device::Processor;
 use crate::feature::{Detector, Features};
@@ -32,6 +33,8 @@ pub struct RegisterOptions {
     pub tie: TieOptions,
     /// Simulated views. Default automatic: where the pictures as they are do not suffice.
     pub views: Views,
+    /// Whether one sensor made both pictures. Default automatic: two, where one does not suffice.
+    pub modality: Modality,
     /// How MOVING is warped. Default bicubic, black where it has no input.
     pub warp: WarpOptions,
 }
@@ -41,6 +44,7 @@ setters!(RegisterOptions {
     with_range: range = Range,
     with_tie: tie = TieOptions,
     with_views: views = Views,
+    with_modality: modality = Modality,
     with_warp: warp = WarpOptions,
 });
 
@@ -179,7 +183,7 @@ fn locate_inputs(
     drop(stage);
     let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });
     let TiedPictures { features, tie, .. } =
-        tie_pictures(pictures, &finder, &options.tie, options.views, processor)?;
+        tie_pictures(pictures, &finder, &options.tie, (options.views, options.modality), processor)?;
     let reference_from_moving = model_of(&tie)?;
     let features = features.unwrap_or_else(|| found.map(|found| found.features));
     Ok(Location { features, tie, reference_from_moving })

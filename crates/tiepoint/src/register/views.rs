@@ -1,10 +1,13 @@
 //! Tie points of two pictures, by simulated views where the pictures as they are do not suffice.
 //!
+//! Where these do not suffice either, the pictures may be of different sensors: then their structure is matched (`cross`).
+//!
 //! Every view of A is matched with every view of B (Morel, Yu 2009, section 5), each pair with the ratio of its own
 //! second neighbour. Of the matches together those of the least distance are kept first, and no two of them with an end
 //! in the same square of 2 × 2 pixels: what several views show is one match. The rest is as for the pictures
 //! themselves.
 
+use super::cross;
 use super::tie::{TieOptions, TiePoints, tie_found, tie_points_by, tie_points_on_device};
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
@@ -13,6 +16,7 @@ use crate::feature::{Features, Finder, FoundFeatures};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::image::{AnyView, ImageView};
 use crate::matching::{Match, MatchOptions, match_features};
+use crate::options::{Named, named};
 use crate::{Error, Result};
 use std::collections::HashSet;
 
@@ -44,6 +48,17 @@ impl Views {
     }
 }
 
+named! {
+    /// Whether one sensor made both pictures.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Modality as "modality" {
+        #[default]
+        "auto": Auto, "As same, and as cross where too little agrees";
+        "same": Same, "One sensor: by features of brightness";
+        "cross": Cross, "Two sensors, such as radar, infrared, maps, depth, night: by structure, whatever is bright or dark";
+    }
+}
+
 /// A grey picture on the scale of its type, where it counts, and its features as it is.
 #[derive(Clone, Copy, Debug)]
 pub struct TiePicture<'a> {
@@ -65,20 +80,64 @@ pub struct TiedPictures {
     pub tie: TiePoints,
     /// Views of each picture that were matched.
     pub views: usize,
+    /// Whether they were tied as pictures of one sensor or of two: not [`Modality::Auto`].
+    pub modality: Modality,
 }
 
 /// Ties two pictures together.
 ///
 /// # Errors
-/// As [`Views::check`], [`tie_points`](super::tie_points) and [`Finder::detect_simulated`].
+/// As [`Views::check`], [`tie_points`](super::tie_points) and [`Finder::detect_simulated`]; [`Error::Option`] for pictures
+/// of two sensors that are to be related by epipolar geometry or not at all: structure alone gives no such matches.
 pub fn tie_pictures(
+    pictures: [TiePicture<'_>; 2],
+    finder: &Finder,
+    options: &TieOptions,
+    (views, modality): (Views, Modality),
+    processor: &Processor,
+) -> Result<TiedPictures> {
+    views.check()?;
+    let maps = maps(options);
+    let by_structure = || {
+        options.check()?;
+        cross::tie(pictures.map(|picture| (picture.image, picture.mask)), options, processor)
+    };
+    let crossed = |cross::Crossed { features, tie }| TiedPictures {
+        features: Some(features),
+        tie,
+        views: 1,
+        modality: Modality::Cross,
+    };
+    match modality {
+        Modality::Same => tie_alike(pictures, finder, options, views, processor),
+        Modality::Cross if !maps => {
+            let model = options.model.map_or("none", |kind| kind.name());
+            Err(Error::option(
+                "model",
+                model,
+                "homography, affine, similarity, rigid or translation: structure tells nothing else",
+            ))
+        }
+        Modality::Cross => by_structure()?.map(crossed).ok_or(Error::Degenerate {
+            model: options.model.map_or("model", |kind| kind.noun()),
+            reason: "no more of their structure agrees than chance brings about",
+        }),
+        Modality::Auto => match tie_alike(pictures, finder, options, views, processor) {
+            Err(error) if maps && lacks_support(&error) => by_structure()?.map(crossed).ok_or(error),
+            tied => tied,
+        },
+    }
+}
+
+/// Ties two pictures of one sensor together.
+fn tie_alike(
     [a, b]: [TiePicture<'_>; 2],
     finder: &Finder,
     options: &TieOptions,
     views: Views,
     processor: &Processor,
 ) -> Result<TiedPictures> {
-    views.check()?;
+    let tied = |features, tie, views| TiedPictures { features, tie, views, modality: Modality::Same };
     let n = match views {
         Views::Count(n) => n,
         Views::Auto => match tie_found([a.found, b.found], options, processor) {
@@ -87,40 +146,45 @@ pub fn tie_pictures(
             {
                 Views::AUTO
             }
-            tie => return Ok(TiedPictures { features: None, tie: tie?, views: 1 }),
+            tie => return Ok(tied(None, tie?, 1)),
         },
     };
     if n == 1 {
-        let tie = tie_found([a.found, b.found], options, processor)?;
-        return Ok(TiedPictures { features: None, tie, views: 1 });
+        return Ok(tied(None, tie_found([a.found, b.found], options, processor)?, 1));
     }
     let found = [finder.detect_simulated(a.image, a.mask, n)?, finder.detect_simulated(b.image, b.mask, n)?];
     let (features, tie) = tie_views(&found[0], &found[1], options, processor)?;
-    Ok(TiedPictures { features: Some(features), tie, views: n })
+    Ok(tied(Some(features), tie, n))
 }
 
 /// [`tie_pictures`] by the features that a GPU found in the pictures as they are, which stay there. `None` where the
-/// host needs the pictures: for simulated views, which were asked for or may help, or because the GPU is too small or
-/// too simple.
+/// host needs the pictures: for simulated views or structure, which were asked for or may help, or because the GPU is too
+/// small or too simple.
 ///
 /// # Errors
 /// As [`tie_pictures`].
 pub fn tie_pictures_on_device(
     [a, b]: [&GpuFeatures; 2],
     options: &TieOptions,
-    views: Views,
+    (views, modality): (Views, Modality),
     cpu: &Cpu,
 ) -> Result<Option<TiePoints>> {
     views.check()?;
-    if !matches!(views, Views::Auto | Views::Count(1)) {
+    if !matches!(views, Views::Auto | Views::Count(1)) || modality == Modality::Cross {
         return Ok(None);
     }
     let some = a.capacity() > 0 && b.capacity() > 0;
+    let others = (views == Views::Auto && some) || (modality == Modality::Auto && maps(options));
     match tie_points_on_device(a, b, options, cpu) {
         Err(error) if error.is_device_limit() => Ok(None),
-        Err(error) if views == Views::Auto && some && lacks_support(&error) => Ok(None),
+        Err(error) if others && lacks_support(&error) => Ok(None),
         tie => tie.map(Some),
     }
+}
+
+/// Whether points are to be mapped to points, which is all that structure tells.
+fn maps(options: &TieOptions) -> bool {
+    options.model.is_some_and(|kind| !kind.is_epipolar())
 }
 
 /// Whether too few matches are why there is no model: not the call, not a device, and not a plane, which more views
@@ -222,7 +286,7 @@ mod tests {
             let images = [(&scene.reference).into(), (&scene.moving).into()];
             let found = finder.detect_pair(images, [None; 2]).map(Result::unwrap);
             let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: None, found: &found[i] });
-            tie_pictures(pictures, &finder, &TieOptions::default(), views, processor)
+            tie_pictures(pictures, &finder, &TieOptions::default(), (views, Modality::Same), processor)
         };
         let processor = Processor::from(cpu.clone());
         let plain = tied(Views::Count(1), &processor);
@@ -247,7 +311,9 @@ mod tests {
             let finder = Detector::default().open(&processor).unwrap();
             let [a, b] = [&scene.reference, &scene.moving]
                 .map(|image| finder.detect_on_device(AnyView::from(image), None).unwrap());
-            let there = |views| tie_pictures_on_device([&a, &b], &TieOptions::default(), views, &cpu);
+            let there = |views| {
+                tie_pictures_on_device([&a, &b], &TieOptions::default(), (views, Modality::Same), &cpu)
+            };
             assert_eq!(there(Views::Count(10)).unwrap(), None, "views need the host");
             match &plain {
                 Ok(plain) if gpu.info().has_f64 => {

@@ -14,7 +14,7 @@ use tiepoint::geometry::rectify::{OutputFrame, RectifiedView, SelfCalibrationOpt
 use tiepoint::geometry::warp::{Interpolation, WarpOptions};
 use tiepoint::geometry::{Homography, Model, ModelKind};
 use tiepoint::image::{self, AnyCow, AnyImage, ReadOptions};
-use tiepoint::register::{TieOptions, Warped, tie_points, warp_onto};
+use tiepoint::register::{Modality, TieOptions, Warped, tie_points, warp_onto};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 use tiepoint::synth::viewpoint;
 use tiepoint_report::{DisparityView, Section, View};
@@ -50,7 +50,7 @@ pub(super) fn matched(
         let [a, b] = pictures.each_ref().map(|p| detector.detect(p.grey().view(), None, processor));
         let features = [a?, b?];
         let tie = tie_points(&features[0], &features[1], options, processor)?;
-        Ok(MatchedPair { pictures, features, tie, views: 1 })
+        Ok(MatchedPair { pictures, features, tie, views: 1, modality: Modality::Same })
     })
 }
 

@@ -17,7 +17,7 @@ use tiepoint::geometry::rectify::{OutputFrame, Rectification};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, ModelKind, RobustOptions};
 use tiepoint::image::{AnyImage, Image, Mask, Range, Size, prepare};
-use tiepoint::register::{TieOptions, TiePicture, TiedPictures, Views, tie_pictures};
+use tiepoint::register::{Modality, TieOptions, TiePicture, TiedPictures, Views, tie_pictures};
 use tiepoint::stereo::survey::{Side, Survey, halved_range, suitable_halvings, survey, to_search};
 use tiepoint::stereo::{INVALID, Masks, Reason, StereoOptions, StereoResult};
 
@@ -134,7 +134,8 @@ impl Ready {
             _ => error.into(),
         };
         let TiedPictures { features, tie, .. } =
-            tie_pictures(pictures, &finder, &options, Views::Auto, processor).map_err(advised)?;
+            tie_pictures(pictures, &finder, &options, (Views::Auto, Modality::Same), processor)
+                .map_err(advised)?;
         let [a, b] = features.unwrap_or_else(|| found.map(|found| found.features));
         let place = |k: &tiepoint::feature::Keypoint| [f64::from(k.x), f64::from(k.y)];
         let pair = |m: &tiepoint::matching::Match| Correspondence {

@@ -1,0 +1,103 @@
+//! Corners of structure: maxima of det / trace of the tensor of the strength's gradient, spread evenly.
+//!
+//! The strength is smoothed by σ = 0.8, its gradient's products by σ = 1.5. A maximum of 5 × 5 pixels is a corner; its
+//! place is that of a parabola through its neighbours along each axis. No more than four lie in a cell of a grid so
+//! wide that about as many as are wanted fit the area that counts.
+
+use super::channels::Channels;
+use super::ground::near;
+use super::lanes::{COUNTS, LANES};
+use super::means::values;
+use crate::Result;
+use crate::device::Cpu;
+use crate::feature::Keypoint;
+use crate::filter::gauss::{GaussOptions, gauss};
+use crate::image::Image;
+
+/// No corner is nearer than this to the border, or to what does not count.
+const MARGIN: usize = 6;
+/// Corners in a cell at most.
+const IN_A_CELL: usize = 4;
+/// The least side of a cell.
+const LEAST_CELL: f64 = 8.0;
+/// The least response.
+const LEAST: f32 = 1e-5;
+
+/// At most `most` corners of a picture, the strongest first.
+pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec<Keypoint>> {
+    let size = channels.strength.size();
+    if size.width <= 2 * MARGIN || size.height <= 2 * MARGIN {
+        return Ok(vec![]);
+    }
+    let smooth = gauss(channels.strength.view(), &GaussOptions::sigma(0.8), cpu)?;
+    let tensor = values(size, cpu, |x, y| {
+        let row = smooth.row(y);
+        let gx = 0.5 * (row[(x + 1).min(size.width - 1)] - row[x.saturating_sub(1)]);
+        let (above, below) = (y.saturating_sub(1), (y + 1).min(size.height - 1));
+        let gy = 0.5 * (smooth.row(below)[x] - smooth.row(above)[x]);
+        [gx * gx, gx * gy, gy * gy]
+    })?;
+    let tensor = gauss(tensor.view(), &GaussOptions::sigma(1.5), cpu)?;
+    let response = values(size, cpu, |x, y| {
+        let [xx, xy, yy] = [0, 1, 2].map(|c| tensor.row(y)[3 * x + c]);
+        [(xx * yy - xy * xy) / (xx + yy + 1e-6)]
+    })?;
+    let hidden = Image::from_fn(size, |x, y| channels.lanes.row(y)[x * LANES + COUNTS] == 0.0);
+    // Gradients near it are gone already.
+    let hidden = near(&hidden, MARGIN - 3);
+    let hidden = &hidden;
+    let inside = |y: usize| (MARGIN..size.width - MARGIN).filter(move |x| !hidden.row(y)[*x]);
+    let area: usize = (MARGIN..size.height - MARGIN).map(|y| inside(y).count()).sum();
+    let found = cpu.try_map(size.height - 2 * MARGIN, |i| {
+        let y = i + MARGIN;
+        Ok(inside(y)
+            .filter(|x| is_peak(&response, *x, y))
+            .map(|x| corner(&response, x, y))
+            .collect::<Vec<_>>())
+    })?;
+    let mut found: Vec<Keypoint> = found.into_iter().flatten().collect();
+    found.sort_by(Keypoint::order);
+    let cell = (area as f64 * IN_A_CELL as f64 / most as f64).sqrt().max(LEAST_CELL) as f32;
+    let columns = (size.width as f32 / cell) as usize + 1;
+    let mut taken = vec![0; columns * ((size.height as f32 / cell) as usize + 1)];
+    found.retain(|k| {
+        let taken = &mut taken[(k.y.max(0.0) / cell) as usize * columns + (k.x.max(0.0) / cell) as usize];
+        *taken += 1;
+        *taken <= IN_A_CELL
+    });
+    found.truncate(most);
+    Ok(found)
+}
+
+/// Whether no neighbour of 5 × 5 is stronger, nor an earlier one as strong.
+fn is_peak(response: &Image<f32>, x: usize, y: usize) -> bool {
+    let value = response.row(y)[x];
+    value > LEAST
+        && (y - 2..=y + 2).all(|v| {
+            let row = &response.row(v)[x - 2..=x + 2];
+            row.iter()
+                .enumerate()
+                .all(|(i, other)| *other < value || (*other == value && (v, x + i) >= (y, x + 2)))
+        })
+}
+
+fn corner(response: &Image<f32>, x: usize, y: usize) -> Keypoint {
+    let row = response.row(y);
+    let column = [y - 1, y, y + 1].map(|y| response.row(y)[x]);
+    Keypoint {
+        x: x as f32 + top([row[x - 1], row[x], row[x + 1]]),
+        y: y as f32 + top(column),
+        scale: 1.5,
+        angle: 0.0,
+        response: row[x],
+        sign: 1,
+        octave: 0,
+        layer: 0,
+    }
+}
+
+/// Where the parabola through three neighbouring values is highest.
+fn top([left, middle, right]: [f32; 3]) -> f32 {
+    let bend = left - 2.0 * middle + right;
+    if bend < 0.0 { (0.5 * (left - right) / bend).clamp(-0.5, 0.5) } else { 0.0 }
+}

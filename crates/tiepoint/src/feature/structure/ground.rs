@@ -1,0 +1,100 @@
+//! A picture as the search for structure takes it: grey from 0 to 1, and which of its pixels count.
+//!
+//! Pictures that were turned, cut out of a mosaic or masked by painting have a border that shows nothing, with strong
+//! edges. **Void** is what is dark (no pixel of 5 × 5 above 10/255), connected with the border of the picture, and at
+//! least 0.2 % of it.
+
+use crate::Result;
+use crate::device::Cpu;
+use crate::filter::shrink::shrink;
+use crate::for_any_view;
+use crate::image::{AnyView, Image, ImageView, Pixel, Size};
+
+/// Grey from 0 to 1, and 1 where a pixel counts, 0 elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground {
+    pub(crate) grey: Image<f32>,
+    pub(crate) counts: Image<f32>,
+}
+
+/// The brightest that void may be.
+const DARK: f32 = 10.0 / 255.0;
+/// Pixels from the middle of the square that must be dark to its sides.
+const REACH: usize = 2;
+/// The least share of the picture that is taken for void.
+const LEAST: f64 = 0.002;
+
+impl Ground {
+    /// Of a picture of one channel at `size`, no larger than its own.
+    pub(crate) fn of(
+        image: AnyView<'_>,
+        mask: Option<ImageView<'_, u8>>,
+        size: Size,
+        cpu: &Cpu,
+    ) -> Result<Self> {
+        fn unit<T: Pixel>(view: ImageView<'_, T>) -> Image<f32> {
+            let scale = 1.0 / T::WHITE;
+            Image::from_fn(view.size(), |x, y| view.row(y)[x].to_f32() * scale)
+        }
+        let grey = for_any_view!(image, view => unit(view));
+        let shown = |x: usize, y: usize| mask.is_none_or(|mask| mask.row(y)[x] != 0);
+        let counts = Image::from_fn(grey.size(), |x, y| f32::from(u8::from(shown(x, y))));
+        let mut ground = Self { grey, counts }.shrunk(size, cpu)?;
+        let void = void(&ground.grey);
+        let counts = ground.counts.data_mut().iter_mut().zip(void.data());
+        counts.filter(|(_, void)| **void).for_each(|(counts, _)| *counts = 0.0);
+        Ok(ground)
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        self.grey.size()
+    }
+
+    /// At a smaller size, or its own. A pixel counts where all that it covers did.
+    pub(crate) fn shrunk(&self, size: Size, cpu: &Cpu) -> Result<Self> {
+        if size == self.size() {
+            return Ok(self.clone());
+        }
+        let grey = shrink(self.grey.view(), size, cpu)?;
+        let mut counts = shrink(self.counts.view(), size, cpu)?;
+        counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > 0.999)));
+        Ok(Self { grey, counts })
+    }
+}
+
+/// Which pixels show nothing.
+fn void(grey: &Image<f32>) -> Image<bool> {
+    let size = grey.size();
+    let bright = Image::from_fn(size, |x, y| grey.row(y)[x] > DARK);
+    let dark = near(&bright, REACH);
+    let mut seen = Image::filled(size, 1, false);
+    let mut void = Image::filled(size, 1, false);
+    let (w, h) = (size.width, size.height);
+    let border = (0..w).flat_map(|x| [(x, 0), (x, h - 1)]).chain((0..h).flat_map(|y| [(0, y), (w - 1, y)]));
+    for start in border {
+        let mut part = Vec::new();
+        let mut next = vec![start];
+        while let Some((x, y)) = next.pop() {
+            if dark.row(y)[x] || seen.row(y)[x] {
+                continue;
+            }
+            seen.row_mut(y)[x] = true;
+            part.push((x, y));
+            next.extend((x > 0).then(|| (x - 1, y)).into_iter().chain((x + 1 < w).then_some((x + 1, y))));
+            next.extend((y > 0).then(|| (x, y - 1)).into_iter().chain((y + 1 < h).then_some((x, y + 1))));
+        }
+        if part.len() as f64 >= LEAST * size.area() as f64 {
+            part.into_iter().for_each(|(x, y)| void.row_mut(y)[x] = true);
+        }
+    }
+    // The squares themselves, whose middles these are.
+    near(&void, REACH)
+}
+
+/// Where any pixel at most `reach` away along both axes is true.
+pub(super) fn near(image: &Image<bool>, reach: usize) -> Image<bool> {
+    let size = image.size();
+    let span = |i: usize, n: usize| i.saturating_sub(reach)..(i + reach + 1).min(n);
+    let rows = Image::from_fn(size, |x, y| image.row(y)[span(x, size.width)].iter().any(|v| *v));
+    Image::from_fn(size, |x, y| span(y, size.height).any(|y| rows.row(y)[x]))
+}

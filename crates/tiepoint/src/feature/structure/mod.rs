@@ -1,0 +1,78 @@
+//! Structure: what pictures of different sensors have in common. Where one is bright the other may be dark, but edges lie
+//! in the same places and run the same way.
+//!
+//! 1. **Ground** (`ground`): grey from 0 to 1, and which pixels count. A dark border that shows nothing does not.
+//! 2. **Channels** (`channels`): brightness less its local mean, over its local deviation; gradients at two scales, each
+//!    over its local mean; their directions folded to 180° and shared between six bins. No sign of contrast remains,
+//!    and no unit of brightness.
+//! 3. **Corners** (`corners`): where edges of several directions meet, spread evenly over the picture, to parts of a
+//!    pixel.
+//! 4. **Descriptor** (`polar`): the channels around a corner on three rings of twelve sectors. A turn of the picture by
+//!    30° moves sectors and bins by one: it permutes the bytes, so that no direction is assigned to a corner,
+//!    which no two sensors would agree on.
+//!
+//! **Numbers.** f32 without fusing, but for the filters that are called; local means are sums in the order of `shrink`
+//! and `gauss`. No value depends on the threads or the SIMD level.
+
+mod channels;
+mod corners;
+mod ground;
+pub(crate) mod lanes;
+mod means;
+mod polar;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use channels::{Channels, halved_lanes};
+pub(crate) use ground::Ground;
+pub(crate) use polar::{TURNS, turned};
+
+use super::{Descriptors, Features};
+use crate::Result;
+use crate::device::Cpu;
+use crate::image::Size;
+
+/// Corners of a level at most.
+const MOST: usize = 1500;
+
+/// A picture at one size, with its corners.
+#[derive(Debug)]
+pub(crate) struct Level {
+    /// Its size over that of the picture.
+    pub(crate) scale: f64,
+    /// Corners in pixels of the picture, with their descriptors.
+    pub(crate) features: Features,
+}
+
+/// Sizes of a picture that are searched, over its own: from one to the next by a third of an octave.
+pub(crate) const SCALES: [f64; 4] = [1.0, 0.794, 0.63, 0.5];
+
+/// The corners of a picture at every size.
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
+pub(crate) fn levels(ground: &Ground, cpu: &Cpu) -> Result<Vec<Level>> {
+    let _stage = cpu.stage("structure");
+    cpu.try_map(SCALES.len(), |i| level(ground, SCALES[i], cpu))
+}
+
+fn level(ground: &Ground, scale: f64, cpu: &Cpu) -> Result<Level> {
+    let full = ground.size();
+    let part = |n: usize| ((n as f64 * scale).round() as usize).clamp(1, n);
+    let size = Size::new(part(full.width), part(full.height));
+    let channels = Channels::of(&ground.shrunk(size, cpu)?, cpu)?;
+    let mut keypoints = corners::corners(&channels, MOST, cpu)?;
+    let descriptors = polar::describe(&channels, &keypoints, cpu)?;
+    let ratio = [full.width as f32 / size.width as f32, full.height as f32 / size.height as f32];
+    for k in &mut keypoints {
+        (k.x, k.y) = ((k.x + 0.5) * ratio[0] - 0.5, (k.y + 0.5) * ratio[1] - 0.5);
+        k.scale *= ratio[0];
+    }
+    let features = Features {
+        keypoints,
+        descriptors: Descriptors::U8(descriptors),
+        dimension: polar::LENGTH,
+        image: full,
+    };
+    Ok(Level { scale, features })
+}

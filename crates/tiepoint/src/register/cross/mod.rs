@@ -1,0 +1,162 @@
+//! Registration of pictures of different sensors: by their structure ([`crate::feature::structure`]), where brightness
+//! says nothing.
+//!
+//! 1. **Search** (`search`): corners of one picture at every scale and turn are matched with those of the other, each the
+//!    other's nearest. A right hypothesis of scale and turn has many matches of one shift; the similarities of the
+//!    most places agreeing are looked at.
+//! 2. **Alignment** (`align`): both pictures on the grid of the coarser one; around every place of a grid the channels of one
+//!    are moved onto those of the other by Gauss–Newton steps, which gives a displacement and its information; a map is
+//!    fitted to these (`geometry::weighted`), from a similarity to the model asked for.
+//! 3. **Judgement** (`judge`): by chance the structure around a place agrees no better there than when it is displaced.
+//!    That is counted over the picture, with matches that no one has looked for.
+
+mod align;
+mod judge;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use super::TiePoints;
+use super::tie::TieOptions;
+use crate::device::{Cpu, Processor};
+use crate::feature::structure::{Ground, levels};
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::geometry::estimate::{refine, residuals};
+use crate::geometry::{Affine, Correspondence, Homography, Model, ModelKind, Similarity};
+use crate::image::{AnyView, ImageView, Size};
+use crate::matching::Match;
+use crate::numeric::length;
+use crate::{Error, Result};
+use align::{Aligned, Frame};
+
+/// Pixels of a picture that are searched at most; larger ones are shrunk.
+const MOST_PIXELS: f64 = 1_048_576.0;
+/// The least side of a picture in which anything is found.
+const LEAST_SIDE: usize = 48;
+/// Hypotheses that are aligned and judged.
+const JUDGED: usize = 4;
+
+/// Two pictures tied by their structure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Crossed {
+    /// The places of A and B.
+    pub(super) features: [Features; 2],
+    pub(super) tie: TiePoints,
+}
+
+/// One channel, and where it counts.
+pub(super) type Picture<'a> = (AnyView<'a>, Option<ImageView<'a, u8>>);
+
+/// Ties two pictures by their structure; `None` where no more of it agrees than chance brings about.
+pub(super) fn tie(
+    pictures: [Picture<'_>; 2],
+    options: &TieOptions,
+    processor: &Processor,
+) -> Result<Option<Crossed>> {
+    let cpu = &processor.cpu;
+    let _stage = cpu.stage("cross");
+    let sizes = pictures.map(|(image, _)| image.size());
+    if sizes.iter().any(|size| size.width.min(size.height) < LEAST_SIDE) {
+        return Ok(None);
+    }
+    let small = sizes.map(searched);
+    let ground = cpu.try_map(2, |i| Ground::of(pictures[i].0, pictures[i].1, small[i], cpu))?;
+    let found = cpu.try_map(2, |i| levels(&ground[i], cpu))?;
+    let hypotheses = search::hypotheses([&found[0], &found[1]], processor)?;
+    let kind = options.model.unwrap_or(ModelKind::Homography);
+    let mut best: Option<(f64, Aligned)> = None;
+    for hypothesis in hypotheses.iter().take(JUDGED) {
+        cpu.check()?;
+        let frame = Frame::of([&ground[0], &ground[1]], hypothesis, cpu)?;
+        let Some(aligned) = frame.align(kind, cpu)? else { continue };
+        let agreement = judge::agreement(&aligned, cpu)?;
+        if agreement.is_more_than_chance() && best.as_ref().is_none_or(|(score, _)| agreement.score > *score)
+        {
+            let sure = agreement.is_beyond_doubt();
+            best = Some((agreement.score, aligned));
+            if sure {
+                break;
+            }
+        }
+    }
+    let Some((_, aligned)) = best else { return Ok(None) };
+    crossed(&aligned, [sizes, small], kind, options, cpu)
+}
+
+/// The size at which a picture is searched.
+fn searched(size: Size) -> Size {
+    let shrink = (size.area() as f64 / MOST_PIXELS).sqrt().max(1.0);
+    Size::new((size.width as f64 / shrink) as usize, (size.height as f64 / shrink) as usize)
+}
+
+/// From pixels of a picture to those at the size that is searched.
+fn onto(full: Size, small: Size) -> Result<Homography> {
+    let [x, y] = [small.width as f64 / full.width as f64, small.height as f64 / full.height as f64];
+    Homography::new([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
+}
+
+/// What was aligned, in pixels of the pictures; `None` where it is no model of `kind`.
+fn crossed(
+    aligned: &Aligned,
+    [sizes, small]: [[Size; 2]; 2],
+    kind: ModelKind,
+    options: &TieOptions,
+    cpu: &Cpu,
+) -> Result<Option<Crossed>> {
+    let to_small = [onto(sizes[0], small[0])?, onto(sizes[1], small[1])?];
+    let [Some(from_a), Some(from_b)] = to_small.each_ref().map(Homography::inverse) else { return Ok(None) };
+    let b_from_a = from_b.compose(&aligned.b_from_a.compose(&to_small[0]));
+    let mut features = sizes.map(|image| Features {
+        keypoints: vec![],
+        descriptors: Descriptors::U8(vec![]),
+        dimension: 0,
+        image,
+    });
+    let (mut matches, mut pairs) = (vec![], vec![]);
+    for place in &aligned.places {
+        let (Some(a), Some(b)) = (from_a.apply(place.a), from_b.apply(place.b)) else { continue };
+        let i = matches.len() as u32;
+        for (features, at) in features.iter_mut().zip([a, b]) {
+            features.keypoints.push(Keypoint {
+                x: at[0] as f32,
+                y: at[1] as f32,
+                scale: place.deviation as f32,
+                angle: 0.0,
+                response: 0.0,
+                sign: 1,
+                octave: 0,
+                layer: 0,
+            });
+        }
+        pairs.push(Correspondence { a, b, quality: 0.0 });
+        matches.push(Match { a: i, b: i, distance: 0.0, ratio: 0.0 });
+    }
+    let m = b_from_a.matrix();
+    let like = |turn: [f64; 2]| Similarity::new(turn, [m[0][2], m[1][2]]);
+    let turn = [0.5 * (m[0][0] + m[1][1]), 0.5 * (m[1][0] - m[0][1])];
+    let model = match kind {
+        ModelKind::Homography => Model::Homography(b_from_a),
+        ModelKind::Affine => Model::Affine(Affine::new([m[0], m[1]])?),
+        ModelKind::Similarity => Model::Similarity(like(turn)?),
+        // What has fewer parameters than a similarity is found from the places.
+        ModelKind::Rigid | ModelKind::Translation | ModelKind::Fundamental | ModelKind::Essential => {
+            let robust = options.robust.with_false_alarms(f64::INFINITY);
+            let start = match kind {
+                ModelKind::Translation => Model::Translation(like([1.0, 0.0])?),
+                _ => Model::Rigid(like(turn.map(|v| v / length(turn)))?),
+            };
+            match refine(&start, &pairs, &robust, cpu) {
+                Ok(found) if 2 * found.inliers.len() > pairs.len() => found.b_from_a,
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                Ok(_) | Err(_) => return Ok(None),
+            }
+        }
+    };
+    let distances = residuals(&model, &pairs);
+    let inliers: Vec<usize> =
+        (0..pairs.len()).filter(|i| distances[*i] <= options.robust.threshold_px).collect();
+    let sum: f64 = inliers.iter().map(|i| distances[*i] * distances[*i]).sum();
+    let rms_px = (sum / inliers.len().max(1) as f64).sqrt();
+    let tie = TiePoints { matches, b_from_a: Some(model), inliers, rms_px, iterations: 0 };
+    Ok(Some(Crossed { features, tie }))
+}

@@ -1,0 +1,205 @@
+//! Hypotheses: similarities that many matches of structure agree on.
+//!
+//! Levels of A are matched with B itself, and A itself with levels of B, at twelve turns. Of the matches of one such
+//! hypothesis the shifts that remain are counted in cells of 20 pixels, 3 × 3 of them together (a turn between two of
+//! the twelve and a scale between two levels move the places of a picture by about as much). Those of most votes, over
+//! the root of the matches, are fitted: all similarities through two matches near the hypothesis, judged by the
+//! matches within 5 pixels. What counts in the end is how many places of both pictures they cover: an edge that is like
+//! another has many matches in one place.
+
+use crate::Result;
+use crate::device::Processor;
+use crate::feature::structure::{Level, TURNS, turned};
+use crate::matching::{MatchOptions, match_features};
+
+/// B from A: (c, s, x, y) as x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size that is searched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Hypothesis {
+    /// c + i s.
+    pub(super) turn: [f64; 2],
+    pub(super) shift: [f64; 2],
+    /// Cells of the pictures that hold matches in agreement.
+    pub(super) cells: usize,
+}
+
+impl Hypothesis {
+    pub(super) fn apply(&self, p: [f64; 2]) -> [f64; 2] {
+        let [x, y] = times(self.turn, p);
+        [x + self.shift[0], y + self.shift[1]]
+    }
+
+    pub(super) fn scale(&self) -> f64 {
+        crate::numeric::length(self.turn)
+    }
+}
+
+/// Side of a cell of shifts.
+const CELL: f64 = 20.0;
+/// Hypotheses that are fitted.
+const FITTED: usize = 10;
+/// Samples of two matches at most.
+const SAMPLES: usize = 6000;
+/// Largest distance of a match that agrees, in pixels of the coarser picture.
+const NEAR: f64 = 5.0;
+/// How far the logarithm of the scale and the angle of a similarity may be from those of its hypothesis.
+const APART: [f64; 2] = [0.25, 0.4];
+/// Least distance of the two matches of a sample.
+const BASE: f64 = 20.0;
+/// Side of the cells that count in the end.
+const PLACE: f64 = 24.0;
+
+/// Matches at one turn and one ratio of scales.
+struct Voted {
+    ends: Vec<[[f64; 2]; 2]>,
+    turn: [f64; 2],
+    score: f64,
+    /// Those of the cells of most votes.
+    together: Vec<usize>,
+}
+
+fn times([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
+    [a * c - b * d, a * d + b * c]
+}
+
+fn over(n: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
+    let square = c * c + d * d;
+    times(n, [c / square, -d / square])
+}
+
+fn minus(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+    [a[0] - b[0], a[1] - b[1]]
+}
+
+fn squared(a: [f64; 2]) -> f64 {
+    a[0] * a[0] + a[1] * a[1]
+}
+
+/// The best hypotheses of two pictures, those of most places first, no two of them alike.
+pub(super) fn hypotheses([a, b]: [&[Level]; 2], processor: &Processor) -> Result<Vec<Hypothesis>> {
+    let cpu = &processor.cpu;
+    let mut voted = Vec::new();
+    let options = MatchOptions::default().with_ratio(None).with_same_sign(false);
+    for (i, level) in a.iter().enumerate() {
+        for turn in 0..TURNS {
+            let turned = turned(&level.features, turn);
+            let others = if i == 0 { b } else { &b[..1] };
+            for other in others {
+                let matches = match_features(&turned, &other.features, &options, processor)?;
+                let ends = matches.iter().map(|m| {
+                    let at = |k: &crate::feature::Keypoint| [f64::from(k.x), f64::from(k.y)];
+                    [at(&level.features.keypoints[m.a as usize]), at(&other.features.keypoints[m.b as usize])]
+                });
+                voted.push(vote(ends.collect(), turn, level.scale / other.scale));
+            }
+        }
+    }
+    voted.sort_by(|a, b| b.score.total_cmp(&a.score));
+    voted.truncate(FITTED);
+    let fitted = cpu.try_map(voted.len(), |i| Ok(fitted(&voted[i])))?;
+    let mut found: Vec<Hypothesis> = fitted.into_iter().flatten().collect();
+    found.sort_by_key(|h| std::cmp::Reverse(h.cells));
+    let mut kept: Vec<Hypothesis> = Vec::new();
+    for one in found {
+        if !kept.iter().any(|other| alike(other, &one)) {
+            kept.push(one);
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether two similarities lead places near the middle of a picture to the same ones.
+fn alike(a: &Hypothesis, b: &Hypothesis) -> bool {
+    let places = [[0.0, 0.0], [400.0, 0.0], [0.0, 400.0]];
+    places.iter().all(|p| squared(minus(a.apply(*p), b.apply(*p))) < 144.0)
+}
+
+fn vote(ends: Vec<[[f64; 2]; 2]>, turn: usize, scale: f64) -> Voted {
+    let (sin, cos) = libm::sincos(turn as f64 * std::f64::consts::PI / 6.0);
+    let turn = [scale * cos, scale * sin];
+    let cells: Vec<[i64; 2]> =
+        ends.iter().map(|[a, b]| minus(*b, times(turn, *a)).map(|v| (v / CELL).floor() as i64)).collect();
+    let near = |p: &[i64; 2], q: &[i64; 2]| (p[0] - q[0]).abs() <= 1 && (p[1] - q[1]).abs() <= 1;
+    let votes = |i: usize| cells.iter().filter(|other| near(&cells[i], other)).count();
+    let best = (0..cells.len()).map(|i| (votes(i), std::cmp::Reverse(i))).max();
+    let (score, together) = match best {
+        Some((n, std::cmp::Reverse(i))) => {
+            let together = (0..cells.len()).filter(|k| near(&cells[i], &cells[*k])).collect();
+            (n as f64 / (ends.len() as f64).sqrt(), together)
+        }
+        None => (0.0, vec![]),
+    };
+    Voted { ends, turn, score, together }
+}
+
+/// The similarity that most matches of a hypothesis agree on.
+fn fitted(voted: &Voted) -> Option<Hypothesis> {
+    let ends: Vec<[[f64; 2]; 2]> = voted.together.iter().map(|i| voted.ends[*i]).collect();
+    let scale = crate::numeric::length(voted.turn);
+    let near = NEAR * scale.max(1.0);
+    let agreeing = |turn: [f64; 2], shift: [f64; 2]| {
+        let miss = move |[a, b]: &[[f64; 2]; 2]| {
+            let [x, y] = times(turn, *a);
+            squared([x + shift[0] - b[0], y + shift[1] - b[1]])
+        };
+        (0..ends.len()).filter(|i| miss(&ends[*i]) < near * near).collect::<Vec<_>>()
+    };
+    let mut best = Vec::new();
+    let mut samples = 0;
+    'pairs: for i in 0..ends.len() {
+        for k in i + 1..ends.len() {
+            let [a, b] = [0, 1].map(|side| minus(ends[k][side], ends[i][side]));
+            if squared(a) < BASE * BASE || squared(b) < BASE * BASE * scale * scale / 4.0 {
+                continue;
+            }
+            let turn = over(b, a);
+            let [c, s] = over(turn, voted.turn);
+            let off = [0.5 * libm::log(c * c + s * s), libm::atan2(s, c)];
+            if off[0].abs() > APART[0] || off[1].abs() > APART[1] {
+                continue;
+            }
+            let agree = agreeing(turn, minus(ends[i][1], times(turn, ends[i][0])));
+            if agree.len() > best.len() {
+                best = agree;
+            }
+            samples += 1;
+            if samples == SAMPLES {
+                break 'pairs;
+            }
+        }
+    }
+    let mut fit = None;
+    for _ in 0..3 {
+        let Some((turn, shift)) = least_squares(&ends, &best) else { break };
+        fit = Some((turn, shift));
+        let agree = agreeing(turn, shift);
+        if agree == best {
+            break;
+        }
+        best = agree;
+    }
+    let (turn, shift) = fit?;
+    let covered = |side: usize, cell: f64| {
+        let cells = best.iter().map(|i| ends[*i][side].map(|v| (v / cell).floor() as i64));
+        cells.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    Some(Hypothesis { turn, shift, cells: covered(0, PLACE).min(covered(1, PLACE * scale)) })
+}
+
+/// The similarity nearest to these matches; `None` of fewer than three.
+fn least_squares(ends: &[[[f64; 2]; 2]], which: &[usize]) -> Option<([f64; 2], [f64; 2])> {
+    if which.len() < 3 {
+        return None;
+    }
+    let n = which.len() as f64;
+    let mean = |side: usize| [0, 1].map(|c| which.iter().map(|i| ends[*i][side][c]).sum::<f64>() / n);
+    let [a, b] = [mean(0), mean(1)];
+    let (mut product, mut square) = ([0.0; 2], 0.0);
+    for i in which {
+        let (p, q) = (minus(ends[*i][0], a), minus(ends[*i][1], b));
+        let [x, y] = times(q, [p[0], -p[1]]);
+        product = [product[0] + x, product[1] + y];
+        square += squared(p);
+    }
+    let turn = product.map(|v| v / square);
+    (square > 0.0).then(|| (turn, minus(b, times(turn, a))))
+}

@@ -1,0 +1,92 @@
+use super::*;
+use crate::device::SimdLevel;
+use crate::evaluate::corner_error;
+use crate::image::Image;
+use crate::synth::{Random, Scene, SceneOptions, viewpoint};
+
+const SIZE: Size = Size { width: 320, height: 256 };
+
+/// What another sensor makes of a picture.
+fn by(sensor: &str, image: &Image<u8>) -> Image<u8> {
+    let value = |x: usize, y: usize| f64::from(image.row(y)[x]);
+    let mut random = Random::new(9);
+    match sensor {
+        "inverted" => Image::from_fn(SIZE, |x, y| 255 - image.row(y)[x]),
+        "folded" => Image::from_fn(SIZE, |x, y| (2.0 * (value(x, y) - 128.0)).abs().min(255.0) as u8),
+        "speckle" => Image::from_fn(SIZE, |x, y| {
+            // The mean of three looks, each exponentially distributed.
+            let looks: f64 = (0..3).map(|_| -libm::log(1.0 - random.unit())).sum();
+            ((255.0 - value(x, y)) * looks / 3.0).min(255.0) as u8
+        }),
+        _ => Image::from_fn(SIZE, |x, y| {
+            let [left, up] = [value(x.saturating_sub(1), y), value(x, y.saturating_sub(1))];
+            (255.0 - 3.0 * (value(x, y) - left).abs().max((value(x, y) - up).abs())).max(0.0) as u8
+        }),
+    }
+}
+
+fn scene(seed: u64) -> Scene<u8> {
+    let truth = viewpoint(SIZE, 0.7, 1.15, [0.0; 2], [12.0, -7.0]).unwrap();
+    let options = SceneOptions::default().with_size(SIZE).with_moving_from_reference(truth).with_seed(seed);
+    Scene::render(&options, &Cpu::with_threads(2).unwrap()).unwrap()
+}
+
+fn tied(a: &Image<u8>, b: &Image<u8>, kind: ModelKind, cpu: &Cpu) -> Option<Crossed> {
+    let options = TieOptions::default().with_model(Some(kind));
+    tie([(a.into(), None), (b.into(), None)], &options, &cpu.clone().into()).unwrap()
+}
+
+#[test]
+fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let (one, another) = (scene(5), scene(6));
+    for sensor in ["inverted", "folded", "speckle", "edges"] {
+        let seen = by(sensor, &one.moving);
+        let kinds: &[ModelKind] = match sensor {
+            "inverted" => &[ModelKind::Homography, ModelKind::Affine, ModelKind::Similarity],
+            _ => &[ModelKind::Homography],
+        };
+        for &kind in kinds {
+            let found =
+                tied(&one.reference, &seen, kind, &cpu).unwrap_or_else(|| panic!("{sensor} is refused"));
+            let model = found.tie.b_from_a.unwrap();
+            let error = corner_error(&model.homography().unwrap(), &one.moving_from_reference, SIZE);
+            assert!(error < 1.5, "{sensor}: the corners of {kind:?} are off by {error} px");
+            assert_eq!(model.kind(), kind);
+            assert!(2 * found.tie.inliers.len() > found.tie.matches.len(), "{sensor}");
+            assert_eq!(found.features.each_ref().map(Features::len), [found.tie.matches.len(); 2]);
+        }
+        assert!(
+            tied(&one.reference, &seen, ModelKind::Rigid, &cpu).is_none(),
+            "{sensor}: it is no rigid motion"
+        );
+        assert_eq!(tied(&another.reference, &seen, ModelKind::Homography, &cpu), None, "{sensor}");
+    }
+}
+
+#[test]
+fn a_tie_is_the_same_for_any_threads_and_simd_level() {
+    let scene = scene(5);
+    let seen = by("folded", &scene.moving);
+    let tied = |cpu: &Cpu| tied(&scene.reference, &seen, ModelKind::Homography, cpu).unwrap();
+    let expected = tied(&Cpu::sequential().at_level(SimdLevel::Baseline).unwrap());
+    for threads in [1, 2, 5] {
+        for level in Cpu::levels() {
+            let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
+            assert_eq!(tied(&cpu), expected, "{threads} threads, {level:?}");
+        }
+    }
+}
+
+#[test]
+fn what_shows_nothing_is_refused() {
+    let cpu = Cpu::sequential();
+    let scene = scene(5);
+    let grey = Image::filled(SIZE, 1, 128_u8);
+    let black = Image::filled(SIZE, 1, 0_u8);
+    let small = Image::filled(Size::new(20, 300), 1, 9_u8);
+    for nothing in [&grey, &black, &small] {
+        assert_eq!(tied(&scene.reference, nothing, ModelKind::Homography, &cpu), None);
+        assert_eq!(tied(nothing, &scene.reference, ModelKind::Homography, &cpu), None);
+    }
+}
