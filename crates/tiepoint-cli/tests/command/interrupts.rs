@@ -107,7 +107,7 @@ fn a_signal_ends_every_command_by_the_signal() {
             ("stereo a.png b.png --output d.pfm", &["d.pfm"]),
             (&format!("rectify l.png r.png {rectified}"), &["ol.png", "or.png"]),
             ("filter gauss large.png g.png --sigma 30", &["g.png"]),
-            ("stereo --list list.txt -o maps", &["maps"]),
+            ("stereo --list list.txt", &["one.pfm", "other.pfm"]),
             ("collect images --output x.db --block 2", &["x.db"]),
             ("collect features --work work", &["work/features"]),
             ("collect match --work work", &["work/matches"]),
