@@ -218,7 +218,7 @@ fn tie_points_say_what_is_wrong() {
     folder.write("other.png", other.right);
     for (pair, words) in [
         ("l.png lower.png", &["rows", "4.0 px", "--rectify"][..]),
-        ("l.png r.png --disparities 32", &["end of the range", &format!("--disparities {}", found[1])]),
+        ("l.png r.png --disparities 32", &["the range", &format!("--disparities {}", found[1])]),
         ("l.png grey.png", &["tie points", "little texture"]),
         ("l.png other.png", &["tie points are too few"]),
     ] {

@@ -8,6 +8,9 @@ use tiepoint::stereo::survey::{Survey, suitable_halvings};
 /// Of fewer pixels with a disparity, of those that hold data, the cause is named.
 const FEW_VALID: f64 = 1.0 / 3.0;
 
+/// Of fewer, tie points are asked whether the range holds what is there.
+const MANY_MISSING: f64 = 0.7;
+
 /// Of more disparities at the end of the range it is called too short.
 const MANY_AT_END: f64 = 0.05;
 
@@ -32,9 +35,10 @@ pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<
         valid.fold((0, 0), |(all, at_end), d| (all + 1, at_end + usize::from(f64::from(*d) > end)));
     let share = valid as f64 / with_data.max(1) as f64;
     let few = share < FEW_VALID && with_data > 0;
+    let missing = share < MANY_MISSING && with_data > 0;
     let many_at_end = at_end as f64 > MANY_AT_END * valid as f64 && count < 4096;
     let survey = match ready.survey {
-        None if few || many_at_end => ready.survey_at_size(cpu)?,
+        None if missing || many_at_end => ready.survey_at_size(cpu)?,
         Some(_) => ready.survey_at_size(cpu)?,
         None => None,
     };
@@ -61,14 +65,20 @@ pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<
         0 if least == 0 => format!("--disparities {n}"),
         first => format!("--min-disparity {first} --disparities {n}"),
     };
-    let too_short = rows.is_none() && (many_at_end || (few && outside.is_some()));
+    let too_short = rows.is_none() && (many_at_end || (missing && outside.is_some()));
     if too_short && !(many_at_end && outside.is_none() && wanted.is_some()) {
         let percent = 100.0 * at_end as f64 / valid.max(1) as f64;
         let way = match outside {
             Some(wanted) => format!("tie points ask for {}", which(wanted)),
             None => format!("try --disparities {}", (2 * count).min(4096)),
         };
-        warnings.push(format!("{percent:.1} % of the disparities lie at the end of the range: {way}"));
+        warnings.push(match many_at_end {
+            true => format!("{percent:.1} % of the disparities lie at the end of the range: {way}"),
+            false => {
+                let percent = 100.0 * share;
+                format!("the range is too short, {percent:.1} % of the pixels have a disparity: {way}")
+            }
+        });
     }
     if few {
         let percent = 100.0 * share;
