@@ -1,5 +1,6 @@
 """Files of every format, filters, and reports."""
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -186,7 +187,9 @@ def test_floats_are_written_from_their_range_or_a_given_one(tmp_path):
         (beyond, (0, 2), [0, 16384, 32768, 65535]),
         (np.array([[-1, 0, 1]]), (-1, 1), [0, 32768, 65535]),
     ]:
-        tp.write(tmp_path / "a.png", image, range=range_)
+        cut = image is beyond and range_ is None
+        with pytest.warns(UserWarning, match="1 values lie outside") if cut else contextlib.nullcontext():
+            tp.write(tmp_path / "a.png", image, range=range_)
         assert np.abs(tp.read(tmp_path / "a.png").astype(int) - wanted).max() <= 1
     with pytest.raises(tp.OptionError, match="option range"):
         tp.write(tmp_path / "a.png", inside, range=(1, 0))

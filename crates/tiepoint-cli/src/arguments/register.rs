@@ -27,8 +27,9 @@ pub(crate) struct RegisterArguments {
     /// The image that is warped onto it
     pub(crate) moving: PathBuf,
     /// The warped image with all its bands, of the reference's size or of --canvas: .png .tif .pfm .npy; a .tif keeps the
-    /// reference's place on the map (GeoTIFF). Where it has no input it is marked (.tif: value of no data, NaN or a mask),
-    /// transparent (.png of 8 bits), or masked by FILE.msk beside it
+    /// reference's place on the map (GeoTIFF). Where it has no input it is marked in a .tif (value of no data, NaN or a mask),
+    /// NaN in floats, and 0 otherwise; where MOVING itself has pixels without data a .png of 8 bits is transparent there and
+    /// other formats have the mask FILE.msk beside them
     #[arg(short, long, value_name = "IMAGE")]
     pub(crate) output: Option<PathBuf>,
     /// A picture of the warped image over the reference

@@ -90,6 +90,8 @@ struct Laid {
     file: FileImage,
     /// As people see it.
     warped: Warped,
+    /// MOVING has pixels without data, which the written image marks in every format.
+    has_holes: bool,
     /// Where the top-left pixel of REFERENCE lies on the canvas.
     at: [f64; 2],
     /// REFERENCE on the canvas, where that is larger.
@@ -103,7 +105,7 @@ impl Laid {
         let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
         let moving = pair.pictures[0].file();
         let moving = moving.ok_or_else(|| Failure::work("the moving image was not kept"))?;
-        let reference = pair.pictures[1].seen();
+        let (reference, has_holes) = (pair.pictures[1].seen(), moving.shown.is_some());
         let (size, processor) = (reference.size(), &context.processor);
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let laid = |canvas: Size, model: &Model| -> Outcome<(FileImage, Warped)> {
@@ -117,14 +119,14 @@ impl Laid {
         };
         if arguments.canvas == Extent::Reference {
             let (file, warped) = laid(size, &model)?;
-            return Ok(Self { file, warped, at: [0.0; 2], reference: None, size });
+            return Ok(Self { file, warped, has_holes, at: [0.0; 2], reference: None, size });
         }
         let map = model.homography().unwrap_or_default();
         let (at, canvas) = union([moving.image.size(), size], &map)?;
         let shift = Homography::new([[1.0, 0.0, at[0]], [0.0, 1.0, at[1]], [0.0, 0.0, 1.0]])?;
         let reference = warp_onto(reference.view(), canvas, &Model::Homography(shift), &options, processor)?;
         let (file, warped) = laid(canvas, &Model::Homography(shift.compose(&map)))?;
-        Ok(Self { file, warped, at, reference: Some(reference), size })
+        Ok(Self { file, warped, has_holes, at, reference: Some(reference), size })
     }
 
     /// The share of REFERENCE that MOVING covers.
@@ -141,7 +143,8 @@ impl Laid {
         let (shown, named) = (path.display(), reference.display());
         let place = image::read_georeference(reference)?;
         let is_union = self.reference.is_some();
-        let holds = OutputFormat::of(path)? == OutputFormat::Tiff && !is_union;
+        let is_tiff = OutputFormat::of(path)? == OutputFormat::Tiff;
+        let holds = is_tiff && !is_union;
         if place.is_some() && is_union {
             context.note(&format!("{shown} has no place on the map: --canvas union leaves that of {named}"));
         } else if place.is_some() && !holds {
@@ -151,7 +154,9 @@ impl Laid {
             let world = world.display();
             context.note(&format!("{world} says where {shown} lies on the map, too: copy it beside that"));
         }
-        let known = Known { place: place.as_ref().filter(|_| holds), ..self.file.known() };
+        let known = self.file.known();
+        let valid = known.valid.filter(|_| is_tiff || self.has_holes);
+        let known = Known { place: place.as_ref().filter(|_| holds), valid, ..known };
         write_picture(path, &self.file.image, &known, context)
     }
 

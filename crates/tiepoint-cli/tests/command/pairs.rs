@@ -41,14 +41,10 @@ fn match_and_register_find_the_truth() {
         let json = folder.works(format!("register b.png a.png -o r.png --overlay o.png {more}"));
         let error = corner_error(&matrix(&json), &truth, SIZE);
         assert!(error < 0.5, "{detector}: corner error {error}");
-        // The warped picture has alpha beside its grey: nothing is known of it where MOVING ends.
         let middle = |name| {
             let image = folder.bytes(name);
-            let pixels = |y| image.row(y).chunks(image.channels()).skip(140).take(40);
-            (100..140).flat_map(|y| pixels(y).map(|pixel| pixel[0])).collect::<Vec<_>>()
+            (100..140).flat_map(|y| image.row(y)[140..180].to_vec()).collect::<Vec<_>>()
         };
-        let [warped, reference] = ["r.png", "b.png"].map(|name| folder.bytes(name).channels());
-        assert_eq!((warped, reference), (2, 1), "channels");
         let pixels = middle("r.png").into_iter().zip(middle("b.png"));
         let off = pixels.map(|(p, q)| f64::from(p.abs_diff(q))).sum::<f64>() / 1600.0;
         assert!(off < 8.0, "{detector}: mean difference of grey values {off}");
