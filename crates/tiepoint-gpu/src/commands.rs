@@ -428,8 +428,8 @@ impl Graph {
         }
     }
 
-    /// Runs the work while the queue goes on, once the queues have come to all of `after`. Such work runs in the order
-    /// in which it was given, and work that is put into the queue from now on waits for it. What it reads and writes
+    /// Runs the work on a second queue, beside the main one, after all of the marks `after`. Calls of this function run in
+    /// their order, and work that is enqueued later waits for them. What it reads and writes
     /// must be used by nothing in the queue between the last of `after` and now.
     ///
     /// # Errors

@@ -78,7 +78,8 @@ impl<'a> PairSearch<'a> {
         Self { detector, matching, masks, advice, stored: false }
     }
 
-    /// The same, with pictures as they are stored where that is wanted: COLMAP knows features by their numbers in those.
+    /// With `stored`, the search takes pictures as they lie in their files, without turning them upright: COLMAP's
+    /// coordinates are those of the stored pixels.
     pub(crate) fn as_stored(self, stored: bool) -> Self {
         Self { stored, ..self }
     }

@@ -1,5 +1,5 @@
-//! Two photographs rectified by their tie points, for `rectify` and `stereo`: what is known of their cameras, and who
-//! says so.
+//! Two photographs rectified by their tie points, for `rectify` and `stereo`: the focal lengths and their
+//! source, the baseline, and the rectification.
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -16,7 +16,7 @@ use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::Size;
 use tiepoint::register::TiePoints;
 
-/// Who says what the focal lengths are.
+/// The source of the focal lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FocalSource {
     Calibration,

@@ -163,14 +163,14 @@ impl World {
     }
 }
 
-/// Who runs the command: a user who may not read what no one may. The superuser of a container may, and then `nobody`
-/// runs it.
+/// The account that runs the command. File permissions must bind it, so where the tests run as root, which they do not
+/// bind, it is the account `nobody`.
 struct User {
-    /// A copy of the program where `nobody` can reach it.
+    /// A copy of the program that the account `nobody` may execute; none where permissions bind the tests' own account.
     program: Option<PathBuf>,
 }
 
-/// The number of the user `nobody`, and of its group.
+/// The user and group number of the account `nobody`.
 #[cfg(unix)]
 const NOBODY: u32 = 65_534;
 

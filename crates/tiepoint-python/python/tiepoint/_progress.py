@@ -24,7 +24,7 @@ _INFO = 20
 
 
 def log() -> logging.Logger:
-    """The package's log, which says nothing where nobody listens."""
+    """The package's log, silent until a handler is set."""
     import logging
 
     logger = logging.getLogger("tiepoint")

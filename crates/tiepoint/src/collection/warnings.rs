@@ -3,7 +3,7 @@
 use super::{CollectionOptions, Extracted, PairChoice, PairSet, Scanned};
 
 impl Scanned {
-    /// What was left out although nobody asked for that, and what will be missed.
+    /// What a scan left out without being told to, and what the results will lack for it.
     pub fn warnings(&self, options: &CollectionOptions) -> Vec<String> {
         let (mut warnings, all) = (Vec::new(), self.photographs);
         if let Some(first) = self.hidden.first() {
@@ -24,7 +24,7 @@ impl Scanned {
 }
 
 impl Extracted {
-    /// What was left out although nobody asked for that.
+    /// What the search for features left out without being told to.
     pub fn warnings(&self, options: &CollectionOptions) -> Vec<String> {
         let (there, left_out) = (self.searched + self.present, self.unreadable.len());
         let (mut warnings, all) = (Vec::new(), there + left_out);

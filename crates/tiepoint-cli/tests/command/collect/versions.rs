@@ -1,5 +1,5 @@
-//! A work folder keeps what it holds as long as the versions of the stages are those that made it: whoever changes what a
-//! stage computes raises its version.
+//! A work folder keeps the results of a stage as long as the stage has the version that made them. A change of what a
+//! stage computes must therefore raise its version.
 
 use super::*;
 use crate::changes::pool;
