@@ -9,10 +9,8 @@ use crate::picture::{Picture, mask_on_host, mask_there};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::borrow::Cow;
-use tiepoint::feature::Keypoint;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::Correspondence;
-use tiepoint::matching::Match;
 use tiepoint::register::{Modality, TieOptions, TiePoints, Views, tie_pictures_on_device};
 
 /// Masks of both images as the caller gives them.
@@ -79,12 +77,7 @@ impl Tied {
             Found::There(features) => features.download_keypoints().map(Cow::Owned),
         });
         let (a, b) = (a?, b?);
-        let place = |keypoints: &[Keypoint], i: u32| {
-            let k = &keypoints[i as usize];
-            [f64::from(k.x), f64::from(k.y)]
-        };
-        let pair = |m: &Match| Correspondence { a: place(&a, m.a), b: place(&b, m.b), quality: 0.0 };
-        Ok(self.tie.matches.iter().map(pair).collect())
+        Ok(self.tie.matches.iter().map(|m| m.correspondence(&a, &b)).collect())
     }
 }
 

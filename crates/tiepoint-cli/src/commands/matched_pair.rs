@@ -254,16 +254,13 @@ fn joined_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 impl MatchedPair {
     /// The points of the matches in A and in B.
     pub(crate) fn points(&self) -> Vec<([f64; 2], [f64; 2])> {
-        let at = |side: usize, i: u32| {
-            let k = &self.features[side].keypoints[i as usize];
-            [f64::from(k.x), f64::from(k.y)]
-        };
-        self.tie.matches.iter().map(|m| (at(0, m.a), at(1, m.b))).collect()
+        self.correspondences().into_iter().map(|pair| (pair.a, pair.b)).collect()
     }
 
     /// The matches as a model takes them.
     pub(crate) fn correspondences(&self) -> Vec<Correspondence> {
-        self.points().into_iter().map(|(a, b)| Correspondence { a, b, quality: 0.0 }).collect()
+        let [a, b] = self.features.each_ref().map(|features| &features.keypoints);
+        self.tie.matches.iter().map(|m| m.correspondence(a, b)).collect()
     }
 
     /// For every match whether the model agrees with it.

@@ -27,7 +27,8 @@ impl Candidate {
 
     /// Where the matches lie, and what each says by itself.
     fn correspondences(&self) -> (Vec<Correspondence>, Vec<Evidence>) {
-        self.matches.iter().map(|m| (correspondence(m, self.sides(m)), evidence(self.sides(m)))).unzip()
+        let [a, b] = self.features.each_ref().map(|features| &features.keypoints);
+        self.matches.iter().map(|m| (m.correspondence(a, b), evidence(self.sides(m)))).unzip()
     }
 
     fn verified(&self, found: &TwoView) -> Outcome {
@@ -91,11 +92,6 @@ impl Collection {
             false => View::new(size),
         }
     }
-}
-
-fn correspondence(found: &Match, (a, b): (&Keypoint, &Keypoint)) -> Correspondence {
-    let place = |k: &Keypoint| [f64::from(k.x), f64::from(k.y)];
-    Correspondence { a: place(a), b: place(b), quality: -f64::from(found.ratio) }
 }
 
 fn evidence((a, b): (&Keypoint, &Keypoint)) -> Evidence {

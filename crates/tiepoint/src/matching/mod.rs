@@ -26,8 +26,8 @@ pub use gpu::{GpuMatcher, GpuMatches, GpuNearest, GpuNeighbours, GpuPacked};
 pub use matcher::Matcher;
 
 use crate::device::{Cpu, Processor};
-use crate::feature::{Descriptors, Features};
-use crate::geometry::Model;
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::geometry::{Correspondence, Model};
 use crate::options::{AboveTo, OptionTable, options};
 use crate::{Error, Result};
 use nearest::Best;
@@ -96,6 +96,16 @@ pub struct Match {
     /// Distance over the distance of the second nearest: small is distinct. 0 when there was no second, 1
     /// when both are 0.
     pub ratio: f32,
+}
+
+impl Match {
+    /// The points of the match in pixels, among the keypoints of A and of B, as a model's estimation takes them: the more
+    /// distinct the match, the higher its quality.
+    pub fn correspondence(&self, a: &[Keypoint], b: &[Keypoint]) -> Correspondence {
+        let point = |k: &Keypoint| [k.x, k.y].map(f64::from);
+        let [a, b] = [&a[self.a as usize], &b[self.b as usize]].map(point);
+        Correspondence { a, b, quality: -f64::from(self.ratio) }
+    }
 }
 
 /// The nearest neighbour of a descriptor and how far the second is.

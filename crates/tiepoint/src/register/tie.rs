@@ -84,14 +84,9 @@ pub struct TiePoints {
     pub iterations: usize,
 }
 
-/// Positions and qualities of matches, for the estimation.
+/// The matches as correspondences.
 fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspondence> {
-    let pair = |m: &Match| {
-        let (p, q) = (&a[m.a as usize], &b[m.b as usize]);
-        let place = |x: f32, y: f32| [f64::from(x), f64::from(y)];
-        Correspondence { a: place(p.x, p.y), b: place(q.x, q.y), quality: -f64::from(m.ratio) }
-    };
-    matches.iter().map(pair).collect()
+    matches.iter().map(|m| m.correspondence(a, b)).collect()
 }
 
 /// Of more features of A than this, an evenly thinned part of about so many finds the model by which all are matched

@@ -115,14 +115,10 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
     let [a, b] = sides.each_ref().map(|side| finder.detect(&side.image, side.mask.as_ref().map(Image::view)));
     let (a, b) = (a?, b?);
     let matches = match_features(&a, &b, &MatchOptions::default(), &processor)?;
-    let place = |k: &crate::feature::Keypoint| [k.x, k.y].map(|v| (f64::from(v) + 0.5) * factor - 0.5);
-    let pairs: Vec<Correspondence> = matches
-        .iter()
-        .map(|m| Correspondence {
-            a: place(&a.keypoints[m.a as usize]),
-            b: place(&b.keypoints[m.b as usize]),
-            quality: -f64::from(m.ratio),
-        })
+    let at_full_size = |point: [f64; 2]| point.map(|v| (v + 0.5) * factor - 0.5);
+    let pairs = matches.iter().map(|m| m.correspondence(&a.keypoints, &b.keypoints));
+    let pairs: Vec<_> = pairs
+        .map(|pair| Correspondence { a: at_full_size(pair.a), b: at_full_size(pair.b), ..pair })
         .collect();
     let near: Vec<_> = pairs.iter().filter(|p| (p.a[1] - p.b[1]).abs() <= NEAR * factor).copied().collect();
     let ties = if 2 * near.len() >= pairs.len() { near } else { agreeing(&pairs, factor, cpu)? };

@@ -15,7 +15,7 @@ use tiepoint::feature::Detector;
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, Rectification};
 use tiepoint::geometry::warp::WarpOptions;
-use tiepoint::geometry::{Correspondence, ModelKind, RobustOptions};
+use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::image::{AnyImage, Image, Mask, Range, Size, prepare};
 use tiepoint::register::{Modality, TieOptions, TiePicture, TiedPictures, Views, tie_pictures};
 use tiepoint::stereo::survey::{Side, Survey, halved_range, suitable_halvings, survey, to_search};
@@ -137,13 +137,8 @@ impl Ready {
             tie_pictures(pictures, &finder, &options, (Views::Auto, Modality::Same), processor)
                 .map_err(advised)?;
         let [a, b] = features.unwrap_or_else(|| found.map(|found| found.features));
-        let place = |k: &tiepoint::feature::Keypoint| [f64::from(k.x), f64::from(k.y)];
-        let pair = |m: &tiepoint::matching::Match| Correspondence {
-            a: place(&a.keypoints[m.a as usize]),
-            b: place(&b.keypoints[m.b as usize]),
-            quality: 0.0,
-        };
-        let pairs: Vec<_> = tie.matches.iter().map(pair).collect();
+        let pairs = tie.matches.iter().map(|m| m.correspondence(&a.keypoints, &b.keypoints));
+        let pairs: Vec<_> = pairs.collect();
         let given = work.arguments.cameras.cameras();
         let cameras = Cameras { focal: given.focal.map(|f| f / f64::from(1_u32 << halvings)), ..given };
         let tied = Tied {
