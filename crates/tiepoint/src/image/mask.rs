@@ -31,6 +31,17 @@ impl<'a> Mask<'a> {
         shown.into()
     }
 
+    /// The pixels without NaN or infinity, by which floats mark those that hold no data.
+    pub fn of_finite<'i>(image: impl Into<AnyView<'i>>) -> Self {
+        let AnyView::F32(image) = image.into() else { return Self::All };
+        let (size, n) = (image.size(), image.channels());
+        if (0..size.height).all(|y| image.row(y).iter().all(|v| v.is_finite())) {
+            return Self::All;
+        }
+        let is_finite = |x: usize, y: usize| image.row(y)[x * n..][..n].iter().all(|v| v.is_finite());
+        Image::from_fn(size, |x, y| if is_finite(x, y) { 255 } else { 0 }).into()
+    }
+
     /// The mask in the file at `path`, of an image of this size. Colour counts by its grey.
     ///
     /// # Errors
@@ -182,6 +193,10 @@ mod tests {
     fn data_are_what_shows_and_is_not_marked() {
         let size = Size::new(4, 1);
         let grey_and_alpha = Image::from_vec(vec![5_u8, 255, 5, 0, 7, 7, 7, 255], size, 2).unwrap();
+        let floats =
+            Image::from_vec(vec![1.0, f32::NAN, 2.0, 3.0, f32::INFINITY, 0.0], Size::new(3, 1), 2).unwrap();
+        assert_eq!(Mask::of_finite(&floats).into_image().unwrap().data(), [0, 255, 0], "floats");
+        assert!(Mask::of_finite(&grey_and_alpha).view().is_none(), "integers");
         let opaque: AnyImage = Image::from_vec(vec![7_u16, 5, 7, 9], size, 1).unwrap().into();
         let of =
             |image: AnyView<'_>, no_data| Mask::of_data(image, no_data).into_image().map(Image::into_vec);

@@ -51,6 +51,7 @@ pub mod depth;
 pub mod files;
 pub mod fill;
 pub(crate) mod gpu;
+pub mod halving;
 pub mod median;
 mod options;
 pub(crate) mod pair;

@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::image::{self, AnyImage, Image, Mask, Range, Size};
+use tiepoint::image::{self, Image, Mask, Range, Size};
 use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, bound_of_depth, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
-use tiepoint::stereo::survey::Side;
+use tiepoint::stereo::halving::Side;
 use tiepoint::stereo::{StereoOptions, StereoResult};
 use tiepoint_report::{DisparityView, Picture, Section, View};
 
@@ -359,20 +359,8 @@ struct Finished {
 fn read(reader: &Reader<'_>, path: &Path, mask: Option<&str>, no_data: Option<f32>) -> Outcome<Side> {
     let (image, shown) = reader.image(path)?.into_seen();
     let mask = reader.mask(mask_of(mask, path).as_deref(), image.size())?;
-    let shown = Mask::from(shown).and(Mask::of_data(&image, no_data))?.and(finite(&image))?;
+    let shown = Mask::from(shown).and(Mask::of_data(&image, no_data))?.and(Mask::of_finite(&image))?;
     let shown = shown.without_margin(MARGIN, reader.cpu);
     let mask = mask.and(shown)?.into_image();
     Ok(Side { image, mask })
-}
-
-/// The pixels without NaN or infinity, which floats have where they hold no data.
-fn finite(image: &AnyImage) -> Mask<'static> {
-    let AnyImage::F32(image) = image else { return Mask::All };
-    if image.data().iter().all(|v| v.is_finite()) {
-        return Mask::All;
-    }
-    let is_finite = |x: usize, y: usize| {
-        image.row(y).chunks(image.channels()).nth(x).is_some_and(|pixel| pixel.iter().all(|v| v.is_finite()))
-    };
-    Image::from_fn(image.size(), |x, y| if is_finite(x, y) { 255 } else { 0 }).into()
 }

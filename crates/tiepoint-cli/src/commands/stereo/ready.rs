@@ -16,9 +16,10 @@ use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, Rectification};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{ModelKind, RobustOptions};
-use tiepoint::image::{AnyImage, Image, Mask, Range, Size, prepare};
+use tiepoint::image::{AnyImage, Image, Mask, Range, prepare};
 use tiepoint::register::{Modality, TieOptions, TiePicture, TiedPictures, Views, tie_pictures};
-use tiepoint::stereo::survey::{Side, Survey, halved_range, suitable_halvings, survey, to_search};
+use tiepoint::stereo::halving::{Side, suitable_halvings};
+use tiepoint::stereo::survey::{Survey, survey, to_search};
 use tiepoint::stereo::{INVALID, Masks, Reason, StereoOptions, StereoResult};
 
 /// Pixels beside those without data that are left out, because what is compared there reaches into them.
@@ -190,9 +191,9 @@ impl Ready {
         for _ in 0..times {
             let [left, right] = &self.sides;
             self.sides = [left.halved(cpu)?, right.halved(cpu)?];
-            self.calibration = self.calibration.map(|c| half_calibration(&c, self.sides[0].image.size()));
+            self.calibration = self.calibration.map(|c| c.halved(self.sides[0].image.size()));
             if self.follows_size {
-                self.options = halved_range(self.options);
+                self.options = self.options.halved();
             }
         }
         self.halvings += times;
@@ -269,16 +270,4 @@ fn survey_of([left, right]: &[Side; 2], cpu: &Cpu) -> Outcome<Survey> {
     let masks =
         Masks { left: left.mask.as_ref().map(Image::view), right: right.mask.as_ref().map(Image::view) };
     Ok(survey((&left.image).into(), (&right.image).into(), masks, cpu)?)
-}
-
-/// The calibration of the pair at half the size: pixel i covers the pixels 2i and 2i + 1.
-fn half_calibration(pair: &RectifiedCalibration, size: Size) -> RectifiedCalibration {
-    RectifiedCalibration {
-        size: Some(size),
-        focal: 0.5 * pair.focal,
-        principal: pair.principal.map(|c| 0.5 * (c + 0.5) - 0.5),
-        doffs: 0.5 * pair.doffs,
-        range: pair.range.map(|range| range.map(|d| 0.5 * d)),
-        ..*pair
-    }
 }

@@ -3,7 +3,8 @@
 use super::Computed;
 use crate::failure::Outcome;
 use tiepoint::device::Cpu;
-use tiepoint::stereo::survey::{Survey, suitable_halvings};
+use tiepoint::stereo::halving::suitable_halvings;
+use tiepoint::stereo::survey::Survey;
 
 /// Of fewer pixels with a disparity, of those that hold data, the cause is named.
 const FEW_VALID: f64 = 1.0 / 3.0;

@@ -67,6 +67,19 @@ impl RectifiedCalibration {
         }
     }
 
+    /// The pair at half the size, `size`: pixel i of it covers the pixels 2i and 2i + 1.
+    #[must_use]
+    pub fn halved(&self, size: Size) -> Self {
+        Self {
+            size: Some(size),
+            focal: 0.5 * self.focal,
+            principal: self.principal.map(|c| 0.5 * (c + 0.5) - 0.5),
+            doffs: 0.5 * self.doffs,
+            range: self.range.map(|range| range.map(|d| 0.5 * d)),
+            ..*self
+        }
+    }
+
     /// A pair of affine cameras.
     pub const fn affine(size: Option<Size>, range: Option<[f64; 2]>) -> Self {
         let (focal, principal, doffs, baseline) = (1.0, [0.0; 2], 0.0, 1.0);

@@ -1,0 +1,103 @@
+//! A pair at half the size, and the size that suits its texture: photographs are often larger than what they show is
+//! fine, and pixels without texture cannot be matched.
+
+use super::{Masks, Stereo, StereoOptions, pair::half_mask};
+use crate::device::{Cpu, Processor};
+use crate::filter::resample::halve_mean;
+use crate::image::{AnyImage, Image, Rect, Size};
+use crate::{Result, for_any_view};
+
+/// The longer side of the smallest picture that is tried, at least.
+const SMALLEST: usize = 300;
+
+/// The rows that are tried: strips of this share of the height, and of this many rows at least, at a third and at two
+/// thirds of it.
+const STRIP: (usize, usize) = (16, 64);
+
+/// Pixels with a disparity at a size that suits the texture, as a share of those at the size where most have one.
+const SUITABLE: f64 = 0.75;
+
+/// An image, and where it holds data if not everywhere.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// The image.
+    pub image: AnyImage,
+    /// Its mask: 0 where it holds none.
+    pub mask: Option<Image<u8>>,
+}
+
+impl Side {
+    /// The same at half the size.
+    ///
+    /// # Errors
+    /// Never; the signature is that of every filter.
+    pub fn halved(&self, cpu: &Cpu) -> Result<Self> {
+        let image = for_any_view!(self.image.view(), view => halve_mean(view, cpu)?.into());
+        Ok(Self { image, mask: self.mask.as_ref().map(half_mask) })
+    }
+}
+
+impl StereoOptions {
+    /// The options of the pair at half the size: half the disparities.
+    #[must_use]
+    pub fn halved(self) -> Self {
+        let least = self.min_disparity.div_euclid(2);
+        let last = i64::from(self.min_disparity) + self.disparities as i64;
+        let disparities = (last.div_euclid(2) - i64::from(least) + 1).clamp(1, 4096) as usize;
+        Self { min_disparity: least, disparities, ..self }
+    }
+}
+
+/// How often to halve a pair so that its texture can be matched: as seldom as nearly as many pixels have a disparity
+/// as at the size where most have. Two strips of rows are tried, from the smallest size up, until it gets worse.
+///
+/// # Errors
+/// As [`Stereo::compute`].
+pub fn suitable_halvings(sides: &[Side; 2], options: &StereoOptions, cpu: &Cpu) -> Result<u32> {
+    let mut sizes = vec![(sides.clone(), *options)];
+    while let Some((sides, options)) = sizes.last() {
+        let size = sides[0].image.size();
+        if size.width.max(size.height) < 2 * SMALLEST {
+            break;
+        }
+        let smaller = [sides[0].halved(cpu)?, sides[1].halved(cpu)?];
+        let next = (smaller, options.halved());
+        sizes.push(next);
+    }
+    let (mut best, mut found) = (0.0_f64, 0);
+    for (halvings, (sides, options)) in sizes.iter().enumerate().rev() {
+        let share = valid_share(sides, options, cpu)?;
+        if share < SUITABLE * best {
+            break;
+        }
+        (best, found) = (best.max(share), halvings as u32);
+    }
+    Ok(found)
+}
+
+/// The share of the pixels with data that have a disparity, in two strips of rows.
+fn valid_share(sides: &[Side; 2], options: &StereoOptions, cpu: &Cpu) -> Result<f64> {
+    let processor = Processor::from(cpu.clone());
+    let stereo = Stereo::new(StereoOptions { right: false, confidence: false, reasons: false, ..*options })?;
+    let size = sides[0].image.size();
+    let rows = (size.height / STRIP.0).max(STRIP.1).min(size.height);
+    let (mut valid, mut all) = (0_usize, 0_usize);
+    for third in [1, 2] {
+        let y = (third * size.height / 3).saturating_sub(rows / 2).min(size.height - rows);
+        let strip = Rect { x: 0, y, size: Size::new(size.width, rows) };
+        let image = |side: &Side| -> Result<AnyImage> {
+            Ok(for_any_view!(side.image.view(), view => view.crop(strip)?.to_image().into()))
+        };
+        let (left, right) = (image(&sides[0])?, image(&sides[1])?);
+        let [mask_left, mask_right] =
+            sides.each_ref().map(|side| side.mask.as_ref().map(|mask| mask.view().crop(strip)).transpose());
+        let masks = Masks { left: mask_left?, right: mask_right? };
+        let found = stereo.compute((&left).into(), (&right).into(), masks, &processor)?;
+        valid += found.disparity.data().iter().filter(|d| d.is_finite()).count();
+        all += match masks.left {
+            Some(mask) => (0..rows).map(|y| mask.row(y).iter().filter(|m| **m != 0).count()).sum(),
+            None => strip.size.area(),
+        };
+    }
+    Ok(valid as f64 / all.max(1) as f64)
+}
