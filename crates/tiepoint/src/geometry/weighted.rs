@@ -1,5 +1,5 @@
-//! Maps fitted to places that are known unlike well: robust least squares with the information (the inverse covariance)
-//! of every place.
+//! Maps fitted to places of unequal precision: robust least squares weighted by the information (the inverse covariance)
+//! of every place. The estimator of matches ([`super::estimate`]) gives all points the same precision.
 //!
 //! ```text
 //! minimise Σ ρ(rᵀ I r),   r = b − m(a),   ρ(q) = q / (1 + q / 4s²),   s² = median of q / (2 ln 2)
@@ -12,7 +12,7 @@
 use super::linear::solve;
 use super::{Homography, ModelKind};
 
-/// A place of A, where it lies in B, and how well that is known: the rows (xx, xy) and (xy, yy) of the information.
+/// A place of A, the place in B, and its precision: the rows (xx, xy) and (xy, yy) of the information.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     pub(crate) a: [f64; 2],
@@ -114,7 +114,7 @@ fn fit_of<const N: usize>(places: &[Measured]) -> Option<WeightedFit> {
         let mut sorted = misfits.clone();
         let middle = sorted.len() / 2;
         let median = *sorted.select_nth_unstable_by(middle, f64::total_cmp).1;
-        // The first fit, which nothing has led, trusts all.
+        // The first fit has no estimate of the variance yet: all places count nearly alike.
         variance = (median / MEDIAN * if step == 0 { 16.0 } else { 1.0 }).max(f64::MIN_POSITIVE);
         if step == STEPS {
             break;
@@ -170,7 +170,7 @@ mod tests {
             let place = |i: usize| {
                 let a = [0, 1].map(|_| 400.0 * random.unit());
                 let [x, y] = truth.apply(a).unwrap();
-                // What an edge shows is known across it, and wrong by any amount along it.
+                // On an edge the place is precise across the edge, and may be wrong by any amount along it.
                 let along = 50.0 * random.unit();
                 let (b, information) = match i % 4 {
                     0 => ([x + along, y], [1e-12, 0.0, 1.0]),

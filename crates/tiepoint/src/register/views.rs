@@ -102,7 +102,7 @@ pub fn tie_pictures(
         options.check()?;
         cross::tie(pictures.map(|picture| (picture.image, picture.mask)), options, processor)
     };
-    let crossed = |cross::Crossed { features, tie }| TiedPictures {
+    let tied_pictures = |cross::StructureTie { features, tie }| TiedPictures {
         features: Some(features),
         tie,
         views: 1,
@@ -118,12 +118,12 @@ pub fn tie_pictures(
                 "homography, affine, similarity, rigid or translation: structure tells nothing else",
             ))
         }
-        Modality::Cross => by_structure()?.map(crossed).ok_or(Error::Degenerate {
+        Modality::Cross => by_structure()?.map(tied_pictures).ok_or(Error::Degenerate {
             model: options.model.map_or("model", |kind| kind.noun()),
             reason: "no more of their structure agrees than chance brings about",
         }),
         Modality::Auto => match tie_alike(pictures, finder, options, views, processor) {
-            Err(error) if maps && lacks_support(&error) => by_structure()?.map(crossed).ok_or(error),
+            Err(error) if maps && lacks_support(&error) => by_structure()?.map(tied_pictures).ok_or(error),
             tied => tied,
         },
     }

@@ -8,7 +8,7 @@
 //! A pixel adds m to the two bins that its angle lies between, linearly. Means are local ones (`means`). Within 3 pixels
 //! of what does not count gradients are 0.
 
-use super::ground::{Ground, near};
+use super::intensity::{Intensity, near};
 use super::lanes::{BINS, COUNTS, LANES, pixels_mut};
 use super::means::{Means, values};
 use crate::Result;
@@ -52,12 +52,12 @@ pub(super) fn rows_into(
 }
 
 impl Channels {
-    pub(crate) fn of(ground: &Ground, cpu: &Cpu) -> Result<Self> {
-        let size = ground.size();
-        let even = normalised(ground, cpu)?;
+    pub(crate) fn of(intensity: &Intensity, cpu: &Cpu) -> Result<Self> {
+        let size = intensity.size();
+        let even = normalised(intensity, cpu)?;
         let first = gauss(even.view(), &GaussOptions::sigma(SIGMAS[0]), cpu)?;
         let second = gauss(first.view(), &GaussOptions::sigma(SIGMAS[1]), cpu)?;
-        let hidden = Image::from_fn(size, |x, y| ground.counts.row(y)[x] == 0.0);
+        let hidden = Image::from_fn(size, |x, y| intensity.counts.row(y)[x] == 0.0);
         let hidden = near(&hidden, MARGIN);
         let counts = |x: usize, y: usize| f32::from(u8::from(!hidden.row(y)[x]));
         let blurred = [&first, &second];
@@ -90,9 +90,9 @@ pub(crate) fn halved_lanes(channels: &Channels, cpu: &Cpu) -> Result<Image<f32>>
 }
 
 /// Brightness less its local mean, over its deviation.
-fn normalised(ground: &Ground, cpu: &Cpu) -> Result<Image<f32>> {
-    let size = ground.size();
-    let at = |x: usize, y: usize| (ground.grey.row(y)[x], ground.counts.row(y)[x]);
+fn normalised(intensity: &Intensity, cpu: &Cpu) -> Result<Image<f32>> {
+    let size = intensity.size();
+    let at = |x: usize, y: usize| (intensity.grey.row(y)[x], intensity.counts.row(y)[x]);
     let squares = values(size, cpu, |x, y| {
         let (grey, counts) = at(x, y);
         [grey * counts, grey * grey * counts, counts]

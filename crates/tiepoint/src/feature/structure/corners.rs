@@ -5,7 +5,7 @@
 //! wide that about as many as are wanted fit the area that counts.
 
 use super::channels::Channels;
-use super::ground::near;
+use super::intensity::near;
 use super::lanes::{COUNTS, LANES};
 use super::means::values;
 use crate::Result;

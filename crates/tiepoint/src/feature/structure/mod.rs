@@ -1,7 +1,7 @@
 //! Structure: what pictures of different sensors have in common. Where one is bright the other may be dark, but edges lie
 //! in the same places and run the same way.
 //!
-//! 1. **Ground** (`ground`): grey from 0 to 1, and which pixels count. A dark border that shows nothing does not.
+//! 1. **Intensity** (`intensity`): grey from 0 to 1, and which pixels count. A dark border that shows nothing does not.
 //! 2. **Channels** (`channels`): brightness less its local mean, over its local deviation; gradients at two scales, each
 //!    over its local mean; their directions folded to 180° and shared between six bins. No sign of contrast remains,
 //!    and no unit of brightness.
@@ -16,7 +16,7 @@
 
 mod channels;
 mod corners;
-mod ground;
+mod intensity;
 pub(crate) mod lanes;
 mod means;
 mod polar;
@@ -24,7 +24,7 @@ mod polar;
 mod tests;
 
 pub(crate) use channels::{Channels, halved_lanes};
-pub(crate) use ground::Ground;
+pub(crate) use intensity::Intensity;
 pub(crate) use polar::{TURNS, turned};
 
 use super::{Descriptors, Features};
@@ -51,16 +51,16 @@ pub(crate) const SCALES: [f64; 4] = [1.0, 0.794, 0.63, 0.5];
 ///
 /// # Errors
 /// [`Error::Cancelled`](crate::Error::Cancelled).
-pub(crate) fn levels(ground: &Ground, cpu: &Cpu) -> Result<Vec<Level>> {
+pub(crate) fn levels(intensity: &Intensity, cpu: &Cpu) -> Result<Vec<Level>> {
     let _stage = cpu.stage("structure");
-    cpu.try_map(SCALES.len(), |i| level(ground, SCALES[i], cpu))
+    cpu.try_map(SCALES.len(), |i| level(intensity, SCALES[i], cpu))
 }
 
-fn level(ground: &Ground, scale: f64, cpu: &Cpu) -> Result<Level> {
-    let full = ground.size();
+fn level(intensity: &Intensity, scale: f64, cpu: &Cpu) -> Result<Level> {
+    let full = intensity.size();
     let part = |n: usize| ((n as f64 * scale).round() as usize).clamp(1, n);
     let size = Size::new(part(full.width), part(full.height));
-    let channels = Channels::of(&ground.shrunk(size, cpu)?, cpu)?;
+    let channels = Channels::of(&intensity.shrunk(size, cpu)?, cpu)?;
     let mut keypoints = corners::corners(&channels, MOST, cpu)?;
     let descriptors = polar::describe(&channels, &keypoints, cpu)?;
     let ratio = [full.width as f32 / size.width as f32, full.height as f32 / size.height as f32];

@@ -9,8 +9,8 @@ fn picture(size: Size, seed: u64) -> Image<u8> {
 }
 
 fn found(image: &Image<u8>, cpu: &Cpu) -> Vec<Features> {
-    let ground = Ground::of(AnyView::from(image), None, image.size(), cpu).unwrap();
-    levels(&ground, cpu).unwrap().into_iter().map(|level| level.features).collect()
+    let intensity = Intensity::of(AnyView::from(image), None, image.size(), cpu).unwrap();
+    levels(&intensity, cpu).unwrap().into_iter().map(|level| level.features).collect()
 }
 
 fn bytes(features: &Features) -> Vec<&[u8]> {

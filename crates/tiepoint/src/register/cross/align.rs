@@ -7,15 +7,15 @@
 //! g = ½ ∇(a + b),   H = Σ g gᵀ,   r = Σ g (a − b),   e = Σ (a − b)²        over pixels and six bins
 //! ```
 //!
-//! A window is 5 × 5 blocks, weighted by binomials. Its displacement is H⁻¹ r, the place where its structure is in B is known to
-//! the information H / e, and D is led by the map that is fitted to all windows (Lucas and Kanade 1981, with the
+//! A window is 5 × 5 blocks, weighted by binomials. Its displacement is H⁻¹ r with the
+//! information H / e, and the map fitted to all windows is the next D (Lucas and Kanade 1981, with the
 //! symmetric gradient of Benhimane and Malis 2004). That is repeated for σ = 4, 3 and 2 pixels.
 
 use super::search::Hypothesis;
 use crate::Result;
 use crate::device::{Cpu, Processor, dispatch};
 use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, between, pixels};
-use crate::feature::structure::{Channels, Ground, halved_lanes};
+use crate::feature::structure::{Channels, Intensity, halved_lanes};
 use crate::filter::gauss::{GaussOptions, gauss};
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::weighted::{Measured, WeightedFit, cost, fit};
@@ -37,9 +37,9 @@ const FARTHEST: f64 = 3.0;
 const LEAST_WINDOWS: usize = 8;
 /// σ in pixels of the picture, and how often a map is fitted at it.
 const PASSES: [(f64, usize); 3] = [(4.0, 2), (3.0, 3), (2.0, 6)];
-/// Of the last passes so many may take a more general map than a similarity.
+/// The number of last passes that may fit a more general map than a similarity.
 const EVIDENT: usize = 4;
-/// Windows overlap: so many tell as much as one that overlaps none, (Σ w)² / Σ w² along both axes.
+/// Overlapping windows that hold as much information as one without overlap: (Σ w)² / Σ w² along both axes.
 const OVERLAP: f64 = 13.4;
 
 /// Both pictures on one grid.
@@ -70,7 +70,7 @@ pub(super) struct Aligned {
 }
 
 impl Frame {
-    pub(super) fn of(ground: [&Ground; 2], hypothesis: &Hypothesis, cpu: &Cpu) -> Result<Self> {
+    pub(super) fn of(intensity: [&Intensity; 2], hypothesis: &Hypothesis, cpu: &Cpu) -> Result<Self> {
         let ([c, s], [x, y]) = (hypothesis.turn, hypothesis.shift);
         let b_from_a = Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]])?;
         let inverse = b_from_a.inverse().unwrap_or_default();
@@ -78,15 +78,15 @@ impl Frame {
         let one = Homography::default();
         // The finer picture is laid onto the grid of the coarser one.
         let (from, size) = match scale >= 1.0 {
-            true => ([one, inverse], ground[0].size()),
-            false => ([b_from_a, one], ground[1].size()),
+            true => ([one, inverse], intensity[0].size()),
+            false => ([b_from_a, one], intensity[1].size()),
         };
         let moved = usize::from(scale >= 1.0);
         let back = if moved == 1 { b_from_a } else { inverse };
         let lanes = cpu.try_map(2, |i| {
             let channels = match i == moved {
-                true => Channels::of(&laid(ground[i], &back, size, cpu)?, cpu)?,
-                false => Channels::of(ground[i], cpu)?,
+                true => Channels::of(&laid(intensity[i], &back, size, cpu)?, cpu)?,
+                false => Channels::of(intensity[i], cpu)?,
             };
             halved_lanes(&channels, cpu)
         })?;
@@ -164,8 +164,8 @@ fn step(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
     (windows.len() >= LEAST_WINDOWS).then(|| fit(kind, windows)).flatten()
 }
 
-/// The least general map from `led` to `kind` that is not given up for a more general one by the Bayesian information
-/// criterion: each of the two parameters more must spare half the logarithm of the independent windows.
+/// The map between `led` and `kind` that the Bayesian information criterion chooses: each of two further parameters must
+/// lower the cost by half the logarithm of the number of independent windows.
 fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKind {
     let more: &[ModelKind] = match kind {
         ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
@@ -190,20 +190,25 @@ fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKi
 }
 
 /// A picture on a grid of `size`.
-fn laid(ground: &Ground, ground_from_grid: &Homography, size: Size, cpu: &Cpu) -> Result<Ground> {
+fn laid(intensity: &Intensity, ground_from_grid: &Homography, size: Size, cpu: &Cpu) -> Result<Intensity> {
     let [[a, b, _], [c, d, _], _] = ground_from_grid.matrix();
     let shrinks = (a * d - b * c).abs();
     let smooth = match shrinks > 1.38 {
-        true => Some(gauss(ground.grey.view(), &GaussOptions::sigma(0.5 * (shrinks - 1.0).sqrt()), cpu)?),
+        true => Some(gauss(intensity.grey.view(), &GaussOptions::sigma(0.5 * (shrinks - 1.0).sqrt()), cpu)?),
         false => None,
     };
     let options = WarpOptions::default().with_interpolation(Interpolation::Bilinear);
     let processor = Processor::from(cpu.clone());
-    let grey =
-        warp(smooth.as_ref().unwrap_or(&ground.grey).view(), ground_from_grid, size, &options, &processor)?;
-    let mut counts = warp(ground.counts.view(), ground_from_grid, size, &options, &processor)?;
+    let grey = warp(
+        smooth.as_ref().unwrap_or(&intensity.grey).view(),
+        ground_from_grid,
+        size,
+        &options,
+        &processor,
+    )?;
+    let mut counts = warp(intensity.counts.view(), ground_from_grid, size, &options, &processor)?;
     counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > 0.999)));
-    Ok(Ground { grey, counts })
+    Ok(Intensity { grey, counts })
 }
 
 /// Channels smoothed by σ pixels of the picture, of even length.

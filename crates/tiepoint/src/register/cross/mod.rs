@@ -1,14 +1,14 @@
 //! Registration of pictures of different sensors: by their structure ([`crate::feature::structure`]), where brightness
 //! says nothing.
 //!
-//! 1. **Search** (`search`): corners of one picture at every scale and turn are matched with those of the other, each the
-//!    other's nearest. A right hypothesis of scale and turn has many matches of one shift; the similarities of the
-//!    most places agreeing are looked at.
+//! 1. **Search** (`search`): corners of one picture at every scale and turn are matched with those of the other, mutual
+//!    nearest neighbours. At the right scale and turn many matches have one shift; the similarities that most places
+//!    agree on go on to the next step.
 //! 2. **Alignment** (`align`): both pictures on the grid of the coarser one; around every place of a grid the channels of one
 //!    are moved onto those of the other by Gauss–Newton steps, which gives a displacement and its information; a map is
 //!    fitted to these (`geometry::weighted`), from a similarity to the model asked for.
-//! 3. **Judgement** (`judge`): by chance the structure around a place agrees no better there than when it is displaced.
-//!    That is counted over the picture, with matches that no one has looked for.
+//! 3. **Judgement** (`judge`): by chance the structure around a place agrees no better in its own place than when it is
+//!    displaced. That is counted over all of the picture, not over the matches that led to the map.
 
 mod align;
 mod judge;
@@ -19,7 +19,7 @@ mod tests;
 use super::TiePoints;
 use super::tie::TieOptions;
 use crate::device::{Cpu, Processor};
-use crate::feature::structure::{Ground, levels};
+use crate::feature::structure::{Intensity, levels};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::geometry::estimate::{refine, residuals};
 use crate::geometry::{Affine, Correspondence, Homography, Model, ModelKind, Similarity};
@@ -38,7 +38,7 @@ const JUDGED: usize = 4;
 
 /// Two pictures tied by their structure.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Crossed {
+pub(super) struct StructureTie {
     /// The places of A and B.
     pub(super) features: [Features; 2],
     pub(super) tie: TiePoints,
@@ -52,7 +52,7 @@ pub(super) fn tie(
     pictures: [Picture<'_>; 2],
     options: &TieOptions,
     processor: &Processor,
-) -> Result<Option<Crossed>> {
+) -> Result<Option<StructureTie>> {
     let cpu = &processor.cpu;
     let _stage = cpu.stage("cross");
     let sizes = pictures.map(|(image, _)| image.size());
@@ -60,14 +60,14 @@ pub(super) fn tie(
         return Ok(None);
     }
     let small = sizes.map(searched);
-    let ground = cpu.try_map(2, |i| Ground::of(pictures[i].0, pictures[i].1, small[i], cpu))?;
-    let found = cpu.try_map(2, |i| levels(&ground[i], cpu))?;
+    let intensity = cpu.try_map(2, |i| Intensity::of(pictures[i].0, pictures[i].1, small[i], cpu))?;
+    let found = cpu.try_map(2, |i| levels(&intensity[i], cpu))?;
     let hypotheses = search::hypotheses([&found[0], &found[1]], processor)?;
     let kind = options.model.unwrap_or(ModelKind::Homography);
     let mut best: Option<(f64, Aligned)> = None;
     for hypothesis in hypotheses.iter().take(JUDGED) {
         cpu.check()?;
-        let frame = Frame::of([&ground[0], &ground[1]], hypothesis, cpu)?;
+        let frame = Frame::of([&intensity[0], &intensity[1]], hypothesis, cpu)?;
         let Some(aligned) = frame.align(kind, cpu)? else { continue };
         let agreement = judge::agreement(&aligned, cpu)?;
         if agreement.is_more_than_chance() && best.as_ref().is_none_or(|(score, _)| agreement.score > *score)
@@ -80,7 +80,7 @@ pub(super) fn tie(
         }
     }
     let Some((_, aligned)) = best else { return Ok(None) };
-    crossed(&aligned, [sizes, small], kind, options, cpu)
+    in_full_pixels(&aligned, [sizes, small], kind, options, cpu)
 }
 
 /// The size at which a picture is searched.
@@ -95,14 +95,14 @@ fn onto(full: Size, small: Size) -> Result<Homography> {
     Homography::new([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 }
 
-/// What was aligned, in pixels of the pictures; `None` where it is no model of `kind`.
-fn crossed(
+/// The tie points and the model in pixels of the whole pictures; `None` where the map is no model of `kind`.
+fn in_full_pixels(
     aligned: &Aligned,
     [sizes, small]: [[Size; 2]; 2],
     kind: ModelKind,
     options: &TieOptions,
     cpu: &Cpu,
-) -> Result<Option<Crossed>> {
+) -> Result<Option<StructureTie>> {
     let to_small = [onto(sizes[0], small[0])?, onto(sizes[1], small[1])?];
     let [Some(from_a), Some(from_b)] = to_small.each_ref().map(Homography::inverse) else { return Ok(None) };
     let b_from_a = from_b.compose(&aligned.b_from_a.compose(&to_small[0]));
@@ -138,7 +138,7 @@ fn crossed(
         ModelKind::Homography => Model::Homography(b_from_a),
         ModelKind::Affine => Model::Affine(Affine::new([m[0], m[1]])?),
         ModelKind::Similarity => Model::Similarity(like(turn)?),
-        // What has fewer parameters than a similarity is found from the places.
+        // Models with fewer parameters than a similarity are estimated from the places.
         ModelKind::Rigid | ModelKind::Translation | ModelKind::Fundamental | ModelKind::Essential => {
             let robust = options.robust.with_false_alarms(f64::INFINITY);
             let start = match kind {
@@ -158,5 +158,5 @@ fn crossed(
     let sum: f64 = inliers.iter().map(|i| distances[*i] * distances[*i]).sum();
     let rms_px = (sum / inliers.len().max(1) as f64).sqrt();
     let tie = TiePoints { matches, b_from_a: Some(model), inliers, rms_px, iterations: 0 };
-    Ok(Some(Crossed { features, tie }))
+    Ok(Some(StructureTie { features, tie }))
 }

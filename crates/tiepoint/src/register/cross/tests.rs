@@ -31,7 +31,7 @@ fn scene(seed: u64) -> Scene<u8> {
     Scene::render(&options, &Cpu::with_threads(2).unwrap()).unwrap()
 }
 
-fn tied(a: &Image<u8>, b: &Image<u8>, kind: ModelKind, cpu: &Cpu) -> Option<Crossed> {
+fn tied(a: &Image<u8>, b: &Image<u8>, kind: ModelKind, cpu: &Cpu) -> Option<StructureTie> {
     let options = TieOptions::default().with_model(Some(kind));
     tie([(a.into(), None), (b.into(), None)], &options, &cpu.clone().into()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! A picture as the search for structure takes it: grey from 0 to 1, and which of its pixels count.
+//! The input of the structure stages: grey from 0 to 1, and which pixels count.
 //!
 //! Pictures that were turned, cut out of a mosaic or masked by painting have a border that shows nothing, with strong
 //! edges. **Void** is what is dark (no pixel of 5 × 5 above 10/255), connected with the border of the picture, and at
@@ -12,7 +12,7 @@ use crate::image::{AnyView, Image, ImageView, Pixel, Size};
 
 /// Grey from 0 to 1, and 1 where a pixel counts, 0 elsewhere.
 #[derive(Clone, Debug)]
-pub(crate) struct Ground {
+pub(crate) struct Intensity {
     pub(crate) grey: Image<f32>,
     pub(crate) counts: Image<f32>,
 }
@@ -24,7 +24,7 @@ const REACH: usize = 2;
 /// The least share of the picture that is taken for void.
 const LEAST: f64 = 0.002;
 
-impl Ground {
+impl Intensity {
     /// Of a picture of one channel at `size`, no larger than its own.
     pub(crate) fn of(
         image: AnyView<'_>,
@@ -39,11 +39,11 @@ impl Ground {
         let grey = for_any_view!(image, view => unit(view));
         let shown = |x: usize, y: usize| mask.is_none_or(|mask| mask.row(y)[x] != 0);
         let counts = Image::from_fn(grey.size(), |x, y| f32::from(u8::from(shown(x, y))));
-        let mut ground = Self { grey, counts }.shrunk(size, cpu)?;
-        let void = void(&ground.grey);
-        let counts = ground.counts.data_mut().iter_mut().zip(void.data());
+        let mut intensity = Self { grey, counts }.shrunk(size, cpu)?;
+        let void = void(&intensity.grey);
+        let counts = intensity.counts.data_mut().iter_mut().zip(void.data());
         counts.filter(|(_, void)| **void).for_each(|(counts, _)| *counts = 0.0);
-        Ok(ground)
+        Ok(intensity)
     }
 
     pub(crate) fn size(&self) -> Size {
