@@ -3,14 +3,14 @@
 use super::table::{Given, flags};
 use tiepoint::image::ReadOptions;
 
-/// How images are read, and how large they may be.
+/// Options of reading images: limits of size, orientation, band.
 pub(crate) type LimitArguments = Given<LimitFlags>;
 
-/// The same of photographs of a collection, which stay as they are stored.
+/// Options of reading the photographs of a collection, which are not turned upright.
 pub(crate) type PhotographLimits = Given<PhotographLimitFlags>;
 
 flags! {
-    /// How images are read as flags.
+    /// The options as flags, for messages.
     LimitFlags: ReadOptions, "Reading"
 }
 

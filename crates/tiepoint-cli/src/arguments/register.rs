@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
 use tiepoint::geometry::warp::Interpolation;
 
-/// What the results of a registration show.
+/// The extent of the results of a registration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Extent {
     /// The pixels of the reference.

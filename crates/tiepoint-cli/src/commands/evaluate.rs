@@ -125,7 +125,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     })
 }
 
-/// Where nearly all is bad because the truth, or what was found, is stored as a multiple of the disparity: which.
+/// The scale by which truth and disparities differ, where nearly all pixels are bad for that reason.
 fn hint_of_scale(found: &Image<f32>, truth: &Image<f32>, bad: f64) -> Option<String> {
     if bad < 0.9 || found.size() != truth.size() {
         return None;
@@ -235,7 +235,7 @@ impl Scores {
         ]
     }
 
-    /// For programs.
+    /// The focal length and its source as JSON.
     fn describe(&self) -> Value {
         json!({
             "repeatability": self.repeatability.map(|r| r.share),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tiepoint::matching::files::{MatchFormat, MatchedImages, write_matches};
 use tiepoint_report::{Section, View};
 
-/// What helps where nothing agrees.
+/// Advice for pictures of which too few matches agree.
 const ADVICE: &str = "Try --model fundamental for a scene with depth, --views 43 for viewpoints far apart, --contrast 0.02 for \
                       dull pictures; --report PAGE.html shows the matches";
 

@@ -28,7 +28,7 @@ pub(crate) struct PairSearch<'a> {
     pub(crate) matching: &'a MatchingArguments,
     /// Of A and of B.
     masks: [Option<&'a str>; 2],
-    /// What else to try where nothing agrees.
+    /// Advice for pictures of which too few matches agree.
     advice: &'static str,
     /// Pictures stay as they are stored, whatever their orientation.
     stored: bool,
@@ -63,7 +63,7 @@ pub(crate) struct MatchedPair {
     pub(crate) tie: TiePoints,
     /// Views of each picture that were matched.
     pub(crate) views: usize,
-    /// Of one sensor, or of two.
+    /// Whether the pictures were tied as those of one sensor or of two.
     pub(crate) modality: Modality,
 }
 
@@ -107,7 +107,7 @@ impl<'a> PairSearch<'a> {
         }
     }
 
-    /// Fails: says what there was, what to try, and shows it.
+    /// The error, with counts, what was tried and advice. Writes the page of unverified matches where one is asked for.
     fn explain(
         &self,
         error: &Error,
@@ -285,7 +285,7 @@ impl MatchedPair {
         }
     }
 
-    /// For programs.
+    /// The focal length and its source as JSON.
     pub(crate) fn describe(&self, search: &PairSearch<'_>, context: &Context) -> Value {
         let counts = json!({
             "detector": search.detector.detector.name(),

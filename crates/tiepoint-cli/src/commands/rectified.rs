@@ -36,7 +36,7 @@ impl FocalSource {
     }
 }
 
-/// What the user says of the cameras.
+/// Options about the cameras.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cameras {
     /// Focal length of the left one in pixels.
@@ -127,7 +127,7 @@ pub(crate) fn say_focal(rectification: &Rectification, source: FocalSource, cont
     weak.iter().for_each(|weak| context.note(weak));
 }
 
-/// For programs.
+/// The focal length and its source as JSON.
 pub(crate) fn describe_focal(rectification: &Rectification, source: FocalSource) -> Value {
     match rectification.projection {
         Projection::Affine => json!({ "camera_focal": null, "focal_source": null }),

@@ -20,7 +20,7 @@ use tiepoint::matching::Match;
 use tiepoint::numeric::length;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View};
 
-/// What helps where nothing agrees.
+/// Advice for pictures of which too few matches agree.
 pub(super) const ADVICE: &str = "Of a flat scene, or from one place, there is nothing to rectify: `register` lays one picture on the other. Try \
                       --contrast 0.02 for dull pictures, --inlier-distance 3 for lenses that bend lines, or give the cameras by \
                       --calibration; --report PAGE.html shows the matches";
@@ -205,7 +205,7 @@ impl RectifiedPair {
         (title, self.agreement_summary(), vec![section])
     }
 
-    /// For programs. What needs tie points is null where there are none.
+    /// The focal length and its source as JSON. What needs tie points is null where there are none.
     fn describe(&self, found: &MatchedPair, calibrated: bool) -> Outcome<Value> {
         let (size, agreement) = (self.rectification.left.size, self.agreement);
         let [left, right] = self.views().map(RectifiedView::homography);

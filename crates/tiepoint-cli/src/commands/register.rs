@@ -15,7 +15,7 @@ use tiepoint::image::{self, FileImage, Known, OutputFormat, Size};
 use tiepoint::register::{Warped, covered_by, warp_onto};
 use tiepoint_report::{Section, View};
 
-/// What helps where nothing agrees.
+/// Advice for pictures of which too few matches agree.
 const ADVICE: &str = "Try --model affine or similarity for little in common, --views 43 for viewpoints far apart, --contrast 0.02 \
                       for dull pictures; a scene with depth has no map from one picture to the other (`rectify`). --report PAGE.html \
                       shows the matches";

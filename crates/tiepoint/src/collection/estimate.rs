@@ -21,15 +21,15 @@ use std::time::Instant;
 
 /// Seconds of a core for each million pixels that are searched: on the CPU, and where a GPU searches and the core reads.
 const SEARCH: [f64; 2] = [0.4, 0.02];
-/// Searches of a photograph with domain-size pooling.
+/// The time of a search with domain-size pooling, over that without.
 const POOLED: f64 = 3.0;
 /// Seconds of a GPU with 16 cores for a pair of 8192 features each.
 const MATCH_ON_GPU: f64 = 0.000_15;
-/// Features that this holds for.
+/// The number of features for which [`MATCH_ON_GPU`] holds.
 const FEATURES: f64 = 8192.0;
 /// Features that are matched to measure how fast a CPU does that.
 const SAMPLE: usize = 512;
-/// What a pair takes in all, over the time of its matching.
+/// The time of a pair, verification included, over that of its matching.
 const WITH_VERIFICATION: f64 = 1.3;
 /// Microseconds of a core for a pair of largest features, over the square of their number: 330 µs for 512.
 const TOP_SCALE: f64 = 330.0 / (512.0 * 512.0);
@@ -69,7 +69,7 @@ pub struct Estimate {
     pub database_bytes: u64,
 }
 
-/// What work on devices is reckoned with.
+/// The rates of the devices.
 struct Rates {
     cpu: Cpu,
     gpus: usize,

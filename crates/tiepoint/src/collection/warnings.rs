@@ -42,7 +42,7 @@ impl Extracted {
 }
 
 impl PairSet {
-    /// That so many photographs have no pair, where they have none.
+    /// A warning where no pair is chosen among so many photographs.
     pub fn warning(&self, photographs: usize) -> Option<String> {
         let none = photographs > 1 && self.count(photographs) == 0;
         none.then(|| "no pair is chosen, so nothing will be matched".into())

@@ -281,8 +281,8 @@ fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOpt
     MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching }
 }
 
-/// Whether half of the matches that agree after a search near a model, or more, may agree by chance. Wrong ones lie
-/// evenly wherever was searched, so those beyond the threshold of an inlier tell how many lie within.
+/// Whether chance explains at least half of the inliers of a search near a model. Wrong matches are spread evenly over
+/// the area that was searched, so the number beyond the inlier threshold tells how many lie within it.
 fn is_mostly_chance(kind: ModelKind, rematch: &Rematch, found: usize, agreeing: usize) -> bool {
     // What lies within the threshold, of the circle about a point or of the band along a line that was searched.
     let within =
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(found.inliers.len(), 36, "of the first search");
     }
 
-    /// A landscape of trees: near what a right but inexact model predicts there is always something alike.
+    /// A landscape of trees: near each place that a right but inexact model predicts there is something similar.
     #[test]
     fn a_second_search_that_finds_chance_leaves_the_first() {
         let (trees, marks) = (100_usize, 36_usize);
@@ -376,7 +376,7 @@ mod tests {
         }
         let keypoint = a.keypoints[0];
         for (i, [x, y]) in places.iter().enumerate() {
-            // Anywhere in the circle of 6 px about the place that the marks predict.
+            // Anywhere within 6 px of the place that the model predicts.
             let (r, t) = (6.0 * unit().sqrt(), std::f32::consts::TAU * unit());
             a.keypoints.push(Keypoint { x: *x, y: *y, ..keypoint });
             b.keypoints.push(Keypoint { x: x + 3.0 + r * t.cos(), y: y + 2.0 + r * t.sin(), ..keypoint });

@@ -161,7 +161,7 @@ impl Score {
         )
     }
 
-    /// For programs.
+    /// The focal length and its source as JSON.
     fn describe(&self) -> Value {
         json!({
             "scene": self.scene,

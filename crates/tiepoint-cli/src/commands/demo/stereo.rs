@@ -106,7 +106,7 @@ impl Depth {
         )
     }
 
-    /// For programs.
+    /// The focal length and its source as JSON.
     pub(super) fn describe(&self) -> Value {
         json!({
             "bad": self.bad(),

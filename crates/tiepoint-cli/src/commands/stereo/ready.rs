@@ -22,7 +22,7 @@ use tiepoint::stereo::halving::{Side, suitable_halvings};
 use tiepoint::stereo::survey::{Survey, survey, to_search};
 use tiepoint::stereo::{INVALID, Masks, Reason, StereoOptions, StereoResult};
 
-/// Pixels beside those without data that are left out, because what is compared there reaches into them.
+/// Width of the border around pixels without data in which nothing is matched: matching costs look that far.
 pub(super) const MARGIN: usize = 4;
 
 /// The longer side of photographs that are rectified here, at most, unless a size is asked for.
@@ -48,7 +48,7 @@ pub(super) struct Ready {
     rectified: Option<Rectified>,
     /// How often the pair was halved.
     pub(super) halvings: u32,
-    /// Whether the disparities to search follow the size.
+    /// Whether halving the pair halves the disparities that are searched.
     follows_size: bool,
 }
 
@@ -236,7 +236,7 @@ impl Ready {
         self.rectified.is_some()
     }
 
-    /// What is to be said of a pair that was rectified.
+    /// Lines for people about how a pair was rectified.
     pub(super) fn about(&self) -> Vec<String> {
         let Some(Rectified { rectification, source, exchanged }) = &self.rectified else { return Vec::new() };
         let exchanged =

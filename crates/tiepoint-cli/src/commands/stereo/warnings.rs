@@ -1,4 +1,4 @@
-//! What is said of a result that is probably not what was hoped for: why, and what to do.
+//! Warnings about poor disparities: the likeliest cause, and what to do.
 
 use super::Computed;
 use crate::failure::Outcome;
@@ -6,16 +6,16 @@ use tiepoint::device::Cpu;
 use tiepoint::stereo::halving::suitable_halvings;
 use tiepoint::stereo::survey::Survey;
 
-/// Of fewer pixels with a disparity, of those that hold data, the cause is named.
+/// Where a smaller share of the pixels with data has a disparity, the warning names a cause.
 const FEW_VALID: f64 = 1.0 / 3.0;
 
-/// Of fewer, tie points are asked whether the range holds what is there.
+/// Where a smaller share has one, tie points show whether the range is too short.
 const MANY_MISSING: f64 = 0.7;
 
-/// Of more disparities at the end of the range it is called too short.
+/// Where a larger share of the disparities lies at the end of the range, the range is too short.
 const MANY_AT_END: f64 = 0.05;
 
-/// The part of the range that is its end.
+/// The end of the range, as a share of it.
 const END: f64 = 0.02;
 
 /// Fewer features in a picture than this are little texture.

@@ -1,4 +1,4 @@
-//! Two pictures laid on each other, to parts of a pixel.
+//! Alignment of two pictures to parts of a pixel.
 //!
 //! On the grid of the coarser picture, the channels of both at half the size are smoothed by σ and divided by their length
 //! plus 0.3. In blocks of 6 × 6 (12 pixels of the picture), with B where the map D so far puts it,
@@ -59,7 +59,7 @@ pub(super) struct Place {
     pub(super) deviation: f64,
 }
 
-/// Pictures laid on each other.
+/// Two aligned pictures.
 #[derive(Debug)]
 pub(super) struct Aligned {
     /// Between pixels at the sizes that are searched.
@@ -94,7 +94,7 @@ impl Frame {
         Ok(Self { lanes, from })
     }
 
-    /// Both on each other by the best map, at most as general as `kind`; `None` where they do not determine one.
+    /// The alignment by the best map, at most as general as `kind`; `None` where the pictures do not determine one.
     pub(super) fn align(&self, kind: ModelKind, cpu: &Cpu) -> Result<Option<Aligned>> {
         let mut map = Homography::default();
         for (sigma, passes) in PASSES {

@@ -56,13 +56,13 @@ impl Agreement {
         self.score >= 5.5 && self.mean >= 0.66
     }
 
-    /// Whether no other hypothesis need be looked at.
+    /// Whether further hypotheses can be skipped.
     pub(super) fn is_beyond_doubt(self) -> bool {
         self.score >= 9.0 && self.mean >= 0.7
     }
 }
 
-/// How well the structure of pictures agrees that are laid on each other.
+/// How well the structure of two aligned pictures agrees.
 pub(super) fn agreement(aligned: &Aligned, cpu: &Cpu) -> Result<Agreement> {
     let size = aligned.lanes[0].size();
     let (columns, rows) = (size.width / CELL, size.height / CELL);

@@ -45,7 +45,7 @@ const NEAR: f64 = 5.0;
 const APART: [f64; 2] = [0.25, 0.4];
 /// Least distance of the two matches of a sample.
 const BASE: f64 = 20.0;
-/// Side of the cells that count in the end.
+/// Side of the cells by which the covered places are counted.
 const PLACE: f64 = 24.0;
 
 /// Matches at one turn and one ratio of scales.
@@ -74,7 +74,7 @@ fn squared(a: [f64; 2]) -> f64 {
     a[0] * a[0] + a[1] * a[1]
 }
 
-/// The best hypotheses of two pictures, those of most places first, no two of them alike.
+/// The best hypotheses for two pictures, by the number of places they cover, without near duplicates.
 pub(super) fn hypotheses([a, b]: [&[Level]; 2], processor: &Processor) -> Result<Vec<Hypothesis>> {
     let cpu = &processor.cpu;
     let mut voted = Vec::new();

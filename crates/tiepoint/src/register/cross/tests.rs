@@ -6,7 +6,7 @@ use crate::synth::{Random, Scene, SceneOptions, viewpoint};
 
 const SIZE: Size = Size { width: 320, height: 256 };
 
-/// What another sensor makes of a picture.
+/// A picture as another kind of sensor would show it.
 fn by(sensor: &str, image: &Image<u8>) -> Image<u8> {
     let value = |x: usize, y: usize| f64::from(image.row(y)[x]);
     let mut random = Random::new(9);
