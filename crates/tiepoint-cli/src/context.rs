@@ -6,7 +6,7 @@ use crate::interrupt;
 use crate::output::{Log, ProgressLine, print_error, print_line, profile_table};
 use serde_json::Value;
 use tiepoint::ErrorKind;
-use tiepoint::device::{Cpu, Device, Processor, StageTime};
+use tiepoint::device::{Cancel, Cpu, Device, Processor, StageTime};
 
 /// The device, and how much the user wants to be told.
 #[derive(Debug)]
@@ -24,13 +24,13 @@ pub(crate) struct Context {
 impl Context {
     /// Opens the devices; a command without a GPU form computes on the CPU, with the same result.
     pub(crate) fn open(global: &GlobalArguments, has_gpu_form: bool) -> Outcome<Self> {
-        let threads = threads(global);
+        let (threads, cancel) = (threads(global), interrupt::cancel());
         let device = global.device.one()?;
         let processor = match has_gpu_form {
             true => device.open(threads),
             false => device.open_cpu(threads).map(Processor::from),
         };
-        let context = Self::with(processor.map_err(unavailable)?, Vec::new(), global, Log::None)?;
+        let context = Self::with(processor.map_err(unavailable)?, Vec::new(), &cancel, global, Log::None)?;
         if !has_gpu_form && matches!(device, Device::Cuda(_) | Device::OpenCl(_)) {
             context.note(&format!("this command has no GPU form: the CPU computes in place of {device}"));
         }
@@ -39,7 +39,7 @@ impl Context {
 
     /// Opens several devices, for a command that feeds them all and may take a night.
     pub(crate) fn open_several(global: &GlobalArguments) -> Outcome<Self> {
-        let threads = threads(global);
+        let (threads, cancel) = (threads(global), interrupt::cancel());
         let opened =
             global.device.each()?.into_iter().map(|device| device.open(threads).map_err(unavailable));
         let mut opened = opened.collect::<Outcome<Vec<Processor>>>()?;
@@ -49,20 +49,20 @@ impl Context {
             (false, true) => Log::None,
             (false, false) => Log::Lines,
         };
-        Self::with(opened.remove(0), others, global, log)
+        Self::with(opened.remove(0), others, &cancel, global, log)
     }
 
     fn with(
         mut processor: Processor,
         others: Vec<Processor>,
+        cancel: &Cancel,
         global: &GlobalArguments,
         log: Log,
     ) -> Outcome<Self> {
         let progress = ProgressLine::new(!global.quiet && !global.json)?;
-        let cancel = interrupt::cancel();
-        processor = processor.cancelled_by(&cancel);
+        processor = processor.cancelled_by(cancel);
         processor.cpu = progress.watch(processor.cpu.profiled(), log);
-        let others: Vec<_> = others.into_iter().map(|other| other.cancelled_by(&cancel)).collect();
+        let others: Vec<_> = others.into_iter().map(|other| other.cancelled_by(cancel)).collect();
         for gpu in std::iter::once(&processor).chain(&others).filter_map(|p| p.gpu.as_ref()) {
             gpu.profile(global.profile);
         }

@@ -16,7 +16,9 @@ struct Caught {
     signal: Arc<AtomicUsize>,
 }
 
-/// What ends the work when a signal comes. From now on signals end the process no longer by themselves.
+/// What ends the work when a signal comes. From now on signals end the process no longer by themselves. To be called
+/// before a device is opened: LLVM within PoCL catches signals too, and hands them on to what caught them before it. Where
+/// nothing did, the process would end at once and leave its unfinished files.
 pub(crate) fn cancel() -> Cancel {
     let caught = CAUGHT.get_or_init(|| {
         let caught = Caught { any: Arc::default(), signal: Arc::default() };

@@ -5,7 +5,7 @@ use super::*;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-use tiepoint::synth::Random;
+use tiepoint::synth::{Random, StereoSceneOptions};
 
 /// Signals to each command. More by hand: 50 take minutes.
 fn trials() -> u64 {
@@ -97,17 +97,20 @@ fn a_signal_ends_every_command_by_the_signal() {
     folder.put("truth.txt", truth.to_string());
     folder.texture("large.png", Size::new(2000, 1500), 5);
     photographs(&folder);
-    folder.works("stereo a.png b.png --output flat.pfm --device cpu");
+    // A pair of which `stereo` has nothing to warn.
+    let scene = StereoSceneOptions::default().with_size(Size::new(400, 300)).with_disparities([4.0, 60.0]);
+    folder.stereo("s", &scene.with_surfaces(12).with_seed(2));
+    folder.works("stereo sl.png sr.png --output flat.pfm --device cpu");
     folder.works("collect images --output z.db --work work --block 2 --device cpu");
     folder.views();
-    folder.put("list.txt", "l.png r.png one.pfm\nr.png l.png other.pfm\n");
+    folder.put("list.txt", "sl.png sr.png one.pfm\nsl.png sr.png other.pfm\n");
     let rectified = "--calibration calib.txt --output-left ol.png --output-right or.png";
     for device in cpu_and(&["opencl", "cuda"]) {
         for (line, outputs) in [
             ("detect large.png --output f.npz", &["f.npz"][..]),
             ("match a.png b.png --output m.csv", &["m.csv"]),
             ("register a.png b.png --output w.png", &["w.png"]),
-            ("stereo a.png b.png --output d.pfm", &["d.pfm"]),
+            ("stereo sl.png sr.png --output d.pfm", &["d.pfm"]),
             (&format!("rectify l.png r.png {rectified}"), &["ol.png", "or.png"]),
             ("filter gauss large.png g.png --sigma 30", &["g.png"]),
             ("stereo --list list.txt", &["one.pfm", "other.pfm"]),
