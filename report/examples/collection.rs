@@ -10,6 +10,7 @@
 use std::f32::consts::TAU;
 use std::path::{Path, PathBuf};
 use tiepoint::image::{Image, Size};
+use tiepoint::synth::Random;
 use tiepoint::{Error, Result};
 use tiepoint_report::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View};
 
@@ -107,27 +108,27 @@ impl Drawn {
     }
 
     fn pairs(&self) -> Vec<CollectionPair<'static>> {
-        let mut numbers = Numbers(1);
-        self.tried().into_iter().filter_map(|[a, b]| self.pair(a, b, &mut numbers)).collect()
+        let mut random = Random::new(1);
+        self.tried().into_iter().filter_map(|[a, b]| self.pair(a, b, &mut random)).collect()
     }
 
-    fn pair(&self, a: usize, b: usize, numbers: &mut Numbers) -> Option<CollectionPair<'static>> {
+    fn pair(&self, a: usize, b: usize, random: &mut Random) -> Option<CollectionPair<'static>> {
         let ((land_a, at_a), (land_b, at_b)) = (self.centre(a), self.centre(b));
         let apart = (at_b - at_a + 0.5).rem_euclid(1.0) - 0.5;
         let overlap = (1.0 - apart.abs() / self.seen()) * self.reach;
         if land_a != land_b || overlap < 0.1 {
             return None;
         }
-        let inliers = (900.0 * overlap.powi(2) * (0.6 + 0.4 * numbers.next())) as u32 + 8;
+        let inliers = (900.0 * overlap.powi(2) * (0.6 + 0.4 * random.unit() as f32)) as u32 + 8;
         let (w, h) = (PHOTOGRAPH.width as f32, PHOTOGRAPH.height as f32);
         let shift = apart / self.seen() * w;
-        let place = |numbers: &mut Numbers| {
-            let x = shift.max(0.0) + numbers.next() * (w - shift.abs() - 1.0);
-            let y = numbers.next() * (h - 1.0);
+        let place = |random: &mut Random| {
+            let x = shift.max(0.0) + random.unit() as f32 * (w - shift.abs() - 1.0);
+            let y = random.unit() as f32 * (h - 1.0);
             [x, y, x - shift, (y + 4.0 * (x / 90.0).sin()).clamp(0.0, h - 1.0)]
         };
-        let ends = (0..inliers).map(|_| place(numbers)).collect();
-        let configuration = match numbers.next() {
+        let ends = (0..inliers).map(|_| place(random)).collect();
+        let configuration = match random.unit() as f32 {
             n if n < 0.62 => "calibrated",
             n if n < 0.85 => "planar or panoramic",
             _ => "uncalibrated",
@@ -135,7 +136,7 @@ impl Drawn {
         Some(CollectionPair {
             a,
             b,
-            matches: inliers + (40.0 * numbers.next()) as u32,
+            matches: inliers + (40.0 * random.unit() as f32) as u32,
             inliers,
             configuration,
             ends,
@@ -186,15 +187,5 @@ fn landscape(land: usize, u: f32, v: f32) -> [u8; 3] {
         0 => colour.map(|c| c as u8),
         // The other landscape at dusk.
         _ => [(0.9 * colour[0]) as u8, (0.55 * colour[1]) as u8, (0.7 * colour[2]) as u8],
-    }
-}
-
-/// The same numbers from 0 to 1 each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 40) as f32 / (1_u64 << 24) as f32
     }
 }

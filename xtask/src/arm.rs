@@ -4,7 +4,7 @@
 //! needed. Without that target the tests are built in a folder with Debian unstable, whose Rust has a
 //! standard library for arm64; that takes root, for `chroot`.
 
-use crate::{Result, debian, succeed, workspace};
+use crate::{Result, at, cargo, debian, succeed, told, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -60,11 +60,8 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
 }
 
 fn rustup_has_target() -> bool {
-    let asked = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
-    asked.is_ok_and(|o| {
-        let folder = PathBuf::from(String::from_utf8_lossy(&o.stdout).trim());
-        std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some())
-    })
+    let asked = told(Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]));
+    asked.is_ok_and(|o| std::fs::read_dir(o.trim()).is_ok_and(|mut files| files.next().is_some()))
 }
 
 /// The folder with Debian unstable below the target folder, made if missing.
@@ -78,7 +75,7 @@ fn debian_unstable() -> Result<PathBuf> {
     let done = folder.join("tiepoint-is-ready");
     if !done.exists() {
         println!("Debian unstable with Rust for arm64 into {} (1.5 GB)", folder.display());
-        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        std::fs::create_dir_all(&folder).map_err(at(&folder))?;
         if !folder.join("usr/bin/apt-get").exists() {
             succeed(Command::new("debootstrap").args(["--variant=minbase", "unstable"]).arg(&folder))?;
         }
@@ -92,14 +89,14 @@ fn debian_unstable() -> Result<PathBuf> {
         inside(&["apt-get", "--quiet=2", "--option=Acquire::Check-Valid-Until=false", "update"])?;
         let install = ["apt-get", "--quiet=2", "install", "--yes", "--no-install-recommends"];
         inside(&[&install[..], &CROSS, &RUST].concat())?;
-        std::fs::write(&done, "").map_err(|e| format!("{}: {e}", done.display()))?;
+        std::fs::write(&done, "").map_err(at(&done))?;
     }
-    folder.canonicalize().map_err(|e| format!("{}: {e}", folder.display()))
+    folder.canonicalize().map_err(at(&folder))
 }
 
 /// Cargo of that folder, on the workspace as `/tiepoint` and the crates that the host's cargo fetched.
 fn in_debian_unstable(root: &Path) -> Result<Command> {
-    succeed(Command::new(env!("CARGO")).args(["fetch", "--quiet", "--locked"]).current_dir(workspace()))?;
+    succeed(&mut cargo(&["fetch", "--quiet", "--locked"]))?;
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
     let workspace = workspace().canonicalize().map_err(|e| format!("the workspace: {e}"))?;

@@ -3,76 +3,59 @@
 //!
 //! A unit test of the library does the work (`crates/tiepoint/src/bisect.rs`), because the stages are private to it.
 
-use crate::{Result, prepare, workspace};
+use crate::{Result, cargo, prepare};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 const TEST: &str = "bisect::every_stage_is_that_of_the_cpu";
 const USAGE: &str = "usage: cargo xtask bisect IMAGE [--device cuda:N|opencl:N] [--detector sift|surf]
        cargo xtask bisect LEFT RIGHT [--device cuda:N|opencl:N] [--cost NAME] [--disparities N]";
 
-#[derive(Debug, Default)]
-struct Asked<'a> {
-    images: Vec<&'a str>,
-    device: Option<&'a str>,
-    detector: Option<&'a str>,
-    cost: Option<&'a str>,
-    disparities: Option<&'a str>,
-}
+/// The variables that the test reads for the files.
+const FILES: [&str; 2] = ["TIEPOINT_BISECT", "TIEPOINT_BISECT_RIGHT"];
 
-impl<'a> Asked<'a> {
-    fn of(arguments: &'a [String]) -> Result<Self> {
-        let mut asked = Self::default();
-        let mut arguments = arguments.iter().map(String::as_str);
-        while let Some(argument) = arguments.next() {
-            let place = match argument {
-                "--device" => &mut asked.device,
-                "--detector" => &mut asked.detector,
-                "--cost" => &mut asked.cost,
-                "--disparities" => &mut asked.disparities,
-                image if !image.starts_with('-') => {
-                    asked.images.push(image);
-                    continue;
-                }
-                _ => return Err(USAGE.into()),
-            };
-            *place = Some(arguments.next().filter(|_| place.is_none()).ok_or(USAGE)?);
+/// The flags: with how many images each goes, and the variable that the test reads.
+const FLAGS: [(&str, &[usize], &str); 4] = [
+    ("--device", &[1, 2], "TIEPOINT_BISECT_DEVICE"),
+    ("--detector", &[1], "TIEPOINT_BISECT_DETECTOR"),
+    ("--cost", &[2], "TIEPOINT_BISECT_COST"),
+    ("--disparities", &[2], "TIEPOINT_BISECT_DISPARITIES"),
+];
+
+/// The variables that the arguments ask for.
+fn variables(arguments: &[String]) -> Result<Vec<(&'static str, PathBuf)>> {
+    let (mut images, mut flags) = (Vec::new(), Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match FLAGS.iter().find(|(flag, ..)| flag == argument) {
+            Some(flag) if flags.iter().any(|(other, _)| *other == flag) => return Err(USAGE.into()),
+            Some(flag) => flags.push((flag, arguments.next().ok_or(USAGE)?)),
+            None if argument.starts_with('-') => return Err(USAGE.into()),
+            None => images.push(Path::new(argument).canonicalize().map_err(|e| format!("{argument}: {e}"))?),
         }
-        let of_stereo = asked.cost.is_some() || asked.disparities.is_some();
-        let sound = match asked.images.len() {
-            1 => !of_stereo && asked.detector.is_none_or(|d| ["sift", "surf"].contains(&d)),
-            2 => {
-                asked.detector.is_none()
-                    && asked.disparities.is_none_or(|n| n.parse::<u16>().is_ok_and(|n| n > 0))
-            }
-            _ => false,
+    }
+    let goes = |((flag, counts, _), value): &(&(&str, &[usize], _), &String)| {
+        let is_good = match *flag {
+            "--detector" => ["sift", "surf"].contains(&value.as_str()),
+            "--disparities" => value.parse::<u16>().is_ok_and(|n| n > 0),
+            _ => true,
         };
-        if sound { Ok(asked) } else { Err(USAGE.into()) }
+        is_good && counts.contains(&images.len())
+    };
+    if !(1..=2).contains(&images.len()) || !flags.iter().all(goes) {
+        return Err(USAGE.into());
     }
-
-    /// The variables that the test reads.
-    fn variables(&self) -> Result<Vec<(&'static str, PathBuf)>> {
-        let file = |image: &&str| Path::new(image).canonicalize().map_err(|e| format!("{image}: {e}"));
-        let files = self.images.iter().map(file).collect::<std::result::Result<Vec<_>, _>>()?;
-        let words = [
-            ("TIEPOINT_BISECT_DEVICE", self.device),
-            ("TIEPOINT_BISECT_DETECTOR", self.detector),
-            ("TIEPOINT_BISECT_COST", self.cost),
-            ("TIEPOINT_BISECT_DISPARITIES", self.disparities),
-        ];
-        let words = words.map(|(name, value)| (name, PathBuf::from(value.unwrap_or_default())));
-        Ok(["TIEPOINT_BISECT", "TIEPOINT_BISECT_RIGHT"].into_iter().zip(files).chain(words).collect())
-    }
+    let flags = flags.iter().map(|((.., variable), value)| (*variable, value.into()));
+    Ok(FILES.into_iter().zip(images).chain(flags).collect())
 }
 
 /// Prints a line for every stage; fails when one differs.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let variables = Asked::of(arguments)?.variables()?;
-    let mut test = Command::new(env!("CARGO"));
-    test.current_dir(workspace()).envs(prepare::prepare()?.variables).env("RUST_BACKTRACE", "0");
-    test.args(["test", "--quiet", "--package", "tiepoint", "--lib", "--", "--exact", TEST, "--nocapture"]);
-    test.envs(variables);
+    let variables = variables(arguments)?;
+    let test = ["test", "--quiet", "--package", "tiepoint", "--lib", "--", "--exact", TEST, "--nocapture"];
+    let mut test = cargo(&test);
+    test.envs(prepare::prepare()?.variables).env("RUST_BACKTRACE", "0").envs(variables);
     let cannot = |e| format!("cargo cannot be started: {e}");
     let mut running = test.stdout(Stdio::piped()).spawn().map_err(cannot)?;
     let lines = running.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines());

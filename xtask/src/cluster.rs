@@ -1,8 +1,8 @@
 //! The recipe for a cluster, on two workers of this machine.
 
 use crate::prepare::Variables;
-use crate::python_package::{built, python};
-use crate::{Result, pip, succeed, workspace};
+use crate::python_package::python;
+use crate::{Result, built, pip, succeed, workspace};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ pub(crate) fn prepare() -> Result<PathBuf> {
 /// Runs the recipe's tests by the command as `cargo build` left it.
 pub(crate) fn test(packages: &Path, variables: &Variables) -> Result<()> {
     let started = Instant::now();
-    let command = built("tiepoint").canonicalize().map_err(|e| format!("the command: {e}"))?;
+    let command = built("debug", "tiepoint")?;
     let mut tests = python(&[packages], &["pytest", "--quiet", "-p", "no:cacheprovider", "cluster"])?;
     succeed(tests.envs(variables.iter().cloned()).env("TIEPOINT", command))?;
     println!("the recipe for a cluster: {} s", started.elapsed().as_secs());

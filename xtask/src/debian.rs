@@ -1,6 +1,6 @@
 //! Packages of Debian and Ubuntu, installed where this process may.
 
-use crate::Result;
+use crate::{Result, runs, told};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -23,29 +23,23 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
 
 /// Whether this process may install and mount.
 pub(crate) fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output();
-    id.is_ok_and(|o| o.stdout.trim_ascii() == b"0")
+    told(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
 fn apt(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("apt-get");
-    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
-    let output = command.output().map_err(|e| format!("apt-get: {e}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let told = String::from_utf8_lossy(&output.stderr);
-            Err(format!("apt-get {}: {}", arguments.join(" "), told.trim()))
-        }
-    }
+    told(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null())).map(drop)
 }
 
 /// Makes sure that a program can be started, if need be by installing packages.
 pub(crate) fn need(program: &str, packages: &[&str]) -> Result<()> {
-    let there = || Command::new(program).arg("--version").output().is_ok();
-    if there() {
+    if runs(program, &["--version"]) {
         return Ok(());
     }
     install(packages)?;
-    if there() { Ok(()) } else { Err(format!("{program} is not in the packages {}", packages.join(" "))) }
+    if runs(program, &["--version"]) {
+        Ok(())
+    } else {
+        Err(format!("{program} is not in the packages {}", packages.join(" ")))
+    }
 }

@@ -2,9 +2,9 @@
 //!
 //! Security advisories are left out, since their database is fetched anew each time.
 
-use crate::{Result, succeed, workspace};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use crate::{Result, cargo, runs, succeed, workspace};
+use std::path::PathBuf;
+use std::process::Command;
 
 const VERSION: &str = "0.20.2";
 
@@ -15,22 +15,15 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn installed() -> Result<PathBuf> {
-    if runs(Path::new("cargo-deny")) {
+    if runs("cargo-deny", &["--version"]) {
         return Ok("cargo-deny".into());
     }
     let tools = workspace().join("target/tools");
     let program = tools.join("bin/cargo-deny");
-    if !runs(&program) {
+    if !runs(&program, &["--version"]) {
         println!("cargo-deny {VERSION} is built once into {} (some minutes)", tools.display());
-        let mut install = Command::new(env!("CARGO"));
-        install.args(["install", "--quiet", "--debug", "--locked", "--root"]).arg(&tools);
-        succeed(install.args(["cargo-deny", "--version", VERSION]))?;
+        let mut install = cargo(&["install", "--quiet", "--debug", "--locked", "--root"]);
+        succeed(install.arg(&tools).args(["cargo-deny", "--version", VERSION]))?;
     }
     Ok(program)
-}
-
-fn runs(program: &Path) -> bool {
-    let mut asked = Command::new(program);
-    asked.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    asked.status().is_ok_and(|s| s.success())
 }

@@ -5,7 +5,7 @@
 //! outside `dispatch!`. Results stay the same and no test notices, but a loop of such calls takes tens of times as
 //! long (`docs/notebook/matching.md`).
 
-use crate::Result;
+use crate::{Result, told};
 use std::path::Path;
 use std::process::Command;
 
@@ -15,12 +15,8 @@ pub(crate) fn check(program: &Path) -> Result<()> {
         println!("instruction sets: not checked, which is done on x86-64 Linux");
         return Ok(());
     }
-    let symbols = Command::new("nm").args(["--demangle", "--defined-only"]).arg(program).output();
+    let symbols = told(Command::new("nm").args(["--demangle", "--defined-only"]).arg(program));
     let symbols = symbols.map_err(|e| format!("nm, of binutils, lists what a program holds: {e}"))?;
-    if !symbols.status.success() {
-        return Err(format!("nm {}: {}", program.display(), String::from_utf8_lossy(&symbols.stderr).trim()));
-    }
-    let symbols = String::from_utf8_lossy(&symbols.stdout);
     if !symbols.contains("vectorize_avx2") {
         return Err(format!("{} holds no SIMD code that nm could show: was it stripped?", program.display()));
     }

@@ -25,6 +25,7 @@ mod test;
 mod torture;
 mod wheel;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -82,9 +83,15 @@ fn bench(arguments: &[String]) -> Result<()> {
 /// Timings of a debug build mean nothing: the same command again, optimised and with the library.
 #[cfg(not(feature = "bench"))]
 fn bench(arguments: &[String]) -> Result<()> {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--release", "--package", "xtask", "--features", "bench", "--", "bench"]);
-    succeed(command.args(arguments).current_dir(workspace()))
+    let bench = ["run", "--quiet", "--release", "--package", "xtask", "--features", "bench", "--", "bench"];
+    succeed(cargo(&bench).args(arguments))
+}
+
+/// Cargo in the workspace.
+fn cargo(arguments: &[&str]) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(arguments).current_dir(workspace());
+    cargo
 }
 
 fn succeed(command: &mut Command) -> Result<()> {
@@ -96,8 +103,48 @@ fn succeed(command: &mut Command) -> Result<()> {
     }
 }
 
+/// What a command that must succeed prints on stdout; otherwise the error has what it printed on stderr.
+fn told(command: &mut Command) -> Result<String> {
+    let name = command.get_program().display().to_string();
+    let output = command.output().map_err(|e| format!("{name}: {e}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(format!("{name}: {}: {}", output.status, text(&output.stderr).trim())),
+    }
+}
+
+/// Whether a program can be started and succeeds.
+fn runs(program: impl AsRef<OsStr>, arguments: &[&str]) -> bool {
+    told(Command::new(program).args(arguments)).is_ok()
+}
+
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Where cargo builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into)
+}
+
+/// A program as cargo has left it below the folder of a profile.
+fn built(profile: &str, name: &str) -> Result<PathBuf> {
+    let program = target().join(profile).join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    program.canonicalize().map_err(at(&program))
+}
+
+/// The message of an error that a file or folder has met with.
+fn at(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
+    move |e| format!("{}: {e}", path.display())
+}
+
+/// Removes a folder where there is one.
+fn remove(folder: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(at(folder)(e)),
+        _ => Ok(()),
+    }
 }
 
 /// Photographs with ground truth: `TIEPOINT_DATA`, or `../shared/data` beside the workspace.

@@ -4,7 +4,7 @@
 //! KiB of local memory. It lists its device only when `RUSTICL_ENABLE` names one, and ends the loops of a kernel after
 //! 65 535 turns: the library refuses it, tests of short kernels open it all the same.
 
-use crate::{Result, debian};
+use crate::{Result, debian, told};
 use std::process::Command;
 use tiepoint_gpu::{Api, Devices, devices};
 
@@ -87,12 +87,8 @@ pub(crate) fn prepare() -> [Result<()>; 2] {
 /// The names of all devices, seen by a new process.
 fn list() -> Result<Vec<String>> {
     let this = std::env::current_exe().map_err(|e| e.to_string())?;
-    let output =
-        Command::new(this).arg(LIST).env(RUSTICL.0, RUSTICL.1).output().map_err(|e| e.to_string())?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()),
-        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-    }
+    let listed = told(Command::new(this).arg(LIST).env(RUSTICL.0, RUSTICL.1))?;
+    Ok(listed.lines().map(str::to_owned).collect())
 }
 
 pub(crate) fn print_list() -> Result<()> {

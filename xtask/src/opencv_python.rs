@@ -1,6 +1,6 @@
 //! The Python with OpenCV's wheel that the library is compared with.
 
-use crate::{Result, succeed, workspace};
+use crate::{Result, succeed, told, workspace};
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -33,8 +33,5 @@ pub(crate) fn python() -> Result<PathBuf> {
 }
 
 fn import_opencv(python: &Path) -> Result<()> {
-    let check = Command::new(python).args(["-c", "import cv2, numpy"]).output();
-    let check = check.map_err(|e| format!("{}: {e}", python.display()))?;
-    let told = String::from_utf8_lossy(&check.stderr);
-    check.status.success().then_some(()).ok_or_else(|| format!("{}: {}", python.display(), told.trim()))
+    told(Command::new(python).args(["-c", "import cv2, numpy"])).map(drop)
 }

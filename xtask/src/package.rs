@@ -3,7 +3,7 @@
 //! On Linux the program is linked by zig against the glibc of manylinux2014, as the wheel is, so that it runs on any
 //! distribution of the last ten years; which versions of glibc's functions it asks for is checked.
 
-use crate::{Result, instruction_sets, pip, succeed, workspace};
+use crate::{Result, at, cargo, instruction_sets, pip, remove, succeed, target, told, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,10 +28,8 @@ const SHELLS: [(&str, &str); 5] = [
 /// Packs the crates as they would be published and, unless told `--no-verify`, builds each from its own
 /// files.
 pub(crate) fn package(arguments: &[String]) -> Result<()> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(workspace()).args(["package", "--quiet", "--locked"]).args(arguments);
-    cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
-    succeed(&mut cargo)?;
+    let packages = PACKAGES.iter().flat_map(|package| ["--package", package]);
+    succeed(cargo(&["package", "--quiet", "--locked"]).args(arguments).args(packages))?;
     println!("packed: {}", PACKAGES.join(", "));
     Ok(())
 }
@@ -39,32 +37,27 @@ pub(crate) fn package(arguments: &[String]) -> Result<()> {
 /// Puts the command, its completions, manual pages, readme and licences into `target/dist`, and checks that its SIMD
 /// code is compiled with its instruction sets.
 pub(crate) fn dist() -> Result<()> {
-    let workspace = workspace();
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), Into::into);
     let program = format!("tiepoint{}", std::env::consts::EXE_SUFFIX);
-    let built = build(&target)?.join(&program);
+    let built = build(&target())?.join(&program);
     instruction_sets::check(&built)?;
-    let folder = target.join("dist");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    }
+    let folder = target().join("dist");
+    remove(&folder)?;
     let packed = folder.join("bin").join(&program);
     copy(&built, &packed)?;
     if cfg!(target_os = "linux") {
         succeed(Command::new("strip").arg("--strip-debug").arg(&packed))?;
     }
     for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-        copy(&workspace.join(name), &folder.join(name))?;
+        copy(&workspace().join(name), &folder.join(name))?;
     }
     let completions = folder.join("completions");
-    fs::create_dir_all(&completions).map_err(|e| format!("{}: {e}", completions.display()))?;
+    fs::create_dir_all(&completions).map_err(at(&completions))?;
     for (shell, name) in SHELLS {
-        let script = Command::new(&built).args(["completions", shell]).output();
-        let script = script.map_err(|e| format!("{}: {e}", built.display()))?;
-        if !script.status.success() || script.stdout.is_empty() {
-            return Err(format!("tiepoint completions {shell}: {}", script.status));
+        let script = told(Command::new(&built).args(["completions", shell]))?;
+        if script.is_empty() {
+            return Err(format!("tiepoint completions {shell} printed nothing"));
         }
-        fs::write(completions.join(name), script.stdout).map_err(|e| format!("{name}: {e}"))?;
+        fs::write(completions.join(name), script).map_err(|e| format!("{name}: {e}"))?;
     }
     succeed(Command::new(&built).arg("man").arg(folder.join("man/man1")))?;
     println!("{}", folder.display());
@@ -75,8 +68,7 @@ pub(crate) fn dist() -> Result<()> {
 fn build(target: &Path) -> Result<PathBuf> {
     let arguments = ["--release", "--locked", "--package", "tiepoint-cli"];
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
-        let mut cargo = Command::new(env!("CARGO"));
-        succeed(cargo.arg("build").args(arguments).current_dir(workspace()))?;
+        succeed(cargo(&["build"]).args(arguments))?;
         return Ok(target.join("release"));
     }
     let tools = pip::unpack(&LINKER, &[], &workspace().join("target/python/linker"))?;
@@ -90,7 +82,7 @@ fn build(target: &Path) -> Result<PathBuf> {
     succeed(zigbuild.env("CARGO", env!("CARGO")).env("PYTHONPATH", &tools).current_dir(workspace()))?;
     let folder = target.join(triple).join("release");
     let program = folder.join("tiepoint");
-    let bytes = fs::read(&program).map_err(|e| format!("{}: {e}", program.display()))?;
+    let bytes = fs::read(&program).map_err(at(&program))?;
     match newest_glibc(&bytes) {
         None => Err(format!("{} asks for no version of glibc: is it linked statically?", program.display())),
         Some(newest) if newest > GLIBC => {

@@ -1,7 +1,7 @@
 //! `cargo xtask parity`: how near the command's SIFT is to OpenCV's on photographs, and whose matches fit the
 //! true homographies better, as Markdown tables. It fails when a bar is missed.
 
-use crate::{Result, data_folder, opencv_python::python, workspace};
+use crate::{Result, built, cargo, data_folder, opencv_python::python, succeed};
 use std::process::Command;
 
 /// Builds the command, optimised, and compares.
@@ -13,20 +13,8 @@ pub(crate) fn run() -> Result<()> {
             data.display()
         ));
     }
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--release", "--package", "tiepoint-cli"]).current_dir(workspace());
-    succeed(&mut build, "the build of the command failed")?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
-    let tiepoint = target.join("release").join(format!("tiepoint{}", std::env::consts::EXE_SUFFIX));
+    succeed(&mut cargo(&["build", "--quiet", "--release", "--package", "tiepoint-cli"]))?;
     let mut compare = Command::new(python()?);
-    compare.args(["-c", include_str!("parity.py")]).arg(tiepoint).arg(data);
-    succeed(&mut compare, "a bar was missed, or the comparison failed")
-}
-
-fn succeed(command: &mut Command, otherwise: &str) -> Result<()> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(otherwise.into()),
-        Err(e) => Err(format!("{}: {e}", command.get_program().display())),
-    }
+    compare.args(["-c", include_str!("parity.py")]).arg(built("release", "tiepoint")?).arg(data);
+    succeed(&mut compare).map_err(|e| format!("a bar was missed, or the comparison failed: {e}"))
 }

@@ -1,7 +1,9 @@
 //! The Python package, built as `cargo test` has left the library: its tests, and its types.
 
 use crate::prepare::Variables;
-use crate::{Result, claims, pip, python_site, succeed, workspace};
+use crate::{
+    Result, at, built, cargo, claims, pip, python_site, remove, runs, succeed, target, told, workspace,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,17 +24,14 @@ const PACKAGES: [&str; 10] = [
 ];
 
 pub(crate) fn prepare() -> Result<PathBuf> {
-    let old =
-        Command::new("python3").args(["-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).status();
-    if !old.map_err(|e| format!("python3: {e}"))?.success() {
-        return Err("python3 is older than 3.11".into());
-    }
+    told(Command::new("python3").args(["-c", "import sys; sys.exit(sys.version_info < (3, 11))"]))
+        .map_err(|e| format!("python3 is absent or older than 3.11: {e}"))?;
     pip::unpack(&PACKAGES, &[], &workspace().join("target/python/packages"))
 }
 
 pub(crate) fn run() -> Result<()> {
     let (packages, site) = (prepare()?, python_site::prepare()?);
-    let node = Command::new("node").arg("--version").output().is_ok();
+    let node = runs("node", &["--version"]);
     python_site::build(&test(&packages, node, &Variables::new())?, &site)
 }
 
@@ -41,11 +40,7 @@ pub(crate) fn run() -> Result<()> {
 pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<PathBuf> {
     let started = Instant::now();
     let package = lay_out()?;
-    let program = |name: &str| {
-        let path = built(&format!("{name}{}", std::env::consts::EXE_SUFFIX));
-        path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
-    };
-    let (command, quick_start) = (program("tiepoint")?, program("examples/quick_start")?);
+    let (command, quick_start) = (built("debug", "tiepoint")?, built("debug/examples", "quick_start")?);
     let run = |module: &[&str]| {
         let mut python = python(&[&package, packages], module)?;
         python.envs(variables.iter().cloned()).env("TIEPOINT", &command);
@@ -69,11 +64,7 @@ pub(crate) fn write_options() -> Result<()> {
     let path = package.join("python/tiepoint/_options.py");
     let mut write = Command::new("python3");
     write.arg(package.join("write_options.py")).arg(lay_out()?.join("tiepoint/_core.abi3.so"));
-    let written = write.output().map_err(|e| format!("python3: {e}"))?;
-    match written.status.success() {
-        true => fs::write(&path, written.stdout).map_err(|e| format!("{}: {e}", path.display())),
-        false => Err(String::from_utf8_lossy(&written.stderr).into_owned()),
-    }
+    fs::write(&path, told(&mut write)?).map_err(at(&path))
 }
 
 /// A module of Python that finds its packages in these folders.
@@ -85,42 +76,31 @@ pub(crate) fn python(folders: &[&Path], module: &[&str]) -> Result<Command> {
     Ok(python)
 }
 
-/// A program or library as `cargo build` leaves it.
-pub(crate) fn built(name: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
-    target.join("debug").join(name)
-}
-
 /// The folder that holds the package: its modules, and the compiled one among them.
 pub(crate) fn lay_out() -> Result<PathBuf> {
-    let mut build = Command::new(env!("CARGO"));
     // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.
-    build.args(["build", "--quiet", "--workspace", "--lib", "--bins", "--example", "quick_start"]);
-    succeed(build.current_dir(workspace()))?;
+    let build = ["build", "--quiet", "--workspace", "--lib", "--bins", "--example", "quick_start"];
+    succeed(&mut cargo(&build))?;
     let home = workspace().join("target/python/package");
     let package = home.join("tiepoint");
-    let failed = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
-    if package.exists() {
-        fs::remove_dir_all(&package).map_err(|e| failed(&package, e))?;
-    }
+    remove(&package)?;
     copy_modules(&workspace().join("crates/tiepoint-python/python/tiepoint"), &package)?;
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let compiled = built(&format!("{prefix}tiepoint_python{suffix}"));
-    fs::copy(&compiled, package.join("_core.abi3.so")).map_err(|e| failed(&compiled, e))?;
-    home.canonicalize().map_err(|e| failed(&home, e))
+    let compiled = target().join("debug").join(format!("{prefix}tiepoint_python{suffix}"));
+    fs::copy(&compiled, package.join("_core.abi3.so")).map_err(at(&compiled))?;
+    home.canonicalize().map_err(at(&home))
 }
 
 /// Copies a folder of modules, and those within it, into a new one.
 pub(crate) fn copy_modules(from: &Path, to: &Path) -> Result<()> {
-    let failed = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
-    fs::create_dir_all(to).map_err(|e| failed(to, e))?;
-    for entry in fs::read_dir(from).map_err(|e| failed(from, e))? {
-        let path = entry.map_err(|e| failed(from, e))?.path();
+    fs::create_dir_all(to).map_err(at(to))?;
+    for entry in fs::read_dir(from).map_err(at(from))? {
+        let path = entry.map_err(at(from))?.path();
         let name = path.file_name().unwrap_or_default();
         match path.is_dir() {
             true if name == "__pycache__" => {}
             true => copy_modules(&path, &to.join(name))?,
-            false => drop(fs::copy(&path, to.join(name)).map_err(|e| failed(&path, e))?),
+            false => drop(fs::copy(&path, to.join(name)).map_err(at(&path))?),
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The Python package's site: its pages, and a gallery of examples that are run and become notebooks.
 
 use crate::python_package::python;
-use crate::{Result, pip, succeed, workspace};
+use crate::{Result, at, pip, remove, succeed, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use std::time::Instant;
 /// The folder of what builds the site, fetched if missing: the packages of docs/python/requirements.txt.
 pub(crate) fn prepare() -> Result<PathBuf> {
     let list = workspace().join("docs/python/requirements.txt");
-    let text = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
+    let text = fs::read_to_string(&list).map_err(at(&list))?;
     let packages: Vec<&str> =
         text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
     pip::unpack(&packages, &[], &workspace().join("target/python/site-packages"))
@@ -20,11 +20,7 @@ pub(crate) fn build(package: &Path, packages: &Path) -> Result<()> {
     let started = Instant::now();
     let (pages, site) = (workspace().join("docs/python"), workspace().join("target/python/site"));
     let gallery = pages.join("gallery");
-    for made in [&gallery, &site] {
-        if made.exists() {
-            fs::remove_dir_all(made).map_err(|e| format!("{}: {e}", made.display()))?;
-        }
-    }
+    [&gallery, &site].into_iter().try_for_each(|made| remove(made))?;
     let mut sphinx = python(&[package, packages], &["sphinx", "-W", "--keep-going", "-q"])?;
     succeed(sphinx.arg(&pages).arg(&site))?;
     let [examples, notebooks] =
@@ -38,6 +34,6 @@ pub(crate) fn build(package: &Path, packages: &Path) -> Result<()> {
 }
 
 fn count(folder: &Path, extension: &str) -> Result<usize> {
-    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let entries = fs::read_dir(folder).map_err(at(folder))?;
     Ok(entries.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == extension)).count())
 }

@@ -1,6 +1,6 @@
 //! The page of reports: its types, and all kinds of it in a browser.
 
-use crate::{Result, debian, succeed, workspace};
+use crate::{Result, built, cargo, debian, succeed, workspace};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -20,16 +20,11 @@ pub(crate) fn prepare() -> Result<()> {
 pub(crate) fn test(data: &Path) -> Result<()> {
     let started = Instant::now();
     npm(&["run", "--silent", "types"])?;
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--workspace", "--bin", "tiepoint", "--example", "collection"]);
-    succeed(build.current_dir(workspace()))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
-    let built = |name: &str| {
-        let program = target.join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-        program.canonicalize().map_err(|e| format!("{}: {e}", program.display()))
-    };
+    let build = ["build", "--quiet", "--workspace", "--bin", "tiepoint", "--example", "collection"];
+    succeed(&mut cargo(&build))?;
     let mut browser = command(&["run", "--silent", "test"]);
-    browser.env("TIEPOINT", built("tiepoint")?).env("COLLECTIONS", built("examples/collection")?);
+    browser.env("TIEPOINT", built("debug", "tiepoint")?);
+    browser.env("COLLECTIONS", built("debug/examples", "collection")?);
     if let Ok(data) = data.canonicalize() {
         browser.env("TIEPOINT_DATA", data);
     }

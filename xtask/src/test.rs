@@ -2,7 +2,7 @@
 
 use crate::prepare::{self, Variables};
 use crate::{
-    Result, arm, claims, cluster, data_folder, opencl, python_package, python_site, report, workspace,
+    Result, arm, claims, cluster, data_folder, opencl, python_package, python_site, report, succeed, told,
 };
 use fearless_simd::Level;
 use std::path::Path;
@@ -74,12 +74,7 @@ fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
 
 fn listed(which: &[&str], data: &Path, variables: &Variables) -> Result<String> {
     let list = [&["test"], which, &["--", "--list"]].concat();
-    let listed = command(&list, data, variables.clone()).output();
-    let listed = listed.map_err(|e| format!("cargo cannot be started: {e}"))?;
-    if !listed.status.success() {
-        return Err(format!("cargo {} failed:\n{}", list.join(" "), String::from_utf8_lossy(&listed.stderr)));
-    }
-    Ok(String::from_utf8_lossy(&listed.stdout).into_owned())
+    told(&mut command(&list, data, variables.clone())).map_err(|e| format!("{e} ({})", list.join(" ")))
 }
 
 /// Fails where a test that is left out was renamed, since it would run.
@@ -92,14 +87,13 @@ fn check_left_out(data: &Path, variables: &Variables) -> Result<()> {
 }
 
 pub(crate) fn cargo(arguments: &[&str], data: &Path, variables: Variables) -> Result<()> {
-    let status = command(arguments, data, variables).status();
-    let status = status.map_err(|e| format!("cargo cannot be started: {e}"))?;
-    if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
+    let run = succeed(&mut command(arguments, data, variables));
+    run.map_err(|e| format!("{e} ({})", arguments.join(" ")))
 }
 
 fn command(arguments: &[&str], data: &Path, variables: Variables) -> Command {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(workspace()).args(arguments).envs(variables);
+    let mut cargo = crate::cargo(arguments);
+    cargo.envs(variables);
     if let Ok(data) = data.canonicalize() {
         cargo.env("TIEPOINT_DATA", data);
     }

@@ -6,7 +6,7 @@
 //! run on the wheel as it is installed. The sources are compiled as they are when someone installs them; with that it
 //! takes too long for CI.
 
-use crate::{Result, pip, python_package, succeed, workspace};
+use crate::{Result, at, cargo, pip, python_package, remove, succeed, told, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,16 +21,14 @@ pub(crate) fn wheel() -> Result<()> {
     let folder = workspace().join("target/python");
     let tools = pip::unpack(&TOOLS, &[], &folder.join("tools"))?;
     let dist = folder.join("dist");
-    if dist.exists() {
-        fs::remove_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
-    }
-    fs::create_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
+    remove(&dist)?;
+    fs::create_dir_all(&dist).map_err(at(&dist))?;
     let out = dist.to_string_lossy().into_owned();
     let build =
         ["build", "--release", "--locked", "--zig", "--compatibility", "manylinux2014", "--out", &out];
     succeed(maturin(&tools)?.args(build))?;
     let wheel = only(&dist, "whl")?;
-    let size = fs::metadata(&wheel).map_err(|e| format!("{}: {e}", wheel.display()))?.len();
+    let size = fs::metadata(&wheel).map_err(at(&wheel))?.len();
     if size > LARGEST {
         return Err(format!("{} has {size} bytes, more than {LARGEST}", wheel.display()));
     }
@@ -38,9 +36,7 @@ pub(crate) fn wheel() -> Result<()> {
     succeed(module(&tools, "abi3audit").arg("--strict").arg(&wheel))?;
     let packages = python_package::prepare()?;
     let installed = folder.join("installed");
-    if installed.exists() {
-        fs::remove_dir_all(&installed).map_err(|e| format!("{}: {e}", installed.display()))?;
-    }
+    remove(&installed)?;
     pip::unpack(&[&wheel.to_string_lossy()], &["--no-deps"], &installed)?;
     succeed(&mut python_package::python(
         &[&installed, &packages],
@@ -71,7 +67,7 @@ fn maturin(tools: &Path) -> Result<Command> {
 }
 
 fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
-    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let entries = fs::read_dir(folder).map_err(at(folder))?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let found = paths.find(|path| path.extension().is_some_and(|e| e == extension));
     found.ok_or_else(|| format!("{} holds no .{extension}", folder.display()))
@@ -79,9 +75,7 @@ fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
 
 /// Installs the source distribution into a folder of its own, by its lock file, and runs the tests of features on it.
 fn compile(sdist: &Path, folder: &Path, packages: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    }
+    remove(folder)?;
     let mut pip = Command::new("python3");
     pip.current_dir(workspace()).args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]);
     pip.arg(folder).arg(sdist).env("MATURIN_PEP517_ARGS", "--locked").env("PIP_ROOT_USER_ACTION", "ignore");
@@ -104,23 +98,9 @@ fn lock(sdist: &Path) -> Result<()> {
     let (archive, name) = (sdist.to_string_lossy(), folder.file_name().unwrap_or_default().to_string_lossy());
     tar(&["--extract", "--gzip", "--file", &archive])?;
     for mode in ["--offline", "--locked"] {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.current_dir(&folder).args(["metadata", "--format-version", "1", mode]);
-        let told = cargo.output().map_err(|e| format!("cargo: {e}"))?;
-        if !told.status.success() {
-            return Err(format!("{}: {}", folder.display(), String::from_utf8_lossy(&told.stderr)));
-        }
+        told(cargo(&["metadata", "--format-version", "1", mode]).current_dir(&folder))?;
     }
-    tar(&[
-        "--create",
-        "--gzip",
-        "--owner=0",
-        "--group=0",
-        "--sort=name",
-        "--mtime=1980-01-01",
-        "--file",
-        &archive,
-        &name,
-    ])?;
-    fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))
+    let alike = ["--owner=0", "--group=0", "--sort=name", "--mtime=1980-01-01"];
+    tar(&[&["--create", "--gzip"][..], &alike, &["--file", &archive, &name]].concat())?;
+    remove(&folder)
 }

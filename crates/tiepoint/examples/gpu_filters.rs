@@ -4,8 +4,8 @@
 //! cargo run --release --example gpu_filters [cuda|opencl] [--images 32] [--size 3840x2160] [--check]
 //! ```
 //!
-//! f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one read
-//! and one write of every pixel. `--check` compares one image of each filter with the CPU's, bit by bit, and
+//! Integral images and f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one
+//! read and one write of every pixel. `--check` compares one image of each filter with the CPU's, bit by bit, and
 //! measures nothing.
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
@@ -18,11 +18,12 @@ use tiepoint::filter::convolve::{ConvolveOptions, Kernel, convolve};
 use tiepoint::filter::gauss::{GaussOptions, Taps, gauss};
 use tiepoint::filter::gpu::GpuFilter;
 use tiepoint::filter::hessian::{HessianOptions, response};
+use tiepoint::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum, Integral};
 use tiepoint::filter::resample;
 use tiepoint::filter::sobel::{self, SobelOptions};
 use tiepoint::geometry::Homography;
 use tiepoint::geometry::warp::{GpuWarp, Interpolation, WarpOptions, warp};
-use tiepoint::image::gpu::{GpuImage, GpuStack};
+use tiepoint::image::gpu::{GpuImage, GpuPixel, GpuStack};
 use tiepoint::image::{Image, ImageView, Size};
 use timing::{Arguments, Outcome, RUNS, device_seconds, open_gpu, parse_size};
 
@@ -92,6 +93,25 @@ impl Bench {
         Ok(())
     }
 
+    fn integral<T: GpuPixel, A: GpuSum>(&self, image: &Image<T>, cpu: &Cpu) -> Outcome<()> {
+        let name = format!("integral {} in {}", T::NAME, A::NAME);
+        let integrator = GpuIntegrator::<T, A>::new(&self.gpu)?;
+        if self.check {
+            let found = integrator.integral(&GpuImage::upload(&self.gpu, image.view())?)?.download(0)?;
+            let is_same = found == Integral::<A>::new(image.view(), cpu)?;
+            println!("{name:<22} {}", if is_same { "same bits" } else { "DIFFERS" });
+            return Ok(());
+        }
+        let (size, count) = (self.batch.size(), self.batch.count());
+        let batch = GpuStack::upload(&self.gpu, &vec![image.view(); count])?;
+        let out = GpuIntegral::<A>::new(&self.gpu, size, count)?;
+        let mut commands = Commands::new();
+        integrator.record(&mut commands, batch.buffer(), batch.pitch(), &out)?;
+        let bytes = size.area() * count * (size_of::<T>() + size_of::<A>());
+        self.line(&name, self.seconds(commands)?, bytes);
+        Ok(())
+    }
+
     fn all(&self) -> Outcome<()> {
         let (gpu, cpu) = (&self.gpu, &Cpu::default());
         for (name, taps) in [
@@ -124,6 +144,11 @@ impl Bench {
         self.filter("double", &GpuFilter::double(gpu, 1)?, |v| resample::double(v, cpu))?;
         self.filter("halve", &GpuFilter::halve(gpu, 1)?, |v| resample::halve(v, cpu))?;
         self.filter("halve_mean", &GpuFilter::halve_mean(gpu, 1)?, |v| resample::halve_mean(v, cpu))?;
+        let bytes = self.image.data().iter().map(|v| (v * 255.0) as u8).collect();
+        let bytes = Image::from_vec(bytes, self.image.size(), 1)?;
+        self.integral::<u8, u32>(&bytes, cpu)?;
+        self.integral::<f32, u32>(&self.image, cpu)?;
+        self.integral::<f32, u64>(&self.image, cpu)?;
         let map = Homography::new([[0.98, 0.05, 3.5], [-0.04, 1.02, 7.25], [1e-6, -2e-6, 1.0]])?;
         self.warp("warp bilinear", Interpolation::Bilinear, map, cpu)?;
         self.warp("warp bicubic", Interpolation::Bicubic, map, cpu)?;

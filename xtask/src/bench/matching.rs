@@ -55,7 +55,10 @@ fn unit(values: &[u8]) -> impl Iterator<Item = f32> {
 }
 
 fn features(descriptors: Descriptors) -> Features {
-    let keypoint =
-        Keypoint { x: 0.0, y: 0.0, scale: 1.0, angle: 0.0, response: 1.0, sign: 1, octave: 0, layer: 0 };
-    Features { keypoints: vec![keypoint; COUNT], descriptors, dimension: DIMENSION, image: Size::new(1, 1) }
+    Features {
+        keypoints: vec![Keypoint::default(); COUNT],
+        descriptors,
+        dimension: DIMENSION,
+        image: Size::new(1, 1),
+    }
 }

@@ -24,7 +24,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-fn source() -> KernelSource {
+pub(crate) fn source() -> KernelSource {
     for_kernels(KernelSource::new("columns").define("LANES", LANES))
         .kernel::<Columns<'_>>([LANES, 1])
         .text(include_str!("columns.cl"))
@@ -158,7 +158,7 @@ impl GpuDescriptors {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::device::gpu::all;
     use crate::feature::order::gpu::tests::keypoints;
@@ -198,9 +198,5 @@ pub(crate) mod tests {
                 assert!(n == 0 || matches!(refused, Err(Error::Mismatch(_))), "three of four values");
             }
         }
-    }
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source()]
     }
 }

@@ -22,7 +22,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-fn source<V: Element>() -> KernelSource {
+pub(crate) fn source<V: Element>() -> KernelSource {
     KernelSource::new("gather")
         .define("LANES", LANES)
         .define("KEYPOINT_WORDS", WORDS)
@@ -79,7 +79,7 @@ impl GpuFeatures {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::device::gpu::all;
     use crate::feature::order::gpu::tests::keypoints;
@@ -105,9 +105,5 @@ pub(crate) mod tests {
                 }
             }
         }
-    }
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source::<u8>(), source::<f32>()]
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn luma_for_kernels(source: KernelSource) -> KernelSource {
         .text(include_str!("luma.h"))
 }
 
-fn source<T: GpuPixel>(channels: usize) -> KernelSource {
+pub(crate) fn source<T: GpuPixel>(channels: usize) -> KernelSource {
     let source = crate::image::gpu::for_kernels::<T>(gpu::for_kernels(KernelSource::new("grey"), channels));
     luma_for_kernels(source).kernel::<Filter<'_, T, T>>([LANES, 1]).text(include_str!("grey.cl"))
 }
@@ -55,7 +55,7 @@ pub fn grey_on_device(image: &AnyGpuImage) -> Result<AnyGpuImage> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::filter::gpu::testing::{self, images};
@@ -74,9 +74,5 @@ pub(crate) mod tests {
         twins::<u8>();
         twins::<u16>();
         twins::<f32>();
-    }
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source::<u8>(3), source::<u16>(4), source::<f32>(3), source::<f32>(2)]
     }
 }

@@ -47,7 +47,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(in crate::stereo) fn source() -> KernelSource {
+pub(crate) fn source() -> KernelSource {
     for_maps("consistency check")
         .define_f32("SURFACE", SURFACE)
         .kernel::<Check<'_>>(GROUP)
@@ -95,7 +95,7 @@ pub(in crate::stereo) fn occluded(commands: &mut Commands, right: &GpuStack<f32>
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::{
         device::Cpu,
@@ -146,9 +146,5 @@ pub(crate) mod tests {
             },
             "occlusions",
         );
-    }
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source()]
     }
 }

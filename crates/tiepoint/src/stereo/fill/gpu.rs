@@ -52,7 +52,7 @@ tiepoint_gpu::kernel! {
 /// Lanes of a group of lines.
 const LANES: u32 = 64;
 
-pub(in crate::stereo) fn source() -> KernelSource {
+pub(crate) fn source() -> KernelSource {
     for_maps("fill")
         .define("LANES", LANES)
         .kernel::<Look<'_>>([LANES, 1])
@@ -87,7 +87,7 @@ pub(in crate::stereo) fn fill(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::{
         device::Cpu,
@@ -117,9 +117,5 @@ pub(crate) mod tests {
                 &format!("occlusions {occlusions}"),
             );
         }
-    }
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source()]
     }
 }

@@ -19,7 +19,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-fn source() -> KernelSource {
+pub(crate) fn source() -> KernelSource {
     for_maps("dense").kernel::<Dense<'_>>(GROUP).text(include_str!("dense.cl"))
 }
 
@@ -34,13 +34,4 @@ pub(super) fn dense(map: &GpuImage<f32>, nothing: f32) -> Result<Buffer<f32>> {
     launch(&mut commands, &gpu.program(&source())?, groups, arguments)?;
     gpu.run(&commands)?;
     Ok(to)
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source()]
-    }
 }

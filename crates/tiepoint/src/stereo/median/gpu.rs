@@ -18,7 +18,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(in crate::stereo) fn source(side: usize) -> KernelSource {
+pub(crate) fn source(side: usize) -> KernelSource {
     for_maps("median")
         .define("SIDE", side)
         .define("KEPT", side * side / 2 + 2)
@@ -45,7 +45,7 @@ pub(in crate::stereo) fn median(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::{
         device::Cpu,
@@ -61,9 +61,5 @@ pub(crate) mod tests {
                 &format!("side {side}"),
             );
         }
-    }
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source(3), source(5)]
     }
 }

@@ -43,7 +43,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-fn source() -> KernelSource {
+pub(crate) fn source() -> KernelSource {
     for_maps("refinement")
         .kernel::<Note<'_>>(GROUP)
         .kernel::<DropConfidence<'_>>(GROUP)
@@ -143,14 +143,5 @@ fn finish(commands: &mut Commands, options: &StereoOptions, map: GpuStack<f32>) 
     match options.median {
         0 => Ok(map),
         side => median::gpu::median(commands, &map, side),
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source()]
     }
 }

@@ -63,7 +63,7 @@ const TILE: [usize; 2] = [64, 16];
 /// Lanes that label it.
 const LANES: u32 = 256;
 
-pub(in crate::stereo) fn source() -> KernelSource {
+pub(crate) fn source() -> KernelSource {
     for_maps("speckle")
         .define("TILE_WIDTH", TILE[0])
         .define("TILE_HEIGHT", TILE[1])
@@ -109,7 +109,7 @@ pub(in crate::stereo) fn speckle(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::{
         device::Cpu,
@@ -133,9 +133,5 @@ pub(crate) mod tests {
                 &format!("{options:?}"),
             );
         }
-    }
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source()]
     }
 }

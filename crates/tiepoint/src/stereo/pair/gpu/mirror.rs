@@ -22,7 +22,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-fn source<T: GpuPixel>() -> KernelSource {
+pub(crate) fn source<T: GpuPixel>() -> KernelSource {
     pixel_a_lane(KernelSource::new("mirror"))
         .structure::<Plane>()
         .kernel::<Mirror<'_, T>>(GROUP)
@@ -49,7 +49,7 @@ pub(in crate::stereo) fn mirrored<T: GpuPixel>(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::{device::gpu::all, image::Image, stereo::pair};
 
@@ -73,9 +73,5 @@ pub(crate) mod tests {
                 }
             }
         }
-    }
-
-    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        vec![source::<u8>(), source::<u16>(), source::<f32>()]
     }
 }

@@ -1,6 +1,0 @@
-#![no_main]
-
-#[path = "../calibration.rs"]
-mod calibration;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| calibration::read("cam0=[", data));

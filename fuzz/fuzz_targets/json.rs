@@ -1,7 +1,0 @@
-#![no_main]
-
-use tiepoint::feature::files::{FeatureFormat, parse};
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let _ = parse(data, FeatureFormat::Json, "fuzz");
-});

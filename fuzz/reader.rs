@@ -1,0 +1,62 @@
+//! The fuzz target of every reader: the programs of `Cargo.toml` are all this file, and the name of each says which reader
+//! it tries.
+
+#![no_main]
+
+mod calibration;
+mod image;
+
+use tiepoint::collection::fuzzing;
+use tiepoint::evaluate::ground_truth::parse_homography;
+use tiepoint::feature::files::{FeatureFormat, parse};
+use tiepoint::stereo::cloud::parse_ply;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| read(env!("CARGO_BIN_NAME"), data));
+
+fn read(reader: &str, data: &[u8]) {
+    match reader {
+        // Behind the bytes by which each format is told.
+        "bmp" => image::decode(b"BM", data),
+        "gif" => image::decode(b"GIF8", data),
+        "jpeg" => image::decode(&[0xff, 0xd8, 0xff], data),
+        "jpeg2000" => image::decode(b"\xff\x4f\xff\x51", data),
+        "npy" => image::decode(b"\x93NUMPY\x01\0", data),
+        "pfm" | "pnm" => image::decode(b"P", data),
+        "png" => image::decode(b"\x89PNG\r\n\x1a\n", data),
+        "tiff" => image::decode(&[], data),
+        "webp" => image::decode(b"RIFF\0\x10\0\0WEBP", data),
+        "calibration_txt" => calibration::read("cam0=[", data),
+        "calibration_xml" => calibration::read("<", data),
+        "calibration_yaml" => calibration::read("%YAML:1.0\n", data),
+        "camera_data" => fuzzing::camera_data(data),
+        "collection_features" => fuzzing::features(data),
+        "collection_pairs" => fuzzing::pairs(data),
+        "collection_tile" => fuzzing::tile(data),
+        "georeference" => fuzzing::georeference(data),
+        "colmap" => features(FeatureFormat::Colmap, data),
+        "csv" => features(FeatureFormat::Csv, data),
+        "json" => features(FeatureFormat::Json, data),
+        "npz" => features(FeatureFormat::Npz, data),
+        "sift" => features(FeatureFormat::Sift, data),
+        "homography" => homography(data),
+        "ply" => points(data),
+        _ => panic!("reader.rs has no reader for the program {reader}"),
+    }
+}
+
+fn features(format: FeatureFormat, data: &[u8]) {
+    let _ = parse(data, format, "fuzz");
+}
+
+fn homography(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(h) = parse_homography(text, "fuzz") {
+        assert!(h.matrix().iter().flatten().all(|v| v.is_finite()), "a number that is none");
+    }
+}
+
+fn points(data: &[u8]) {
+    if let Ok(points) = parse_ply(data, "fuzz") {
+        assert!(12 * points.len() <= data.len(), "more points than bytes");
+    }
+}
