@@ -97,32 +97,19 @@ options! {
     }
 }
 
-/// How pairs are chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PairChoice {
-    /// All pairs of a moderate collection; otherwise top-scale, joined with GPS where it is known.
-    #[default]
-    Auto,
-    /// All pairs.
-    Exhaustive,
-    /// Neighbours in the order of names.
-    Sequence,
-    /// Neighbours by the cameras' positions.
-    Gps,
-    /// Those whose largest features match (Wu, 3DV 2013).
-    TopScale,
-    /// Those of a list.
-    List,
+named! {
+    /// How pairs are chosen.
+    pub enum PairChoice as "pairs" {
+        #[default]
+        "auto": Auto, "All pairs of a moderate collection, otherwise top-scale joined with gps";
+        "exhaustive": Exhaustive, "All pairs";
+        "sequence": Sequence, "Neighbours in the order of names, as frames of a video";
+        "gps": Gps, "Neighbours by the positions that the photographs record";
+        /// Source: Wu, 3DV 2013.
+        "top-scale": TopScale, "Those whose largest features match";
+        "list": List, "Those of a file";
+    }
 }
-
-named!(PairChoice as "pairs" {
-    "auto": Self::Auto, "All pairs of a moderate collection, otherwise top-scale joined with gps";
-    "exhaustive": Self::Exhaustive, "All pairs";
-    "sequence": Self::Sequence, "Neighbours in the order of names, as frames of a video";
-    "gps": Self::Gps, "Neighbours by the positions that the photographs record";
-    "top-scale": Self::TopScale, "Those whose largest features match";
-    "list": Self::List, "Those of a file";
-});
 
 impl CollectionOptions {
     /// Checks every option.

@@ -16,7 +16,6 @@ use crate::{Result, for_any_view};
 
 named! {
     /// Which gradient of an image: a magnitude has the type of the image, a derivative is in floats.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Gradient as "part" {
         #[default]
         "magnitude": Magnitude, "√(gx² + gy²)";

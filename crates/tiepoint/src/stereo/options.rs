@@ -6,7 +6,6 @@ use crate::{Error, Result};
 
 named! {
     /// How many directions the costs are gathered along.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Paths as "paths" {
         "4": Four, "Left, right, up, down";
         /// One sweep over the image.
@@ -48,7 +47,6 @@ pub struct Penalties {
 
 named! {
     /// How the least cost is placed between whole disparities, from three sums.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Subpixel as "subpixel" {
         "off": Off, "Whole disparities";
         "parabola": Parabola, "The lowest point of a parabola";
@@ -60,7 +58,6 @@ named! {
 
 named! {
     /// What the disparities of the left view are checked against.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum RightView as "right_view" {
         "off": Off, "Nothing";
         /// It reads them along their diagonals, which costs next to nothing.

@@ -33,24 +33,19 @@ use kernel::Weights;
 use places::bounds;
 use resample::Resampler;
 
-/// How values between pixels are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interpolation {
-    /// From 2×2 pixels; never leaves their range.
-    Bilinear,
-    /// From 4×4 pixels, sharper; overshoots a little at edges. The default, of the library and of the
-    /// command: bilinear half way between pixels is their mean, and a warped image is blurred unevenly.
-    #[default]
-    Bicubic,
-    /// From 6×6 pixels, sharpest.
-    Lanczos3,
+named! {
+    /// How values between pixels are made.
+    pub enum Interpolation as "interpolation" {
+        /// Never leaves their range.
+        "bilinear": Bilinear, "From 2×2 pixels";
+        /// Sharper; overshoots a little at edges. The default, of the library and of the command: bilinear half way
+        /// between pixels is their mean, and a warped image is blurred unevenly.
+        #[default]
+        "bicubic": Bicubic, "From 4×4 pixels";
+        /// Sharpest.
+        "lanczos": Lanczos3, "From 6×6 pixels";
+    }
 }
-
-named!(Interpolation as "interpolation" {
-    "bilinear": Self::Bilinear, "From 2×2 pixels";
-    "bicubic": Self::Bicubic, "From 4×4 pixels";
-    "lanczos": Self::Lanczos3, "From 6×6 pixels";
-});
 
 impl Interpolation {
     /// Pixels in each direction that make a value.

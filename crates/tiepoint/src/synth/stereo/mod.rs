@@ -47,21 +47,17 @@ options! {
     }
 }
 
-/// What the surfaces of a scene are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scenery {
-    /// A gently curved background, and before it in turn surfaces parallel to the image, slanted ones and domes, grey.
-    #[default]
-    Shapes,
-    /// Two slanted walls that meet in a corner, and before them rectangles without texture, every third a thin upright
-    /// bar. Their colours differ and their grey hardly does: the poor texture of rooms and of rendered scenes.
-    Panels,
+named! {
+    /// What the surfaces of a scene are.
+    pub enum Scenery as "scenery" {
+        /// In turn surfaces parallel to the image, slanted ones and domes, grey.
+        #[default]
+        "shapes": Shapes, "A curved background, and before it planes and domes";
+        /// Two walls meet in a corner, every third panel is a thin upright bar. Their colours differ and their grey hardly
+        /// does: the poor texture of rooms and of rendered scenes.
+        "panels": Panels, "Slanted walls, flat coloured panels, thin bars";
+    }
 }
-
-named!(Scenery as "scenery" {
-    "shapes": Self::Shapes, "A curved background, and before it planes and domes";
-    "panels": Self::Panels, "Slanted walls, flat coloured panels, thin bars";
-});
 
 impl StereoSceneOptions {
     /// Checks every field.
