@@ -173,8 +173,23 @@ fn locate_inputs(
 ) -> Result<Location> {
     options.check()?;
     for_any_view!(moving.image, view => check_warp(view, &options.warp))?;
+    let (features, tie) = tie_images([moving, reference], options, processor)?;
+    let reference_from_moving = model_of(&tie)?;
+    Ok(Location { features, tie, reference_from_moving })
+}
+
+/// The tie points of two images A and B, with the features that they name: [`locate`] with any model, or none.
+///
+/// # Errors
+/// As the detector and [`tie_pictures`]; [`Error::Image`] for more than four channels, [`Error::Mismatch`] for a mask of
+/// another size than its image.
+pub fn tie_images(
+    images: [RegisterInput<'_>; 2],
+    options: &RegisterOptions,
+    processor: &Processor,
+) -> Result<([Features; 2], TiePoints)> {
     let finder = options.detector.open(processor)?;
-    let [a, b] = [moving, reference].map(|of| prepare(of.image, of.mask, options.range, &processor.cpu));
+    let [a, b] = images.map(|of| prepare(of.image, of.mask, options.range, &processor.cpu));
     let (a, b) = (a?, b?);
     let (images, masks) = ([a.image.view(), b.image.view()], [a.mask.view(), b.mask.view()]);
     let stage = processor.cpu.stage("detect");
@@ -184,9 +199,7 @@ fn locate_inputs(
     let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });
     let TiedPictures { features, tie, .. } =
         tie_pictures(pictures, &finder, &options.tie, (options.views, options.modality), processor)?;
-    let reference_from_moving = model_of(&tie)?;
-    let features = features.unwrap_or_else(|| found.map(|found| found.features));
-    Ok(Location { features, tie, reference_from_moving })
+    Ok((features.unwrap_or_else(|| found.map(|found| found.features)), tie))
 }
 
 /// The tie points and the model from MOVING to REFERENCE, from their features.
