@@ -49,6 +49,14 @@ options! {
         /// its next.
         even / with_even: bool = false;
     }
+    check this {
+        match (this.keep, this.even) {
+            (Keep::Levels, true) => {
+                Err(Error::option("even", true, "false where keep is levels: these are whole"))
+            }
+            (Keep::Levels, false) | (Keep::Scale | Keep::Response, _) => Ok(()),
+        }
+    }
 }
 
 /// A selection ranks all features and keeps either the first of them or as many spread over the image.
@@ -93,19 +101,6 @@ impl Selection {
         let (even_largest, even_strongest) =
             (Self { even: true, ..largest }, Self { even: true, ..strongest });
         [Self::ALL, largest, strongest, even_largest, even_strongest, Self::levels(n)]
-    }
-
-    /// Checks that the options go together.
-    ///
-    /// # Errors
-    /// [`Error::Option`] for whole levels that are to be spread over the image.
-    pub fn check(self) -> Result<()> {
-        match (self.keep, self.even) {
-            (Keep::Levels, true) => {
-                Err(Error::option("even", true, "false where keep is levels: these are whole"))
-            }
-            (Keep::Levels, false) | (Keep::Scale | Keep::Response, _) => Ok(()),
-        }
     }
 
     fn rule(self) -> Rule {

@@ -1,7 +1,7 @@
 //! What option structs and small sets of named values have in common.
 //!
-//! Every option struct is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for each field, and a `check()`
-//! that names the first option out of its range; those that users set by name are declared by one [`table`]. A set of
+//! Every option struct is declared by one [`table`]: it is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for
+//! each field, and a `check()` that names the first option out of its range. A set of
 //! named values implements [`Named`]: names, help and parsing stand beside the values, and the command and other front
 //! ends take them from there.
 
@@ -132,23 +132,6 @@ macro_rules! named {
     (@list $first:literal $($name:literal)*) => { concat!($first $(, ", ", $name)*) };
 }
 pub(crate) use named;
-
-/// Gives an option struct a setter for each field: `setters!(Options { with_levels: levels = u8, … })`.
-macro_rules! setters {
-    ($options:ty { $($setter:ident: $field:ident = $type:ty),* $(,)? }) => {
-        impl $options {
-            $(
-                #[doc = concat!("These options with another [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
-                #[must_use]
-                pub fn $setter(mut self, $field: $type) -> Self {
-                    self.$field = $field;
-                    self
-                }
-            )*
-        }
-    };
-}
-pub(crate) use setters;
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! The options of dense stereo and their defaults.
 
 use super::{CensusWindow, Cost, speckle::SpeckleOptions};
-use crate::options::{Kind, OptionTable, Value, ValueType, named, options};
+use crate::options::{Kind, Value, ValueType, named, options};
 use crate::{Error, Result};
 
 named! {
@@ -168,6 +168,14 @@ options! {
         /// Also give the reason why each pixel was made invalid.
         reasons / with_reasons: bool = false, flag "-";
     }
+    check this {
+        match this.census_window {
+            Some(window) if !matches!(this.cost, Cost::Census(_)) => {
+                Err(Error::option("census_window", window, "none unless the cost is census"))
+            }
+            _ => this.penalties().check(),
+        }
+    }
 }
 
 impl Penalties {
@@ -224,18 +232,6 @@ impl StereoOptions {
 
     pub(super) fn speckle(&self) -> SpeckleOptions {
         SpeckleOptions { size: self.speckle_size, difference: self.speckle_difference }
-    }
-
-    /// Fails when an option is out of its range.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming the option.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        if let (Some(window), false) = (self.census_window, matches!(self.cost, Cost::Census(_))) {
-            return Err(Error::option("census_window", window, "none unless the cost is census"));
-        }
-        self.penalties().check()
     }
 
     /// The same options, where the cost has the window that is given by itself.

@@ -1,9 +1,9 @@
 //! The options of SIFT, with their defaults and sources.
 
+use crate::Error;
 use crate::feature::DescriptorKind;
 use crate::feature::select::Selection;
-use crate::options::{Above, AboveTo, OptionTable, named, options};
-use crate::{Error, Result};
+use crate::options::{Above, AboveTo, named, options};
 
 named! {
     /// Whose conventions are followed where the paper leaves details open.
@@ -63,6 +63,12 @@ options! {
         /// Which features are kept.
         selection / with_selection: Selection = Selection::ALL;
     }
+    check this {
+        match this.input_sigma <= this.sigma {
+            true => Ok(()),
+            false => Err(Error::option("input_sigma", this.input_sigma, "above 0, at most sigma")),
+        }
+    }
 }
 
 impl SiftOptions {
@@ -76,18 +82,6 @@ impl SiftOptions {
         match self.descriptors {
             DescriptorKind::U8 | DescriptorKind::F32 => super::DIMENSION,
             DescriptorKind::None => 0,
-        }
-    }
-
-    /// Checks every field.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming the field, its value and what is allowed.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        match self.input_sigma <= self.sigma {
-            true => self.selection.check(),
-            false => Err(Error::option("input_sigma", self.input_sigma, "above 0, at most sigma")),
         }
     }
 

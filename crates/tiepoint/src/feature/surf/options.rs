@@ -1,9 +1,8 @@
 //! The options of SURF, with their defaults and sources.
 
-use crate::Result;
 use crate::feature::DescriptorKind;
 use crate::feature::select::{Keep, Selection};
-use crate::options::{OptionTable, named, options};
+use crate::options::{named, options};
 
 named! {
     /// Whose conventions are followed where implementations differ.
@@ -74,15 +73,6 @@ impl SurfOptions {
             SurfPreset::OpenSurf => start.with_step(2),
             SurfPreset::OpenCv => start.with_threshold(100.0).with_intervals(5),
         }
-    }
-
-    /// Checks every field.
-    ///
-    /// # Errors
-    /// [`Error::Option`](crate::Error::Option) naming the field, its value and what is allowed.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        self.selection.check()
     }
 
     /// Values of a descriptor; 0 when none is wanted.

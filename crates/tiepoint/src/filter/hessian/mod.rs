@@ -26,7 +26,7 @@ use crate::{
     Result,
     device::{Cpu, dispatch},
     image::{Border, Image, ImageView, ImageViewMut, Pixel},
-    options::{OptionTable, options},
+    options::options,
 };
 use fearless_simd::Simd;
 
@@ -49,16 +49,6 @@ options! {
         ///
         /// [`Border::Skip`] leaves det at 0 there.
         border / with_border: Border = Border::Clamp;
-    }
-}
-
-impl HessianOptions {
-    /// Checks the ranges.
-    ///
-    /// # Errors
-    /// [`Error::Option`](crate::Error::Option) for a value out of range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()
     }
 }
 

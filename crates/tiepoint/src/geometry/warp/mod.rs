@@ -27,7 +27,7 @@ use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
 use crate::image::{Image, ImageView, ImageViewMut, Pixel, Size};
-use crate::options::{named, options};
+use crate::options::{OrInfinite, named, options};
 use crate::{Error, Result};
 use kernel::Weights;
 use places::bounds;
@@ -65,16 +65,16 @@ options! {
         /// How values between pixels are found.
         interpolation / with_interpolation: Interpolation = Interpolation::Bicubic;
         /// What pixels without input get in all channels: a value of the image's pixel type.
-        fill / with_fill: f32 = 0.0, unit "V";
+        fill / with_fill: f32 = 0.0 => OrInfinite(..), unit "V";
     }
 }
 
 impl WarpOptions {
-    /// Checks every option for images of one pixel type.
+    /// Checks the fill value for images of one pixel type.
     ///
     /// # Errors
     /// [`Error::Option`] when this type cannot hold the fill value.
-    pub fn check<T: Pixel>(&self) -> Result<()> {
+    pub fn check_fill<T: Pixel>(&self) -> Result<()> {
         self.fill_as::<T>().map(drop)
     }
 
@@ -108,7 +108,7 @@ fn check_input(size: Size) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Image`] when the input is empty, [`Error::Memory`] when the output is too large to be held, as
-/// [`WarpOptions::check`], and [`Error::Device`] when a GPU fails.
+/// [`WarpOptions::check_fill`], and [`Error::Device`] when a GPU fails.
 pub fn warp<T: GpuPixel>(
     input: ImageView<'_, T>,
     input_from_output: &Homography,
