@@ -28,7 +28,7 @@ pub enum Descriptors {
 }
 
 impl Descriptors {
-    fn values(&self) -> usize {
+    pub(crate) fn values(&self) -> usize {
         match self {
             Self::U8(values) => values.len(),
             Self::F32(values) => values.len(),

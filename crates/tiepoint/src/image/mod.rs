@@ -15,7 +15,7 @@ pub(crate) mod grey;
 mod jpeg;
 mod jpeg2000;
 mod mask;
-mod npy;
+pub(crate) mod npy;
 mod orientation;
 mod pfm;
 mod pixel;

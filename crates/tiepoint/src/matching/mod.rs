@@ -265,10 +265,7 @@ fn dimensions_differ(a: usize, b: usize) -> Error {
 /// Fails unless the descriptors of both can be compared.
 fn check_pair(a: &Features, b: &Features) -> Result<()> {
     for f in [a, b] {
-        let values = match &f.descriptors {
-            Descriptors::U8(v) => v.len(),
-            Descriptors::F32(v) => v.len(),
-        };
+        let values = f.descriptors.values();
         if f.len() >= nearest::NONE as usize || f.dimension > MAX_DIMENSION {
             return Err(Error::Mismatch(format!(
                 "{} features of {} values: at most {} features of {MAX_DIMENSION} values can be matched",
