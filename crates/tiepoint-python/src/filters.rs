@@ -7,12 +7,11 @@ use crate::options::named;
 use crate::picture::{Picture, there};
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
+use tiepoint::filter::convolve::Kernel;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::filter::integral::Integral;
 use tiepoint::filter::resample as scaled;
-use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::filter::{any, on_device};
 use tiepoint::image::gpu::AnyGpuImage;
 use tiepoint::image::{AnyImage, AnyView, Size};
@@ -27,14 +26,8 @@ pub(crate) fn gauss<'py>(
     power_of_two: bool,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let taps = match (sigma, size) {
-        (None, Some(size)) if power_of_two => Taps::PowerOfTwo(size),
-        (Some(sigma), Some(size)) => Taps::SigmaAndSize(sigma, size),
-        (None, Some(size)) => Taps::Size(size),
-        (Some(sigma), None) => Taps::Sigma(sigma),
-        (None, None) => Taps::default(),
-    };
-    let options = GaussOptions::default().with_taps(taps).with_border(named(border)?);
+    let options =
+        GaussOptions::default().with_taps(Taps::of(sigma, size, power_of_two)).with_border(named(border)?);
     options.check().map_err(raised)?;
     let image = Picture::of(image, device, "the image")?;
     match &image {
@@ -54,14 +47,14 @@ pub(crate) fn sobel<'py>(
     part: &Bound<'py, PyAny>,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (part, options) = (named(part)?, SobelOptions::default().with_border(named(border)?));
+    let (part, border) = (named(part)?, named(border)?);
     let image = Picture::of(image, device, "the image")?;
     match &image {
-        Picture::There(image) => there(py, || on_device::sobel(image, part, &options)),
+        Picture::There(image) => there(py, || on_device::sobel(image, part, border)),
         Picture::Host(image) => any_output(
             py,
             run_sized_on(py, device, image.view().size().area(), |p| {
-                any::sobel(image.view(), part, &options, p)
+                any::sobel(image.view(), part, border, p)
             })?,
         ),
     }
@@ -137,27 +130,27 @@ pub(crate) fn convolve<'py>(
     };
     let kernel =
         Kernel::new(weights.readonly().as_slice()?.to_vec(), Size::new(width, height)).map_err(raised)?;
-    let options = ConvolveOptions::default().with_border(named(border)?);
+    let border = named(border)?;
     let image = Picture::of(image, device, "the image")?;
     let image = match &image {
         Picture::There(image) if float => {
-            return there(py, || on_device::convolve_f32(image, &kernel, &options).map(AnyGpuImage::from));
+            return there(py, || on_device::convolve_f32(image, &kernel, border).map(AnyGpuImage::from));
         }
-        Picture::There(image) => return there(py, || on_device::convolve(image, &kernel, &options)),
+        Picture::There(image) => return there(py, || on_device::convolve(image, &kernel, border)),
         Picture::Host(image) => image,
     };
     if float {
         return output(
             py,
             run_sized_on(py, device, image.view().size().area(), |p| {
-                any::convolve_f32(image.view(), &kernel, &options, p)
+                any::convolve_f32(image.view(), &kernel, border, p)
             })?,
         );
     }
     any_output(
         py,
         run_sized_on(py, device, image.view().size().area(), |p| {
-            any::convolve(image.view(), &kernel, &options, p)
+            any::convolve(image.view(), &kernel, border, p)
         })?,
     )
 }

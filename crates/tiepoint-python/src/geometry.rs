@@ -191,9 +191,9 @@ pub(crate) fn warp<'py>(
         }
         Picture::Host(image) => {
             match image.view() {
-                AnyView::U8(_) => options.check::<u8>(),
-                AnyView::U16(_) => options.check::<u16>(),
-                AnyView::F32(_) => options.check::<f32>(),
+                AnyView::U8(_) => options.check_fill::<u8>(),
+                AnyView::U16(_) => options.check_fill::<u16>(),
+                AnyView::F32(_) => options.check_fill::<f32>(),
             }
             .map_err(raised)?;
             let pixels = size.area().max(image.view().size().area());

@@ -2,21 +2,20 @@
 //!
 //! Where the GPU lacks memory or a feature the CPU computes the same, and a note of the processor says so.
 
-use super::convolve::{self, ConvolveOptions, Kernel};
+use super::convolve::{self, Kernel};
 use super::gauss::{self, GaussOptions};
 use super::gpu::GpuFilter;
 use super::hessian::{self, Blob, GpuBlobs, HessianOptions};
-use super::sobel::{self, Sobel, SobelOptions};
+use super::sobel::{self, Sobel};
 use crate::device::gpu::{Element, Gpu};
 use crate::device::{Cpu, Processor};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{AnyImage, AnyView, Image, ImageView, grey};
+use crate::image::{AnyImage, AnyView, Border, Image, ImageView, grey};
 use crate::options::named;
 use crate::{Result, for_any_view};
 
 named! {
     /// Which gradient of an image: a magnitude has the type of the image, a derivative is in floats.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Gradient as "part" {
         #[default]
         "magnitude": Magnitude, "√(gx² + gy²)";
@@ -40,13 +39,8 @@ pub fn gauss(image: AnyView<'_>, options: &GaussOptions, processor: &Processor) 
 ///
 /// # Errors
 /// As [`sobel::magnitude`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn sobel(
-    image: AnyView<'_>,
-    part: Gradient,
-    options: &SobelOptions,
-    processor: &Processor,
-) -> Result<AnyImage> {
-    for_any_view!(image, view => gradient(view, part, options, processor))
+pub fn sobel(image: AnyView<'_>, part: Gradient, border: Border, processor: &Processor) -> Result<AnyImage> {
+    for_any_view!(image, view => gradient(view, part, border, processor))
 }
 
 /// The [response](hessian::response) of the grey of an image of any type.
@@ -81,13 +75,13 @@ pub fn blobs(image: AnyView<'_>, options: &HessianOptions, processor: &Processor
 pub fn convolve(
     image: AnyView<'_>,
     kernel: &Kernel,
-    options: &ConvolveOptions,
+    border: Border,
     processor: &Processor,
 ) -> Result<AnyImage> {
     Ok(match image {
-        AnyView::U8(view) => convolved::<_, u8>(view, kernel, options, processor)?.into(),
-        AnyView::U16(view) => convolved::<_, u16>(view, kernel, options, processor)?.into(),
-        AnyView::F32(view) => convolved::<_, f32>(view, kernel, options, processor)?.into(),
+        AnyView::U8(view) => convolved::<_, u8>(view, kernel, border, processor)?.into(),
+        AnyView::U16(view) => convolved::<_, u16>(view, kernel, border, processor)?.into(),
+        AnyView::F32(view) => convolved::<_, f32>(view, kernel, border, processor)?.into(),
     })
 }
 
@@ -98,26 +92,26 @@ pub fn convolve(
 pub fn convolve_f32(
     image: AnyView<'_>,
     kernel: &Kernel,
-    options: &ConvolveOptions,
+    border: Border,
     processor: &Processor,
 ) -> Result<Image<f32>> {
-    for_any_view!(image, view => convolved(view, kernel, options, processor))
+    for_any_view!(image, view => convolved(view, kernel, border, processor))
 }
 
 fn convolved<I: GpuPixel, O: GpuPixel>(
     view: ImageView<'_, I>,
     kernel: &Kernel,
-    options: &ConvolveOptions,
+    border: Border,
     processor: &Processor,
 ) -> Result<Image<O>> {
-    let on_gpu = |gpu: &Gpu, channels| GpuFilter::convolve(gpu, kernel, options, channels);
-    filtered("convolve", view, processor, on_gpu, |cpu| convolve::convolve(view, kernel, options, cpu))
+    let on_gpu = |gpu: &Gpu, channels| GpuFilter::convolve(gpu, kernel, border, channels);
+    filtered("convolve", view, processor, on_gpu, |cpu| convolve::convolve(view, kernel, border, cpu))
 }
 
 fn gradient<T: Sobel + GpuPixel>(
     view: ImageView<'_, T>,
     part: Gradient,
-    options: &SobelOptions,
+    border: Border,
     processor: &Processor,
 ) -> Result<AnyImage>
 where
@@ -131,17 +125,17 @@ where
     };
     match part {
         Gradient::Magnitude => {
-            let on_gpu = |gpu: &Gpu, channels| GpuFilter::sobel_magnitude(gpu, options, channels);
-            filtered("sobel", view, processor, on_gpu, |cpu| sobel::magnitude(view, options, cpu))
+            let on_gpu = |gpu: &Gpu, channels| GpuFilter::sobel_magnitude(gpu, border, channels);
+            filtered("sobel", view, processor, on_gpu, |cpu| sobel::magnitude(view, border, cpu))
                 .map(AnyImage::from)
         }
         Gradient::X => {
-            let on_gpu = |gpu: &Gpu, channels| GpuFilter::sobel_x(gpu, options, channels);
-            signed(filtered("sobel", view, processor, on_gpu, |cpu| sobel::x(view, options, cpu))?)
+            let on_gpu = |gpu: &Gpu, channels| GpuFilter::sobel_x(gpu, border, channels);
+            signed(filtered("sobel", view, processor, on_gpu, |cpu| sobel::x(view, border, cpu))?)
         }
         Gradient::Y => {
-            let on_gpu = |gpu: &Gpu, channels| GpuFilter::sobel_y(gpu, options, channels);
-            signed(filtered("sobel", view, processor, on_gpu, |cpu| sobel::y(view, options, cpu))?)
+            let on_gpu = |gpu: &Gpu, channels| GpuFilter::sobel_y(gpu, border, channels);
+            signed(filtered("sobel", view, processor, on_gpu, |cpu| sobel::y(view, border, cpu))?)
         }
     }
 }

@@ -4,15 +4,14 @@
 //! The queue of the image's device has the work when a call returns; the host does not wait, but for blobs.
 
 use super::any::Gradient;
-use super::convolve::{ConvolveOptions, Kernel};
+use super::convolve::Kernel;
 use super::gauss::GaussOptions;
 use super::gpu::GpuFilter;
 use super::hessian::{Blob, GpuBlobs, HessianOptions};
-use super::sobel::SobelOptions;
 use super::sobel::gpu::Form;
 use crate::Result;
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
-use crate::image::grey_on_device;
+use crate::image::{Border, grey_on_device};
 
 /// [`gauss()`](super::gauss::gauss()).
 ///
@@ -29,13 +28,13 @@ pub fn gauss(image: &AnyGpuImage, options: &GaussOptions) -> Result<AnyGpuImage>
 ///
 /// # Errors
 /// As [`gauss()`].
-pub fn sobel(image: &AnyGpuImage, part: Gradient, options: &SobelOptions) -> Result<AnyGpuImage> {
+pub fn sobel(image: &AnyGpuImage, part: Gradient, border: Border) -> Result<AnyGpuImage> {
     for_any_gpu_image!(image, image => {
         let (gpu, channels) = (image.gpu(), image.channels());
         // Floats hold the derivatives of integers exactly.
-        let derivative = |form| GpuFilter::<_, f32>::sobel(gpu, options, channels, form)?.filter(image);
+        let derivative = |form| GpuFilter::<_, f32>::sobel(gpu, border, channels, form)?.filter(image);
         Ok(match part {
-            Gradient::Magnitude => GpuFilter::sobel_magnitude(gpu, options, channels)?.filter(image)?.into(),
+            Gradient::Magnitude => GpuFilter::sobel_magnitude(gpu, border, channels)?.filter(image)?.into(),
             Gradient::X => derivative(Form::X)?.into(),
             Gradient::Y => derivative(Form::Y)?.into(),
         })
@@ -64,28 +63,20 @@ pub fn blobs(image: &AnyGpuImage, options: &HessianOptions) -> Result<Vec<Blob>>
 ///
 /// # Errors
 /// As [`gauss()`].
-pub fn convolve(image: &AnyGpuImage, kernel: &Kernel, options: &ConvolveOptions) -> Result<AnyGpuImage> {
-    fn of<T: GpuPixel>(
-        image: &GpuImage<T>,
-        kernel: &Kernel,
-        options: &ConvolveOptions,
-    ) -> Result<GpuImage<T>> {
-        GpuFilter::<T, T>::convolve(image.gpu(), kernel, options, image.channels())?.filter(image)
+pub fn convolve(image: &AnyGpuImage, kernel: &Kernel, border: Border) -> Result<AnyGpuImage> {
+    fn of<T: GpuPixel>(image: &GpuImage<T>, kernel: &Kernel, border: Border) -> Result<GpuImage<T>> {
+        GpuFilter::<T, T>::convolve(image.gpu(), kernel, border, image.channels())?.filter(image)
     }
-    for_any_gpu_image!(image, image => of(image, kernel, options).map(AnyGpuImage::from))
+    for_any_gpu_image!(image, image => of(image, kernel, border).map(AnyGpuImage::from))
 }
 
 /// [`convolve()`] with a result in floats, which keep signs and fractions.
 ///
 /// # Errors
 /// As [`gauss()`].
-pub fn convolve_f32(
-    image: &AnyGpuImage,
-    kernel: &Kernel,
-    options: &ConvolveOptions,
-) -> Result<GpuImage<f32>> {
+pub fn convolve_f32(image: &AnyGpuImage, kernel: &Kernel, border: Border) -> Result<GpuImage<f32>> {
     for_any_gpu_image!(image, image => {
-        GpuFilter::convolve(image.gpu(), kernel, options, image.channels())?.filter(image)
+        GpuFilter::convolve(image.gpu(), kernel, border, image.channels())?.filter(image)
     })
 }
 
@@ -97,7 +88,7 @@ mod tests {
     use crate::filter::any;
     use crate::filter::gpu::testing::images;
     use crate::image::testing::assert_same;
-    use crate::image::{AnyImage, AnyView, Border, Image, Size};
+    use crate::image::{AnyImage, AnyView, Image, Size};
     use crate::options::Named;
 
     fn assert_same_any(found: &AnyGpuImage, expected: &AnyImage, context: &str) {
@@ -116,8 +107,6 @@ mod tests {
     {
         let cpu = Processor::from(Cpu::default());
         let gauss_options = GaussOptions::sigma(2.3).with_border(border);
-        let sobel_options = SobelOptions::default().with_border(border);
-        let convolve_options = ConvolveOptions::default().with_border(border);
         let hessian_options = HessianOptions::default().with_border(border);
         let weights = [0.5, -1.0, 2.0, 0.25, 1.0, -0.5, 0.0, 3.0, -2.0];
         let kernel = Kernel::new(weights.to_vec(), Size::new(3, 3)).unwrap();
@@ -129,13 +118,13 @@ mod tests {
                 let expected = any::gauss(view, &gauss_options, &cpu).unwrap();
                 assert_same_any(&gauss(&there, &gauss_options).unwrap(), &expected, &context);
                 for part in Gradient::ALL.iter().map(|choice| choice.value) {
-                    let expected = any::sobel(view, part, &sobel_options, &cpu).unwrap();
-                    assert_same_any(&sobel(&there, part, &sobel_options).unwrap(), &expected, &context);
+                    let expected = any::sobel(view, part, border, &cpu).unwrap();
+                    assert_same_any(&sobel(&there, part, border).unwrap(), &expected, &context);
                 }
-                let expected = any::convolve(view, &kernel, &convolve_options, &cpu).unwrap();
-                assert_same_any(&convolve(&there, &kernel, &convolve_options).unwrap(), &expected, &context);
-                let expected = any::convolve_f32(view, &kernel, &convolve_options, &cpu).unwrap();
-                let found = convolve_f32(&there, &kernel, &convolve_options).unwrap();
+                let expected = any::convolve(view, &kernel, border, &cpu).unwrap();
+                assert_same_any(&convolve(&there, &kernel, border).unwrap(), &expected, &context);
+                let expected = any::convolve_f32(view, &kernel, border, &cpu).unwrap();
+                let found = convolve_f32(&there, &kernel, border).unwrap();
                 assert_same(&found.download().unwrap(), &expected, &context);
                 let expected = any::hessian(view, &hessian_options, &cpu).unwrap();
                 let found = hessian(&there, &hessian_options).unwrap();
