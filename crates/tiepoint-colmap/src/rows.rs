@@ -69,8 +69,7 @@ mod tests {
 
     #[test]
     fn a_keypoint_has_its_place_and_shape() {
-        let k =
-            Keypoint { x: 3.0, y: 4.0, scale: 2.0, angle: 0.0, response: 1.0, sign: 1, octave: 0, layer: 1 };
+        let k = Keypoint { x: 3.0, y: 4.0, scale: 2.0, ..Keypoint::default() };
         let row: Vec<f32> =
             keypoints(&[k]).chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
         assert_eq!(row, [3.5, 4.5, 2.0, 0.0, 0.0, 2.0], "upright");

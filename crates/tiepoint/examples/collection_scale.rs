@@ -39,16 +39,10 @@ fn features(index: usize, count: usize) -> Features {
         // In units of the distance that the camera moves from photograph to photograph.
         let along = point as f64 / step as f64 - index as f64;
         let (depth, height) = (random.range(0.8, 1.2), random.range(0.1, 0.9));
-        keypoints.push(Keypoint {
-            x: (along / SEEN as f64 / depth * 3000.0) as f32 + 100.0,
-            y: (height / depth * 2000.0) as f32 + 100.0,
-            scale: 2.0,
-            angle: 0.0,
-            response: 1.0,
-            sign: if random.bits() & 1 == 0 { 1 } else { -1 },
-            octave: 0,
-            layer: 1,
-        });
+        let x = (along / SEEN as f64 / depth * 3000.0) as f32 + 100.0;
+        let y = (height / depth * 2000.0) as f32 + 100.0;
+        let sign = if random.bits() & 1 == 0 { 1 } else { -1 };
+        keypoints.push(Keypoint { x, y, scale: 2.0, sign, ..Keypoint::default() });
         values.extend(descriptor(point as u64));
     }
     Features { keypoints, descriptors: Descriptors::U8(values), dimension: 128, image: SIZE }

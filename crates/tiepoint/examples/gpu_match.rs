@@ -30,15 +30,10 @@ fn descriptor(random: &mut Random, dimension: usize) -> Vec<f32> {
 
 fn features(rows: &[Vec<f32>], dimension: usize, floats: bool, random: &mut Random) -> Features {
     let values = rows.iter().flatten();
-    let mut keypoint = || Keypoint {
-        x: random.range(0.0, 4000.0) as f32,
-        y: random.range(0.0, 3000.0) as f32,
-        scale: 2.0,
-        angle: 0.0,
-        response: 1.0,
-        sign: if random.unit() < 0.5 { 1 } else { -1 },
-        octave: 0,
-        layer: 1,
+    let mut keypoint = || {
+        let [x, y] = [4000.0, 3000.0].map(|side| random.range(0.0, side) as f32);
+        let sign = if random.unit() < 0.5 { 1 } else { -1 };
+        Keypoint { x, y, scale: 2.0, sign, ..Keypoint::default() }
     };
     Features {
         keypoints: rows.iter().map(|_| keypoint()).collect(),

@@ -8,7 +8,7 @@ mod errors;
 mod listed;
 mod queue;
 
-use tiepoint_gpu::{Api, Buffer, Element, Error, Gpu, Kernel, KernelSource, Mark, Pinned, kernel};
+use tiepoint_gpu::{Api, Buffer, Commands, Element, Error, Gpu, Kernel, KernelSource, Mark, Pinned, kernel};
 
 /// All devices.
 fn all() -> Vec<Gpu> {
@@ -94,6 +94,13 @@ kernel! {
 fn add_kernel(gpu: &Gpu) -> Kernel<Add<'static>> {
     let source = KernelSource::new("add").kernel::<Add<'_>>([64, 1]).text(ADD);
     gpu.program(&source).unwrap().kernel::<Add<'_>>().unwrap()
+}
+
+/// Three times `sum` and `part` becomes `sum`.
+fn adding(kernel: &Kernel<Add<'static>>, sum: &Buffer<u32>, part: &Buffer<u32>) -> Commands {
+    let (n, mut commands) = (sum.len(), Commands::new());
+    commands.launch(kernel, kernel.covering(n, 1), Add { sum, part, n: n as u32 }).unwrap();
+    commands
 }
 
 const ADD: &str = "KERNEL(add) {

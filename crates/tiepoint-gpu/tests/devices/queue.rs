@@ -1,6 +1,6 @@
 //! Work, transfers and graphs keep their order, and memory what was written to it.
 
-use super::{Add, Count, add_kernel, all, count_kernel, numbers, numbers_at, numbers_mut};
+use super::{Count, add_kernel, adding, all, count_kernel, numbers, numbers_at, numbers_mut};
 use tiepoint_gpu::{Buffer, Commands};
 
 /// What runs at the same time follows what came before, and what comes later follows it: in the queue and in a graph.
@@ -99,9 +99,7 @@ fn transfers_run_beside_the_work_and_in_order() {
         for (i, from) in pinned.iter().enumerate() {
             let part = &parts[i % 2];
             gpu.upload_beside(from, part, &read[i % 2]).unwrap();
-            let mut commands = Commands::new();
-            commands.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part, n: N as u32 }).unwrap();
-            gpu.run(&commands).unwrap();
+            gpu.run(&adding(&kernel, &sum, part)).unwrap();
             read[i % 2] = gpu.mark().unwrap();
         }
         let expected = [1_u32, 20, 300, 4000, 50_000].iter().fold(0, |s, v| 3 * s + v);
@@ -124,8 +122,7 @@ fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
             let sum = gpu.upload(&vec![1_u32; N]).unwrap();
             let mut commands = Commands::new();
             for _ in 0..8 {
-                let arguments = Add { sum: &sum, part: &zeroes, n: N as u32 };
-                commands.launch(&kernel, kernel.covering(N, 1), arguments).unwrap();
+                commands.append(adding(&kernel, &sum, &zeroes)).unwrap();
             }
             commands.download(&sum, &mut result).unwrap();
             gpu.run(&commands).unwrap();
@@ -149,13 +146,9 @@ fn work_beside_the_queue_keeps_its_order() {
         let kept = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
         let sum = gpu.upload(&vec![0_u32; N]).unwrap();
         let graphs = kept.each_ref().map(|kept| {
-            let mut main = Commands::new();
-            main.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: kept, n: N as u32 }).unwrap();
-            let mut side = Commands::new();
-            side.launch(&kernel, kernel.covering(N, 1), Add { sum: &made, part: &part, n: N as u32 })
-                .unwrap();
+            let mut side = adding(&kernel, &made, &part);
             side.copy((&made, 0), (kept, 0), N).unwrap();
-            gpu.graphs_beside([main, side]).unwrap()
+            gpu.graphs_beside([adding(&kernel, &sum, kept), side]).unwrap()
         });
         let mut free = [gpu.mark().unwrap(), gpu.mark().unwrap()];
         let (mut expected, mut expected_made) = (0_u32, 0_u32);
@@ -183,20 +176,14 @@ fn results_are_read_while_later_work_runs() {
         let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
         let mut marks = Vec::new();
         for result in &mut results {
-            let mut commands = Commands::new();
-            commands
-                .launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: &one, n: N as u32 })
-                .unwrap();
+            let mut commands = adding(&kernel, &sum, &one);
             commands.download(&sum, result).unwrap();
             gpu.run(&commands).unwrap();
             marks.push(gpu.mark().unwrap());
         }
-        for (round, (result, mark)) in results.iter().zip(&marks).enumerate() {
-            let expected = [1, 4, 13][round];
-            assert!(
-                numbers_at(result, mark, 0..N).unwrap().iter().all(|&v| v == expected),
-                "{gpu:?}: {round}"
-            );
+        for ((result, mark), expected) in results.iter().zip(&marks).zip([1, 4, 13]) {
+            let found = numbers_at(result, mark, 0..N).unwrap();
+            assert!(found.iter().all(|&v| v == expected), "{gpu:?}: {expected}");
         }
     }
 }
@@ -210,8 +197,7 @@ fn results_travel_beside_later_work() {
         let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
         let mut sent = Vec::new();
         for (round, result) in results.iter_mut().enumerate() {
-            let mut add = Commands::new();
-            add.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: &one, n: N as u32 }).unwrap();
+            let add = adding(&kernel, &sum, &one);
             gpu.run(&add).unwrap();
             assert!(gpu.download_beside(add).is_err(), "{gpu:?}: a kernel is no download");
             let mut read = Commands::new();
@@ -220,11 +206,10 @@ fn results_travel_beside_later_work() {
             // The next round writes what this one reads.
             sent[round].hold().unwrap();
         }
-        for (round, (result, sent)) in results.iter().zip(&sent).enumerate() {
-            let expected = [1, 4, 13][round];
+        for ((result, sent), expected) in results.iter().zip(&sent).zip([1, 4, 13]) {
             let found = numbers_at(result, sent.done(), 7..N).unwrap();
             assert_eq!(found.len(), N - 7);
-            assert!(found.iter().all(|&v| v == expected), "{gpu:?}: {round}");
+            assert!(found.iter().all(|&v| v == expected), "{gpu:?}: {expected}");
             assert!(numbers_at(result, sent.done(), 7..N + 1).is_err(), "beyond the end");
         }
     }

@@ -336,10 +336,11 @@ impl<'b> Fields<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::tests::Folder;
 
     #[test]
     fn a_file_that_is_not_what_was_written_is_unfit() {
-        let folder = std::env::temp_dir().join(format!("tiepoint-record-{}", std::process::id()));
+        let folder = Folder::new("record");
         let path = folder.join("inner/a.bin");
         let read_as = |kind, fingerprint| read(&path, kind, fingerprint).unwrap();
         let head_of = |kind, fingerprint| read_head(&path, kind, fingerprint).unwrap();
@@ -366,7 +367,6 @@ mod tests {
             assert!(matches!(read_as(Kind::Tile, 7), Found::Unfit(_)), "byte {i} changed");
             assert_eq!(path.exists(), !in_body, "a damaged body is removed: byte {i}");
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
@@ -376,7 +376,8 @@ mod tests {
             a: Vec<u32>,
             b: String,
         }
-        let path = std::env::temp_dir().join(format!("tiepoint-record-{}.json", std::process::id()));
+        let folder = Folder::new("record-text");
+        let path = folder.join("a.json");
         let text = Text { a: vec![1, 2], b: "c".into() };
         write_json(&path, &text).unwrap();
         assert_eq!(read_json::<Text>(&path).unwrap().whole(), Some(text));
@@ -387,6 +388,5 @@ mod tests {
             fs::write(&path, &bad).unwrap();
             assert!(matches!(read_json::<Text>(&path).unwrap(), Found::Unfit(_)), "byte {i} changed");
         }
-        fs::remove_file(&path).unwrap();
     }
 }

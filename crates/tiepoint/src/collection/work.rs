@@ -234,6 +234,7 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::feature::Descriptors;
+    use crate::files::tests::Folder;
     use crate::image::Size;
     use std::collections::HashMap;
 
@@ -246,7 +247,7 @@ mod tests {
     /// all threads end.
     #[test]
     fn photographs_are_read_once_ahead_or_when_needed() {
-        let folder = std::env::temp_dir().join(format!("tiepoint-ahead-{}", std::process::id()));
+        let folder = Folder::new("ahead");
         std::fs::create_dir_all(folder.join("images")).unwrap();
         for i in 0..7 {
             std::fs::write(folder.join(format!("images/{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
@@ -290,7 +291,6 @@ mod tests {
             assert!((0..7).all(|i| (1..=3).contains(&reads[&i])), "{readers} readers: {reads:?}");
             assert!(readers > 0 || ahead.load(Ordering::Relaxed) == 0);
         }
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

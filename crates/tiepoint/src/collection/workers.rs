@@ -181,7 +181,8 @@ mod tests {
     fn a_panic_of_an_observer_ends_a_collection_on_a_gpu() {
         use crate::collection::{Collection, CollectionOptions, Shard};
         use crate::device::{Processor, gpu};
-        let folder = std::env::temp_dir().join(format!("tiepoint-observer-{}", std::process::id()));
+        use crate::files::tests::Folder;
+        let folder = Folder::new("observer");
         std::fs::create_dir_all(folder.join("images")).unwrap();
         for i in 0..40 {
             std::fs::write(folder.join(format!("images/{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
@@ -203,6 +204,5 @@ mod tests {
             });
             assert_eq!(*panicked.unwrap_err().downcast::<&str>().unwrap(), "a panic");
         }
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

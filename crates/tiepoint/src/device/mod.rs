@@ -550,6 +550,21 @@ pub(crate) mod tests {
         levels.chain([2, 5].map(|n| Cpu::with_threads(n).unwrap())).collect()
     }
 
+    /// 1, 2 and 5 threads at every level, each with its name.
+    pub(crate) fn every_cpu() -> impl Iterator<Item = (Cpu, String)> {
+        let all = Cpu::levels().into_iter().flat_map(|level| [1, 2, 5].map(|threads| (level, threads)));
+        all.map(|(level, threads)| {
+            let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
+            (cpu, format!("{level:?}, {threads} threads"))
+        })
+    }
+
+    /// The CPU alone, and with every GPU.
+    pub(crate) fn processors(cpu: &Cpu) -> impl Iterator<Item = Processor> {
+        let gpus = gpu::all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
+        gpus.chain([cpu.clone().into()])
+    }
+
     #[test]
     fn the_cpu_does_what_a_gpu_is_too_small_for_and_says_so() {
         let processor = Processor::from(Cpu::sequential());

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn keypoint(x: f32, y: f32, scale: f32) -> Keypoint {
-        Keypoint { x, y, scale, angle: 0.0, response: 1.0, sign: 1, octave: 0, layer: 1 }
+        Keypoint { x, y, scale, ..Keypoint::default() }
     }
 
     #[test]

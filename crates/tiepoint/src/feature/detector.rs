@@ -378,6 +378,7 @@ mod tests {
     use super::*;
     use crate::device::gpu::all;
     use crate::device::progress::tests::told;
+    use crate::device::tests::processors;
     use crate::image::{AnyImage, Image, Size};
     use crate::synth::Texture;
 
@@ -386,8 +387,7 @@ mod tests {
         let cpu = Cpu::with_threads(2).unwrap();
         let good = AnyImage::from(Texture::new(1).image::<u8>(Size::new(120, 90), &cpu));
         let empty = AnyImage::from(Image::<u8>::new(Size::new(0, 0)));
-        let gpus = all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
-        for processor in gpus.chain([cpu.clone().into()]) {
+        for processor in processors(&cpu) {
             let finder = Detector::default().open(&processor).unwrap();
             let wanted = finder.detect(&good, None).unwrap();
             for place in [0, 1] {
@@ -404,8 +404,7 @@ mod tests {
         let cpu = Cpu::with_threads(2).unwrap();
         let texture = |seed| AnyImage::from(Texture::new(seed).image::<u8>(Size::new(120, 90), &cpu));
         let images: Vec<AnyImage> = (0..5).map(texture).collect();
-        let gpus = all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
-        for processor in gpus.chain([cpu.clone().into()]) {
+        for processor in processors(&cpu) {
             for detector in [Detector::default(), Detector::Surf(SurfOptions::default())] {
                 let finder = detector.open(&processor).unwrap();
                 let none: [&AnyImage; 0] = [];

@@ -5,17 +5,9 @@ use super::gpu::{AT_A_TIME, GpuDetector, Pixels, beside};
 use super::select::Selection;
 use super::{Descriptors, Features};
 use crate::device::gpu::{Gpu, all};
-use crate::device::{Cpu, SimdLevel};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{Image, ImageView, Pixel, Size};
 use crate::{Error, Result};
-
-/// Every SIMD level on one thread, and the best on 2 and 5.
-pub(crate) fn every_cpu() -> Vec<Cpu> {
-    let at = |threads, level| Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-    let levels = Cpu::levels().into_iter().map(|level| at(1, level));
-    levels.chain([2, 5].map(|threads| at(threads, SimdLevel::Best))).collect()
-}
 
 /// Options with every selection of at most `n` features, and with limits so great that sums and products of them
 /// overflow.

@@ -296,16 +296,8 @@ mod tests {
             assert_eq!(drawn.size(), view.size(size).unwrap());
             // A keypoint of the view: its direction and size, point by point.
             let centre = map.inverse().unwrap().apply([80.0, 60.0]);
-            let k = Keypoint {
-                x: centre[0] as f32,
-                y: centre[1] as f32,
-                scale: 2.0,
-                angle: 0.7,
-                response: 1.0,
-                sign: 1,
-                octave: 0,
-                layer: 1,
-            };
+            let [x, y] = centre.map(|v| v as f32);
+            let k = Keypoint { x, y, scale: 2.0, angle: 0.7, ..Keypoint::default() };
             let back = view.put_back(&k, size, &map).unwrap();
             let tip = map.apply([centre[0] + 0.7_f64.cos(), centre[1] + 0.7_f64.sin()]);
             let angle = (tip[1] - 60.0).atan2(tip[0] - 80.0).rem_euclid(2.0 * PI);
@@ -314,8 +306,8 @@ mod tests {
             assert!((f64::from(back.scale) - 2.0 * view.tilt.sqrt()).abs() < 1e-4, "{view:?}");
             let [[a, b], [c, d]] = view.shape(&back, size).unwrap();
             assert!((a * d - b * c - f64::from(back.scale).powi(2)).abs() < 1e-3, "{view:?}");
-            let edge = Keypoint { x: map.inverse().unwrap().apply([3.0, 60.0])[0] as f32, ..k };
-            let edge = Keypoint { y: map.inverse().unwrap().apply([3.0, 60.0])[1] as f32, ..edge };
+            let [x, y] = map.inverse().unwrap().apply([3.0, 60.0]).map(|v| v as f32);
+            let edge = Keypoint { x, y, ..k };
             assert_eq!(view.put_back(&edge, size, &map), None, "its window leaves the picture");
         }
     }

@@ -92,6 +92,10 @@ pub(crate) mod tests {
             Self(path)
         }
 
+        pub(crate) fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+            self.0.join(name)
+        }
+
         fn names(&self) -> Vec<String> {
             let mut names: Vec<_> = fs::read_dir(&self.0)
                 .unwrap()

@@ -2,17 +2,14 @@
 
 pub(super) use crate::device::tests::cpus;
 use crate::image::{Border, Image, Pixel, Size, testing::shared};
+use crate::numeric::Random;
 
 pub(super) const BORDERS: [Border; 4] = [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip];
 
 /// `n` values from 0 to `scale`, both ends included now and then.
 pub(super) fn noise<T: Pixel>(n: usize, seed: u32, scale: f32) -> Vec<T> {
-    let mut s = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
-    let mut next = || {
-        s = s.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (s >> 8) as f32 / (1 << 24) as f32 * 1.4 - 0.2
-    };
-    (0..n).map(|_| T::from_f32(next().clamp(0.0, 1.0) * scale)).collect()
+    let mut random = Random::new(seed.into());
+    (0..n).map(|_| T::from_f32(random.range(-0.2, 1.2).clamp(0.0, 1.0) as f32 * scale)).collect()
 }
 
 /// Sizes and channel counts that find the seams: single pixels, rows, columns, and around vector lengths.

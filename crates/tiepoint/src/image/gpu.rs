@@ -571,9 +571,15 @@ fn packed<T: Element>(rows: &[T], size: Size, channels: usize, pitch: usize) -> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::device::gpu::{Commands, all};
+    use crate::for_any_view;
+    use crate::image::AnyView;
+
+    pub(crate) fn uploaded(gpu: &Gpu, image: AnyView<'_>) -> AnyGpuImage {
+        for_any_view!(image, view => GpuImage::upload(gpu, view).unwrap().into())
+    }
 
     tiepoint_gpu::kernel! {
         unsafe kernel conversions(groups) = Conversions<T: GpuPixel> {

@@ -101,6 +101,16 @@ pub(crate) fn assert_same<T: Value>(found: &Image<T>, expected: &Image<T>, what:
     panic!("{what}: {difference}; {left}");
 }
 
+/// As [`assert_same`], for pictures of any type of pixel, which must be the same.
+pub(crate) fn assert_same_any(found: &AnyImage, expected: &AnyImage, what: impl Display) {
+    match (found, expected) {
+        (AnyImage::U8(found), AnyImage::U8(expected)) => assert_same(found, expected, what),
+        (AnyImage::U16(found), AnyImage::U16(expected)) => assert_same(found, expected, what),
+        (AnyImage::F32(found), AnyImage::F32(expected)) => assert_same(found, expected, what),
+        (found, expected) => panic!("{what}: {found:?} is not of the type of {expected:?}"),
+    }
+}
+
 fn pairs<T: Value>(a: &Image<T>, b: &Image<T>) -> impl Iterator<Item = (T, T)> {
     a.data.iter().copied().zip(b.data.iter().copied())
 }

@@ -154,19 +154,18 @@ fn colmap(out: &mut impl Write, [first, second]: [&str; 2], rows: &[MatchRow]) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::tests::Folder;
 
     #[test]
     fn matches_look_as_documented() {
-        let path =
-            |e: &str| std::env::temp_dir().join(format!("tiepoint-matches-{}.{e}", std::process::id()));
+        let folder = Folder::new("matches");
+        let path = |extension: &str| folder.join(format!("a.{extension}"));
         let pair = Match { a: 3, b: 4, distance: 12.0, ratio: f32::NAN };
         let row = MatchRow { pair, a_xy: [1.0, 2.5], b_xy: [0.1, 7.0], inlier: true };
         let rows = [row, MatchRow { pair: Match { ratio: 0.5, ..pair }, inlier: false, ..row }];
         let text = |extension: &str| {
             write_matches(path(extension), ["a \"1\".png", "b.png"], &rows)?;
-            let text = std::fs::read_to_string(path(extension)).unwrap();
-            std::fs::remove_file(path(extension)).unwrap();
-            Ok::<_, Error>(text)
+            Ok::<_, Error>(std::fs::read_to_string(path(extension)).unwrap())
         };
         let csv = "ax,ay,bx,by,distance,ratio,inlier,a,b\n1.0,2.5,0.1,7.0,12.0,NaN,1,3,4\n1.0,2.5,0.1,7.0,12.0,0.5,0,3,4\n";
         assert_eq!(text("csv").unwrap(), csv, "csv");
@@ -180,7 +179,6 @@ mod tests {
         );
         write_matches(path("txt"), ["a.png", "b.png"], &rows).unwrap();
         assert_eq!(std::fs::read_to_string(path("txt")).unwrap(), "a.png b.png\n3 4\n\n", "COLMAP");
-        std::fs::remove_file(path("txt")).unwrap();
         assert!(text("xyz").unwrap_err().to_string().contains(".json"), "the known extensions are listed");
     }
 }

@@ -117,7 +117,7 @@ fn uploaded<'u>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::gpu::all;
+    use crate::device::tests::processors;
     use crate::feature::Descriptors;
     use crate::matching::match_features;
     use crate::matching::tests::{Numbers, features};
@@ -139,8 +139,7 @@ mod tests {
             to.iter_mut().zip(from).enumerate().filter(|(i, _)| i % 5 > 1).for_each(|(_, (t, f))| *t = *f);
         }
         let cpu = Cpu::with_threads(2).unwrap();
-        let gpus = all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
-        for processor in gpus.chain([cpu.clone().into()]) {
+        for processor in processors(&cpu) {
             for [mutual, same_sign] in [[true, true], [true, false], [false, true]] {
                 let options = MatchOptions::default().with_mutual(mutual).with_same_sign(same_sign);
                 let whole = match_features(&a, &b, &options, &processor).unwrap();

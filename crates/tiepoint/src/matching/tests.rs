@@ -1,7 +1,7 @@
 use super::nearest::search;
 use super::product::{Distance, Element};
 use super::*;
-use crate::device::progress::tests::told;
+use crate::device::{progress::tests::told, tests::every_cpu};
 use crate::feature::Keypoint;
 use crate::geometry::{Fundamental, Homography};
 use crate::image::Size;
@@ -61,20 +61,17 @@ fn reference<E: Stated>(a: &[E], b: &[E], dimension: usize) -> Vec<Best<E::Sum>>
         .collect()
 }
 
-fn everywhere(check: impl Fn(&Cpu)) {
-    for level in Cpu::levels() {
-        for threads in [1, 2, 5] {
-            check(&Cpu::with_threads(threads).unwrap().at_level(level).unwrap());
-        }
+fn twins<E: Stated>(a: &[E], b: &[E], dimension: usize) {
+    let expected = [reference(a, b, dimension), reference(b, a, dimension)];
+    for (cpu, name) in every_cpu() {
+        assert_eq!(search(a, b, dimension, &cpu).unwrap(), expected, "{name}");
     }
 }
 
-fn twins<E: Stated>(a: &[E], b: &[E], dimension: usize) {
-    let expected = [reference(a, b, dimension), reference(b, a, dimension)];
-    everywhere(|cpu| {
-        let found = search(a, b, dimension, cpu).unwrap();
-        assert_eq!(found, expected, "{} threads {}", cpu.level_name(), cpu.threads());
-    });
+/// [`twins`] of any bytes, and of any floats.
+fn noise_twins(numbers: &mut Numbers, n: usize, m: usize, dimension: usize) {
+    twins(&numbers.bytes(n * dimension, 256), &numbers.bytes(m * dimension, 256), dimension);
+    twins(&numbers.floats(n * dimension), &numbers.floats(m * dimension), dimension);
 }
 
 proptest! {
@@ -85,10 +82,7 @@ proptest! {
         // Few different values make many equal distances.
         let (a, b) = (numbers.bytes(n * dimension, 3), numbers.bytes(m * dimension, 3));
         twins(&a, &b, dimension);
-        let (a, b) = (numbers.bytes(n * dimension, 256), numbers.bytes(m * dimension, 256));
-        twins(&a, &b, dimension);
-        let (a, b) = (numbers.floats(n * dimension), numbers.floats(m * dimension));
-        twins(&a, &b, dimension);
+        noise_twins(&mut numbers, n, m, dimension);
     }
 }
 
@@ -96,10 +90,7 @@ proptest! {
 fn whole_blocks_and_usual_dimensions() {
     let mut numbers = Numbers(3);
     for (n, m, dimension) in [(1, 1, 128), (6, 64, 64), (7, 65, 128), (400, 300, 128), (193, 1, 64)] {
-        let (a, b) = (numbers.bytes(n * dimension, 256), numbers.bytes(m * dimension, 256));
-        twins(&a, &b, dimension);
-        let (a, b) = (numbers.floats(n * dimension), numbers.floats(m * dimension));
-        twins(&a, &b, dimension);
+        noise_twins(&mut numbers, n, m, dimension);
     }
 }
 
@@ -129,22 +120,9 @@ fn not_a_number_is_no_neighbour() {
 }
 
 pub(super) fn features(places: &[[f32; 2]], descriptors: Descriptors, dimension: usize) -> Features {
-    let keypoint = |p: &[f32; 2]| Keypoint {
-        x: p[0],
-        y: p[1],
-        scale: 2.0,
-        angle: 0.0,
-        response: 1.0,
-        sign: 1,
-        octave: 0,
-        layer: 1,
-    };
-    Features {
-        keypoints: places.iter().map(keypoint).collect(),
-        descriptors,
-        dimension,
-        image: Size::new(1000, 1000),
-    }
+    let keypoint = |&[x, y]: &[f32; 2]| Keypoint { x, y, scale: 2.0, sign: 1, ..Keypoint::default() };
+    let keypoints = places.iter().map(keypoint).collect();
+    Features { keypoints, descriptors, dimension, image: Size::new(1000, 1000) }
 }
 
 fn random(numbers: &mut Numbers, n: usize, dimension: usize) -> Features {
@@ -224,12 +202,12 @@ fn guided_distances_are_those_of_the_full_search() {
             indices.iter().map(|&j| pair_distance(&a, &b, dimension, 0, j as usize)).collect();
         let exact: Vec<i32> =
             indices.iter().map(|&j| pair_distance(&bytes_a, &bytes_b, dimension, 0, j as usize)).collect();
-        everywhere(|cpu| {
+        for (cpu, name) in every_cpu() {
             let (mut found, mut bytes) = (vec![1.0], vec![1]);
             f32::distances(cpu.level(), &a, &b, &lengths, &indices, &mut found);
             u8::distances(cpu.level(), &bytes_a, &bytes_b, &[], &indices, &mut bytes);
-            assert_eq!((&found, &bytes), (&stated, &exact), "{count} candidates");
-        });
+            assert_eq!((&found, &bytes), (&stated, &exact), "{count} candidates, {name}");
+        }
     }
 }
 
@@ -243,11 +221,12 @@ fn guided_search_equals_the_definition() {
     let check = |model: Model, radius: f64, allowed: &dyn Fn([f64; 2], [f64; 2]) -> bool| {
         let expected = guided_reference(&a, &b, allowed);
         assert!(expected.iter().flatten().count() > 20, "the test compares something");
-        everywhere(|cpu| {
-            let [found, _] = neighbours_on_cpu(&a, &b, Some(Guide { b_from_a: model, radius }), cpu).unwrap();
+        for (cpu, name) in every_cpu() {
+            let guide = Some(Guide { b_from_a: model, radius });
+            let [found, _] = neighbours_on_cpu(&a, &b, guide, &cpu).unwrap();
             let found: Vec<_> = found.iter().map(|n| n.map(|n| n.index)).collect();
-            assert_eq!(found, expected, "{model:?} {radius}");
-        });
+            assert_eq!(found, expected, "{model:?} {radius}, {name}");
+        }
     };
     let h = Homography::new([[0.8, -0.2, 100.0], [0.3, 0.9, -50.0], [1e-4, -2e-4, 1.0]]).unwrap();
     for radius in [15.0, 40.0, 5000.0] {

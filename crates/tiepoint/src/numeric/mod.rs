@@ -199,11 +199,8 @@ KERNEL(all_four) {
 
     #[test]
     fn kernels_have_the_same_bits() {
-        let mut seed = 1_u32;
-        let mut next = || {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (seed >> 8) as f32 / (1 << 24) as f32 - 0.5
-        };
+        let mut random = Random::new(1);
+        let mut next = || random.range(-0.5, 0.5) as f32;
         let mut x: Vec<f32> = (0..100_000).map(|i| next() * [0.01, 1.0, 20.0, 180.0][i % 4]).collect();
         let mut y: Vec<f32> = (0..100_000).map(|i| next() * [1.0, 0.0, 1e-30, 300.0][i % 4]).collect();
         x.extend([0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, 1e-40]);

@@ -7,30 +7,19 @@ use crate::feature::sift::SiftOptions;
 use crate::feature::surf::SurfOptions;
 use crate::geometry::Homography;
 use crate::image::testing::shared;
-use crate::image::{ReadOptions, Size, read_grey, with_alpha};
+use crate::image::{Pixel, ReadOptions, Size, read_grey, with_alpha};
+use crate::synth::Texture;
 
-/// Blobs and edges at many scales, of no repetition.
-fn texture(x: f64, y: f64) -> f64 {
-    let mut value = 0.5;
-    let mut state = 1_u32;
-    for blob in 0..160 {
-        let mut next = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f64::from(state >> 8) / f64::from(1 << 24)
-        };
-        let size = 2.5 * 1.02_f64.powi(blob);
-        let (cx, cy, sign) = (400.0 * next(), 300.0 * next(), if next() > 0.5 { 0.4 } else { -0.4 });
-        let (dx, dy) = ((x - cx) / size, (y - cy) / (size * (0.6 + next())));
-        value += sign * (-0.5 * (dx * dx + dy * dy)).exp();
-    }
-    value
+/// The texture at the places that pixels show, from 0 to 1.
+fn drawn<T: Pixel>(size: Size, back: impl Fn([f64; 2]) -> [f64; 2]) -> Image<T> {
+    Image::from_fn(size, |x, y| {
+        let [u, v] = back([x as f64, y as f64]);
+        T::from_f32(Texture::new(1).at(u, v, 1.0) as f32 * T::WHITE)
+    })
 }
 
 fn picture(size: Size, back: impl Fn([f64; 2]) -> [f64; 2]) -> AnyImage {
-    AnyImage::F32(Image::from_fn(size, |x, y| {
-        let [u, v] = back([x as f64, y as f64]);
-        texture(u, v).clamp(0.0, 1.0) as f32
-    }))
+    AnyImage::F32(drawn(size, back))
 }
 
 #[test]
@@ -63,9 +52,7 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
 #[test]
 fn what_is_transparent_bears_no_features_as_what_is_masked_does() {
     let size = Size::new(400, 300);
-    let image = |shift: f64| {
-        AnyImage::from(Image::from_fn(size, |x, y| (texture(x as f64 + shift, y as f64) * 255.0) as u8))
-    };
+    let image = |shift: f64| AnyImage::from(drawn::<u8>(size, |[x, y]| [x + shift, y]));
     let (reference, moving) = (image(0.0), image(6.0));
     let shown = |from: usize| Image::from_fn(size, |x, _| if x < from { 0_u8 } else { 255 });
     let seen = with_alpha(&reference, &shown(150)).unwrap();
@@ -86,15 +73,9 @@ fn what_is_transparent_bears_no_features_as_what_is_masked_does() {
 fn every_device_registers_the_same_picture() {
     let cpu = Cpu::with_threads(2).unwrap();
     let truth = Homography::new([[0.93, -0.2, 45.0], [0.18, 0.9, -12.0], [1e-4, -1e-4, 1.0]]).unwrap();
-    let bytes = |size, back: &dyn Fn([f64; 2]) -> [f64; 2]| {
-        Image::from_fn(size, |x, y| {
-            let [u, v] = back([x as f64, y as f64]);
-            (texture(u, v).clamp(0.0, 1.0) * 255.0) as u8
-        })
-    };
-    let reference = bytes(Size::new(400, 300), &|p| p);
-    let alike = bytes(Size::new(400, 300), &|p| truth.apply(p).unwrap());
-    let smaller = bytes(Size::new(370, 290), &|p| truth.apply(p).unwrap());
+    let reference = drawn::<u8>(Size::new(400, 300), |p| p);
+    let alike = drawn::<u8>(Size::new(400, 300), |p| truth.apply(p).unwrap());
+    let smaller = drawn::<u8>(Size::new(370, 290), |p| truth.apply(p).unwrap());
     let mask = Image::from_fn(Size::new(370, 290), |x, _| if x > 40 { 255_u8 } else { 0 });
     let cases = [
         RegisterInput::from(&alike),

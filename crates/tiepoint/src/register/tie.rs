@@ -287,15 +287,9 @@ mod tests {
     /// Features on a grid that is shifted by (3, 2) px from A to B, each pair with a different descriptor.
     fn shifted() -> [Features; 2] {
         [0.0, 1.0].map(|side| {
-            let keypoints = (0..36_u8).map(|i| Keypoint {
-                x: f32::from(i % 6) * 10.0 + 3.0 * side,
-                y: f32::from(i / 6) * 10.0 + 2.0 * side,
-                scale: 2.0,
-                angle: 0.0,
-                response: 1.0,
-                sign: 1,
-                octave: 0,
-                layer: 1,
+            let keypoints = (0..36_u8).map(|i| {
+                let (x, y) = (f32::from(i % 6) * 10.0 + 3.0 * side, f32::from(i / 6) * 10.0 + 2.0 * side);
+                Keypoint { x, y, scale: 2.0, sign: 1, ..Keypoint::default() }
             });
             let descriptors = (0..36 * 40).map(|at| if at % 41 == 0 { 255 } else { 0 }).collect();
             let descriptors = Descriptors::U8(descriptors);

@@ -21,10 +21,9 @@ use crate::{
         Cpu,
         gpu::{Commands, Gpu},
     },
-    for_any_view,
     image::{
         AnyImage, Image, Size,
-        gpu::{GpuImage, GpuStack},
+        gpu::{GpuStack, tests::uploaded},
     },
 };
 
@@ -84,6 +83,24 @@ fn learning(
     source
 }
 
+/// A pair of pictures made ready on the device.
+pub(super) fn made_ready(
+    pictures: &Pictures<'_>,
+    masks: Masks<'_>,
+    compares: [Compares; 2],
+    gpu: &Gpu,
+) -> [ViewStacks; 2] {
+    let shapes = PictureShape::of_pictures(pictures, masks).unwrap();
+    let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (pictures.size(), 1)).unwrap());
+    let mut commands = Commands::new();
+    for (to, from) in stacks.iter().flat_map(GpuPictures::stacks).zip(pictures_of(pictures, masks)) {
+        to.take(0, &uploaded(gpu, from), &mut commands).unwrap();
+    }
+    let views = make_ready(&mut commands, gpu, &stacks, compares).unwrap();
+    gpu.run(&commands).unwrap();
+    views
+}
+
 fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, gpu: &Gpu, out: &mut Stages) {
     let cost = options.cost.definition();
     let are_colour = pictures.are_colour();
@@ -96,16 +113,7 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
         (false, [true, false]) => [Compares::LearntGrey, Compares::OwnGrey],
         (false, [false, true]) => [Compares::OwnGrey, Compares::LearntGrey],
     };
-    let shapes = PictureShape::of_pictures(pictures, Masks::default()).unwrap();
-    let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (pictures.size(), 1)).unwrap());
-    let mut commands = Commands::new();
-    let images = pictures_of(pictures, Masks::default());
-    for (to, from) in stacks.iter().flat_map(GpuPictures::stacks).zip(images) {
-        let from = for_any_view!(from, view => GpuImage::upload(gpu, view).unwrap().into());
-        to.take(0, &from, &mut commands).unwrap();
-    }
-    let views = make_ready(&mut commands, gpu, &stacks, compares).unwrap();
-    gpu.run(&commands).unwrap();
+    let views = made_ready(pictures, Masks::default(), compares, gpu);
     let compare = |view: View, found: &ViewStacks| {
         difference_of_images(&found.bytes.download(0).unwrap(), pair.bytes(view)).or_else(|| {
             let made = compares[view.index()] != Compares::LearntGrey;

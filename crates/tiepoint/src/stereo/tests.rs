@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Result,
-    device::{Cpu, progress::tests::told},
+    device::{Cpu, progress::tests::told, tests::every_cpu},
     evaluate::{DisparityScoring, disparity_score},
     image::{AnyImage, AnyView, Image, Size, testing::assert_same},
     options::Named,
@@ -150,15 +150,12 @@ fn one_answer_for_threads_levels_and_memory() {
         let options =
             StereoOptions { disparities: 40, cost, confidence: true, reasons: true, ..Default::default() };
         let expected = compute(options, &pair, Masks::default(), &Cpu::sequential());
-        for level in Cpu::levels() {
-            for threads in [1, 2, 5] {
-                for memory in [None, Some(1_000_000)] {
-                    let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-                    let found = compute(StereoOptions { memory, ..options }, &pair, Masks::default(), &cpu);
-                    let what = format!("{cost:?}, {level:?}, {threads} threads, {memory:?}");
-                    assert_same(&found.disparity, &expected.disparity, &what);
-                    assert!(found == expected, "{what}: all but disparities");
-                }
+        for (cpu, name) in every_cpu() {
+            for memory in [None, Some(1_000_000)] {
+                let found = compute(StereoOptions { memory, ..options }, &pair, Masks::default(), &cpu);
+                let what = format!("{cost:?}, {name}, {memory:?}");
+                assert_same(&found.disparity, &expected.disparity, &what);
+                assert!(found == expected, "{what}: all but disparities");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Feature files: round trips and damage.
 
 use super::*;
-use crate::{feature::Keypoint, image::Size};
+use crate::{feature::Keypoint, files::tests::Folder, image::Size};
 use proptest::prelude::*;
 use std::f32::consts::TAU;
 
@@ -131,9 +131,9 @@ fn formats_look_as_documented() {
 
 #[test]
 fn what_a_format_cannot_hold_is_refused() {
-    let path = std::env::temp_dir().join(format!("tiepoint-refused-{}", std::process::id()));
+    let folder = Folder::new("features-refused");
     let refused = |extension: &str, features: &Features| {
-        let path = path.with_extension(extension);
+        let path = folder.join(format!("a.{extension}"));
         let error = write(&path, features).unwrap_err().to_string();
         assert!(!path.exists(), "{extension}: nothing is written");
         error

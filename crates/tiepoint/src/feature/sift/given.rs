@@ -97,8 +97,8 @@ fn placed(keypoint: &Keypoint, octaves: &[(i8, Size)], options: &SiftOptions) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::tests::cpus;
     use crate::feature::sift::tests::scene;
-    use crate::feature::testing::every_cpu;
 
     #[test]
     fn keypoints_get_the_descriptors_of_the_search_that_found_them() {
@@ -111,7 +111,7 @@ mod tests {
             ] {
                 let options = SiftOptions::default().with_preset(preset).with_root(root);
                 let options = options.with_domain_size_pooling(pooled).with_descriptors(kind);
-                for cpu in every_cpu() {
+                for cpu in cpus() {
                     let sift = Sift::new(options).unwrap();
                     let wanted = sift.detect(image.view(), None, &cpu).unwrap();
                     assert!(wanted.len() > 50, "{} features", wanted.len());

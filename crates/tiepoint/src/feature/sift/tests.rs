@@ -2,38 +2,20 @@
 
 use super::*;
 use crate::Error;
-use crate::device::progress::tests::told;
+use crate::device::{progress::tests::told, tests::cpus};
 use crate::feature::select::Selection;
-use crate::feature::testing::{every_cpu, selections};
+use crate::feature::testing::selections;
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::{Affine, Homography};
 use crate::image::{Image, testing::photograph};
 use crate::matching::{Match, MatchOptions, match_features};
-use crate::synth::{Scene, SceneOptions, viewpoint};
+use crate::synth::{Scene, SceneOptions, Texture, viewpoint};
 use std::collections::BTreeSet;
 use std::f32::consts::{PI, TAU};
 
-/// Smooth random blobs on grey: corners, edges and blobs of many sizes.
+/// Corners, edges and blobs of many sizes.
 pub(super) fn scene(size: Size, seed: u64) -> Image<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut random = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1 << 24) as f32
-    };
-    let mut values = vec![0.5_f32; size.area()];
-    for _ in 0..(size.area() / 120).max(6) {
-        let (cx, cy) = (random() * size.width as f32, random() * size.height as f32);
-        let (s, a, stretch) = (1.0 + 7.0 * random() * random(), random() - 0.5, 0.4 + random());
-        for y in (cy - 4.0 * s).max(0.0) as usize..((cy + 4.0 * s) as usize).min(size.height) {
-            for x in (cx - 4.0 * s).max(0.0) as usize..((cx + 4.0 * s) as usize).min(size.width) {
-                let (dx, dy) = ((x as f32 - cx) * stretch, y as f32 - cy);
-                values[y * size.width + x] += a * (-(dx * dx + dy * dy) / (2.0 * s * s)).exp();
-            }
-        }
-    }
-    Image::from_vec(values.iter().map(|v| (v * 255.0).clamp(0.0, 255.0) as u8).collect(), size, 1).unwrap()
+    Texture::new(seed).image(size, &Cpu::sequential())
 }
 
 #[test]
@@ -52,7 +34,7 @@ fn equals_the_reference_for_every_preset_size_level_and_thread_count() {
         (131, 140),
         (180, 150),
     ];
-    let devices = every_cpu();
+    let devices = cpus();
     let mut features = 0;
     for (i, (width, height)) in sizes.into_iter().enumerate() {
         let image = scene(Size::new(width, height), i as u64 + 1);
@@ -94,7 +76,7 @@ fn equals_the_reference_for_every_option() {
     for options in variants {
         let expected = reference::detect(image.view(), &options);
         assert!(expected.len() >= 10, "{options:?} finds only {}", expected.len());
-        for cpu in every_cpu() {
+        for cpu in cpus() {
             assert!(
                 detect(image.view(), &options, None, &cpu).unwrap() == expected,
                 "{options:?} on {cpu:?}"
@@ -318,8 +300,7 @@ fn an_ellipse_has_features_at_its_foci() {
 
 /// The photograph of the shared data, or a synthetic texture where the data are absent.
 pub(super) fn photo() -> Image<u8> {
-    let texture = || crate::synth::Texture::new(4).image(Size::new(512, 512), &Cpu::sequential());
-    photograph("photos/building.jpg").unwrap_or_else(texture)
+    photograph("photos/building.jpg").unwrap_or_else(|| scene(Size::new(512, 512), 4))
 }
 
 /// An earlier implementation kept 108 and 101 of 119 keypoints when an image was turned by 25° and 90°.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::device::SimdLevel;
+use crate::device::{SimdLevel, tests::every_cpu};
 use crate::image::{AnyView, Image};
 use crate::synth::{Scene, SceneOptions};
 
@@ -22,17 +22,10 @@ fn bytes(features: &Features) -> Vec<&[u8]> {
 fn structure_is_the_same_for_any_threads_and_simd_level() {
     for size in [Size::new(97, 61), Size::new(160, 128), Size::new(49, 201)] {
         let image = picture(size, 3);
-        let cpus = [1, 2, 5].map(|threads| Cpu::with_threads(threads).unwrap());
         let expected = found(&image, &Cpu::sequential().at_level(SimdLevel::Baseline).unwrap());
         assert!(expected[0].len() > 20, "{} corners in {size}", expected[0].len());
-        for cpu in cpus {
-            for level in Cpu::levels() {
-                assert_eq!(
-                    found(&image, &cpu.clone().at_level(level).unwrap()),
-                    expected,
-                    "{size}, {level:?}"
-                );
-            }
+        for (cpu, name) in every_cpu() {
+            assert_eq!(found(&image, &cpu), expected, "{size}, {name}");
         }
     }
 }

@@ -266,15 +266,10 @@ impl Passes for Float {
 mod tests {
     use super::*;
     use crate::device::{Cpu, dispatch};
+    use crate::filter::testing;
 
     fn noise(n: usize, seed: u32) -> Vec<f32> {
-        let mut s = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
-        (0..n)
-            .map(|_| {
-                s = s.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                (s >> 8) as f32 / (1 << 24) as f32
-            })
-            .collect()
+        testing::noise(n, seed, 1.0)
     }
 
     fn reference(at: impl Fn(isize, usize) -> f32, taps: &[f32], n: usize) -> Vec<f32> {

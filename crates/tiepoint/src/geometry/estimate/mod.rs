@@ -419,4 +419,4 @@ impl Judge<'_> {
 #[cfg(test)]
 mod accuracy;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

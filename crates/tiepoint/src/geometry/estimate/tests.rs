@@ -1,4 +1,5 @@
 use super::*;
+use crate::device::tests::every_cpu;
 use crate::numeric::Random;
 use proptest::prelude::*;
 
@@ -161,15 +162,8 @@ fn same_result_everywhere() {
         pairs.iter_mut().enumerate().for_each(|(i, p)| p.quality = (i % 17) as f64);
         let options = options().with_seed(9);
         let expected = estimate(kind, &pairs, &options, &Cpu::sequential()).unwrap();
-        for level in Cpu::levels() {
-            for threads in [1, 2, 5] {
-                let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-                assert_eq!(
-                    estimate(kind, &pairs, &options, &cpu).unwrap(),
-                    expected,
-                    "{kind} {level:?} {threads}"
-                );
-            }
+        for (cpu, name) in every_cpu() {
+            assert_eq!(estimate(kind, &pairs, &options, &cpu).unwrap(), expected, "{kind} {name}");
         }
     }
 }
@@ -210,22 +204,21 @@ fn too_few_and_not_finite() {
     }
 }
 
+/// 50 matches along a line, or next to it.
+pub(in crate::geometry) fn line(noise: f64) -> Vec<Correspondence> {
+    let mut random = Random::new(3);
+    let at = |i: i32| {
+        let t = f64::from(i);
+        let mut shake = || noise * random.unit();
+        let (a, b) = ([10.0 * t, 3.0 * t + shake()], [9.0 * t + 5.0, 4.0 * t + shake()]);
+        Correspondence { a, b, quality: 0.0 }
+    };
+    (0..50).map(at).collect()
+}
+
 #[test]
 fn degenerate_sets_say_so() {
     let same = vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50];
-    let line = |noise: f64| -> Vec<_> {
-        let mut random = Random::new(3);
-        let at = |i: i32| {
-            let t = f64::from(i);
-            let mut shake = || noise * random.below(1000) as f64 * 1e-3;
-            Correspondence {
-                a: [10.0 * t, 3.0 * t + shake()],
-                b: [9.0 * t + 5.0, 4.0 * t + shake()],
-                quality: 0.0,
-            }
-        };
-        (0..50).map(at).collect()
-    };
     for kind in KINDS {
         let degenerate = |pairs: &[Correspondence], what: &str| {
             let found = run(kind, pairs);
@@ -395,17 +388,11 @@ fn the_fit_to_all_is_where_least_squares_stands_still() {
 
 #[test]
 fn a_fit_to_matches_that_determine_nothing_says_so() {
-    let line: Vec<_> = (0..30)
-        .map(|i| {
-            let t = f64::from(i);
-            Correspondence { a: [10.0 * t, 3.0 * t], b: [9.0 * t + 5.0, 4.0 * t], quality: 0.0 }
-        })
-        .collect();
     for kind in KINDS {
         let fitted = |pairs: &[Correspondence]| fit(kind, pairs, &options(), &Cpu::sequential());
         assert!(matches!(fitted(&[]), Err(Error::TooFewMatches { .. })), "{kind} of nothing");
         if kind.minimum() > 2 {
-            let found = fitted(&line);
+            let found = fitted(&line(0.0));
             assert!(matches!(found, Err(Error::Degenerate { .. })), "{kind} of a line: {found:?}");
         }
     }

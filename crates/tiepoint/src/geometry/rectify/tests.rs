@@ -1,4 +1,5 @@
 use super::*;
+use crate::device::tests::every_cpu;
 use crate::feature::{Features, sift};
 use crate::geometry::calibration::Distortion;
 use crate::geometry::matrix::IDENTITY;
@@ -139,18 +140,15 @@ fn warping_is_the_same_everywhere_and_equals_single_places() {
     let inverse = Inverse::of(view);
     let picture = Image::from_fn(SIZE, |x, y| ((x * x + 31 * y * y) % 251) as u8);
     let mut results = vec![];
-    for level in Cpu::levels() {
-        for threads in [1, 2, 5] {
-            let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-            results.push(view.warp(picture.view(), &WarpOptions::default().with_fill(9.0), &cpu).unwrap());
-            let (mut u, mut v) = ([0.0; 640], [0.0; 640]);
-            for y in [0, 77, 479] {
-                inverse.row(f64::from(y), &mut u, &mut v, cpu.level());
-                for x in 0..640 {
-                    match view.source([x as f64, f64::from(y)]) {
-                        Some(place) => assert_eq!([u[x], v[x]], place, "{x}, {y} at {level:?}"),
-                        None => assert!(u[x].is_nan(), "{x}, {y} has no source"),
-                    }
+    for (cpu, name) in every_cpu() {
+        results.push(view.warp(picture.view(), &WarpOptions::default().with_fill(9.0), &cpu).unwrap());
+        let (mut u, mut v) = ([0.0; 640], [0.0; 640]);
+        for y in [0, 77, 479] {
+            inverse.row(f64::from(y), &mut u, &mut v, cpu.level());
+            for x in 0..640 {
+                match view.source([x as f64, f64::from(y)]) {
+                    Some(place) => assert_eq!([u[x], v[x]], place, "{x}, {y} at {name}"),
+                    None => assert!(u[x].is_nan(), "{x}, {y} has no source"),
                 }
             }
         }
@@ -210,6 +208,25 @@ fn pictures_of_one_pixel() {
     }
 }
 
+/// Ways in which the right camera may be turned and lie.
+fn poses() -> [([[f64; 3]; 3], [f64; 3]); 3] {
+    [
+        (turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05]),
+        (turn(-0.1, -0.2, 0.3), [-1.0, 0.5, 0.3]),
+        (turn(0.05, -0.1, 0.0), [1.0, 0.3, 0.1]),
+    ]
+}
+
+/// Rectifies a pair from its tie points to a frame that fits.
+fn fitted(
+    truth: &StereoCalibration,
+    pairs: &[Correspondence],
+    options: &SelfCalibrationOptions,
+) -> Result<FromTiePoints> {
+    let f = fundamental(truth);
+    from_tie_points(&f, pairs, [SIZE; 2], options, OutputFrame::Fit, &Cpu::sequential())
+}
+
 fn fundamental(rig: &StereoCalibration) -> super::super::Fundamental {
     let [a, b] = rig.cameras.map(|c| matrix::inverse(&c.matrix()).unwrap());
     let e = product(&matrix::skew(rig.translation), &rig.rotation);
@@ -219,16 +236,11 @@ fn fundamental(rig: &StereoCalibration) -> super::super::Fundamental {
 #[test]
 fn cameras_come_back_from_tie_points() {
     let none = [Distortion::default(); 2];
-    for (rotation, translation) in [
-        (turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05]),
-        (turn(-0.1, -0.2, 0.3), [-1.0, 0.5, 0.3]),
-        (turn(0.05, -0.1, 0.0), [1.0, 0.3, 0.1]),
-    ] {
+    for (rotation, translation) in poses() {
         let truth = rig(rotation, translation, none);
         let (pairs, _) = scene(&truth, 400, 0.0);
-        let found =
-            self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &SelfCalibrationOptions::default());
-        let found = found.unwrap();
+        let options = SelfCalibrationOptions::default();
+        let found = self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &options).unwrap();
         assert!(found.rms_px < 0.05, "{}", found.rms_px);
         let known = SelfCalibrationOptions::default().with_focal(Some(600.0));
         let found = self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &known).unwrap();
@@ -237,15 +249,7 @@ fn cameras_come_back_from_tie_points() {
         let off = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(off(&found.calibration.translation, &direction) < 1e-4, "direction");
         assert!(off(found.calibration.rotation.as_flattened(), rotation.as_flattened()) < 1e-4, "rotation");
-        let rectified = from_tie_points(
-            &fundamental(&truth),
-            &pairs,
-            [SIZE; 2],
-            &known,
-            OutputFrame::Fit,
-            &Cpu::sequential(),
-        )
-        .unwrap();
+        let rectified = fitted(&truth, &pairs, &known).unwrap();
         assert_eq!(rectified.exchanged, translation[0] > 0.0, "order");
         assert!(rectified.agreement.rms_vertical_px < 1e-3, "{:?}", rectified.agreement);
         let turned = |p: &Correspondence| Correspondence { a: p.b, b: p.a, quality: 0.0 };
@@ -271,15 +275,13 @@ fn a_lens_and_two_focal_lengths_come_back() {
         let (pairs, _) = scene(&truth, 600, 0.1);
         let options = SelfCalibrationOptions::default().with_focal(Some(600.0));
         let options = options.with_focal_right((ratio != 1.0).then_some(600.0 * ratio));
-        let f = fundamental(&truth);
-        let found = self_calibrate(&f, &pairs, [SIZE; 2], &options).unwrap();
+        let found = self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &options).unwrap();
         for (found, focal) in found.calibration.cameras.iter().zip([600.0, 600.0 * ratio]) {
             assert!((found.focal[0] / focal - 1.0).abs() < 0.01, "{k1}: {found:?}");
             // Further powers of r share in what bends.
             assert!((found.distortion.k1 - k1).abs() < 0.04, "{k1}: {found:?}");
         }
-        let cpu = Cpu::sequential();
-        let pair = from_tie_points(&f, &pairs, [SIZE; 2], &options, OutputFrame::Fit, &cpu).unwrap();
+        let pair = fitted(&truth, &pairs, &options).unwrap();
         assert!(pair.agreement.rms_vertical_px < 0.2, "{k1}: {:?}", pair.agreement);
     }
 }
@@ -288,15 +290,7 @@ fn a_lens_and_two_focal_lengths_come_back() {
 fn noise_does_little_harm() {
     let truth = rig(turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05], [Distortion::default(); 2]);
     let (pairs, _) = scene(&truth, 600, 0.5);
-    let found = from_tie_points(
-        &fundamental(&truth),
-        &pairs,
-        [SIZE; 2],
-        &SelfCalibrationOptions::default(),
-        OutputFrame::Fit,
-        &Cpu::sequential(),
-    )
-    .unwrap();
+    let found = fitted(&truth, &pairs, &SelfCalibrationOptions::default()).unwrap();
     // Even noise of ±0.5 px in both: 0.5 √(2/3) px between the rows.
     assert!(found.agreement.rms_vertical_px < 0.45, "{:?}", found.agreement);
 }
@@ -314,15 +308,7 @@ fn too_little_is_told() {
     let forward = rig(IDENTITY, [-0.05, 0.0, -1.0], [Distortion::default(); 2]);
     let (pairs, _) = scene(&forward, 300, 0.0);
     let known = SelfCalibrationOptions::default().with_focal(Some(600.0));
-    let error = from_tie_points(
-        &fundamental(&forward),
-        &pairs,
-        [SIZE; 2],
-        &known,
-        OutputFrame::Fit,
-        &Cpu::sequential(),
-    )
-    .unwrap_err();
+    let error = fitted(&forward, &pairs, &known).unwrap_err();
     assert!(error.to_string().contains("forward"), "{error}");
 }
 
@@ -363,11 +349,7 @@ fn assert_tight(valid: &FromTiePoints, fit: &FromTiePoints, cpu: &Cpu) {
 #[test]
 fn valid_from_tie_points() {
     let cpu = Cpu::with_threads(2).unwrap();
-    for (rotation, translation) in [
-        (turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05]),
-        (turn(-0.1, -0.2, 0.3), [-1.0, 0.5, 0.3]),
-        (turn(0.05, -0.1, 0.0), [1.0, 0.3, 0.1]),
-    ] {
+    for (rotation, translation) in poses() {
         let truth = rig(rotation, translation, [Distortion::default(); 2]);
         let (pairs, _) = scene(&truth, 400, 0.0);
         let [valid, fit] = valid_and_fit(&fundamental(&truth), &pairs, [SIZE; 2], &cpu);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::geometry::estimate::tests::line;
 use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
 
@@ -49,6 +50,17 @@ impl Rig {
             .collect()
     }
 
+    /// True matches and wrong ones behind them.
+    fn mixed(
+        &mut self,
+        right: usize,
+        wrong: usize,
+        depth: impl Fn([f64; 2], f64) -> f64,
+    ) -> Vec<Correspondence> {
+        let matches = self.matches(right, depth);
+        [matches, self.wrong(wrong)].concat()
+    }
+
     fn wrong(&mut self, n: usize) -> Vec<Correspondence> {
         (0..n).map(|_| Correspondence { a: self.place(), b: self.place(), quality: 0.0 }).collect()
     }
@@ -87,8 +99,7 @@ fn codes_are_colmaps() {
 fn a_scene_in_depth_is_uncalibrated_without_cameras() {
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
-        let mut matches = rig.matches(120, anywhere);
-        matches.extend(rig.wrong(100));
+        let matches = rig.mixed(120, 100, anywhere);
         let found = found(&matches, View::new(SIZE));
         assert_eq!(found.configuration, Configuration::Uncalibrated, "seed {seed}");
         check_inliers(&found, 120, "uncalibrated");
@@ -100,8 +111,7 @@ fn a_scene_in_depth_is_uncalibrated_without_cameras() {
 fn known_focal_lengths_make_it_calibrated_and_wrong_ones_do_not() {
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
-        let mut matches = rig.matches(120, anywhere);
-        matches.extend(rig.wrong(100));
+        let matches = rig.mixed(120, 100, anywhere);
         let right = found(&matches, rig.view());
         assert_eq!(right.configuration, Configuration::Calibrated, "seed {seed}");
         check_inliers(&right, 120, "calibrated");
@@ -128,16 +138,14 @@ fn a_plane_and_a_turn_are_told_apart_where_focal_lengths_are_known() {
     let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
-        let mut matches = rig.matches(120, plane);
-        matches.extend(rig.wrong(60));
+        let matches = rig.mixed(120, 60, plane);
         let unknown = found(&matches, View::new(SIZE));
         assert_eq!(unknown.configuration, Configuration::PlanarOrPanoramic, "seed {seed}");
         check_inliers(&unknown, 120, "plane");
         let known = found(&matches, rig.view());
         assert_eq!(known.configuration, Configuration::Planar, "seed {seed}");
         let mut rig = Rig { step: [0.0; 3], ..Rig::new(seed) };
-        let mut matches = rig.matches(120, anywhere);
-        matches.extend(rig.wrong(60));
+        let matches = rig.mixed(120, 60, anywhere);
         let known = found(&matches, rig.view());
         assert_eq!(known.configuration, Configuration::Panoramic, "seed {seed}");
         check_inliers(&known, 120, "turn");
@@ -183,14 +191,8 @@ fn chance_is_degenerate_and_costs_no_more_than_an_accepted_pair_could() {
 #[test]
 fn any_input_is_a_configuration() {
     let same = vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50];
-    let line: Vec<_> = (0..50)
-        .map(|i| {
-            let t = f64::from(i);
-            Correspondence { a: [10.0 * t, 3.0 * t], b: [9.0 * t + 5.0, 4.0 * t], quality: 0.0 }
-        })
-        .collect();
     let nan = vec![Correspondence { a: [f64::NAN; 2], b: [f64::INFINITY; 2], quality: 0.0 }; 50];
-    for matches in [same, line, nan] {
+    for matches in [same, line(0.0), nan] {
         let camera = View::new(SIZE).with_camera(Camera::centred(1400.0, SIZE));
         for view in [View::new(SIZE), camera] {
             assert_eq!(found(&matches, view).configuration, Configuration::Degenerate, "{:?}", matches[1]);
@@ -203,9 +205,7 @@ fn the_answer_depends_on_neither_threads_nor_company() {
     let mut rig = Rig::new(9);
     let mut sets: Vec<Vec<Correspondence>> = Vec::new();
     for n in [10, 30, 80, 200] {
-        let mut matches = rig.matches(n, anywhere);
-        matches.extend(rig.wrong(n));
-        sets.push(matches);
+        sets.push(rig.mixed(n, n, anywhere));
     }
     let view = |key: u64| if key.is_multiple_of(2) { rig.view() } else { View::new(SIZE) };
     let pair = |(m, key)| ImagePair::new(m, view(key), view(key)).with_key(key);
@@ -227,8 +227,7 @@ fn the_answer_depends_on_neither_threads_nor_company() {
 #[test]
 fn evidence_finds_what_few_samples_would_not() {
     let mut rig = Rig::new(21);
-    let mut matches = rig.matches(40, anywhere);
-    matches.extend(rig.wrong(120));
+    let matches = rig.mixed(40, 120, anywhere);
     let mut random = Random::new(5);
     let evidence: Vec<_> = (0..160)
         .map(|i| match i < 40 {
@@ -283,11 +282,10 @@ fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, View)> {
                 if scene == 2 {
                     rig.step = [0.0; 3];
                 }
-                let mut matches = match scene {
-                    1 => rig.matches(right, plane),
-                    _ => rig.matches(right, anywhere),
+                let matches = match scene {
+                    1 => rig.mixed(right, wrong, plane),
+                    _ => rig.mixed(right, wrong, anywhere),
                 };
-                matches.extend(rig.wrong(wrong));
                 let evidence = matches.iter().enumerate().map(|(i, _)| {
                     let turn = rig.random.range(-3.0, 3.0);
                     Evidence { scale: 1.0, turn: if i < right { 0.1 } else { turn as f32 } }

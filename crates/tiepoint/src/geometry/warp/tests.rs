@@ -1,5 +1,8 @@
 use super::*;
-use crate::device::progress::tests::told;
+use crate::device::{
+    progress::tests::told,
+    tests::{every_cpu, processors},
+};
 use crate::geometry::Affine;
 use crate::image::testing::assert_same;
 use crate::numeric::Random;
@@ -118,8 +121,7 @@ fn affine_maps_warp_too() {
 fn nonsense_is_an_error_on_every_device() {
     let cpu = Cpu::sequential();
     let (map, options) = (shift(0.0, 0.0), WarpOptions::default());
-    let gpus = crate::device::gpu::all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
-    for processor in gpus.chain([cpu.clone().into()]) {
+    for processor in processors(&cpu) {
         let warped = |image: &Image<u8>, size| warp(image.view(), &map, size, &options, &processor);
         let (empty, one) = (Image::new(Size::new(0, 4)), Image::new(Size::new(1, 1)));
         assert!(matches!(warped(&empty, Size::new(3, 3)), Err(Error::Image(_))), "empty input");
@@ -185,12 +187,9 @@ proptest! {
         let map = Homography::new(map).unwrap();
         let size = Size::new(height + 17, width + 19);
         let expected = reference(&image, &map, size, ALL[kind], 77);
-        for level in Cpu::levels() {
-            for threads in [1, 2, 5] {
-                let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-                let found = warp(image.view(), &map, size, &options(ALL[kind], 77.0), &cpu.into()).unwrap();
-                assert_same(&found, &expected, format_args!("{:?} {level:?} {threads}", ALL[kind]));
-            }
+        for (cpu, name) in every_cpu() {
+            let found = warp(image.view(), &map, size, &options(ALL[kind], 77.0), &cpu.into()).unwrap();
+            assert_same(&found, &expected, format_args!("{:?} {name}", ALL[kind]));
         }
     }
 }

@@ -256,6 +256,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::all;
+    use crate::image::gpu::tests::uploaded;
+    use crate::image::testing::assert_same_any;
     use crate::image::{AnyImage, Image, Size, prepare};
 
     /// Images of many kinds of values.
@@ -284,11 +286,7 @@ pub(crate) mod tests {
             for size in [Size::new(1, 1), Size::new(67, 41), Size::new(300, 2)] {
                 let mask = Image::from_fn(size, |x, y| if (x / 3 + y) % 4 == 0 { 0_u8 } else { 9 });
                 for (i, image) in images(size).iter().enumerate() {
-                    let there: AnyGpuImage = match image {
-                        AnyImage::U8(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
-                        AnyImage::U16(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
-                        AnyImage::F32(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
-                    };
+                    let there = uploaded(gpu, image.view());
                     for range in [Range::Auto, Range::Between(0.0, 1.0), Range::Between(-3.0, 2500.0)] {
                         for mask in [None, Some(&mask)] {
                             let mask_there = mask.map(|mask| GpuImage::upload(gpu, mask.view()).unwrap());
@@ -299,7 +297,11 @@ pub(crate) mod tests {
                             let holes = expected.mask.into_image().as_ref() != mask;
                             assert_eq!(found.is_none(), holes, "{case}");
                             if let Some(found) = found {
-                                assert_bits(&found.download().unwrap(), &expected.image.into_image(), &case);
+                                assert_same_any(
+                                    &found.download().unwrap(),
+                                    &expected.image.into_image(),
+                                    &case,
+                                );
                             }
                         }
                     }
@@ -314,16 +316,6 @@ pub(crate) mod tests {
                 let ready = prepare_on_device(&image, None, Range::Auto).unwrap();
                 assert_eq!(ready.map(|ready| ready.channels()), found, "{channels} channels");
             }
-        }
-    }
-
-    fn assert_bits(found: &AnyImage, expected: &AnyImage, case: &str) {
-        match (found, expected) {
-            (AnyImage::F32(found), AnyImage::F32(expected)) => {
-                let bits = |image: &Image<f32>| image.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-                assert_eq!(bits(found), bits(expected), "{case}");
-            }
-            (found, expected) => assert_eq!(found, expected, "{case}"),
         }
     }
 

@@ -272,6 +272,7 @@ fn value(key: u32) -> f32 {
 mod tests {
     use super::*;
     use crate::image::{Image, Size};
+    use crate::numeric::Random;
 
     /// By sorting.
     fn reference(values: &[f32]) -> Option<[f32; 2]> {
@@ -298,11 +299,8 @@ mod tests {
 
     #[test]
     fn ends_are_those_of_the_sorted_values_for_any_threads() {
-        let mut state = 3_u32;
-        let mut random = |n: u32| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) % n
-        };
+        let mut random = Random::new(3);
+        let mut random = |n: usize| random.below(n);
         let size = Size::new(61, 47);
         for round in 0..40 {
             let scale = [1.0, 1e-3, 1e30, 1e-30][round % 4];
@@ -310,7 +308,7 @@ mod tests {
             let image = Image::from_fn(size, |_, _| match random(60) {
                 0 if round > 9 => -9999.0,
                 1 if round > 19 => 3e38,
-                2 => [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][random(3) as usize],
+                2 => [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][random(3)],
                 _ => offset + scale * (random(1000) + random(1000)) as f32,
             });
             let mask = Image::from_fn(size, |x, y| u8::from((x * y + round) % 7 != 0));

@@ -51,10 +51,10 @@ pub(in crate::image) fn read(source: impl Source) -> Result<Option<Georeference>
 mod tests {
     use super::*;
     use crate::Error;
+    use crate::files::tests::Folder;
     use crate::image::{Image, Known, ReadOptions, Size, read, read_georeference, write, write_known};
     use ::tiff::encoder::{TiffEncoder, TiffKind, colortype::Gray8};
     use std::io::Cursor;
-    use std::path::PathBuf;
 
     /// A file with every tag, as others write it.
     fn made<K: TiffKind>(mut encoder: TiffEncoder<Cursor<&mut Vec<u8>>, K>) {
@@ -69,27 +69,6 @@ mod tests {
         image.encoder().write_tag(Tag::GeoKeyDirectoryTag, &[1_u16, 1, 0, 1, 1024, 0, 1, 1][..]).unwrap();
         image.encoder().write_tag(Tag::GeoAsciiParamsTag, "WGS 84 / UTM zone 33N|").unwrap();
         image.write_data(&[7; 12]).unwrap();
-    }
-
-    /// A folder that is removed in the end.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("tiepoint-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        fn join(&self, name: &str) -> PathBuf {
-            self.0.join(name)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
     }
 
     #[test]

@@ -117,16 +117,9 @@ fn in_full_pixels(
         let (Some(a), Some(b)) = (from_a.apply(place.a), from_b.apply(place.b)) else { continue };
         let i = matches.len() as u32;
         for (features, at) in features.iter_mut().zip([a, b]) {
-            features.keypoints.push(Keypoint {
-                x: at[0] as f32,
-                y: at[1] as f32,
-                scale: place.deviation as f32,
-                angle: 0.0,
-                response: 0.0,
-                sign: 1,
-                octave: 0,
-                layer: 0,
-            });
+            let [x, y] = at.map(|v| v as f32);
+            let scale = place.deviation as f32;
+            features.keypoints.push(Keypoint { x, y, scale, sign: 1, ..Keypoint::default() });
         }
         pairs.push(Correspondence { a, b, quality: 0.0 });
         matches.push(Match { a: i, b: i, distance: 0.0, ratio: 0.0 });

@@ -1,5 +1,5 @@
 use super::*;
-use crate::device::SimdLevel;
+use crate::device::{SimdLevel, tests::every_cpu};
 use crate::evaluate::corner_error;
 use crate::image::Image;
 use crate::synth::{Random, Scene, SceneOptions, viewpoint};
@@ -70,11 +70,8 @@ fn a_tie_is_the_same_for_any_threads_and_simd_level() {
     let seen = by("folded", &scene.moving);
     let tied = |cpu: &Cpu| tied(&scene.reference, &seen, ModelKind::Homography, cpu).unwrap();
     let expected = tied(&Cpu::sequential().at_level(SimdLevel::Baseline).unwrap());
-    for threads in [1, 2, 5] {
-        for level in Cpu::levels() {
-            let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-            assert_eq!(tied(&cpu), expected, "{threads} threads, {level:?}");
-        }
+    for (cpu, name) in every_cpu() {
+        assert_eq!(tied(&cpu), expected, "{name}");
     }
 }
 

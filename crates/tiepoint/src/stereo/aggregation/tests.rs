@@ -2,7 +2,7 @@
 
 use super::{AggregationInput, AggregationOutput, Workspace, aggregate, reference};
 use crate::{
-    device::Cpu,
+    device::{Cpu, tests::every_cpu},
     image::{Image, Size, testing::assert_same},
     numeric::Random,
     stereo::{
@@ -126,15 +126,12 @@ fn sums_are_the_formula_s() {
         for (width, height) in SIZES {
             let case = Case::random(&mut random, Size::new(width, height));
             let expected = case.expected();
-            for level in Cpu::levels() {
-                for threads in [1, 2, 5] {
-                    let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-                    let found = case.found(None, &cpu).unwrap();
-                    let what = format!("round {round}, {level:?}, {threads} threads, {case:?}");
-                    let wrong = found.sums.iter().zip(&expected).position(|(a, b)| a != b);
-                    assert_eq!(wrong, None, "first wrong sum: {what}");
-                    check_selection(&case, &found, &what);
-                }
+            for (cpu, name) in every_cpu() {
+                let found = case.found(None, &cpu).unwrap();
+                let what = format!("round {round}, {name}, {case:?}");
+                let wrong = found.sums.iter().zip(&expected).position(|(a, b)| a != b);
+                assert_eq!(wrong, None, "first wrong sum: {what}");
+                check_selection(&case, &found, &what);
             }
         }
     }

@@ -114,6 +114,13 @@ fn right_column(costs: &Costs<'_>, x: usize, i: usize) -> usize {
     (x as i64 - d).clamp(0, costs.pair.size().width as i64 - 1) as usize
 }
 
+/// Every cost, Census with every window.
+pub(in crate::stereo) fn costs() -> impl Iterator<Item = Cost> {
+    let windows = CensusWindow::ALL.iter().map(|choice| Cost::Census(choice.value));
+    let others = Cost::ALL.iter().map(|choice| choice.value).filter(|cost| !matches!(cost, Cost::Census(_)));
+    windows.chain(others)
+}
+
 /// The kernel forms of all costs, without a table where a cost learns one.
 pub(in crate::stereo) fn kernels() -> Vec<CostKernel> {
     let images = [3, 4]
@@ -121,8 +128,6 @@ pub(in crate::stereo) fn kernels() -> Vec<CostKernel> {
     let views = images.each_ref().map(AnyView::from);
     let pictures = Pictures::new(views[0], views[1]).unwrap();
     let cpu = Cpu::sequential();
-    let windows = CensusWindow::ALL.iter().map(|choice| Cost::Census(choice.value));
-    let others = Cost::ALL.iter().map(|choice| choice.value).filter(|cost| !matches!(cost, Cost::Census(_)));
     let kernel = |cost: Cost| {
         let mut pair = Pair::new(&pictures, Masks::default(), &cpu).unwrap();
         let options = StereoOptions::default().with_cost(cost).with_disparities(8);
@@ -137,7 +142,7 @@ pub(in crate::stereo) fn kernels() -> Vec<CostKernel> {
         };
         cost.definition().source(learn).unwrap().kernel().unwrap()
     };
-    windows.chain(others).map(kernel).collect()
+    costs().map(kernel).collect()
 }
 
 #[test]

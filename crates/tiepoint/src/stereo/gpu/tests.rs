@@ -14,13 +14,13 @@ use crate::{
     },
     image::{
         AnyImage, AnyView, Image, Size,
-        gpu::{AnyGpuImage, GpuImage},
+        gpu::{GpuImage, tests::uploaded},
         testing::assert_same,
     },
     options::Named,
     stereo::{
         CensusWindow, Cost, Learning, Masks, MatchingCost, Paths, Penalties, RightView, Stereo,
-        StereoOptions, StereoResult, StereoStream, Subpixel,
+        StereoOptions, StereoResult, StereoStream, Subpixel, cost::tests::costs,
     },
     synth::{Random, Texture},
 };
@@ -102,12 +102,6 @@ fn options(random: &mut Random, cost: Cost) -> StereoOptions {
     penalties.map_or(options, |penalties| options.with_penalties(penalties))
 }
 
-fn costs() -> Vec<Cost> {
-    let windows = CensusWindow::ALL.iter().map(|choice| Cost::Census(choice.value));
-    let others = Cost::ALL.iter().map(|choice| choice.value).filter(|cost| !matches!(cost, Cost::Census(_)));
-    windows.chain(others).collect()
-}
-
 fn compute(
     options: StereoOptions,
     pair: &[AnyImage; 2],
@@ -144,7 +138,7 @@ fn disparities_are_those_of_the_cpu() {
     let mut random = Random::new(17);
     for round in 0..2 {
         for (n, (width, height)) in SIZES.into_iter().enumerate() {
-            for (c, cost) in costs().into_iter().enumerate() {
+            for (c, cost) in costs().enumerate() {
                 // Every cost at some size in each round.
                 if (n + c + round) % 3 != 0 {
                     continue;
@@ -175,32 +169,22 @@ fn disparities_are_those_of_the_cpu() {
 }
 
 #[test]
-fn default_options_give_the_bits_of_the_cpu() {
+fn default_options_and_many_disparities_give_the_bits_of_the_cpu() {
     let mut random = Random::new(18);
-    let mutual_information = [3, 6, 7].map(|kind| (Cost::MutualInformation, kind));
-    for (cost, kind) in
-        [(Cost::default(), 3), (Cost::AbsoluteDifference, 3)].into_iter().chain(mutual_information)
-    {
-        let pair = pair(&mut random, Size::new(230, 121), 9, kind);
-        let options = StereoOptions::default().with_cost(cost).with_confidence(true).with_right(true);
-        let expected = compute(options, &pair, Masks::default(), &Cpu::sequential().into());
-        for (gpu, processor) in processors() {
-            let found = compute(options, &pair, Masks::default(), &processor);
-            assert_equal(&found, &expected, &format!("{gpu:?}, {cost:?}"));
-        }
-    }
-}
-
-#[test]
-fn many_disparities() {
-    let mut random = Random::new(19);
-    for (disparities, paths) in [(520, Paths::Eight), (1100, Paths::Four), (4096, Paths::Five)] {
-        let pair = pair(&mut random, Size::new(61, 11), 4, 3);
+    let all = StereoOptions::default().with_confidence(true).with_right(true);
+    let costs = [Cost::default(), Cost::AbsoluteDifference].map(|cost| (cost, 3));
+    let costs = costs.into_iter().chain([3, 6, 7].map(|kind| (Cost::MutualInformation, kind)));
+    let default = costs.map(|(cost, kind)| (all.with_cost(cost), Size::new(230, 121), 9, kind));
+    let many = [(520, Paths::Eight), (1100, Paths::Four), (4096, Paths::Five)].map(|(disparities, paths)| {
         let options = StereoOptions::default().with_disparities(disparities).with_paths(paths);
+        (options, Size::new(61, 11), 4, 3)
+    });
+    for (options, size, shift, kind) in default.chain(many) {
+        let pair = pair(&mut random, size, shift, kind);
         let expected = compute(options, &pair, Masks::default(), &Cpu::sequential().into());
         for (gpu, processor) in processors() {
             let found = compute(options, &pair, Masks::default(), &processor);
-            assert_equal(&found, &expected, &format!("{gpu:?}, {disparities}"));
+            assert_equal(&found, &expected, &format!("{gpu:?}, kind {kind}, {options:?}"));
         }
     }
 }
@@ -240,18 +224,10 @@ fn what_a_device_cannot_compute_the_cpu_does_and_says_so() {
     }
 }
 
-fn uploaded(gpu: &Gpu, image: &AnyImage) -> AnyGpuImage {
-    match image {
-        AnyImage::U8(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
-        AnyImage::U16(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
-        AnyImage::F32(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
-    }
-}
-
 #[test]
 fn images_and_maps_on_the_device_are_those_of_the_host() {
     let mut random = Random::new(21);
-    for (n, cost) in costs().into_iter().enumerate() {
+    for (n, cost) in costs().enumerate() {
         let options = options(&mut random, cost);
         let kinds = [0, 1, 2, 4, 5];
         for (kind, (width, height)) in [(3, (33, 17)), (kinds[n % 5], (40, 9)), (kinds[(n + 2) % 5], (1, 1))]
@@ -264,7 +240,7 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
             for (gpu, processor) in processors() {
                 let what = format!("{gpu:?}, {size}, kind {kind}, {options:?}");
                 let stereo = GpuStereo::new(&processor, options).unwrap();
-                let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image));
+                let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image.view()));
                 // Twice, as the second finds memory in use.
                 let there = masks.left.map(|mask| GpuImage::upload(gpu, mask).unwrap());
                 let there = GpuMasks::new(there.as_ref(), None::<&GpuImage<u8>>);
@@ -345,7 +321,7 @@ fn batches_on_the_device_are_single_pairs() {
         for (gpu, processor) in processors() {
             let stereo = GpuStereo::new(&processor, options).unwrap();
             let images: Vec<_> =
-                pairs.iter().map(|pair| pair.each_ref().map(|image| uploaded(gpu, image))).collect();
+                pairs.iter().map(|pair| pair.each_ref().map(|image| uploaded(gpu, image.view()))).collect();
             let found = stereo.compute_batch_on_device(&images).unwrap();
             assert_eq!(found.len(), pairs.len());
             for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
@@ -362,23 +338,21 @@ fn what_does_not_go_together_is_refused() {
     for (gpu, processor) in processors() {
         let stereo = GpuStereo::new(&processor, StereoOptions::default().with_disparities(8)).unwrap();
         let image = |width| GpuImage::upload(gpu, Image::<u8>::new(Size::new(width, 4)).view()).unwrap();
-        let refused = stereo.compute_on_device(&image(5), &image(6), Masks::default()).unwrap_err();
-        assert!(refused.to_string().contains("the right image is 6x4"), "{refused}");
-        let other = gpu.beside().unwrap();
+        let (good, other) = (image(5), gpu.beside().unwrap());
         let foreign = GpuImage::upload(&other, Image::<u8>::new(Size::new(5, 4)).view()).unwrap();
-        let refused = stereo.compute_on_device(&image(5), &foreign, Masks::default()).unwrap_err();
-        assert!(refused.to_string().contains("for stereo on"), "{refused}");
-        let mask = Image::<u8>::new(Size::new(2, 2));
-        let masks = Masks { left: Some(mask.view()), right: None };
-        let refused = stereo.compute_on_device(&image(5), &image(5), masks).unwrap_err();
-        assert!(refused.to_string().contains("the left mask is 2x2"), "{refused}");
-        let colours = Image::filled(Size::new(5, 4), 3, 1_u8);
-        let masks = Masks { left: None, right: Some(colours.view()) };
-        let refused = stereo.compute_on_device(&image(5), &image(5), masks).unwrap_err();
-        assert!(refused.to_string().contains("3 channels"), "{refused}");
-        let five = Image::filled(Size::new(5, 4), 5, 1_u8);
-        let refused = stereo.compute_on_device(&five, &image(5), Masks::default()).unwrap_err();
-        assert!(refused.to_string().contains("5 channels"), "{refused}");
+        let five = GpuImage::upload(gpu, Image::filled(Size::new(5, 4), 5, 1_u8).view()).unwrap();
+        let (mask, colours) = (Image::<u8>::new(Size::new(2, 2)), Image::filled(Size::new(5, 4), 3, 1_u8));
+        let none = Masks::default();
+        for (left, right, masks, told) in [
+            (&good, &image(6), none, "the right image is 6x4"),
+            (&good, &foreign, none, "for stereo on"),
+            (&good, &good, Masks { left: Some(mask.view()), ..none }, "the left mask is 2x2"),
+            (&good, &good, Masks { right: Some(colours.view()), ..none }, "3 channels"),
+            (&five, &good, none, "5 channels"),
+        ] {
+            let refused = stereo.compute_on_device(left, right, masks).unwrap_err();
+            assert!(refused.to_string().contains(told), "{told}: {refused}");
+        }
     }
     assert!(GpuStereo::new(&Cpu::sequential().into(), StereoOptions::default()).is_err(), "no GPU");
 }
@@ -473,7 +447,7 @@ fn least_memory(gpu: &Gpu, options: StereoOptions, pair: &[AnyImage; 2], masks: 
 #[test]
 fn bands_of_rows_change_nothing() {
     let mut random = Random::new(24);
-    for (n, cost) in costs().into_iter().enumerate() {
+    for (n, cost) in costs().enumerate() {
         let size = Size::new([40, 1, 33, 7, 24][n % 5], 180 + (random.bits() % 90) as usize);
         // All directions, by turns.
         let paths = Paths::ALL[n % Paths::ALL.len()].value;

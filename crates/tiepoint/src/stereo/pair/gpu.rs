@@ -474,10 +474,9 @@ pub(crate) mod tests {
     use super::*;
     use crate::{
         device::{Cpu, gpu::all},
-        for_any_view,
-        image::{AnyImage, Image},
+        image::{AnyImage, Image, gpu::tests::uploaded},
         numeric::Random,
-        stereo::{Cost, View, pair::Pair},
+        stereo::{Cost, View, bisect::made_ready, pair::Pair},
     };
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
@@ -596,20 +595,10 @@ pub(crate) mod tests {
                     }
                 }
                 let what = format!("{gpu:?}, {shapes:?}, {compares:?}, round {round}");
-                let there = images.each_ref().map(|image| {
-                    for_any_view!(AnyView::from(image), view => AnyGpuImage::from(gpu::GpuImage::upload(gpu, view).unwrap()))
-                });
+                let there = images.each_ref().map(|image| uploaded(gpu, image.into()));
                 let coloured = are_colour(gpu, there.each_ref()).unwrap();
                 assert_eq!(coloured, are_colour_here, "colour, {what}");
-                let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (size, 1)).unwrap());
-                let mut commands = Commands::new();
-                let to = stacks.iter().flat_map(GpuPictures::stacks);
-                for (to, from) in to.zip(pictures_of(&pictures, masks)) {
-                    let from = for_any_view!(from, view => gpu::GpuImage::upload(gpu, view).unwrap().into());
-                    to.take(0, &from, &mut commands).unwrap();
-                }
-                let views = make_ready(&mut commands, gpu, &stacks, compares).unwrap();
-                gpu.run(&commands).unwrap();
+                let views = made_ready(&pictures, masks, compares, gpu);
                 assert_view(&views[0], &pair, View::Left, &format!("left, {what}"));
                 assert_view(&views[1], &pair, View::Right, &format!("right, {what}"));
             }

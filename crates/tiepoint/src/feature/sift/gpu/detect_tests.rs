@@ -72,16 +72,10 @@ fn points<'o, 'p>(
         for i in 0..10 {
             let (x, y, scale) =
                 (random(width as f32 - 0.51), random(height as f32 - 0.51), 1.7 + random(1.6));
-            let keypoint = Keypoint {
-                x: x * pixel,
-                y: y * pixel,
-                scale: scale * pixel,
-                angle: 0.0,
-                response: random(1.0),
-                sign: 1,
-                octave: octave.number,
-                layer: 1 + i % (octave.gaussians.len() as u8 - 3),
-            };
+            let (number, layer) = (octave.number, 1 + i % (octave.gaussians.len() as u8 - 3));
+            let keypoint =
+                Keypoint { response: random(1.0), sign: 1, octave: number, layer, ..Keypoint::default() };
+            let keypoint = Keypoint { x: x * pixel, y: y * pixel, scale: scale * pixel, ..keypoint };
             points.push((octave, reference::Point { keypoint, x, y, scale }));
         }
     }

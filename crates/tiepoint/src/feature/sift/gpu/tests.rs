@@ -1,5 +1,6 @@
 //! The GPU's stages against the CPU's: the scale space against the reference, points against the streamed form.
 
+use super::detect_tests::PRESETS;
 use super::plan::{GpuLevels, OctavePlan, Plan};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all};
@@ -15,8 +16,6 @@ use crate::image::testing::assert_same;
 use crate::image::{Image, ImageView, Size};
 use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
-
-const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
 
 /// Every preset, doubled and not.
 fn presets() -> Vec<SiftOptions> {

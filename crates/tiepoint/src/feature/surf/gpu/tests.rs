@@ -1,6 +1,6 @@
 //! SURF on every device against the CPU, stage by stage and as a whole: equal in every bit.
 
-use super::super::tests::{presets, texture, to_u8, to_u16};
+use super::super::tests::{presets, texture};
 use super::super::{SurfOptions, SurfPreset};
 use super::SurfPipeline;
 use super::bisect::stages_of;
@@ -45,18 +45,18 @@ where
 
 #[test]
 fn presets_equal_the_cpu() {
-    let image = texture(Size::new(301, 277), 1);
+    let size = Size::new(301, 277);
     for preset in presets() {
         let options = SurfOptions { threshold: preset.threshold * 0.1, ..preset };
-        assert!(compare(&to_u8(&image), options, None) > 100, "features of {preset:?}");
-        compare(&to_u16(&image), options, None);
-        compare(&image, options, None);
+        assert!(compare(&texture::<u8>(size, 1), options, None) > 100, "features of {preset:?}");
+        compare(&texture::<u16>(size, 1), options, None);
+        compare(&texture::<f32>(size, 1), options, None);
     }
 }
 
 #[test]
 fn variants_equal_the_cpu() {
-    let image = to_u8(&texture(Size::new(170, 203), 2));
+    let image = texture::<u8>(Size::new(170, 203), 2);
     for preset in presets() {
         let preset = SurfOptions { threshold: preset.threshold * 0.1, ..preset };
         let variants = [
@@ -76,7 +76,7 @@ fn variants_equal_the_cpu() {
 
 #[test]
 fn masks_equal_the_cpu() {
-    let image = texture(Size::new(240, 200), 5);
+    let image = texture::<f32>(Size::new(240, 200), 5);
     let mask = Image::from_fn(image.size(), |x, y| u8::from((x / 20 + y / 30) % 3 > 0));
     let all = compare(&image, SurfOptions::default(), None);
     let some = compare(&image, SurfOptions::default(), Some(&mask));
@@ -90,10 +90,10 @@ fn any_size_equals_the_cpu() {
     for i in 0..24 {
         let side = |n: usize| if n < 10 { 1 } else { n };
         let size = if i == 0 { Size::new(1, 1) } else { Size::new(side(next(140)), side(next(140))) };
-        let image = texture(size, next(1 << 16) as u32);
+        let seed = next(1 << 16) as u64;
         let options = SurfOptions { threshold: 0.0, ..presets()[i % 3] };
-        compare(&to_u8(&image), options, None);
-        compare(&image, options, None);
+        compare(&texture::<u8>(size, seed), options, None);
+        compare(&texture::<f32>(size, seed), options, None);
     }
 }
 
@@ -109,18 +109,17 @@ fn strange_pixels_equal_the_cpu() {
     }
 }
 
-fn scene(size: Size, seed: u64) -> Image<u8> {
-    to_u8(&texture(size, seed as u32))
-}
-
 #[test]
 fn batches_equal_single_images() {
-    batches_give_what_single_images_give::<SurfPipeline>(scene, &SurfOptions::default().with_threshold(1e-4));
+    batches_give_what_single_images_give::<SurfPipeline>(
+        texture,
+        &SurfOptions::default().with_threshold(1e-4),
+    );
 }
 
 #[test]
 fn a_detector_serves_any_image() {
-    serves_any_image::<SurfPipeline>(scene, &SurfOptions::default().with_threshold(0.0));
+    serves_any_image::<SurfPipeline>(texture, &SurfOptions::default().with_threshold(0.0));
 }
 
 #[test]
@@ -153,14 +152,14 @@ fn photographs_equal_the_cpu() {
 /// Every stage alone, given what the CPU makes of the stages before it.
 #[test]
 fn stages_equal_the_cpu() {
-    let (image, cpu) = (texture(Size::new(230, 190), 6), Cpu::sequential());
+    let (size, cpu) = (Size::new(230, 190), Cpu::sequential());
     for gpu in all() {
         for preset in presets() {
             let options = SurfOptions { threshold: preset.threshold * 0.1, ..preset };
             let what = format!("{gpu:?}, {:?}", options.preset);
-            stages_of::<u8, u32>(to_u8(&image).view(), &options, gpu, &cpu).assert_equal(&what);
+            stages_of::<u8, u32>(texture(size, 6).view(), &options, gpu, &cpu).assert_equal(&what);
             let extended = SurfOptions { extended: true, ..options };
-            stages_of::<f32, u64>(image.view(), &extended, gpu, &cpu).assert_equal(&what);
+            stages_of::<f32, u64>(texture(size, 6).view(), &extended, gpu, &cpu).assert_equal(&what);
         }
     }
 }
