@@ -4,7 +4,7 @@ use super::limits::LimitArguments;
 use super::table::{Given, flags};
 use super::values::named;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Files, check_folder, check_image};
+use crate::output::{Files, check_image};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use tiepoint::filter::any::Gradient;
@@ -125,9 +125,6 @@ impl FilterArguments {
             return Err(Failure::usage(format!(
                 "{path}: cannot hold signs and fractions (expected .tif or .pfm)"
             )));
-        }
-        if let Self::Hessian { blobs: Some(path), .. } = self {
-            check_folder(path)?;
         }
         if let Self::Convolve { kernel, normalise, .. } = self {
             parse_kernel(kernel, *normalise)?;

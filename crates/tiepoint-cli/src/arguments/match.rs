@@ -2,7 +2,7 @@
 
 use super::matching::PairArguments;
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_folder, check_image};
+use crate::output::check_image;
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::matching::files::MatchFormat;
@@ -31,10 +31,8 @@ impl MatchArguments {
     pub(crate) fn check(&self) -> Outcome {
         let files = self.pair.files([&self.a, &self.b])?;
         files.writes(self.output.iter().chain(&self.draw).chain(&self.output_model)).check()?;
-        self.output_model.as_deref().map_or(Ok(()), check_folder)?;
         if let Some(path) = &self.output {
             MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
-            check_folder(path)?;
         }
         self.draw.as_deref().map_or(Ok(()), check_image)
     }

@@ -7,9 +7,9 @@ use super::table::{Given, flags};
 use super::values::{OrNone, named};
 use crate::commands::Cameras;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Files, check_folder, check_image};
+use crate::output::{Files, check_image};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
@@ -132,10 +132,9 @@ impl RectifyArguments {
             .writes(&self.report.report)
             .check()?;
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
-        let named = |path| RectifiedCalibration::check_name(path).map_err(|e| Failure::usage(e.to_string()));
-        self.output_calibration
-            .as_deref()
-            .map_or(Ok(()), |path| named(path).and_then(|()| check_folder(path)))
+        let named =
+            |path: &Path| RectifiedCalibration::check_name(path).map_err(|e| Failure::usage(e.to_string()));
+        self.output_calibration.as_deref().map_or(Ok(()), named)
     }
 
     /// With a calibration no model is estimated, because the cameras are known; without, matches must agree with a

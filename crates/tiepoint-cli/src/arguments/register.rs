@@ -4,7 +4,7 @@ use super::matching::PairArguments;
 use super::values::named;
 use crate::draw::Blend;
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_folder, check_image};
+use crate::output::check_image;
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
@@ -65,7 +65,6 @@ impl RegisterArguments {
         let pictures = [&self.output, &self.overlay, &self.draw];
         let files = self.pair.files([&self.reference, &self.moving])?;
         files.writes(pictures.iter().copied().flatten()).writes(&self.output_model).check()?;
-        self.output_model.as_deref().map_or(Ok(()), check_folder)?;
         pictures.iter().filter_map(|p| p.as_deref()).try_for_each(check_image)
     }
 }

@@ -230,7 +230,7 @@ impl Given<StereoFlags> {
             start.cost = Cost::Census(CensusWindow::default());
         }
         let options = self.on(start)?;
-        if self.has("learning") && options.cost != Cost::MutualInformation {
+        if self.has("iterations") && options.cost != Cost::MutualInformation {
             return Err(Failure::usage("--iterations is an option of --cost mi"));
         }
         options.check()?;

@@ -7,7 +7,7 @@ use crate::arguments::collect::{
 use crate::arguments::report::ReportArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Files, check_folder, joined, span};
+use crate::output::{Files, joined, span};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -294,8 +294,6 @@ fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
 
 /// The results, once it is known that they can be written.
 fn check_output(output: &OutputArguments) -> Outcome<Files> {
-    check_folder(output.output()?)?;
-    output.pair_list.as_deref().map_or(Ok(()), check_folder)?;
     output.report.check()?;
     results(output)
 }

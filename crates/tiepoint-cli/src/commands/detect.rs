@@ -53,7 +53,6 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
     let (outputs, drawings) = (paths(&arguments.output, "csv")?, paths(&arguments.draw, "png")?);
     for path in outputs.iter().flatten() {
         files::FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
-        output::check_folder(path)?;
     }
     drawings.iter().flatten().try_for_each(|path| output::check_image(path))?;
     let masks = images.iter().filter_map(|image| arguments.detector.mask_of(image));

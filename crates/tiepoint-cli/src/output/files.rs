@@ -1,5 +1,6 @@
 //! What a call reads and writes. No result replaces an input, and no two results go to one file.
 
+use super::paths::check_folder;
 use crate::failure::{Failure, Outcome};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -23,9 +24,11 @@ impl Files {
         self
     }
 
-    /// Fails where a result would replace a file that is read, whatever names the two go by (a link, a relative path,
-    /// another case), or where two results would go to one file.
+    /// Fails early where a result could not be written late: its folder must be there. Fails where a result would replace
+    /// a file that is read, whatever names the two go by (a link, a relative path, another case), or where two results
+    /// would go to one file.
     pub(crate) fn check(&self) -> Outcome {
+        self.written.iter().try_for_each(|path| check_folder(path))?;
         let mut results = HashMap::new();
         for path in &self.written {
             if let Some(place) = Place::of(path)

@@ -42,8 +42,8 @@ pub(crate) fn fill(pattern: &str, image: &Path) -> String {
     pattern.replace("{}", &image.file_stem().unwrap_or_default().to_string_lossy())
 }
 
-/// Fails early where a file could not be written late: its folder must be there.
-pub(crate) fn check_folder(path: &Path) -> Outcome {
+/// Fails where a file cannot be written, as its folder is not there.
+pub(super) fn check_folder(path: &Path) -> Outcome {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() {
         return Err(Failure::usage(format!("{}: is a folder; name a file", path.display())));
@@ -54,10 +54,9 @@ pub(crate) fn check_folder(path: &Path) -> Outcome {
     Err(Failure::usage(format!("{}: its folder does not exist; make it first", path.display())))
 }
 
-/// [`check_folder`], and the extension is that of a picture.
+/// Fails unless the extension is that of a picture.
 pub(crate) fn check_image(path: &Path) -> Outcome {
-    image::OutputFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
-    check_folder(path)
+    image::OutputFormat::of(path).map(drop).map_err(|e| Failure::usage(e.to_string()))
 }
 
 #[cfg(test)]

@@ -169,10 +169,7 @@ impl Finder {
         image: impl Into<AnyView<'a>>,
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<Features> {
-        self.detect_view(image.into(), mask)
-    }
-
-    fn detect_view(&self, image: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Result<Features> {
+        let image = image.into();
         self.search(image, mask, |gpu| on_gpu!(gpu, detector => detector.detect(image, mask)))
     }
 
@@ -298,15 +295,12 @@ impl Finder {
         I: IntoIterator,
         I::Item: Into<AnyView<'a>>,
     {
-        self.detect_views(&images.into_iter().map(Into::into).collect::<Vec<_>>())
-    }
-
-    fn detect_views(&self, images: &[AnyView<'_>]) -> Vec<Result<Features>> {
+        let images: Vec<AnyView<'a>> = images.into_iter().map(Into::into).collect();
         let mut found = Vec::with_capacity(images.len());
         for images in images.chunk_by(alike) {
             match self.together(images) {
                 Some(features) => found.extend(features.into_iter().map(Ok)),
-                None => found.extend(images.iter().map(|image| self.detect_view(*image, None))),
+                None => found.extend(images.iter().map(|image| self.detect(*image, None))),
             }
         }
         found

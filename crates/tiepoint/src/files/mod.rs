@@ -36,6 +36,20 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("/dev/stdout")
 }
 
+/// The extension in lower case, empty if there is none.
+pub(crate) fn extension(path: &Path) -> String {
+    path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
+/// The format whose extension `path` has; the first of `known` for the process's output. `what` such a file is, with the
+/// known extensions, is for the error.
+pub(crate) fn format_of<F: Copy>(path: &Path, known: &[(&str, F)], what: &str) -> Result<F> {
+    let extension = extension(path);
+    let is_known = |(name, _): &&(&str, F)| *name == extension || (extension.is_empty() && is_stdout(path));
+    let found = known.iter().find(is_known).map(|(_, format)| *format);
+    found.ok_or_else(|| Error::format(path, format!("{extension:?} is not the extension of {what}")))
+}
+
 /// Why a file could not be read; the name of the file is added later.
 #[derive(Debug)]
 pub(crate) enum Fault {

@@ -7,7 +7,7 @@ use super::{
     tiff::{self, Extra},
     with_alpha,
 };
-use crate::files::{is_stdout, write_atomically};
+use crate::files::{format_of, is_stdout, write_atomically};
 use crate::{Error, Result, for_any_view};
 use std::io;
 use std::path::Path;
@@ -42,27 +42,21 @@ impl OutputFormat {
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
-        Ok(match extension.as_str() {
-            "png" => Self::Png,
-            "" if is_stdout(path) => Self::Png,
-            "tif" | "tiff" => Self::Tiff,
-            "pfm" => Self::Pfm,
-            "pgm" => Self::Pgm,
-            "ppm" => Self::Ppm,
-            "pnm" => Self::Pnm,
-            "pam" => Self::Pam,
-            "npy" => Self::Npy,
-            "jpg" | "jpeg" => Self::Jpeg,
-            _ => {
-                let reason = format!(
-                    "{extension:?} is not the extension of an image format that can be written; use .png, .tif, \
-                     .tiff, .pfm, .pgm, .ppm, .pnm, .pam, .npy or .jpg"
-                );
-                return Err(Error::format(path, reason));
-            }
-        })
+        let known = [
+            ("png", Self::Png),
+            ("tif", Self::Tiff),
+            ("tiff", Self::Tiff),
+            ("pfm", Self::Pfm),
+            ("pgm", Self::Pgm),
+            ("ppm", Self::Ppm),
+            ("pnm", Self::Pnm),
+            ("pam", Self::Pam),
+            ("npy", Self::Npy),
+            ("jpg", Self::Jpeg),
+            ("jpeg", Self::Jpeg),
+        ];
+        let what = "an image format that can be written; use .png, .tif, .tiff, .pfm, .pgm, .ppm, .pnm, .pam, .npy or .jpg";
+        format_of(path.as_ref(), &known, what)
     }
 
     /// How many values of an image this format cuts: of floats those outside 0 to 1, where it holds whole numbers.

@@ -6,8 +6,7 @@ use crate::image::Size;
 use crate::options::Named;
 use crate::{
     Error, Result,
-    feature::files::extension,
-    files::{is_stdout, write_atomically},
+    files::{format_of, write_atomically},
 };
 use std::{
     fmt,
@@ -47,18 +46,8 @@ impl MatchFormat {
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
-        match extension(path.as_ref()).as_str() {
-            "csv" => Ok(Self::Csv),
-            "" if is_stdout(path.as_ref()) => Ok(Self::Csv),
-            "json" => Ok(Self::Json),
-            "txt" => Ok(Self::Colmap),
-            other => Err(Error::format(
-                path.as_ref(),
-                format!(
-                    "{other:?} is not the extension of a match file; use .csv, .json or .txt (COLMAP text)"
-                ),
-            )),
-        }
+        let known = [("csv", Self::Csv), ("json", Self::Json), ("txt", Self::Colmap)];
+        format_of(path.as_ref(), &known, "a match file; use .csv, .json or .txt (COLMAP text)")
     }
 }
 

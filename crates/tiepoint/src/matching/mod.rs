@@ -181,19 +181,30 @@ fn finished<T: Distance>(best: &Best<T>) -> Option<Nearest> {
 
 fn matches_on_cpu(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
     let _stage = cpu.stage("match");
-    let signs: &[Option<i8>] = if options.same_sign { &[Some(1), Some(-1)] } else { &[None] };
-    let mut matches = Vec::new();
-    for &sign in signs {
-        let pick = |f: &Features| -> Vec<usize> {
-            (0..f.len()).filter(|&i| sign.is_none_or(|s| (f.keypoints[i].sign < 0) == (s < 0))).collect()
-        };
-        let (ia, ib) = (pick(a), pick(b));
-        let nearest = neighbours_on_cpu(&a.subset(&ia)?, &b.subset(&ib)?, options.guide, cpu)?;
-        let found = filtered(&nearest, options).into_iter();
-        matches.extend(found.map(|m| Match { a: ia[m.a as usize] as u32, b: ib[m.b as usize] as u32, ..m }));
+    Ok(filtered(&neighbours_of_signs([a, b], options.same_sign, options.guide, cpu)?, options))
+}
+
+/// [`neighbours_on_cpu`], among features of equal contrast sign alone where that is asked for.
+fn neighbours_of_signs(
+    sides: [&Features; 2],
+    same_sign: bool,
+    guide: Option<Guide>,
+    cpu: &Cpu,
+) -> Result<[Vec<Option<Nearest>>; 2]> {
+    let mut found = sides.map(|side| vec![None; side.len()]);
+    for bright in if same_sign { &[Some(true), Some(false)][..] } else { &[None] } {
+        let takes = |k: &Keypoint| bright.is_none_or(|bright| (k.sign >= 0) == bright);
+        let picked =
+            sides.map(|side| (0..side.len()).filter(|&i| takes(&side.keypoints[i])).collect::<Vec<usize>>());
+        let [a, b] = [sides[0].subset(&picked[0])?, sides[1].subset(&picked[1])?];
+        for (side, nearest) in neighbours_on_cpu(&a, &b, guide, cpu)?.into_iter().enumerate() {
+            let index = |n: Nearest| picked[1 - side][n.index as usize] as u32;
+            for (&i, nearest) in picked[side].iter().zip(nearest) {
+                found[side][i] = nearest.map(|n| Nearest { index: index(n), ..n });
+            }
+        }
     }
-    matches.sort_unstable_by_key(|m| m.a);
-    Ok(matches)
+    Ok(found)
 }
 
 /// The matches without a guide of one in `every` of A's `features`: `nearest_of` gives the neighbours of features of
@@ -224,20 +235,9 @@ fn nearest_of_some(
     cpu: &Cpu,
 ) -> Result<Vec<Option<Nearest>>> {
     let _stage = cpu.stage("match");
-    let is_bright = |f: &Features, i: usize| f.keypoints[i].sign >= 0;
-    let mut found = vec![None; indices.len()];
-    for bright in if same_sign { &[Some(true), Some(false)][..] } else { &[None] } {
-        let takes = |f: &Features, i: usize| bright.is_none_or(|bright| is_bright(f, i) == bright);
-        let places: Vec<usize> =
-            (0..indices.len()).filter(|&at| takes(features, indices[at] as usize)).collect();
-        let some: Vec<usize> = places.iter().map(|&at| indices[at] as usize).collect();
-        let all: Vec<usize> = (0..others.len()).filter(|&i| takes(others, i)).collect();
-        let [nearest, _] = neighbours_on_cpu(&features.subset(&some)?, &others.subset(&all)?, None, cpu)?;
-        for (at, nearest) in places.into_iter().zip(nearest) {
-            found[at] = nearest.map(|n| Nearest { index: all[n.index as usize] as u32, ..n });
-        }
-    }
-    Ok(found)
+    let indices: Vec<usize> = indices.iter().map(|&i| i as usize).collect();
+    let [nearest, _] = neighbours_of_signs([&features.subset(&indices)?, others], same_sign, None, cpu)?;
+    Ok(nearest)
 }
 
 /// The matches of nearest neighbours that pass the filters of distance, ratio and mutual choice.

@@ -131,8 +131,7 @@ pub fn register<'a>(
     processor: &Processor,
 ) -> Result<Registration> {
     let (reference, moving) = (reference.into(), moving.into());
-    let Location { features, tie, reference_from_moving } =
-        locate_inputs(reference, moving, options, processor)?;
+    let Location { features, tie, reference_from_moving } = locate(reference, moving, options, processor)?;
     let size = reference.image.size();
     let warped = warp_onto(moving.image, size, &reference_from_moving, &options.warp, processor)?;
     Ok(Registration { features, tie, reference_from_moving, warped })
@@ -149,15 +148,7 @@ pub fn locate<'a>(
     options: &RegisterOptions,
     processor: &Processor,
 ) -> Result<Location> {
-    locate_inputs(reference.into(), moving.into(), options, processor)
-}
-
-fn locate_inputs(
-    reference: RegisterInput<'_>,
-    moving: RegisterInput<'_>,
-    options: &RegisterOptions,
-    processor: &Processor,
-) -> Result<Location> {
+    let (reference, moving) = (reference.into(), moving.into());
     options.check()?;
     for_any_view!(moving.image, view => check_warp(view, &options.warp))?;
     let (features, tie) = tie_images([moving, reference], options, processor)?;

@@ -13,7 +13,7 @@
 //! Maps are read from these and from what benchmarks keep: 8 or 16 bits with a scale, 0 for unknown, also as
 //! colour with three equal channels.
 
-use crate::files::is_stdout;
+use crate::files::format_of;
 use crate::image::{self, AnyImage, Image, ImageView, Pixel, ReadOptions};
 use crate::options::{Above, options};
 use crate::{Error, Result};
@@ -44,20 +44,9 @@ impl DisparityFormat {
     /// # Errors
     /// [`Error::Format`] when the extension is unknown.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let extension = path.extension().unwrap_or_default().to_string_lossy();
-        match extension.to_ascii_lowercase().as_str() {
-            "pfm" => Ok(Self::Pfm),
-            "png" => Ok(Self::Png),
-            "tif" | "tiff" => Ok(Self::Tiff),
-            "npy" => Ok(Self::Npy),
-            "" if is_stdout(path) => Ok(Self::Pfm),
-            _ => {
-                let reason =
-                    format!("{extension:?} is no format of disparities; use .pfm, .png, .tif, .tiff or .npy");
-                Err(Error::format(path, reason))
-            }
-        }
+        let (pfm, png) = (("pfm", Self::Pfm), ("png", Self::Png));
+        let known = [pfm, png, ("tif", Self::Tiff), ("tiff", Self::Tiff), ("npy", Self::Npy)];
+        format_of(path.as_ref(), &known, "a disparity map; use .pfm, .png, .tif, .tiff or .npy")
     }
 
     /// Fails when this format cannot hold a search from `min_disparity` over `disparities` whole disparities;

@@ -69,7 +69,7 @@ pub(crate) mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost, MatchingCost};
 pub use gpu::{GpuMasks, GpuStereo, GpuStereoResult};
-pub use options::{Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
+pub use options::{Paths, Penalties, RightView, StereoOptions, Subpixel};
 pub use reason::Reason;
 pub use stream::{PendingStereo, StereoStream};
 

@@ -1,7 +1,7 @@
 //! The options of dense stereo and their defaults.
 
 use super::{CensusWindow, Cost, speckle::SpeckleOptions};
-use crate::options::{Kind, Value, ValueType, named, options};
+use crate::options::{named, options};
 use crate::{Error, Result};
 
 named! {
@@ -67,44 +67,6 @@ named! {
     }
 }
 
-/// How mutual information is learnt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Learning {
-    /// On images halved up to four times, from the coarsest to the finest, once at each level but three times at the
-    /// coarsest (Hirschmüller 2008, section 2.1). The finest is half the size; where a smaller one has 120 000 pixels,
-    /// that one, and four directions are enough. Costs about a third of a run, of large pictures a twentieth.
-    #[default]
-    CoarseToFine,
-    /// At full size, this many times from a disparity of zero. The CUDA program of 2010 did so three times.
-    Iterations(u8),
-}
-
-/// None: from coarse to fine; otherwise how many times at full size.
-impl ValueType for Learning {
-    type Inner = u8;
-
-    const OPTIONAL: bool = true;
-
-    fn kind() -> Kind {
-        Kind::Integer
-    }
-
-    fn take(value: &Value) -> Option<Self> {
-        <Option<u8> as ValueType>::take(value).map(|times| times.map_or(Self::CoarseToFine, Self::Iterations))
-    }
-
-    fn show(&self) -> Value {
-        self.inner().map_or(Value::None, ValueType::show)
-    }
-
-    fn inner(&self) -> Option<&u8> {
-        match self {
-            Self::CoarseToFine => None,
-            Self::Iterations(times) => Some(times),
-        }
-    }
-}
-
 options! {
     /// Semi-Global Matching of rectified pairs (Hirschmüller, PAMI 2008).
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,7 +81,12 @@ options! {
         census_window / with_census_window: Option<CensusWindow> = None, unit "WINDOW";
         /// Cost mi: learn mutual information at full size only, so many times, first from disparity 0; by default from
         /// coarse to fine.
-        learning / with_learning: Learning = Learning::CoarseToFine => 1..=100, name "iterations", unit "N";
+        ///
+        /// From coarse to fine: on images halved up to four times, from the coarsest to the finest, once at each level but
+        /// three times at the coarsest (Hirschmüller 2008, section 2.1). The finest is half the size; where a smaller one
+        /// has 120 000 pixels, that one, and four directions are enough. Costs about a third of a run, of large pictures a
+        /// twentieth. At full size the CUDA program of 2010 learnt three times.
+        iterations / with_iterations: Option<u8> = None => 1..=100, unit "N";
         /// Directions that costs are gathered along.
         paths / with_paths: Paths = Paths::Eight;
         /// Penalty of a change of disparity by one along a path, in units of the cost; by default what suits the cost.

@@ -122,7 +122,6 @@ fn check_paths(
     for job in jobs {
         job.check()?;
         options.map_or(Ok(()), |options| job.check_range(options))?;
-        job.paths().try_for_each(|path| output::check_folder(path))?;
     }
     let masks = [&arguments.mask, &arguments.mask_right];
     let inputs = jobs.iter().flat_map(|job| {

@@ -24,7 +24,7 @@ mod tests;
 mod text;
 
 use super::{Descriptors, Features};
-use crate::files::{is_stdout, write_atomically};
+use crate::files::{format_of, write_atomically};
 use crate::{Error, Result};
 use std::{
     io::{self, Write},
@@ -53,27 +53,16 @@ impl FeatureFormat {
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
-        match extension(path.as_ref()).as_str() {
-            "csv" => Ok(Self::Csv),
-            "" if is_stdout(path.as_ref()) => Ok(Self::Csv),
-            "json" => Ok(Self::Json),
-            "npz" => Ok(Self::Npz),
-            "sift" => Ok(Self::Sift),
-            "txt" => Ok(Self::Colmap),
-            other => Err(Error::format(
-                path.as_ref(),
-                format!(
-                    "{other:?} is not the extension of a feature file; use .csv, .json, .npz, .sift (VLFeat text) or \
-                     .txt (COLMAP text)"
-                ),
-            )),
-        }
+        let known = [
+            ("csv", Self::Csv),
+            ("json", Self::Json),
+            ("npz", Self::Npz),
+            ("sift", Self::Sift),
+            ("txt", Self::Colmap),
+        ];
+        let what = "a feature file; use .csv, .json, .npz, .sift (VLFeat text) or .txt (COLMAP text)";
+        format_of(path.as_ref(), &known, what)
     }
-}
-
-/// The extension in lower case, empty if there is none.
-pub(crate) fn extension(path: &Path) -> String {
-    path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
 /// Writes `features` to `path` in the format of its extension, [whole or not at all](write_atomically).

@@ -2,7 +2,7 @@
 
 use super::document::{Document, Syntax};
 use super::{load, opencv};
-use crate::feature::files::extension;
+use crate::files::extension;
 use crate::files::write_atomically;
 use crate::image::Size;
 use crate::{Error, Result};

@@ -19,8 +19,8 @@ use crate::{
     },
     options::Named,
     stereo::{
-        CensusWindow, Cost, Learning, Masks, MatchingCost, Paths, Penalties, RightView, Stereo,
-        StereoOptions, StereoResult, StereoStream, Subpixel, cost::tests::costs,
+        CensusWindow, Cost, Masks, MatchingCost, Paths, Penalties, RightView, Stereo, StereoOptions,
+        StereoResult, StereoStream, Subpixel, cost::tests::costs,
     },
     synth::{Random, Texture},
 };
@@ -84,7 +84,7 @@ fn options(random: &mut Random, cost: Cost) -> StereoOptions {
         min_disparity: [0, 0, 0, -7, 5, -40, 300][below(7)],
         disparities,
         cost,
-        learning: [Learning::CoarseToFine, Learning::Iterations(2)][below(2)],
+        iterations: [None, Some(2)][below(2)],
         paths: Paths::ALL[below(Paths::ALL.len())].value,
         uniqueness: [0, 0, 5, 100][below(4)],
         subpixel: Subpixel::ALL[below(Subpixel::ALL.len())].value,

@@ -16,7 +16,7 @@ use crate::{
         gpu::{GpuStack, Plane},
     },
     stereo::{
-        Learning, StereoOptions, View, consistency_check,
+        StereoOptions, View, consistency_check,
         cost::{
             self, DescriptorCost,
             gpu::{CostKernel, GpuCost, GpuLearner, Learnt},
@@ -97,9 +97,9 @@ impl LearnTable {
 
     /// How often disparities are computed, and at which sizes, with the options for each.
     fn runs(&self, options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptions)> {
-        let mut runs = match options.learning {
-            Learning::Iterations(n) => vec![(size, *options); usize::from(n).saturating_sub(1)],
-            Learning::CoarseToFine => coarse_to_fine(options, size),
+        let mut runs = match options.iterations {
+            Some(n) => vec![(size, *options); usize::from(n).saturating_sub(1)],
+            None => coarse_to_fine(options, size),
         };
         if self.colour().is_some() && rounds(size) > 0 {
             // Each round works in the memory of the first.
@@ -290,9 +290,9 @@ impl GpuLearning {
         views: [ViewStacks; 2],
         options: &StereoOptions,
     ) -> Result<Buffer<u8>> {
-        match options.learning {
-            Learning::Iterations(n) => self.iterate(commands, &views, options, usize::from(n)),
-            Learning::CoarseToFine => self.coarse_to_fine(commands, views, options),
+        match options.iterations {
+            Some(n) => self.iterate(commands, &views, options, usize::from(n)),
+            None => self.coarse_to_fine(commands, views, options),
         }
     }
 
@@ -418,8 +418,8 @@ pub(crate) mod tests {
             });
             let right = Image::from_fn(size, |x, y| 255 - left.row(y)[(x + 3).min(size.width - 1)] / 2);
             let mask = Image::from_fn(size, |_, _| u8::from(!random.bits().is_multiple_of(9)));
-            let all_ways = [Learning::CoarseToFine, Learning::Iterations(1), Learning::Iterations(3)];
-            for &learning in &all_ways[..if size.width > 1000 { 1 } else { 3 }] {
+            let all_ways = [None, Some(1), Some(3)];
+            for &iterations in &all_ways[..if size.width > 1000 { 1 } else { 3 }] {
                 for masks in [
                     Masks::default(),
                     Masks { left: None, right: Some(mask.view()) },
@@ -429,14 +429,14 @@ pub(crate) mod tests {
                         .with_disparities(9 + 5 * n)
                         .with_min_disparity(-2)
                         .with_cost(crate::stereo::Cost::MutualInformation)
-                        .with_learning(learning);
+                        .with_iterations(iterations);
                     let cpu = Cpu::sequential();
                     let pictures = Pictures::new((&left).into(), (&right).into()).unwrap();
                     let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
                     let expected = learn::table(&pair, &options, &mut Workspace::default(), &cpu).unwrap();
                     for gpu in all() {
                         let found = learn(gpu, &mut pair, None, &options).unwrap();
-                        assert!(found == expected, "{gpu:?}, {size}, {learning:?}");
+                        assert!(found == expected, "{gpu:?}, {size}, {iterations:?}");
                     }
                 }
             }

@@ -7,7 +7,7 @@ use super::{
     projection::{ColourImage, Projection},
 };
 use crate::stereo::{
-    Learning, Paths, StereoOptions, View,
+    Paths, StereoOptions, View,
     aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate},
     consistency_check::check,
     median::median,
@@ -36,17 +36,17 @@ pub(super) fn table(
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<CostTable> {
-    match options.learning {
-        Learning::Iterations(n) => iterate(pair, options, usize::from(n), workspace, cpu),
-        Learning::CoarseToFine => coarse_to_fine(pair, options, workspace, cpu),
+    match options.iterations {
+        Some(n) => iterate(pair, options, usize::from(n), workspace, cpu),
+        None => coarse_to_fine(pair, options, workspace, cpu),
     }
 }
 
 /// About what [`table`] takes, in units of `whole` for an aggregation of the pair: each halving takes an eighth.
 pub(super) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
-    match options.learning {
-        Learning::Iterations(n) => usize::from(n).saturating_sub(1) * whole,
-        Learning::CoarseToFine => {
+    match options.iterations {
+        Some(n) => usize::from(n).saturating_sub(1) * whole,
+        None => {
             let finest = (1..=LEVELS).rev().find(|k| whole >> (2 * k) >= ENOUGH).unwrap_or(1);
             (whole / 6) >> (3 * (finest - 1))
         }
