@@ -7,6 +7,7 @@ use crate::options::named;
 use crate::picture::{Picture, there};
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use tiepoint::by_pixel;
 use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
@@ -15,7 +16,7 @@ use tiepoint::filter::resample as scaled;
 use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::filter::{any, on_device};
 use tiepoint::image::gpu::AnyGpuImage;
-use tiepoint::image::{AnyImage, AnyView, Size};
+use tiepoint::image::{AnyView, Size};
 
 #[pyfunction]
 pub(crate) fn gauss<'py>(
@@ -190,20 +191,11 @@ pub(crate) fn resample<'py>(
     image: &Bound<'py, PyAny>,
     how: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    macro_rules! with {
-        ($function:path, $image:expr, $cpu:expr) => {
-            match $image {
-                AnyView::U8(view) => $function(view, $cpu).map(AnyImage::from),
-                AnyView::U16(view) => $function(view, $cpu).map(AnyImage::from),
-                AnyView::F32(view) => $function(view, $cpu).map(AnyImage::from),
-            }
-        };
-    }
     let image = Input::of(image, "the image")?;
     let found = run_sized_on(py, device, image.view().size().area(), |p| match how {
-        "double" => with!(scaled::double, image.view(), &p.cpu),
-        "halve" => with!(scaled::halve, image.view(), &p.cpu),
-        "mean" => with!(scaled::halve_mean, image.view(), &p.cpu),
+        "double" => Ok(by_pixel!(map image.view(), view => scaled::double(view, &p.cpu)?)),
+        "halve" => Ok(by_pixel!(map image.view(), view => scaled::halve(view, &p.cpu)?)),
+        "mean" => Ok(by_pixel!(map image.view(), view => scaled::halve_mean(view, &p.cpu)?)),
         _ => Err(tiepoint::Error::Option {
             name: "how",
             value: how.into(),

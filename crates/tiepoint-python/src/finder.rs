@@ -12,11 +12,11 @@ use pyo3::types::PyDict;
 use std::sync::Arc;
 use tiepoint::device::Processor;
 use tiepoint::feature::Detector;
-use tiepoint::feature::gpu::{GpuFeatures, Pixels};
+use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::feature::sift::{Sift, SiftOptions};
 use tiepoint::feature::surf::SurfOptions;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{AnyView, Mask, Range, prepare, prepare_on_device};
+use tiepoint::image::{AnyView, Mask, Pixels, Range, prepare, prepare_on_device};
 
 /// The values that become black and white: None for automatic, or two numbers.
 pub(crate) fn range_of(range: Option<(f32, f32)>) -> PyResult<Range> {

@@ -8,6 +8,7 @@ use crate::options::Options;
 use crate::picture::{Picture, there};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tiepoint::by_pixel;
 use tiepoint::geometry::calibration::{Camera, Distortion};
 use tiepoint::geometry::estimate::fit;
 use tiepoint::geometry::warp::WarpOptions;
@@ -15,7 +16,7 @@ use tiepoint::geometry::{
     Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
     estimate as estimated,
 };
-use tiepoint::image::{AnyView, Size};
+use tiepoint::image::Size;
 use tiepoint::options::Named;
 use tiepoint::register::{warp_onto, warp_onto_on_device};
 
@@ -190,12 +191,7 @@ pub(crate) fn warp<'py>(
             there(py, || warp_onto_on_device(image, size, &model, &options).map(|warped| warped.image))
         }
         Picture::Host(image) => {
-            match image.view() {
-                AnyView::U8(_) => options.check::<u8>(),
-                AnyView::U16(_) => options.check::<u16>(),
-                AnyView::F32(_) => options.check::<f32>(),
-            }
-            .map_err(raised)?;
+            by_pixel!(type image.view().pixel(), T => options.check::<T>()).map_err(raised)?;
             let pixels = size.area().max(image.view().size().area());
             let warped =
                 run_sized_on(py, device, pixels, |p| warp_onto(image.view(), size, &model, &options, p))?;

@@ -8,9 +8,8 @@ use crate::image::{Input, mask, mask_view};
 use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
 use pyo3::prelude::*;
 use tiepoint::device::gpu::Gpu;
-use tiepoint::feature::gpu::Pixels;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{AnyCow, Size};
+use tiepoint::image::{AnyCow, Pixels, Size};
 
 pub(crate) enum Picture {
     Host(Input),

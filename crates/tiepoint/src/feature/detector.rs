@@ -2,14 +2,13 @@
 
 use super::Features;
 use super::gpu::pipeline::is_of_memory;
-use super::gpu::{FoundFeatures, GpuFeatures, Pixels};
+use super::gpu::{FoundFeatures, GpuFeatures};
 use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
 use crate::device::{Computing, Cpu, Processor};
-use crate::image::gpu::PixelKind;
-use crate::image::{AnyCow, AnyView, ImageView, Size};
+use crate::image::{AnyCow, AnyView, ImageView, PixelKind, Pixels, Size};
 use crate::options::named;
-use crate::{Error, Result, for_any_view};
+use crate::{Error, Result, by_pixel};
 
 /// Which features to find, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -343,8 +342,8 @@ impl Finder {
         let cpu = &self.processor.cpu;
         self.processor.count_computed(Computing::Cpu);
         match &self.on_cpu {
-            OnCpu::Sift(sift) => for_any_view!(image, view => sift.detect(view, mask, cpu)),
-            OnCpu::Surf(surf) => for_any_view!(image, view => surf.detect(view, mask, cpu)),
+            OnCpu::Sift(sift) => by_pixel!(image, view => sift.detect(view, mask, cpu)),
+            OnCpu::Surf(surf) => by_pixel!(image, view => surf.detect(view, mask, cpu)),
         }
     }
 

@@ -1,13 +1,13 @@
 //! What the tests of SIFT and SURF share.
 
 use super::gpu::pipeline::Pipeline;
-use super::gpu::{AT_A_TIME, GpuDetector, Pixels, beside};
+use super::gpu::{AT_A_TIME, GpuDetector, beside};
 use super::select::Selection;
 use super::{Descriptors, Features};
 use crate::device::gpu::{Gpu, all};
 use crate::device::{Cpu, SimdLevel};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{Image, ImageView, Pixel, Size};
+use crate::image::{Image, ImageView, Pixel, Pixels, Size};
 use crate::{Error, Result};
 
 /// Every SIMD level on one thread, and the best on 2 and 5.

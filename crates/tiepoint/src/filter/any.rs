@@ -12,7 +12,7 @@ use crate::device::{Cpu, Processor};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{AnyImage, AnyView, Image, ImageView, grey};
 use crate::options::named;
-use crate::{Result, for_any_view};
+use crate::{Result, by_pixel};
 
 named! {
     /// Which gradient of an image: a magnitude has the type of the image, a derivative is in floats.
@@ -30,7 +30,7 @@ named! {
 /// # Errors
 /// As [`gauss()`](gauss::gauss()), and [`Error::Device`](crate::Error::Device) when a GPU fails.
 pub fn gauss(image: AnyView<'_>, options: &GaussOptions, processor: &Processor) -> Result<AnyImage> {
-    for_any_view!(image, view => {
+    by_pixel!(image, view => {
         let on_gpu = |gpu: &Gpu, channels| GpuFilter::gauss(gpu, options, channels);
         filtered("gauss", view, processor, on_gpu, |cpu| gauss::gauss(view, options, cpu)).map(AnyImage::from)
     })
@@ -46,7 +46,7 @@ pub fn sobel(
     options: &SobelOptions,
     processor: &Processor,
 ) -> Result<AnyImage> {
-    for_any_view!(image, view => gradient(view, part, options, processor))
+    by_pixel!(image, view => gradient(view, part, options, processor))
 }
 
 /// The [response](hessian::response) of the grey of an image of any type.
@@ -55,7 +55,7 @@ pub fn sobel(
 /// As [`hessian::response`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
 pub fn hessian(image: AnyView<'_>, options: &HessianOptions, processor: &Processor) -> Result<Image<f32>> {
     let grey = grey(image, &processor.cpu)?.into_image();
-    for_any_view!(grey.view(), view => {
+    by_pixel!(grey.view(), view => {
         let on_gpu = |gpu: &Gpu, _| GpuFilter::hessian(gpu, options);
         filtered("hessian", view, processor, on_gpu, |cpu| hessian::response(view, options, cpu))
     })
@@ -67,7 +67,7 @@ pub fn hessian(image: AnyView<'_>, options: &HessianOptions, processor: &Process
 /// As [`hessian::blobs`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
 pub fn blobs(image: AnyView<'_>, options: &HessianOptions, processor: &Processor) -> Result<Vec<Blob>> {
     let grey = grey(image, &processor.cpu)?.into_image();
-    for_any_view!(grey.view(), view => processor.gpu_or_cpu(
+    by_pixel!(grey.view(), view => processor.gpu_or_cpu(
         "blobs",
         |gpu| GpuBlobs::new(gpu, options)?.blobs(&GpuImage::upload(gpu, view)?),
         |cpu| hessian::blobs(view, options, cpu),
@@ -101,7 +101,7 @@ pub fn convolve_f32(
     options: &ConvolveOptions,
     processor: &Processor,
 ) -> Result<Image<f32>> {
-    for_any_view!(image, view => convolved(view, kernel, options, processor))
+    by_pixel!(image, view => convolved(view, kernel, options, processor))
 }
 
 fn convolved<I: GpuPixel, O: GpuPixel>(

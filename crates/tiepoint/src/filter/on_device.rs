@@ -10,9 +10,9 @@ use super::gpu::GpuFilter;
 use super::hessian::{Blob, GpuBlobs, HessianOptions};
 use super::sobel::SobelOptions;
 use super::sobel::gpu::Form;
-use crate::Result;
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
 use crate::image::grey_on_device;
+use crate::{Result, by_pixel};
 
 /// [`gauss()`](super::gauss::gauss()).
 ///
@@ -20,7 +20,7 @@ use crate::image::grey_on_device;
 /// As [`any::gauss`](super::any::gauss), and [`Error::is_device_limit`](crate::Error::is_device_limit) where the device
 /// is too small.
 pub fn gauss(image: &AnyGpuImage, options: &GaussOptions) -> Result<AnyGpuImage> {
-    for_any_gpu_image!(image, image => {
+    by_pixel!(image, image => {
         Ok(GpuFilter::gauss(image.gpu(), options, image.channels())?.filter(image)?.into())
     })
 }
@@ -30,7 +30,7 @@ pub fn gauss(image: &AnyGpuImage, options: &GaussOptions) -> Result<AnyGpuImage>
 /// # Errors
 /// As [`gauss()`].
 pub fn sobel(image: &AnyGpuImage, part: Gradient, options: &SobelOptions) -> Result<AnyGpuImage> {
-    for_any_gpu_image!(image, image => {
+    by_pixel!(image, image => {
         let (gpu, channels) = (image.gpu(), image.channels());
         // Floats hold the derivatives of integers exactly.
         let derivative = |form| GpuFilter::<_, f32>::sobel(gpu, options, channels, form)?.filter(image);
@@ -48,7 +48,7 @@ pub fn sobel(image: &AnyGpuImage, part: Gradient, options: &SobelOptions) -> Res
 /// As [`gauss()`].
 pub fn hessian(image: &AnyGpuImage, options: &HessianOptions) -> Result<GpuImage<f32>> {
     let grey = grey_on_device(image)?;
-    for_any_gpu_image!(&grey, grey => GpuFilter::hessian(grey.gpu(), options)?.filter(grey))
+    by_pixel!(&grey, grey => GpuFilter::hessian(grey.gpu(), options)?.filter(grey))
 }
 
 /// The [blobs](super::hessian::blobs) of the grey of an image, in the host's memory.
@@ -57,7 +57,7 @@ pub fn hessian(image: &AnyGpuImage, options: &HessianOptions) -> Result<GpuImage
 /// As [`gauss()`].
 pub fn blobs(image: &AnyGpuImage, options: &HessianOptions) -> Result<Vec<Blob>> {
     let grey = grey_on_device(image)?;
-    for_any_gpu_image!(&grey, grey => GpuBlobs::new(grey.gpu(), options)?.blobs(grey))
+    by_pixel!(&grey, grey => GpuBlobs::new(grey.gpu(), options)?.blobs(grey))
 }
 
 /// [`convolve()`](super::convolve::convolve()) in the image's type.
@@ -72,7 +72,7 @@ pub fn convolve(image: &AnyGpuImage, kernel: &Kernel, options: &ConvolveOptions)
     ) -> Result<GpuImage<T>> {
         GpuFilter::<T, T>::convolve(image.gpu(), kernel, options, image.channels())?.filter(image)
     }
-    for_any_gpu_image!(image, image => of(image, kernel, options).map(AnyGpuImage::from))
+    by_pixel!(image, image => of(image, kernel, options).map(AnyGpuImage::from))
 }
 
 /// [`convolve()`] with a result in floats, which keep signs and fractions.
@@ -84,7 +84,7 @@ pub fn convolve_f32(
     kernel: &Kernel,
     options: &ConvolveOptions,
 ) -> Result<GpuImage<f32>> {
-    for_any_gpu_image!(image, image => {
+    by_pixel!(image, image => {
         GpuFilter::convolve(image.gpu(), kernel, options, image.channels())?.filter(image)
     })
 }

@@ -19,7 +19,7 @@ use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Range, Size, prepare};
 use crate::options::{Named, setters};
-use crate::{Error, Result, for_any_view};
+use crate::{Error, Result, by_pixel};
 
 /// How to register.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -172,7 +172,7 @@ fn locate_inputs(
     processor: &Processor,
 ) -> Result<Location> {
     options.check()?;
-    for_any_view!(moving.image, view => check_warp(view, &options.warp))?;
+    by_pixel!(moving.image, view => check_warp(view, &options.warp))?;
     let finder = options.detector.open(processor)?;
     let [a, b] = [moving, reference].map(|of| prepare(of.image, of.mask, options.range, &processor.cpu));
     let (a, b) = (a?, b?);
@@ -220,7 +220,7 @@ pub fn warp_onto(
     processor: &Processor,
 ) -> Result<Warped> {
     let moving_from_reference = inverse(reference_from_moving)?;
-    let image = for_any_view!(moving, view => {
+    let image = by_pixel!(moving, view => {
         warp(view, &moving_from_reference, reference, options, processor)?.into()
     });
     let covered = coverage(moving.size(), &moving_from_reference, reference, processor)?;

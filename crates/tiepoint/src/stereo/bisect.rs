@@ -10,7 +10,7 @@ use super::{
     median,
     pair::{
         Pair, Pictures,
-        gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of},
+        gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take},
     },
     speckle,
     winner_takes_all::gpu::Selection,
@@ -21,10 +21,9 @@ use crate::{
         Cpu,
         gpu::{Commands, Gpu},
     },
-    for_any_view,
     image::{
         AnyImage, Image, Size,
-        gpu::{GpuImage, GpuStack},
+        gpu::{AnyGpuImage, GpuStack},
     },
 };
 
@@ -101,8 +100,7 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
     let mut commands = Commands::new();
     let images = pictures_of(pictures, Masks::default());
     for (to, from) in stacks.iter().flat_map(GpuPictures::stacks).zip(images) {
-        let from = for_any_view!(from, view => GpuImage::upload(gpu, view).unwrap().into());
-        to.take(0, &from, &mut commands).unwrap();
+        take(&to, 0, &AnyGpuImage::upload(gpu, from).unwrap(), &mut commands).unwrap();
     }
     let views = make_ready(&mut commands, gpu, &stacks, compares).unwrap();
     gpu.run(&commands).unwrap();

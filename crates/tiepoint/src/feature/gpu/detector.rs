@@ -1,15 +1,14 @@
 //! A detector on a GPU: what SIFT and SURF have in common.
 
 use super::batch::AT_A_TIME;
-use super::input::Pixels;
 use super::pipeline::{Core, Pipeline, is_of_memory};
 use super::search::Search;
 use super::{FoundFeatures, GpuFeatures};
 use crate::device::{Processor, Scratch};
 use crate::feature::Features;
 use crate::image::check_mask;
-use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
-use crate::image::{AnyView, ImageView, Size};
+use crate::image::gpu::{AnyGpuImage, GpuImage};
+use crate::image::{AnyView, ImageView, PixelKind, Pixels, Size};
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -80,7 +79,7 @@ impl<P: Pipeline> GpuDetector<P> {
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<Features> {
         let image = image.into();
-        image.check(&self.core.gpu)?;
+        image.require_grey_on(&self.core.gpu)?;
         let mask = self.upload_mask(mask, image.size())?;
         self.search(|search| search.detect(&self.core, &image, mask.as_ref()))
     }
@@ -133,7 +132,7 @@ impl<P: Pipeline> GpuDetector<P> {
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<FoundFeatures> {
         let image = Pixels::from(image);
-        image.check(&self.core.gpu)?;
+        image.require_grey_on(&self.core.gpu)?;
         let mask = self.upload_mask(mask, image.size())?;
         self.search(|search| search.detect_and_keep(&self.core, &image, mask.as_ref()))
     }
@@ -155,7 +154,7 @@ impl<P: Pipeline> GpuDetector<P> {
         mask: Option<Pixels<'m>>,
     ) -> Result<GpuFeatures> {
         let image = image.into();
-        image.check(&self.core.gpu)?;
+        image.require_grey_on(&self.core.gpu)?;
         let mask = mask.map(|mask| self.mask_on_device(mask, image.size())).transpose()?;
         self.search(|search| search.detect_on_device(&self.core, &image, mask.as_ref()))
     }
@@ -192,7 +191,7 @@ impl<P: Pipeline> GpuDetector<P> {
     fn checked<'a>(&self, images: impl IntoIterator<Item: Into<Pixels<'a>>>) -> Result<Vec<Pixels<'a>>> {
         let images: Vec<Pixels<'a>> = images.into_iter().map(Into::into).collect();
         for image in &images {
-            image.check(&self.core.gpu)?;
+            image.require_grey_on(&self.core.gpu)?;
             images[0].goes_with(image)?;
         }
         Ok(images)

@@ -4,7 +4,6 @@ mod batch;
 pub(crate) mod columns;
 mod detector;
 pub(crate) mod gather;
-mod input;
 pub(crate) mod pipeline;
 mod readback;
 pub(crate) mod results;
@@ -16,7 +15,6 @@ pub(crate) mod staging;
 pub(crate) use batch::AT_A_TIME;
 pub use columns::GpuColumns;
 pub use detector::GpuDetector;
-pub use input::Pixels;
 
 use super::{Descriptors, Features, Keypoint, WORDS, from_words, to_words};
 use crate::Result;

@@ -1,12 +1,12 @@
 //! One search at a time: the memory that a thread uses while it searches.
 
-use super::input::Pixels;
 use super::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
 use super::results::Results;
 use super::staging::Staging;
 use super::{FoundFeatures, GpuFeatures};
 use crate::feature::Features;
-use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
+use crate::image::gpu::{AnyGpuImage, GpuImage};
+use crate::image::{PixelKind, Pixels};
 use crate::{Error, Result};
 use std::slice;
 

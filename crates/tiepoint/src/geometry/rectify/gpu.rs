@@ -5,7 +5,7 @@ use crate::device::{Processor, gpu::Gpu};
 use crate::geometry::warp::{GpuMap, GpuWarp, Interpolation, NUMBERS, WarpOptions};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
 use crate::image::{AnyImage, AnyView, Image};
-use crate::{Result, for_any_view};
+use crate::{Result, by_pixel};
 
 impl GpuMap for Inverse {
     const TEXT: &'static str = include_str!("rectify.h");
@@ -109,10 +109,8 @@ impl RectifiedView {
         processor: &Processor,
     ) -> Result<AnyImage> {
         self.check_picture(picture.size())?;
-        let on_gpu = |gpu: &Gpu| {
-            let there = for_any_view!(picture, view => GpuImage::upload(gpu, view)?.into());
-            self.warp_on_device(&there, options)?.download()
-        };
+        let on_gpu =
+            |gpu: &Gpu| self.warp_on_device(&AnyGpuImage::upload(gpu, picture)?, options)?.download();
         processor.gpu_or_cpu("rectification", on_gpu, |cpu| self.warp_any(picture, options, cpu))
     }
 
@@ -139,11 +137,7 @@ impl RectifiedView {
             plan.warp(picture, &Inverse::of(view), view.size, options.fill_as()?)
         }
         self.check_picture(picture.size())?;
-        match picture {
-            AnyGpuImage::U8(picture) => Ok(warp(self, picture, options)?.into()),
-            AnyGpuImage::U16(picture) => Ok(warp(self, picture, options)?.into()),
-            AnyGpuImage::F32(picture) => Ok(warp(self, picture, options)?.into()),
-        }
+        Ok(by_pixel!(map picture, picture => warp(self, picture, options)?))
     }
 
     /// [`coverage`](Self::coverage) on a device.

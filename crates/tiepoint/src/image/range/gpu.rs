@@ -284,11 +284,7 @@ pub(crate) mod tests {
             for size in [Size::new(1, 1), Size::new(67, 41), Size::new(300, 2)] {
                 let mask = Image::from_fn(size, |x, y| if (x / 3 + y) % 4 == 0 { 0_u8 } else { 9 });
                 for (i, image) in images(size).iter().enumerate() {
-                    let there: AnyGpuImage = match image {
-                        AnyImage::U8(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
-                        AnyImage::U16(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
-                        AnyImage::F32(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
-                    };
+                    let there = AnyGpuImage::upload(gpu, image.view()).unwrap();
                     for range in [Range::Auto, Range::Between(0.0, 1.0), Range::Between(-3.0, 2500.0)] {
                         for mask in [None, Some(&mask)] {
                             let mask_there = mask.map(|mask| GpuImage::upload(gpu, mask.view()).unwrap());

@@ -26,7 +26,7 @@ pub(super) use plan_cache::PlanCache;
 use super::{
     Masks, Stereo, StereoOptions, StereoResult,
     cost::gpu::GpuCost,
-    pair::gpu::{PictureShape, are_colour},
+    pair::gpu::{PictureShape, are_colour, take},
 };
 use crate::{
     Error, Result,
@@ -35,10 +35,8 @@ use crate::{
         gpu::{Buffer, Commands, Gpu},
     },
     error::Shortage,
-    feature::gpu::Pixels,
-    for_any_view,
     image::{
-        AnyCow, AnyView, Image, ImageView, Size,
+        AnyCow, AnyView, Image, ImageView, Pixels, Size,
         gpu::{AnyGpuImage, GpuImage, GpuStack},
     },
 };
@@ -303,7 +301,7 @@ impl GpuStereo {
         let mut commands = Commands::new();
         for (i, pair) in pairs.iter().enumerate() {
             for (image, to) in pair.in_order().zip(&plan.inputs) {
-                to.take(i, image, &mut commands)?;
+                take(to, i, image, &mut commands)?;
             }
         }
         self.gpu.run(&commands)?;
@@ -397,7 +395,7 @@ impl PixelPair<'_> {
 
 fn on_device(image: &Pixels<'_>, gpu: &Gpu) -> Result<AnyGpuImage> {
     match image {
-        Pixels::Host(view) => Ok(for_any_view!(*view, view => GpuImage::upload(gpu, view)?.into())),
+        Pixels::Host(view) => AnyGpuImage::upload(gpu, *view),
         Pixels::Device(image) => Ok(image.clone()),
     }
 }

@@ -1,7 +1,6 @@
 //! All stages for images of one size: memory reserved once, work kept as one graph.
 
 use super::layers::{DeviceLayers, Layers};
-use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::feature::WORDS;
@@ -18,8 +17,9 @@ use crate::feature::surf::orient::gpu::GpuOrient;
 use crate::feature::surf::response::gpu::GpuResponse;
 use crate::feature::surf::{SurfOptions, plan};
 use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
-use crate::image::Size;
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, PixelKind, for_pixel};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
+use crate::image::{PixelKind, Size};
+use crate::{Result, by_pixel};
 use std::ops::Range;
 
 /// The memory and the work for images of one size and type of pixel.
@@ -74,7 +74,7 @@ impl Pipeline for SurfPipeline {
 
     fn bytes(options: &SurfOptions, purpose: &Purpose<Layout>) -> u64 {
         let Purpose { layout: Layout { size, images }, pixel, masked, capacity } = purpose;
-        let image = for_pixel!(*pixel, T => {
+        let image = by_pixel!(type *pixel, T => {
             Buffer::<T>::taken(GpuImage::<T>::pitch_of(size.width) * size.height)
         });
         let mask = Buffer::<u8>::taken(GpuImage::<u8>::pitch_of(size.width) * size.height);

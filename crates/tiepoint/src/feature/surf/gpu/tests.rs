@@ -7,7 +7,6 @@ use super::bisect::stages_of;
 use crate::device::Cpu;
 use crate::device::gpu::all;
 use crate::feature::DescriptorKind;
-use crate::feature::gpu::Pixels;
 use crate::feature::surf::describe::gpu::GpuDescribe;
 use crate::feature::surf::extrema::gpu::GpuExtrema;
 use crate::feature::surf::orient::gpu::GpuOrient;
@@ -17,7 +16,7 @@ use crate::feature::testing::{
 };
 use crate::feature::{Features, surf};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{Image, ImageView, Pixel, Size, testing::photograph};
+use crate::image::{Image, ImageView, Pixel, Pixels, Size, testing::photograph};
 use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
 
