@@ -5,7 +5,7 @@ use crate::errors::{raised, wrong_image};
 use crate::image::{any_output, matrix, rows, table, values, vector};
 use crate::matching::NamedModel;
 use crate::options::Options;
-use crate::picture::{Picture, there};
+use crate::picture::{Picture, made};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::by_pixel;
@@ -16,7 +16,7 @@ use tiepoint::geometry::{
     Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
     estimate as estimated,
 };
-use tiepoint::image::Size;
+use tiepoint::image::{Made, Size};
 use tiepoint::options::Named;
 use tiepoint::register::{warp_onto, warp_onto_on_device};
 
@@ -188,7 +188,8 @@ pub(crate) fn warp<'py>(
     let size = Size::new(size.0, size.1);
     match &image {
         Picture::There(image) => {
-            there(py, || warp_onto_on_device(image, size, &model, &options).map(|warped| warped.image))
+            let warped = py.detach(|| warp_onto_on_device(image, size, &model, &options));
+            made(py, Made::Device(warped.map_err(raised)?.image))
         }
         Picture::Host(image) => {
             by_pixel!(type image.view().pixel(), T => options.check::<T>()).map_err(raised)?;

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use tiepoint::filter::any;
 use tiepoint::filter::hessian::Blob;
-use tiepoint::image::{self, AnyImage, Image};
+use tiepoint::image::{self, AnyImage};
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     let FilterFiles { input, output, limits, .. } = filter.files();
@@ -48,30 +48,33 @@ fn apply(
     context: &Context,
 ) -> Outcome<AnyImage> {
     let (image, processor) = (image.view(), &context.processor);
-    Ok(match options {
+    let made = match options {
         FilterOptions::Gauss(options) => any::gauss(image, options, processor)?,
         FilterOptions::Sobel { part, options } => any::sobel(image, *part, options, processor)?,
         FilterOptions::Hessian { options, blobs } => {
-            let response = any::hessian(image, options, processor)?;
+            let response = any::hessian(image, options, processor)?.into_host()?;
             if let Some(path) = blobs {
                 write_blobs(path, &any::blobs(image, options, processor)?)?;
             }
-            AnyImage::F32(if keeps_floats { response } else { magnitude(response) })
+            return Ok(if keeps_floats { response } else { magnitude(response) });
         }
         FilterOptions::Convolve { kernel, float: true, options } => {
-            any::convolve_f32(image, kernel, options, processor)?.into()
+            any::convolve_f32(image, kernel, options, processor)?
         }
         FilterOptions::Convolve { kernel, float: false, options } => {
             any::convolve(image, kernel, options, processor)?
         }
-    })
+    };
+    Ok(made.into_host()?)
 }
 
-/// |v|, the greatest 1: what a picture without signs shows.
-pub(super) fn magnitude(mut image: Image<f32>) -> Image<f32> {
-    let most = image.data().iter().fold(0.0_f32, |m, v| m.max(v.abs()));
-    let scale = 1.0 / most.max(f32::MIN_POSITIVE);
-    image.data_mut().iter_mut().for_each(|v| *v = v.abs() * scale);
+/// |v| of floats, the greatest 1: what a picture without signs shows.
+pub(super) fn magnitude(mut image: AnyImage) -> AnyImage {
+    if let AnyImage::F32(image) = &mut image {
+        let most = image.data().iter().fold(0.0_f32, |m, v| m.max(v.abs()));
+        let scale = 1.0 / most.max(f32::MIN_POSITIVE);
+        image.data_mut().iter_mut().for_each(|v| *v = v.abs() * scale);
+    }
     image
 }
 

@@ -1,7 +1,7 @@
 //! Images where they are: in the host's memory or in a device's.
 
 use super::gpu::{AnyGpuImage, GpuImage};
-use super::{AnyCow, AnyView, PixelKind, Size};
+use super::{AnyCow, AnyImage, AnyView, PixelKind, Size};
 use crate::device::gpu::Gpu;
 use crate::{Error, Result};
 
@@ -85,6 +85,28 @@ impl Pixels<'_> {
             ));
         }
         Ok(())
+    }
+}
+
+/// An image that was made of [`Pixels`], where these lie.
+#[derive(Clone, Debug)]
+pub enum Made {
+    /// In the host's memory.
+    Host(AnyImage),
+    /// In a device's memory, whose queue has the work that makes it.
+    Device(AnyGpuImage),
+}
+
+impl Made {
+    /// The image in the host's memory, brought there from a device.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device failed.
+    pub fn into_host(self) -> Result<AnyImage> {
+        match self {
+            Self::Host(image) => Ok(image),
+            Self::Device(image) => image.download(),
+        }
     }
 }
 
