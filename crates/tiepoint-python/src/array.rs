@@ -196,8 +196,7 @@ impl DeviceArray {
             buffer: &Buffer<T>,
             shape: &[usize],
         ) -> PyResult<Bound<'py, PyAny>> {
-            let mut values = vec![T::default(); shape.iter().product()];
-            py.detach(|| buffer.read(0, &mut values)).map_err(|e| raised(e.into()))?;
+            let values = py.detach(|| buffer.first(shape.iter().product())).map_err(|e| raised(e.into()))?;
             shaped(py, values, shape)
         }
         self.gpu()?;

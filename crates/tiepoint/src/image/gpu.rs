@@ -260,9 +260,8 @@ impl<T: Element> GpuImage<T> {
     /// # Errors
     /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<Image<T>> {
-        let mut rows =
-            vec![T::default(); (self.size.height - 1) * self.pitch + self.size.width * self.channels];
-        self.buffer.read(0, &mut rows)?;
+        let rows =
+            self.buffer.first((self.size.height - 1) * self.pitch + self.size.width * self.channels)?;
         self.packed(&rows, |number| number, &Cpu::sequential())
     }
 }

@@ -30,9 +30,7 @@ tiepoint_gpu::kernel! {
         /// 1: the mask counts.
         masked: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Counts lower halves.
     unsafe kernel count_lower(groups) = CountLower<T: GpuPixel> {
         write lower: u32 [4 * BINS as i128],
@@ -47,9 +45,7 @@ tiepoint_gpu::kernel! {
         /// 1: the mask counts.
         masked: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Stretches to black and white.
     unsafe kernel stretch(groups) = Stretch<T: GpuPixel, O: GpuPixel> {
         write to: O [height * to_pitch],

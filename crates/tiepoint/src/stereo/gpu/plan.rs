@@ -1,6 +1,6 @@
 //! The stages for pairs of one shape as one list of commands, and the memory that it works in.
 
-use super::{check_memory, maps::GpuMaps, matching::GpuMatching};
+use super::{check_memory, matching::GpuMatching};
 use crate::{
     Result, by_pixel,
     device::{
@@ -9,7 +9,7 @@ use crate::{
     },
     image::{AnyView, Size, gpu::AnyGpuStack},
     stereo::{
-        Masks, RightView, StereoOptions,
+        GpuMaps, Masks, RightView, StereoOptions,
         cost::{
             self,
             gpu::{CostKernel, GpuCost, GpuLearner},

@@ -1,9 +1,6 @@
 //! Pairs in flight: images on their way to a device, and maps on their way back, while the device works on others.
 
-use super::{
-    maps::Maps,
-    plan::{Plan, PlanInput},
-};
+use super::plan::{Plan, PlanInput};
 use crate::{
     Error, Result, by_pixel,
     device::{
@@ -14,7 +11,7 @@ use crate::{
         ByPixel, Image,
         gpu::{AnyGpuStack, GpuStack, Staging},
     },
-    stereo::{Reason, StereoResult},
+    stereo::{Maps, Reason, StereoResult},
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tiepoint_gpu::{Element, Mark, Transfer};
@@ -186,8 +183,7 @@ impl Arriving {
         let (i, arrived) = (self.i, &self.arrival.arrived);
         let gone = || Error::Mismatch("the maps of a pair were given away".into());
         let maps = self.arrival.maps.as_ref().ok_or_else(gone)?;
-        let here = maps.try_map(|m| m.map(i, arrived, cpu, |v| v), |m| m.map(i, arrived, cpu, reason))?;
-        Ok(here.into())
+        maps.try_map(|m| m.map(i, arrived, cpu, |v| v), |m| m.map(i, arrived, cpu, reason))
     }
 }
 

@@ -201,9 +201,7 @@ tiepoint_gpu::kernel! {
         /// 0 for the left view, 1 for the right one.
         view: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel make_ready(groups) = MakeReady<T: GpuPixel, G: GpuPixel> {
         write bytes: u8 [bytes_plane.numbers(groups[2])],
         write grey: G [grey_plane.numbers(groups[2])],

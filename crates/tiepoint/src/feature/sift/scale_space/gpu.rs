@@ -58,9 +58,7 @@ tiepoint_gpu::kernel! {
         /// Rows that one group computes.
         rows: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// A level of each of up to three octaves, which do not depend on each other, of all images (the third dimension).
     /// With one level an octave, three octaves are under way at a time.
     unsafe kernel blur_levels(groups) = BlurLevels {
