@@ -17,7 +17,7 @@ use crate::feature::{Detector, Features};
 use crate::geometry::warp::{WarpOptions, coverage, coverage_on_device, warp, warp_on_device};
 use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::gpu::{AnyGpuImage, GpuImage};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Range, Size, prepare};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Range, Size, prepare};
 use crate::options::{Named, setters};
 use crate::{Error, Result, by_pixel};
 
@@ -100,27 +100,17 @@ pub struct Registration {
     pub warped: Warped,
 }
 
-fn check_warp<T: Pixel>(_: ImageView<'_, T>, options: &WarpOptions) -> Result<()> {
-    options.check::<T>()
-}
-
 /// An image on the pixels of another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Warped {
+pub struct Warped<I = AnyImage, C = Image<u8>> {
     /// The image, of its own pixel type and channels; the fill value where it has no input.
-    pub image: AnyImage,
+    pub image: I,
     /// 255 where the image has input, 0 elsewhere.
-    pub covered: Image<u8>,
+    pub covered: C,
 }
 
-/// An image on the pixels of another, in a device's memory; as [`Warped`].
-#[derive(Clone, Debug)]
-pub struct GpuWarped {
-    /// The image.
-    pub image: AnyGpuImage,
-    /// 255 where the image has input, 0 elsewhere.
-    pub covered: GpuImage<u8>,
-}
+/// The same in a device's memory.
+pub type GpuWarped = Warped<AnyGpuImage, GpuImage<u8>>;
 
 /// Where an image lies on another.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,7 +162,7 @@ fn locate_inputs(
     processor: &Processor,
 ) -> Result<Location> {
     options.check()?;
-    by_pixel!(moving.image, view => check_warp(view, &options.warp))?;
+    by_pixel!(type moving.image.pixel(), T => options.warp.check::<T>())?;
     let finder = options.detector.open(processor)?;
     let [a, b] = [moving, reference].map(|of| prepare(of.image, of.mask, options.range, &processor.cpu));
     let (a, b) = (a?, b?);
@@ -220,8 +210,8 @@ pub fn warp_onto(
     processor: &Processor,
 ) -> Result<Warped> {
     let moving_from_reference = inverse(reference_from_moving)?;
-    let image = by_pixel!(moving, view => {
-        warp(view, &moving_from_reference, reference, options, processor)?.into()
+    let image = by_pixel!(map moving, view => {
+        warp(view, &moving_from_reference, reference, options, processor)?
     });
     let covered = coverage(moving.size(), &moving_from_reference, reference, processor)?;
     Ok(Warped { image, covered })

@@ -3,7 +3,6 @@
 use super::readback::ReadbackSlot;
 use super::{GpuDescriptors, GpuFeatures};
 use crate::Result;
-use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::select::Selection;
 use crate::feature::{Features, WORDS, by_value};
@@ -93,7 +92,7 @@ impl Arrival {
 /// The results of two searches, one of which may still be under way.
 #[derive(Debug)]
 pub(crate) struct Results {
-    slots: [ReadbackSlot; 2],
+    pub(super) slots: [ReadbackSlot; 2],
 }
 
 impl Results {
@@ -136,19 +135,6 @@ impl Results {
             self.slots[slot].fetch_beside(lists, images.clone())?;
         }
         Ok(())
-    }
-
-    /// The features of every image in a slot, once they have come. When there are more than were expected, the rest is
-    /// fetched if the lists are still what was searched (`kept`).
-    pub(crate) fn arrival(
-        &mut self,
-        slot: usize,
-        lists: &Lists<'_>,
-        kept: bool,
-        recycled: &Recycled,
-        cpu: &Cpu,
-    ) -> Result<Arrival> {
-        self.slots[slot].arrival(lists, kept, recycled, cpu)
     }
 }
 

@@ -250,7 +250,7 @@ impl<P: Pipeline> Search<P> {
         last: bool,
     ) -> Result<Option<Vec<Features>>> {
         let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
-        let arrival = self.results.arrival(slot, &lists, last, &core.recycled, &core.cpu)?;
+        let arrival = self.results.slots[slot].arrival(&lists, last, &core.recycled, &core.cpu)?;
         Ok(arrival.or_else_room(|most| self.make_room(most)))
     }
 

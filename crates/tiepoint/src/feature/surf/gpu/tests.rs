@@ -1,16 +1,12 @@
 //! SURF on every device against the CPU, stage by stage and as a whole: equal in every bit.
 
 use super::super::tests::{presets, texture, to_u8, to_u16};
-use super::super::{SurfOptions, SurfPreset};
+use super::super::{SurfOptions, SurfPreset, describe, extrema, orient, response};
 use super::SurfPipeline;
 use super::bisect::stages_of;
 use crate::device::Cpu;
 use crate::device::gpu::all;
 use crate::feature::DescriptorKind;
-use crate::feature::surf::describe::gpu::GpuDescribe;
-use crate::feature::surf::extrema::gpu::GpuExtrema;
-use crate::feature::surf::orient::gpu::GpuOrient;
-use crate::feature::surf::response::gpu::GpuResponse;
 use crate::feature::testing::{
     self, Twin, agree, batches_give_what_single_images_give, selections, serves_any_image,
 };
@@ -132,11 +128,11 @@ pub(crate) fn kernel_sources() -> Vec<KernelSource> {
     let mut sources = vec![];
     let extended = SurfOptions { extended: true, upright: true, ..SurfOptions::preset(SurfPreset::OpenCv) };
     let options = [SurfOptions::default(), SurfOptions::preset(SurfPreset::OpenSurf), extended];
-    sources.extend([GpuResponse::<u32>::source(), GpuResponse::<u64>::source()]);
-    sources.extend(options.map(|o| GpuExtrema::source(&o)));
-    sources.extend([GpuOrient::<u32>::source(&options[0]), GpuDescribe::<u32>::source(&options[0])]);
-    sources.extend(options.map(|o| GpuOrient::<u64>::source(&o)));
-    sources.extend(options.map(|o| GpuDescribe::<u64>::source(&o)));
+    sources.extend([response::gpu::source::<u32>(), response::gpu::source::<u64>()]);
+    sources.extend(options.map(|o| extrema::gpu::source(&o)));
+    sources.extend([orient::gpu::source::<u32>(&options[0]), describe::gpu::source::<u32>(&options[0])]);
+    sources.extend(options.map(|o| orient::gpu::source::<u64>(&o)));
+    sources.extend(options.map(|o| describe::gpu::source::<u64>(&o)));
     sources
 }
 
