@@ -39,8 +39,8 @@ pub struct MatchesView<'a> {
     pub truth: Option<Homography>,
     /// Half the side of what a descriptor sees, in multiples of its scale.
     pub support: f32,
-    /// What a residual is, in two or three words.
-    pub residual_name: String,
+    /// What a residual is, in two or three words; none: what the model says.
+    pub residual_name: Option<&'static str>,
     /// The text below the view. May be empty.
     pub caption: String,
 }
@@ -63,7 +63,10 @@ impl Render for MatchesView<'_> {
             "model": self.b_from_a.map(|m| json!({ "kind": m.kind().to_string(), "matrix": m.matrix().as_flattened() })),
             "truth": self.truth.map(|t| t.matrix().as_flattened().to_vec()),
             "support": self.support,
-            "residual_name": self.residual_name,
+            "residual_name": self.residual_name.unwrap_or(match self.b_from_a {
+                Some(model) if model.kind().is_epipolar() => "distance from the epipolar line",
+                Some(_) | None => "residual",
+            }),
             "columns": columns(&rows).map_err(|e| Error::io("report", e))?,
         });
         Ok((still, data))

@@ -58,7 +58,7 @@ impl ExportOptions {
 }
 
 /// What a database holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Exported {
     /// Cameras.

@@ -9,12 +9,11 @@ use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use tiepoint::by_pixel;
 use tiepoint::filter::any;
-use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
+use tiepoint::filter::convolve::Kernel;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::filter::integral::Integral;
 use tiepoint::filter::resample as scaled;
-use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::image::{AnyView, Size};
 
 #[pyfunction]
@@ -27,14 +26,8 @@ pub(crate) fn gauss<'py>(
     power_of_two: bool,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let taps = match (sigma, size) {
-        (None, Some(size)) if power_of_two => Taps::PowerOfTwo(size),
-        (Some(sigma), Some(size)) => Taps::SigmaAndSize(sigma, size),
-        (None, Some(size)) => Taps::Size(size),
-        (Some(sigma), None) => Taps::Sigma(sigma),
-        (None, None) => Taps::default(),
-    };
-    let options = GaussOptions::default().with_taps(taps).with_border(named(border)?);
+    let options =
+        GaussOptions::default().with_taps(Taps::of(sigma, size, power_of_two)).with_border(named(border)?);
     options.check().map_err(raised)?;
     let image = Picture::of(image, device, "the image")?;
     made(py, image.run(py, device, |image, p| any::gauss(image, &options, p))?)
@@ -48,9 +41,9 @@ pub(crate) fn sobel<'py>(
     part: &Bound<'py, PyAny>,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (part, options) = (named(part)?, SobelOptions::default().with_border(named(border)?));
+    let (part, border) = (named(part)?, named(border)?);
     let image = Picture::of(image, device, "the image")?;
-    made(py, image.run(py, device, |image, p| any::sobel(image, part, &options, p))?)
+    made(py, image.run(py, device, |image, p| any::sobel(image, part, border, p))?)
 }
 
 fn hessian_options(weight: f32, threshold: f32, border: &Bound<'_, PyAny>) -> PyResult<HessianOptions> {
@@ -110,11 +103,11 @@ pub(crate) fn convolve<'py>(
     };
     let kernel =
         Kernel::new(weights.readonly().as_slice()?.to_vec(), Size::new(width, height)).map_err(raised)?;
-    let options = ConvolveOptions::default().with_border(named(border)?);
+    let border = named(border)?;
     let image = Picture::of(image, device, "the image")?;
     let found = image.run(py, device, |image, p| match float {
-        true => any::convolve_f32(image, &kernel, &options, p),
-        false => any::convolve(image, &kernel, &options, p),
+        true => any::convolve_f32(image, &kernel, border, p),
+        false => any::convolve(image, &kernel, border, p),
     });
     made(py, found?)
 }

@@ -192,7 +192,7 @@ pub(crate) fn warp<'py>(
             made(py, Made::Device(warped.map_err(raised)?.image))
         }
         Picture::Host(image) => {
-            by_pixel!(type image.view().pixel(), T => options.check::<T>()).map_err(raised)?;
+            by_pixel!(type image.view().pixel(), T => options.check_fill::<T>()).map_err(raised)?;
             let pixels = size.area().max(image.view().size().area());
             let warped =
                 run_sized_on(py, device, pixels, |p| warp_onto(image.view(), size, &model, &options, p))?;

@@ -166,10 +166,7 @@ impl Shown {
                 b_from_a: *model,
                 truth: None,
                 support: *support,
-                residual_name: match model {
-                    Some(model) if model.kind().is_epipolar() => "distance from the epipolar line".to_owned(),
-                    Some(_) | None => "residual".to_owned(),
-                },
+                residual_name: None,
                 caption: String::new(),
             }),
             Self::Registration { reference, warped, covered, arrows } => {

@@ -14,17 +14,16 @@ mod timing;
 
 use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Commands, Gpu};
-use tiepoint::filter::convolve::{ConvolveOptions, Kernel, convolve};
+use tiepoint::filter::convolve::{Kernel, convolve};
 use tiepoint::filter::gauss::{GaussOptions, Taps, gauss};
 use tiepoint::filter::gpu::GpuFilter;
 use tiepoint::filter::hessian::{HessianOptions, response};
 use tiepoint::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum, Integral};
-use tiepoint::filter::resample;
-use tiepoint::filter::sobel::{self, SobelOptions};
+use tiepoint::filter::{resample, sobel};
 use tiepoint::geometry::Homography;
 use tiepoint::geometry::warp::{GpuWarp, Interpolation, WarpOptions, warp};
 use tiepoint::image::gpu::{GpuImage, GpuPixel, GpuStack};
-use tiepoint::image::{Image, ImageView, Size};
+use tiepoint::image::{Border, Image, ImageView, Size};
 use timing::{Arguments, Outcome, RUNS, device_seconds, open_gpu, parse_size};
 
 struct Bench {
@@ -124,20 +123,19 @@ impl Bench {
             let options = GaussOptions::default().with_taps(taps);
             self.filter(name, &GpuFilter::gauss(gpu, &options, 1)?, |v| gauss(v, &options, cpu))?;
         }
-        let options = SobelOptions::default();
-        self.filter("sobel x", &GpuFilter::sobel_x(gpu, &options, 1)?, |v| sobel::x(v, &options, cpu))?;
-        self.filter("sobel y", &GpuFilter::sobel_y(gpu, &options, 1)?, |v| sobel::y(v, &options, cpu))?;
-        let magnitude = GpuFilter::sobel_magnitude(gpu, &options, 1)?;
-        self.filter("sobel magnitude", &magnitude, |v| sobel::magnitude(v, &options, cpu))?;
-        let options = ConvolveOptions::default();
+        let border = Border::Clamp;
+        self.filter("sobel x", &GpuFilter::sobel_x(gpu, border, 1)?, |v| sobel::x(v, border, cpu))?;
+        self.filter("sobel y", &GpuFilter::sobel_y(gpu, border, 1)?, |v| sobel::y(v, border, cpu))?;
+        let magnitude = GpuFilter::sobel_magnitude(gpu, border, 1)?;
+        self.filter("sobel magnitude", &magnitude, |v| sobel::magnitude(v, border, cpu))?;
         let ramp = |n: usize| (0..n).map(|i| ((i * 7 % 5) as f32 - 1.5) / n as f32).collect::<Vec<_>>();
         for (name, kernel) in [
             ("convolve 7x7 product", Kernel::separable(ramp(7), ramp(7))?),
             ("convolve 3x3", Kernel::new(ramp(9), Size::new(3, 3))?),
             ("convolve 7x7", Kernel::new(ramp(49), Size::new(7, 7))?),
         ] {
-            let plan = GpuFilter::convolve(gpu, &kernel, &options, 1)?;
-            self.filter(name, &plan, |v| convolve(v, &kernel, &options, cpu))?;
+            let plan = GpuFilter::convolve(gpu, &kernel, border, 1)?;
+            self.filter(name, &plan, |v| convolve(v, &kernel, border, cpu))?;
         }
         let options = HessianOptions::default();
         self.filter("hessian", &GpuFilter::hessian(gpu, &options)?, |v| response(v, &options, cpu))?;

@@ -4,17 +4,17 @@ use super::{OpenCv, Row};
 use crate::Result;
 use tiepoint::{
     filter::{
-        convolve::{ConvolveOptions, Kernel, convolve_into},
+        convolve::{Kernel, convolve_into},
         gauss::{GaussOptions, gauss_into},
         integral::Integral,
         resample::{double_into, halve_into, halve_mean_into},
-        sobel::{self, Sobel, SobelOptions},
+        sobel::{self, Sobel},
     },
     geometry::{
         Homography,
         warp::{Interpolation, WarpOptions, warp_into},
     },
-    image::{Image, Pixel, Size},
+    image::{Border, Image, Pixel, Size},
 };
 
 /// From output to input: a small turn, shift and tilt.
@@ -99,14 +99,13 @@ fn sobel_rows<'a, T: Sobel>(kind: &str, image: &str, input: &'a Image<T>) -> [Ro
 where
     T::Gradient: 'a,
 {
-    let options = SobelOptions::default();
     let (mut x, mut y) = (like(input), like(input));
     [
         Row::new(format!("sobel x, {kind}"), format!("sobel {image} 1 0"), move |cpu| {
-            sobel::x_into(input.view(), &options, cpu, x.view_mut())
+            sobel::x_into(input.view(), Border::Clamp, cpu, x.view_mut())
         }),
         Row::new(format!("sobel y, {kind}"), format!("sobel {image} 0 1"), move |cpu| {
-            sobel::y_into(input.view(), &options, cpu, y.view_mut())
+            sobel::y_into(input.view(), Border::Clamp, cpu, y.view_mut())
         }),
     ]
 }
@@ -114,7 +113,7 @@ where
 fn convolve_row<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>, kernel: Kernel) -> Row<'a> {
     let mut out = like::<T, T>(input);
     Row::new(format!("convolve {SIDE}×{SIDE}, {kind}"), format!("filter {image} weights"), move |cpu| {
-        convolve_into(input.view(), &kernel, &ConvolveOptions::default(), cpu, out.view_mut())
+        convolve_into(input.view(), &kernel, Border::Clamp, cpu, out.view_mut())
     })
 }
 

@@ -1,16 +1,15 @@
 //! `tiepoint filter`.
 
 use super::limits::LimitArguments;
+use super::table::{Given, flags};
 use super::values::named;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use tiepoint::filter::any::Gradient;
-use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
-use tiepoint::filter::gauss::{GaussOptions, Taps};
+use tiepoint::filter::convolve::Kernel;
 use tiepoint::filter::hessian::HessianOptions;
-use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::image::{Border, OutputFormat, Size};
 
 /// What is filtered, and what is written.
@@ -22,7 +21,7 @@ pub(crate) struct FilterFiles {
     pub(crate) output: PathBuf,
     /// What lies beyond the edge
     #[arg(long, value_parser = named::<Border>(), default_value_t)]
-    border: Border,
+    pub(crate) border: Border,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
 }
@@ -58,12 +57,8 @@ pub(crate) enum FilterArguments {
         /// The local maxima as a table: x,y,response,sign
         #[arg(long, value_name = "CSV")]
         blobs: Option<PathBuf>,
-        /// Least magnitude of a local maximum, for an image from 0 to 1
-        #[arg(long, value_name = "T", default_value_t = HessianOptions::default().threshold, allow_negative_numbers = true)]
-        threshold: f32,
-        /// Weight of dxy²
-        #[arg(long, value_name = "W", default_value_t = HessianOptions::default().weight, allow_negative_numbers = true)]
-        weight: f32,
+        #[command(flatten)]
+        options: Given<HessianFlags>,
     },
     /// Any small kernel, laid on the image as it is written
     Convolve {
@@ -81,13 +76,11 @@ pub(crate) enum FilterArguments {
     },
 }
 
-/// A filter with its options.
-#[derive(Debug)]
-pub(crate) enum FilterOptions {
-    Gauss(GaussOptions),
-    Sobel { part: Gradient, options: SobelOptions },
-    Hessian { options: HessianOptions, blobs: Option<PathBuf> },
-    Convolve { kernel: Kernel, float: bool, options: ConvolveOptions },
+flags! {
+    /// How blobs are found.
+    HessianFlags: HessianOptions, "Filter", HessianOptions::default(), {
+        const WITHOUT: &'static [&'static str] = &["border"];
+    }
 }
 
 impl FilterArguments {
@@ -136,36 +129,10 @@ impl FilterArguments {
         if let Self::Hessian { blobs: Some(path), .. } = self {
             check_folder(path)?;
         }
+        if let Self::Convolve { kernel, normalise, .. } = self {
+            parse_kernel(kernel, *normalise)?;
+        }
         Ok(())
-    }
-
-    /// The options of the library.
-    pub(crate) fn options(&self) -> Outcome<FilterOptions> {
-        let border = self.files().border;
-        Ok(match self {
-            Self::Gauss { sigma, size, power_of_two, .. } => {
-                let taps = match (*sigma, *size) {
-                    (_, Some(n)) if *power_of_two => Taps::PowerOfTwo(n),
-                    (Some(s), Some(n)) => Taps::SigmaAndSize(s, n),
-                    (None, Some(n)) => Taps::Size(n),
-                    (Some(s), None) => Taps::Sigma(s),
-                    (None, None) => Taps::default(),
-                };
-                FilterOptions::Gauss(GaussOptions::default().with_taps(taps).with_border(border))
-            }
-            Self::Sobel { part, .. } => {
-                FilterOptions::Sobel { part: *part, options: SobelOptions::default().with_border(border) }
-            }
-            Self::Hessian { blobs, threshold, weight, .. } => {
-                let options = HessianOptions::default().with_threshold(*threshold).with_weight(*weight);
-                FilterOptions::Hessian { options: options.with_border(border), blobs: blobs.clone() }
-            }
-            Self::Convolve { kernel, normalise, float, .. } => FilterOptions::Convolve {
-                kernel: parse_kernel(kernel, *normalise)?,
-                float: *float,
-                options: ConvolveOptions::default().with_border(border),
-            },
-        })
     }
 }
 
@@ -175,7 +142,7 @@ pub(crate) fn holds_floats(output: &Path) -> bool {
 }
 
 /// Rows separated by semicolons or lines, values by commas or blanks; or a file of such.
-fn parse_kernel(text: &str, normalise: bool) -> Outcome<Kernel> {
+pub(crate) fn parse_kernel(text: &str, normalise: bool) -> Outcome<Kernel> {
     let file = Path::new(text).is_file().then(|| std::fs::read_to_string(text));
     let text = match file {
         Some(read) => read.map_err(|e| Failure::work(format!("{text}: {e}")))?,

@@ -7,7 +7,7 @@ use crate::arguments::collect::{
 use crate::arguments::report::ReportArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Files, check_folder, span};
+use crate::output::{Files, check_folder, joined, span};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -112,18 +112,7 @@ fn announce(ahead: &Estimate, collection: &Collection, output: Option<&Path>, co
     let places = std::iter::once(collection.folder()).chain(output);
     // Where both are of one file system, they share it.
     let room = places.filter_map(free_bytes).min();
-    context.report(|| {
-        json!({
-            "stage": "estimate",
-            "photographs": ahead.photographs,
-            "features": ahead.features,
-            "pairs": ahead.pairs,
-            "seconds": ahead.seconds,
-            "work_bytes": ahead.work_bytes,
-            "database_bytes": ahead.database_bytes,
-            "free_bytes": room,
-        })
-    });
+    context.report(|| joined([json!({ "stage": "estimate" }), json!(ahead), json!({ "free_bytes": room })]));
     let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
     let is_short = room.is_some_and(|room| room < bytes);
     if ahead.seconds > LONG || is_short {
@@ -196,7 +185,7 @@ impl<'c> Timed<'c> {
                 "threads": self.context.processor.cpu.threads(),
                 "seconds": { "total": seconds },
             });
-            crate::output::joined([json!({ "stage": self.stage }), object, device])
+            joined([json!({ "stage": self.stage }), object, device])
         });
     }
 }
@@ -214,28 +203,17 @@ fn scan(
         context.note(&format!("{}: {reason}", path.display()));
     }
     warn(scanned.warnings(options), context);
-    let refused: Vec<Value> = scanned
-        .refused
-        .iter()
-        .map(|(p, r)| json!({ "image": p.display().to_string(), "reason": r }))
-        .collect();
     let root = collection.root().display();
     timed.report(
         &format!(
             "{} photographs ({} new, {} gone) below {root}",
             scanned.photographs, scanned.added, scanned.removed
         ),
-        json!({
-            "work": collection.folder().display().to_string(),
-            "root": root.to_string(),
-            "photographs": scanned.photographs,
-            "added": scanned.added,
-            "removed": scanned.removed,
-            "masked": scanned.masked,
-            "positions": scanned.positions,
-            "hidden": scanned.hidden.len(),
-            "refused": refused,
-        }),
+        joined([
+            json!({ "work": collection.folder().display().to_string(), "root": root.to_string() }),
+            json!(scanned),
+            json!({ "hidden": scanned.hidden.len() }),
+        ]),
     );
     Ok((collection, scanned.added))
 }
@@ -256,13 +234,7 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
     };
     timed.report(
         &format!("{} photographs searched, {} were there{left_out}", found.searched, found.present),
-        json!({
-            "searched": found.searched,
-            "present": found.present,
-            "unreadable": with_reasons(&found.unreadable),
-            "failed": with_reasons(&found.failed),
-            "without_mask": found.without_mask,
-        }),
+        json!(found),
     );
     match &found.failed[..] {
         [] => Ok(found),
@@ -278,11 +250,6 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
 
 fn warn(warnings: impl IntoIterator<Item = String>, context: &Context) {
     warnings.into_iter().for_each(|warning| context.note(&format!("warning: {warning}")));
-}
-
-/// Photographs and reasons, for programs.
-fn with_reasons(photographs: &[(String, String)]) -> Vec<Value> {
-    photographs.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect()
 }
 
 fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
@@ -314,13 +281,7 @@ fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, co
             "{} pairs in {} tiles{left_out}, {rate:.0} pairs/s, {} tiles were there{waits}",
             matched.pairs, matched.tiles, matched.present
         ),
-        json!({
-            "pairs": matched.pairs,
-            "left_out": matched.left_out,
-            "tiles": matched.tiles,
-            "present": matched.present,
-            "complete": !matched.closure_waits,
-        }),
+        joined([json!(matched), json!({ "complete": !matched.closure_waits })]),
     );
     Ok(())
 }
@@ -361,15 +322,7 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
     }
     warn(exported.warning(), context);
     let path = output.output()?.display();
-    let described = json!({
-        "database": path.to_string(),
-        "images": exported.images,
-        "cameras": exported.cameras,
-        "keypoints": exported.keypoints,
-        "pairs": exported.pairs,
-        "inliers": exported.inliers,
-        "positions": exported.positions,
-    });
+    let described = joined([json!({ "database": path.to_string() }), json!(exported)]);
     timed.report(
         &format!(
             "{path}: {} images, {} cameras, {} keypoints, {} verified pairs, {} inliers",
@@ -456,23 +409,10 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
             found.tiles,
             if found.is_complete() { "; complete" } else { "" },
         ),
-        json!({
-            "photographs": found.photographs,
-            "searched": found.searched,
-            "features": found.features,
-            "unreadable": with_reasons(&found.unreadable),
-            "pairs": found.pairs,
-            "tried": found.tried,
-            "left_out": found.left_out,
-            "verified": found.verified,
-            "inliers": found.inliers,
-            "tiles": found.tiles,
-            "tiles_done": found.tiles_done,
-            "unfit": found.unfit,
-            "missing_features": missing_features,
-            "missing_match": missing_match,
-            "complete": found.is_complete(),
-        }),
+        joined([
+            json!(found),
+            json!({ "missing_features": missing_features, "missing_match": missing_match, "complete": found.is_complete() }),
+        ]),
     );
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `tiepoint filter`: one filter on one image.
 
-use crate::arguments::filter::{FilterArguments, FilterFiles, FilterOptions, holds_floats};
+use crate::arguments::filter::{FilterArguments, FilterFiles, holds_floats, parse_kernel};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::input::Reader;
@@ -9,17 +9,17 @@ use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use tiepoint::filter::any;
+use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::Blob;
 use tiepoint::image::{self, AnyImage};
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     let FilterFiles { input, output, limits, .. } = filter.files();
-    let options = filter.options()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let image = clock
         .time(Part::Read, || Reader { limits: limits.options(), cpu: &context.processor.cpu }.image(input))?
         .image;
-    let filtered = clock.time(Part::Compute, || apply(&options, holds_floats(output), &image, context))?;
+    let filtered = clock.time(Part::Compute, || apply(filter, &image, context))?;
     context.print_notes();
     clock.time(Part::Write, || image::write(output, &filtered))?;
     let size = filtered.size();
@@ -40,29 +40,30 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     Ok(())
 }
 
-/// The filtered image. A response with signs becomes its magnitude unless `keeps_floats`.
-fn apply(
-    options: &FilterOptions,
-    keeps_floats: bool,
-    image: &AnyImage,
-    context: &Context,
-) -> Outcome<AnyImage> {
+/// The filtered image. A response with signs becomes its magnitude unless the output's format holds signs.
+fn apply(filter: &FilterArguments, image: &AnyImage, context: &Context) -> Outcome<AnyImage> {
     let (image, processor) = (image.view(), &context.processor);
-    let made = match options {
-        FilterOptions::Gauss(options) => any::gauss(image, options, processor)?,
-        FilterOptions::Sobel { part, options } => any::sobel(image, *part, options, processor)?,
-        FilterOptions::Hessian { options, blobs } => {
-            let response = any::hessian(image, options, processor)?.into_host()?;
+    let FilterFiles { output, border, .. } = filter.files();
+    let made = match filter {
+        FilterArguments::Gauss { sigma, size, power_of_two, .. } => {
+            let taps = Taps::of(*sigma, *size, *power_of_two);
+            any::gauss(image, &GaussOptions::default().with_taps(taps).with_border(*border), processor)?
+        }
+        FilterArguments::Sobel { part, .. } => any::sobel(image, *part, *border, processor)?,
+        FilterArguments::Hessian { options, blobs, .. } => {
+            let options = options.options().with_border(*border);
+            let response = any::hessian(image, &options, processor)?.into_host()?;
             if let Some(path) = blobs {
-                write_blobs(path, &any::blobs(image, options, processor)?)?;
+                write_blobs(path, &any::blobs(image, &options, processor)?)?;
             }
-            return Ok(if keeps_floats { response } else { magnitude(response) });
+            return Ok(if holds_floats(output) { response } else { magnitude(response) });
         }
-        FilterOptions::Convolve { kernel, float: true, options } => {
-            any::convolve_f32(image, kernel, options, processor)?
-        }
-        FilterOptions::Convolve { kernel, float: false, options } => {
-            any::convolve(image, kernel, options, processor)?
+        FilterArguments::Convolve { kernel, normalise, float, .. } => {
+            let kernel = parse_kernel(kernel, *normalise)?;
+            match float {
+                true => any::convolve_f32(image, &kernel, *border, processor)?,
+                false => any::convolve(image, &kernel, *border, processor)?,
+            }
         }
     };
     Ok(made.into_host()?)

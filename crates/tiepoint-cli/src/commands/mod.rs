@@ -55,7 +55,7 @@ fn check(command: &Command) -> Outcome {
         Command::Match(a) => a.check(),
         Command::Register(a) => a.check(),
         Command::Rectify(a) => a.check(),
-        Command::Filter(a) => a.check().and_then(|()| a.options().map(drop)),
+        Command::Filter(a) => a.check(),
         Command::Evaluate(EvaluateArguments::Disparity(a)) => {
             a.scoring().and_then(|_| a.truth_reading().map(drop))
         }

@@ -190,7 +190,7 @@ impl RectifiedPair {
                 .map(Model::Fundamental),
             truth: None,
             support: report::support(arguments.detector.detector),
-            residual_name: "difference of rows".to_owned(),
+            residual_name: Some("difference of rows"),
             caption: "The cursor's row is drawn in the other picture: what corresponds lies on it."
                 .to_owned(),
         };

@@ -9,7 +9,6 @@ use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::feature::{DetectorKind, Features};
-use tiepoint::geometry::Model;
 use tiepoint::geometry::estimate::residuals;
 use tiepoint::image::{AnyImage, Image};
 use tiepoint::register::Warped;
@@ -81,23 +80,15 @@ pub(crate) fn matches_view(
     [a, b]: [String; 2],
     detector: DetectorKind,
 ) -> MatchesView<'_> {
-    let model = pair.tie.b_from_a;
     MatchesView {
         a: tiepoint_report::Picture::new(a, pair.pictures[0].seen()),
         b: tiepoint_report::Picture::new(b, pair.pictures[1].seen()),
         rows: rows(pair),
-        b_from_a: model,
+        b_from_a: pair.tie.b_from_a,
         truth: None,
         support: support(detector),
-        residual_name: residual_name(model.as_ref()).to_owned(),
+        residual_name: None,
         caption: String::new(),
-    }
-}
-
-fn residual_name(model: Option<&Model>) -> &'static str {
-    match model {
-        Some(model) if model.kind().is_epipolar() => "distance from the epipolar line",
-        Some(_) | None => "residual",
     }
 }
 

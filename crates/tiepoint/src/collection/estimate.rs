@@ -52,7 +52,7 @@ const DATABASE: [f64; 3] = [200_000.0, 10_000.0, 6000.0];
 const PIXEL: [f64; 2] = [0.3, 2.0];
 
 /// What the work ahead takes at most, about.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Estimate {
     /// Photographs that are to be searched.

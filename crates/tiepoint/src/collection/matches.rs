@@ -30,7 +30,7 @@ const ROUNDS: [TileKind; 2] = {
 pub(super) const CLOSURE: usize = 1;
 
 /// What a run of this stage did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Matched {
     /// Tiles that were made now.
@@ -43,6 +43,7 @@ pub struct Matched {
     pub left_out: u64,
     /// Whether the pairs that the closure suggests wait for tiles of other parts of the work. Run the stage again when
     /// those are done.
+    #[serde(skip)]
     pub closure_waits: bool,
 }
 

@@ -1,11 +1,12 @@
 //! What is done with a collection, as it is recorded in its folder.
 
+use crate::Error;
+use crate::feature::DescriptorKind;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::geometry::two_view::TwoViewOptions;
 use crate::matching::MatchOptions;
-use crate::options::{Above, OptionTable, named, options};
-use crate::{Error, Result};
+use crate::options::{Above, named, options};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -37,6 +38,12 @@ options! {
         /// When the matches of two photographs are of one scene: as COLMAP, but within 3 px.
         two_view / with_two_view: TwoViewOptions = TwoViewOptions::default().with_threshold_px(3.0);
     }
+    check this {
+        match this.matching.guide {
+            Some(_) => Err(Error::option("guide", "given", "none: a model belongs to one pair")),
+            None => Ok(()),
+        }
+    }
 }
 
 options! {
@@ -61,6 +68,12 @@ options! {
             .with_root(true)
             .with_contrast(0.02)
             .with_selection(Selection::levels(8192));
+    }
+    check this {
+        match this.sift.descriptors {
+            DescriptorKind::U8 => Ok(()),
+            other => Err(Error::option("descriptors", other, "u8, which a database holds")),
+        }
     }
 }
 
@@ -95,84 +108,32 @@ options! {
         /// After the chosen pairs, match those photographs too that have a verified partner in common: one round.
         closure / with_closure: bool = true, without "Leave out the second round, of photographs with a verified partner in common";
     }
-}
-
-/// How pairs are chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PairChoice {
-    /// All pairs of a moderate collection; otherwise top-scale, joined with GPS where it is known.
-    #[default]
-    Auto,
-    /// All pairs.
-    Exhaustive,
-    /// Neighbours in the order of names.
-    Sequence,
-    /// Neighbours by the cameras' positions.
-    Gps,
-    /// Those whose largest features match (Wu, 3DV 2013).
-    TopScale,
-    /// Those of a list.
-    List,
-}
-
-named!(PairChoice as "pairs" {
-    "auto": Self::Auto, "All pairs of a moderate collection, otherwise top-scale joined with gps";
-    "exhaustive": Self::Exhaustive, "All pairs";
-    "sequence": Self::Sequence, "Neighbours in the order of names, as frames of a video";
-    "gps": Self::Gps, "Neighbours by the positions that the photographs record";
-    "top-scale": Self::TopScale, "Those whose largest features match";
-    "list": Self::List, "Those of a file";
-});
-
-impl CollectionOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        self.features.check()?;
-        self.pairs.check()?;
-        self.matching.check()?;
-        self.two_view.check()?;
-        match self.matching.guide {
-            Some(_) => Err(Error::option("guide", "given", "none: a model belongs to one pair")),
-            None => Ok(()),
-        }
-    }
-
-    /// The block of a new folder of so many photographs.
-    pub(super) fn block_of(photographs: usize) -> u32 {
-        if photographs <= 20_000 { 64 } else { 256 }
-    }
-}
-
-impl FeatureOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        self.sift.check()?;
-        match self.sift.descriptors {
-            crate::feature::DescriptorKind::U8 => Ok(()),
-            other => Err(Error::option("descriptors", other, "u8, which a database holds")),
-        }
-    }
-}
-
-impl PairOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        match (self.choice == PairChoice::List, &self.list) {
+    check this {
+        match (this.choice == PairChoice::List, &this.list) {
             (true, None) => Err(Error::option("list", "missing", "a file of pairs")),
             (false, Some(list)) => Err(Error::option("list", list.display(), "none unless pairs are list")),
             _ => Ok(()),
         }
+    }
+}
+
+named! {
+    /// How pairs are chosen.
+    pub enum PairChoice as "pairs" {
+        #[default]
+        "auto": Auto, "All pairs of a moderate collection, otherwise top-scale joined with gps";
+        "exhaustive": Exhaustive, "All pairs";
+        "sequence": Sequence, "Neighbours in the order of names, as frames of a video";
+        "gps": Gps, "Neighbours by the positions that the photographs record";
+        /// Source: Wu, 3DV 2013.
+        "top-scale": TopScale, "Those whose largest features match";
+        "list": List, "Those of a file";
+    }
+}
+
+impl CollectionOptions {
+    /// The block of a new folder of so many photographs.
+    pub(super) fn block_of(photographs: usize) -> u32 {
+        if photographs <= 20_000 { 64 } else { 256 }
     }
 }

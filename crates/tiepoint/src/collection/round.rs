@@ -6,7 +6,7 @@ use super::pairs::{TilePairs, TiledPairs};
 use super::record::{self, Found, Kind, fingerprint};
 use super::tile::{Head, Outcome, Tile};
 use super::work::Tiles;
-use super::{Collection, PairSet, Shard};
+use super::{Collection, Matched, PairSet, Shard};
 use crate::device::Cpu;
 use crate::feature::Features;
 use crate::files::{Disk, remove_unfinished};
@@ -58,19 +58,6 @@ pub(super) struct TileStatus {
     pub(super) unfit: Option<String>,
     /// The first photograph of `todo` that was not searched yet.
     missing: Option<u32>,
-}
-
-/// What a part of the work comprised.
-#[derive(Debug, Default)]
-pub(super) struct Done {
-    /// Tiles that were made now.
-    pub(super) tiles: usize,
-    /// Tiles that were there.
-    pub(super) present: usize,
-    /// Pairs that were tried now.
-    pub(super) pairs: u64,
-    /// Pairs of photographs that cannot be read.
-    pub(super) left_out: u64,
 }
 
 impl<'c> Round<'c> {
@@ -227,7 +214,7 @@ impl<'c> Round<'c> {
         cpu: &Cpu,
         load: impl Fn(usize, &[State]) -> Result<Arc<Features>> + Sync,
         run: impl FnOnce(&Tiles<'_>, u64) -> Result<()>,
-    ) -> Result<Done> {
+    ) -> Result<Matched> {
         let mine: Vec<usize> = (0..self.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
         let statuses =
             self.statuses(&mine, cpu, |status| (status.todo.len() as u64, status.left_out, status.missing))?;
@@ -238,7 +225,7 @@ impl<'c> Round<'c> {
         let todo = mine.iter().zip(&statuses).filter(|(_, (pairs, ..))| *pairs > 0);
         let todo: Vec<usize> = todo.map(|(tile, _)| *tile).collect();
         self.remove_unfinished(shard, &todo)?;
-        let mut done = Done { tiles: todo.len(), present: mine.len() - todo.len(), ..Done::default() };
+        let mut done = Matched { tiles: todo.len(), present: mine.len() - todo.len(), ..Matched::default() };
         done.left_out = statuses.iter().map(|(_, left_out, _)| left_out).sum();
         if todo.is_empty() {
             return Ok(done);
@@ -262,7 +249,7 @@ impl<'c> Round<'c> {
         });
         run(&Tiles::new(self.collection, tiles, &load, &write, &watched), pairs)?;
         disk.finish()?;
-        Ok(Done { pairs: tried.into_inner(), ..done })
+        Ok(Matched { pairs: tried.into_inner(), ..done })
     }
 
     /// Writes a tile: the results of these pairs, and what is still valid of an older file.

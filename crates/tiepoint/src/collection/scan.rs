@@ -3,7 +3,7 @@
 use super::exif::Metadata;
 use crate::device::Cpu;
 use crate::{Error, Result};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ pub(super) struct Listing {
 }
 
 /// What a scan found.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Scanned {
     /// Photographs in all.
@@ -89,9 +89,21 @@ pub struct Scanned {
     /// Of the photographs, those that record where they were taken.
     pub positions: usize,
     /// Files that are left out although they seem to be images, and folders that cannot be read, each with the reason.
+    #[serde(serialize_with = "with_reasons")]
     pub refused: Vec<(PathBuf, String)>,
     /// Hidden images and folders, which are left out: their names begin with a point.
+    #[serde(skip)]
     pub hidden: Vec<PathBuf>,
+}
+
+/// Images that are left out, each with its reason, for programs.
+pub(super) fn with_reasons<P: AsRef<Path>, S: Serializer>(
+    images: &[(P, String)],
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_seq(images.iter().map(|(image, reason)| {
+        BTreeMap::from([("image", image.as_ref().display().to_string()), ("reason", reason.clone())])
+    }))
 }
 
 /// Extensions of the formats that are read.

@@ -3,6 +3,7 @@
 use super::features::State;
 use super::record::Found;
 use super::round::Round;
+use super::scan::with_reasons;
 use super::tile::counts;
 use super::{Collection, PairSet};
 use crate::Result;
@@ -10,7 +11,7 @@ use crate::device::Cpu;
 use std::sync::Arc;
 
 /// What is done and what is left.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Status {
     /// Photographs in all.
@@ -20,8 +21,10 @@ pub struct Status {
     /// Their features.
     pub features: u64,
     /// Photographs that cannot be read, and why.
+    #[serde(serialize_with = "with_reasons")]
     pub unreadable: Vec<(String, String)>,
     /// Photographs that are still to be searched: their indices, which parts of the work go by.
+    #[serde(rename = "missing_features")]
     pub missing: Vec<usize>,
     /// Pairs to match; none while they are not chosen.
     pub pairs: Option<u64>,
@@ -38,6 +41,7 @@ pub struct Status {
     /// Tiles that are done.
     pub tiles_done: usize,
     /// The others by number, which parts of the work go by, of the round that is under way.
+    #[serde(rename = "missing_match")]
     pub missing_tiles: Vec<usize>,
     /// Files that are damaged or belong to another run; they are made again.
     pub unfit: Vec<String>,

@@ -5,36 +5,24 @@
 //! Maps are of the left image; a pixel that is not finite has no disparity, or none that is known.
 
 use crate::image::{Image, ImageView, Size};
-use crate::options::setters;
+use crate::options::options;
 use crate::{Error, Result};
 
-/// How a map is scored.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct DisparityScoring {
-    /// A pixel is bad when it is off by more than this, in pixels; each is scored. 0 or more. Default 1.
-    pub thresholds: Vec<f32>,
-    /// Fill invalid pixels first, as [`filled`] does. Default no: an invalid pixel is bad.
-    pub fill: bool,
-}
-
-setters!(DisparityScoring { with_thresholds: thresholds = Vec<f32>, with_fill: fill = bool });
-
-impl Default for DisparityScoring {
-    fn default() -> Self {
-        Self { thresholds: vec![1.0], fill: false }
+options! {
+    /// How a map is scored.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct DisparityScoring {
+        /// Fill invalid pixels first, as [`filled`] does; otherwise an invalid pixel is bad.
+        fill / with_fill: bool = false;
     }
-}
-
-impl DisparityScoring {
-    /// Fails when there is no threshold or one is negative or not finite.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming the threshold.
-    pub fn check(&self) -> Result<()> {
-        let wrong = self.thresholds.iter().find(|t| !(**t >= 0.0 && t.is_finite()));
+    besides {
+        /// A pixel is bad when it is off by more than this, in pixels; each is scored. 0 or more. Default 1.
+        thresholds / with_thresholds: Vec<f32> = vec![1.0];
+    }
+    check this {
+        let wrong = this.thresholds.iter().find(|t| !(**t >= 0.0 && t.is_finite()));
         let expected = "pixels, 0 or more, at least one threshold";
-        match (wrong, self.thresholds.is_empty()) {
+        match (wrong, this.thresholds.is_empty()) {
             (Some(t), _) => Err(Error::option("threshold", t, expected)),
             (None, true) => Err(Error::option("threshold", "missing", expected)),
             (None, false) => Ok(()),

@@ -9,7 +9,7 @@ use crate::feature::Keypoint;
 use crate::geometry::Homography;
 use crate::image::Size;
 use crate::numeric::length;
-use crate::options::{AboveTo, OptionTable, OrInfinite, options};
+use crate::options::{AboveTo, OrInfinite, options};
 use crate::{Error, Result};
 use std::collections::HashMap;
 
@@ -24,16 +24,6 @@ options! {
         /// A's scale is carried to B by the square root of the truth's change of area. √2 is half an octave and about
         /// the overlap of 0.6 that the curves of Mikolajczyk et al. are drawn for.
         scale_ratio / with_scale_ratio: f64 = f64::INFINITY => OrInfinite(1.0..);
-    }
-}
-
-impl RepeatabilityOptions {
-    /// Checks both fields.
-    ///
-    /// # Errors
-    /// [`Error::Option`] when the distance is not in (0, 1000] or the ratio is below 1.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()
     }
 }
 

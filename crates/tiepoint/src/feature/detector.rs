@@ -19,20 +19,16 @@ pub enum Detector {
     Surf(SurfOptions),
 }
 
-/// Which features, without how they are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DetectorKind {
-    /// Lowe's SIFT.
-    #[default]
-    Sift,
-    /// Speeded-up robust features.
-    Surf,
+named! {
+    /// Which features, without how they are found.
+    pub enum DetectorKind as "detector" {
+        /// Lowe's SIFT.
+        #[default]
+        "sift": Sift, "Differences of Gaussians and gradient histograms (Lowe 2004)";
+        /// Speeded-up robust features.
+        "surf": Surf, "Box-filter Hessians and Haar wavelets (Bay et al. 2008)";
+    }
 }
-
-named!(DetectorKind as "detector" {
-    "sift": Self::Sift, "Differences of Gaussians and gradient histograms (Lowe 2004)";
-    "surf": Self::Surf, "Box-filter Hessians and Haar wavelets (Bay et al. 2008)";
-});
 
 impl Default for Detector {
     fn default() -> Self {

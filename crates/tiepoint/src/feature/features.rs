@@ -6,23 +6,15 @@ use crate::image::Size;
 use crate::options::named;
 use crate::{Error, Result};
 
-/// The form in which descriptors are given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DescriptorKind {
-    /// 512 times the unit vector, rounded, at most 255. SIFT only.
-    #[default]
-    U8,
-    /// The unit vector.
-    F32,
-    /// None: keypoints only.
-    None,
-}
-
 named! {
-    DescriptorKind as "descriptors" {
-        "u8": DescriptorKind::U8, "bytes (sift only)";
-        "float": DescriptorKind::F32, "floats";
-        "none": DescriptorKind::None, "keypoints only";
+    /// The form in which descriptors are given.
+    pub enum DescriptorKind as "descriptors" {
+        /// 512 times the unit vector, rounded, at most 255.
+        #[default]
+        "u8": U8, "Bytes (sift only)";
+        /// The unit vector.
+        "float": F32, "Floats";
+        "none": None, "Keypoints only";
     }
 }
 
@@ -64,7 +56,7 @@ macro_rules! by_value {
 pub(crate) use by_value;
 
 impl Descriptors {
-    fn values(&self) -> usize {
+    pub(crate) fn values(&self) -> usize {
         by_value!(self, values => values.len())
     }
 }

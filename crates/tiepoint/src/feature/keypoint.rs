@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use tiepoint_gpu::KernelSource;
 
 /// A point of an image with a scale and a direction.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Keypoint {
     /// Column in pixels of the input image; 0 is the centre of the first.
     pub x: f32,

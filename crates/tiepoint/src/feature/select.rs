@@ -19,25 +19,19 @@ use crate::image::Size;
 use crate::options::{named, options};
 use crate::{Error, Result};
 
-/// Which features come first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
-    /// The largest scales, as VLFeat and COLMAP keep them: seen again from near and far, and placed more widely. SIFT's
-    /// default.
-    #[default]
-    Scale,
-    /// The strongest, as OpenCV keeps them. SURF's default.
-    Response,
-    /// Whole levels of the scale space, the coarsest first, as few as have `limit` positions or more; each position
-    /// with all its directions. The default of [collections](crate::collection), because COLMAP counts like this.
-    Levels,
+named! {
+    /// Which features come first.
+    pub enum Keep as "keep" {
+        /// They are seen again from near and far, and placed more widely. SIFT's default.
+        #[default]
+        "scale": Scale, "The largest scales, as VLFeat and COLMAP do";
+        /// SURF's default.
+        "response": Response, "The strongest, as OpenCV does";
+        /// Each position counts with all its directions. The default of [collections](crate::collection), because COLMAP
+        /// counts like this.
+        "levels": Levels, "Whole levels, the coarsest first, until they have N positions or more, as COLMAP does";
+    }
 }
-
-named!(Keep as "keep" {
-    "scale": Keep::Scale, "The largest scales, as VLFeat and COLMAP do";
-    "response": Keep::Response, "The strongest, as OpenCV does";
-    "levels": Keep::Levels, "Whole levels, the coarsest first, until they have N positions or more, as COLMAP does";
-});
 
 options! {
     /// How many features to keep and which. The default is all.
@@ -54,6 +48,14 @@ options! {
         /// The cells of a square grid hold about four of the features wanted each, and round by round every cell gives
         /// its next.
         even / with_even: bool = false;
+    }
+    check this {
+        match (this.keep, this.even) {
+            (Keep::Levels, true) => {
+                Err(Error::option("even", true, "false where keep is levels: these are whole"))
+            }
+            (Keep::Levels, false) | (Keep::Scale | Keep::Response, _) => Ok(()),
+        }
     }
 }
 
@@ -99,19 +101,6 @@ impl Selection {
         let (even_largest, even_strongest) =
             (Self { even: true, ..largest }, Self { even: true, ..strongest });
         [Self::ALL, largest, strongest, even_largest, even_strongest, Self::levels(n)]
-    }
-
-    /// Checks that the options go together.
-    ///
-    /// # Errors
-    /// [`Error::Option`] for whole levels that are to be spread over the image.
-    pub fn check(self) -> Result<()> {
-        match (self.keep, self.even) {
-            (Keep::Levels, true) => {
-                Err(Error::option("even", true, "false where keep is levels: these are whole"))
-            }
-            (Keep::Levels, false) | (Keep::Scale | Keep::Response, _) => Ok(()),
-        }
     }
 
     fn rule(self) -> Rule {

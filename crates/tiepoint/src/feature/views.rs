@@ -13,10 +13,10 @@
 
 use super::{Descriptors, Features, Finder, Keypoint};
 use crate::device::Cpu;
-use crate::filter::convolve::{ConvolveOptions, Kernel, convolve};
+use crate::filter::convolve::{Kernel, convolve};
 use crate::geometry::warp::{WarpOptions, warp_into};
 use crate::geometry::{Affine, Homography};
-use crate::image::{AnyView, Image, ImageView, Pixel, Size, check_mask};
+use crate::image::{AnyView, Border, Image, ImageView, Pixel, Size, check_mask};
 use crate::numeric::{atan2, exp_f64, sin_cos};
 use crate::{Error, Result, by_pixel};
 use std::f64::consts::PI;
@@ -103,7 +103,7 @@ impl View {
         let side = Self::side(picture.size())?;
         let turned = warped(picture, &picture_from_turned, Size::new(side, side), cpu)?;
         let kernel = Kernel::separable(vec![1.0], taps(0.8 * (self.tilt * self.tilt - 1.0).max(0.0).sqrt()))?;
-        let smooth: Image<f32> = convolve(turned.view(), &kernel, &ConvolveOptions::default(), cpu)?;
+        let smooth: Image<f32> = convolve(turned.view(), &kernel, Border::Clamp, cpu)?;
         let size = self.size(picture.size())?;
         warped(&smooth, &Homography::from(turned_from_view), size, cpu)
     }

@@ -5,22 +5,21 @@
 //! result stays there: the queue of its device has the work when a call returns, and the host does not wait, but for
 //! blobs.
 
-use super::convolve::{self, ConvolveOptions, Kernel};
+use super::convolve::{self, Kernel};
 use super::gauss::{self, GaussOptions};
 use super::gpu::GpuFilter;
 use super::hessian::{self, Blob, GpuBlobs, HessianOptions};
+use super::sobel;
 use super::sobel::gpu::Form;
-use super::sobel::{self, SobelOptions};
 use crate::device::gpu::{Element, Gpu};
 use crate::device::{Cpu, Processor};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
-use crate::image::{AnyImage, ByPixel, Image, ImageView, Made, Pixels, grey, grey_on_device};
+use crate::image::{AnyImage, Border, ByPixel, Image, ImageView, Made, Pixels, grey, grey_on_device};
 use crate::options::named;
 use crate::{Result, by_pixel};
 
 named! {
     /// Which gradient of an image: a magnitude has the type of the image, a derivative is in floats.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Gradient as "part" {
         #[default]
         "magnitude": Magnitude, "√(gx² + gy²)";
@@ -53,21 +52,21 @@ pub fn gauss<'a>(
 pub fn sobel<'a>(
     image: impl Into<Pixels<'a>>,
     part: Gradient,
-    options: &SobelOptions,
+    border: Border,
     processor: &Processor,
 ) -> Result<Made> {
     by_pixel!(placed(&image.into()), image => {
-        let derivative = |form| move |gpu: &Gpu, n| GpuFilter::<_, f32>::sobel(gpu, options, n, form);
+        let derivative = |form| move |gpu: &Gpu, n| GpuFilter::<_, f32>::sobel(gpu, border, n, form);
         match part {
             Gradient::Magnitude => {
-                let on_gpu = |gpu: &Gpu, n| GpuFilter::sobel_magnitude(gpu, options, n);
-                filtered("sobel", image, processor, on_gpu, |view, cpu| sobel::magnitude(view, options, cpu))
+                let on_gpu = |gpu: &Gpu, n| GpuFilter::sobel_magnitude(gpu, border, n);
+                filtered("sobel", image, processor, on_gpu, |view, cpu| sobel::magnitude(view, border, cpu))
             }
             Gradient::X => filtered("sobel", image, processor, derivative(Form::X), |view, cpu| {
-                sobel::x(view, options, cpu).and_then(floats)
+                sobel::x(view, border, cpu).and_then(floats)
             }),
             Gradient::Y => filtered("sobel", image, processor, derivative(Form::Y), |view, cpu| {
-                sobel::y(view, options, cpu).and_then(floats)
+                sobel::y(view, border, cpu).and_then(floats)
             }),
         }
     })
@@ -124,21 +123,21 @@ pub fn blobs<'a>(
 pub fn convolve<'a>(
     image: impl Into<Pixels<'a>>,
     kernel: &Kernel,
-    options: &ConvolveOptions,
+    border: Border,
     processor: &Processor,
 ) -> Result<Made> {
     fn same<T: GpuPixel>(
         image: Placed<'_, T>,
-        (kernel, options): (&Kernel, &ConvolveOptions),
+        (kernel, border): (&Kernel, Border),
         processor: &Processor,
     ) -> Result<Made>
     where
         AnyImage: From<Image<T>>,
         AnyGpuImage: From<GpuImage<T>>,
     {
-        convolved::<T, T>(image, (kernel, options), processor)
+        convolved::<T, T>(image, (kernel, border), processor)
     }
-    by_pixel!(placed(&image.into()), image => same(image, (kernel, options), processor))
+    by_pixel!(placed(&image.into()), image => same(image, (kernel, border), processor))
 }
 
 /// [`convolve()`] with a result in floats, which keep signs and fractions.
@@ -148,23 +147,23 @@ pub fn convolve<'a>(
 pub fn convolve_f32<'a>(
     image: impl Into<Pixels<'a>>,
     kernel: &Kernel,
-    options: &ConvolveOptions,
+    border: Border,
     processor: &Processor,
 ) -> Result<Made> {
-    by_pixel!(placed(&image.into()), image => convolved::<_, f32>(image, (kernel, options), processor))
+    by_pixel!(placed(&image.into()), image => convolved::<_, f32>(image, (kernel, border), processor))
 }
 
 fn convolved<I: GpuPixel, O: GpuPixel>(
     image: Placed<'_, I>,
-    (kernel, options): (&Kernel, &ConvolveOptions),
+    (kernel, border): (&Kernel, Border),
     processor: &Processor,
 ) -> Result<Made>
 where
     AnyImage: From<Image<O>>,
     AnyGpuImage: From<GpuImage<O>>,
 {
-    let on_gpu = |gpu: &Gpu, channels| GpuFilter::convolve(gpu, kernel, options, channels);
-    filtered("convolve", image, processor, on_gpu, |view, cpu| convolve::convolve(view, kernel, options, cpu))
+    let on_gpu = |gpu: &Gpu, channels| GpuFilter::convolve(gpu, kernel, border, channels);
+    filtered("convolve", image, processor, on_gpu, |view, cpu| convolve::convolve(view, kernel, border, cpu))
 }
 
 /// Pixels of one type, where they are.
@@ -221,7 +220,7 @@ mod tests {
     use crate::device::gpu::all;
     use crate::filter::gpu::testing::images;
     use crate::image::testing::assert_same;
-    use crate::image::{AnyView, Border, Size};
+    use crate::image::{AnyView, Size};
 
     fn assert_same_made(found: Made, expected: Made, context: &str) {
         let (found, expected) = (found.into_host().unwrap(), expected.into_host().unwrap());
@@ -242,8 +241,6 @@ mod tests {
     {
         let cpu = Processor::from(Cpu::default());
         let gauss_options = GaussOptions::sigma(2.3).with_border(border);
-        let sobel_options = SobelOptions::default().with_border(border);
-        let convolve_options = ConvolveOptions::default().with_border(border);
         let hessian_options = HessianOptions::default().with_border(border);
         let weights = [0.5, -1.0, 2.0, 0.25, 1.0, -0.5, 0.0, 3.0, -2.0];
         let kernel = Kernel::new(weights.to_vec(), Size::new(3, 3)).unwrap();
@@ -257,11 +254,11 @@ mod tests {
                         format!("{gpu:?}, {} x {channels}, image {i}, {border:?}, {image:?}", T::NAME);
                     let filters: [Filter<'_>; 7] = [
                         &|image, by| gauss(image, &gauss_options, by),
-                        &|image, by| sobel(image, Gradient::Magnitude, &sobel_options, by),
-                        &|image, by| sobel(image, Gradient::X, &sobel_options, by),
-                        &|image, by| sobel(image, Gradient::Y, &sobel_options, by),
-                        &|image, by| convolve(image, &kernel, &convolve_options, by),
-                        &|image, by| convolve_f32(image, &kernel, &convolve_options, by),
+                        &|image, by| sobel(image, Gradient::Magnitude, border, by),
+                        &|image, by| sobel(image, Gradient::X, border, by),
+                        &|image, by| sobel(image, Gradient::Y, border, by),
+                        &|image, by| convolve(image, &kernel, border, by),
+                        &|image, by| convolve_f32(image, &kernel, border, by),
                         &|image, by| hessian(image, &hessian_options, by),
                     ];
                     for (n, filter) in filters.into_iter().enumerate() {

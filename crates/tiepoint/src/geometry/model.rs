@@ -6,35 +6,26 @@ use super::matrix::{self, IDENTITY, Mat3, determinant, dot, product, times, tran
 use crate::options::named;
 use crate::{Error, Result};
 
-/// Which model relates two images.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ModelKind {
-    /// A plane seen from two places, or any scene from one place: 8 degrees of freedom, 4 matches.
-    #[default]
-    Homography,
-    /// Parallel lines stay parallel: 6 degrees of freedom, 3 matches.
-    Affine,
-    /// Rotation, one scale, translation: 4 degrees of freedom, 2 matches.
-    Similarity,
-    /// Rotation and translation: 3 degrees of freedom, 2 matches.
-    Rigid,
-    /// A shift: 2 degrees of freedom, 1 match.
-    Translation,
-    /// A rigid scene seen from two places: 7 degrees of freedom, 7 matches.
-    Fundamental,
-    /// The same by cameras of known focal lengths and principal points: 5 degrees of freedom, 5 matches.
-    Essential,
+named! {
+    /// Which model relates two images.
+    pub enum ModelKind as "model" {
+        /// A plane seen from two places, or any scene from one place: 8 degrees of freedom, 4 matches.
+        #[default]
+        "homography": Homography, "A plane, or a camera that only turns";
+        /// Parallel lines stay parallel: 6 degrees of freedom, 3 matches.
+        "affine": Affine, "Six parameters: also shear and unequal scales";
+        /// 4 degrees of freedom, 2 matches.
+        "similarity": Similarity, "Four parameters: turned, scaled, shifted";
+        /// 3 degrees of freedom, 2 matches.
+        "rigid": Rigid, "Three parameters: turned and shifted";
+        /// 2 degrees of freedom, 1 match.
+        "translation": Translation, "Two parameters: shifted";
+        /// A rigid scene seen from two places: 7 degrees of freedom, 7 matches.
+        "fundamental": Fundamental, "Two views of anything: epipolar geometry";
+        /// Their focal lengths and principal points are known: 5 degrees of freedom, 5 matches.
+        "essential": Essential, "The same by cameras that are known";
+    }
 }
-
-named!(ModelKind as "model" {
-    "homography": Self::Homography, "A plane, or a camera that only turns";
-    "affine": Self::Affine, "Six parameters: also shear and unequal scales";
-    "similarity": Self::Similarity, "Four parameters: turned, scaled, shifted";
-    "rigid": Self::Rigid, "Three parameters: turned and shifted";
-    "translation": Self::Translation, "Two parameters: shifted";
-    "fundamental": Self::Fundamental, "Two views of anything: epipolar geometry";
-    "essential": Self::Essential, "The same by cameras that are known";
-});
 
 impl ModelKind {
     /// The fewest matches that determine the model.

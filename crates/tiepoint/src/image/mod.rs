@@ -16,7 +16,7 @@ pub(crate) mod grey;
 mod jpeg;
 mod jpeg2000;
 mod mask;
-mod npy;
+pub(crate) mod npy;
 mod orientation;
 mod pfm;
 mod pixel;
@@ -115,26 +115,16 @@ pub struct Rect {
     pub size: Size,
 }
 
-/// What stands for pixels beyond the edge of the image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Border {
-    /// The edge pixel repeated: `aaa|abcd|ddd`.
-    #[default]
-    Clamp,
-    /// The image mirrored about its edge pixel: `dcb|abcd|cba`.
-    Reflect,
-    /// Black.
-    Zero,
-    /// Nothing: pixels whose window leaves the image keep their input value.
-    Skip,
+named! {
+    /// What stands for pixels beyond the edge of the image.
+    pub enum Border as "border" {
+        #[default]
+        "clamp": Clamp, "The edge pixel repeated: aaa|abcd|ddd";
+        "reflect": Reflect, "The image mirrored about its edge pixel: dcb|abcd|cba";
+        "zero": Zero, "Black";
+        "skip": Skip, "Pixels whose window leaves the image keep their value";
+    }
 }
-
-named!(Border as "border" {
-    "clamp": Border::Clamp, "The edge pixel repeated: aaa|abcd|ddd";
-    "reflect": Border::Reflect, "The image mirrored about its edge pixel: dcb|abcd|cba";
-    "zero": Border::Zero, "Black";
-    "skip": Border::Skip, "Pixels whose window leaves the image keep their value";
-});
 
 impl Border {
     /// The index inside `0..n` that stands for `i`, or `None` where the border rule gives no pixel.

@@ -22,22 +22,13 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
     let mut header = vec![0; length];
     source.read_exact(&mut header)?;
     let header = String::from_utf8_lossy(&header);
-    let after = |key: &str| header.split_once(key).map(|(_, rest)| rest.trim_start());
-    let kind = after("'descr':").and_then(|rest| rest.strip_prefix('\'')?.split_once('\''));
-    let (kind, _) = kind.ok_or("the array has no type, or is one of records")?;
-    if !after("'fortran_order':").is_some_and(|rest| rest.starts_with("False")) {
-        return Err("the array is column by column; save it with numpy.ascontiguousarray".into());
-    }
-    let shape = after("'shape':").and_then(|rest| rest.strip_prefix('(')?.split_once(')'));
-    let (shape, _) = shape.ok_or("the array has no shape")?;
-    let numbers = shape.split(',').map(str::trim).filter(|number| !number.is_empty());
-    let numbers: Vec<usize> = numbers.map(|number| number.parse().unwrap_or(0)).collect();
-    let (size, channels) = match numbers[..] {
+    let (kind, shape) = parse_header(&header)?;
+    let (size, channels) = match shape[..] {
         [height, width] => (Size::new(width, height), 1),
         [height, width, channels] if channels > 0 => (Size::new(width, height), channels),
         _ => {
             return Err(format!(
-                "the array has the shape ({shape}): expected (height, width) or (height, width, channels)"
+                "the array has the shape {shape:?}: expected (height, width) or (height, width, channels)"
             )
             .into());
         }
@@ -55,6 +46,33 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
         "f8" => collect::<f32, 8>(source, request, (size, channels), big, |v| f64::from_le_bytes(v) as f32),
         _ => Err(format!("the array holds {kind}: expected whole numbers of up to 32 bits, float32 or float64; .astype(\"float32\") converts").into()),
     }
+}
+
+/// The type of the elements and the shape that the text of a header names.
+pub(crate) fn parse_header(header: &str) -> Result<(&str, Vec<usize>), String> {
+    let after = |key: &str| header.split_once(key).map(|(_, rest)| rest.trim_start());
+    let kind = after("'descr':").and_then(|rest| rest.strip_prefix('\'')?.split_once('\''));
+    let (kind, _) = kind.ok_or("the array has no type, or is one of records")?;
+    if !after("'fortran_order':").is_some_and(|rest| rest.starts_with("False")) {
+        return Err("the array is column by column; save it with numpy.ascontiguousarray".into());
+    }
+    let shape = after("'shape':").and_then(|rest| rest.strip_prefix('(')?.split_once(')'));
+    let (shape, _) = shape.ok_or("the array has no shape")?;
+    let numbers = shape.split(',').map(str::trim).filter(|number| !number.is_empty());
+    let numbers: Result<Vec<usize>, _> = numbers.map(str::parse).collect();
+    Ok((kind, numbers.map_err(|_| format!("the array has the shape ({shape})"))?))
+}
+
+/// What stands before the values of an array, which begin at a multiple of 64.
+pub(crate) fn header(kind: &str, shape: &[usize]) -> Vec<u8> {
+    let numbers: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let shape = numbers.join(", ") + if shape.len() == 1 { "," } else { "" };
+    let text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+    let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    header.extend((length as u16).to_le_bytes());
+    header.extend(format!("{text:width$}\n", width = length - 1).into_bytes());
+    header
 }
 
 fn collect<T: Pixel, const N: usize>(
@@ -109,15 +127,8 @@ fn rows<T: Pixel, const N: usize>(
     bytes: impl Fn(T) -> [u8; N],
 ) -> io::Result<()> {
     let (Size { width, height }, channels) = (view.size(), view.channels());
-    let shape =
-        if channels == 1 { format!("{height}, {width}") } else { format!("{height}, {width}, {channels}") };
-    let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // The values begin at a multiple of 64.
-    let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
-    header.extend(std::iter::repeat_n(' ', length - 1 - header.len()));
-    out.write_all(b"\x93NUMPY\x01\x00")?;
-    out.write_all(&(length as u16).to_le_bytes())?;
-    writeln!(out, "{header}")?;
+    let shape = [height, width, channels];
+    out.write_all(&header(kind, if channels == 1 { &shape[..2] } else { &shape }))?;
     for y in 0..height {
         out.write_all(&view.row(y).iter().flat_map(|v| bytes(*v)).collect::<Vec<u8>>())?;
     }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::files::Fault;
 use crate::image::PixelKind;
-use crate::options::{OptionTable, options};
+use crate::options::options;
 use crate::{Error, Result, device::Cpu};
 use std::{
     cell::Cell,
@@ -36,16 +36,6 @@ options! {
         orient / with_orient: bool = true, without "Leave a picture as it is stored, however the file says it is to be turned";
         /// The band, counted from 1, that is seen as grey; by default colour is, or the first band.
         band / with_band: Option<usize> = None => 1.., unit "N";
-    }
-}
-
-impl ReadOptions {
-    /// Fails when a limit is 0.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming the limit.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()
     }
 }
 

@@ -28,7 +28,7 @@ pub use matcher::Matcher;
 use crate::device::{Cpu, Processor};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::geometry::{Correspondence, Model};
-use crate::options::{AboveTo, OptionTable, options};
+use crate::options::{AboveTo, options};
 use crate::{Error, Result};
 use nearest::Best;
 use product::{Distance, Element};
@@ -59,6 +59,14 @@ options! {
         #[serde(skip)]
         guide / with_guide: Option<Guide> = None;
     }
+    check this {
+        match this.guide.map(|guide| guide.radius) {
+            Some(radius) if !(radius > 0.0 && radius.is_finite()) => {
+                Err(Error::option("radius", radius, "above 0, in pixels"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A known model that restricts the search.
@@ -68,20 +76,6 @@ pub struct Guide {
     pub b_from_a: Model,
     /// How far from the predicted place, or from the epipolar line, a match may lie: pixels of B, above 0.
     pub radius: f64,
-}
-
-impl MatchOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        if let Some(radius) = self.guide.map(|g| g.radius).filter(|r| !(*r > 0.0 && r.is_finite())) {
-            return Err(Error::option("radius", radius, "above 0, in pixels"));
-        }
-        Ok(())
-    }
 }
 
 /// One match.
@@ -271,10 +265,7 @@ fn dimensions_differ(a: usize, b: usize) -> Error {
 /// Fails unless the descriptors of both can be compared.
 fn check_pair(a: &Features, b: &Features) -> Result<()> {
     for f in [a, b] {
-        let values = match &f.descriptors {
-            Descriptors::U8(v) => v.len(),
-            Descriptors::F32(v) => v.len(),
-        };
+        let values = f.descriptors.values();
         if f.len() >= nearest::NONE as usize || f.dimension > MAX_DIMENSION {
             return Err(Error::Mismatch(format!(
                 "{} features of {} values: at most {} features of {MAX_DIMENSION} values can be matched",

@@ -1,7 +1,7 @@
 //! What option structs and small sets of named values have in common.
 //!
-//! Every option struct is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for each field, and a `check()`
-//! that names the first option out of its range; those that users set by name are declared by one [`table`]. A set of
+//! Every option struct is declared by one [`table`]: it is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for
+//! each field, and a `check()` that names the first option out of its range. A set of
 //! named values implements [`Named`]: names, help and parsing stand beside the values, and the command and other front
 //! ends take them from there.
 
@@ -73,14 +73,14 @@ pub trait Named: Copy + 'static {
     }
 }
 
-/// Declares an enum whose variants have a name and a help, which is also the first sentence of their documentation. Or
-/// implements [`Named`], `Display`, `FromStr` and serde's traits (by name) for an enum: each line is then a name, a
-/// pattern that is also an expression, and its help; a new variant without a line does not compile.
+/// Declares an enum whose variants have a name and a help, which is also the first sentence of their documentation, with
+/// [`Named`], `Display`, `FromStr` and serde's traits (by name).
 macro_rules! named {
     ($(#[$attribute:meta])* $vis:vis enum $type:ident as $option:literal {
         $($(#[$variant_attribute:meta])* $name:literal: $variant:ident, $help:literal;)*
     }) => {
         $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         $vis enum $type {
             $(
                 #[doc = concat!($help, ".")]
@@ -89,21 +89,15 @@ macro_rules! named {
             )*
         }
 
-        $crate::options::named!($type as $option { $($name: $type::$variant, $help;)* });
-    };
-    ($type:ty as $option:literal { $first:literal: $first_value:path, $first_help:literal; $($name:literal: $value:path, $help:literal;)* }) => {
         impl $crate::options::Named for $type {
             const OPTION: &'static str = $option;
-            const EXPECTED: &'static str = concat!($first $(, ", ", $name)*);
-            const ALL: &'static [$crate::options::Choice<Self>] = &[
-                $crate::options::Choice { value: $first_value, name: $first, help: $first_help },
-                $($crate::options::Choice { value: $value, name: $name, help: $help },)*
-            ];
+            const EXPECTED: &'static str = $crate::options::named!(@list $($name)*);
+            const ALL: &'static [$crate::options::Choice<Self>] =
+                &[$($crate::options::Choice { value: Self::$variant, name: $name, help: $help }),*];
 
             fn name(self) -> &'static str {
                 match self {
-                    $first_value => $first,
-                    $($value => $name,)*
+                    $(Self::$variant => $name,)*
                 }
             }
         }
@@ -135,25 +129,9 @@ macro_rules! named {
             }
         }
     };
+    (@list $first:literal $($name:literal)*) => { concat!($first $(, ", ", $name)*) };
 }
 pub(crate) use named;
-
-/// Gives an option struct a setter for each field: `setters!(Options { with_levels: levels = u8, … })`.
-macro_rules! setters {
-    ($options:ty { $($setter:ident: $field:ident = $type:ty),* $(,)? }) => {
-        impl $options {
-            $(
-                #[doc = concat!("These options with another [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
-                #[must_use]
-                pub fn $setter(mut self, $field: $type) -> Self {
-                    self.$field = $field;
-                    self
-                }
-            )*
-        }
-    };
-}
-pub(crate) use setters;
 
 #[cfg(test)]
 mod tests {

@@ -421,19 +421,14 @@ pub trait OptionTable: Sized + Clone {
     /// Changes an option; false where there is none of this name.
     ///
     /// # Errors
-    /// [`Error::Option`] for a value of another kind. Ranges are checked by [`check_ranges`](Self::check_ranges).
+    /// [`Error::Option`] for a value of another kind. Ranges are checked by the struct's own `check`.
     fn set(&mut self, name: &str, value: &Value) -> Result<bool>;
-
-    /// Checks the range of every field, without those of option structs in it.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of its range.
-    fn check_ranges(&self) -> Result<()>;
 }
 
 /// Declares an option struct: its fields with what they mean, the setter, type, default, and where they have one the
 /// range; then optionally a flag, unit or name of its own for the command. `tables` are option structs inside, whose
-/// options count as its own. `besides` are fields that front ends do not set by value.
+/// options count as its own. `besides` are fields that front ends do not set by value. `check` is what must hold beside
+/// the ranges.
 macro_rules! options {
     (
         #[doc = $about:literal]
@@ -446,6 +441,7 @@ macro_rules! options {
         }
         $(tables { $($(#[doc = $table_doc:literal])* $table:ident / $table_setter:ident: $table_type:ty = $table_default:expr;)* })?
         $(besides { $($(#[$beside_meta:meta])* $beside:ident / $beside_setter:ident: $beside_type:ty = $beside_default:expr;)* })?
+        $(check $this:ident $rule:block)?
     ) => {
         #[doc = $about]
         $(#[$meta])*
@@ -461,11 +457,28 @@ macro_rules! options {
             $($($(#[$beside_meta])* pub $beside: $beside_type,)*)?
         }
 
-        $crate::options::setters!($options {
-            $($setter: $field = $type,)*
-            $($($table_setter: $table = $table_type,)*)?
-            $($($beside_setter: $beside = $beside_type,)*)?
-        });
+        impl $options {
+            $crate::options::options! { @setters
+                $($setter: $field = $type,)*
+                $($($table_setter: $table = $table_type,)*)?
+                $($($beside_setter: $beside = $beside_type,)*)?
+            }
+
+            /// Checks every option.
+            ///
+            /// # Errors
+            /// [`Error::Option`](crate::Error::Option) names the first that is out of range, or contradicts another.
+            pub fn check(&self) -> $crate::Result<()> {
+                $($crate::options::options!(@names $field $($key $value)*)
+                    .check(&self.$field, &$crate::options::options!(@allowed $($allowed)?))?;)*
+                $($(self.$table.check()?;)*)?
+                $(
+                    let $this = self;
+                    $rule?;
+                )?
+                Ok(())
+            }
+        }
 
         impl Default for $options {
             fn default() -> Self {
@@ -477,6 +490,7 @@ macro_rules! options {
             }
         }
 
+        #[allow(unused_variables, reason = "some tables have only others in them")]
         impl $crate::options::OptionTable for $options {
             const ABOUT: &'static str = $about;
 
@@ -514,13 +528,17 @@ macro_rules! options {
                 })*)?
                 Ok(false)
             }
-
-            fn check_ranges(&self) -> $crate::Result<()> {
-                $($crate::options::options!(@names $field $($key $value)*)
-                    .check(&self.$field, &$crate::options::options!(@allowed $($allowed)?))?;)*
-                Ok(())
-            }
         }
+    };
+    (@setters $($setter:ident: $field:ident = $type:ty,)*) => {
+        $(
+            #[doc = concat!("These options with another [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
+            #[must_use]
+            pub fn $setter(mut self, $field: $type) -> Self {
+                self.$field = $field;
+                self
+            }
+        )*
     };
     (@names $field:ident $($key:ident $value:literal)*) => {
         $crate::options::Names { $($key: $value,)* ..$crate::options::Names::of(stringify!($field)) }

@@ -18,52 +18,39 @@ use crate::geometry::warp::{WarpOptions, coverage, coverage_on_device, warp, war
 use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{AnyImage, AnyView, Image, ImageView, Range, Size, prepare};
-use crate::options::{Named, setters};
+use crate::options::{Named, options};
 use crate::{Error, Result, by_pixel};
 
-/// How to register.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct RegisterOptions {
-    /// The features to find. Default SIFT.
-    pub detector: Detector,
-    /// Which values of the images are black and white. Default automatic.
-    pub range: Range,
-    /// Matching and model. Default a homography; a fundamental matrix, or none, registers nothing.
-    pub tie: TieOptions,
-    /// Simulated views. Default automatic: where the pictures as they are do not suffice.
-    pub views: Views,
-    /// Whether one sensor made both pictures. Default automatic: two, where one does not suffice.
-    pub modality: Modality,
-    /// How MOVING is warped. Default bicubic, black where it has no input.
-    pub warp: WarpOptions,
-}
-
-setters!(RegisterOptions {
-    with_detector: detector = Detector,
-    with_range: range = Range,
-    with_tie: tie = TieOptions,
-    with_views: views = Views,
-    with_modality: modality = Modality,
-    with_warp: warp = WarpOptions,
-});
-
-impl RegisterOptions {
-    /// Checks every option, but for the fill value of the warp, which depends on the image: see
-    /// [`WarpOptions::check`].
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.detector.check()?;
-        self.range.check()?;
-        self.tie.check()?;
-        self.views.check()?;
-        match self.tie.model {
+options! {
+    /// How to register.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct RegisterOptions {
+        /// Whether one sensor made both pictures; automatic: two, where one does not suffice.
+        modality / with_modality: Modality = Modality::Auto;
+    }
+    tables {
+        /// Matching and model. Default a homography; a fundamental matrix, or none, registers nothing.
+        tie / with_tie: TieOptions = TieOptions::default();
+        /// How MOVING is warped. Default bicubic, black where it has no input.
+        warp / with_warp: WarpOptions = WarpOptions::default();
+    }
+    besides {
+        /// The features to find. Default SIFT.
+        detector / with_detector: Detector = Detector::default();
+        /// Which values of the images are black and white. Default automatic.
+        range / with_range: Range = Range::Auto;
+        /// Simulated views. Default automatic: where the pictures as they are do not suffice.
+        views / with_views: Views = Views::Auto;
+    }
+    check this {
+        this.detector.check()?;
+        this.range.check()?;
+        this.views.check()?;
+        match this.tie.model {
             Some(kind) if !kind.is_epipolar() => Ok(()),
             None | Some(_) => Err(Error::option(
                 "model",
-                self.tie.model.map_or("none", ModelKind::name),
+                this.tie.model.map_or("none", ModelKind::name),
                 "homography, affine, similarity, rigid or translation: nothing else says where a pixel goes",
             )),
         }
@@ -162,9 +149,24 @@ fn locate_inputs(
     processor: &Processor,
 ) -> Result<Location> {
     options.check()?;
-    by_pixel!(type moving.image.pixel(), T => options.warp.check::<T>())?;
+    by_pixel!(type moving.image.pixel(), T => options.warp.check_fill::<T>())?;
+    let (features, tie) = tie_images([moving, reference], options, processor)?;
+    let reference_from_moving = model_of(&tie)?;
+    Ok(Location { features, tie, reference_from_moving })
+}
+
+/// The tie points of two images A and B, with the features that they name: [`locate`] with any model, or none.
+///
+/// # Errors
+/// As the detector and [`tie_pictures`]; [`Error::Image`] for more than four channels, [`Error::Mismatch`] for a mask of
+/// another size than its image.
+pub fn tie_images(
+    images: [RegisterInput<'_>; 2],
+    options: &RegisterOptions,
+    processor: &Processor,
+) -> Result<([Features; 2], TiePoints)> {
     let finder = options.detector.open(processor)?;
-    let [a, b] = [moving, reference].map(|of| prepare(of.image, of.mask, options.range, &processor.cpu));
+    let [a, b] = images.map(|of| prepare(of.image, of.mask, options.range, &processor.cpu));
     let (a, b) = (a?, b?);
     let (images, masks) = ([a.image.view(), b.image.view()], [a.mask.view(), b.mask.view()]);
     let stage = processor.cpu.stage("detect");
@@ -174,9 +176,7 @@ fn locate_inputs(
     let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });
     let TiedPictures { features, tie, .. } =
         tie_pictures(pictures, &finder, &options.tie, (options.views, options.modality), processor)?;
-    let reference_from_moving = model_of(&tie)?;
-    let features = features.unwrap_or_else(|| found.map(|found| found.features));
-    Ok(Location { features, tie, reference_from_moving })
+    Ok((features.unwrap_or_else(|| found.map(|found| found.features)), tie))
 }
 
 /// The tie points and the model from MOVING to REFERENCE, from their features.

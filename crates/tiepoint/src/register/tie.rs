@@ -6,21 +6,29 @@ use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate_to, refine_to};
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
-use crate::options::{AboveTo, OptionTable, options, setters};
+use crate::options::{AboveTo, options};
 use crate::{Error, Result};
 
-/// How to find tie points.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct TieOptions {
-    /// The first matching.
-    pub matching: MatchOptions,
-    /// The model that verifies the matches; `None` takes them unverified. Default a homography.
-    pub model: Option<ModelKind>,
-    /// Its estimation.
-    pub robust: RobustOptions,
-    /// The second search, near what the model predicts; `None` for none.
-    pub rematch: Option<Rematch>,
+options! {
+    /// How to find tie points.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct TieOptions {
+        /// The model that verifies the matches; none takes them unverified.
+        model / with_model: Option<ModelKind> = Some(ModelKind::Homography);
+    }
+    tables {
+        /// The first matching.
+        matching / with_matching: MatchOptions = MatchOptions::default();
+        /// The estimation of the model.
+        robust / with_robust: RobustOptions = RobustOptions::default();
+    }
+    besides {
+        /// The second search, near what the model predicts; `None` for none.
+        rematch / with_rematch: Option<Rematch> = Some(Rematch::default());
+    }
+    check this {
+        this.rematch.map_or(Ok(()), |rematch| rematch.check())
+    }
 }
 
 options! {
@@ -36,36 +44,6 @@ options! {
         ///
         /// They end when a round finds the matches of the round before.
         rounds / with_rounds: u8 = 2 => 1.., flag "rematch-rounds", unit "N";
-    }
-}
-
-setters!(TieOptions {
-    with_matching: matching = MatchOptions,
-    with_model: model = Option<ModelKind>,
-    with_robust: robust = RobustOptions,
-    with_rematch: rematch = Option<Rematch>,
-});
-
-impl Default for TieOptions {
-    fn default() -> Self {
-        Self {
-            matching: MatchOptions::default(),
-            model: Some(ModelKind::Homography),
-            robust: RobustOptions::default(),
-            rematch: Some(Rematch::default()),
-        }
-    }
-}
-
-impl TieOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.matching.check()?;
-        self.robust.check()?;
-        self.rematch.map_or(Ok(()), |rematch| rematch.check_ranges())
     }
 }
 

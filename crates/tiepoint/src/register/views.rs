@@ -50,7 +50,6 @@ impl Views {
 
 named! {
     /// Whether one sensor made both pictures.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Modality as "modality" {
         #[default]
         "auto": Auto, "As same, and as cross where too little agrees";

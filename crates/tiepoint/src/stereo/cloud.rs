@@ -13,7 +13,7 @@ use crate::by_pixel;
 use crate::files::{Fault, write_atomically};
 use crate::geometry::calibration::RectifiedCalibration;
 use crate::image::{AnyView, ImageView, Shades};
-use crate::options::setters;
+use crate::options::{Above, OrInfinite, options};
 use crate::{Error, Result};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -28,34 +28,16 @@ pub enum PlyFormat {
     Ascii,
 }
 
-/// Which points to keep, and how to write them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct CloudOptions {
-    /// Binary or text. Default binary.
-    pub format: PlyFormat,
-    /// Greatest depth of a point, in the unit of the baseline, above 0. Default infinite: all that have one.
-    pub max_depth: f64,
-}
-
-impl Default for CloudOptions {
-    fn default() -> Self {
-        Self { format: PlyFormat::default(), max_depth: f64::INFINITY }
+options! {
+    /// Which points to keep, and how to write them.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct CloudOptions {
+        /// Greatest depth of a point, in the unit of the baseline: infinite for all that have one.
+        max_depth / with_max_depth: f64 = f64::INFINITY => OrInfinite(Above(0.0)), unit "Z";
     }
-}
-
-setters!(CloudOptions { with_format: format = PlyFormat, with_max_depth: max_depth = f64 });
-
-impl CloudOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        if self.max_depth > 0.0 {
-            return Ok(());
-        }
-        Err(Error::option("max_depth", self.max_depth, "above 0"))
+    besides {
+        /// Binary or text. Default binary.
+        format / with_format: PlyFormat = PlyFormat::default();
     }
 }
 

@@ -15,7 +15,7 @@
 
 use crate::files::is_stdout;
 use crate::image::{self, AnyImage, Image, ImageView, Pixel, ReadOptions};
-use crate::options::setters;
+use crate::options::{Above, options};
 use crate::{Error, Result};
 use std::path::Path;
 
@@ -110,36 +110,21 @@ fn level(d: f32) -> u16 {
     if d.is_finite() { u16::from_f32(d * STEPS).max(1) } else { 0 }
 }
 
-/// What the numbers in a file mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct DisparityReading {
-    /// A stored number is this many times the disparity; above 0. Default: 256 for 16 bits, else 1.
-    pub scale: Option<f32>,
-    /// Floats of 0 and below are disparities. Default no: they are unknown, as is common in ground truth.
-    /// Whole numbers are never signed, and 0 among them is always unknown.
-    pub signed: bool,
-    /// How large the image may be.
-    pub limits: ReadOptions,
-}
-
-setters!(DisparityReading {
-    with_scale: scale = Option<f32>,
-    with_signed: signed = bool,
-    with_limits: limits = ReadOptions,
-});
-
-impl DisparityReading {
-    /// Fails when the scale is not above 0, or a limit is 0.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming it.
-    pub fn check(&self) -> Result<()> {
-        self.limits.check()?;
-        match self.scale {
-            Some(s) if !(s > 0.0 && s.is_finite()) => Err(Error::option("scale", s, "a number above 0")),
-            _ => Ok(()),
-        }
+options! {
+    /// What the numbers in a file mean.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct DisparityReading {
+        /// A stored number is this many times the disparity; by default 256 for 16 bits, else 1.
+        scale / with_scale: Option<f32> = None => Above(0.0), unit "S";
+        /// Floats of 0 and below are disparities.
+        ///
+        /// By default they are unknown, as is common in ground truth. Whole numbers are never signed, and 0 among them is
+        /// always unknown.
+        signed / with_signed: bool = false;
+    }
+    tables {
+        /// How large the image may be.
+        limits / with_limits: ReadOptions = ReadOptions::default();
     }
 }
 

@@ -37,6 +37,21 @@ impl Side {
     }
 }
 
+/// Both sides of a pair at half the size.
+///
+/// # Errors
+/// As [`Side::halved`].
+pub fn halved([left, right]: &[Side; 2], cpu: &Cpu) -> Result<[Side; 2]> {
+    Ok([left.halved(cpu)?, right.halved(cpu)?])
+}
+
+impl<'a> From<&'a [Side; 2]> for Masks<'a> {
+    fn from(sides: &'a [Side; 2]) -> Self {
+        let [left, right] = sides.each_ref().map(|side| side.mask.as_ref().map(Image::view));
+        Self { left, right }
+    }
+}
+
 impl StereoOptions {
     /// The options of the pair at half the size: half the disparities.
     #[must_use]
@@ -60,8 +75,7 @@ pub fn suitable_halvings(sides: &[Side; 2], options: &StereoOptions, cpu: &Cpu) 
         if size.width.max(size.height) < 2 * SMALLEST {
             break;
         }
-        let smaller = [sides[0].halved(cpu)?, sides[1].halved(cpu)?];
-        let next = (smaller, options.halved());
+        let next = (halved(sides, cpu)?, options.halved());
         sizes.push(next);
     }
     let (mut best, mut found) = (0.0_f64, 0);

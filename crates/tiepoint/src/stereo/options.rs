@@ -1,12 +1,11 @@
 //! The options of dense stereo and their defaults.
 
 use super::{CensusWindow, Cost, speckle::SpeckleOptions};
-use crate::options::{Kind, OptionTable, Value, ValueType, named, options};
+use crate::options::{Kind, Value, ValueType, named, options};
 use crate::{Error, Result};
 
 named! {
     /// How many directions the costs are gathered along.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Paths as "paths" {
         "4": Four, "Left, right, up, down";
         /// One sweep over the image.
@@ -48,7 +47,6 @@ pub struct Penalties {
 
 named! {
     /// How the least cost is placed between whole disparities, from three sums.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Subpixel as "subpixel" {
         "off": Off, "Whole disparities";
         "parabola": Parabola, "The lowest point of a parabola";
@@ -60,7 +58,6 @@ named! {
 
 named! {
     /// What the disparities of the left view are checked against.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum RightView as "right_view" {
         "off": Off, "Nothing";
         /// It reads them along their diagonals, which costs next to nothing.
@@ -171,6 +168,14 @@ options! {
         /// Also give the reason why each pixel was made invalid.
         reasons / with_reasons: bool = false, flag "-";
     }
+    check this {
+        match this.census_window {
+            Some(window) if !matches!(this.cost, Cost::Census(_)) => {
+                Err(Error::option("census_window", window, "none unless the cost is census"))
+            }
+            _ => this.penalties().check(),
+        }
+    }
 }
 
 impl Penalties {
@@ -227,18 +232,6 @@ impl StereoOptions {
 
     pub(super) fn speckle(&self) -> SpeckleOptions {
         SpeckleOptions { size: self.speckle_size, difference: self.speckle_difference }
-    }
-
-    /// Fails when an option is out of its range.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming the option.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        if let (Some(window), false) = (self.census_window, matches!(self.cost, Cost::Census(_))) {
-            return Err(Error::option("census_window", window, "none unless the cost is census"));
-        }
-        self.penalties().check()
     }
 
     /// The same options, where the cost has the window that is given by itself.

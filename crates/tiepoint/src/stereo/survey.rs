@@ -7,7 +7,6 @@
 //! many, say nothing of the rows. The range of disparities is that of the tie points that their neighbours confirm, as
 //! `geometry::rectify` finds it. The CPU does all of it, with the same numbers for any number of threads.
 
-use super::Masks;
 use super::halving::Side;
 use crate::device::{Cpu, Processor};
 use crate::feature::Detector;
@@ -15,7 +14,7 @@ use crate::feature::sift::SiftOptions;
 use crate::geometry::estimate::estimate;
 use crate::geometry::rectify::disparities_of;
 use crate::geometry::{Correspondence, ModelKind, RobustOptions};
-use crate::image::{AnyView, Image, ImageView, Range, prepare};
+use crate::image::{Image, Range, prepare};
 use crate::matching::{MatchOptions, match_features};
 use crate::{Error, Result};
 
@@ -82,23 +81,23 @@ pub fn to_search(range: [f64; 2], least: Option<i32>) -> (i32, usize) {
 ///
 /// # Errors
 /// [`Error::Mismatch`] for pictures of two sizes or masks of another, [`Error::Image`] for more than four channels.
-pub fn survey(left: AnyView<'_>, right: AnyView<'_>, masks: Masks<'_>, cpu: &Cpu) -> Result<Survey> {
+pub fn survey(pair: &[Side; 2], cpu: &Cpu) -> Result<Survey> {
     let _stage = cpu.stage("survey");
-    let sizes = [left.size(), right.size()];
+    let sizes = pair.each_ref().map(|side| side.image.size());
     if sizes[0] != sizes[1] {
         return Err(Error::Mismatch(format!("the left image is {}, the right one {}", sizes[0], sizes[1])));
     }
     let longer = sizes[0].width.max(sizes[0].height);
     let halvings = (0..16).find(|n| longer.div_ceil(1 << n) <= LONGEST).unwrap_or(16);
-    let reduced = |picture: AnyView<'_>, mask: Option<ImageView<'_, u8>>| -> Result<Side> {
-        let made = prepare(picture, mask, Range::Auto, cpu)?;
+    let reduced = |side: &Side| -> Result<Side> {
+        let made = prepare(side.image.view(), side.mask.as_ref().map(Image::view), Range::Auto, cpu)?;
         let mut side = Side { image: made.image.into_image(), mask: made.mask.into_image() };
         for _ in 0..halvings {
             side = side.halved(cpu)?;
         }
         Ok(side)
     };
-    let sides = [reduced(left, masks.left)?, reduced(right, masks.right)?];
+    let sides = [reduced(&pair[0])?, reduced(&pair[1])?];
     let factor = f64::from(1_u32 << halvings);
     let found = survey_with(&sides, factor, 0, cpu)?;
     // A small picture may need the features of its doubled form.
@@ -117,12 +116,12 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
     let matches = match_features(&a, &b, &MatchOptions::default(), &processor)?;
     let at_full_size = |point: [f64; 2]| point.map(|v| (v + 0.5) * factor - 0.5);
     let pairs = matches.iter().map(|m| m.correspondence(&a.keypoints, &b.keypoints));
-    let pairs: Vec<_> = pairs
-        .map(|pair| Correspondence { a: at_full_size(pair.a), b: at_full_size(pair.b), ..pair })
-        .collect();
-    let near: Vec<_> = pairs.iter().filter(|p| (p.a[1] - p.b[1]).abs() <= NEAR * factor).copied().collect();
+    let pairs = pairs.map(|pair| Correspondence { a: at_full_size(pair.a), b: at_full_size(pair.b), ..pair });
+    let pairs: Vec<_> = pairs.collect();
+    let apart = |p: &Correspondence| (p.a[1] - p.b[1]).abs();
+    let near: Vec<_> = pairs.iter().filter(|p| apart(p) <= NEAR * factor).copied().collect();
     let ties = if 2 * near.len() >= pairs.len() { near } else { agreeing(&pairs, factor, cpu)? };
-    let mut rows: Vec<f64> = ties.iter().map(|p| (p.a[1] - p.b[1]).abs()).collect();
+    let mut rows: Vec<f64> = ties.iter().map(apart).collect();
     rows.sort_unstable_by(f64::total_cmp);
     let rows_px = rows.get(rows.len() / 2).copied().filter(|_| ties.len() >= FEWEST);
     let mut found = Survey {
@@ -166,6 +165,10 @@ mod tests {
         StereoScene::new(&options.with_surfaces(12).with_seed(2)).unwrap().render(&Cpu::sequential())
     }
 
+    fn surveyed(left: &Image<u8>, right: &Image<u8>, cpu: &Cpu) -> Result<Survey> {
+        survey(&[left, right].map(|image| Side { image: image.clone().into(), mask: None }), cpu)
+    }
+
     /// The picture with its rows turned about its middle and moved.
     fn turned(image: &Image<u8>, slope: f64, down: f64) -> Image<u8> {
         let height = image.size().height as f64;
@@ -181,7 +184,7 @@ mod tests {
             let pair = scene(range);
             let found = [1, 2].map(|threads| {
                 let cpu = Cpu::with_threads(threads).unwrap();
-                survey((&pair.left).into(), (&pair.right).into(), Masks::default(), &cpu).unwrap()
+                surveyed(&pair.left, &pair.right, &cpu).unwrap()
             });
             assert_eq!(found[0], found[1], "for any number of threads");
             assert!(!found[0].rows_differ(), "{found:?}");
@@ -200,18 +203,17 @@ mod tests {
     #[test]
     fn rows_that_differ_are_told_apart_from_matches_that_are_wrong() {
         let (pair, cpu) = (scene([4.0, 60.0]), Cpu::sequential());
-        let surveyed =
-            |right: &Image<u8>| survey((&pair.left).into(), right.into(), Masks::default(), &cpu).unwrap();
+        let beside = |right: &Image<u8>| surveyed(&pair.left, right, &cpu).unwrap();
         for (slope, down) in [(0.0, 4.0), (0.05, 0.0)] {
-            let found = surveyed(&turned(&pair.right, slope, down));
+            let found = beside(&turned(&pair.right, slope, down));
             assert!(found.rows_differ() && found.disparities.is_none(), "{slope}, {down}: {found:?}");
         }
         let other = scene([5.0, 9.0]);
-        let found = surveyed(&turned(&other.right, 0.0, 120.0));
+        let found = beside(&turned(&other.right, 0.0, 120.0));
         assert!(found.search(None).is_none() || !found.rows_differ(), "{found:?}");
-        let flat = surveyed(&Image::filled(Size::new(500, 360), 1, 90));
+        let flat = beside(&Image::filled(Size::new(500, 360), 1, 90));
         assert_eq!((flat.rows_px, flat.search(None), flat.matches), (None, None, 0), "nothing to match");
         let small = Image::<u8>::new(Size::new(20, 20));
-        assert!(survey((&pair.left).into(), (&small).into(), Masks::default(), &cpu).is_err(), "two sizes");
+        assert!(surveyed(&pair.left, &small, &cpu).is_err(), "two sizes");
     }
 }

@@ -9,7 +9,7 @@
 use super::{Random, Texture};
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
-use crate::options::{Above, OptionTable, options};
+use crate::options::{Above, options};
 use crate::{Error, Result};
 
 options! {
@@ -39,17 +39,9 @@ options! {
         /// Size of a photograph in pixels, neither side 0. Default 800×600.
         size / with_size: Size = Size::new(800, 600);
     }
-}
-
-impl AerialOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        match self.size.is_empty() {
-            true => Err(Error::option("size", self.size, "no side of 0")),
+    check this {
+        match this.size.is_empty() {
+            true => Err(Error::option("size", this.size, "no side of 0")),
             false => Ok(()),
         }
     }

@@ -1,7 +1,6 @@
 //! How a camera or the light changes the brightness of a scene.
 
-use crate::Result;
-use crate::options::{OptionTable, options};
+use crate::options::options;
 
 options! {
     /// How a camera changes the brightness v from 0 to 1.
@@ -25,13 +24,5 @@ impl Photometry {
         let v = if self.invert { 1.0 - v } else { v };
         let v = libm::pow(v, self.gamma);
         self.gain * v + self.bias
-    }
-
-    /// Checks every field.
-    ///
-    /// # Errors
-    /// [`Error::Option`](crate::Error::Option) naming the first field outside its range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()
     }
 }

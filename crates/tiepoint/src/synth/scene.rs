@@ -9,7 +9,7 @@ use crate::device::Cpu;
 use crate::geometry::Homography;
 use crate::image::{Image, Pixel, Size};
 use crate::numeric::exp_f64;
-use crate::options::{OptionTable, options};
+use crate::options::options;
 use crate::{Error, Result};
 
 options! {
@@ -33,22 +33,16 @@ options! {
         /// How the moving image's light differs from the reference's. Default: not at all.
         moving / with_moving: Photometry = Photometry::default();
     }
+    check this {
+        this.moving.check()?;
+        match this.size.is_empty() || this.size.area() > 1 << 32 {
+            true => Err(Error::option("size", this.size, "1 to 2^32 pixels")),
+            false => this.reference_from_moving().map(drop),
+        }
+    }
 }
 
 impl SceneOptions {
-    /// Checks every field.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming the first field outside its range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        self.moving.check()?;
-        if self.size.is_empty() || self.size.area() > 1 << 32 {
-            return Err(Error::option("size", self.size, "1 to 2^32 pixels"));
-        }
-        self.reference_from_moving().map(drop)
-    }
-
     /// The inverse of the homography, which must be defined on all of the moving image.
     fn reference_from_moving(&self) -> Result<Homography> {
         let wrong = || {

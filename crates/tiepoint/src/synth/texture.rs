@@ -10,26 +10,18 @@ use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
 use crate::options::named;
 
-/// What a texture is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TextureKind {
-    /// Noise under every kind of shape.
-    #[default]
-    Mixed,
-    /// Fractal noise alone.
-    Noise,
-    /// Soft round blobs on mid grey: what a blob detector finds most exactly.
-    Blobs,
-    /// Discs, polygons and strokes on mid grey: sharp edges and corners.
-    Shapes,
+named! {
+    /// What a texture is made of.
+    pub enum TextureKind as "texture" {
+        #[default]
+        "mixed": Mixed, "Noise under every kind of shape";
+        "noise": Noise, "Fractal noise alone";
+        /// What a blob detector finds most exactly.
+        "blobs": Blobs, "Soft round blobs on mid grey";
+        /// Sharp edges and corners.
+        "shapes": Shapes, "Discs, polygons and strokes on mid grey";
+    }
 }
-
-named!(TextureKind as "texture" {
-    "mixed": Self::Mixed, "Noise under every kind of shape";
-    "noise": Self::Noise, "Fractal noise alone";
-    "blobs": Self::Blobs, "Soft round blobs on mid grey";
-    "shapes": Self::Shapes, "Discs, polygons and strokes on mid grey";
-});
 
 /// An endless grey texture; a pure function of its seed.
 #[derive(Clone, Copy, Debug)]

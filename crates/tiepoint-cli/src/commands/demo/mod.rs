@@ -19,9 +19,8 @@ use tiepoint::feature::{Detector, DetectorKind, Features, sift::SiftOptions, sur
 use tiepoint::filter::any::{self, Gradient};
 use tiepoint::filter::gauss::GaussOptions;
 use tiepoint::filter::hessian::HessianOptions;
-use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::geometry::Homography;
-use tiepoint::image::{self, AnyImage, Image, Size};
+use tiepoint::image::{self, AnyImage, Border, Image, Size};
 use tiepoint::register::{TieOptions, TiePoints};
 use tiepoint::synth::{Photometry, Scene, SceneOptions, viewpoint};
 use tiepoint_report::{DEFAULT_LIMIT, MatchesView, Rgb, Section, View, colour_at};
@@ -242,7 +241,7 @@ fn tinted(image: &AnyImage) -> AnyImage {
 fn filters(image: &AnyImage, folder: &Path, context: &Context) -> Outcome {
     let (image, processor) = (image.view(), &context.processor);
     let smooth = any::gauss(image, &GaussOptions::sigma(4.0), processor)?;
-    let edges = any::sobel(image, Gradient::Magnitude, &SobelOptions::default(), processor)?;
+    let edges = any::sobel(image, Gradient::Magnitude, Border::Clamp, processor)?;
     let blobs = magnitude(any::hessian(image, &HessianOptions::default(), processor)?.into_host()?);
     for (name, result) in [("gauss", smooth.into_host()?), ("sobel", edges.into_host()?), ("hessian", blobs)]
     {

@@ -21,7 +21,7 @@ use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, Image, Mask, Range, Size};
 use tiepoint::options::Named;
-use tiepoint::stereo::cloud::{CloudOptions, bound_of_depth, write_ply};
+use tiepoint::stereo::cloud::{bound_of_depth, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
 use tiepoint::stereo::halving::Side;
@@ -37,8 +37,11 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
     let jobs = jobs(arguments, &pairs)?;
     check_paths(arguments, &jobs, (!measured).then_some(&options))?;
-    let results = ResultOptions::of(arguments, calibration)?;
-    let work = Work { arguments, results: &results, options, measured, context };
+    let needs_depth = arguments.depth.is_some() || arguments.cloud.is_some();
+    if let Some(calibration) = calibration.filter(|_| needs_depth) {
+        calibration.check_metric().map_err(|e| Failure::usage(format!("--depth, --cloud: {e}")))?;
+    }
+    let work = Work { arguments, calibration, options, measured, context };
     match sequence::run(&jobs, &work)? {
         0 => Ok(()),
         failed => Err(Failure::work(format!("{failed} of {} pairs failed", jobs.len()))),
@@ -49,11 +52,18 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
 #[derive(Clone, Copy, Debug)]
 struct Work<'a> {
     arguments: &'a StereoArguments,
-    results: &'a ResultOptions,
+    calibration: Option<RectifiedCalibration>,
     options: StereoOptions,
     /// Tie points say which disparities are searched.
     measured: bool,
     context: &'a Context,
+}
+
+impl Work<'_> {
+    /// The least disparity, where that was given.
+    fn least(&self) -> Option<i32> {
+        self.arguments.search.has("min_disparity").then_some(self.options.min_disparity)
+    }
 }
 
 /// One pair and where its results go.
@@ -70,30 +80,6 @@ struct PairJob<'a> {
     report: Option<PathBuf>,
 }
 
-/// What the results of every pair look like.
-#[derive(Debug)]
-struct ResultOptions {
-    colours: Range,
-    calibration: Option<RectifiedCalibration>,
-    cloud: CloudOptions,
-    max_depth: MaxDepth,
-}
-
-impl ResultOptions {
-    fn of(arguments: &StereoArguments, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
-        let needs_depth = arguments.depth.is_some() || arguments.cloud.is_some();
-        if let Some(calibration) = calibration.filter(|_| needs_depth) {
-            calibration.check_metric().map_err(|e| Failure::usage(format!("--depth, --cloud: {e}")))?;
-        }
-        Ok(Self {
-            colours: arguments.preview_range,
-            calibration,
-            cloud: arguments.cloud_options(),
-            max_depth: arguments.max_depth,
-        })
-    }
-}
-
 fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [PairFiles]) -> Outcome<Vec<PairJob<'a>>> {
     let paths = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
         match given {
@@ -101,33 +87,30 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [PairFiles]) -> Outcome<Vec<
             None => Ok(vec![None; pairs.len()]),
         }
     };
-    let mut outputs = pairs::outputs(arguments.output.as_deref(), pairs)?;
-    let mut rights = paths(&arguments.output_right, "pfm")?;
-    let mut confidences = paths(&arguments.confidence, "tif")?;
-    let mut previews = paths(&arguments.preview, "png")?;
-    let mut depths = paths(&arguments.depth, "tif")?;
-    let mut clouds = paths(&arguments.cloud, "ply")?;
-    let mut reports = paths(&report_pattern(arguments)?, "html")?;
-    let take = |(i, pair): (usize, &'a PairFiles)| PairJob {
-        number: i + 1,
-        pair,
-        output: outputs[i].take(),
-        right: rights[i].take(),
-        confidence: confidences[i].take(),
-        preview: previews[i].take(),
-        depth: depths[i].take(),
-        cloud: clouds[i].take(),
-        report: reports[i].take(),
+    let mut all = [
+        pairs::outputs(arguments.output.as_deref(), pairs)?,
+        paths(&arguments.output_right, "pfm")?,
+        paths(&arguments.confidence, "tif")?,
+        paths(&arguments.preview, "png")?,
+        paths(&arguments.depth, "tif")?,
+        paths(&arguments.cloud, "ply")?,
+        paths(&report_pattern(arguments)?, "html")?,
+    ];
+    let job = |(i, pair): (usize, &'a PairFiles)| {
+        let [output, right, confidence, preview, depth, cloud, report] =
+            all.each_mut().map(|paths| paths[i].take());
+        PairJob { number: i + 1, pair, output, right, confidence, preview, depth, cloud, report }
     };
-    Ok(pairs.iter().enumerate().map(take).collect())
+    Ok(pairs.iter().enumerate().map(job).collect())
 }
 
 /// Where reports go, as the other results are named.
 fn report_pattern(arguments: &StereoArguments) -> Outcome<Option<String>> {
-    let Some(path) = &arguments.report.report else { return Ok(None) };
-    let text =
-        path.to_str().ok_or_else(|| Failure::usage(format!("{}: the name is no text", path.display())));
-    text.map(|text| Some(text.to_owned()))
+    let text = |path: &PathBuf| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| Failure::usage(format!("{}: the name is no text", path.display())))
+    };
+    arguments.report.report.as_ref().map(text).transpose()
 }
 
 /// Fails now where a result could not be written later, or would replace an input.
@@ -206,7 +189,7 @@ impl PairJob<'_> {
             clock.time(Part::Read, || read(&reader, path, mask.as_deref(), arguments.no_data))
         };
         let sides = [read(left, &arguments.mask)?, read(right, &arguments.mask_right)?];
-        let calibration = work.results.calibration;
+        let calibration = work.calibration;
         if let Some(size) = calibration.and_then(|c| c.size).filter(|s| *s != sides[0].image.size()) {
             let (left, found) = (left.display(), sides[0].image.size());
             return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
@@ -229,7 +212,7 @@ impl PairJob<'_> {
         let cpu = &Cpu::sequential();
         let mut clock = Clock::start(cpu);
         let found = &computed.found;
-        let points = clock.time(Part::Write, || self.write(computed, work.results, cpu))?;
+        let points = clock.time(Part::Write, || self.write(computed, work.arguments, cpu))?;
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
         let valid = valid as f64 / size.area().max(1) as f64;
@@ -301,7 +284,7 @@ impl PairJob<'_> {
     }
 
     /// Writes all that was asked for; gives the number of points of a cloud.
-    fn write(&self, computed: &Computed, results: &ResultOptions, cpu: &Cpu) -> Outcome<Option<u64>> {
+    fn write(&self, computed: &Computed, arguments: &StereoArguments, cpu: &Cpu) -> Outcome<Option<u64>> {
         let Computed { ready, found, .. } = computed;
         if let Some(path) = &self.output {
             files::write(path, found.disparity.view())?;
@@ -313,7 +296,7 @@ impl PairJob<'_> {
             image::write(path, confidence)?;
         }
         if let Some(path) = &self.preview {
-            let range = match results.colours {
+            let range = match arguments.preview_range {
                 Range::Between(low, high) => [low, high],
                 Range::Auto => usual_range(&found.disparity),
             };
@@ -325,11 +308,11 @@ impl PairJob<'_> {
             files::write(path, depth(disparity, calibration, cpu)?.view())?;
         }
         let Some(path) = &self.cloud else { return Ok(None) };
-        let bound = match results.max_depth {
+        let bound = match arguments.max_depth {
             MaxDepth::Auto => bound_of_depth(disparity, calibration),
             MaxDepth::Below(bound) => bound,
         };
-        let options = results.cloud.with_max_depth(bound);
+        let options = arguments.cloud_options().with_max_depth(bound);
         let colours = (&ready.sides[0].image).into();
         Ok(Some(write_ply(path, disparity, colours, calibration, &options)?))
     }

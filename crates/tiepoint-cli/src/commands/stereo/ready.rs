@@ -11,16 +11,15 @@ use crate::prefetch::Weight;
 use serde_json::{Value, json};
 use tiepoint::ErrorKind;
 use tiepoint::device::{Cpu, Processor};
-use tiepoint::feature::Detector;
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, Rectification};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{ModelKind, RobustOptions};
-use tiepoint::image::{AnyImage, Image, Mask, Range, prepare};
-use tiepoint::register::{Modality, TieOptions, TiePicture, TiedPictures, Views, tie_pictures};
-use tiepoint::stereo::halving::{Side, suitable_halvings};
+use tiepoint::image::{AnyImage, Image, Mask};
+use tiepoint::register::{Modality, RegisterInput, RegisterOptions, TieOptions, tie_images};
+use tiepoint::stereo::halving::{Side, halved, suitable_halvings};
 use tiepoint::stereo::survey::{Survey, survey, to_search};
-use tiepoint::stereo::{INVALID, Masks, Reason, StereoOptions, StereoResult};
+use tiepoint::stereo::{INVALID, Reason, StereoOptions, StereoResult};
 
 /// Width of the border around pixels without data in which nothing is matched: matching costs look that far.
 pub(super) const MARGIN: usize = 4;
@@ -66,34 +65,20 @@ impl Ready {
         let mut ready = Self {
             sides,
             options: work.options,
-            calibration: work.results.calibration,
+            calibration: work.calibration,
             survey: None,
             rectified: None,
             halvings: 0,
             follows_size: work.measured || work.arguments.disparities.is_none(),
         };
         if work.measured || is_first {
-            let found = ready.surveyed(cpu)?;
-            if let Some(search) = found.search(ready.least(work)).filter(|_| work.measured) {
+            let found = survey(&ready.sides, cpu)?;
+            ready.survey = Some(found);
+            if let Some(search) = found.search(work.least()).filter(|_| work.measured) {
                 (ready.options.min_disparity, ready.options.disparities) = search;
             }
         }
         Ok(ready)
-    }
-
-    /// The least disparity, where that was given.
-    fn least(&self, work: &Work<'_>) -> Option<i32> {
-        work.arguments.search.has("min_disparity").then_some(self.options.min_disparity)
-    }
-
-    /// The survey, made if there is none yet.
-    fn surveyed(&mut self, cpu: &Cpu) -> Outcome<Survey> {
-        let found = match self.survey {
-            Some(found) => found,
-            None => survey_of(&self.sides, cpu)?,
-        };
-        self.survey = Some(found);
-        Ok(found)
     }
 
     /// Two photographs, rectified by their tie points at the size asked for; at no more than [`LONGEST`] pixels where
@@ -105,39 +90,31 @@ impl Ready {
         cpu: &Cpu,
     ) -> Outcome<Self> {
         let longest = |sides: &[Side; 2]| {
-            let longest = sides.iter().map(|side| side.image.size()).map(|size| size.width.max(size.height));
-            longest.max().unwrap_or(0)
+            let sizes = sides.each_ref().map(|side| side.image.size());
+            sizes.map(|size| size.width.max(size.height)).into_iter().max()
         };
         let mut halvings = 0;
         while match work.arguments.halvings() {
             Halvings::Times(times) => halvings < times,
-            Halvings::Auto => longest(&sides) > LONGEST,
+            Halvings::Auto => longest(&sides) > Some(LONGEST),
         } {
-            sides = [sides[0].halved(cpu)?, sides[1].halved(cpu)?];
+            sides = halved(&sides, cpu)?;
             halvings += 1;
         }
         let processor = &Processor::from(cpu.clone());
-        let finder = Detector::default().open(processor)?;
-        let [a, b] = sides
-            .each_ref()
-            .map(|side| prepare(side.image.view(), side.mask.as_ref().map(Image::view), Range::Auto, cpu));
-        let made = [a?, b?];
-        let (images, masks) =
-            (made.each_ref().map(|m| m.image.view()), made.each_ref().map(|m| m.mask.view()));
-        let [a, b] = finder.detect_pair(images, masks);
-        let found = [a?, b?];
-        let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });
+        let inputs = sides.each_ref().map(|side| RegisterInput {
+            image: side.image.view(),
+            mask: side.mask.as_ref().map(Image::view),
+        });
         let options = TieOptions::default()
             .with_model(Some(ModelKind::Fundamental))
             .with_robust(RobustOptions::default().with_threshold_px(1.0));
+        let options = RegisterOptions::default().with_tie(options).with_modality(Modality::Same);
         let advised = |error: tiepoint::Error| match error.kind() {
             ErrorKind::TooFewMatches | ErrorKind::Degenerate => Failure::work(format!("{error}. {ADVICE}")),
             _ => error.into(),
         };
-        let TiedPictures { features, tie, .. } =
-            tie_pictures(pictures, &finder, &options, (Views::Auto, Modality::Same), processor)
-                .map_err(advised)?;
-        let [a, b] = features.unwrap_or_else(|| found.map(|found| found.features));
+        let ([a, b], tie) = tie_images(inputs, &options, processor).map_err(advised)?;
         let pairs = tie.matches.iter().map(|m| m.correspondence(&a.keypoints, &b.keypoints));
         let pairs: Vec<_> = pairs.collect();
         let given = work.arguments.cameras.cameras();
@@ -168,8 +145,7 @@ impl Ready {
         }
         let mut options = work.options;
         if work.measured {
-            let least = work.arguments.search.has("min_disparity").then_some(options.min_disparity);
-            (options.min_disparity, options.disparities) = to_search(range, least);
+            (options.min_disparity, options.disparities) = to_search(range, work.least());
         }
         Ok(Self {
             sides,
@@ -189,8 +165,7 @@ impl Ready {
             Halvings::Auto => suitable_halvings(&self.sides, &self.options, cpu)?,
         };
         for _ in 0..times {
-            let [left, right] = &self.sides;
-            self.sides = [left.halved(cpu)?, right.halved(cpu)?];
+            self.sides = halved(&self.sides, cpu)?;
             self.calibration = self.calibration.map(|c| c.halved(self.sides[0].image.size()));
             if self.follows_size {
                 self.options = self.options.halved();
@@ -228,7 +203,7 @@ impl Ready {
         match (&self.rectified, self.survey) {
             (Some(_), _) => Ok(None),
             (None, Some(found)) if self.halvings == 0 => Ok(Some(found)),
-            (None, _) => survey_of(&self.sides, cpu).map(Some),
+            (None, _) => Ok(Some(survey(&self.sides, cpu)?)),
         }
     }
 
@@ -264,10 +239,4 @@ impl Ready {
         });
         crate::output::joined([geometry, describe_focal(rectification, *source)])
     }
-}
-
-fn survey_of([left, right]: &[Side; 2], cpu: &Cpu) -> Outcome<Survey> {
-    let masks =
-        Masks { left: left.mask.as_ref().map(Image::view), right: right.mask.as_ref().map(Image::view) };
-    Ok(survey((&left.image).into(), (&right.image).into(), masks, cpu)?)
 }

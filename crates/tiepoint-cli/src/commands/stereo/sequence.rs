@@ -10,7 +10,6 @@ use serde_json::json;
 use std::collections::VecDeque;
 use std::thread;
 use tiepoint::device::Cpu;
-use tiepoint::image::Image;
 use tiepoint::stereo::{Masks, StereoOptions, StereoStream};
 
 /// Rows that a GPU computes at a time: lower images go together. More fill it no better than files come, and take the
@@ -101,10 +100,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
         let job = item.job;
         let item = item.then(|ready| {
             let [left, right] = &ready.sides;
-            let masks = Masks {
-                left: left.mask.as_ref().map(Image::view),
-                right: right.mask.as_ref().map(Image::view),
-            };
+            let masks = Masks::from(&ready.sides);
             let mut clock = Clock::start(cpu);
             let pushed =
                 clock.time(Part::Compute, || stream.push((&left.image).into(), (&right.image).into(), masks));

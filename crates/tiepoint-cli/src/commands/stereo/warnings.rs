@@ -26,23 +26,18 @@ pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<
     let Computed { ready, found, .. } = computed;
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);
     let mut warnings = Vec::new();
-    let with_data = match &ready.sides[0].mask {
-        Some(mask) => mask.data().iter().filter(|m| **m != 0).count(),
-        None => found.disparity.data().len(),
-    };
+    let mask = ready.sides[0].mask.as_ref();
+    let with_data =
+        mask.map_or(found.disparity.data().len(), |mask| mask.data().iter().filter(|m| **m != 0).count());
     let end = f64::from(least) + count as f64 - 1.0 - (END * count as f64).max(1.0);
     let valid = found.disparity.data().iter().filter(|d| d.is_finite());
     let (valid, at_end) =
         valid.fold((0, 0), |(all, at_end), d| (all + 1, at_end + usize::from(f64::from(*d) > end)));
     let share = valid as f64 / with_data.max(1) as f64;
-    let few = share < FEW_VALID && with_data > 0;
     let missing = share < MANY_MISSING && with_data > 0;
     let many_at_end = at_end as f64 > MANY_AT_END * valid as f64 && count < 4096;
-    let survey = match ready.survey {
-        None if missing || many_at_end => ready.survey_at_size(cpu)?,
-        Some(_) => ready.survey_at_size(cpu)?,
-        None => None,
-    };
+    let is_doubtful = ready.survey.is_some() || missing || many_at_end;
+    let survey = if is_doubtful { ready.survey_at_size(cpu)? } else { None };
     let rows = survey.filter(Survey::rows_differ).and_then(|survey| survey.rows_px);
     if let Some(px) = rows {
         warnings.push(format!(
@@ -62,70 +57,48 @@ pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<
         // Tie points' range has a margin of its own.
         i64::from(*first) + (*n as i64) > last + last / 8 || i64::from(*first) < i64::from(least) - 2
     });
-    let which = |(first, n): (i32, usize)| match first {
-        0 if least == 0 => format!("--disparities {n}"),
-        first => format!("--min-disparity {first} --disparities {n}"),
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let is_too_short = match outside {
+        Some(_) => many_at_end || missing,
+        None => many_at_end && wanted.is_none(),
     };
-    let too_short = rows.is_none() && (many_at_end || (missing && outside.is_some()));
-    if too_short && !(many_at_end && outside.is_none() && wanted.is_some()) {
-        let percent = 100.0 * at_end as f64 / valid.max(1) as f64;
+    if rows.is_none() && is_too_short {
         let way = match outside {
-            Some(wanted) => format!("tie points ask for {}", which(wanted)),
+            Some((0, n)) if least == 0 => format!("tie points ask for --disparities {n}"),
+            Some((first, n)) => format!("tie points ask for --min-disparity {first} --disparities {n}"),
             None => format!("try --disparities {}", (2 * count).min(4096)),
         };
+        let at_end = percent(at_end as f64 / valid.max(1) as f64);
         warnings.push(match many_at_end {
-            true => format!("{percent:.1} % of the disparities lie at the end of the range: {way}"),
+            true => format!("{at_end} of the disparities lie at the end of the range: {way}"),
             false => {
-                let percent = 100.0 * share;
-                format!("the range is too short, {percent:.1} % of the pixels have a disparity: {way}")
+                format!("the range is too short, {} of the pixels have a disparity: {way}", percent(share))
             }
         });
     }
-    if few {
-        let percent = 100.0 * share;
-        let cause = cause(computed, survey.as_ref(), rows.is_some(), outside.is_some(), cpu)?;
-        warnings.push(format!("only {percent:.1} % of the pixels with data have a disparity: {cause}"));
+    if share < FEW_VALID && with_data > 0 {
+        let cause = match survey {
+            _ if rows.is_some() => "what corresponds does not lie in one row".into(),
+            _ if outside.is_some() => "the range that was searched does not hold what tie points show".into(),
+            Some(Survey { features: [a, b], .. }) if a.min(b) < FEW_FEATURES => {
+                format!("the pictures have little texture ({a} and {b} features)")
+            }
+            Some(Survey { features: [a, b], ties, rows_px: None, .. }) => format!(
+                "hardly any feature has a partner ({ties} tie points of {a} and {b} features): the pictures show different \
+                 things, from places too far apart, or texture that repeats"
+            ),
+            _ => match suitable_halvings(&ready.sides, &ready.options, cpu)? {
+                0 if ready.is_rectified_here() => {
+                    "the scene is flat, has little texture or texture that repeats, or was seen from places too far apart".into()
+                }
+                0 => "surfaces have little texture, or texture that repeats".into(),
+                n => {
+                    let all = ready.halvings + n;
+                    format!("the pictures are larger than their texture is fine; --halve {all} suits them")
+                }
+            },
+        };
+        warnings.push(format!("only {} of the pixels with data have a disparity: {cause}", percent(share)));
     }
     Ok(warnings)
-}
-
-/// The likeliest cause of few disparities.
-fn cause(
-    computed: &Computed,
-    survey: Option<&Survey>,
-    rows_differ: bool,
-    too_short: bool,
-    cpu: &Cpu,
-) -> Outcome<String> {
-    if rows_differ {
-        return Ok("what corresponds does not lie in one row".into());
-    }
-    if too_short {
-        return Ok("the range that was searched does not hold what tie points show".into());
-    }
-    if let Some(survey) = survey {
-        let [a, b] = survey.features;
-        if a.min(b) < FEW_FEATURES {
-            return Ok(format!("the pictures have little texture ({a} and {b} features)"));
-        }
-        if survey.rows_px.is_none() {
-            return Ok(format!(
-                "hardly any feature has a partner ({} tie points of {a} and {b} features): the pictures show different \
-                 things, from places too far apart, or texture that repeats",
-                survey.ties
-            ));
-        }
-    }
-    let ready = &computed.ready;
-    let halvings = suitable_halvings(&ready.sides, &ready.options, cpu)?;
-    Ok(match halvings {
-        0 if ready.is_rectified_here() => {
-            "the scene is flat, has little texture or texture that repeats, or was seen from places too far apart".into()
-        }
-        0 => "surfaces have little texture, or texture that repeats".into(),
-        n => {
-            let all = ready.halvings + n;
-            format!("the pictures are larger than their texture is fine; --halve {all} suits them")
-        }
-    })
 }

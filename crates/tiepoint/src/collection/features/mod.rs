@@ -6,7 +6,7 @@ mod search;
 use super::Shard;
 use super::folder::Collection;
 use super::record::{self, Found, Kind, fingerprint};
-use super::scan::FileVersion;
+use super::scan::{FileVersion, with_reasons};
 use crate::device::{Cpu, Processor};
 use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Features};
@@ -58,7 +58,7 @@ pub enum PhotographFeatures {
 }
 
 /// What a run of this stage did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Extracted {
     /// Photographs that were searched now.
@@ -66,11 +66,13 @@ pub struct Extracted {
     /// Photographs whose features were there.
     pub present: usize,
     /// Photographs that cannot be read, and why, in their order. They are left out.
+    #[serde(serialize_with = "with_reasons")]
     pub unreadable: Vec<(String, String)>,
     /// Where there is a folder of masks, the photographs of this part that have none there, in their order.
     pub without_mask: Vec<String>,
     /// Photographs that the system did not give, or that have changed since the scan, and why. They are to be tried
     /// again: no stage that needs them goes on without.
+    #[serde(serialize_with = "with_reasons")]
     pub failed: Vec<(String, String)>,
 }
 

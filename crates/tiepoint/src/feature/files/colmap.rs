@@ -1,11 +1,8 @@
 //! The text file of COLMAP's `feature_importer`: `N 128`, then N lines of `x y scale angle d1 … d128`. COLMAP
 //! puts the centre of the first pixel at (0.5, 0.5).
 
-use super::text::{number, read_line, write_line};
-use crate::{
-    feature::{Descriptors, Features},
-    image::Size,
-};
+use super::text::{features, number, read_line, write_line};
+use crate::feature::Features;
 use std::io::{self, Write};
 
 const CENTRE: f32 = 0.5;
@@ -30,10 +27,5 @@ pub(super) fn read(text: &str) -> Result<Features, String> {
     if keypoints.len() != count {
         return Err(format!("the first line promises {count} features, but {} follow", keypoints.len()));
     }
-    Ok(Features {
-        keypoints,
-        descriptors: Descriptors::U8(descriptors),
-        dimension: 128,
-        image: Size::default(),
-    })
+    Ok(features(keypoints, descriptors))
 }

@@ -146,17 +146,7 @@ pub fn parse(bytes: &[u8], format: FeatureFormat, name: impl AsRef<Path>) -> Res
 
 /// Fails for lengths that do not fit each other and for numbers that are not finite.
 fn check(features: &Features) -> std::result::Result<(), String> {
-    let values = match &features.descriptors {
-        Descriptors::U8(v) => v.len(),
-        Descriptors::F32(v) => v.len(),
-    };
-    if features.len().checked_mul(features.dimension) != Some(values) {
-        return Err(format!(
-            "{} keypoints with descriptors of {} values do not make {values} values",
-            features.len(),
-            features.dimension
-        ));
-    }
+    features.check().map_err(|e| e.to_string())?;
     let finite = |i: usize| {
         let k = &features.keypoints[i];
         [k.x, k.y, k.scale, k.angle, k.response].iter().all(|v| v.is_finite())

@@ -3,7 +3,10 @@
 
 use crate::{
     feature::{Descriptors, Features, Keypoint},
-    image::Size,
+    image::{
+        Size,
+        npy::{header, parse_header},
+    },
 };
 use rawzip::time::UtcDateTime;
 use rawzip::{
@@ -38,20 +41,6 @@ impl Array {
     fn floats(&self) -> Vec<f32> {
         self.bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
     }
-
-    /// The header of a `.npy` file: padded with blanks so that the data begin at a multiple of 64.
-    fn header(&self) -> Vec<u8> {
-        let shape: String = self.shape.iter().map(|n| format!("{n}, ")).collect();
-        let shape = if self.shape.len() == 1 { shape.trim_end() } else { shape.trim_end_matches(", ") };
-        let mut text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({shape}), }}", self.kind);
-        let blanks = (10 + text.len() + 1).next_multiple_of(64) - (10 + text.len() + 1);
-        text.push_str(&" ".repeat(blanks));
-        text.push('\n');
-        let mut header = b"\x93NUMPY\x01\x00".to_vec();
-        header.extend((text.len() as u16).to_le_bytes());
-        header.extend(text.as_bytes());
-        header
-    }
 }
 
 pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()> {
@@ -82,7 +71,7 @@ fn add<W: Write>(zip: &mut ZipArchiveWriter<W>, name: &str, array: &Array) -> io
     let file = zip.new_file(format!("{name}.npy")).last_modified(UtcDateTime::from_unix(DATE));
     let (mut entry, config) = file.start().map_err(io_error)?;
     let mut writer = config.wrap(&mut entry);
-    writer.write_all(&array.header())?;
+    writer.write_all(&header(array.kind, &array.shape))?;
     writer.write_all(&array.bytes)?;
     let (_, sizes) = writer.finish().map_err(io_error)?;
     entry.finish(sizes).map_err(io_error)?;
@@ -216,16 +205,7 @@ fn parse(data: &[u8]) -> Result<Array, String> {
     }
     let len = data.get(8..10).map_or(0, |b| usize::from(b[0]) | usize::from(b[1]) << 8);
     let header = data.get(10..10 + len).and_then(|h| std::str::from_utf8(h).ok()).ok_or("damaged header")?;
-    let after = |key: &str| header.split_once(key).map(|(_, rest)| rest.trim_start());
-    let kind = after("'descr':").and_then(|r| r.strip_prefix('\'')).and_then(|r| r.split_once('\''));
-    let (kind, _) = kind.ok_or("no element type")?;
-    if !after("'fortran_order':").is_some_and(|r| r.starts_with("False")) {
-        return Err("not in row-major order".into());
-    }
-    let shape = after("'shape':").and_then(|r| r.strip_prefix('(')).and_then(|r| r.split_once(')'));
-    let (shape, _) = shape.ok_or("no shape")?;
-    let numbers = shape.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::parse::<usize>);
-    let shape = numbers.collect::<Result<Vec<_>, _>>().map_err(|_| format!("the shape is ({shape})"))?;
+    let (kind, shape) = parse_header(header)?;
     let known = [("|u1", 1), ("|i1", 1), ("<f4", 4), ("<u8", 8), ("<i8", 8)];
     let found = known.into_iter().find(|(name, _)| *name == kind);
     let (kind, width) =

@@ -2,11 +2,8 @@
 //! pixel centres at integers, angles in radians from +x towards +y. VLFeat truncates 512 times the unit vector to 8
 //! bits; here it is rounded. Its eight directions turn the other way: direction o of a cell is (8 − o) mod 8 here.
 
-use super::text::{read_line, write_line};
-use crate::{
-    feature::{Descriptors, Features},
-    image::Size,
-};
+use super::text::{features, read_line, write_line};
+use crate::feature::Features;
 use std::io::{self, Write};
 
 pub(super) fn write(out: &mut impl Write, features: &Features, descriptors: &[u8]) -> io::Result<()> {
@@ -31,10 +28,5 @@ pub(super) fn read(text: &str) -> Result<Features, String> {
     let keypoints =
         lines.map(|(i, line)| read_line(line, i + 1, 0.0, &mut descriptors)).collect::<Result<_, _>>()?;
     turn(&mut descriptors);
-    Ok(Features {
-        keypoints,
-        descriptors: Descriptors::U8(descriptors),
-        dimension: 128,
-        image: Size::default(),
-    })
+    Ok(features(keypoints, descriptors))
 }

@@ -1,6 +1,7 @@
 //! Numbers in text files.
 
-use crate::feature::Keypoint;
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::image::Size;
 use std::{
     f32::consts::TAU,
     fmt::Display,
@@ -69,6 +70,12 @@ pub(super) fn read_line(
         }
         n => Err(format!("line {line}: {n} descriptor values, expected 128")),
     }
+}
+
+/// SIFT's features from such lines.
+pub(super) fn features(keypoints: Vec<Keypoint>, descriptors: Vec<u8>) -> Features {
+    let (descriptors, image) = (Descriptors::U8(descriptors), Size::default());
+    Features { keypoints, descriptors, dimension: 128, image }
 }
 
 /// The angle brought into \[0, 2π).

@@ -1,30 +1,22 @@
 //! The options of SIFT, with their defaults and sources.
 
+use crate::Error;
 use crate::feature::DescriptorKind;
 use crate::feature::select::Selection;
-use crate::options::{Above, AboveTo, OptionTable, named, options};
-use crate::{Error, Result};
-
-/// Whose conventions are followed where the paper leaves details open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SiftPreset {
-    /// Ours: unbiased positions, thresholds and windows as OpenCV's; orientation and descriptor about the
-    /// exact sub-pixel position, gradients split between the two nearest bins, points that move to and fro
-    /// kept.
-    #[default]
-    Default,
-    /// OpenCV's `SIFT_create()`, its half-pixel doubling (+0.25 px) included; descriptors about whole pixels.
-    OpenCv,
-    /// VLFeat 0.9.21: refinement in x and y only, histograms smoothed six times, at most four orientations, a
-    /// border of one pixel, edges repeated.
-    VlFeat,
-}
+use crate::options::{Above, AboveTo, named, options};
 
 named! {
-    SiftPreset as "preset" {
-        "default": SiftPreset::Default, "unbiased positions, OpenCV's thresholds";
-        "opencv": SiftPreset::OpenCv, "OpenCV's SIFT_create()";
-        "vlfeat": SiftPreset::VlFeat, "VLFeat 0.9.21";
+    /// Whose conventions are followed where the paper leaves details open.
+    pub enum SiftPreset as "preset" {
+        /// Ours: thresholds and windows as OpenCV's; orientation and descriptor about the exact sub-pixel position,
+        /// gradients split between the two nearest bins, points that move to and fro kept.
+        #[default]
+        "default": Default, "Unbiased positions, OpenCV's thresholds";
+        /// Its half-pixel doubling (+0.25 px) included; descriptors about whole pixels.
+        "opencv": OpenCv, "OpenCV's SIFT_create()";
+        /// Refinement in x and y only, histograms smoothed six times, at most four orientations, a border of one pixel,
+        /// edges repeated.
+        "vlfeat": VlFeat, "VLFeat 0.9.21";
     }
 }
 
@@ -71,6 +63,12 @@ options! {
         /// Which features are kept.
         selection / with_selection: Selection = Selection::ALL;
     }
+    check this {
+        match this.input_sigma <= this.sigma {
+            true => Ok(()),
+            false => Err(Error::option("input_sigma", this.input_sigma, "above 0, at most sigma")),
+        }
+    }
 }
 
 impl SiftOptions {
@@ -84,18 +82,6 @@ impl SiftOptions {
         match self.descriptors {
             DescriptorKind::U8 | DescriptorKind::F32 => super::DIMENSION,
             DescriptorKind::None => 0,
-        }
-    }
-
-    /// Checks every field.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming the field, its value and what is allowed.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        match self.input_sigma <= self.sigma {
-            true => self.selection.check(),
-            false => Err(Error::option("input_sigma", self.input_sigma, "above 0, at most sigma")),
         }
     }
 

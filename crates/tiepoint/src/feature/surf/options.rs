@@ -1,40 +1,31 @@
 //! The options of SURF, with their defaults and sources.
 
-use crate::Result;
 use crate::feature::DescriptorKind;
 use crate::feature::select::{Keep, Selection};
-use crate::options::{OptionTable, named, options};
-
-/// Whose conventions are followed where implementations differ.
-///
-/// Common to all: extrema are searched where the largest filter of the 3×3×3 neighbourhood lies inside the
-/// image, and a wavelet that leaves the image counts as 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SurfPreset {
-    /// Bay et al. 2008. Filters 9, 15, 21, 27; 15, 27, 39, 51; …, those of equal size computed once; Dxy
-    /// weighted by 0.9. Orientation: 113 wavelets of side 4s within 6s, Gaussian of 2s. Descriptor: a square
-    /// of 20s, cells of 5×5 wavelets of side 2s, Gaussian of 3.3s; per cell Σdx, Σ|dx|, Σdy, Σ|dy|, cells row
-    /// by row.
-    #[default]
-    Paper,
-    /// OpenSURF. Filters as in the paper. Orientation: 109 wavelets on whole pixels round(s) apart, Gaussian
-    /// of 2.5s. Descriptor: the square of 24s of Agrawal et al., cells of 9×9 wavelets that overlap by 4,
-    /// Gaussian of 2.5s in a cell and of 1.5 cells over them; cells column by column.
-    OpenSurf,
-    /// OpenCV. Filters (9 + 6·layer)·2^octave with rounded corners, every box divided by its own area (which
-    /// weighs Dxy 2.78 times as much in the square), grey values from 0 to 255; offsets up to 1 are accepted
-    /// and the filter size is rounded to an integer. Orientation as in the paper with a Gaussian of 2.5s and
-    /// windows every 5°; upright means 3π/2. Descriptor: the paper's square; its 2×2 differences of area
-    /// means are the wavelets of side 2s; per cell Σdx, Σdy, Σ|dx|, Σ|dy|. OpenCV itself resamples to 8 bits,
-    /// so that its values agree closely and not exactly.
-    OpenCv,
-}
+use crate::options::{named, options};
 
 named! {
-    SurfPreset as "preset" {
-        "paper": SurfPreset::Paper, "Bay et al. 2008, every pixel of the first octave sampled";
-        "opensurf": SurfPreset::OpenSurf, "OpenSURF's filters, sampling and descriptor";
-        "opencv": SurfPreset::OpenCv, "OpenCV's filters, threshold and descriptor";
+    /// Whose conventions are followed where implementations differ.
+    ///
+    /// Common to all: extrema are searched where the largest filter of the 3×3×3 neighbourhood lies inside the
+    /// image, and a wavelet that leaves the image counts as 0.
+    pub enum SurfPreset as "preset" {
+        /// Filters 9, 15, 21, 27; 15, 27, 39, 51; …, those of equal size computed once; Dxy weighted by 0.9.
+        /// Orientation: 113 wavelets of side 4s within 6s, Gaussian of 2s. Descriptor: a square of 20s, cells of 5×5
+        /// wavelets of side 2s, Gaussian of 3.3s; per cell Σdx, Σ|dx|, Σdy, Σ|dy|, cells row by row.
+        #[default]
+        "paper": Paper, "Bay et al. 2008, every pixel of the first octave sampled";
+        /// Filters as in the paper. Orientation: 109 wavelets on whole pixels round(s) apart, Gaussian of 2.5s.
+        /// Descriptor: the square of 24s of Agrawal et al., cells of 9×9 wavelets that overlap by 4, Gaussian of 2.5s in
+        /// a cell and of 1.5 cells over them; cells column by column.
+        "opensurf": OpenSurf, "OpenSURF's filters, sampling and descriptor";
+        /// Filters (9 + 6·layer)·2^octave with rounded corners, every box divided by its own area (which weighs Dxy 2.78
+        /// times as much in the square), grey values from 0 to 255; offsets up to 1 are accepted and the filter size is
+        /// rounded to an integer. Orientation as in the paper with a Gaussian of 2.5s and windows every 5°; upright
+        /// means 3π/2. Descriptor: the paper's square; its 2×2 differences of area means are the wavelets of side 2s;
+        /// per cell Σdx, Σdy, Σ|dx|, Σ|dy|. OpenCV itself resamples to 8 bits, so that its values agree closely and not
+        /// exactly.
+        "opencv": OpenCv, "OpenCV's filters, threshold and descriptor";
     }
 }
 
@@ -82,15 +73,6 @@ impl SurfOptions {
             SurfPreset::OpenSurf => start.with_step(2),
             SurfPreset::OpenCv => start.with_threshold(100.0).with_intervals(5),
         }
-    }
-
-    /// Checks every field.
-    ///
-    /// # Errors
-    /// [`Error::Option`](crate::Error::Option) naming the field, its value and what is allowed.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        self.selection.check()
     }
 
     /// Values of a descriptor; 0 when none is wanted.

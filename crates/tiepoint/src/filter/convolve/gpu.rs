@@ -1,11 +1,11 @@
 //! Filtering with any kernel on a device.
 
-use super::{ConvolveOptions, Kernel};
+use super::Kernel;
 use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::filter::gpu::{self, GpuFilter, LANES, Shape, Step, Steps, Weighted};
-use crate::image::Size;
 use crate::image::gpu::GpuPixel;
+use crate::image::{Border, Size};
 use tiepoint_gpu::{Element, KernelSource};
 
 /// Rows of outputs that a lane makes with a kernel that is not a product.
@@ -19,13 +19,13 @@ fn reach(n: usize) -> [usize; 2] {
     [n / 2, n - 1 - n / 2]
 }
 
-fn shape(kernel: &Kernel, options: &ConvolveOptions, channels: usize) -> Shape {
+fn shape(kernel: &Kernel, border: Border, channels: usize) -> Shape {
     let (rows, columns) = (reach(kernel.size.height), reach(kernel.size.width));
     Shape {
         rows,
         columns,
         channels,
-        border: options.border,
+        border,
         sum: "f32",
         planes: 1,
         text: include_str!("convolve.cl"),
@@ -45,12 +45,8 @@ fn factors<O: GpuPixel>(source: KernelSource, column: &[f32], row: &[f32]) -> Ke
 }
 
 /// The program of a kernel that is no product.
-fn whole<I: Element, O: GpuPixel>(
-    kernel: &Kernel,
-    options: &ConvolveOptions,
-    channels: usize,
-) -> KernelSource {
-    let shape = shape(kernel, options, channels);
+fn whole<I: Element, O: GpuPixel>(kernel: &Kernel, border: Border, channels: usize) -> KernelSource {
+    let shape = shape(kernel, border, channels);
     let source = gpu::for_kernels(KernelSource::new("convolve"), channels)
         .define("IN", I::NAME)
         .define("OUT", O::NAME)
@@ -60,7 +56,7 @@ fn whole<I: Element, O: GpuPixel>(
         .define("DOWN", shape.rows[1])
         .define("LEFT", shape.columns[0] * channels)
         .define("RIGHT", shape.columns[1] * channels);
-    let source = conversions::<O>(gpu::border_for_kernels(source, options.border));
+    let source = conversions::<O>(gpu::border_for_kernels(source, border));
     let source = match kernel.weights.len() <= SMALL {
         true => source.table_f32("WEIGHTS", &kernel.weights),
         false => source,
@@ -73,14 +69,13 @@ impl<I: GpuPixel, O: GpuPixel> GpuFilter<I, O> {
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) when the device refuses.
-    pub fn convolve(gpu: &Gpu, kernel: &Kernel, options: &ConvolveOptions, channels: usize) -> Result<Self> {
-        options.check()?;
+    pub fn convolve(gpu: &Gpu, kernel: &Kernel, border: Border, channels: usize) -> Result<Self> {
         if let Some((column, row)) = &kernel.factors {
-            let shape = shape(kernel, options, channels);
+            let shape = shape(kernel, border, channels);
             return Self::separable(gpu, "convolve", &shape, |source| factors::<O>(source, column, row));
         }
         let weighted =
-            gpu.program(&whole::<I, O>(kernel, options, channels))?.kernel::<Weighted<'_, I, O>>()?;
+            gpu.program(&whole::<I, O>(kernel, border, channels))?.kernel::<Weighted<'_, I, O>>()?;
         let step = Step::new(weighted, Size::new(LANES as usize, ROWS));
         let step = Steps::Weighted(step, gpu.upload(&kernel.weights)?);
         Ok(Self::new(gpu, "convolve", step, [channels; 2], |size| size))
@@ -111,10 +106,10 @@ pub(crate) mod tests {
         let images = images::<I>(channels);
         let cpu = Cpu::default();
         for (k, kernel) in kernels.iter().enumerate() {
-            let options = ConvolveOptions { border: BORDERS[(k + channels) % 4] };
-            let plan = |gpu: &Gpu| GpuFilter::<I, O>::convolve(gpu, kernel, &options, channels);
-            let context = format!("{} x {channels} to {}, {}, {options:?}", I::NAME, O::NAME, kernel.size());
-            testing::twins(&images, plan, |view| convolve(view, kernel, &options, &cpu).unwrap(), &context);
+            let border = BORDERS[(k + channels) % 4];
+            let plan = |gpu: &Gpu| GpuFilter::<I, O>::convolve(gpu, kernel, border, channels);
+            let context = format!("{} x {channels} to {}, {}, {border:?}", I::NAME, O::NAME, kernel.size());
+            testing::twins(&images, plan, |view| convolve(view, kernel, border, &cpu).unwrap(), &context);
         }
     }
 
@@ -133,13 +128,12 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        let options = ConvolveOptions::default();
         let far = product(255, 255);
         let (column, row) = far.factors.as_ref().unwrap();
         vec![
-            whole::<u8, f32>(&random(3, 3), &options, 1),
-            whole::<f32, f32>(&random(255, 255), &options, 3),
-            shape(&far, &options, 1).source::<u16, f32>("convolve", |s| factors::<f32>(s, column, row)),
+            whole::<u8, f32>(&random(3, 3), Border::Clamp, 1),
+            whole::<f32, f32>(&random(255, 255), Border::Clamp, 3),
+            shape(&far, Border::Clamp, 1).source::<u16, f32>("convolve", |s| factors::<f32>(s, column, row)),
         ]
     }
 }

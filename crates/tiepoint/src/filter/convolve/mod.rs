@@ -22,7 +22,6 @@ use crate::{
     Error, Result,
     device::{Cpu, dispatch},
     image::{Border, Image, ImageView, ImageViewMut, Pixel, Size},
-    options::setters,
 };
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
@@ -118,26 +117,6 @@ fn factors(weights: &[f32], size: Size) -> Option<(Vec<f32>, Vec<f32>)> {
     is_product.then_some((column, row))
 }
 
-/// How to filter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ConvolveOptions {
-    /// What lies beyond the edge; the edge pixel repeated by default.
-    pub border: Border,
-}
-
-setters!(ConvolveOptions { with_border: border = Border });
-
-impl ConvolveOptions {
-    /// Every value is allowed.
-    ///
-    /// # Errors
-    /// None.
-    pub fn check(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
 /// `view` filtered with `kernel`; every channel by itself. `O` is the pixel type wanted: f32 keeps signs and
 /// fractions.
 ///
@@ -146,11 +125,11 @@ impl ConvolveOptions {
 pub fn convolve<T: Pixel, O: Pixel>(
     view: ImageView<'_, T>,
     kernel: &Kernel,
-    options: &ConvolveOptions,
+    border: Border,
     cpu: &Cpu,
 ) -> Result<Image<O>> {
     let mut out = Image::filled(view.size(), view.channels(), O::default());
-    convolve_into(view, kernel, options, cpu, out.view_mut())?;
+    convolve_into(view, kernel, border, cpu, out.view_mut())?;
     Ok(out)
 }
 
@@ -161,19 +140,18 @@ pub fn convolve<T: Pixel, O: Pixel>(
 pub fn convolve_into<T: Pixel, O: Pixel>(
     view: ImageView<'_, T>,
     kernel: &Kernel,
-    options: &ConvolveOptions,
+    border: Border,
     cpu: &Cpu,
     out: ImageViewMut<'_, O>,
 ) -> Result<()> {
-    options.check()?;
     let _stage = cpu.stage("convolve");
     out.require_shape("the output", view.size(), view.channels())?;
     cpu.for_bands(out, BAND, |first, out| {
         match &kernel.factors {
-            Some((column, row)) => two_passes(view, column, row, options.border, first, out, cpu),
-            None => one_pass(view, kernel, options.border, first, out, cpu),
+            Some((column, row)) => two_passes(view, column, row, border, first, out, cpu),
+            None => one_pass(view, kernel, border, first, out, cpu),
         }
-        if options.border == Border::Skip {
+        if border == Border::Skip {
             keep(view, kernel.size, first, out);
         }
     })
@@ -457,7 +435,7 @@ mod tests {
                 let expected: Image<O> =
                     Image::from_vec(reference(view, kernel, border), size, channels).unwrap();
                 for cpu in cpus() {
-                    let found = convolve::<T, O>(view, kernel, &ConvolveOptions { border }, &cpu).unwrap();
+                    let found = convolve::<T, O>(view, kernel, border, &cpu).unwrap();
                     let what = format_args!("{size} x {channels}, {border:?}, {:?}", kernel.size);
                     assert_same(&found, &expected, what);
                 }
@@ -484,8 +462,8 @@ mod tests {
         assert!(!Kernel::new(vec![0.0; 9], size).unwrap().is_separable(), "nothing");
         let image = Image::from_fn(Size::new(20, 20), |x, y| (x * 7 + y * y) as u8);
         let cpu = Cpu::sequential();
-        let found: Image<f32> = convolve(image.view(), &sobel, &ConvolveOptions::default(), &cpu).unwrap();
-        let gx = crate::filter::sobel::x(image.view(), &Default::default(), &cpu).unwrap();
+        let found: Image<f32> = convolve(image.view(), &sobel, Border::Clamp, &cpu).unwrap();
+        let gx = crate::filter::sobel::x(image.view(), Border::Clamp, &cpu).unwrap();
         let gx: Vec<f32> = gx.data().iter().map(|&v| f32::from(v)).collect();
         assert_eq!(found.data(), gx, "the Sobel kernel is the Sobel filter");
     }

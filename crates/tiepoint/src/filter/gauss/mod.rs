@@ -31,23 +31,27 @@ use crate::{
     Result,
     device::Cpu,
     image::{Border, Image, ImageView, ImageViewMut, Pixel},
-    options::setters,
+    options::options,
 };
 
 /// Most taps that 8-bit images are filtered with in integers.
 pub const FIXED_SIZE: usize = 31;
 
-/// How to smooth.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct GaussOptions {
-    /// The weights; σ = 1.6 by default.
-    pub taps: Taps,
-    /// What lies beyond the edge; the edge pixel repeated by default.
-    pub border: Border,
+options! {
+    /// How to smooth.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct GaussOptions {
+        /// What lies beyond the edge.
+        border / with_border: Border = Border::Clamp;
+    }
+    besides {
+        /// The weights; σ = 1.6 by default.
+        taps / with_taps: Taps = Taps::default();
+    }
+    check this {
+        this.taps.check()
+    }
 }
-
-setters!(GaussOptions { with_taps: taps = Taps, with_border: border = Border });
 
 impl GaussOptions {
     /// Smoothing by σ pixels.
@@ -58,14 +62,6 @@ impl GaussOptions {
     /// Smoothing by an odd number of taps.
     pub fn size(size: usize) -> Self {
         Self { taps: Taps::Size(size), ..Self::default() }
-    }
-
-    /// Checks the ranges.
-    ///
-    /// # Errors
-    /// [`Error::Option`](crate::Error::Option) as [`Taps::check`].
-    pub fn check(&self) -> Result<()> {
-        self.taps.check()
     }
 }
 

@@ -29,6 +29,17 @@ impl Default for Taps {
 }
 
 impl Taps {
+    /// The taps of what is given of a filter; without σ and size the default.
+    pub fn of(sigma: Option<f64>, size: Option<usize>, power_of_two: bool) -> Self {
+        match (sigma, size) {
+            (None, Some(size)) if power_of_two => Self::PowerOfTwo(size),
+            (Some(sigma), Some(size)) => Self::SigmaAndSize(sigma, size),
+            (None, Some(size)) => Self::Size(size),
+            (Some(sigma), None) => Self::Sigma(sigma),
+            (None, None) => Self::default(),
+        }
+    }
+
     /// Checks the ranges.
     ///
     /// # Errors

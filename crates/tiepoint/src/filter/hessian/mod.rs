@@ -23,54 +23,32 @@ pub use gpu::{FoundBlobs, GpuBlobs};
 
 use crate::filter::border::{BAND, extend, leaves};
 use crate::{
-    Error, Result,
+    Result,
     device::{Cpu, dispatch},
     image::{Border, Image, ImageView, ImageViewMut, Pixel},
-    options::setters,
+    options::options,
 };
 use fearless_simd::Simd;
 
 /// Pixels from the centre to the edge of the filters.
 const RADIUS: usize = 4;
 
-/// How to find blobs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct HessianOptions {
-    /// Weight of dxy², 0 to 10. Default 1, as in the source; SURF has 0.81, which makes up for boxes in the
-    /// place of Gaussians.
-    pub weight: f32,
-    /// Least |det| of a blob, for images from 0 to 1; at least 0. Default 0.0004, as in SURF's fast Hessian.
-    pub threshold: f32,
-    /// What lies beyond the edge; the edge pixel repeated by default. [`Border::Skip`] leaves det at 0 there.
-    pub border: Border,
-}
-
-setters!(HessianOptions {
-    with_weight: weight = f32,
-    with_threshold: threshold = f32,
-    with_border: border = Border
-});
-
-impl Default for HessianOptions {
-    fn default() -> Self {
-        Self { weight: 1.0, threshold: 0.0004, border: Border::Clamp }
-    }
-}
-
-impl HessianOptions {
-    /// Checks the ranges.
-    ///
-    /// # Errors
-    /// [`Error::Option`] for a value out of range.
-    pub fn check(&self) -> Result<()> {
-        if !(0.0..=10.0).contains(&self.weight) {
-            return Err(Error::option("weight", self.weight, "0 to 10"));
-        }
-        if !(self.threshold >= 0.0 && self.threshold.is_finite()) {
-            return Err(Error::option("threshold", self.threshold, "a number of at least 0"));
-        }
-        Ok(())
+options! {
+    /// How to find blobs.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct HessianOptions {
+        /// Weight of dxy².
+        ///
+        /// 1 as in the source; SURF has 0.81, which makes up for boxes in the place of Gaussians.
+        weight / with_weight: f32 = 1.0 => 0.0..=10.0, unit "W";
+        /// Least magnitude of a local maximum, for an image from 0 to 1.
+        ///
+        /// The default is that of SURF's fast Hessian.
+        threshold / with_threshold: f32 = 0.0004 => 0.0.., unit "T";
+        /// What lies beyond the edge.
+        ///
+        /// [`Border::Skip`] leaves det at 0 there.
+        border / with_border: Border = Border::Clamp;
     }
 }
 
@@ -97,7 +75,7 @@ impl Blob {
 /// det at every pixel of a one-channel image.
 ///
 /// # Errors
-/// [`Error::Image`] for an empty image or more than one channel, [`Error::Option`] for options out of range.
+/// [`Error::Image`](crate::Error::Image) for an empty image or more than one channel, [`Error::Option`](crate::Error::Option) for options out of range.
 pub fn response<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &Cpu) -> Result<Image<f32>> {
     let mut out = Image::new(view.size());
     response_into(view, options, cpu, out.view_mut())?;
@@ -107,7 +85,7 @@ pub fn response<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu:
 /// [`response`] into memory of the caller's: an image of one channel and the size of `view`.
 ///
 /// # Errors
-/// As [`response`], and [`Error::Mismatch`] for an output of another shape.
+/// As [`response`], and [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
 pub fn response_into<T: Pixel>(
     view: ImageView<'_, T>,
     options: &HessianOptions,

@@ -1,8 +1,9 @@
 //! Gradients on a device.
 
-use super::{Sobel, SobelOptions};
+use super::Sobel;
 use crate::device::gpu::Gpu;
 use crate::filter::gpu::{GpuFilter, LOCAL_MEMORY, Shape};
+use crate::image::Border;
 use crate::image::gpu::{self, GpuPixel};
 use crate::{Error, Result};
 use tiepoint_gpu::{Element, KernelSource};
@@ -18,12 +19,12 @@ pub(in crate::filter) enum Form {
 /// Channels at most: a tile's margin.
 const CHANNELS: usize = 32;
 
-fn shape<T: GpuPixel>(options: &SobelOptions, channels: usize, form: Form) -> Shape {
+fn shape<T: GpuPixel>(border: Border, channels: usize, form: Form) -> Shape {
     Shape {
         rows: [1; 2],
         columns: [1; 2],
         channels,
-        border: options.border,
+        border,
         sum: if T::f32s(&[]).is_some() { "f32" } else { "i32" },
         planes: if form == Form::Magnitude { 2 } else { 1 },
         text: include_str!("sobel.cl"),
@@ -42,17 +43,11 @@ fn arithmetic<T: GpuPixel>(source: KernelSource, form: Form) -> KernelSource {
 }
 
 impl<T: GpuPixel, O: Element> GpuFilter<T, O> {
-    pub(in crate::filter) fn sobel(
-        gpu: &Gpu,
-        options: &SobelOptions,
-        channels: usize,
-        form: Form,
-    ) -> Result<Self> {
-        options.check()?;
+    pub(in crate::filter) fn sobel(gpu: &Gpu, border: Border, channels: usize, form: Form) -> Result<Self> {
         if channels > CHANNELS {
             return Err(Error::Image(format!("{channels} channels: Sobel on a GPU takes up to {CHANNELS}")));
         }
-        let shape = shape::<T>(options, channels, form);
+        let shape = shape::<T>(border, channels, form);
         Self::separable(gpu, "sobel", &shape, |source| arithmetic::<T>(source, form))
     }
 }
@@ -62,16 +57,16 @@ impl<T: GpuPixel + Sobel<Gradient: Element>> GpuFilter<T, T::Gradient> {
     ///
     /// # Errors
     /// [`Error::Image`] for more channels, [`Error::Device`] when the device refuses.
-    pub fn sobel_x(gpu: &Gpu, options: &SobelOptions, channels: usize) -> Result<Self> {
-        Self::sobel(gpu, options, channels, Form::X)
+    pub fn sobel_x(gpu: &Gpu, border: Border, channels: usize) -> Result<Self> {
+        Self::sobel(gpu, border, channels, Form::X)
     }
 
     /// [`sobel::y`](super::y), as [`sobel_x`](Self::sobel_x).
     ///
     /// # Errors
     /// As [`sobel_x`](Self::sobel_x).
-    pub fn sobel_y(gpu: &Gpu, options: &SobelOptions, channels: usize) -> Result<Self> {
-        Self::sobel(gpu, options, channels, Form::Y)
+    pub fn sobel_y(gpu: &Gpu, border: Border, channels: usize) -> Result<Self> {
+        Self::sobel(gpu, border, channels, Form::Y)
     }
 }
 
@@ -80,8 +75,8 @@ impl<T: GpuPixel + Sobel> GpuFilter<T, T> {
     ///
     /// # Errors
     /// As [`sobel_x`](Self::sobel_x).
-    pub fn sobel_magnitude(gpu: &Gpu, options: &SobelOptions, channels: usize) -> Result<Self> {
-        Self::sobel(gpu, options, channels, Form::Magnitude)
+    pub fn sobel_magnitude(gpu: &Gpu, border: Border, channels: usize) -> Result<Self> {
+        Self::sobel(gpu, border, channels, Form::Magnitude)
     }
 }
 
@@ -99,13 +94,13 @@ pub(crate) mod tests {
         let images = images::<T>(channels);
         let cpu = Cpu::default();
         let context = format!("{} x {channels}", T::NAME);
-        let [a, b, c] = [0, 1, 2].map(|n| SobelOptions { border: BORDERS[(first + n) % 4] });
-        let x = |gpu: &Gpu| GpuFilter::<T, T::Gradient>::sobel_x(gpu, &a, channels);
-        testing::twins(&images, x, |view| sobel::x(view, &a, &cpu).unwrap(), &context);
-        let y = |gpu: &Gpu| GpuFilter::<T, T::Gradient>::sobel_y(gpu, &b, channels);
-        testing::twins(&images, y, |view| sobel::y(view, &b, &cpu).unwrap(), &context);
-        let magnitude = |gpu: &Gpu| GpuFilter::<T, T>::sobel_magnitude(gpu, &c, channels);
-        testing::twins(&images, magnitude, |view| sobel::magnitude(view, &c, &cpu).unwrap(), &context);
+        let [a, b, c] = [0, 1, 2].map(|n| BORDERS[(first + n) % 4]);
+        let x = |gpu: &Gpu| GpuFilter::<T, T::Gradient>::sobel_x(gpu, a, channels);
+        testing::twins(&images, x, |view| sobel::x(view, a, &cpu).unwrap(), &context);
+        let y = |gpu: &Gpu| GpuFilter::<T, T::Gradient>::sobel_y(gpu, b, channels);
+        testing::twins(&images, y, |view| sobel::y(view, b, &cpu).unwrap(), &context);
+        let magnitude = |gpu: &Gpu| GpuFilter::<T, T>::sobel_magnitude(gpu, c, channels);
+        testing::twins(&images, magnitude, |view| sobel::magnitude(view, c, &cpu).unwrap(), &context);
     }
 
     #[test]
@@ -118,13 +113,12 @@ pub(crate) mod tests {
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let mut sources = vec![];
-        let options = SobelOptions::default();
         let source = |form| {
-            let shape = |channels| shape::<u16>(&options, channels, form);
+            let shape = |channels| shape::<u16>(Border::Clamp, channels, form);
             shape(1).source::<u16, u16>("sobel", |s| arithmetic::<u16>(s, form))
         };
         sources.extend([Form::X, Form::Y, Form::Magnitude].map(source));
-        let float = shape::<f32>(&options, 3, Form::Magnitude);
+        let float = shape::<f32>(Border::Clamp, 3, Form::Magnitude);
         sources.extend([float.source::<f32, f32>("sobel", |s| arithmetic::<f32>(s, Form::Magnitude))]);
         sources
     }

@@ -22,29 +22,8 @@ use crate::{
     Result,
     device::{Cpu, dispatch},
     image::{Border, Image, ImageView, ImageViewMut, Pixel},
-    options::setters,
 };
 use fearless_simd::Simd;
-
-/// How to differentiate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SobelOptions {
-    /// What lies beyond the edge; the edge pixel repeated by default.
-    pub border: Border,
-}
-
-setters!(SobelOptions { with_border: border = Border });
-
-impl SobelOptions {
-    /// Every value is allowed.
-    ///
-    /// # Errors
-    /// None.
-    pub fn check(&self) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// The arithmetic of a pixel type's gradients.
 pub trait Sobel: Pixel {
@@ -132,9 +111,9 @@ impl Sobel for f32 {
 ///
 /// # Errors
 /// Never; the signature is that of every filter.
-pub fn x<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T::Gradient>> {
+pub fn x<T: Sobel>(view: ImageView<'_, T>, border: Border, cpu: &Cpu) -> Result<Image<T::Gradient>> {
     let mut out = Image::filled(view.size(), view.channels(), Default::default());
-    x_into(view, options, cpu, out.view_mut())?;
+    x_into(view, border, cpu, out.view_mut())?;
     Ok(out)
 }
 
@@ -144,20 +123,20 @@ pub fn x<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) ->
 /// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
 pub fn x_into<T: Sobel>(
     view: ImageView<'_, T>,
-    options: &SobelOptions,
+    border: Border,
     cpu: &Cpu,
     out: ImageViewMut<'_, T::Gradient>,
 ) -> Result<()> {
-    filter::<T, X>(view, options, cpu, out)
+    filter::<T, X>(view, border, cpu, out)
 }
 
 /// The vertical derivative.
 ///
 /// # Errors
 /// Never; the signature is that of every filter.
-pub fn y<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T::Gradient>> {
+pub fn y<T: Sobel>(view: ImageView<'_, T>, border: Border, cpu: &Cpu) -> Result<Image<T::Gradient>> {
     let mut out = Image::filled(view.size(), view.channels(), Default::default());
-    y_into(view, options, cpu, out.view_mut())?;
+    y_into(view, border, cpu, out.view_mut())?;
     Ok(out)
 }
 
@@ -167,20 +146,20 @@ pub fn y<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) ->
 /// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
 pub fn y_into<T: Sobel>(
     view: ImageView<'_, T>,
-    options: &SobelOptions,
+    border: Border,
     cpu: &Cpu,
     out: ImageViewMut<'_, T::Gradient>,
 ) -> Result<()> {
-    filter::<T, Y>(view, options, cpu, out)
+    filter::<T, Y>(view, border, cpu, out)
 }
 
 /// The magnitude of the gradient.
 ///
 /// # Errors
 /// Never; the signature is that of every filter.
-pub fn magnitude<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T>> {
+pub fn magnitude<T: Sobel>(view: ImageView<'_, T>, border: Border, cpu: &Cpu) -> Result<Image<T>> {
     let mut out = Image::filled(view.size(), view.channels(), Default::default());
-    magnitude_into(view, options, cpu, out.view_mut())?;
+    magnitude_into(view, border, cpu, out.view_mut())?;
     Ok(out)
 }
 
@@ -190,11 +169,11 @@ pub fn magnitude<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: 
 /// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
 pub fn magnitude_into<T: Sobel>(
     view: ImageView<'_, T>,
-    options: &SobelOptions,
+    border: Border,
     cpu: &Cpu,
     out: ImageViewMut<'_, T>,
 ) -> Result<()> {
-    filter::<T, Magnitude>(view, options, cpu, out)
+    filter::<T, Magnitude>(view, border, cpu, out)
 }
 
 /// A filter of a row of column sums `s` and column differences `d`, both one pixel longer at either end.
@@ -346,16 +325,14 @@ fn row<S: Simd, T: Sobel, F: Form<T>>(
 
 fn filter<T: Sobel, F: Form<T>>(
     view: ImageView<'_, T>,
-    options: &SobelOptions,
+    border: Border,
     cpu: &Cpu,
     out: ImageViewMut<'_, F::Out>,
 ) -> Result<()> {
-    options.check()?;
     let _stage = cpu.stage("sobel");
     out.require_shape("the output", view.size(), view.channels())?;
     let (channels, height) = (view.channels(), view.size().height);
     let row_len = view.size().width * channels;
-    let border = options.border;
     let width = (TILE_BYTES / size_of::<T>()).div_ceil(channels) * channels;
     cpu.for_bands(out, BAND, |first, out| {
         let black = vec![T::default(); row_len];
@@ -420,7 +397,6 @@ mod tests {
             let (buffer, stride) = strided::<T>(size, channels, n as u32, scale);
             let view = ImageView::new(&buffer, size, channels, stride).unwrap();
             for border in BORDERS {
-                let options = SobelOptions { border };
                 let each = |y| (0..size.width * channels).map(move |i| reference(view, border, i, y));
                 let expected: Vec<_> = (0..size.height).flat_map(each).collect();
                 let gradient = |of: fn(&[_; 2]) -> _| {
@@ -431,9 +407,9 @@ mod tests {
                 let m = Image::from_vec(m, size, channels).unwrap();
                 for cpu in cpus() {
                     let what = |part| format!("{part} of {size} x {channels}, {border:?}");
-                    assert_same(&x(view, &options, &cpu).unwrap(), &gx, what("x"));
-                    assert_same(&y(view, &options, &cpu).unwrap(), &gy, what("y"));
-                    assert_same(&magnitude(view, &options, &cpu).unwrap(), &m, what("magnitude"));
+                    assert_same(&x(view, border, &cpu).unwrap(), &gx, what("x"));
+                    assert_same(&y(view, border, &cpu).unwrap(), &gy, what("y"));
+                    assert_same(&magnitude(view, border, &cpu).unwrap(), &m, what("magnitude"));
                 }
             }
         }
@@ -450,11 +426,14 @@ mod tests {
     fn a_ramp_has_its_slope() {
         let image = Image::from_fn(crate::image::Size::new(9, 7), |x, y| (3 * x + 10 * y) as u8);
         let cpu = Cpu::sequential();
-        let options = SobelOptions { border: Border::Skip };
-        assert_eq!(x(image.view(), &options, &cpu).unwrap().row(3)[4], 24, "eight times 3");
-        assert_eq!(y(image.view(), &options, &cpu).unwrap().row(3)[4], 80, "eight times 10");
-        assert_eq!(magnitude(image.view(), &options, &cpu).unwrap().row(3)[4], 83, "√(24² + 80²) cut off");
-        assert_eq!(x(image.view(), &options, &cpu).unwrap().row(0), [0; 9], "skipped");
+        assert_eq!(x(image.view(), Border::Skip, &cpu).unwrap().row(3)[4], 24, "eight times 3");
+        assert_eq!(y(image.view(), Border::Skip, &cpu).unwrap().row(3)[4], 80, "eight times 10");
+        assert_eq!(
+            magnitude(image.view(), Border::Skip, &cpu).unwrap().row(3)[4],
+            83,
+            "√(24² + 80²) cut off"
+        );
+        assert_eq!(x(image.view(), Border::Skip, &cpu).unwrap().row(0), [0; 9], "skipped");
     }
 
     #[test]
@@ -464,7 +443,7 @@ mod tests {
             println!("no ../shared/data here: skipped");
             return;
         };
-        let found = magnitude(source.view(), &SobelOptions::default(), &Cpu::sequential()).unwrap();
+        let found = magnitude(source.view(), Border::Clamp, &Cpu::sequential()).unwrap();
         assert_same(&found, &expected, "the reference picture");
     }
 }

@@ -36,7 +36,7 @@ use super::matrix::{IDENTITY, Mat3, flat, is_finite, unit};
 use super::model::rank_two;
 use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
-use crate::options::{Above, OptionTable, OrInfinite, options};
+use crate::options::{Above, OrInfinite, options};
 use crate::{Error, Result};
 use degenerate::Places;
 use judge::Judge;
@@ -82,16 +82,8 @@ options! {
         /// The cameras of A and B, which an essential matrix needs and no other model uses. Default none.
         cameras / with_cameras: Option<[Camera; 2]> = None;
     }
-}
-
-impl RobustOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        self.cameras.iter().flatten().try_for_each(Camera::check)
+    check this {
+        this.cameras.iter().flatten().try_for_each(Camera::check)
     }
 }
 

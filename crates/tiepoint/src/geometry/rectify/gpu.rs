@@ -60,7 +60,7 @@ impl<T: GpuPixel> GpuRectification<T> {
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) by a device without f64,
-    /// [`Error::Memory`](crate::Error::Memory) when its memory is too small, as [`WarpOptions::check`],
+    /// [`Error::Memory`](crate::Error::Memory) when its memory is too small, as [`WarpOptions::check_fill`],
     /// [`Error::Device`](crate::Error::Device) when it fails.
     pub fn new(
         gpu: &Gpu,

@@ -12,42 +12,26 @@ use crate::image::Size;
 use crate::options::named;
 use crate::{Error, Result};
 
-/// What of the pictures the rectified pair shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OutputFrame {
-    /// The size and scale of the input, centred on what both see.
-    #[default]
-    Input,
-    /// The scale of the input; every column, and the rows that both see. The size follows.
-    Fit,
-    /// The size of the input, scaled so that every pixel is valid in both. From tie points: the scale of the
-    /// input and the largest rectangle that is valid in both; the size follows.
-    Valid,
-    /// The size of the input, scaled so that nothing is cut off.
-    All,
+named! {
+    /// What of the pictures the rectified pair shows.
+    pub enum OutputFrame as "frame" {
+        #[default]
+        "input": Input, "Size and scale of the input, centred on what both see";
+        /// The size follows.
+        "fit": Fit, "Scale of the input, all columns, the rows that both see";
+        "valid": Valid, "Only pixels that are valid in both. With a calibration the size of the input, scaled; without, the scale of the input and the largest rectangle";
+        "all": All, "Size of the input, scaled until nothing is cut off";
+    }
 }
 
-named!(OutputFrame as "frame" {
-    "input": Self::Input, "Size and scale of the input, centred on what both see";
-    "fit": Self::Fit, "Scale of the input, all columns, the rows that both see";
-    "valid": Self::Valid, "Only pixels that are valid in both. With a calibration the size of the input, scaled; without, the scale of the input and the largest rectangle";
-    "all": Self::All, "Size of the input, scaled until nothing is cut off";
-});
-
-named!(Principal as "principal" {
-    "shared": Self::Shared, "One principal point: disparities are above 0, and 0 is infinitely far";
-    "own": Self::Own, "Each view centred by itself";
-});
-
-/// Where the principal points lie.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Principal {
-    /// In one place: disparities are above 0, and 0 is infinitely far.
-    #[default]
-    Shared,
-    /// Each view is centred by itself, which wastes little of views that converge; `doffs` holds the
-    /// difference.
-    Own,
+named! {
+    /// Where the principal points lie.
+    pub enum Principal as "principal" {
+        #[default]
+        "shared": Shared, "One principal point: disparities are above 0, and 0 is infinitely far";
+        /// This wastes little of views that converge; `doffs` holds the difference.
+        "own": Own, "Each view centred by itself";
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -23,7 +23,7 @@ use crate::geometry::calibration::{Camera, Distortion, Projection, StereoCalibra
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
-use crate::options::{OptionTable, options};
+use crate::options::options;
 use crate::{Error, Result};
 
 options! {
@@ -38,14 +38,6 @@ options! {
 }
 
 impl SelfCalibrationOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()
-    }
-
     /// The focal length of the left picture, where either is known.
     fn known(&self) -> Option<f64> {
         self.focal.or(self.focal_right)

@@ -1,7 +1,7 @@
 //! How a pair of images is verified.
 
-use crate::options::{Above, AboveTo, OptionTable, OrInfinite, options};
-use crate::{Error, Result};
+use crate::Error;
+use crate::options::{Above, AboveTo, OrInfinite, options};
 
 options! {
     /// How a pair of images is verified, as COLMAP does.
@@ -44,18 +44,10 @@ options! {
         /// Seed of the samples, which besides depend on the pair's key and their number alone.
         seed / with_seed: u64 = 0, unit "N";
     }
-}
-
-impl TwoViewOptions {
-    /// Checks every option.
-    ///
-    /// # Errors
-    /// [`Error::Option`] names the first that is out of range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        match self.min_iterations <= self.max_iterations {
+    check this {
+        match this.min_iterations <= this.max_iterations {
             true => Ok(()),
-            false => Err(Error::option("min_iterations", self.min_iterations, "at most max_iterations")),
+            false => Err(Error::option("min_iterations", this.min_iterations, "at most max_iterations")),
         }
     }
 }

@@ -27,30 +27,25 @@ use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
 use crate::image::{Image, ImageView, ImageViewMut, Pixel, Size};
-use crate::options::{named, options};
+use crate::options::{OrInfinite, named, options};
 use crate::{Error, Result, by_pixel};
 use kernel::Weights;
 use places::bounds;
 use resample::Resampler;
 
-/// How values between pixels are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interpolation {
-    /// From 2×2 pixels; never leaves their range.
-    Bilinear,
-    /// From 4×4 pixels, sharper; overshoots a little at edges. The default, of the library and of the
-    /// command: bilinear half way between pixels is their mean, and a warped image is blurred unevenly.
-    #[default]
-    Bicubic,
-    /// From 6×6 pixels, sharpest.
-    Lanczos3,
+named! {
+    /// How values between pixels are made.
+    pub enum Interpolation as "interpolation" {
+        /// Never leaves their range.
+        "bilinear": Bilinear, "From 2×2 pixels";
+        /// Sharper; overshoots a little at edges. The default, of the library and of the command: bilinear half way
+        /// between pixels is their mean, and a warped image is blurred unevenly.
+        #[default]
+        "bicubic": Bicubic, "From 4×4 pixels";
+        /// Sharpest.
+        "lanczos": Lanczos3, "From 6×6 pixels";
+    }
 }
-
-named!(Interpolation as "interpolation" {
-    "bilinear": Self::Bilinear, "From 2×2 pixels";
-    "bicubic": Self::Bicubic, "From 4×4 pixels";
-    "lanczos": Self::Lanczos3, "From 6×6 pixels";
-});
 
 impl Interpolation {
     /// Pixels in each direction that make a value.
@@ -70,16 +65,16 @@ options! {
         /// How values between pixels are found.
         interpolation / with_interpolation: Interpolation = Interpolation::Bicubic;
         /// What pixels without input get in all channels: a value of the image's pixel type.
-        fill / with_fill: f32 = 0.0, unit "V";
+        fill / with_fill: f32 = 0.0 => OrInfinite(..), unit "V";
     }
 }
 
 impl WarpOptions {
-    /// Checks every option for images of one pixel type.
+    /// Checks the fill value for images of one pixel type.
     ///
     /// # Errors
     /// [`Error::Option`] when this type cannot hold the fill value.
-    pub fn check<T: Pixel>(&self) -> Result<()> {
+    pub fn check_fill<T: Pixel>(&self) -> Result<()> {
         self.fill_as::<T>().map(drop)
     }
 
@@ -113,7 +108,7 @@ fn check_input(size: Size) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Image`] when the input is empty, [`Error::Memory`] when the output is too large to be held, as
-/// [`WarpOptions::check`], and [`Error::Device`] when a GPU fails.
+/// [`WarpOptions::check_fill`], and [`Error::Device`] when a GPU fails.
 pub fn warp<T: GpuPixel>(
     input: ImageView<'_, T>,
     input_from_output: &Homography,

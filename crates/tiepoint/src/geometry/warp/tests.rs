@@ -140,7 +140,7 @@ fn nonsense_is_an_error_on_every_device() {
     }
     for (fill, fits) in [(0.5, [false, true]), (f32::NAN, [false, true]), (255.0, [true; 2])] {
         let options = options.with_fill(fill);
-        assert_eq!([options.check::<u8>().is_ok(), options.check::<f32>().is_ok()], fits, "{fill}");
+        assert_eq!([options.check_fill::<u8>().is_ok(), options.check_fill::<f32>().is_ok()], fits, "{fill}");
     }
 }
 

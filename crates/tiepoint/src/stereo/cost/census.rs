@@ -22,7 +22,6 @@ use std::ops::Add;
 
 named! {
     /// The pixels that a census transform compares.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum CensusWindow as "census_window" {
         /// 24 bits.
         #[default]

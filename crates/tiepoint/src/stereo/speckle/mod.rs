@@ -15,50 +15,30 @@ pub(crate) mod gpu;
 
 use super::INVALID;
 use crate::{
-    Error, Result,
+    Result,
     device::{Cpu, dispatch},
     image::{ImageView, ImageViewMut},
-    options::setters,
+    options::options,
 };
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
-/// What counts as a speckle.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SpeckleOptions {
-    /// Regions of fewer pixels are removed; 0 or 1 removes none. Default 50.
-    pub size: usize,
-    /// The greatest difference of disparities between neighbours of one region, in pixels. Default 2.
-    pub difference: f32,
-}
-
-impl Default for SpeckleOptions {
-    fn default() -> Self {
-        Self { size: 50, difference: 2.0 }
-    }
-}
-
-setters!(SpeckleOptions { with_size: size = usize, with_difference: difference = f32 });
-
-impl SpeckleOptions {
-    /// Fails when an option is out of its range.
-    ///
-    /// # Errors
-    /// [`Error::Option`] when the difference is negative or not finite.
-    pub fn check(&self) -> Result<()> {
-        match self.difference >= 0.0 && self.difference.is_finite() {
-            true => Ok(()),
-            false => Err(Error::option("speckle_difference", self.difference, "pixels, 0 or more")),
-        }
+options! {
+    /// What counts as a speckle.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct SpeckleOptions {
+        /// Regions of fewer pixels are removed; 0 or 1 removes none.
+        size / with_size: usize = 50, unit "N";
+        /// The greatest difference of disparities between neighbours of one region.
+        difference / with_difference: f32 = 2.0 => 0.0.., unit "PX";
     }
 }
 
 /// Makes the pixels of small regions invalid.
 ///
 /// # Errors
-/// As [`SpeckleOptions::check`], and [`Error::Image`] for an empty map or several channels.
+/// As [`SpeckleOptions::check`], and [`Error::Image`](crate::Error::Image) for an empty map or several channels.
 pub fn speckle(disparity: ImageViewMut<'_, f32>, options: &SpeckleOptions, cpu: &Cpu) -> Result<()> {
     options.check()?;
     disparity.view().require_grey()?;

@@ -16,7 +16,7 @@ use super::texture::Sampler;
 use super::{Photometry, Random, Texture, TextureKind};
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
-use crate::options::{OptionTable, named, options};
+use crate::options::{named, options};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -45,40 +45,30 @@ options! {
         /// How the right camera differs from the left. Default: not at all.
         right / with_right: Photometry = Photometry::default();
     }
+    check this {
+        let [low, high] = this.disparities;
+        if this.size.is_empty() || this.size.area() > 1 << 32 {
+            return Err(Error::option("size", this.size, "1 to 2^32 pixels"));
+        }
+        match low <= high && low >= -10_000.0 && high <= 10_000.0 {
+            true => this.right.check(),
+            false => {
+                let expected = "the least and the greatest disparity, -10000 to 10000 pixels";
+                Err(Error::option("disparities", format!("{low} to {high}"), expected))
+            }
+        }
+    }
 }
 
-/// What the surfaces of a scene are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scenery {
-    /// A gently curved background, and before it in turn surfaces parallel to the image, slanted ones and domes, grey.
-    #[default]
-    Shapes,
-    /// Two slanted walls that meet in a corner, and before them rectangles without texture, every third a thin upright
-    /// bar. Their colours differ and their grey hardly does: the poor texture of rooms and of rendered scenes.
-    Panels,
-}
-
-named!(Scenery as "scenery" {
-    "shapes": Self::Shapes, "A curved background, and before it planes and domes";
-    "panels": Self::Panels, "Slanted walls, flat coloured panels, thin bars";
-});
-
-impl StereoSceneOptions {
-    /// Checks every field.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming the first field outside its range.
-    pub fn check(&self) -> Result<()> {
-        self.check_ranges()?;
-        if self.size.is_empty() || self.size.area() > 1 << 32 {
-            return Err(Error::option("size", self.size, "1 to 2^32 pixels"));
-        }
-        let [low, high] = self.disparities;
-        if !(low <= high && low >= -10_000.0 && high <= 10_000.0) {
-            let expected = "the least and the greatest disparity, -10000 to 10000 pixels";
-            return Err(Error::option("disparities", format!("{low} to {high}"), expected));
-        }
-        self.right.check()
+named! {
+    /// What the surfaces of a scene are.
+    pub enum Scenery as "scenery" {
+        /// In turn surfaces parallel to the image, slanted ones and domes, grey.
+        #[default]
+        "shapes": Shapes, "A curved background, and before it planes and domes";
+        /// Two walls meet in a corner, every third panel is a thin upright bar. Their colours differ and their grey hardly
+        /// does: the poor texture of rooms and of rendered scenes.
+        "panels": Panels, "Slanted walls, flat coloured panels, thin bars";
     }
 }
 
