@@ -5,7 +5,7 @@ use crate::block::base64;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use serde_json::{Value, json};
 use tiepoint::image::{AnyView, Image, ImageView, Pixel, Shades, Size};
-use tiepoint::{Error, Result, for_any_view};
+use tiepoint::{Error, Result, by_pixel};
 
 /// A picture and what it is called.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub(crate) fn embed(picture: &Picture<'_>, id: &str, detail: Detail) -> Result<E
     }
     let step = detail.step(size);
     let shades = Shades::of(picture.image, None);
-    let small = for_any_view!(picture.image, view => reduced(view, step, |v| shades.shade(v)));
+    let small = by_pixel!(picture.image, view => reduced(view, step, |v| shades.shade(v)));
     let url = format!("data:image/jpeg;base64,{}", base64(&jpeg(&small)?));
     let covers = [small.size().width * step, small.size().height * step];
     let described =

@@ -6,10 +6,10 @@
 use crate::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View};
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tiepoint::by_pixel;
 use tiepoint::collection::{Collection, PairSet, PhotographFeatures, Results, VerifiedPair};
 use tiepoint::device::Cpu;
 use tiepoint::filter::shrink::shrink;
-use tiepoint::for_any_view;
 use tiepoint::geometry::two_view::Configuration;
 use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::{Error, Result};
@@ -236,7 +236,7 @@ fn thumbnail(collection: &Collection, index: usize, longest: usize) -> Result<An
         return Ok(image);
     }
     let cpu = Cpu::sequential();
-    Ok(for_any_view!(image.view(), v => shrink(v, small, &cpu)?.into()))
+    Ok(by_pixel!(image.view(), v => shrink(v, small, &cpu)?.into()))
 }
 
 /// The pairs as the page takes them: lines between places.

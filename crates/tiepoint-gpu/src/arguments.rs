@@ -275,7 +275,8 @@ macro_rules! kernel_struct {
     };
 }
 
-/// Declares a kernel's arguments: first its buffers, then the values that it gets as one struct `args`.
+/// Declares the arguments of one or more kernels: first a kernel's buffers, then the values that it gets as one struct
+/// `args`.
 ///
 /// ```no_run
 /// # use tiepoint_gpu::{Api, Commands, Gpu, KernelSource};
@@ -316,7 +317,7 @@ macro_rules! kernel_struct {
 /// `unsafe` is the promise of [`KernelArguments`]: the kernel keeps to these extents and alignments.
 #[macro_export]
 macro_rules! kernel {
-    (
+    (@one
         $(#[$attribute:meta])*
         $vis:vis unsafe kernel $kernel:ident($groups:ident) = $name:ident
         $(<$($generic:ident: $bound:path),+>)? {
@@ -373,6 +374,16 @@ macro_rules! kernel {
                 }
             }
         };
+    };
+    ($(
+        $(#[$attribute:meta])*
+        $vis:vis unsafe kernel $kernel:ident($groups:ident) = $name:ident
+        $(<$($generic:ident: $bound:path),+>)? { $($buffers:tt)* } { $($values:tt)* }
+    )+) => {
+        $($crate::kernel! {@one
+            $(#[$attribute])*
+            $vis unsafe kernel $kernel($groups) = $name $(<$($generic: $bound),+>)? { $($buffers)* } { $($values)* }
+        })+
     };
     (@access read) => { $crate::Access::Read };
     (@access write) => { $crate::Access::Write };

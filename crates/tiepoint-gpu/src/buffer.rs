@@ -442,7 +442,15 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`Error::Driver`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let mut data = vec![T::default(); self.len];
+        self.first(self.len)
+    }
+
+    /// The first `len` numbers.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn first(&self, len: usize) -> Result<Vec<T>> {
+        let mut data = vec![T::default(); len];
         self.read(0, &mut data)?;
         Ok(data)
     }
@@ -527,6 +535,17 @@ impl<T: Element> Pinned<T> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Room for so many numbers: other memory of a power of two where this has fewer.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn reserve(&mut self, len: usize) -> Result<()> {
+        if self.len < len {
+            *self = Self::new(&self.memory.gpu, len.next_power_of_two())?;
+        }
+        Ok(())
     }
 
     /// The numbers, once all work has finished.

@@ -8,7 +8,7 @@ mod nvrtc;
 pub(crate) use nvrtc::compile;
 
 use crate::commands::{Argument, Command};
-use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, foreign};
+use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, own};
 use crate::{Api, Devices, Error, Info, Result};
 use cudarc::driver::sys::{self, CUresult};
 use library::{call, check, error, start};
@@ -197,7 +197,7 @@ impl Cuda {
     fn mark_in(&self, stream: sys::CUstream) -> Result<Arc<dyn DriverMark>> {
         let mark = CudaMark::new(&self.stream, 0)?;
         // SAFETY: the event is recorded in the context where it was made.
-        unsafe { call!(cuEventRecord(mark.event, stream)) }?;
+        unsafe { call!(cuEventRecord(mark.handle, stream)) }?;
         Ok(Arc::new(mark))
     }
 
@@ -207,7 +207,7 @@ impl Cuda {
         unsafe {
             match command {
                 Command::Launch { kernel, groups, group, arguments } => {
-                    let kernel = kernel.as_any().downcast_ref::<CudaKernel>().ok_or_else(foreign)?;
+                    let kernel = own::<CudaKernel>(kernel.as_ref())?;
                     self.launch(kernel, *groups, *group, arguments, stream)
                 }
                 Command::Zero { memory, bytes } => call!(cuMemsetD8Async(memory.raw.0, 0, *bytes, stream)),
@@ -261,7 +261,7 @@ impl Cuda {
     /// Records commands as a graph instead of running them, in streams of its own, so that other threads can go on
     /// using the queue. Kernels keep the priority of the stream that they were recorded in.
     fn capture(&self, commands: &[Command], priority: i32) -> Result<CapturedGraph> {
-        let mut graph = CapturedGraph(ptr::null_mut());
+        let mut graph = CapturedGraph { handle: ptr::null_mut(), stream: self.stream.clone() };
         let (mut stream, mut second) = (ptr::null_mut(), ptr::null_mut());
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         let _recording = foreign::RECORDING.read().unwrap_or_else(PoisonError::into_inner);
@@ -273,7 +273,7 @@ impl Cuda {
             let begun = made.and_then(|()| call!(cuStreamBeginCapture_v2(stream, mode)));
             let enqueued =
                 begun.and_then(|()| commands.iter().try_for_each(|c| self.enqueue_into(stream, second, c)));
-            let ended = call!(cuStreamEndCapture(stream, &raw mut graph.0));
+            let ended = call!(cuStreamEndCapture(stream, &raw mut graph.handle));
             let _ = sys::cuStreamDestroy_v2(stream);
             let _ = sys::cuStreamDestroy_v2(second);
             enqueued?;
@@ -285,22 +285,10 @@ impl Cuda {
     fn graph_of(&self, commands: &[Command], priority: i32) -> Result<Arc<dyn DriverGraph>> {
         self.stream.enter()?;
         let graph = self.capture(commands, priority)?;
-        let mut executable = ptr::null_mut();
+        let mut handle = ptr::null_mut();
         // SAFETY: the graph was captured without an error; writes one handle.
-        unsafe { call!(cuGraphInstantiateWithFlags(&raw mut executable, graph.0, 0)) }?;
-        Ok(Arc::new(CudaGraph { executable, stream: self.stream.clone() }))
-    }
-}
-
-/// A captured graph, which is no longer needed once it is instantiated.
-struct CapturedGraph(sys::CUgraph);
-
-impl Drop for CapturedGraph {
-    fn drop(&mut self) {
-        if !self.0.is_null() {
-            // SAFETY: made by a capture, destroyed once.
-            let _ = unsafe { sys::cuGraphDestroy(self.0) };
-        }
+        unsafe { call!(cuGraphInstantiateWithFlags(&raw mut handle, graph.handle, 0)) }?;
+        Ok(Arc::new(CudaGraph { handle, stream: self.stream.clone() }))
     }
 }
 
@@ -311,7 +299,7 @@ fn share_multiprocessors(command: &Command) -> Result<()> {
         return lists.iter().flatten().try_for_each(share_multiprocessors);
     }
     let Command::Launch { kernel, .. } = command else { return Ok(()) };
-    let kernel = kernel.as_any().downcast_ref::<CudaKernel>().ok_or_else(foreign)?;
+    let kernel = own::<CudaKernel>(kernel.as_ref())?;
     let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
     // SAFETY: the module of the kernel is loaded; a preference, in percent.
     unsafe { call!(cuFuncSetAttribute(kernel.function, which, 100)) }
@@ -398,11 +386,11 @@ impl Driver for Cuda {
 
     fn load(&self, name: &str, binary: &[u8]) -> Result<Arc<dyn DriverProgram>> {
         self.stream.enter()?;
-        let mut module = ptr::null_mut();
+        let mut handle = ptr::null_mut();
         // SAFETY: the driver checks the image, whose length is in its own header.
-        let loaded = unsafe { sys::cuModuleLoadData(&raw mut module, binary.as_ptr().cast()) };
+        let loaded = unsafe { sys::cuModuleLoadData(&raw mut handle, binary.as_ptr().cast()) };
         check(&format!("loading {name}"), loaded)?;
-        Ok(Arc::new(CudaProgram { module: Arc::new(Module { module, stream: self.stream.clone() }) }))
+        Ok(Arc::new(CudaProgram { module: Arc::new(Module { handle, stream: self.stream.clone() }) }))
     }
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()> {
@@ -445,9 +433,9 @@ impl Driver for Cuda {
                 commands.iter().try_for_each(|c| self.enqueue_into(stream, stream, c))?;
             }
             Work::Graph(graph) => {
-                let graph = graph.as_any().downcast_ref::<CudaGraph>().ok_or_else(foreign)?;
+                let graph = own::<CudaGraph>(graph)?;
                 // SAFETY: as in `launch`.
-                unsafe { call!(cuGraphLaunch(graph.executable, stream))? }
+                unsafe { call!(cuGraphLaunch(graph.handle, stream))? }
             }
         }
         self.mark_in(stream)
@@ -542,24 +530,37 @@ impl Driver for Cuda {
     }
 }
 
-#[derive(Debug)]
-struct Module {
-    module: sys::CUmodule,
-    stream: Arc<Stream>,
+/// A handle that the driver made in the context of `stream`, which is given back once, when it is dropped.
+macro_rules! owned {
+    ($destroy:ident($name:ident: $handle:ty)) => {
+        #[derive(Debug)]
+        struct $name {
+            handle: $handle,
+            stream: Arc<Stream>,
+        }
+
+        // SAFETY: any thread may use it in its context.
+        unsafe impl Send for $name {}
+        // SAFETY: as above; the driver locks.
+        unsafe impl Sync for $name {}
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                let _ = self.stream.enter();
+                // SAFETY: made once, destroyed once; the driver waits for its last use by itself and refuses null.
+                let _ = unsafe { sys::$destroy(self.handle) };
+            }
+        }
+    };
 }
 
-// SAFETY: modules may be used from any thread.
-unsafe impl Send for Module {}
-// SAFETY: as above; the driver locks.
-unsafe impl Sync for Module {}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        let _ = self.stream.enter();
-        // SAFETY: loaded once; kernels hold the module.
-        let _ = unsafe { sys::cuModuleUnload(self.module) };
-    }
-}
+// Kernels hold their module.
+owned!(cuModuleUnload(Module: sys::CUmodule));
+owned!(cuEventDestroy_v2(CudaMark: sys::CUevent));
+// No longer needed once it is instantiated.
+owned!(cuGraphDestroy(CapturedGraph: sys::CUgraph));
+// One that is launched twice runs twice, one run after the other.
+owned!(cuGraphExecDestroy(CudaGraph: sys::CUgraphExec));
 
 #[derive(Debug)]
 struct CudaProgram {
@@ -573,7 +574,7 @@ impl DriverProgram for CudaProgram {
         let (mut function, mut most) = (ptr::null_mut(), 0);
         // SAFETY: the module is loaded; writes a handle and a number.
         unsafe {
-            let found = sys::cuModuleGetFunction(&raw mut function, self.module.module, title.as_ptr());
+            let found = sys::cuModuleGetFunction(&raw mut function, self.module.handle, title.as_ptr());
             check(&format!("kernel {name}"), found)?;
             let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
             call!(cuFuncGetAttribute(&raw mut most, which, function))?;
@@ -597,78 +598,28 @@ unsafe impl Send for CudaKernel {}
 // SAFETY: as above.
 unsafe impl Sync for CudaKernel {}
 
-impl DriverKernel for CudaKernel {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
-
-#[derive(Debug)]
-struct CudaMark {
-    event: sys::CUevent,
-    stream: Arc<Stream>,
-}
+impl DriverKernel for CudaKernel {}
 
 impl CudaMark {
     /// An event of the current context.
     fn new(stream: &Arc<Stream>, flags: u32) -> Result<Self> {
-        let mut event = ptr::null_mut();
+        let mut handle = ptr::null_mut();
         // SAFETY: writes one handle.
-        unsafe { call!(cuEventCreate(&raw mut event, flags)) }?;
-        Ok(Self { event, stream: stream.clone() })
+        unsafe { call!(cuEventCreate(&raw mut handle, flags)) }?;
+        Ok(Self { handle, stream: stream.clone() })
     }
 }
 
-// SAFETY: events may be used from any thread.
-unsafe impl Send for CudaMark {}
-// SAFETY: as above.
-unsafe impl Sync for CudaMark {}
-
-impl Drop for CudaMark {
-    fn drop(&mut self) {
-        let _ = self.stream.enter();
-        // SAFETY: made once, destroyed once; the driver waits by itself.
-        let _ = unsafe { sys::cuEventDestroy_v2(self.event) };
-    }
-}
+impl DriverMark for CudaMark {}
 
 fn event(mark: &dyn DriverMark) -> Result<sys::CUevent> {
-    mark.as_any().downcast_ref::<CudaMark>().map(|mark| mark.event).ok_or_else(foreign)
+    own::<CudaMark>(mark).map(|mark| mark.handle)
 }
-
-impl DriverMark for CudaMark {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
-
-#[derive(Debug)]
-struct CudaGraph {
-    executable: sys::CUgraphExec,
-    stream: Arc<Stream>,
-}
-
-// SAFETY: used in the stream of one device, whose calls the driver locks.
-unsafe impl Send for CudaGraph {}
-// SAFETY: as above; a graph that is launched twice runs twice, one after the other.
-unsafe impl Sync for CudaGraph {}
 
 impl DriverGraph for CudaGraph {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-
     fn launch(&self) -> Result<()> {
         self.stream.enter()?;
         // SAFETY: the commands of the graph keep their memory alive beside it.
-        unsafe { call!(cuGraphLaunch(self.executable, self.stream.stream)) }
-    }
-}
-
-impl Drop for CudaGraph {
-    fn drop(&mut self) {
-        let _ = self.stream.enter();
-        // SAFETY: made once, destroyed once.
-        let _ = unsafe { sys::cuGraphExecDestroy(self.executable) };
+        unsafe { call!(cuGraphLaunch(self.handle, self.stream.stream)) }
     }
 }

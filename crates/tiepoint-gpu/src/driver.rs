@@ -1,7 +1,9 @@
 //! The interface that both drivers implement. All that differs between CUDA and OpenCL lies behind it.
 
 use crate::commands::Command;
+use crate::foreign::private;
 use crate::{Error, Info, Result};
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -9,10 +11,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw(pub(crate) u64);
 
-pub(crate) trait DriverKernel: Debug + Send + Sync {
-    /// Lets the driver that made it find its own type.
-    fn as_any(&self) -> &dyn std::any::Any;
-}
+/// A kernel, of which the driver that made it finds its [own](own) type.
+pub(crate) trait DriverKernel: Any + Debug + Send + Sync {}
 
 pub(crate) trait DriverProgram: Debug + Send + Sync {
     /// The kernel of this name, which is checked to allow groups of this size.
@@ -20,15 +20,12 @@ pub(crate) trait DriverProgram: Debug + Send + Sync {
 }
 
 /// Commands that were prepared to be run again and again.
-pub(crate) trait DriverGraph: Debug + Send + Sync {
-    fn as_any(&self) -> &dyn std::any::Any;
+pub(crate) trait DriverGraph: Any + Debug + Send + Sync {
     fn launch(&self) -> Result<()>;
 }
 
 /// A point in the queue whose time is noted.
-pub(crate) trait DriverMark: Debug + Send + Sync {
-    fn as_any(&self) -> &dyn std::any::Any;
-}
+pub(crate) trait DriverMark: Any + Debug + Send + Sync {}
 
 /// What can run beside the queue. Each kind has a queue of its own: the bus carries both directions at the same time
 /// while kernels run.
@@ -91,29 +88,50 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn wait(&self, mark: &dyn DriverMark) -> Result<()>;
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64>;
     /// `None` where the driver has nothing better than the commands one by one.
-    fn graph(&self, commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>>;
+    fn graph(&self, _commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>> {
+        Ok(None)
+    }
     /// Records two lists as graphs. The second runs [beside](Side::Kernels) the first.
-    fn graphs_beside(&self, lists: [&[Command]; 2]) -> Result<Option<[Arc<dyn DriverGraph>; 2]>>;
+    fn graphs_beside(&self, _lists: [&[Command]; 2]) -> Result<Option<[Arc<dyn DriverGraph>; 2]>> {
+        Ok(None)
+    }
     fn finish(&self) -> Result<()>;
     /// Waits for the queue and for those of all sides.
     fn finish_all(&self) -> Result<()>;
 
     fn is_done(&self, mark: &dyn DriverMark) -> Result<bool>;
     /// The point after all work that any program of this process has given the device so far, in any stream.
-    fn mark_everything(&self) -> Result<Arc<dyn DriverMark>>;
-    /// The queue's handle, for other libraries in this process. [`Error::Unsupported`] with OpenCL, whose handles are
-    /// of no use to them; so with the four functions that follow.
-    fn stream(&self) -> Result<u64>;
-    fn address(&self, memory: Raw) -> Result<u64>;
+    /// [`Error::Unsupported`] with OpenCL, whose handles are of no use to other libraries; so with the five functions
+    /// that follow.
+    fn mark_everything(&self) -> Result<Arc<dyn DriverMark>> {
+        Err(private(self.info()))
+    }
+    /// The queue's handle, for other libraries in this process.
+    fn stream(&self) -> Result<u64> {
+        Err(private(self.info()))
+    }
+    fn address(&self, _memory: Raw) -> Result<u64> {
+        Err(private(self.info()))
+    }
     /// Memory of another library on this device; an error where the address lies elsewhere.
-    fn foreign(&self, address: u64, bytes: usize) -> Result<Raw>;
+    fn foreign(&self, _address: u64, _bytes: usize) -> Result<Raw> {
+        Err(private(self.info()))
+    }
     /// Makes work that is put into the queue from now on wait for the work that is in another library's stream now.
-    fn wait_for(&self, stream: u64) -> Result<()>;
+    fn wait_for(&self, _stream: u64) -> Result<()> {
+        Err(private(self.info()))
+    }
     /// Makes work that is put into another library's stream from now on wait for the work that is in the queue now.
-    fn signal(&self, stream: u64) -> Result<()>;
+    fn signal(&self, _stream: u64) -> Result<()> {
+        Err(private(self.info()))
+    }
 }
 
-/// The error for a kernel, mark or graph that another driver made.
+/// The type that a driver gave a kernel, mark or graph; an error where another driver made it.
+pub(crate) fn own<T: Any>(object: &dyn Any) -> Result<&T> {
+    object.downcast_ref().ok_or_else(foreign)
+}
+
 pub(crate) fn foreign() -> Error {
     Error::Usage("a kernel or mark of one device was given to another".into())
 }

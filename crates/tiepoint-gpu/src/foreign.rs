@@ -6,7 +6,7 @@
 //! interface; there all of this is [`Error::Unsupported`].
 
 use crate::buffer::Memory;
-use crate::{Api, Buffer, Element, Error, Gpu, Result};
+use crate::{Buffer, Element, Error, Gpu, Info, Result};
 use std::any::Any;
 use std::fmt;
 
@@ -142,9 +142,9 @@ impl<T: Element> Buffer<T> {
 }
 
 /// The error of a driver that cannot share memory with other programs.
-pub(crate) fn private(device: &str) -> Error {
+pub(crate) fn private(device: &Info) -> Error {
     Error::Unsupported {
-        device: format!("{device} ({})", Api::OpenCl),
+        device: format!("{} ({})", device.name, device.api),
         feature: "memory shared with other programs",
     }
 }

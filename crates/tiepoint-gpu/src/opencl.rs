@@ -6,9 +6,9 @@ mod listing;
 pub(crate) use listing::devices;
 
 use crate::commands::{Argument, Command};
-use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, foreign};
-use crate::foreign::private;
+use crate::driver::{Driver, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, foreign, own};
 use crate::{Api, Error, Info, Result};
+use cl3::command_queue as cl;
 use listing::{LOOKING, all, info, nvidia_capability};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
@@ -21,7 +21,7 @@ use opencl3::event::{CL_COMPLETE, Event};
 use opencl3::kernel::Kernel;
 use opencl3::memory::{CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE};
 use opencl3::program::{CL_PROGRAM_BUILD_LOG, Program};
-use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_event, cl_mem, cl_mem_flags};
+use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_bool, cl_event, cl_mem, cl_mem_flags};
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -185,45 +185,32 @@ impl OpenCl {
         command: &Command,
         after: &[cl_event],
     ) -> Result<Option<Event>> {
-        let waited = after.len() as u32;
-        let after_these = if after.is_empty() { ptr::null() } else { after.as_ptr() };
-        match command {
+        let (waited, after_these) = waits(after);
+        let (call, event) = match command {
             Command::Launch { kernel, groups, group, arguments } => {
-                let kernel = kernel.as_any().downcast_ref::<OpenClKernel>().ok_or_else(foreign)?;
-                self.launch(queue, &kernel.kernel, (*groups, *group), arguments, after).map(Some)
+                let kernel = own::<OpenClKernel>(kernel.as_ref())?;
+                return self.launch(queue, &kernel.kernel, (*groups, *group), arguments, after).map(Some);
             }
+            // One after the other: in two queues NVIDIA's driver runs both at once, but no faster
+            // (`docs/notebook/gpu.md`).
+            Command::Together(lists) => return self.enqueue_all(queue, lists.iter().flatten(), after),
             Command::Zero { memory, bytes } => {
-                let zero = 0_u8;
+                let (queue, memory, zero) = (queue.get(), mem(memory.raw), 0_u8);
+                let pattern = (&raw const zero).cast();
                 // SAFETY: one byte of pattern; the buffer has at least these bytes.
                 let event = unsafe {
-                    cl3::command_queue::enqueue_fill_buffer(
-                        queue.get(),
-                        mem(memory.raw),
-                        (&raw const zero).cast(),
-                        1,
-                        0,
-                        *bytes,
-                        waited,
-                        after_these,
-                    )
+                    cl::enqueue_fill_buffer(queue, memory, pattern, 1, 0, *bytes, waited, after_these)
                 };
-                made("clEnqueueFillBuffer", event)
+                ("clEnqueueFillBuffer", event)
             }
             Command::Copy { from, from_offset, to, to_offset, bytes } => {
+                let (queue, from, to) = (queue.get(), mem(from.raw), mem(to.raw));
+                let (from_at, to_at) = (*from_offset, *to_offset);
                 // SAFETY: both ranges were checked when the command was made.
                 let event = unsafe {
-                    cl3::command_queue::enqueue_copy_buffer(
-                        queue.get(),
-                        mem(from.raw),
-                        mem(to.raw),
-                        *from_offset,
-                        *to_offset,
-                        *bytes,
-                        waited,
-                        after_these,
-                    )
+                    cl::enqueue_copy_buffer(queue, from, to, from_at, to_at, *bytes, waited, after_these)
                 };
-                made("clEnqueueCopyBuffer", event)
+                ("clEnqueueCopyBuffer", event)
             }
             Command::CopyRows { from, from_at, to, to_at, row, rows } => {
                 let (from_origin, to_origin) = ([from_at.offset, 0, 0], [to_at.offset, 0, 0]);
@@ -231,7 +218,7 @@ impl OpenCl {
                 // SAFETY: both ranges were checked when the command was made; three numbers each, which live during the
                 // call.
                 let event = unsafe {
-                    cl3::command_queue::enqueue_copy_buffer_rect(
+                    cl::enqueue_copy_buffer_rect(
                         queue.get(),
                         mem(from.raw),
                         mem(to.raw),
@@ -246,45 +233,62 @@ impl OpenCl {
                         after_these,
                     )
                 };
-                made("clEnqueueCopyBufferRect", event)
+                ("clEnqueueCopyBufferRect", event)
             }
             Command::Upload { from, to, bytes } => {
                 // SAFETY: the host memory outlives the queue's work: it waits when dropped.
-                let event = unsafe {
-                    cl3::command_queue::enqueue_write_buffer(
-                        queue.get(),
-                        mem(to.raw),
-                        CL_NON_BLOCKING,
-                        0,
-                        *bytes,
-                        from.start.cast(),
-                        waited,
-                        after_these,
-                    )
-                };
-                made("clEnqueueWriteBuffer", event)
+                let event =
+                    unsafe { write(queue, CL_NON_BLOCKING, (to.raw, 0), (from.start, *bytes), after) };
+                ("clEnqueueWriteBuffer", event)
             }
             Command::Download { from, from_offset, to, to_offset, bytes } => {
                 // SAFETY: as above; both ranges were checked when the command was made.
                 let event = unsafe {
-                    cl3::command_queue::enqueue_read_buffer(
-                        queue.get(),
-                        mem(from.raw),
-                        CL_NON_BLOCKING,
-                        *from_offset,
-                        *bytes,
-                        to.start.add(*to_offset).cast(),
-                        waited,
-                        after_these,
-                    )
+                    let to = to.start.add(*to_offset);
+                    read(queue, CL_NON_BLOCKING, (from.raw, *from_offset), (to, *bytes), after)
                 };
-                made("clEnqueueReadBuffer", event)
+                ("clEnqueueReadBuffer", event)
             }
-            // One after the other: in two queues NVIDIA's driver runs both at once, but no faster
-            // (`docs/notebook/gpu.md`).
-            Command::Together(lists) => self.enqueue_all(queue, lists.iter().flatten(), after),
-        }
+        };
+        made(call, event).map(Some)
     }
+}
+
+/// Events to wait for, as calls take them.
+fn waits(after: &[cl_event]) -> (u32, *const cl_event) {
+    (after.len() as u32, if after.is_empty() { ptr::null() } else { after.as_ptr() })
+}
+
+/// Puts the writing of so many bytes of the host to a place of the device's memory into a queue.
+///
+/// # Safety
+/// They must lie there, and must not change before they are written; the memory must have room for them.
+unsafe fn write(
+    queue: &CommandQueue,
+    blocking: cl_bool,
+    (to, offset): (Raw, usize),
+    (from, bytes): (*const u8, usize),
+    after: &[cl_event],
+) -> std::result::Result<cl_event, i32> {
+    let ((waited, after), queue, to) = (waits(after), queue.get(), mem(to));
+    // SAFETY: the caller's promise.
+    unsafe { cl::enqueue_write_buffer(queue, to, blocking, offset, bytes, from.cast(), waited, after) }
+}
+
+/// Puts the reading of so many bytes of the device's memory from a place on into a queue.
+///
+/// # Safety
+/// The device's memory must have them, the host's must have room for them, and must not be used before they are read.
+unsafe fn read(
+    queue: &CommandQueue,
+    blocking: cl_bool,
+    (from, offset): (Raw, usize),
+    (to, bytes): (*mut u8, usize),
+    after: &[cl_event],
+) -> std::result::Result<cl_event, i32> {
+    let ((waited, after), queue, from) = (waits(after), queue.get(), mem(from));
+    // SAFETY: the caller's promise.
+    unsafe { cl::enqueue_read_buffer(queue, from, blocking, offset, bytes, to.cast(), waited, after) }
 }
 
 /// The point in a queue after all that is in it, and after `after`.
@@ -302,7 +306,7 @@ fn mark_of(queue: &CommandQueue, event: Event) -> Result<Arc<dyn DriverMark>> {
 }
 
 fn event(mark: &dyn DriverMark) -> Result<&Event> {
-    mark.as_any().downcast_ref::<OpenClMark>().map(|mark| &mark.event).ok_or_else(foreign)
+    own::<OpenClMark>(mark).map(|mark| &mark.event)
 }
 
 fn mem(memory: Raw) -> cl_mem {
@@ -310,8 +314,8 @@ fn mem(memory: Raw) -> cl_mem {
 }
 
 /// The event that comes with every enqueued command.
-fn made(call: &str, event: std::result::Result<cl_event, i32>) -> Result<Option<Event>> {
-    event.map(|e| Some(Event::new(e))).map_err(|e| failed(call, ClError(e)))
+fn made(call: &str, event: std::result::Result<cl_event, i32>) -> Result<Event> {
+    event.map(Event::new).map_err(|e| failed(call, ClError(e)))
 }
 
 /// The error of a call that asks for memory of `place`.
@@ -344,18 +348,8 @@ impl Driver for OpenCl {
         // Drivers may defer the allocation until the memory is used; this forces it.
         let zero = 0_u8;
         // SAFETY: one byte of the new memory, from a byte that lives during the call.
-        let touched = unsafe {
-            cl3::command_queue::enqueue_write_buffer(
-                self.queue.get(),
-                mem(memory),
-                CL_BLOCKING,
-                bytes - 1,
-                1,
-                (&raw const zero).cast(),
-                0,
-                ptr::null(),
-            )
-        };
+        let touched =
+            unsafe { write(&self.queue, CL_BLOCKING, (memory, bytes - 1), (&raw const zero, 1), &[]) };
         match touched {
             Ok(event) => {
                 drop(Event::new(event));
@@ -383,7 +377,7 @@ impl Driver for OpenCl {
         let mut start = ptr::null_mut();
         // SAFETY: the whole of the new memory; the call blocks until it is mapped.
         let mapped = unsafe {
-            cl3::command_queue::enqueue_map_buffer(
+            cl::enqueue_map_buffer(
                 self.mapping.get(),
                 mem(memory),
                 CL_BLOCKING,
@@ -412,13 +406,7 @@ impl Driver for OpenCl {
         let Some(memory) = self.mapped().remove(&(start as usize)) else { return };
         // SAFETY: mapped by `allocate_host`, unmapped once; the driver keeps the memory until that is done.
         let unmapped = unsafe {
-            cl3::command_queue::enqueue_unmap_mem_object(
-                self.mapping.get(),
-                mem(memory),
-                start.cast(),
-                0,
-                ptr::null(),
-            )
+            cl::enqueue_unmap_mem_object(self.mapping.get(), mem(memory), start.cast(), 0, ptr::null())
         };
         drop(unmapped.map(Event::new));
         let _ = self.mapping.flush();
@@ -454,35 +442,15 @@ impl Driver for OpenCl {
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()> {
         // SAFETY: the caller checked the range; the call blocks until `from` was read.
-        let event = unsafe {
-            cl3::command_queue::enqueue_write_buffer(
-                self.queue.get(),
-                mem(to),
-                CL_BLOCKING,
-                offset,
-                from.len(),
-                from.as_ptr().cast(),
-                0,
-                ptr::null(),
-            )
-        };
+        let event =
+            unsafe { write(&self.queue, CL_BLOCKING, (to, offset), (from.as_ptr(), from.len()), &[]) };
         made("clEnqueueWriteBuffer", event).map(drop)
     }
 
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()> {
         // SAFETY: the caller checked the range; the call blocks until `to` is written.
-        let event = unsafe {
-            cl3::command_queue::enqueue_read_buffer(
-                self.queue.get(),
-                mem(from),
-                CL_BLOCKING,
-                offset,
-                to.len(),
-                to.as_mut_ptr().cast(),
-                0,
-                ptr::null(),
-            )
-        };
+        let event =
+            unsafe { read(&self.queue, CL_BLOCKING, (from, offset), (to.as_mut_ptr(), to.len()), &[]) };
         made("clEnqueueReadBuffer", event).map(drop)
     }
 
@@ -526,14 +494,6 @@ impl Driver for OpenCl {
         Ok(time(end)?.saturating_sub(time(start)?) as f64 * 1e-9)
     }
 
-    fn graph(&self, _: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>> {
-        Ok(None)
-    }
-
-    fn graphs_beside(&self, _: [&[Command]; 2]) -> Result<Option<[Arc<dyn DriverGraph>; 2]>> {
-        Ok(None)
-    }
-
     fn finish(&self) -> Result<()> {
         // rusticl (Mesa 22.3) takes a queue that was flushed for one that has finished; for an event it waits.
         self.wait(self.mark()?.as_ref())?;
@@ -551,30 +511,6 @@ impl Driver for OpenCl {
     fn is_done(&self, mark: &dyn DriverMark) -> Result<bool> {
         let status = event(mark)?.command_execution_status();
         Ok(status.map_err(|e| failed("clGetEventInfo", e))?.0 == CL_COMPLETE)
-    }
-
-    fn mark_everything(&self) -> Result<Arc<dyn DriverMark>> {
-        Err(private(&self.info.name))
-    }
-
-    fn stream(&self) -> Result<u64> {
-        Err(private(&self.info.name))
-    }
-
-    fn address(&self, _: Raw) -> Result<u64> {
-        Err(private(&self.info.name))
-    }
-
-    fn foreign(&self, _: u64, _: usize) -> Result<Raw> {
-        Err(private(&self.info.name))
-    }
-
-    fn wait_for(&self, _: u64) -> Result<()> {
-        Err(private(&self.info.name))
-    }
-
-    fn signal(&self, _: u64) -> Result<()> {
-        Err(private(&self.info.name))
     }
 }
 
@@ -617,19 +553,11 @@ struct OpenClKernel {
 // SAFETY: the kernel object is used under the lock `launching` alone.
 unsafe impl Sync for OpenClKernel {}
 
-impl DriverKernel for OpenClKernel {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
+impl DriverKernel for OpenClKernel {}
 
 #[derive(Debug)]
 struct OpenClMark {
     event: Event,
 }
 
-impl DriverMark for OpenClMark {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
+impl DriverMark for OpenClMark {}

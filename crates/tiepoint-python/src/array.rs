@@ -8,6 +8,7 @@ use crate::tensor::name_of;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tiepoint::by_pixel;
 use tiepoint::device::gpu::{Api, Buffer, Commands, Element, ForeignStream, Gpu};
 use tiepoint::image::Size;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
@@ -85,11 +86,7 @@ impl DeviceArray {
     /// An image. Where its rows have gaps, a copy on the device has none.
     pub(crate) fn of_image(py: Python<'_>, image: &AnyGpuImage) -> PyResult<Self> {
         let (Size { width, height }, channels) = (image.size(), image.channels());
-        let numbers = py.detach(|| match image {
-            AnyGpuImage::U8(image) => image.without_gaps().map(Numbers::U8),
-            AnyGpuImage::U16(image) => image.without_gaps().map(Numbers::U16),
-            AnyGpuImage::F32(image) => image.without_gaps().map(Numbers::F32),
-        });
+        let numbers = py.detach(|| by_pixel!(image, image => image.without_gaps().map(Numbers::from)));
         let mut shape = vec![height, width];
         shape.extend((channels > 1).then_some(channels));
         Ok(Self::new(numbers.map_err(raised)?, shape))
@@ -199,8 +196,7 @@ impl DeviceArray {
             buffer: &Buffer<T>,
             shape: &[usize],
         ) -> PyResult<Bound<'py, PyAny>> {
-            let mut values = vec![T::default(); shape.iter().product()];
-            py.detach(|| buffer.read(0, &mut values)).map_err(|e| raised(e.into()))?;
+            let values = py.detach(|| buffer.first(shape.iter().product())).map_err(|e| raised(e.into()))?;
             shaped(py, values, shape)
         }
         self.gpu()?;

@@ -2,19 +2,19 @@
 
 use crate::device::run_sized_on;
 use crate::errors::{raised, wrong_image, wrong_option};
-use crate::image::{Input, any_output, output, rows, shaped, vector};
+use crate::image::{Input, any_output, rows, shaped, vector};
 use crate::options::named;
-use crate::picture::{Picture, there};
+use crate::picture::{Picture, made};
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use tiepoint::by_pixel;
+use tiepoint::filter::any;
 use tiepoint::filter::convolve::Kernel;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::filter::integral::Integral;
 use tiepoint::filter::resample as scaled;
-use tiepoint::filter::{any, on_device};
-use tiepoint::image::gpu::AnyGpuImage;
-use tiepoint::image::{AnyImage, AnyView, Size};
+use tiepoint::image::{AnyView, Size};
 
 #[pyfunction]
 pub(crate) fn gauss<'py>(
@@ -30,13 +30,7 @@ pub(crate) fn gauss<'py>(
         GaussOptions::default().with_taps(Taps::of(sigma, size, power_of_two)).with_border(named(border)?);
     options.check().map_err(raised)?;
     let image = Picture::of(image, device, "the image")?;
-    match &image {
-        Picture::There(image) => there(py, || on_device::gauss(image, &options)),
-        Picture::Host(image) => any_output(
-            py,
-            run_sized_on(py, device, image.view().size().area(), |p| any::gauss(image.view(), &options, p))?,
-        ),
-    }
+    made(py, image.run(py, device, |image, p| any::gauss(image, &options, p))?)
 }
 
 #[pyfunction]
@@ -49,15 +43,7 @@ pub(crate) fn sobel<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (part, border) = (named(part)?, named(border)?);
     let image = Picture::of(image, device, "the image")?;
-    match &image {
-        Picture::There(image) => there(py, || on_device::sobel(image, part, border)),
-        Picture::Host(image) => any_output(
-            py,
-            run_sized_on(py, device, image.view().size().area(), |p| {
-                any::sobel(image.view(), part, border, p)
-            })?,
-        ),
-    }
+    made(py, image.run(py, device, |image, p| any::sobel(image, part, border, p))?)
 }
 
 fn hessian_options(weight: f32, threshold: f32, border: &Bound<'_, PyAny>) -> PyResult<HessianOptions> {
@@ -77,15 +63,7 @@ pub(crate) fn hessian<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = hessian_options(weight, HessianOptions::default().threshold, border)?;
     let image = Picture::of(image, device, "the image")?;
-    match &image {
-        Picture::There(image) => there(py, || on_device::hessian(image, &options).map(AnyGpuImage::from)),
-        Picture::Host(image) => output(
-            py,
-            run_sized_on(py, device, image.view().size().area(), |p| {
-                any::hessian(image.view(), &options, p)
-            })?,
-        ),
-    }
+    made(py, image.run(py, device, |image, p| any::hessian(image, &options, p))?)
 }
 
 /// Local maxima of the Hessian's determinant: places (N, 2), determinants, signs of the Laplacian.
@@ -100,12 +78,7 @@ pub(crate) fn blobs<'py>(
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
     let options = hessian_options(weight, threshold, border)?;
     let image = Picture::of(image, device, "the image")?;
-    let found = match &image {
-        Picture::There(image) => py.detach(|| on_device::blobs(image, &options)).map_err(raised)?,
-        Picture::Host(image) => {
-            run_sized_on(py, device, image.view().size().area(), |p| any::blobs(image.view(), &options, p))?
-        }
-    };
+    let found = image.run(py, device, |image, p| any::blobs(image, &options, p))?;
     let places = found.iter().map(|blob| [blob.x as i64, blob.y as i64]).collect();
     let response = found.iter().map(|blob| blob.response).collect();
     let laplacian = found.iter().map(|blob| blob.laplacian).collect();
@@ -121,8 +94,8 @@ pub(crate) fn convolve<'py>(
     float: bool,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let made = py.import("numpy")?.call_method1("require", (kernel, "float32", ["C", "A"]))?;
-    let weights = made
+    let array = py.import("numpy")?.call_method1("require", (kernel, "float32", ["C", "A"]))?;
+    let weights = array
         .cast::<PyArray2<f32>>()
         .map_err(|_| wrong_image("the kernel: expected (rows, columns) of numbers"))?;
     let &[height, width] = weights.shape() else {
@@ -132,27 +105,11 @@ pub(crate) fn convolve<'py>(
         Kernel::new(weights.readonly().as_slice()?.to_vec(), Size::new(width, height)).map_err(raised)?;
     let border = named(border)?;
     let image = Picture::of(image, device, "the image")?;
-    let image = match &image {
-        Picture::There(image) if float => {
-            return there(py, || on_device::convolve_f32(image, &kernel, border).map(AnyGpuImage::from));
-        }
-        Picture::There(image) => return there(py, || on_device::convolve(image, &kernel, border)),
-        Picture::Host(image) => image,
-    };
-    if float {
-        return output(
-            py,
-            run_sized_on(py, device, image.view().size().area(), |p| {
-                any::convolve_f32(image.view(), &kernel, border, p)
-            })?,
-        );
-    }
-    any_output(
-        py,
-        run_sized_on(py, device, image.view().size().area(), |p| {
-            any::convolve(image.view(), &kernel, border, p)
-        })?,
-    )
+    let found = image.run(py, device, |image, p| match float {
+        true => any::convolve_f32(image, &kernel, border, p),
+        false => any::convolve(image, &kernel, border, p),
+    });
+    made(py, found?)
 }
 
 /// Sums of all pixels above and left of each, (height + 1, width + 1).
@@ -183,20 +140,11 @@ pub(crate) fn resample<'py>(
     image: &Bound<'py, PyAny>,
     how: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    macro_rules! with {
-        ($function:path, $image:expr, $cpu:expr) => {
-            match $image {
-                AnyView::U8(view) => $function(view, $cpu).map(AnyImage::from),
-                AnyView::U16(view) => $function(view, $cpu).map(AnyImage::from),
-                AnyView::F32(view) => $function(view, $cpu).map(AnyImage::from),
-            }
-        };
-    }
     let image = Input::of(image, "the image")?;
     let found = run_sized_on(py, device, image.view().size().area(), |p| match how {
-        "double" => with!(scaled::double, image.view(), &p.cpu),
-        "halve" => with!(scaled::halve, image.view(), &p.cpu),
-        "mean" => with!(scaled::halve_mean, image.view(), &p.cpu),
+        "double" => Ok(by_pixel!(map image.view(), view => scaled::double(view, &p.cpu)?)),
+        "halve" => Ok(by_pixel!(map image.view(), view => scaled::halve(view, &p.cpu)?)),
+        "mean" => Ok(by_pixel!(map image.view(), view => scaled::halve_mean(view, &p.cpu)?)),
         _ => Err(tiepoint::Error::Option {
             name: "how",
             value: how.into(),

@@ -10,13 +10,14 @@ use crate::tensor::{Place, Tensor, gpu_for, place};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
+use tiepoint::by_pixel;
 use tiepoint::device::Processor;
 use tiepoint::feature::Detector;
-use tiepoint::feature::gpu::{GpuFeatures, Pixels};
+use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::feature::sift::{Sift, SiftOptions};
 use tiepoint::feature::surf::SurfOptions;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{AnyView, Mask, Range, prepare, prepare_on_device};
+use tiepoint::image::{Mask, Pixels, Range, prepare, prepare_on_device};
 
 /// The values that become black and white: None for automatic, or two numbers.
 pub(crate) fn range_of(range: Option<(f32, f32)>) -> PyResult<Range> {
@@ -113,11 +114,7 @@ impl Finder {
         let (found, rows) = self.device.get().run(py, |processor| {
             let ready = prepare(image.view(), Mask::All, self.range, &processor.cpu)?;
             let sift = Sift::new(options)?;
-            match ready.image.view() {
-                AnyView::U8(image) => sift.describe(image, &given.keypoints, &processor.cpu),
-                AnyView::U16(image) => sift.describe(image, &given.keypoints, &processor.cpu),
-                AnyView::F32(image) => sift.describe(image, &given.keypoints, &processor.cpu),
-            }
+            by_pixel!(ready.image.view(), image => sift.describe(image, &given.keypoints, &processor.cpu))
         })?;
         Ok((Features::new(found), vector(py, rows.into_iter().map(|row| row as i64).collect())))
     }

@@ -5,9 +5,10 @@ use crate::errors::{raised, wrong_image};
 use crate::image::{any_output, matrix, rows, table, values, vector};
 use crate::matching::NamedModel;
 use crate::options::Options;
-use crate::picture::{Picture, there};
+use crate::picture::{Picture, made};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tiepoint::by_pixel;
 use tiepoint::geometry::calibration::{Camera, Distortion};
 use tiepoint::geometry::estimate::fit;
 use tiepoint::geometry::warp::WarpOptions;
@@ -15,7 +16,7 @@ use tiepoint::geometry::{
     Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
     estimate as estimated,
 };
-use tiepoint::image::{AnyView, Size};
+use tiepoint::image::{Made, Size};
 use tiepoint::options::Named;
 use tiepoint::register::{warp_onto, warp_onto_on_device};
 
@@ -187,15 +188,11 @@ pub(crate) fn warp<'py>(
     let size = Size::new(size.0, size.1);
     match &image {
         Picture::There(image) => {
-            there(py, || warp_onto_on_device(image, size, &model, &options).map(|warped| warped.image))
+            let warped = py.detach(|| warp_onto_on_device(image, size, &model, &options));
+            made(py, Made::Device(warped.map_err(raised)?.image))
         }
         Picture::Host(image) => {
-            match image.view() {
-                AnyView::U8(_) => options.check_fill::<u8>(),
-                AnyView::U16(_) => options.check_fill::<u16>(),
-                AnyView::F32(_) => options.check_fill::<f32>(),
-            }
-            .map_err(raised)?;
+            by_pixel!(type image.view().pixel(), T => options.check_fill::<T>()).map_err(raised)?;
             let pixels = size.area().max(image.view().size().area());
             let warped =
                 run_sized_on(py, device, pixels, |p| warp_onto(image.view(), size, &model, &options, p))?;

@@ -15,30 +15,14 @@ use numpy::{
     Element, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use tiepoint::image::{AnyImage, AnyView, Image, ImageView, Size};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    U8,
-    U16,
-    F32,
-}
-
-impl Kind {
-    const fn bytes(self) -> usize {
-        match self {
-            Self::U8 => 1,
-            Self::U16 => 2,
-            Self::F32 => 4,
-        }
-    }
-}
+use tiepoint::by_pixel;
+use tiepoint::image::{AnyImage, AnyView, Image, ImageView, PixelKind, Size};
 
 /// An image of the caller: its memory, kept alive by the array that has it.
 pub(crate) struct Input {
     _array: Py<PyUntypedArray>,
     data: *const u8,
-    kind: Kind,
+    kind: PixelKind,
     size: Size,
     channels: usize,
     /// Elements from row to row.
@@ -72,11 +56,7 @@ impl Input {
     }
 
     pub(crate) fn view(&self) -> AnyView<'_> {
-        match self.kind {
-            Kind::U8 => self.typed::<u8>().into(),
-            Kind::U16 => self.typed::<u16>().into(),
-            Kind::F32 => self.typed::<f32>().into(),
-        }
+        by_pixel!(make self.kind, self.typed())
     }
 
     #[expect(unsafe_code, reason = "the array's memory as a slice")]
@@ -119,9 +99,9 @@ pub(crate) fn image_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)
 }
 
 /// Elements from row to row, where the pixels of a row follow each other.
-fn row_stride(array: &Bound<'_, PyUntypedArray>, kind: Kind) -> Option<usize> {
+fn row_stride(array: &Bound<'_, PyUntypedArray>, kind: PixelKind) -> Option<usize> {
     let (shape, strides) = (array.shape(), array.strides());
-    let bytes = kind.bytes();
+    let bytes = by_pixel!(type kind, T => size_of::<T>());
     let channels = shape.get(2).copied().unwrap_or(1);
     let fits = |axis: usize, wanted: usize| shape[axis] <= 1 || strides[axis] == wanted as isize;
     let row = shape[1] * channels * bytes;
@@ -133,22 +113,18 @@ fn row_stride(array: &Bound<'_, PyUntypedArray>, kind: Kind) -> Option<usize> {
     (packed && stride >= row && stride.is_multiple_of(bytes)).then_some(stride / bytes)
 }
 
-fn start(array: &Bound<'_, PyUntypedArray>, kind: Kind) -> PyResult<*const u8> {
+fn start(array: &Bound<'_, PyUntypedArray>, kind: PixelKind) -> PyResult<*const u8> {
     let any = array.as_any();
-    Ok(match kind {
-        Kind::U8 => any.cast::<PyArrayDyn<u8>>()?.data().cast_const(),
-        Kind::U16 => any.cast::<PyArrayDyn<u16>>()?.data().cast_const().cast(),
-        Kind::F32 => any.cast::<PyArrayDyn<f32>>()?.data().cast_const().cast(),
-    })
+    Ok(by_pixel!(type kind, T => any.cast::<PyArrayDyn<T>>()?.data().cast_const().cast()))
 }
 
 /// The type of the pixels, where it is one of the library's.
-fn kind(array: &Bound<'_, PyUntypedArray>) -> Option<Kind> {
+fn kind(array: &Bound<'_, PyUntypedArray>) -> Option<PixelKind> {
     let (py, found) = (array.py(), array.dtype());
     let kinds = [
-        (numpy::dtype::<u8>(py), Kind::U8),
-        (numpy::dtype::<u16>(py), Kind::U16),
-        (numpy::dtype::<f32>(py), Kind::F32),
+        (numpy::dtype::<u8>(py), PixelKind::U8),
+        (numpy::dtype::<u16>(py), PixelKind::U16),
+        (numpy::dtype::<f32>(py), PixelKind::F32),
     ];
     kinds.into_iter().find_map(|(wanted, kind)| found.is_equiv_to(&wanted).then_some(kind))
 }
@@ -192,7 +168,7 @@ pub(crate) fn mask(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Input>>
     let mut array = array("mask", object, "the mask")?;
     if array.dtype().is_equiv_to(&numpy::dtype::<bool>(array.py())) {
         array = array.call_method1("view", ("uint8",))?.cast_into::<PyUntypedArray>()?;
-    } else if kind(&array) != Some(Kind::U8) {
+    } else if kind(&array) != Some(PixelKind::U8) {
         array = converted("mask", array.as_any(), "the mask")?;
     }
     let mask = Input::of_array(&array, "the mask")?;
@@ -246,11 +222,7 @@ pub(crate) fn output<T: Element + Copy + Default>(
 
 /// [`output`] of an image of any type.
 pub(crate) fn any_output(py: Python<'_>, image: AnyImage) -> PyResult<Bound<'_, PyAny>> {
-    match image {
-        AnyImage::U8(image) => output(py, image),
-        AnyImage::U16(image) => output(py, image),
-        AnyImage::F32(image) => output(py, image),
-    }
+    by_pixel!(image, image => output(py, image))
 }
 
 /// Numbers of any kind as an array of this type, C order.

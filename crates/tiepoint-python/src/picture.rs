@@ -1,16 +1,16 @@
 //! Images where the caller has them: in the host's memory, or on a GPU, where their results stay.
 
 use crate::array::DeviceArray;
-use crate::device::{Detached, device_of};
+use crate::device::{Detached, device_of, run_sized_on};
 use crate::errors::{raised, wrong_image};
 use crate::features::name_of;
-use crate::image::{Input, mask, mask_view};
+use crate::image::{Input, any_output, mask, mask_view};
 use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
 use pyo3::prelude::*;
 use tiepoint::device::gpu::Gpu;
-use tiepoint::feature::gpu::Pixels;
+use tiepoint::device::{Cpu, Processor};
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{AnyCow, Size};
+use tiepoint::image::{AnyCow, Made, Pixels, Size};
 
 pub(crate) enum Picture {
     Host(Input),
@@ -65,6 +65,25 @@ impl Picture {
         }
     }
 
+    /// Works on the image where it lies: on the GPU that has it, otherwise on a device.
+    pub(crate) fn run<R: Send>(
+        &self,
+        py: Python<'_>,
+        device: Option<&Bound<'_, PyAny>>,
+        work: impl Fn(Pixels<'_>, &Processor) -> tiepoint::Result<R> + Sync,
+    ) -> PyResult<R> {
+        match self {
+            Self::Host(image) => {
+                let pixels = image.view().size().area();
+                run_sized_on(py, device, pixels, |processor| work(image.view().into(), processor))
+            }
+            Self::There(image) => {
+                let alone = Processor::from(Cpu::sequential());
+                py.detach(|| work(Pixels::from(&**image), &alone)).map_err(raised)
+            }
+        }
+    }
+
     pub(crate) fn pixels(&self) -> Pixels<'_> {
         match self {
             Self::Host(image) => image.view().into(),
@@ -110,11 +129,13 @@ pub(crate) fn mask_there(object: &Bound<'_, PyAny>, gpu: &Gpu) -> PyResult<GpuIm
     }
 }
 
-/// The result of work on an image on a GPU, left there.
-pub(crate) fn there<'py>(
-    py: Python<'py>,
-    work: impl FnOnce() -> tiepoint::Result<AnyGpuImage> + Send,
-) -> PyResult<Bound<'py, PyAny>> {
-    let made = Detached::new(py.detach(work).map_err(raised)?);
-    Ok(Bound::new(py, DeviceArray::of_image(py, &made)?)?.into_any())
+/// An image as an array, left where it was made.
+pub(crate) fn made(py: Python<'_>, image: Made) -> PyResult<Bound<'_, PyAny>> {
+    match image {
+        Made::Host(image) => any_output(py, image),
+        Made::Device(image) => {
+            let image = Detached::new(image);
+            Ok(Bound::new(py, DeviceArray::of_image(py, &image)?)?.into_any())
+        }
+    }
 }

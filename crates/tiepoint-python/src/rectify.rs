@@ -1,14 +1,13 @@
 //! Rectification: two images turned so that what corresponds lies in the same row.
 
-use crate::array::DeviceArray;
-use crate::device::{Detached, run_on};
+use crate::device::run_on;
 use crate::errors::raised;
 use crate::files::{calibration_dict, rig_of};
 use crate::finder::Finder;
-use crate::image::{any_output, mask_view, rows};
+use crate::image::{mask_view, rows};
 use crate::matching::tie_options;
 use crate::options::Options;
-use crate::picture::Picture;
+use crate::picture::{Picture, made};
 use crate::tied::{Masks, Tied, masks_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -20,8 +19,7 @@ use tiepoint::geometry::rectify::{
 };
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model, ModelKind};
-use tiepoint::image::gpu::AnyGpuImage;
-use tiepoint::image::{AnyImage, AnyView, Size, prepare};
+use tiepoint::image::{Made, PixelKind, Size, prepare};
 use tiepoint::options::Named;
 use tiepoint::register::{Modality, TieOptions, TiePicture, TiePoints, Views, tie_pictures};
 
@@ -155,51 +153,6 @@ fn tied_here(
     Ok(Tied::here(found.0, found.1))
 }
 
-/// An image where it was made.
-enum Made {
-    Host(AnyImage),
-    There(AnyGpuImage),
-}
-
-impl Made {
-    /// `picture` as a view shows it, where the picture lies.
-    fn warped(
-        view: &RectifiedView,
-        picture: &Picture,
-        warp: &WarpOptions,
-        processor: &Processor,
-    ) -> tiepoint::Result<Self> {
-        match picture {
-            Picture::There(image) => {
-                let nothing = if matches!(**image, AnyGpuImage::F32(_)) { f32::NAN } else { 0.0 };
-                view.warp_on_device(image, &warp.with_fill(nothing)).map(Self::There)
-            }
-            Picture::Host(image) => {
-                let nothing = if matches!(image.view(), AnyView::F32(_)) { f32::NAN } else { 0.0 };
-                view.warp_any(image.view(), &warp.with_fill(nothing), &processor.cpu).map(Self::Host)
-            }
-        }
-    }
-
-    /// 255 where `picture` shows something in a view.
-    fn coverage(view: &RectifiedView, picture: &Picture, processor: &Processor) -> tiepoint::Result<Self> {
-        match picture {
-            Picture::There(image) => view.coverage_on_device(image.gpu()).map(|i| Self::There(i.into())),
-            Picture::Host(_) => view.coverage(&processor.cpu).map(|i| Self::Host(i.into())),
-        }
-    }
-
-    fn output(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        match self {
-            Self::Host(image) => any_output(py, image),
-            Self::There(image) => {
-                let image = Detached::new(image);
-                Ok(Bound::new(py, DeviceArray::of_image(py, &image)?)?.into_any())
-            }
-        }
-    }
-}
-
 /// A rectified pair as it is handed back.
 struct Rectified {
     placed: Placed,
@@ -216,8 +169,19 @@ impl Rectified {
     ) -> tiepoint::Result<Self> {
         let [a, b] = if placed.exchanged { [right, left] } else { [left, right] };
         let Rectification { left: view_a, right: view_b, .. } = &placed.rectification;
-        let images = [Made::warped(view_a, a, warp, processor)?, Made::warped(view_b, b, warp, processor)?];
-        let valid = [Made::coverage(view_a, a, processor)?, Made::coverage(view_b, b, processor)?];
+        // Pictures of the host are warped there.
+        let alone = Processor::from(processor.cpu.clone());
+        let warped = |view: &RectifiedView, picture: &Picture| {
+            let picture = picture.pixels();
+            let nothing = if picture.pixel() == PixelKind::F32 { f32::NAN } else { 0.0 };
+            view.warp_with(picture, &warp.with_fill(nothing), &alone)
+        };
+        let valid = |view: &RectifiedView, picture: &Picture| match picture {
+            Picture::There(image) => view.coverage_on_device(image.gpu()).map(|i| Made::Device(i.into())),
+            Picture::Host(_) => view.coverage(&alone.cpu).map(|i| Made::Host(i.into())),
+        };
+        let images = [warped(view_a, a)?, warped(view_b, b)?];
+        let valid = [valid(view_a, a)?, valid(view_b, b)?];
         Ok(Self { placed, images, valid })
     }
 
@@ -228,11 +192,11 @@ impl Rectified {
         pair.range = agreement.map(|agreement| agreement.disparities);
         result.set_item("calibration", calibration_dict(py, &pair)?)?;
         let [left, right] = self.images;
-        result.set_item("left", left.output(py)?)?;
-        result.set_item("right", right.output(py)?)?;
+        result.set_item("left", made(py, left)?)?;
+        result.set_item("right", made(py, right)?)?;
         let [left, right] = self.valid;
-        result.set_item("valid_left", left.output(py)?)?;
-        result.set_item("valid_right", right.output(py)?)?;
+        result.set_item("valid_left", made(py, left)?)?;
+        result.set_item("valid_right", made(py, right)?)?;
         let matrix = |view: &RectifiedView| rows(py, view.homography().map_err(raised)?.matrix().to_vec());
         result.set_item("matrix_left", matrix(&rectification.left)?)?;
         result.set_item("matrix_right", matrix(&rectification.right)?)?;

@@ -83,11 +83,7 @@ impl Stereo {
 
 /// The maps of a pair as arrays.
 fn maps(py: Python<'_>, found: StereoResult) -> PyResult<Bound<'_, PyDict>> {
-    let reasons = found.reasons.map(|reasons| {
-        let size = reasons.size();
-        let values = reasons.into_vec().into_iter().map(|reason| reason as u8).collect();
-        output(py, Image::from_vec(values, size, 1).map_err(raised)?)
-    });
+    let reasons = found.reasons.map(|reasons| output(py, numbers(&reasons).map_err(raised)?));
     Ok(dict!(py, {
         "disparity": output(py, with_nan(found.disparity))?,
         "right": found.right.map(|right| output(py, with_nan(right))).transpose()?,
@@ -226,17 +222,14 @@ impl Stereo {
 }
 
 fn uploaded(gpu: &Gpu, found: &StereoResult) -> tiepoint::Result<GpuStereoResult> {
-    let map = |map: &Image<f32>| GpuImage::upload(gpu, map.view());
-    let reasons = |reasons: &Image<Reason>| {
-        let numbers = reasons.data().iter().map(|&reason| reason as u8).collect();
-        GpuImage::upload(gpu, Image::from_vec(numbers, reasons.size(), 1)?.view())
-    };
-    Ok(GpuStereoResult {
-        disparity: map(&found.disparity)?,
-        right: found.right.as_ref().map(map).transpose()?,
-        confidence: found.confidence.as_ref().map(map).transpose()?,
-        reasons: found.reasons.as_ref().map(reasons).transpose()?,
-    })
+    found.try_map(
+        |map| GpuImage::upload(gpu, map.view()),
+        |reasons| GpuImage::upload(gpu, numbers(reasons)?.view()),
+    )
+}
+
+fn numbers(reasons: &Image<Reason>) -> tiepoint::Result<Image<u8>> {
+    Image::from_vec(reasons.data().iter().map(|&reason| reason as u8).collect(), reasons.size(), 1)
 }
 
 /// Where a view holds data: where its mask says so, its alpha is not 0, and not all channels are `no_data`.

@@ -5,12 +5,12 @@
 //! below; without them all pipelines are compared, on synthetic images.
 
 use crate::{
+    by_pixel,
     device::{
         Cpu, Device,
         gpu::{Gpu, all},
     },
     feature::{DetectorKind, Keypoint, sift, surf, to_words},
-    for_any_view,
     image::{AnyImage, Image, Mask, Pixel, Range, ReadOptions, Size, prepare, read},
     options::Named,
     stereo::{self, Cost, StereoOptions},
@@ -114,7 +114,7 @@ fn detectors(image: &AnyImage) -> impl Iterator<Item = Pipeline<'_>> {
     let all = DetectorKind::ALL.iter().map(|choice| choice.value);
     all.filter(move |detector| wanted.is_none_or(|wanted| wanted == *detector)).map(move |detector| {
         let stages = move |gpu: &Gpu, cpu: &Cpu| {
-            for_any_view!(image.view(), view => match detector {
+            by_pixel!(image.view(), view => match detector {
                 DetectorKind::Sift => sift::gpu::bisect::stages(view, gpu, cpu),
                 DetectorKind::Surf => surf::gpu::bisect::stages(view, gpu, cpu),
             })

@@ -11,7 +11,7 @@ use std::path::Path;
 use tiepoint::filter::any;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::Blob;
-use tiepoint::image::{self, AnyImage, Image};
+use tiepoint::image::{self, AnyImage};
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     let FilterFiles { input, output, limits, .. } = filter.files();
@@ -44,7 +44,7 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
 fn apply(filter: &FilterArguments, image: &AnyImage, context: &Context) -> Outcome<AnyImage> {
     let (image, processor) = (image.view(), &context.processor);
     let FilterFiles { output, border, .. } = filter.files();
-    Ok(match filter {
+    let made = match filter {
         FilterArguments::Gauss { sigma, size, power_of_two, .. } => {
             let taps = Taps::of(*sigma, *size, *power_of_two);
             any::gauss(image, &GaussOptions::default().with_taps(taps).with_border(*border), processor)?
@@ -52,27 +52,30 @@ fn apply(filter: &FilterArguments, image: &AnyImage, context: &Context) -> Outco
         FilterArguments::Sobel { part, .. } => any::sobel(image, *part, *border, processor)?,
         FilterArguments::Hessian { options, blobs, .. } => {
             let options = options.options().with_border(*border);
-            let response = any::hessian(image, &options, processor)?;
+            let response = any::hessian(image, &options, processor)?.into_host()?;
             if let Some(path) = blobs {
                 write_blobs(path, &any::blobs(image, &options, processor)?)?;
             }
-            AnyImage::F32(if holds_floats(output) { response } else { magnitude(response) })
+            return Ok(if holds_floats(output) { response } else { magnitude(response) });
         }
         FilterArguments::Convolve { kernel, normalise, float, .. } => {
             let kernel = parse_kernel(kernel, *normalise)?;
             match float {
-                true => any::convolve_f32(image, &kernel, *border, processor)?.into(),
+                true => any::convolve_f32(image, &kernel, *border, processor)?,
                 false => any::convolve(image, &kernel, *border, processor)?,
             }
         }
-    })
+    };
+    Ok(made.into_host()?)
 }
 
-/// |v|, the greatest 1: what a picture without signs shows.
-pub(super) fn magnitude(mut image: Image<f32>) -> Image<f32> {
-    let most = image.data().iter().fold(0.0_f32, |m, v| m.max(v.abs()));
-    let scale = 1.0 / most.max(f32::MIN_POSITIVE);
-    image.data_mut().iter_mut().for_each(|v| *v = v.abs() * scale);
+/// |v| of floats, the greatest 1: what a picture without signs shows.
+pub(super) fn magnitude(mut image: AnyImage) -> AnyImage {
+    if let AnyImage::F32(image) = &mut image {
+        let most = image.data().iter().fold(0.0_f32, |m, v| m.max(v.abs()));
+        let scale = 1.0 / most.max(f32::MIN_POSITIVE);
+        image.data_mut().iter_mut().for_each(|v| *v = v.abs() * scale);
+    }
     image
 }
 

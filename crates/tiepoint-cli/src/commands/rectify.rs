@@ -163,7 +163,7 @@ impl RectifiedPair {
             let picture = picture.ok_or_else(|| Failure::work("the picture was not kept"))?;
             let covered = view.coverage_with(processor)?;
             let warped = |image: &AnyImage, fill: f32| {
-                view.warp_with(image.view(), &options.with_fill(fill), processor)
+                view.warp_with(image, &options.with_fill(fill), processor)?.into_host()
             };
             Ok(picture.resampled(&covered, warped)?)
         };

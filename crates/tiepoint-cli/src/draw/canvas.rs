@@ -2,7 +2,7 @@
 
 use super::Colour;
 use crate::failure::Outcome;
-use tiepoint::for_any_view;
+use tiepoint::by_pixel;
 use tiepoint::image::{AnyImage, AnyView, Image, ImageView, Pixel, Shades, Size};
 use tiepoint::numeric::length;
 
@@ -33,7 +33,7 @@ impl Canvas {
         let image = image.into();
         let mut canvas = Self::new(image.size(), [0; 3])?;
         let shades = Shades::of(image, mask.map(Image::view));
-        for_any_view!(image, view => canvas.show(view, |v| shades.byte(v)));
+        by_pixel!(image, view => canvas.show(view, |v| shades.byte(v)));
         Ok(canvas)
     }
 

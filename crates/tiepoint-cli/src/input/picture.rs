@@ -4,6 +4,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Clock, Part};
 use crate::prefetch::Weight;
 use std::path::{Path, PathBuf};
+use tiepoint::by_pixel;
 use tiepoint::device::Cpu;
 use tiepoint::image::{self, AnyImage, FileImage, Image, Mask, Prepared, Range, ReadOptions, Size};
 
@@ -132,9 +133,5 @@ impl Weight for Picture {
 
 /// Bytes of an image.
 pub(crate) fn bytes(image: &AnyImage) -> usize {
-    match image {
-        AnyImage::U8(i) => i.data().len(),
-        AnyImage::U16(i) => 2 * i.data().len(),
-        AnyImage::F32(i) => 4 * i.data().len(),
-    }
+    by_pixel!(image, i => size_of_val(i.data()))
 }

@@ -44,7 +44,7 @@ pub(super) fn mark_everything(own: &Arc<Stream>) -> Result<Arc<dyn DriverMark>> 
     // The event would invalidate a capture that is under way in the context.
     let _alone = RECORDING.write().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: the event belongs to the context, which is current.
-    unsafe { call!(cuCtxRecordEvent(own.context, mark.event)) }?;
+    unsafe { call!(cuCtxRecordEvent(own.context, mark.handle)) }?;
     Ok(Arc::new(mark))
 }
 

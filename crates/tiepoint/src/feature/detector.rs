@@ -2,14 +2,13 @@
 
 use super::Features;
 use super::gpu::pipeline::is_of_memory;
-use super::gpu::{FoundFeatures, GpuFeatures, Pixels};
+use super::gpu::{FoundFeatures, GpuFeatures};
 use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
 use crate::device::{Computing, Cpu, Processor};
-use crate::image::gpu::PixelKind;
-use crate::image::{AnyCow, AnyView, ImageView, Size};
+use crate::image::{AnyCow, AnyView, ImageView, PixelKind, Pixels, Size};
 use crate::options::named;
-use crate::{Error, Result, for_any_view};
+use crate::{Error, Result, by_pixel};
 
 /// Which features to find, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -170,21 +169,21 @@ impl Finder {
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<Features> {
         let image = image.into();
-        self.search(image, mask, |gpu| on_gpu!(gpu, detector => detector.detect(image, mask)))
+        let on_gpu = |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect(image, mask));
+        self.search(on_gpu, || self.on_cpu(image, mask))
     }
 
     /// A search by the GPU where there is one that can, otherwise by the CPU.
-    fn search<R: From<Features>>(
+    fn search<R>(
         &self,
-        image: AnyView<'_>,
-        mask: Option<ImageView<'_, u8>>,
         on_gpu: impl FnOnce(&OnGpu) -> Result<R>,
+        on_cpu: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
         let found = match self.on_gpu.as_ref().map(on_gpu) {
-            None => self.on_cpu(image, mask).map(R::from),
+            None => on_cpu(),
             Some(Err(error)) if is_for_cpu(&error) => {
                 self.processor.note(format!("{} on the CPU: {error}", self.on_cpu.name()));
-                self.on_cpu(image, mask).map(R::from)
+                on_cpu()
             }
             Some(found) => {
                 self.processor.count_computed(Computing::Gpu);
@@ -206,41 +205,26 @@ impl Finder {
         image: impl Into<Pixels<'a>>,
         mask: Option<Pixels<'_>>,
     ) -> Result<GpuFeatures> {
-        let image = image.into();
+        let (image, mask) = (image.into(), mask);
         let gpu = self.processor.gpu.as_ref().ok_or_else(|| Error::Device {
             device: "cpu".into(),
             reason: format!("features stay on a GPU only where {} was opened on one", self.on_cpu.name()),
         })?;
-        let refused = match &self.on_gpu {
-            None => None,
-            Some(on_gpu) => {
-                match on_gpu!(on_gpu, detector => detector.detect_on_device(image.clone(), mask.clone())) {
-                    Err(error) if is_for_cpu(&error) => Some(error),
-                    found => {
-                        self.note_parts();
-                        self.processor.collect_times();
-                        return found;
-                    }
+        let on_gpu =
+            |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_on_device(image.clone(), mask.clone()));
+        self.search(on_gpu, || {
+            let image = image.clone().into_host()?;
+            let mask = mask.clone().map(Pixels::into_host).transpose()?;
+            let mask = match mask.as_ref().map(AnyCow::view) {
+                None => None,
+                Some(AnyView::U8(mask)) => Some(mask),
+                Some(other) => {
+                    let found = other.pixel();
+                    return Err(Error::Mismatch(format!("a mask of {found:?}: one of 8 bits is needed")));
                 }
-            }
-        };
-        if let Some(error) = refused {
-            self.processor.note(format!("{} on the CPU: {error}", self.on_cpu.name()));
-        }
-        let (image, mask) = (image.into_host()?, mask.map(Pixels::into_host).transpose()?);
-        let mask = match mask.as_ref().map(AnyCow::view) {
-            None => None,
-            Some(AnyView::U8(mask)) => Some(mask),
-            Some(other) => {
-                return Err(Error::Mismatch(format!(
-                    "a mask of {:?}: one of 8 bits is needed",
-                    other.pixel()
-                )));
-            }
-        };
-        let found = self.on_cpu(image.view(), mask)?;
-        self.processor.collect_times();
-        GpuFeatures::upload(gpu, &found)
+            };
+            GpuFeatures::upload(gpu, &self.on_cpu(image.view(), mask)?)
+        })
     }
 
     /// Reserves memory of a GPU, and of the host for its results, for two images of this shape without masks, for
@@ -283,7 +267,7 @@ impl Finder {
         let one = |i: usize| {
             let (image, mask) = (images[i], masks[i]);
             let keep = |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_and_keep(image, mask));
-            self.search(image, mask, keep)
+            self.search(keep, || self.on_cpu(image, mask).map(FoundFeatures::from))
         };
         [one(0), one(1)]
     }
@@ -333,8 +317,8 @@ impl Finder {
         let cpu = &self.processor.cpu;
         self.processor.count_computed(Computing::Cpu);
         match &self.on_cpu {
-            OnCpu::Sift(sift) => for_any_view!(image, view => sift.detect(view, mask, cpu)),
-            OnCpu::Surf(surf) => for_any_view!(image, view => surf.detect(view, mask, cpu)),
+            OnCpu::Sift(sift) => by_pixel!(image, view => sift.detect(view, mask, cpu)),
+            OnCpu::Surf(surf) => by_pixel!(image, view => surf.detect(view, mask, cpu)),
         }
     }
 

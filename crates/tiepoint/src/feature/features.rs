@@ -18,21 +18,46 @@ named! {
     }
 }
 
-/// The descriptors of a set of keypoints, one after the other.
+/// Something of descriptors of either kind of values.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Descriptors {
-    /// 8-bit values: a unit vector times 512 (SIFT: rounded and saturated at 255).
-    U8(Vec<u8>),
-    /// Unit vectors.
-    F32(Vec<f32>),
+pub enum ByValue<B, F> {
+    /// Of 8-bit values: a unit vector times 512 (SIFT: rounded and saturated at 255).
+    U8(B),
+    /// Of unit vectors.
+    F32(F),
 }
+
+/// The descriptors of a set of keypoints, one after the other.
+pub type Descriptors = ByValue<Vec<u8>, Vec<f32>>;
+
+/// Code for whichever kind of values it is: of what a [`ByValue`] holds, a `ByValue` of it (`map`), or of what two hold,
+/// where `else` is for two kinds.
+macro_rules! by_value {
+    (map $value:expr, $v:ident => $body:expr) => {
+        match $value {
+            $crate::feature::ByValue::U8($v) => $crate::feature::ByValue::U8($body),
+            $crate::feature::ByValue::F32($v) => $crate::feature::ByValue::F32($body),
+        }
+    };
+    (($a:expr, $b:expr), ($x:ident, $y:ident) => $body:expr, else $unlike:expr) => {
+        match ($a, $b) {
+            ($crate::feature::ByValue::U8($x), $crate::feature::ByValue::U8($y)) => $body,
+            ($crate::feature::ByValue::F32($x), $crate::feature::ByValue::F32($y)) => $body,
+            ($crate::feature::ByValue::U8(_), _) | ($crate::feature::ByValue::F32(_), _) => $unlike,
+        }
+    };
+    ($value:expr, $v:ident => $body:expr) => {
+        match $value {
+            $crate::feature::ByValue::U8($v) => $body,
+            $crate::feature::ByValue::F32($v) => $body,
+        }
+    };
+}
+pub(crate) use by_value;
 
 impl Descriptors {
     pub(crate) fn values(&self) -> usize {
-        match self {
-            Self::U8(values) => values.len(),
-            Self::F32(values) => values.len(),
-        }
+        by_value!(self, values => values.len())
     }
 }
 

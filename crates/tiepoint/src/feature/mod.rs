@@ -15,7 +15,8 @@ pub(crate) mod testing;
 pub mod views;
 
 pub use detector::{Detector, DetectorKind, Finder};
-pub use features::{DescriptorKind, Descriptors, Features};
+pub(crate) use features::by_value;
+pub use features::{ByValue, DescriptorKind, Descriptors, Features};
 pub use gpu::FoundFeatures;
 pub use keypoint::Keypoint;
 pub(crate) use keypoint::{WORDS, for_kernels, from_words, to_words};

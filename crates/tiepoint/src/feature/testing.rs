@@ -1,12 +1,12 @@
 //! What the tests of SIFT and SURF share.
 
 use super::gpu::pipeline::Pipeline;
-use super::gpu::{AT_A_TIME, GpuDetector, Pixels, beside};
+use super::gpu::{AT_A_TIME, GpuDetector, beside};
 use super::select::Selection;
 use super::{Descriptors, Features};
 use crate::device::gpu::{Gpu, all};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{Image, ImageView, Pixel, Size};
+use crate::image::{Image, ImageView, Pixel, Pixels, Size};
 use crate::{Error, Result};
 
 /// Options with every selection of at most `n` features, and with limits so great that sums and products of them

@@ -18,7 +18,7 @@ use crate::geometry::warp::{WarpOptions, warp_into};
 use crate::geometry::{Affine, Homography};
 use crate::image::{AnyView, Border, Image, ImageView, Pixel, Size, check_mask};
 use crate::numeric::{atan2, exp_f64, sin_cos};
-use crate::{Error, Result, for_any_view};
+use crate::{Error, Result, by_pixel};
 use std::f64::consts::PI;
 
 /// Views of a picture at most: tilts up to 4√2.
@@ -188,7 +188,7 @@ impl Finder {
         }
         check_mask(mask, size)?;
         let cpu = self.cpu();
-        let unit = for_any_view!(picture, view => unit(view, cpu));
+        let unit = by_pixel!(picture, view => unit(view, cpu));
         let views = View::first(n);
         for of_one_tilt in views[1..].chunk_by(|a, b| a.tilt == b.tilt) {
             let at_once = (TOGETHER / of_one_tilt[0].size(size)?.area().max(1)).max(1);

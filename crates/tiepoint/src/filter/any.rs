@@ -1,18 +1,22 @@
-//! Filters of images of any pixel type, on the GPU of a processor or on its CPU, with the same bits.
+//! Filters of images of any pixel type, in the host's memory or on a GPU, with the same bits everywhere.
 //!
-//! Where the GPU lacks memory or a feature the CPU computes the same, and a note of the processor says so.
+//! An image in the host's memory is filtered by the GPU of a processor, or by its CPU. Where the GPU lacks memory or a
+//! feature the CPU computes the same, and a note of the processor says so. An image on a GPU is filtered there, and its
+//! result stays there: the queue of its device has the work when a call returns, and the host does not wait, but for
+//! blobs.
 
 use super::convolve::{self, Kernel};
 use super::gauss::{self, GaussOptions};
 use super::gpu::GpuFilter;
 use super::hessian::{self, Blob, GpuBlobs, HessianOptions};
-use super::sobel::{self, Sobel};
+use super::sobel;
+use super::sobel::gpu::Form;
 use crate::device::gpu::{Element, Gpu};
 use crate::device::{Cpu, Processor};
-use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{AnyImage, AnyView, Border, Image, ImageView, grey};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
+use crate::image::{AnyImage, Border, ByPixel, Image, ImageView, Made, Pixels, grey, grey_on_device};
 use crate::options::named;
-use crate::{Result, for_any_view};
+use crate::{Result, by_pixel};
 
 named! {
     /// Which gradient of an image: a magnitude has the type of the image, a derivative is in floats.
@@ -27,127 +31,255 @@ named! {
 /// [`gauss()`](gauss::gauss()) of an image of any type.
 ///
 /// # Errors
-/// As [`gauss()`](gauss::gauss()), and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn gauss(image: AnyView<'_>, options: &GaussOptions, processor: &Processor) -> Result<AnyImage> {
-    for_any_view!(image, view => {
+/// As [`gauss()`](gauss::gauss()), [`Error::Device`](crate::Error::Device) when a GPU fails, and
+/// [`Error::is_device_limit`](crate::Error::is_device_limit) where the one on which the image lies is too small.
+pub fn gauss<'a>(
+    image: impl Into<Pixels<'a>>,
+    options: &GaussOptions,
+    processor: &Processor,
+) -> Result<Made> {
+    by_pixel!(placed(&image.into()), image => {
         let on_gpu = |gpu: &Gpu, channels| GpuFilter::gauss(gpu, options, channels);
-        filtered("gauss", view, processor, on_gpu, |cpu| gauss::gauss(view, options, cpu)).map(AnyImage::from)
+        filtered("gauss", image, processor, on_gpu, |view, cpu| gauss::gauss(view, options, cpu))
     })
 }
 
-/// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats.
+/// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats, which hold those
+/// of integers exactly.
 ///
 /// # Errors
-/// As [`sobel::magnitude`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn sobel(image: AnyView<'_>, part: Gradient, border: Border, processor: &Processor) -> Result<AnyImage> {
-    for_any_view!(image, view => gradient(view, part, border, processor))
+/// As [`sobel::magnitude`] and [`gauss()`].
+pub fn sobel<'a>(
+    image: impl Into<Pixels<'a>>,
+    part: Gradient,
+    border: Border,
+    processor: &Processor,
+) -> Result<Made> {
+    by_pixel!(placed(&image.into()), image => {
+        let derivative = |form| move |gpu: &Gpu, n| GpuFilter::<_, f32>::sobel(gpu, border, n, form);
+        match part {
+            Gradient::Magnitude => {
+                let on_gpu = |gpu: &Gpu, n| GpuFilter::sobel_magnitude(gpu, border, n);
+                filtered("sobel", image, processor, on_gpu, |view, cpu| sobel::magnitude(view, border, cpu))
+            }
+            Gradient::X => filtered("sobel", image, processor, derivative(Form::X), |view, cpu| {
+                sobel::x(view, border, cpu).and_then(floats)
+            }),
+            Gradient::Y => filtered("sobel", image, processor, derivative(Form::Y), |view, cpu| {
+                sobel::y(view, border, cpu).and_then(floats)
+            }),
+        }
+    })
 }
 
-/// The [response](hessian::response) of the grey of an image of any type.
+fn floats<T: Copy + Default + Into<f64>>(image: Image<T>) -> Result<Image<f32>> {
+    let (size, channels) = (image.size(), image.channels());
+    let values = image.into_vec().into_iter().map(|v| Into::<f64>::into(v) as f32).collect();
+    Image::from_vec(values, size, channels)
+}
+
+/// The [response](hessian::response) of the grey of an image of any type, in floats.
 ///
 /// # Errors
-/// As [`hessian::response`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn hessian(image: AnyView<'_>, options: &HessianOptions, processor: &Processor) -> Result<Image<f32>> {
-    let grey = grey(image, &processor.cpu)?.into_image();
-    for_any_view!(grey.view(), view => {
-        let on_gpu = |gpu: &Gpu, _| GpuFilter::hessian(gpu, options);
-        filtered("hessian", view, processor, on_gpu, |cpu| hessian::response(view, options, cpu))
+/// As [`hessian::response`] and [`gauss()`].
+pub fn hessian<'a>(
+    image: impl Into<Pixels<'a>>,
+    options: &HessianOptions,
+    processor: &Processor,
+) -> Result<Made> {
+    of_grey(&image.into(), &processor.cpu, |grey| {
+        by_pixel!(placed(grey), grey => {
+            let on_gpu = |gpu: &Gpu, _| GpuFilter::hessian(gpu, options);
+            filtered("hessian", grey, processor, on_gpu, |view, cpu| hessian::response(view, options, cpu))
+        })
     })
 }
 
 /// The [blobs](hessian::blobs) of the grey of an image of any type.
 ///
 /// # Errors
-/// As [`hessian::blobs`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn blobs(image: AnyView<'_>, options: &HessianOptions, processor: &Processor) -> Result<Vec<Blob>> {
-    let grey = grey(image, &processor.cpu)?.into_image();
-    for_any_view!(grey.view(), view => processor.gpu_or_cpu(
-        "blobs",
-        |gpu| GpuBlobs::new(gpu, options)?.blobs(&GpuImage::upload(gpu, view)?),
-        |cpu| hessian::blobs(view, options, cpu),
-    ))
+/// As [`hessian::blobs`] and [`gauss()`].
+pub fn blobs<'a>(
+    image: impl Into<Pixels<'a>>,
+    options: &HessianOptions,
+    processor: &Processor,
+) -> Result<Vec<Blob>> {
+    of_grey(&image.into(), &processor.cpu, |grey| {
+        by_pixel!(placed(grey), grey => match grey {
+            Placed::Host(view) => processor.gpu_or_cpu(
+                "blobs",
+                |gpu| GpuBlobs::new(gpu, options)?.blobs(&GpuImage::upload(gpu, view)?),
+                |cpu| hessian::blobs(view, options, cpu),
+            ),
+            Placed::Device(image) => GpuBlobs::new(image.gpu(), options)?.blobs(image),
+        })
+    })
 }
 
 /// [`convolve()`](convolve::convolve()) of an image of any type, in its type.
 ///
 /// # Errors
-/// As [`convolve()`](convolve::convolve()), and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn convolve(
-    image: AnyView<'_>,
+/// As [`convolve()`](convolve::convolve()) and [`gauss()`].
+pub fn convolve<'a>(
+    image: impl Into<Pixels<'a>>,
     kernel: &Kernel,
     border: Border,
     processor: &Processor,
-) -> Result<AnyImage> {
-    Ok(match image {
-        AnyView::U8(view) => convolved::<_, u8>(view, kernel, border, processor)?.into(),
-        AnyView::U16(view) => convolved::<_, u16>(view, kernel, border, processor)?.into(),
-        AnyView::F32(view) => convolved::<_, f32>(view, kernel, border, processor)?.into(),
-    })
+) -> Result<Made> {
+    fn same<T: GpuPixel>(
+        image: Placed<'_, T>,
+        (kernel, border): (&Kernel, Border),
+        processor: &Processor,
+    ) -> Result<Made>
+    where
+        AnyImage: From<Image<T>>,
+        AnyGpuImage: From<GpuImage<T>>,
+    {
+        convolved::<T, T>(image, (kernel, border), processor)
+    }
+    by_pixel!(placed(&image.into()), image => same(image, (kernel, border), processor))
 }
 
 /// [`convolve()`] with a result in floats, which keep signs and fractions.
 ///
 /// # Errors
 /// As [`convolve()`].
-pub fn convolve_f32(
-    image: AnyView<'_>,
+pub fn convolve_f32<'a>(
+    image: impl Into<Pixels<'a>>,
     kernel: &Kernel,
     border: Border,
     processor: &Processor,
-) -> Result<Image<f32>> {
-    for_any_view!(image, view => convolved(view, kernel, border, processor))
+) -> Result<Made> {
+    by_pixel!(placed(&image.into()), image => convolved::<_, f32>(image, (kernel, border), processor))
 }
 
 fn convolved<I: GpuPixel, O: GpuPixel>(
-    view: ImageView<'_, I>,
-    kernel: &Kernel,
-    border: Border,
+    image: Placed<'_, I>,
+    (kernel, border): (&Kernel, Border),
     processor: &Processor,
-) -> Result<Image<O>> {
+) -> Result<Made>
+where
+    AnyImage: From<Image<O>>,
+    AnyGpuImage: From<GpuImage<O>>,
+{
     let on_gpu = |gpu: &Gpu, channels| GpuFilter::convolve(gpu, kernel, border, channels);
-    filtered("convolve", view, processor, on_gpu, |cpu| convolve::convolve(view, kernel, border, cpu))
+    filtered("convolve", image, processor, on_gpu, |view, cpu| convolve::convolve(view, kernel, border, cpu))
 }
 
-fn gradient<T: Sobel + GpuPixel>(
-    view: ImageView<'_, T>,
-    part: Gradient,
-    border: Border,
+/// Pixels of one type, where they are.
+#[derive(Clone, Copy)]
+enum Placed<'a, T> {
+    Host(ImageView<'a, T>),
+    Device(&'a GpuImage<T>),
+}
+
+fn placed<'a>(image: &'a Pixels<'_>) -> ByPixel<Placed<'a, u8>, Placed<'a, u16>, Placed<'a, f32>> {
+    match image {
+        Pixels::Host(view) => by_pixel!(map *view, view => Placed::Host(view)),
+        Pixels::Device(image) => by_pixel!(map image, image => Placed::Device(image)),
+    }
+}
+
+/// Works on the grey of an image, where the image lies.
+fn of_grey<R>(image: &Pixels<'_>, cpu: &Cpu, work: impl FnOnce(&Pixels<'_>) -> Result<R>) -> Result<R> {
+    match image {
+        Pixels::Host(view) => work(&grey(view, cpu)?.view().into()),
+        Pixels::Device(image) => work(&grey_on_device(image)?.into()),
+    }
+}
+
+/// A filter's result: where the image lies on a GPU from there, else from the processor's GPU, or from its CPU where
+/// there is no GPU or the GPU cannot compute it.
+fn filtered<I: GpuPixel, O: Element>(
+    name: &str,
+    image: Placed<'_, I>,
     processor: &Processor,
-) -> Result<AnyImage>
+    filter: impl Fn(&Gpu, usize) -> Result<GpuFilter<I, O>>,
+    on_cpu: impl FnOnce(ImageView<'_, I>, &Cpu) -> Result<Image<O>>,
+) -> Result<Made>
 where
-    AnyImage: From<Image<T>>,
-    T::Gradient: Into<f64> + Element,
+    AnyImage: From<Image<O>>,
+    AnyGpuImage: From<GpuImage<O>>,
 {
-    let signed = |image: Image<T::Gradient>| {
-        let (size, channels) = (image.size(), image.channels());
-        let values = image.into_vec().into_iter().map(|v| Into::<f64>::into(v) as f32).collect();
-        Image::from_vec(values, size, channels).map(AnyImage::F32)
-    };
-    match part {
-        Gradient::Magnitude => {
-            let on_gpu = |gpu: &Gpu, channels| GpuFilter::sobel_magnitude(gpu, border, channels);
-            filtered("sobel", view, processor, on_gpu, |cpu| sobel::magnitude(view, border, cpu))
-                .map(AnyImage::from)
+    match image {
+        Placed::Host(view) => {
+            let filter = |gpu: &Gpu| filter(gpu, view.channels())?.filter(&GpuImage::upload(gpu, view)?);
+            let on_gpu = |gpu: &Gpu| filter(gpu)?.download();
+            let found = processor.gpu_or_cpu(name, on_gpu, |cpu| on_cpu(view, cpu))?;
+            Ok(Made::Host(found.into()))
         }
-        Gradient::X => {
-            let on_gpu = |gpu: &Gpu, channels| GpuFilter::sobel_x(gpu, border, channels);
-            signed(filtered("sobel", view, processor, on_gpu, |cpu| sobel::x(view, border, cpu))?)
-        }
-        Gradient::Y => {
-            let on_gpu = |gpu: &Gpu, channels| GpuFilter::sobel_y(gpu, border, channels);
-            signed(filtered("sobel", view, processor, on_gpu, |cpu| sobel::y(view, border, cpu))?)
+        Placed::Device(image) => {
+            Ok(Made::Device(filter(image.gpu(), image.channels())?.filter(image)?.into()))
         }
     }
 }
 
-/// A filter's result from the GPU, or from the CPU where there is no GPU or the GPU cannot compute it.
-fn filtered<I: GpuPixel, O: Element + Copy + Default>(
-    name: &str,
-    view: ImageView<'_, I>,
-    processor: &Processor,
-    on_gpu: impl FnOnce(&Gpu, usize) -> Result<GpuFilter<I, O>>,
-    on_cpu: impl FnOnce(&Cpu) -> Result<Image<O>>,
-) -> Result<Image<O>> {
-    let on_gpu = |gpu: &Gpu| on_gpu(gpu, view.channels())?.filter(&GpuImage::upload(gpu, view)?)?.download();
-    processor.gpu_or_cpu(name, on_gpu, on_cpu)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::gpu::all;
+    use crate::filter::gpu::testing::images;
+    use crate::image::testing::assert_same;
+    use crate::image::{AnyView, Size};
+
+    fn assert_same_made(found: Made, expected: Made, context: &str) {
+        let (found, expected) = (found.into_host().unwrap(), expected.into_host().unwrap());
+        let alike: Result<()> = by_pixel!((found, expected), (found, expected) => {
+            assert_same(&found, &expected, context);
+            Ok(())
+        });
+        alike.unwrap();
+    }
+
+    type Filter<'f> = &'f dyn Fn(Pixels<'_>, &Processor) -> Result<Made>;
+
+    /// On the host and on a GPU, of images that lie on either.
+    fn twins<T: GpuPixel>(channels: usize, border: Border)
+    where
+        for<'a> AnyView<'a>: From<&'a Image<T>>,
+        AnyGpuImage: From<GpuImage<T>>,
+    {
+        let cpu = Processor::from(Cpu::default());
+        let gauss_options = GaussOptions::sigma(2.3).with_border(border);
+        let hessian_options = HessianOptions::default().with_border(border);
+        let weights = [0.5, -1.0, 2.0, 0.25, 1.0, -0.5, 0.0, 3.0, -2.0];
+        let kernel = Kernel::new(weights.to_vec(), Size::new(3, 3)).unwrap();
+        for gpu in all() {
+            let processor = Processor::with_gpu(Cpu::default(), gpu.clone());
+            for (i, image) in images::<T>(channels).iter().enumerate() {
+                let view = AnyView::from(image);
+                let there = AnyGpuImage::from(GpuImage::upload(gpu, image.view()).unwrap());
+                for (image, processor) in [(Pixels::from(view), &processor), (there.into(), &cpu)] {
+                    let context =
+                        format!("{gpu:?}, {} x {channels}, image {i}, {border:?}, {image:?}", T::NAME);
+                    let filters: [Filter<'_>; 7] = [
+                        &|image, by| gauss(image, &gauss_options, by),
+                        &|image, by| sobel(image, Gradient::Magnitude, border, by),
+                        &|image, by| sobel(image, Gradient::X, border, by),
+                        &|image, by| sobel(image, Gradient::Y, border, by),
+                        &|image, by| convolve(image, &kernel, border, by),
+                        &|image, by| convolve_f32(image, &kernel, border, by),
+                        &|image, by| hessian(image, &hessian_options, by),
+                    ];
+                    for (n, filter) in filters.into_iter().enumerate() {
+                        let found = filter(image.clone(), processor).unwrap();
+                        let stays = matches!(found, Made::Device(_)) == matches!(image, Pixels::Device(_));
+                        assert!(stays, "filter {n}, {context}");
+                        let context = format!("filter {n}, {context}");
+                        assert_same_made(found, filter(view.into(), &cpu).unwrap(), &context);
+                    }
+                    let expected = blobs(view, &hessian_options, &cpu).unwrap();
+                    assert_eq!(blobs(image, &hessian_options, processor).unwrap(), expected, "{context}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn filters_are_those_of_the_cpu() {
+        twins::<u8>(1, Border::Clamp);
+        twins::<u8>(3, Border::Skip);
+        twins::<u16>(1, Border::Reflect);
+        twins::<f32>(4, Border::Zero);
+    }
 }

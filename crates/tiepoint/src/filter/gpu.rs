@@ -72,9 +72,7 @@ tiepoint_gpu::kernel! {
         /// Groups beside each other.
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// One image from another, with the WIDTH · HEIGHT weights of the program's window.
     pub(crate) unsafe kernel weighted(groups) = Weighted<I: Element, O: Element> {
         write to: O [to_plane.numbers(groups[2])],
@@ -86,9 +84,7 @@ tiepoint_gpu::kernel! {
         number: u32,
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// The vertical sums, numbers of 32 bits of any type.
     pub(crate) unsafe kernel columns(groups) = Columns<I: Element> {
         write to: f32 as MID [to_plane.numbers(groups[2])],
@@ -98,9 +94,7 @@ tiepoint_gpu::kernel! {
         from_plane: Plane,
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// The image from the sums of columns; the pixels are for [`Border::Skip`].
     pub(crate) unsafe kernel rows(groups) = Rows<I: Element, O: Element> {
         write to: O [to_plane.numbers(groups[2])],

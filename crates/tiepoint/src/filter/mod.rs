@@ -2,8 +2,8 @@
 //!
 //! Every filter takes a view, its options and a [`Cpu`](crate::device::Cpu) and returns a new image. The
 //! forms whose names end in `_into` write into memory of the caller through an
-//! [`ImageViewMut`](crate::image::ImageViewMut). The forms in [`any`] take images of any pixel type and a
-//! [`Processor`](crate::device::Processor), whose GPU they use; those in [`on_device`] images that lie on a GPU.
+//! [`ImageViewMut`](crate::image::ImageViewMut). The forms in [`any`] take images of any pixel type, in the
+//! host's memory or on a GPU, and a [`Processor`](crate::device::Processor), whose GPU they use.
 
 pub mod any;
 pub(crate) mod border;
@@ -14,7 +14,6 @@ pub mod hessian;
 pub mod integral;
 #[cfg(test)]
 mod into_tests;
-pub mod on_device;
 pub mod resample;
 mod separable;
 pub mod shrink;

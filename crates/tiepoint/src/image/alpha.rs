@@ -1,7 +1,7 @@
 //! The alpha channel as a mask: the last of two channels (grey and alpha) or four (colour and alpha).
 
 use super::{AnyImage, AnyView, Image, ImageView, Pixel, check_mask};
-use crate::{Result, for_any_view};
+use crate::{Result, by_pixel};
 
 /// Where an image shows something: 255 where its alpha is above 0, 0 elsewhere; `None` when it has no alpha channel, or
 /// is opaque everywhere.
@@ -10,7 +10,7 @@ pub fn alpha_mask<'a>(image: impl Into<AnyView<'a>>) -> Option<Image<u8>> {
     if !matches!(image.channels(), 2 | 4) {
         return None;
     }
-    for_any_view!(image, view => mask_of(view))
+    by_pixel!(image, view => mask_of(view))
 }
 
 fn mask_of<T: Pixel>(view: ImageView<'_, T>) -> Option<Image<u8>> {
@@ -27,15 +27,11 @@ fn mask_of<T: Pixel>(view: ImageView<'_, T>) -> Option<Image<u8>> {
 /// [`Error::Mismatch`](crate::Error::Mismatch) for a mask of another size.
 pub fn with_alpha(image: &AnyImage, mask: &Image<u8>) -> Result<AnyImage> {
     check_mask(Some(mask.view()), image.size())?;
-    Ok(match image {
-        AnyImage::U8(i) => with_channel(i, mask, 255).into(),
-        AnyImage::U16(i) => with_channel(i, mask, 65535).into(),
-        AnyImage::F32(i) => with_channel(i, mask, 1.0).into(),
-    })
+    Ok(by_pixel!(map image, i => with_channel(i, mask)))
 }
 
-fn with_channel<T: Pixel>(image: &Image<T>, mask: &Image<u8>, opaque: T) -> Image<T> {
-    let n = image.channels();
+fn with_channel<T: Pixel>(image: &Image<T>, mask: &Image<u8>) -> Image<T> {
+    let (n, opaque) = (image.channels(), T::from_f32(T::WHITE));
     let colours = if n.is_multiple_of(2) { n - 1 } else { n };
     if !matches!(n, 1..=4) {
         return image.clone();

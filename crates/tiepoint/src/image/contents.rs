@@ -5,7 +5,7 @@ use super::{
     AnyCow, AnyImage, HOLE_MARGIN, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, prepare,
     with_alpha,
 };
-use crate::{Result, device::Cpu, for_any_view};
+use crate::{Result, by_pixel, device::Cpu};
 
 /// What the channels of an image are. Those that are neither colour nor alpha (near infrared, say) are carried along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,9 +119,7 @@ impl FileImage {
     pub fn seen(&self) -> Result<AnyCow<'_>> {
         let seen = match self.layout.is_usual() {
             true => AnyCow::Borrowed(self.image.view()),
-            false => {
-                AnyCow::Owned(for_any_view!(self.image.view(), view => extracted(view, self.layout).into()))
-            }
+            false => AnyCow::Owned(by_pixel!(self.image.view(), view => extracted(view, self.layout).into())),
         };
         let Some(shown) = &self.shown else { return Ok(seen) };
         match seen.view() {
@@ -140,7 +138,7 @@ impl FileImage {
         let Self { image, layout, shown, .. } = self;
         match layout.is_usual() {
             true => (image, shown),
-            false => (for_any_view!(image.view(), view => extracted(view, layout).into()), shown),
+            false => (by_pixel!(image.view(), view => extracted(view, layout).into()), shown),
         }
     }
 
@@ -193,7 +191,7 @@ impl FileImage {
             Ok(image)
         };
         let image =
-            for_any_view!(self.image.view(), view => by_channel(view, covered.size(), &mut placed)?.into());
+            by_pixel!(self.image.view(), view => by_channel(view, covered.size(), &mut placed)?.into());
         Ok(resampled(image, valid))
     }
 
@@ -270,10 +268,8 @@ fn hide(image: &mut AnyImage, shown: &Image<u8>) {
 
 /// The image turned from how it lies in its file (1 to 8, as in EXIF) to how it is looked at.
 pub(super) fn upright(image: AnyImage, orientation: u8) -> Result<AnyImage> {
-    match (orientation, &image) {
-        (2..=8, AnyImage::U8(i)) => Ok(turned(i.view(), orientation)?.into()),
-        (2..=8, AnyImage::U16(i)) => Ok(turned(i.view(), orientation)?.into()),
-        (2..=8, AnyImage::F32(i)) => Ok(turned(i.view(), orientation)?.into()),
+    match orientation {
+        2..=8 => Ok(by_pixel!(map &image, i => turned(i.view(), orientation)?)),
         _ => Ok(image),
     }
 }

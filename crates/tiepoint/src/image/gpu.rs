@@ -1,10 +1,15 @@
 //! Images in a device's memory.
 
-use super::{AnyImage, Image, ImageView, Pixel, Size};
+mod staging;
+
+pub(crate) use staging::Staging;
+
+use super::{AnyImage, AnyView, ByPixel, Image, ImageView, Pixel, Size};
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::{Error, Result};
+use crate::{Error, Result, by_pixel};
 use std::any::Any;
+use std::ops::Deref;
 use tiepoint_gpu::{Element, KernelSource};
 
 /// A pixel that lies in a device's memory.
@@ -20,9 +25,6 @@ pub(crate) fn for_kernels<T: GpuPixel>(source: KernelSource) -> KernelSource {
         .define_f32("WHITE", T::WHITE)
         .text(include_str!("pixel.h"))
 }
-
-/// Rows that a thread copies at a time.
-const ROWS_A_TASK: usize = 64;
 
 /// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels; what
 /// follows them is undefined, and missing after the last row of an image that another program made. A clone is the
@@ -55,9 +57,14 @@ impl<T: Element> GpuImage<T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_channels(gpu: &Gpu, size: Size, channels: usize) -> Result<Self> {
+        Self::stacked(gpu, size, channels, 1)
+    }
+
+    /// The first of `count` images, in memory for all.
+    fn stacked(gpu: &Gpu, size: Size, channels: usize, count: usize) -> Result<Self> {
         let pitch = Self::pitch_for(size, channels)?;
-        let len =
-            pitch.checked_mul(size.height).ok_or_else(|| Error::Image(format!("{size} exceeds memory")))?;
+        let len = pitch.checked_mul(size.height).and_then(|n| n.checked_mul(count));
+        let len = len.ok_or_else(|| Error::Image(format!("{count} x {size} exceeds memory")))?;
         Ok(Self { buffer: gpu.buffer(len)?, size, channels, pitch, aligned: true })
     }
 
@@ -218,7 +225,7 @@ impl<T: Element> GpuImage<T> {
     /// As [`new`](Self::new).
     pub fn upload(gpu: &Gpu, view: ImageView<'_, T>) -> Result<Self> {
         let image = Self::with_channels(gpu, view.size(), view.channels())?;
-        image.buffer.write(0, &padded(view, image.pitch))?;
+        image.buffer.write(0, &staging::padded(view, image.pitch))?;
         Ok(image)
     }
 
@@ -228,19 +235,7 @@ impl<T: Element> GpuImage<T> {
     /// As [`upload`](Self::upload).
     pub(crate) fn upload_by(gpu: &Gpu, view: ImageView<'_, T>, cpu: &Cpu) -> Result<Self> {
         let image = Self::with_channels(gpu, view.size(), view.channels())?;
-        let (pitch, row) = (image.pitch, view.size().width * view.channels());
-        let mut host = gpu.pinned(image.buffer.len())?;
-        #[expect(unsafe_code, reason = "memory that the device reads")]
-        // SAFETY: no commands use this memory yet.
-        let rows = unsafe { host.numbers_mut() }?;
-        cpu.for_chunks(rows, ROWS_A_TASK * pitch, |task, rows| {
-            for (y, to) in (task * ROWS_A_TASK..).zip(rows.chunks_exact_mut(pitch)) {
-                to[..row].copy_from_slice(view.row(y));
-            }
-        });
-        let mut commands = Commands::new();
-        commands.upload(&host, &image.buffer)?;
-        gpu.run(&commands)?;
+        Staging::new(&image, image.buffer())?.fill(view, cpu)?;
         Ok(image)
     }
 
@@ -250,7 +245,6 @@ impl<T: Element> GpuImage<T> {
     /// # Errors
     /// As [`download`](Self::download).
     pub(crate) fn download_by(&self, cpu: &Cpu) -> Result<Image<T>> {
-        let (pitch, row) = (self.pitch, self.size.width * self.channels);
         let mut host = self.gpu().pinned(self.buffer.len())?;
         let mut commands = Commands::new();
         commands.download(&self.buffer, &mut host)?;
@@ -258,13 +252,7 @@ impl<T: Element> GpuImage<T> {
         #[expect(unsafe_code, reason = "memory that the device writes")]
         // SAFETY: the commands that write this memory are run once, above.
         let from = unsafe { host.numbers() }?;
-        let mut pixels = vec![T::default(); row * self.size.height];
-        cpu.for_chunks(&mut pixels, ROWS_A_TASK * row, |task, to| {
-            for (y, to) in (task * ROWS_A_TASK..).zip(to.chunks_exact_mut(row)) {
-                to.copy_from_slice(&from[y * pitch..][..row]);
-            }
-        });
-        Image::from_vec(pixels, self.size, self.channels)
+        self.packed(from, |number| number, cpu)
     }
 
     /// The pixels, when the device has finished.
@@ -272,10 +260,9 @@ impl<T: Element> GpuImage<T> {
     /// # Errors
     /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<Image<T>> {
-        let mut rows =
-            vec![T::default(); (self.size.height - 1) * self.pitch + self.size.width * self.channels];
-        self.buffer.read(0, &mut rows)?;
-        packed(&rows, self.size, self.channels, self.pitch)
+        let rows =
+            self.buffer.first((self.size.height - 1) * self.pitch + self.size.width * self.channels)?;
+        self.packed(&rows, |number| number, &Cpu::sequential())
     }
 }
 
@@ -308,85 +295,31 @@ impl Plane {
     }
 }
 
-/// A type of pixel, as a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PixelKind {
-    /// 8 bits a channel.
-    U8,
-    /// 16 bits a channel.
-    U16,
-    /// 32-bit float a channel.
-    F32,
-}
-
-/// Runs one generic expression for a [`PixelKind`]: `for_pixel!(kind, T => T::WHITE)`.
-macro_rules! for_pixel {
-    ($kind:expr, $T:ident => $body:expr) => {
-        match $kind {
-            $crate::image::gpu::PixelKind::U8 => {
-                type $T = u8;
-                $body
-            }
-            $crate::image::gpu::PixelKind::U16 => {
-                type $T = u16;
-                $body
-            }
-            $crate::image::gpu::PixelKind::F32 => {
-                type $T = f32;
-                $body
-            }
-        }
-    };
-}
-pub(crate) use for_pixel;
-
 /// An image of any pixel type in a device's memory; made by `into()` from a [`GpuImage`]. A clone is the same memory.
-#[derive(Clone, Debug)]
-pub enum AnyGpuImage {
-    /// 8 bits a channel.
-    U8(GpuImage<u8>),
-    /// 16 bits a channel.
-    U16(GpuImage<u16>),
-    /// 32-bit float a channel.
-    F32(GpuImage<f32>),
-}
-
-/// Runs one generic expression for whichever pixel type an [`AnyGpuImage`] holds.
-macro_rules! for_any_gpu_image {
-    ($image:expr, $i:ident => $body:expr) => {
-        match $image {
-            $crate::image::gpu::AnyGpuImage::U8($i) => $body,
-            $crate::image::gpu::AnyGpuImage::U16($i) => $body,
-            $crate::image::gpu::AnyGpuImage::F32($i) => $body,
-        }
-    };
-}
-
-pub(crate) use for_any_gpu_image;
+pub type AnyGpuImage = ByPixel<GpuImage<u8>, GpuImage<u16>, GpuImage<f32>>;
 
 impl AnyGpuImage {
+    /// The same pixels on the device.
+    ///
+    /// # Errors
+    /// As [`GpuImage::upload`].
+    pub fn upload(gpu: &Gpu, view: AnyView<'_>) -> Result<Self> {
+        Ok(by_pixel!(map view, view => GpuImage::upload(gpu, view)?))
+    }
+
     /// Width and height.
     pub fn size(&self) -> Size {
-        for_any_gpu_image!(self, i => i.size())
+        by_pixel!(self, i => i.size())
     }
 
     /// Numbers a pixel.
     pub fn channels(&self) -> usize {
-        for_any_gpu_image!(self, i => i.channels())
+        by_pixel!(self, i => i.channels())
     }
 
     /// The device.
     pub fn gpu(&self) -> &Gpu {
-        for_any_gpu_image!(self, i => i.gpu())
-    }
-
-    /// The type of pixel.
-    pub fn pixel(&self) -> PixelKind {
-        match self {
-            Self::U8(_) => PixelKind::U8,
-            Self::U16(_) => PixelKind::U16,
-            Self::F32(_) => PixelKind::F32,
-        }
+        by_pixel!(self, i => i.gpu())
     }
 
     /// The pixels, when the device has finished.
@@ -394,58 +327,45 @@ impl AnyGpuImage {
     /// # Errors
     /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<AnyImage> {
-        for_any_gpu_image!(self, i => Ok(i.download()?.into()))
+        Ok(by_pixel!(map self, i => i.download()?))
     }
 }
 
-macro_rules! conversions {
-    ($($pixel:ty => $kind:ident),*) => {$(
-        impl From<GpuImage<$pixel>> for AnyGpuImage {
-            fn from(image: GpuImage<$pixel>) -> Self {
-                Self::$kind(image)
-            }
-        }
-        impl From<&GpuImage<$pixel>> for AnyGpuImage {
-            fn from(image: &GpuImage<$pixel>) -> Self {
-                Self::$kind(image.clone())
-            }
-        }
-        impl<'a> TryFrom<&'a AnyGpuImage> for &'a GpuImage<$pixel> {
-            type Error = Error;
-
-            fn try_from(image: &'a AnyGpuImage) -> Result<Self> {
-                match image {
-                    AnyGpuImage::$kind(image) => Ok(image),
-                    other => Err(Error::Mismatch(format!(
-                        "an image of {:?} pixels: {:?} is needed", other.pixel(), PixelKind::$kind
-                    ))),
-                }
-            }
-        }
-    )*};
-}
-conversions!(u8 => U8, u16 => U16, f32 => F32);
-
-/// Images of one size in a device's memory, one behind the other, for kernels that take many at once. A clone is the
-/// same memory.
+/// Images of one size in a device's memory, one behind the other, for kernels that take many at once. As a [`GpuImage`]
+/// it is the first of them, whose buffer has all. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuStack<T> {
-    buffer: Buffer<T>,
+    first: GpuImage<T>,
     count: usize,
-    size: Size,
-    channels: usize,
-    pitch: usize,
+}
+
+/// Images of any pixel type.
+pub(crate) type AnyGpuStack = ByPixel<GpuStack<u8>, GpuStack<u16>, GpuStack<f32>>;
+
+impl<T> Deref for GpuStack<T> {
+    type Target = GpuImage<T>;
+
+    fn deref(&self) -> &GpuImage<T> {
+        &self.first
+    }
 }
 
 impl<T: Element> GpuStack<T> {
+    /// The image alone, in the same memory where its rows are [aligned](GpuImage::aligned).
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small.
+    pub fn of(image: &GpuImage<T>, commands: &mut Commands) -> Result<Self> {
+        Ok(Self { first: image.aligned(commands)?, count: 1 })
+    }
+
     /// An image alone that is to be written.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for memory of another program, which is only read.
     pub(crate) fn result(image: &GpuImage<T>) -> Result<Self> {
-        let GpuImage { buffer, size, channels, pitch, aligned } = image.clone();
-        match aligned {
-            true => Ok(Self { buffer, count: 1, size, channels, pitch }),
+        match image.aligned {
+            true => Ok(Self { first: image.clone(), count: 1 }),
             false => Err(Error::Mismatch("a result in memory of another program, which is only read".into())),
         }
     }
@@ -458,10 +378,7 @@ impl<T: Element> GpuStack<T> {
         if !(1..=65_535).contains(&count) {
             return Err(Error::Image(format!("a stack of {count} images: a GPU takes 1 to 65535")));
         }
-        let pitch = GpuImage::<T>::pitch_for(size, channels)?;
-        let len = pitch.checked_mul(size.height).and_then(|n| n.checked_mul(count));
-        let len = len.ok_or_else(|| Error::Image(format!("{count} images of {size} exceed memory")))?;
-        Ok(Self { buffer: gpu.buffer(len)?, count, size, channels, pitch })
+        Ok(Self { first: GpuImage::stacked(gpu, size, channels, count)?, count })
     }
 
     /// The same pixels on the device.
@@ -480,7 +397,7 @@ impl<T: Element> GpuStack<T> {
             )));
         }
         for (i, view) in views.iter().enumerate() {
-            stack.buffer.write(i * stack.step(), &padded(*view, stack.pitch))?;
+            stack.buffer.write(i * stack.step(), &staging::padded(*view, stack.pitch))?;
         }
         Ok(stack)
     }
@@ -492,7 +409,7 @@ impl<T: Element> GpuStack<T> {
     pub fn download(&self, i: usize) -> Result<Image<T>> {
         let mut rows = vec![T::default(); self.step()];
         self.buffer.read(i.saturating_mul(self.step()), &mut rows)?;
-        packed(&rows, self.size, self.channels, self.pitch)
+        self.packed(&rows, |number| number, &Cpu::sequential())
     }
 
     /// How many images.
@@ -500,86 +417,16 @@ impl<T: Element> GpuStack<T> {
         self.count
     }
 
-    /// The size of each.
-    pub fn size(&self) -> Size {
-        self.size
-    }
-
-    /// Numbers a pixel.
-    pub fn channels(&self) -> usize {
-        self.channels
-    }
-
-    /// Numbers from the start of a row to the start of the next.
-    pub fn pitch(&self) -> usize {
-        self.pitch
-    }
-
-    /// The same for kernels.
-    pub(crate) fn plane(&self) -> Plane {
-        Plane {
-            step: self.step() as u64,
-            row: (self.size.width * self.channels) as i32,
-            height: self.size.height as i32,
-            pitch: self.pitch as i32,
-        }
-    }
-
     /// Numbers from the start of an image to the start of the next.
     pub fn step(&self) -> usize {
         self.pitch * self.size.height
     }
-
-    /// The memory.
-    pub fn buffer(&self) -> &Buffer<T> {
-        &self.buffer
-    }
-
-    /// The device.
-    pub fn gpu(&self) -> &Gpu {
-        self.buffer.gpu()
-    }
-}
-
-impl<T: Element> GpuStack<T> {
-    /// The image alone, in the same memory where its rows are [aligned](GpuImage::aligned).
-    ///
-    /// # Errors
-    /// [`Error::Memory`] when the device's memory is too small.
-    pub fn of(image: &GpuImage<T>, commands: &mut Commands) -> Result<Self> {
-        let GpuImage { buffer, size, channels, pitch, .. } = image.aligned(commands)?;
-        Ok(Self { buffer, count: 1, size, channels, pitch })
-    }
-}
-
-/// The rows of a view, `pitch` numbers apart.
-fn padded<T: Element>(view: ImageView<'_, T>, pitch: usize) -> Vec<T> {
-    let mut rows = vec![T::default(); pitch * view.size().height];
-    for (y, to) in rows.chunks_exact_mut(pitch).enumerate() {
-        to[..view.size().width * view.channels()].copy_from_slice(view.row(y));
-    }
-    rows
-}
-
-/// The image whose rows are `pitch` numbers apart.
-fn packed<T: Element>(rows: &[T], size: Size, channels: usize, pitch: usize) -> Result<Image<T>> {
-    let row = size.width * channels;
-    // The last row may end with its pixels.
-    let mut pixels = Vec::with_capacity(row * size.height);
-    rows.chunks(pitch).for_each(|r| pixels.extend_from_slice(&r[..row]));
-    Image::from_vec(pixels, size, channels)
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::device::gpu::{Commands, all};
-    use crate::for_any_view;
-    use crate::image::AnyView;
-
-    pub(crate) fn uploaded(gpu: &Gpu, image: AnyView<'_>) -> AnyGpuImage {
-        for_any_view!(image, view => GpuImage::upload(gpu, view).unwrap().into())
-    }
 
     tiepoint_gpu::kernel! {
         unsafe kernel conversions(groups) = Conversions<T: GpuPixel> {

@@ -4,7 +4,7 @@ use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, ReadOptions, Size, alpha_mask, check_mask, decode_grey_alpha,
     grey, range::far_from, read_grey,
 };
-use crate::{Error, Result, device::Cpu, for_any_view};
+use crate::{Error, Result, by_pixel, device::Cpu};
 use std::path::Path;
 
 /// Which pixels of an image count: all, or those where a mask of its size is not 0.
@@ -26,7 +26,7 @@ impl<'a> Mask<'a> {
         let mut shown = alpha_mask(image);
         if let Some(no_data) = no_data {
             let shown = shown.get_or_insert_with(|| Image::filled(image.size(), 1, 255));
-            for_any_view!(image, view => hide(shown, view, no_data));
+            by_pixel!(image, view => hide(shown, view, no_data));
         }
         shown.into()
     }
@@ -78,7 +78,7 @@ impl<'a> Mask<'a> {
             Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
         }
         match mask.size() == image {
-            true => Ok(for_any_view!(mask.view(), view => counts(view)).into()),
+            true => Ok(by_pixel!(mask.view(), view => counts(view)).into()),
             false => {
                 let (path, size) = (path.display(), mask.size());
                 Err(Error::Mismatch(format!("{path}: the mask is {size}, its image {image}")))

@@ -5,6 +5,7 @@
 
 mod alpha;
 mod bmp;
+mod by_pixel;
 mod contents;
 #[cfg(test)]
 mod file_tests;
@@ -19,6 +20,7 @@ pub(crate) mod npy;
 mod orientation;
 mod pfm;
 mod pixel;
+mod pixels;
 mod png;
 mod pnm;
 pub(crate) mod range;
@@ -33,11 +35,13 @@ mod webp;
 mod write;
 
 pub use alpha::{alpha_mask, with_alpha};
+pub use by_pixel::{AnyImage, AnyView, ByPixel, PixelKind};
 pub use contents::{FileImage, Layout};
 pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_kernels};
 pub use grey::{grey, grey_on_device};
 pub use mask::Mask;
 pub use pixel::Pixel;
+pub use pixels::{Made, Pixels};
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device};
 #[cfg(any(fuzzing, test))]
 pub(crate) use read::georeference_of;
@@ -48,13 +52,13 @@ pub use read::{
 pub use shades::Shades;
 pub use tiff::Georeference;
 pub(crate) use view::check_mask;
-pub use view::{AnyCow, AnyView, ImageView, ImageViewMut};
+pub use view::{AnyCow, ImageView, ImageViewMut};
 pub(crate) use write::write_values;
 pub use write::{Known, OutputFormat, write, write_known};
 
 use crate::error::Shortage;
 use crate::options::named;
-use crate::{Error, Result, for_any_view};
+use crate::{Error, Result, by_pixel};
 
 /// Width and height in pixels. Either may be zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -265,26 +269,15 @@ impl<T: Copy + Default> Image<T> {
     }
 }
 
-/// An image of any pixel type: what a file holds.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AnyImage {
-    /// 8 bits a channel.
-    U8(Image<u8>),
-    /// 16 bits a channel.
-    U16(Image<u16>),
-    /// 32-bit float a channel.
-    F32(Image<f32>),
-}
-
 impl AnyImage {
     /// Width and height.
     pub fn size(&self) -> Size {
-        for_any_view!(self.view(), v => v.size())
+        by_pixel!(self, i => i.size())
     }
 
     /// Channels of a pixel.
     pub fn channels(&self) -> usize {
-        for_any_view!(self.view(), v => v.channels())
+        by_pixel!(self, i => i.channels())
     }
 
     /// The image borrowed.

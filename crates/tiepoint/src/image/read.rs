@@ -1,6 +1,5 @@
 //! Reading image files of any known format, recognised by their first bytes.
 
-use super::gpu::PixelKind;
 use super::{
     AnyImage, FileImage, Georeference, Image, Mask, Size, bmp,
     contents::upright,
@@ -9,6 +8,7 @@ use super::{
     tiff, webp,
 };
 use crate::files::Fault;
+use crate::image::PixelKind;
 use crate::options::options;
 use crate::{Error, Result, device::Cpu};
 use std::{

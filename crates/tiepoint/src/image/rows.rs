@@ -2,7 +2,7 @@
 
 use super::{AnyImage, Image, Layout, Pixel, ReadOptions, Size, grey};
 use crate::files::Fault;
-use crate::image::gpu::PixelKind;
+use crate::image::PixelKind;
 use std::cell::Cell;
 use std::io::{BufRead, Seek};
 

@@ -1,7 +1,7 @@
 //! How values are shown in 8 bits: the same in drawings, reports and the colours of points.
 
 use super::{AnyView, ImageView, Pixel};
-use crate::for_any_view;
+use crate::by_pixel;
 
 /// Which values of an image are shown black and white, and those between as shades.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,7 +18,7 @@ impl Shades {
     /// something and where `mask` is not 0. Floats that all lie between 0 and 1, and images of one value, keep the
     /// whole range of their type.
     pub fn of<'a>(image: impl Into<AnyView<'a>>, mask: Option<ImageView<'_, u8>>) -> Self {
-        for_any_view!(image.into(), view => Self::of_view(view, mask))
+        by_pixel!(image.into(), view => Self::of_view(view, mask))
     }
 
     fn of_view<T: Pixel>(view: ImageView<'_, T>, mask: Option<ImageView<'_, u8>>) -> Self {

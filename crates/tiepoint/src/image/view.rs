@@ -1,8 +1,7 @@
 //! Borrowed images: rows that start a stride apart, to read or to write.
 
-use super::gpu::PixelKind;
-use super::{AnyImage, Image, Pixel, Rect, Size};
-use crate::{Error, Result, for_any_view};
+use super::{AnyImage, AnyView, Image, Rect, Size};
+use crate::{Error, Result, by_pixel};
 
 /// A borrowed image whose rows start `stride` elements apart.
 #[derive(Clone, Copy, Debug)]
@@ -215,40 +214,20 @@ pub(crate) fn check_mask(mask: Option<ImageView<'_, u8>>, image: Size) -> Result
     }
 }
 
-/// A borrowed image of any pixel type; made by `into()` from an [`AnyImage`], [`Image`] or [`ImageView`].
-#[derive(Clone, Copy, Debug)]
-pub enum AnyView<'a> {
-    /// 8 bits a channel.
-    U8(ImageView<'a, u8>),
-    /// 16 bits a channel.
-    U16(ImageView<'a, u16>),
-    /// 32-bit float a channel.
-    F32(ImageView<'a, f32>),
-}
-
 impl AnyView<'_> {
     /// Width and height.
     pub fn size(&self) -> Size {
-        for_any_view!(self, v => v.size())
+        by_pixel!(self, v => v.size())
     }
 
     /// Channels of a pixel.
     pub fn channels(&self) -> usize {
-        for_any_view!(self, v => v.channels())
-    }
-
-    /// The type of pixel.
-    pub fn pixel(&self) -> PixelKind {
-        match self {
-            Self::U8(_) => PixelKind::U8,
-            Self::U16(_) => PixelKind::U16,
-            Self::F32(_) => PixelKind::F32,
-        }
+        by_pixel!(self, v => v.channels())
     }
 
     /// A packed copy.
     pub fn to_image(&self) -> AnyImage {
-        for_any_view!(self, v => v.to_image().into())
+        by_pixel!(map self, v => v.to_image())
     }
 }
 
@@ -297,54 +276,6 @@ impl From<AnyImage> for AnyCow<'_> {
     fn from(image: AnyImage) -> Self {
         Self::Owned(image)
     }
-}
-
-macro_rules! conversions {
-    ($($pixel:ty => $kind:ident),*) => {$(
-        impl<'a> From<ImageView<'a, $pixel>> for AnyView<'a> {
-            fn from(view: ImageView<'a, $pixel>) -> Self {
-                Self::$kind(view)
-            }
-        }
-        impl From<Image<$pixel>> for AnyImage {
-            fn from(image: Image<$pixel>) -> Self {
-                Self::$kind(image)
-            }
-        }
-    )*};
-}
-conversions!(u8 => U8, u16 => U16, f32 => F32);
-
-impl<'a, T: Pixel> From<&'a Image<T>> for AnyView<'a>
-where
-    Self: From<ImageView<'a, T>>,
-{
-    fn from(image: &'a Image<T>) -> Self {
-        image.view().into()
-    }
-}
-
-impl<'a> From<&'a AnyImage> for AnyView<'a> {
-    fn from(image: &'a AnyImage) -> Self {
-        match image {
-            AnyImage::U8(i) => i.into(),
-            AnyImage::U16(i) => i.into(),
-            AnyImage::F32(i) => i.into(),
-        }
-    }
-}
-
-/// Runs one generic expression for whichever pixel type an [`AnyView`] holds:
-/// `for_any_view!(view, v => v.size())`.
-#[macro_export]
-macro_rules! for_any_view {
-    ($view:expr, $v:ident => $body:expr) => {
-        match $view {
-            $crate::image::AnyView::U8($v) => $body,
-            $crate::image::AnyView::U16($v) => $body,
-            $crate::image::AnyView::F32($v) => $body,
-        }
-    };
 }
 
 #[cfg(test)]

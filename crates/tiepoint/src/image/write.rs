@@ -8,7 +8,7 @@ use super::{
     with_alpha,
 };
 use crate::files::{format_of, is_stdout, write_atomically};
-use crate::{Error, Result, for_any_view};
+use crate::{Error, Result, by_pixel};
 use std::io;
 use std::path::Path;
 
@@ -177,7 +177,7 @@ fn with_nan(view: &AnyView<'_>, valid: &Image<u8>) -> AnyImage {
         };
         Image { data: (0..view.size().height).flat_map(row).collect(), size: view.size(), channels: n }
     }
-    for_any_view!(view, view => floats(*view, valid).into())
+    by_pixel!(view, view => floats(*view, valid).into())
 }
 
 fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {

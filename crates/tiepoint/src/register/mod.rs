@@ -17,9 +17,9 @@ use crate::feature::{Detector, Features};
 use crate::geometry::warp::{WarpOptions, coverage, coverage_on_device, warp, warp_on_device};
 use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::gpu::{AnyGpuImage, GpuImage};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Range, Size, prepare};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Range, Size, prepare};
 use crate::options::{Named, options};
-use crate::{Error, Result, for_any_view};
+use crate::{Error, Result, by_pixel};
 
 options! {
     /// How to register.
@@ -87,27 +87,17 @@ pub struct Registration {
     pub warped: Warped,
 }
 
-fn check_warp<T: Pixel>(_: ImageView<'_, T>, options: &WarpOptions) -> Result<()> {
-    options.check_fill::<T>()
-}
-
 /// An image on the pixels of another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Warped {
+pub struct Warped<I = AnyImage, C = Image<u8>> {
     /// The image, of its own pixel type and channels; the fill value where it has no input.
-    pub image: AnyImage,
+    pub image: I,
     /// 255 where the image has input, 0 elsewhere.
-    pub covered: Image<u8>,
+    pub covered: C,
 }
 
-/// An image on the pixels of another, in a device's memory; as [`Warped`].
-#[derive(Clone, Debug)]
-pub struct GpuWarped {
-    /// The image.
-    pub image: AnyGpuImage,
-    /// 255 where the image has input, 0 elsewhere.
-    pub covered: GpuImage<u8>,
-}
+/// The same in a device's memory.
+pub type GpuWarped = Warped<AnyGpuImage, GpuImage<u8>>;
 
 /// Where an image lies on another.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,7 +140,7 @@ pub fn locate<'a>(
 ) -> Result<Location> {
     let (reference, moving) = (reference.into(), moving.into());
     options.check()?;
-    for_any_view!(moving.image, view => check_warp(view, &options.warp))?;
+    by_pixel!(type moving.image.pixel(), T => options.warp.check_fill::<T>())?;
     let (features, tie) = tie_images([moving, reference], options, processor)?;
     let reference_from_moving = model_of(&tie)?;
     Ok(Location { features, tie, reference_from_moving })
@@ -211,8 +201,8 @@ pub fn warp_onto(
     processor: &Processor,
 ) -> Result<Warped> {
     let moving_from_reference = inverse(reference_from_moving)?;
-    let image = for_any_view!(moving, view => {
-        warp(view, &moving_from_reference, reference, options, processor)?.into()
+    let image = by_pixel!(map moving, view => {
+        warp(view, &moving_from_reference, reference, options, processor)?
     });
     let covered = coverage(moving.size(), &moving_from_reference, reference, processor)?;
     Ok(Warped { image, covered })

@@ -10,7 +10,7 @@ use super::{
     median,
     pair::{
         Pair, Pictures,
-        gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of},
+        gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take},
     },
     speckle,
     winner_takes_all::gpu::Selection,
@@ -23,7 +23,7 @@ use crate::{
     },
     image::{
         AnyImage, Image, Size,
-        gpu::{GpuStack, tests::uploaded},
+        gpu::{AnyGpuImage, GpuStack},
     },
 };
 
@@ -94,7 +94,7 @@ pub(super) fn made_ready(
     let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (pictures.size(), 1)).unwrap());
     let mut commands = Commands::new();
     for (to, from) in stacks.iter().flat_map(GpuPictures::stacks).zip(pictures_of(pictures, masks)) {
-        to.take(0, &uploaded(gpu, from), &mut commands).unwrap();
+        take(&to, 0, &AnyGpuImage::upload(gpu, from).unwrap(), &mut commands).unwrap();
     }
     let views = make_ready(&mut commands, gpu, &stacks, compares).unwrap();
     gpu.run(&commands).unwrap();

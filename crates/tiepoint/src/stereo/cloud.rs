@@ -9,8 +9,8 @@
 //! become [shades](Shades); grey is written as three equal channels, alpha is left out.
 
 use super::depth::check;
+use crate::by_pixel;
 use crate::files::{Fault, write_atomically};
-use crate::for_any_view;
 use crate::geometry::calibration::RectifiedCalibration;
 use crate::image::{AnyView, ImageView, Shades};
 use crate::options::{Above, OrInfinite, options};
@@ -90,7 +90,7 @@ impl<'a> ColouredDisparity<'a> {
     }
 
     fn colour(&self, x: usize, y: usize) -> [u8; 3] {
-        for_any_view!(self.colours, image => {
+        by_pixel!(self.colours, image => {
             let channels = image.channels();
             let pixel = &image.row(y)[x * channels..(x + 1) * channels];
             let at = if channels < 3 { [0; 3] } else { [0, 1, 2] };

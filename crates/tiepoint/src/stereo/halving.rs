@@ -5,7 +5,7 @@ use super::{Masks, Stereo, StereoOptions, pair::half_mask};
 use crate::device::{Cpu, Processor};
 use crate::filter::resample::halve_mean;
 use crate::image::{AnyImage, Image, Rect, Size};
-use crate::{Result, for_any_view};
+use crate::{Result, by_pixel};
 
 /// The longer side of the smallest picture that is tried, at least.
 const SMALLEST: usize = 300;
@@ -32,7 +32,7 @@ impl Side {
     /// # Errors
     /// Never; the signature is that of every filter.
     pub fn halved(&self, cpu: &Cpu) -> Result<Self> {
-        let image = for_any_view!(self.image.view(), view => halve_mean(view, cpu)?.into());
+        let image = by_pixel!(self.image.view(), view => halve_mean(view, cpu)?.into());
         Ok(Self { image, mask: self.mask.as_ref().map(half_mask) })
     }
 }
@@ -100,7 +100,7 @@ fn valid_share(sides: &[Side; 2], options: &StereoOptions, cpu: &Cpu) -> Result<
         let y = (third * size.height / 3).saturating_sub(rows / 2).min(size.height - rows);
         let strip = Rect { x: 0, y, size: Size::new(size.width, rows) };
         let image = |side: &Side| -> Result<AnyImage> {
-            Ok(for_any_view!(side.image.view(), view => view.crop(strip)?.to_image().into()))
+            Ok(by_pixel!(side.image.view(), view => view.crop(strip)?.to_image().into()))
         };
         let (left, right) = (image(&sides[0])?, image(&sides[1])?);
         let [mask_left, mask_right] =

@@ -52,6 +52,7 @@ pub mod files;
 pub mod fill;
 pub(crate) mod gpu;
 pub mod halving;
+mod maps;
 pub mod median;
 mod options;
 pub(crate) mod pair;
@@ -68,7 +69,8 @@ mod tests;
 pub(crate) mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost, MatchingCost};
-pub use gpu::{GpuMasks, GpuStereo, GpuStereoResult};
+pub use gpu::{GpuMasks, GpuStereo};
+pub use maps::{GpuStereoResult, Maps, StereoResult};
 pub use options::{Paths, Penalties, RightView, StereoOptions, Subpixel};
 pub use reason::Reason;
 pub use stream::{PendingStereo, StereoStream};
@@ -81,6 +83,7 @@ use crate::{
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::{CostSource, Custom, Learn, gpu::GpuCost};
 use gpu::{PlanCache, PlanInput};
+use maps::GpuMaps;
 use pair::{
     Pair, Pictures,
     gpu::{Compares, PictureShape},
@@ -88,19 +91,6 @@ use pair::{
 
 /// The disparity of a pixel that has none.
 pub const INVALID: f32 = f32::INFINITY;
-
-/// What dense stereo finds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StereoResult {
-    /// Disparities of the left view in pixels, [`INVALID`] where there is none.
-    pub disparity: Image<f32>,
-    /// Disparities of the right view, if asked for: `right(x, y)` shows what `left(x + d, y)` shows.
-    pub right: Option<Image<f32>>,
-    /// How distinct the best sum is, from 0 (not at all) to 1, if asked for; 0 where there is no disparity.
-    pub confidence: Option<Image<f32>>,
-    /// Why pixels of the left view were made invalid, if asked for; filling leaves it as it is.
-    pub reasons: Option<Image<Reason>>,
-}
 
 /// The left or the right of the two views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -242,8 +242,9 @@ fn filters(image: &AnyImage, folder: &Path, context: &Context) -> Outcome {
     let (image, processor) = (image.view(), &context.processor);
     let smooth = any::gauss(image, &GaussOptions::sigma(4.0), processor)?;
     let edges = any::sobel(image, Gradient::Magnitude, Border::Clamp, processor)?;
-    let blobs = magnitude(any::hessian(image, &HessianOptions::default(), processor)?);
-    for (name, result) in [("gauss", smooth), ("sobel", edges), ("hessian", AnyImage::F32(blobs))] {
+    let blobs = magnitude(any::hessian(image, &HessianOptions::default(), processor)?.into_host()?);
+    for (name, result) in [("gauss", smooth.into_host()?), ("sobel", edges.into_host()?), ("hessian", blobs)]
+    {
         image::write(folder.join(format!("filter-{name}.png")), &result)?;
     }
     Ok(())

@@ -103,7 +103,7 @@ impl Bookshelf {
             .with_disparities((high - low) as usize + 1)
             .with_confidence(true)
             .with_reasons(true);
-        let [a, b] = rectified.each_ref().map(|image| image.view());
+        let [a, b] = rectified.each_ref().map(AnyImage::view);
         let stereo = Stereo::new(options)?.compute(a, b, Masks::default(), &context.processor)?;
         let calibration = found.rectification.calibration();
         Ok(Self { pair, clock, rectified, sources, calibration, stereo })

@@ -12,7 +12,7 @@ use crate::feature::{Detector, Features, Finder};
 use crate::files::Disk;
 use crate::filter::shrink::shrink;
 use crate::image::{self, AnyImage, Image, Mask, Prepared, Range, Size};
-use crate::{Error, Result, for_any_view};
+use crate::{Error, Result, by_pixel};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -150,7 +150,7 @@ impl<'c> Extraction<'c> {
         if to == size {
             return Ok(Photograph { index, origin, size, image, mask });
         }
-        let image = for_any_view!(image.view(), view => shrink(view, to, cpu)?.into());
+        let image = by_pixel!(image.view(), view => shrink(view, to, cpu)?.into());
         // A pixel counts where all that it covers does.
         let mask = mask.map(|mask| -> Result<_> {
             let share = shrink(mask.view(), to, cpu)?;

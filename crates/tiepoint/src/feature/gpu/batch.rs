@@ -1,7 +1,6 @@
 //! Many images of one size, some at a time: while the results of some travel to the host, the next are searched, and
 //! those after them travel to the device.
 
-use super::input::Pixels;
 use super::pipeline::{Core, Pipeline};
 use super::search::Search;
 use super::staging::Staging;
@@ -9,8 +8,8 @@ use super::{FoundFeatures, GpuFeatures};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::Gpu;
-use crate::image::gpu::{AnyGpuImage, PixelKind};
-use crate::image::{AnyView, Size};
+use crate::image::gpu::AnyGpuImage;
+use crate::image::{AnyView, PixelKind, Pixels, Size};
 use tiepoint_gpu::Mark;
 
 /// Pixels of the first octave that are searched at a time, few enough for a device's memory.

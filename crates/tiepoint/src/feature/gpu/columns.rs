@@ -1,8 +1,8 @@
 //! Features as arrays in a device's memory, one for each property, as other programs take them.
 
-use super::{GpuDescriptors, GpuFeatures, for_descriptors};
+use super::{GpuDescriptors, GpuFeatures};
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::{Keypoint, WORDS, for_kernels, to_words};
+use crate::feature::{Keypoint, WORDS, by_value, for_kernels, to_words};
 use crate::image::Size;
 use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
@@ -96,7 +96,7 @@ impl GpuFeatures {
             )));
         }
         let descriptors: GpuDescriptors =
-            for_descriptors!(descriptors, values => values.aligned_to(GpuDescriptors::ALIGNMENT)?.into());
+            by_value!(map descriptors, values => values.aligned_to(GpuDescriptors::ALIGNMENT)?);
         let gpu = descriptors.gpu().clone();
         let words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
         let (count, keypoints) = (gpu.upload(&[n as u32])?, gpu.upload(&words)?);
@@ -132,7 +132,7 @@ impl GpuFeatures {
         Ok(Self {
             count: self.count.on(gpu)?,
             keypoints: self.keypoints.on(gpu)?,
-            descriptors: for_descriptors!(&self.descriptors, values => values.on(gpu)?.into()),
+            descriptors: by_value!(map &self.descriptors, values => values.on(gpu)?),
             dimension: self.dimension,
             image: self.image,
         })
@@ -145,11 +145,11 @@ impl GpuDescriptors {
 
     /// The device.
     pub fn gpu(&self) -> &Gpu {
-        for_descriptors!(self, values => values.gpu())
+        by_value!(self, values => values.gpu())
     }
 
     pub(crate) fn values(&self) -> usize {
-        for_descriptors!(self, values => values.len())
+        by_value!(self, values => values.len())
     }
 
     pub(crate) fn are_floats(&self) -> bool {

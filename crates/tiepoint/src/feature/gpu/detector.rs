@@ -1,15 +1,14 @@
 //! A detector on a GPU: what SIFT and SURF have in common.
 
 use super::batch::AT_A_TIME;
-use super::input::Pixels;
 use super::pipeline::{Core, Pipeline, is_of_memory};
 use super::search::Search;
 use super::{FoundFeatures, GpuFeatures};
 use crate::device::{Processor, Scratch};
 use crate::feature::Features;
 use crate::image::check_mask;
-use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
-use crate::image::{AnyView, ImageView, Size};
+use crate::image::gpu::{AnyGpuImage, GpuImage};
+use crate::image::{AnyView, ImageView, PixelKind, Pixels, Size};
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -80,8 +79,8 @@ impl<P: Pipeline> GpuDetector<P> {
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<Features> {
         let image = image.into();
-        image.check(&self.core.gpu)?;
-        let mask = self.upload_mask(mask, image.size())?;
+        image.require_grey_on(&self.core.gpu)?;
+        let mask = self.mask_on_device(mask, image.size())?;
         self.search(|search| search.detect(&self.core, &image, mask.as_ref()))
     }
 
@@ -133,8 +132,8 @@ impl<P: Pipeline> GpuDetector<P> {
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<FoundFeatures> {
         let image = Pixels::from(image);
-        image.check(&self.core.gpu)?;
-        let mask = self.upload_mask(mask, image.size())?;
+        image.require_grey_on(&self.core.gpu)?;
+        let mask = self.mask_on_device(mask, image.size())?;
         self.search(|search| search.detect_and_keep(&self.core, &image, mask.as_ref()))
     }
 
@@ -155,8 +154,8 @@ impl<P: Pipeline> GpuDetector<P> {
         mask: Option<Pixels<'m>>,
     ) -> Result<GpuFeatures> {
         let image = image.into();
-        image.check(&self.core.gpu)?;
-        let mask = mask.map(|mask| self.mask_on_device(mask, image.size())).transpose()?;
+        image.require_grey_on(&self.core.gpu)?;
+        let mask = self.mask_on_device(mask, image.size())?;
         self.search(|search| search.detect_on_device(&self.core, &image, mask.as_ref()))
     }
 
@@ -168,7 +167,7 @@ impl<P: Pipeline> GpuDetector<P> {
     /// As [`detect_batch`](Self::detect_batch), and [`Error::Image`] when there is no image.
     pub fn enqueue(&self, images: &[AnyGpuImage], mask: Option<ImageView<'_, u8>>) -> Result<()> {
         let all = self.checked(images)?;
-        let mask = self.upload_mask(mask, all.first().map_or_else(Size::default, Pixels::size))?;
+        let mask = self.mask_on_device(mask, all.first().map_or_else(Size::default, Pixels::size))?;
         self.search(|search| search.enqueue(&self.core, images, mask.as_ref()))
     }
 
@@ -192,7 +191,7 @@ impl<P: Pipeline> GpuDetector<P> {
     fn checked<'a>(&self, images: impl IntoIterator<Item: Into<Pixels<'a>>>) -> Result<Vec<Pixels<'a>>> {
         let images: Vec<Pixels<'a>> = images.into_iter().map(Into::into).collect();
         for image in &images {
-            image.check(&self.core.gpu)?;
+            image.require_grey_on(&self.core.gpu)?;
             images[0].goes_with(image)?;
         }
         Ok(images)
@@ -210,14 +209,19 @@ impl<P: Pipeline> GpuDetector<P> {
         )
     }
 
-    fn mask_on_device(&self, mask: Pixels<'_>, size: Size) -> Result<GpuImage<u8>> {
+    fn mask_on_device<'m>(
+        &self,
+        mask: Option<impl Into<Pixels<'m>>>,
+        size: Size,
+    ) -> Result<Option<GpuImage<u8>>> {
+        let Some(mask) = mask.map(Into::into) else { return Ok(None) };
         match mask {
-            Pixels::Host(AnyView::U8(view)) if view.channels() == 1 => {
+            Pixels::Host(AnyView::U8(view)) => {
                 check_mask(Some(view), size)?;
-                GpuImage::upload(&self.core.gpu, view)
+                GpuImage::upload(&self.core.gpu, view).map(Some)
             }
             Pixels::Device(AnyGpuImage::U8(mask)) if mask.channels() == 1 => match mask.size() == size {
-                true => Ok(mask),
+                true => Ok(Some(mask)),
                 false => Err(Error::Mismatch(format!("the mask is {} and the image {size}", mask.size()))),
             },
             other => Err(Error::Mismatch(format!(
@@ -226,10 +230,5 @@ impl<P: Pipeline> GpuDetector<P> {
                 other.pixel()
             ))),
         }
-    }
-
-    fn upload_mask(&self, mask: Option<ImageView<'_, u8>>, size: Size) -> Result<Option<GpuImage<u8>>> {
-        check_mask(mask, size)?;
-        mask.map(|mask| GpuImage::upload(&self.core.gpu, mask)).transpose()
     }
 }

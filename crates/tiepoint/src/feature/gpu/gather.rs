@@ -1,8 +1,8 @@
 //! Some of the features in a device's memory: `gather.cl`.
 
-use super::{GpuFeatures, for_descriptors};
+use super::GpuFeatures;
 use crate::device::gpu::{Buffer, Commands, Element};
-use crate::feature::WORDS;
+use crate::feature::{WORDS, by_value};
 use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
@@ -43,7 +43,7 @@ impl GpuFeatures {
         let gpu = self.gpu();
         let keypoints = gpu.buffer(indices.len() * WORDS)?;
         let descriptors =
-            for_descriptors!(&self.descriptors, all => self.gather_values(all, indices, &keypoints)?.into());
+            by_value!(map &self.descriptors, all => self.gather_values(all, indices, &keypoints)?);
         let count = gpu.upload(&[indices.len() as u32])?;
         Ok(Self { count, keypoints, descriptors, dimension: self.dimension, image: self.image })
     }

@@ -4,7 +4,6 @@ mod batch;
 pub(crate) mod columns;
 mod detector;
 pub(crate) mod gather;
-mod input;
 pub(crate) mod pipeline;
 mod readback;
 pub(crate) mod results;
@@ -16,11 +15,10 @@ pub(crate) mod staging;
 pub(crate) use batch::AT_A_TIME;
 pub use columns::GpuColumns;
 pub use detector::GpuDetector;
-pub use input::Pixels;
 
-use super::{Descriptors, Features, Keypoint, WORDS, from_words, to_words};
+use super::{ByValue, Features, Keypoint, WORDS, by_value, from_words, to_words};
 use crate::Result;
-use crate::device::gpu::{Buffer, Element, Gpu};
+use crate::device::gpu::{Buffer, Gpu};
 use crate::image::Size;
 
 /// What a detector found in one image, in a device's memory. A clone is the same memory.
@@ -71,35 +69,7 @@ impl GpuKeypoints {
 }
 
 /// The descriptors of [`GpuFeatures`], in the order of the keypoints. A clone is the same memory.
-#[derive(Clone, Debug)]
-pub enum GpuDescriptors {
-    /// Unit vectors times 512.
-    U8(Buffer<u8>),
-    /// Unit vectors.
-    F32(Buffer<f32>),
-}
-
-macro_rules! for_descriptors {
-    ($descriptors:expr, $values:ident => $body:expr) => {
-        match $descriptors {
-            $crate::feature::gpu::GpuDescriptors::U8($values) => $body,
-            $crate::feature::gpu::GpuDescriptors::F32($values) => $body,
-        }
-    };
-}
-use for_descriptors;
-
-impl From<Buffer<u8>> for GpuDescriptors {
-    fn from(values: Buffer<u8>) -> Self {
-        Self::U8(values)
-    }
-}
-
-impl From<Buffer<f32>> for GpuDescriptors {
-    fn from(values: Buffer<f32>) -> Self {
-        Self::F32(values)
-    }
-}
+pub type GpuDescriptors = ByValue<Buffer<u8>, Buffer<f32>>;
 
 impl GpuFeatures {
     /// The same features on a device.
@@ -111,10 +81,7 @@ impl GpuFeatures {
         Ok(Self {
             count: gpu.upload(&[features.len() as u32])?,
             keypoints: gpu.upload(&words)?,
-            descriptors: match &features.descriptors {
-                Descriptors::U8(values) => gpu.upload(values)?.into(),
-                Descriptors::F32(values) => gpu.upload(values)?.into(),
-            },
+            descriptors: by_value!(map &features.descriptors, values => gpu.upload(values)?),
             dimension: features.dimension,
             image: features.image,
         })
@@ -125,17 +92,9 @@ impl GpuFeatures {
     /// # Errors
     /// [`crate::Error::Device`] when it failed.
     pub fn download(&self) -> Result<Features> {
-        fn first<T: Element>(buffer: &Buffer<T>, len: usize) -> Result<Vec<T>> {
-            let mut values = vec![T::default(); len];
-            buffer.read(0, &mut values)?;
-            Ok(values)
-        }
         let keypoints = self.download_keypoints()?;
         let len = keypoints.len() * self.dimension;
-        let descriptors = match &self.descriptors {
-            GpuDescriptors::U8(values) => Descriptors::U8(first(values, len)?),
-            GpuDescriptors::F32(values) => Descriptors::F32(first(values, len)?),
-        };
+        let descriptors = by_value!(map &self.descriptors, values => values.first(len)?);
         Ok(Features { keypoints, descriptors, dimension: self.dimension, image: self.image })
     }
 
@@ -144,16 +103,13 @@ impl GpuFeatures {
     /// # Errors
     /// [`crate::Error::Device`] when it failed.
     pub fn download_keypoints(&self) -> Result<Vec<Keypoint>> {
-        let mut words = vec![0; self.len()? * WORDS];
-        self.keypoints.read(0, &mut words)?;
+        let words = self.keypoints.first(self.len()? * WORDS)?;
         Ok(words.chunks_exact(WORDS).map(from_words).collect())
     }
 
     /// How many features there are; waits for all work.
     pub(crate) fn len(&self) -> Result<usize> {
-        let mut count = [0];
-        self.count.read(0, &mut count)?;
-        Ok((count[0] as usize).min(self.capacity()))
+        Ok((self.count.first(1)?[0] as usize).min(self.capacity()))
     }
 
     /// The number of features that fit into the memory.
@@ -173,9 +129,9 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::{Api, all};
-    use crate::feature::Detector;
     use crate::feature::order::gpu::tests::keypoints;
     use crate::feature::surf::SurfOptions;
+    use crate::feature::{Descriptors, Detector};
     use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
     use crate::image::{Image, grey, grey_on_device};
     use crate::synth::Texture;

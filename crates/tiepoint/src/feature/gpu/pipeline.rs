@@ -1,14 +1,13 @@
 //! What SIFT and SURF implement for [`GpuDetector`](super::GpuDetector).
 
-use super::input::Pixels;
 use super::results::{Lists, Recycled};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
 use crate::error::{ErrorKind, Shortage};
 use crate::feature::Features;
 use crate::feature::select::Selection;
-use crate::image::Size;
-use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
+use crate::image::gpu::{AnyGpuImage, GpuImage};
+use crate::image::{PixelKind, Pixels, Size};
 use crate::{Error, Result};
 use std::fmt::Debug;
 use std::ops::Range;

@@ -110,7 +110,8 @@ impl ReadbackSlot {
         Ok(commands)
     }
 
-    /// See [`Results::arrival`](super::results::Results::arrival).
+    /// The features of every image, once they have come. When there are more than were expected, the rest is fetched if
+    /// the lists are still what was searched (`kept`).
     pub(super) fn arrival(
         &mut self,
         lists: &Lists<'_>,

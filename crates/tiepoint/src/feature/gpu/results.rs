@@ -1,12 +1,11 @@
 //! Features on their way from a device's lists to the host's memory.
 
 use super::readback::ReadbackSlot;
-use super::{GpuDescriptors, GpuFeatures, for_descriptors};
+use super::{GpuDescriptors, GpuFeatures};
 use crate::Result;
-use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::select::Selection;
-use crate::feature::{Descriptors, Features, WORDS};
+use crate::feature::{Features, WORDS, by_value};
 use crate::image::Size;
 use std::mem::discriminant;
 use std::ops::Range;
@@ -33,10 +32,7 @@ impl Lists<'_> {
     }
 
     pub(crate) fn none(&self) -> Features {
-        let descriptors = match self.descriptors {
-            GpuDescriptors::U8(_) => Descriptors::U8(Vec::new()),
-            GpuDescriptors::F32(_) => Descriptors::F32(Vec::new()),
-        };
+        let descriptors = by_value!(map self.descriptors, _all => Vec::new());
         Features { keypoints: Vec::new(), descriptors, dimension: self.dimension, image: self.size }
     }
 
@@ -52,8 +48,7 @@ impl Lists<'_> {
         };
         let keypoints = part_of(self.keypoints, first * WORDS, capacity * WORDS, &mut commands)?;
         let (first, values) = (first * self.dimension, capacity * self.dimension);
-        let descriptors =
-            for_descriptors!(self.descriptors, all => part_of(all, first, values, &mut commands)?.into());
+        let descriptors = by_value!(map self.descriptors, all => part_of(all, first, values, &mut commands)?);
         gpu.run(&commands)?;
         Ok(GpuFeatures { count, keypoints, descriptors, dimension: self.dimension, image: self.size })
     }
@@ -97,7 +92,7 @@ impl Arrival {
 /// The results of two searches, one of which may still be under way.
 #[derive(Debug)]
 pub(crate) struct Results {
-    slots: [ReadbackSlot; 2],
+    pub(super) slots: [ReadbackSlot; 2],
 }
 
 impl Results {
@@ -140,19 +135,6 @@ impl Results {
             self.slots[slot].fetch_beside(lists, images.clone())?;
         }
         Ok(())
-    }
-
-    /// The features of every image in a slot, once they have come. When there are more than were expected, the rest is
-    /// fetched if the lists are still what was searched (`kept`).
-    pub(crate) fn arrival(
-        &mut self,
-        slot: usize,
-        lists: &Lists<'_>,
-        kept: bool,
-        recycled: &Recycled,
-        cpu: &Cpu,
-    ) -> Result<Arrival> {
-        self.slots[slot].arrival(lists, kept, recycled, cpu)
     }
 }
 

@@ -1,12 +1,12 @@
 //! One search at a time: the memory that a thread uses while it searches.
 
-use super::input::Pixels;
 use super::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
 use super::results::Results;
 use super::staging::Staging;
 use super::{FoundFeatures, GpuFeatures};
 use crate::feature::Features;
-use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
+use crate::image::gpu::{AnyGpuImage, GpuImage};
+use crate::image::{PixelKind, Pixels};
 use crate::{Error, Result};
 use std::slice;
 
@@ -250,7 +250,7 @@ impl<P: Pipeline> Search<P> {
         last: bool,
     ) -> Result<Option<Vec<Features>>> {
         let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
-        let arrival = self.results.arrival(slot, &lists, last, &core.recycled, &core.cpu)?;
+        let arrival = self.results.slots[slot].arrival(&lists, last, &core.recycled, &core.cpu)?;
         Ok(arrival.or_else_room(|most| self.make_room(most)))
     }
 

@@ -31,8 +31,8 @@ impl Sending {
         };
         let (gpu, sent) = (&self.gpu, &self.sent);
         let words = features.len() * WORDS;
-        reserve(gpu, &mut self.keypoints, words)?;
-        reserve(gpu, &mut self.descriptors, bytes.len())?;
+        self.keypoints.reserve(words)?;
+        self.descriptors.reserve(bytes.len())?;
         #[expect(unsafe_code, reason = "memory that the device reads")]
         // SAFETY: commands that read this memory are made and run by this method alone, before `sent`.
         let (count, keypoints, descriptors) = unsafe {
@@ -56,14 +56,6 @@ impl Sending {
         self.sent = gpu.mark()?;
         Ok(found)
     }
-}
-
-/// Makes room for so many numbers, a power of two.
-fn reserve<T: Element>(gpu: &Gpu, host: &mut Pinned<T>, len: usize) -> Result<()> {
-    if host.len() < len {
-        *host = gpu.pinned(len.next_power_of_two())?;
-    }
-    Ok(())
 }
 
 fn uploaded<T: Element>(

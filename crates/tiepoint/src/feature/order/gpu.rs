@@ -16,9 +16,7 @@ tiepoint_gpu::kernel! {
     } {
         capacity: u32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Merges sorted runs of `size`, a power of two, one lane a keypoint; the second dimension is the image.
     unsafe kernel merge_runs(groups) = MergeRuns {
         write to: u64 [groups[1] * capacity],
@@ -44,9 +42,7 @@ tiepoint_gpu::kernel! {
     } {
         capacity: u32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Leaves the keypoints of the coarsest levels in the count.
     unsafe kernel keep_levels(groups) = KeepLevels {
         write counts: u32 [groups[1]],

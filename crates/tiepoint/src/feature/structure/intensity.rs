@@ -5,9 +5,9 @@
 //! least 0.2 % of it.
 
 use crate::Result;
+use crate::by_pixel;
 use crate::device::Cpu;
 use crate::filter::shrink::shrink;
-use crate::for_any_view;
 use crate::image::{AnyView, Image, ImageView, Pixel, Size};
 
 /// Grey from 0 to 1, and 1 where a pixel counts, 0 elsewhere.
@@ -36,7 +36,7 @@ impl Intensity {
             let scale = 1.0 / T::WHITE;
             Image::from_fn(view.size(), |x, y| view.row(y)[x].to_f32() * scale)
         }
-        let grey = for_any_view!(image, view => unit(view));
+        let grey = by_pixel!(image, view => unit(view));
         let shown = |x: usize, y: usize| mask.is_none_or(|mask| mask.row(y)[x] != 0);
         let counts = Image::from_fn(grey.size(), |x, y| f32::from(u8::from(shown(x, y))));
         let mut intensity = Self { grey, counts }.shrunk(size, cpu)?;

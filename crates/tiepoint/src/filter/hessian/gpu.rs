@@ -106,14 +106,11 @@ impl FoundBlobs {
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) when it failed.
     pub fn download(&self) -> Result<std::result::Result<Vec<Blob>, usize>> {
-        let mut count = [0];
-        self.count.read(0, &mut count)?;
-        let count = count[0] as usize;
+        let count = self.count.first(1)?[0] as usize;
         if count * WORDS > self.words.len() {
             return Ok(Err(count));
         }
-        let mut words = vec![0; count * WORDS];
-        self.words.read(0, &mut words)?;
+        let words = self.words.first(count * WORDS)?;
         let mut blobs: Vec<Blob> = words.chunks_exact(WORDS).map(blob).collect();
         blobs.sort_by(Blob::order);
         Ok(Ok(blobs))

@@ -1,11 +1,11 @@
 //! Rectification on a device: pictures of a pair of cameras, rectified where they lie.
 
 use super::{Inverse, Rectification, RectifiedView};
-use crate::device::{Processor, gpu::Gpu};
+use crate::device::{Cpu, Processor, gpu::Gpu};
 use crate::geometry::warp::{GpuMap, GpuWarp, Interpolation, NUMBERS, WarpOptions};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
-use crate::image::{AnyImage, AnyView, Image};
-use crate::{Result, for_any_view};
+use crate::image::{Image, Made, Pixels};
+use crate::{Result, by_pixel};
 
 impl GpuMap for Inverse {
     const TEXT: &'static str = include_str!("rectify.h");
@@ -98,22 +98,27 @@ impl<T: GpuPixel> GpuRectification<T> {
 }
 
 impl RectifiedView {
-    /// [`warp_any`](Self::warp_any) on the processor's GPU where there is one that can, otherwise on its CPU.
+    /// [`warp_any`](Self::warp_any) of a picture on the GPU that has it, where the result stays, or of one of the host's on
+    /// the processor's GPU where there is one that can, otherwise on its CPU.
     ///
     /// # Errors
-    /// As [`warp_any`](Self::warp_any), and [`Error::Device`](crate::Error::Device) when a GPU fails.
-    pub fn warp_with(
+    /// As [`warp_any`](Self::warp_any), [`GpuRectification::new`] and [`GpuRectification::warp`].
+    pub fn warp_with<'a>(
         &self,
-        picture: AnyView<'_>,
+        picture: impl Into<Pixels<'a>>,
         options: &WarpOptions,
         processor: &Processor,
-    ) -> Result<AnyImage> {
+    ) -> Result<Made> {
+        let picture = picture.into();
         self.check_picture(picture.size())?;
-        let on_gpu = |gpu: &Gpu| {
-            let there = for_any_view!(picture, view => GpuImage::upload(gpu, view)?.into());
-            self.warp_on_device(&there, options)?.download()
-        };
-        processor.gpu_or_cpu("rectification", on_gpu, |cpu| self.warp_any(picture, options, cpu))
+        match picture {
+            Pixels::Host(view) => {
+                let there = |gpu: &Gpu| self.warp_there(&AnyGpuImage::upload(gpu, view)?, options);
+                let on_cpu = |cpu: &Cpu| self.warp_any(view, options, cpu);
+                processor.gpu_or_cpu("rectification", |gpu| there(gpu)?.download(), on_cpu).map(Made::Host)
+            }
+            Pixels::Device(image) => self.warp_there(&image, options).map(Made::Device),
+        }
     }
 
     /// [`coverage`](Self::coverage) on the processor's GPU where there is one that can, otherwise on its CPU.
@@ -125,11 +130,7 @@ impl RectifiedView {
         processor.gpu_or_cpu("rectification", on_gpu, |cpu| self.coverage(cpu))
     }
 
-    /// [`warp_any`](Self::warp_any) of a picture in a device's memory.
-    ///
-    /// # Errors
-    /// As [`GpuRectification::new`] and [`GpuRectification::warp`].
-    pub fn warp_on_device(&self, picture: &AnyGpuImage, options: &WarpOptions) -> Result<AnyGpuImage> {
+    fn warp_there(&self, picture: &AnyGpuImage, options: &WarpOptions) -> Result<AnyGpuImage> {
         fn warp<T: GpuPixel>(
             view: &RectifiedView,
             picture: &GpuImage<T>,
@@ -138,12 +139,7 @@ impl RectifiedView {
             let plan = GpuWarp::<T, Inverse>::new(picture.gpu(), options.interpolation, picture.channels())?;
             plan.warp(picture, &Inverse::of(view), view.size, options.fill_as()?)
         }
-        self.check_picture(picture.size())?;
-        match picture {
-            AnyGpuImage::U8(picture) => Ok(warp(self, picture, options)?.into()),
-            AnyGpuImage::U16(picture) => Ok(warp(self, picture, options)?.into()),
-            AnyGpuImage::F32(picture) => Ok(warp(self, picture, options)?.into()),
-        }
+        Ok(by_pixel!(map picture, picture => warp(self, picture, options)?))
     }
 
     /// [`coverage`](Self::coverage) on a device.
@@ -159,11 +155,11 @@ impl RectifiedView {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::device::{Cpu, gpu::all};
+    use crate::device::gpu::all;
     use crate::geometry::calibration::{Camera, Distortion, Projection};
     use crate::geometry::warp;
-    use crate::image::Size;
     use crate::image::testing::assert_same;
+    use crate::image::{AnyImage, AnyView, Size};
     use crate::numeric::Random;
 
     /// Views with and without a lens, turned little and far, folding back inside the picture, and without any ray.
@@ -216,13 +212,14 @@ pub(crate) mod tests {
                     let options = WarpOptions { interpolation: kinds[(n + i) % 3], fill };
                     let what = format!("{gpu:?}, {input} x {channels}, view {i}");
                     let expected = view.warp(picture.view(), &options, &cpu).unwrap();
-                    let found = view.warp_on_device(&there, &options).unwrap().download().unwrap();
-                    assert_eq!(found, expected.into(), "{what}");
+                    let expected = AnyImage::from(expected);
+                    let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+                    for picture in [Pixels::from(&there), (&picture).into()] {
+                        let found = view.warp_with(picture, &options, &processor).unwrap();
+                        assert_eq!(found.into_host().unwrap(), expected, "{what}");
+                    }
                     let found = view.coverage_on_device(gpu).unwrap().download().unwrap();
                     assert_same(&found, &view.coverage(&cpu).unwrap(), &what);
-                    let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
-                    let found = view.warp_with((&picture).into(), &options, &processor).unwrap();
-                    assert_eq!(found, view.warp(picture.view(), &options, &cpu).unwrap().into(), "{what}");
                     assert!(processor.take_notes().is_empty(), "the device does it: {what}");
                 }
             }

@@ -37,9 +37,8 @@ use super::{Homography, matrix};
 use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Size};
 use crate::options::options;
 use crate::{
-    Error, Result,
+    Error, Result, by_pixel,
     device::{Cpu, Level, dispatch},
-    for_any_view,
 };
 use fearless_simd::Simd;
 
@@ -262,7 +261,7 @@ impl RectifiedView {
     /// # Errors
     /// As [`warp`](Self::warp).
     pub fn warp_any(&self, picture: AnyView<'_>, options: &WarpOptions, cpu: &Cpu) -> Result<AnyImage> {
-        Ok(for_any_view!(picture, view => self.warp(view, options, cpu)?.into()))
+        Ok(by_pixel!(picture, view => self.warp(view, options, cpu)?.into()))
     }
 
     /// 255 where [`warp`](Self::warp) finds input, 0 where it fills.

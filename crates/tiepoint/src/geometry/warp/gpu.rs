@@ -58,9 +58,7 @@ tiepoint_gpu::kernel! {
         weights: u32,
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// 255 where the input of this size lies under a map, 0 elsewhere.
     unsafe kernel coverage(groups) = Coverage {
         write to: u8 [to_plane.numbers(groups[2])],

@@ -25,10 +25,10 @@ pub(crate) use places::Map;
 use super::Homography;
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
 use crate::image::{Image, ImageView, ImageViewMut, Pixel, Size};
 use crate::options::{OrInfinite, named, options};
-use crate::{Error, Result};
+use crate::{Error, Result, by_pixel};
 use kernel::Weights;
 use places::bounds;
 use resample::Resampler;
@@ -142,7 +142,7 @@ pub fn warp_on_device(
     options: &WarpOptions,
 ) -> Result<AnyGpuImage> {
     check_input(input.size())?;
-    for_any_gpu_image!(input, input => {
+    by_pixel!(input, input => {
         let plan = GpuWarp::new(input.gpu(), options.interpolation, input.channels())?;
         Ok(plan.warp(input, input_from_output, size, options.fill_as()?)?.into())
     })

@@ -1,11 +1,11 @@
 //! Grey on a device.
 
 use super::check_channels;
-use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::filter::gpu::{self, Filter, GpuFilter, LANES, Step, Steps};
 use crate::image::Size;
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
+use crate::{Result, by_pixel};
 use tiepoint_gpu::KernelSource;
 
 /// For kernels: `luma_level` and `luma_float`.
@@ -51,7 +51,7 @@ pub fn grey_on_device(image: &AnyGpuImage) -> Result<AnyGpuImage> {
             channels => Ok(GpuFilter::<T, T>::grey(image.gpu(), channels)?.filter(image)?.into()),
         }
     }
-    for_any_gpu_image!(image, image => of(image))
+    by_pixel!(image, image => of(image))
 }
 
 #[cfg(test)]

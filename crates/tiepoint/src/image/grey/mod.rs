@@ -10,7 +10,7 @@ pub use gpu::grey_on_device;
 pub(crate) use gpu::luma_for_kernels;
 
 use crate::image::{AnyCow, AnyView, Image, ImageView, Pixel};
-use crate::{Error, Result, device::Cpu, for_any_view};
+use crate::{Error, Result, by_pixel, device::Cpu};
 
 /// Weights of red, green and blue.
 const LUMA: [f32; 3] = [0.2126, 0.7152, 0.0722];
@@ -86,7 +86,7 @@ fn grey_of<'a>(image: AnyView<'a>, cpu: &Cpu) -> Result<AnyCow<'a>> {
     if image.channels() == 1 {
         return Ok(AnyCow::Borrowed(image));
     }
-    Ok(AnyCow::Owned(for_any_view!(image, view => grey_view(view, cpu)?.into())))
+    Ok(AnyCow::Owned(by_pixel!(image, view => grey_view(view, cpu)?.into())))
 }
 
 #[cfg(test)]

@@ -30,9 +30,7 @@ tiepoint_gpu::kernel! {
         /// 1: the mask counts.
         masked: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Counts lower halves.
     unsafe kernel count_lower(groups) = CountLower<T: GpuPixel> {
         write lower: u32 [4 * BINS as i128],
@@ -47,9 +45,7 @@ tiepoint_gpu::kernel! {
         /// 1: the mask counts.
         masked: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Stretches to black and white.
     unsafe kernel stretch(groups) = Stretch<T: GpuPixel, O: GpuPixel> {
         write to: O [height * to_pitch],
@@ -256,7 +252,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::all;
-    use crate::image::gpu::tests::uploaded;
     use crate::image::testing::assert_same_any;
     use crate::image::{AnyImage, Image, Size, prepare};
 
@@ -286,7 +281,7 @@ pub(crate) mod tests {
             for size in [Size::new(1, 1), Size::new(67, 41), Size::new(300, 2)] {
                 let mask = Image::from_fn(size, |x, y| if (x / 3 + y) % 4 == 0 { 0_u8 } else { 9 });
                 for (i, image) in images(size).iter().enumerate() {
-                    let there = uploaded(gpu, image.view());
+                    let there = AnyGpuImage::upload(gpu, image.view()).unwrap();
                     for range in [Range::Auto, Range::Between(0.0, 1.0), Range::Between(-3.0, 2500.0)] {
                         for mask in [None, Some(&mask)] {
                             let mask_there = mask.map(|mask| GpuImage::upload(gpu, mask.view()).unwrap());

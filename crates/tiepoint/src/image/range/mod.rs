@@ -10,8 +10,8 @@ mod spread;
 
 pub use gpu::prepare_on_device;
 
-use super::{AnyCow, AnyImage, AnyView, Image, ImageView, Mask, Pixel, Size, check_mask, grey};
-use crate::{Error, Result, device::Cpu};
+use super::{AnyCow, AnyImage, AnyView, ByPixel, Image, ImageView, Mask, Pixel, Size, check_mask, grey};
+use crate::{Error, Result, by_pixel, device::Cpu};
 use spread::Floats;
 
 /// Which values become black and white.
@@ -143,18 +143,22 @@ impl Plan {
             Some(ends) => Some(Stretch::new(ends)),
         };
         let unit = |v: f32| stretch.map_or(v, |stretch| stretch.unit(v));
-        let made: AnyImage = match AnySource::of(image) {
-            AnySource::U8(image) => mapped(image.view(), |v| unit(f32::from(v)), cpu).into(),
-            AnySource::U16(image) => {
+        let source: ByPixel<Source<'_, u8>, Source<'_, u16>, Source<'_, f32>> = match image {
+            AnyCow::Borrowed(view) => by_pixel!(map view, view => Source::Borrowed(view)),
+            AnyCow::Owned(image) => by_pixel!(map image, image => Source::Owned(image)),
+        };
+        let made: AnyImage = match source {
+            ByPixel::U8(image) => mapped(image.view(), |v| unit(f32::from(v)), cpu).into(),
+            ByPixel::U16(image) => {
                 image.mapped(|v| u16::from_f32(unit(f32::from(v)) * u16::WHITE), cpu).into()
             }
-            AnySource::F32(image) if self.has_holes => {
+            ByPixel::F32(image) if self.has_holes => {
                 let mask = far_from(image.view(), |v| !v.is_finite(), HOLE_MARGIN, cpu);
                 let mean = mean_of_finite(image.view());
                 let filled = |v: f32| unit(if v.is_finite() { v } else { mean });
                 return (AnyCow::Owned(image.mapped(filled, cpu).into()), Some(mask));
             }
-            AnySource::F32(image) => image.mapped(unit, cpu).into(),
+            ByPixel::F32(image) => image.mapped(unit, cpu).into(),
         };
         (AnyCow::Owned(made), None)
     }
@@ -183,26 +187,6 @@ impl Stretch {
 enum Source<'a, T> {
     Borrowed(ImageView<'a, T>),
     Owned(Image<T>),
-}
-
-/// A source of any pixel type.
-enum AnySource<'a> {
-    U8(Source<'a, u8>),
-    U16(Source<'a, u16>),
-    F32(Source<'a, f32>),
-}
-
-impl<'a> AnySource<'a> {
-    fn of(image: AnyCow<'a>) -> Self {
-        match image {
-            AnyCow::Borrowed(AnyView::U8(view)) => Self::U8(Source::Borrowed(view)),
-            AnyCow::Borrowed(AnyView::U16(view)) => Self::U16(Source::Borrowed(view)),
-            AnyCow::Borrowed(AnyView::F32(view)) => Self::F32(Source::Borrowed(view)),
-            AnyCow::Owned(AnyImage::U8(image)) => Self::U8(Source::Owned(image)),
-            AnyCow::Owned(AnyImage::U16(image)) => Self::U16(Source::Owned(image)),
-            AnyCow::Owned(AnyImage::F32(image)) => Self::F32(Source::Owned(image)),
-        }
-    }
 }
 
 impl<T: Pixel> Source<'_, T> {

@@ -41,14 +41,6 @@ impl Landing {
     fn new(gpu: &Gpu) -> Result<Self> {
         Ok(Self { count: gpu.pinned(1)?, rows: gpu.pinned(ROW)? })
     }
-
-    /// Makes room for so many rows; the memory grows by powers of two.
-    fn reserve(&mut self, gpu: &Gpu, rows: usize) -> Result<()> {
-        if self.rows.len() < rows * ROW {
-            self.rows = gpu.pinned(rows.next_power_of_two() * ROW)?;
-        }
-        Ok(())
-    }
 }
 
 struct Batch {
@@ -78,7 +70,7 @@ impl GpuMatcher {
                 #[expect(unsafe_code, reason = "memory that the device writes")]
                 // SAFETY: the commands that write the count are run once, before the mark.
                 let rows = unsafe { landing.count.numbers_at(&searched, 0..1) }?[0] as usize;
-                landing.reserve(&self.gpu, rows)?;
+                landing.rows.reserve(rows * ROW)?;
                 let mut download = Commands::new();
                 download.download_part((&found, 0), (&mut landing.rows, 0), rows * ROW)?;
                 let transfer = self.gpu.download_after(download, &searched)?;

@@ -18,9 +18,7 @@ tiepoint_gpu::kernel! {
     } {
         capacity_a: u32,
     }
-}
 
-tiepoint_gpu::kernel! {
     pub(super) unsafe kernel match_flags(groups) = MatchFlags {
         write flags: u32 [capacity_a],
         read nearest: u32 [(capacity_a + capacity_b) * FOUND as i128],
@@ -30,9 +28,7 @@ tiepoint_gpu::kernel! {
         capacity_b: u32,
         rule: Rule,
     }
-}
 
-tiepoint_gpu::kernel! {
     pub(super) unsafe kernel match_columns(groups) = MatchColumns {
         write pairs: i64 [capacity_a * 2],
         write distance: f32 [capacity_a],
@@ -75,11 +71,9 @@ impl GpuMatches {
     /// # Errors
     /// [`crate::Error::Device`] when it failed.
     pub fn download(&self) -> Result<Vec<Match>> {
-        let (mut pairs, mut distance, mut ratio) =
-            (vec![0; 2 * self.len], vec![0.0; self.len], vec![0.0; self.len]);
-        self.pairs.read(0, &mut pairs)?;
-        self.distance.read(0, &mut distance)?;
-        self.ratio.read(0, &mut ratio)?;
+        let n = self.len;
+        let (pairs, distance, ratio) =
+            (self.pairs.first(2 * n)?, self.distance.first(n)?, self.ratio.first(n)?);
         let measured = distance.into_iter().zip(ratio);
         let matches = pairs.as_chunks::<2>().0.iter().zip(measured);
         let one = |([a, b], (distance, ratio)): (&[i64; 2], (f32, f32))| Match {
@@ -149,9 +143,7 @@ impl GpuMatcher {
         let found = self.record(&mut commands, a, b, options)?;
         let (columns, count) = self.record_matches(&mut commands, kind, &found, b.capacity(), options)?;
         self.gpu.run(&commands)?;
-        let mut len = [0];
-        count.read(0, &mut len)?;
-        Ok(GpuMatches { len: len[0] as usize, ..columns })
+        Ok(GpuMatches { len: count.first(1)?[0] as usize, ..columns })
     }
 
     fn record_matches(

@@ -28,8 +28,9 @@ use super::{
 };
 use crate::device::Scratch;
 use crate::device::gpu::{Api, Buffer, Commands, Gpu};
+use crate::feature::by_value;
+use crate::feature::gpu::GpuFeatures;
 use crate::feature::gpu::sending::Sending;
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::{Error, Result};
 use batch::Landing;
 use regions::{Cut, FOUND, Rows, SearchKind, Side};
@@ -187,7 +188,11 @@ impl GpuMatcher {
             Some(guide) => {
                 let rows = rows.each_ref();
                 let search = LineSearch { kind, cut, rows, keypoints: [&a.keypoints, &b.keypoints], guide };
-                self.record_lines(commands, &search, [&a.descriptors, &b.descriptors], &found)?;
+                by_value!(
+                    (&a.descriptors, &b.descriptors),
+                    (a, b) => lines::record(&self.gpu, commands, &search, [a, b], &found)?,
+                    else return Err(kinds_differ())
+                );
             }
             None => {
                 let [row_a, row_b] = rows.clone();
@@ -201,38 +206,14 @@ impl GpuMatcher {
         Ok(result)
     }
 
-    fn record_lines(
-        &self,
-        commands: &mut Commands,
-        search: &LineSearch<'_>,
-        descriptors: [&GpuDescriptors; 2],
-        found: &Buffer<u32>,
-    ) -> Result<()> {
-        match descriptors {
-            [GpuDescriptors::U8(a), GpuDescriptors::U8(b)] => {
-                lines::record(&self.gpu, commands, search, [a, b], found)
-            }
-            [GpuDescriptors::F32(a), GpuDescriptors::F32(b)] => {
-                lines::record(&self.gpu, commands, search, [a, b], found)
-            }
-            [GpuDescriptors::U8(_), GpuDescriptors::F32(_)]
-            | [GpuDescriptors::F32(_), GpuDescriptors::U8(_)] => Err(kinds_differ()),
-        }
-    }
-
     fn record_places(&self, commands: &mut Commands, search: &PlaceSearch<'_>) -> Result<GpuNearest> {
         let [a, b] = search.features;
         let nearest = self.gpu.buffer((a.capacity() + b.capacity()) * FOUND)?;
-        let regions = match [&a.descriptors, &b.descriptors] {
-            [GpuDescriptors::U8(a), GpuDescriptors::U8(b)] => {
-                places::record(&self.gpu, commands, search, [a, b], &nearest)?
-            }
-            [GpuDescriptors::F32(a), GpuDescriptors::F32(b)] => {
-                places::record(&self.gpu, commands, search, [a, b], &nearest)?
-            }
-            [GpuDescriptors::U8(_), GpuDescriptors::F32(_)]
-            | [GpuDescriptors::F32(_), GpuDescriptors::U8(_)] => return Err(kinds_differ()),
-        };
+        let regions = by_value!(
+            (&a.descriptors, &b.descriptors),
+            (a, b) => places::record(&self.gpu, commands, search, [a, b], &nearest)?,
+            else return Err(kinds_differ())
+        );
         Ok(GpuNearest { nearest, regions, capacity_a: a.capacity(), floats: search.kind.floats })
     }
 

@@ -26,9 +26,7 @@ tiepoint_gpu::kernel! {
     } {
         side: Side,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel order_rows(groups) = OrderRows {
         write order: u32 [side.rows()],
         write regions: u32 [2],
@@ -40,9 +38,7 @@ tiepoint_gpu::kernel! {
         /// 1: bright and dark features apart.
         by_sign: u32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel merge_found(groups) = MergeFound {
         write nearest: u32 [cut.result()],
         read found: u32 [cut.found(cut.groups() as i128)],

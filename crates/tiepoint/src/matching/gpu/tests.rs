@@ -2,6 +2,7 @@ use super::super::tests::{Numbers, features};
 use super::*;
 use crate::device::Cpu;
 use crate::device::gpu::all;
+use crate::feature::gpu::GpuDescriptors;
 use crate::feature::{Descriptors, Features};
 use crate::geometry::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::image::Size;

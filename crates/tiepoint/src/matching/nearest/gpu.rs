@@ -4,6 +4,7 @@
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu};
 use crate::feature::gpu::GpuDescriptors;
+use crate::feature::{ByValue, by_value};
 use crate::matching::gpu::regions::{Cut, Rows, SearchKind, Side};
 use crate::matching::kinds_differ;
 use tiepoint_gpu::{Kernel, KernelSource};
@@ -70,9 +71,7 @@ tiepoint_gpu::kernel! {
     } {
         side: Side,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Finds the two nearest targets of every query among the targets of a group.
     unsafe kernel search(groups) = Search {
         write found: u32 [cut.found(groups[0])],
@@ -120,11 +119,7 @@ pub(crate) struct GpuSearch {
 }
 
 /// Packs descriptors of one kind of values.
-#[derive(Debug)]
-enum Pack {
-    U8(Kernel<PackRows<'static, u8>>),
-    F32(Kernel<PackRows<'static, f32>>),
-}
+type Pack = ByValue<Kernel<PackRows<'static, u8>>, Kernel<PackRows<'static, f32>>>;
 
 /// A side's descriptors as the search reads them, once the commands so far have run. A clone is the same memory.
 #[derive(Clone, Debug)]
@@ -166,19 +161,10 @@ impl GpuSearch {
             (gpu.buffer(rows.side.packed() as usize)?, gpu.buffer(rows.side.rows() as usize)?);
         let (order, regions, side) = (&rows.order, &rows.regions, rows.side);
         let groups = [side.blocks(), 1, 1];
-        match (&self.pack, descriptors) {
-            (Pack::U8(kernel), GpuDescriptors::U8(descriptors)) => {
-                let pack = PackRows { packed: &packed, norms: &norms, order, regions, descriptors, side };
-                commands.launch(kernel, groups, pack)?;
-            }
-            (Pack::F32(kernel), GpuDescriptors::F32(descriptors)) => {
-                let pack = PackRows { packed: &packed, norms: &norms, order, regions, descriptors, side };
-                commands.launch(kernel, groups, pack)?;
-            }
-            (Pack::U8(_), GpuDescriptors::F32(_)) | (Pack::F32(_), GpuDescriptors::U8(_)) => {
-                return Err(kinds_differ());
-            }
-        }
+        by_value!((&self.pack, descriptors), (kernel, descriptors) => {
+            let pack = PackRows { packed: &packed, norms: &norms, order, regions, descriptors, side };
+            commands.launch(kernel, groups, pack)?;
+        }, else return Err(kinds_differ()));
         Ok(Packed { rows, packed, norms })
     }
 

@@ -70,9 +70,7 @@ tiepoint_gpu::kernel! {
         far: u32,
         greatest: u32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel vertical(groups) = Vertical {
         write sums_out: u32 [sum_words] aligned 16,
         write tickets: u32 [1],
@@ -109,9 +107,7 @@ tiepoint_gpu::kernel! {
         far: u32,
         greatest: u32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// The P2 penalty of every direction at every pixel, for both passes.
     unsafe kernel p2_penalty_map(groups) = P2PenaltyMap {
         write horizontal: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * groups[2] * 2],

@@ -25,18 +25,14 @@ tiepoint_gpu::kernel! {
         limit: f32,
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel cover(groups) = Cover {
         write hidden: u8 [plane.numbers(groups[2])],
     } {
         plane: Plane,
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Clears the marks where a surface of the right view covers a left pixel.
     unsafe kernel uncover(groups) = Uncover {
         write hidden: u8 [plane.numbers(groups[2])],

@@ -10,9 +10,8 @@
 
 use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes, gpu::CostKernel};
 use crate::{
-    Result,
+    Result, by_pixel,
     device::{Level, dispatch},
-    for_any_view,
     image::{ImageView, Pixel},
     options::named,
     stereo::{Penalties, View, aggregation::Value, pair::Pair},
@@ -86,7 +85,7 @@ impl CensusWindow {
 /// Writes the census of row y of a view, plane by plane.
 pub(super) fn census(level: Level, pair: &Pair, view: View, window: CensusWindow, y: usize, out: &mut [u8]) {
     let rounding = pair.rounding(view);
-    for_any_view!(pair.grey(view).view(), image => {
+    by_pixel!(pair.grey(view).view(), image => {
         dispatch!(level, simd => transform(simd, image, rounding, window, y, out));
     });
 }
@@ -210,8 +209,9 @@ pub(super) fn hamming<S: Simd, const N: usize>(planes: Planes<'_, S, N>, c: usiz
 pub(super) mod tests {
     use super::{CensusWindow, Hamming, census};
     use crate::{
+        by_pixel,
         device::Cpu,
-        image::{AnyImage, Image, Size},
+        image::{Image, Pixel, Size},
         options::Named,
         stereo::{
             Masks, View,
@@ -270,11 +270,7 @@ pub(super) mod tests {
         let value = |view, x: i64, y: i64| {
             let Size { width, height } = pair.size();
             let (x, y) = (x.clamp(0, width as i64 - 1) as usize, y.clamp(0, height as i64 - 1) as usize);
-            match pair.grey(view) {
-                AnyImage::U8(i) => f32::from(i.row(y)[x]),
-                AnyImage::U16(i) => f32::from(i.row(y)[x]),
-                AnyImage::F32(i) => i.row(y)[x],
-            }
+            by_pixel!(pair.grey(view), i => i.row(y)[x].to_f32())
         };
         let darker = |view, x: usize, dx: i64, dy: i64| {
             let (x, y) = (x as i64, y as i64);

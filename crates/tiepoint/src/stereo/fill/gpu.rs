@@ -20,9 +20,7 @@ tiepoint_gpu::kernel! {
     } {
         plane: Plane,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// The nearest valid values of the row, to the left and to the right.
     unsafe kernel look_along(groups) = LookAlong {
         write beside: f32 [plane.numbers(groups[1] * groups[2])],
@@ -31,9 +29,7 @@ tiepoint_gpu::kernel! {
         plane: Plane,
         images: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel fill(groups) = Fill {
         write to: f32 [plane.numbers(groups[2])],
         read from: f32 [plane.numbers(groups[2])],

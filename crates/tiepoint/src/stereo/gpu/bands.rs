@@ -124,7 +124,7 @@ impl<'a> Banded<'a> {
             }
         }
         let empty = || Error::Image("the left image is empty".into());
-        Ok((out.ok_or_else(empty)?.into(), count))
+        Ok((out.ok_or_else(empty)?, count))
     }
 
     /// Records the loading of a band; returns its rows.

@@ -6,7 +6,7 @@ use crate::{
     Error, Result,
     device::gpu::{Commands, Graph},
     image::gpu::AnyGpuImage,
-    stereo::pair::gpu::AnyStack,
+    stereo::pair::gpu::take,
 };
 use std::{array::from_fn, slice::from_ref};
 use tiepoint_gpu::Mark;
@@ -52,10 +52,7 @@ impl DoubleBuffer {
             let (turn, free) = (&self.0[i % 2], &mut free[i % 2]);
             let arrival = |inputs: &[_]| -> Result<_> {
                 let mut commands = Commands::new();
-                images
-                    .iter()
-                    .zip(inputs)
-                    .try_for_each(|(image, to)| AnyStack::take(to, 0, image, &mut commands))?;
+                images.iter().zip(inputs).try_for_each(|(image, to)| take(to, 0, image, &mut commands))?;
                 Ok(commands)
             };
             gpu.run_beside(&arrival(&learning.inputs)?, from_ref(free))?;

@@ -2,8 +2,7 @@
 
 use crate::{
     Error, Result,
-    feature::gpu::Pixels,
-    image::{AnyView, gpu::PixelKind},
+    image::{AnyView, PixelKind, Pixels},
     stereo::Masks,
 };
 

@@ -1,12 +1,11 @@
 //! From the views of pairs to their disparities, before refinement: descriptors, sums along paths, winner takes all.
 
-use super::maps::GpuMaps;
 use crate::{
     Result,
     device::gpu::{Buffer, Commands, Gpu},
     image::Size,
     stereo::{
-        StereoOptions,
+        GpuMaps, StereoOptions,
         aggregation::{
             self,
             gpu::{GpuAggregation, GpuAggregationInput},

@@ -7,7 +7,6 @@ pub(crate) mod dense;
 mod double_buffer;
 mod flow;
 pub(in crate::stereo) mod lanes;
-pub(in crate::stereo) mod maps;
 mod masks;
 mod matching;
 mod plan;
@@ -24,9 +23,9 @@ pub(super) use plan::PlanInput;
 pub(super) use plan_cache::PlanCache;
 
 use super::{
-    Masks, Stereo, StereoOptions, StereoResult,
+    GpuStereoResult, Masks, Stereo, StereoOptions, StereoResult,
     cost::gpu::GpuCost,
-    pair::gpu::{PictureShape, are_colour},
+    pair::gpu::{PictureShape, are_colour, take},
 };
 use crate::{
     Error, Result,
@@ -35,33 +34,14 @@ use crate::{
         gpu::{Buffer, Commands, Gpu},
     },
     error::Shortage,
-    feature::gpu::Pixels,
-    for_any_view,
     image::{
-        AnyCow, AnyView, Image, ImageView, Size,
+        AnyCow, AnyView, Image, ImageView, Pixels, Size,
         gpu::{AnyGpuImage, GpuImage, GpuStack},
     },
 };
-use maps::Maps;
 use plan::{Plan, PlanShape, PlanViews};
 use slot::reason;
 use std::cell::Cell;
-
-/// What dense stereo finds, in a device's memory; as [`StereoResult`]. A clone is the same memory.
-///
-/// The maps are complete when the device's queue has come to the end of the call that gave them: later work in the
-/// queue may read them at once.
-#[derive(Clone, Debug)]
-pub struct GpuStereoResult {
-    /// Disparities of the left view in pixels, [`INVALID`](super::INVALID) where there is none.
-    pub disparity: GpuImage<f32>,
-    /// Disparities of the right view, if asked for.
-    pub right: Option<GpuImage<f32>>,
-    /// How distinct the best sum is, from 0 to 1, if asked for.
-    pub confidence: Option<GpuImage<f32>>,
-    /// If asked for, the number of the [`Reason`](super::Reason) why a pixel of the left view was made invalid.
-    pub reasons: Option<GpuImage<u8>>,
-}
 
 impl GpuStereoResult {
     /// The maps, when the device has finished.
@@ -69,16 +49,9 @@ impl GpuStereoResult {
     /// # Errors
     /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<StereoResult> {
-        let float = |map: &GpuImage<f32>| map.download();
-        let reasons = |map: &GpuImage<u8>| {
+        self.try_map(GpuImage::download, |map| {
             let numbers = map.download()?;
             Image::from_vec(numbers.data().iter().map(|&n| reason(n)).collect(), numbers.size(), 1)
-        };
-        Ok(StereoResult {
-            disparity: self.disparity.download()?,
-            right: self.right.as_ref().map(float).transpose()?,
-            confidence: self.confidence.as_ref().map(float).transpose()?,
-            reasons: self.reasons.as_ref().map(reasons).transpose()?,
         })
     }
 
@@ -105,8 +78,7 @@ impl GpuStereoResult {
             commands.copy((from.buffer(), i * from.step()), (to.buffer(), 0), from.step())?;
         }
         plan.gpu.run(&commands)?;
-        let Maps { disparity, right, confidence, reasons } = maps;
-        Ok(Self { disparity, right, confidence, reasons })
+        Ok(maps)
     }
 }
 
@@ -303,7 +275,7 @@ impl GpuStereo {
         let mut commands = Commands::new();
         for (i, pair) in pairs.iter().enumerate() {
             for (image, to) in pair.in_order().zip(&plan.inputs) {
-                to.take(i, image, &mut commands)?;
+                take(to, i, image, &mut commands)?;
             }
         }
         self.gpu.run(&commands)?;
@@ -397,7 +369,7 @@ impl PixelPair<'_> {
 
 fn on_device(image: &Pixels<'_>, gpu: &Gpu) -> Result<AnyGpuImage> {
     match image {
-        Pixels::Host(view) => Ok(for_any_view!(*view, view => GpuImage::upload(gpu, view)?.into())),
+        Pixels::Host(view) => AnyGpuImage::upload(gpu, *view),
         Pixels::Device(image) => Ok(image.clone()),
     }
 }

@@ -1,15 +1,15 @@
 //! The stages for pairs of one shape as one list of commands, and the memory that it works in.
 
-use super::{check_memory, maps::GpuMaps, matching::GpuMatching};
+use super::{check_memory, matching::GpuMatching};
 use crate::{
-    Result,
+    Result, by_pixel,
     device::{
         Cpu,
         gpu::{Buffer, Commands, Gpu, Graph, compile},
     },
-    image::{AnyView, Size, gpu::for_pixel},
+    image::{AnyView, Size, gpu::AnyGpuStack},
     stereo::{
-        Masks, RightView, StereoOptions,
+        GpuMaps, Masks, RightView, StereoOptions,
         cost::{
             self,
             gpu::{CostKernel, GpuCost, GpuLearner},
@@ -17,8 +17,8 @@ use crate::{
         pair::{
             Pair, Pictures,
             gpu::{
-                AnyStack, Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready,
-                mirrored, pictures_of, source_of,
+                Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored,
+                pictures_of, source_of,
             },
         },
         refinement,
@@ -109,7 +109,7 @@ pub(super) struct Plan {
     pub(super) gpu: Gpu,
     pub(super) shape: PlanShape,
     /// Where the images of pairs are copied to.
-    pub(super) inputs: Vec<AnyStack>,
+    pub(super) inputs: Vec<AnyGpuStack>,
     /// What the costs look up, where they do: for the left view, and for a right view aggregated for itself.
     pub(super) tables: Vec<Buffer<u8>>,
     /// What fills the tables, where the host does not.
@@ -127,7 +127,7 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct PlanLearning {
     /// Where the images of the pair are copied to.
-    pub(super) inputs: Vec<AnyStack>,
+    pub(super) inputs: Vec<AnyGpuStack>,
     pub(super) commands: Commands,
     /// What is learnt, and where the plan takes it.
     pub(super) learnt: Vec<[Buffer<u8>; 2]>,
@@ -194,7 +194,9 @@ impl Plan {
         let mut commands = Commands::new();
         if let Some(PlanLearning { inputs, commands: learning, learnt }) = &self.learning {
             for (from, to) in self.inputs.iter().zip(inputs) {
-                from.copy_to(to, &mut commands)?;
+                by_pixel!((to, from), (to, from) => {
+                    Ok(commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?)
+                })?;
             }
             commands.append(learning.clone())?;
             for [from, to] in learnt {
@@ -241,7 +243,7 @@ impl Stages<'_> {
                 pictures.map(PictureShape::grey)
             }
         };
-        sources.extend(greys.map(|grey| for_pixel!(grey, T => cost::gpu::source::<T>(kernel, masked))));
+        sources.extend(greys.map(|grey| by_pixel!(type grey, T => cost::gpu::source::<T>(kernel, masked))));
         if let Some(learner) = cost.learner {
             sources.extend(learner.sources(gpu, options, (shape.size, masked))?);
         }
@@ -297,7 +299,7 @@ impl Stages<'_> {
         &self,
         commands: &mut Commands,
         compares: [Compares; 2],
-    ) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
+    ) -> Result<([ViewStacks; 2], Vec<AnyGpuStack>)> {
         let Self { gpu, shape, .. } = *self;
         let place = (shape.size, shape.pairs);
         match shape.views {

@@ -1,75 +1,33 @@
 //! Pairs in flight: images on their way to a device, and maps on their way back, while the device works on others.
 
-use super::{
-    maps::Maps,
-    plan::{Plan, PlanInput},
-};
+use super::plan::{Plan, PlanInput};
 use crate::{
-    Error, Result,
+    Error, Result, by_pixel,
     device::{
         Cpu,
         gpu::{Buffer, Commands, Gpu, Graph, Pinned},
     },
-    image::{AnyView, Image, ImageView, Size, gpu::GpuStack},
-    stereo::{Reason, StereoResult, pair::gpu::AnyStack},
+    image::{
+        ByPixel, Image,
+        gpu::{AnyGpuStack, GpuStack, Staging},
+    },
+    stereo::{Maps, Reason, StereoResult},
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tiepoint_gpu::{Element, Mark, Transfer};
 
-/// Rows that a thread copies at a time.
-const ROWS: usize = 64;
-
-/// Numbers on their way to a buffer: host memory that the device reads by itself, and memory of the device that is
-/// filled while work on the numbers before them still reads the buffer.
+/// Numbers on their way to a buffer: they are sent to memory that is filled while work on the numbers before them still
+/// reads the buffer.
 #[derive(Debug)]
 struct Feed<T: Element> {
-    host: Pinned<T>,
-    sent: Buffer<T>,
+    sent: Staging<T>,
     to: Buffer<T>,
-    /// Numbers from the start of a row to the next.
-    pitch: usize,
-    /// Numbers from the start of an image to the next.
-    step: usize,
 }
 
 impl<T: Element> Feed<T> {
-    fn new(to: &Buffer<T>, pitch: usize, step: usize) -> Result<Self> {
-        let gpu = to.gpu();
-        Ok(Self { host: gpu.pinned(to.len())?, sent: gpu.buffer(to.len())?, to: to.clone(), pitch, step })
-    }
-
     fn of_stack(stack: &GpuStack<T>) -> Result<Self> {
-        Self::new(stack.buffer(), stack.pitch(), stack.step())
-    }
-
-    /// The numbers in the host's memory, once the queue has come to `free`.
-    fn numbers(&mut self, free: &Mark) -> Result<&mut [T]> {
-        #[expect(unsafe_code, reason = "memory that the device reads")]
-        // SAFETY: what is sent is recorded and run once, by `send`, and has been sent where the queue has come to
-        // `free`.
-        Ok(unsafe { self.host.numbers_mut_after(free) }?)
-    }
-
-    /// Takes image `i` once the queue has come to `free`.
-    fn write(&mut self, i: usize, image: ImageView<'_, T>, free: &Mark, cpu: &Cpu) -> Result<()> {
-        let (pitch, step, row) = (self.pitch, self.step, image.size().width * image.channels());
-        let host = &mut self.numbers(free)?[i * step..][..step];
-        cpu.for_chunks(host, ROWS * pitch, |task, host| {
-            for (y, to) in (task * ROWS..).zip(host.chunks_exact_mut(pitch)) {
-                to[..row].copy_from_slice(image.row(y));
-            }
-        });
-        Ok(())
-    }
-
-    /// Takes numbers that are no image.
-    fn write_table(&mut self, table: &[T], free: &Mark) -> Result<()> {
-        self.numbers(free)?[..table.len()].copy_from_slice(table);
-        Ok(())
-    }
-
-    fn send(&self, free: &Mark) -> Result<Mark> {
-        Ok(self.sent.gpu().upload_beside(&self.host, &self.sent, free)?)
+        let sent = Staging::new(stack, &stack.gpu().buffer(stack.buffer().len())?)?;
+        Ok(Self { sent, to: stack.buffer().clone() })
     }
 
     fn arrive(&self, commands: &mut Commands) -> Result<()> {
@@ -78,65 +36,12 @@ impl<T: Element> Feed<T> {
 
     /// Copies what was sent to another place of this size.
     fn arrive_at(&self, commands: &mut Commands, to: &Buffer<T>) -> Result<()> {
-        Ok(commands.copy((&self.sent, 0), (to, 0), self.sent.len())?)
+        Ok(commands.copy((self.sent.to(), 0), (to, 0), to.len())?)
     }
 }
 
 /// Images of any type of pixel on their way.
-#[derive(Debug)]
-enum AnyFeed {
-    U8(Feed<u8>),
-    U16(Feed<u16>),
-    F32(Feed<f32>),
-}
-
-impl AnyFeed {
-    fn of(stack: &AnyStack) -> Result<Self> {
-        Ok(match stack {
-            AnyStack::U8(stack) => Self::U8(Feed::of_stack(stack)?),
-            AnyStack::U16(stack) => Self::U16(Feed::of_stack(stack)?),
-            AnyStack::F32(stack) => Self::F32(Feed::of_stack(stack)?),
-        })
-    }
-
-    fn write(&mut self, i: usize, image: AnyView<'_>, free: &Mark, cpu: &Cpu) -> Result<()> {
-        match (self, image) {
-            (Self::U8(feed), AnyView::U8(image)) => feed.write(i, image, free, cpu),
-            (Self::U16(feed), AnyView::U16(image)) => feed.write(i, image, free, cpu),
-            (Self::F32(feed), AnyView::F32(image)) => feed.write(i, image, free, cpu),
-            (Self::U8(_) | Self::U16(_) | Self::F32(_), other) => {
-                Err(Error::Mismatch(format!("an image of {:?} among others", other.pixel())))
-            }
-        }
-    }
-
-    fn send(&self, free: &Mark) -> Result<Mark> {
-        match self {
-            Self::U8(feed) => feed.send(free),
-            Self::U16(feed) => feed.send(free),
-            Self::F32(feed) => feed.send(free),
-        }
-    }
-
-    fn arrive(&self, commands: &mut Commands) -> Result<()> {
-        match self {
-            Self::U8(feed) => feed.arrive(commands),
-            Self::U16(feed) => feed.arrive(commands),
-            Self::F32(feed) => feed.arrive(commands),
-        }
-    }
-
-    fn arrive_at(&self, commands: &mut Commands, to: &AnyStack) -> Result<()> {
-        match (self, to) {
-            (Self::U8(feed), AnyStack::U8(to)) => feed.arrive_at(commands, to.buffer()),
-            (Self::U16(feed), AnyStack::U16(to)) => feed.arrive_at(commands, to.buffer()),
-            (Self::F32(feed), AnyStack::F32(to)) => feed.arrive_at(commands, to.buffer()),
-            (Self::U8(_) | Self::U16(_) | Self::F32(_), _) => {
-                Err(Error::Mismatch("a picture of one type for another".into()))
-            }
-        }
-    }
-}
+type AnyFeed = ByPixel<Feed<u8>, Feed<u16>, Feed<f32>>;
 
 /// All that goes to a plan.
 #[derive(Debug)]
@@ -147,27 +52,35 @@ struct Feeds {
 
 impl Feeds {
     fn new(plan: &Plan) -> Result<Self> {
+        let image = |stack: &AnyGpuStack| Ok(by_pixel!(map stack, stack => Feed::of_stack(stack)?));
+        let table = |to: &Buffer<u8>| {
+            let sent = Staging::of_numbers(&to.gpu().buffer(to.len())?)?;
+            Ok(Feed { sent, to: to.clone() })
+        };
         Ok(Self {
-            images: plan.inputs.iter().map(AnyFeed::of).collect::<Result<_>>()?,
-            tables: plan.sent_tables().map(|t| Feed::new(t, t.len(), t.len())).collect::<Result<_>>()?,
+            images: plan.inputs.iter().map(image).collect::<Result<_>>()?,
+            tables: plan.sent_tables().map(table).collect::<Result<_>>()?,
         })
     }
 
     fn write(&mut self, i: usize, input: &PlanInput<'_>, free: &Mark, cpu: &Cpu) -> Result<()> {
-        let mut images = self.images.iter_mut().zip(&input.images);
-        images.try_for_each(|(feed, image)| feed.write(i, *image, free, cpu))?;
-        let mut tables = self.tables.iter_mut().zip(&input.tables);
-        tables.try_for_each(|(feed, table)| feed.write_table(table, free))
+        for (feed, image) in self.images.iter_mut().zip(&input.images) {
+            by_pixel!((feed, *image), (feed, image) => feed.sent.write(i, image, free, cpu))?;
+        }
+        for (feed, table) in self.tables.iter_mut().zip(&input.tables) {
+            feed.sent.numbers(free)?[..table.len()].copy_from_slice(table);
+        }
+        Ok(())
     }
 
     /// Gives the points at which all has been sent.
     fn send(&self, free: &Mark) -> Result<Vec<Mark>> {
-        let images = self.images.iter().map(|feed| feed.send(free));
-        images.chain(self.tables.iter().map(|feed| feed.send(free))).collect()
+        let images = self.images.iter().map(|feed| by_pixel!(feed, feed => feed.sent.send(free)));
+        images.chain(self.tables.iter().map(|feed| feed.sent.send(free))).collect()
     }
 
     fn arrive(&self, commands: &mut Commands) -> Result<()> {
-        self.images.iter().try_for_each(|feed| feed.arrive(commands))?;
+        self.images.iter().try_for_each(|feed| by_pixel!(feed, feed => feed.arrive(commands)))?;
         self.tables.iter().try_for_each(|feed| feed.arrive(commands))
     }
 }
@@ -190,8 +103,7 @@ impl<T: Element> Kept<T> {
 
     /// Host memory for them.
     fn room(&self) -> Result<HostMap<T>> {
-        let (step, pitch, size) = (self.from.step(), self.from.pitch(), self.from.size());
-        Ok(HostMap { host: self.kept.gpu().pinned(self.kept.len())?, step, pitch, size })
+        Ok(HostMap { host: self.kept.gpu().pinned(self.kept.len())?, like: self.from.clone() })
     }
 
     fn send(&self, commands: &mut Commands, to: &mut HostMap<T>) -> Result<()> {
@@ -203,10 +115,8 @@ impl<T: Element> Kept<T> {
 #[derive(Debug)]
 struct HostMap<T: Element> {
     host: Pinned<T>,
-    /// Numbers from the start of an image to the next, and from the start of a row.
-    step: usize,
-    pitch: usize,
-    size: Size,
+    /// Maps that lie on the device as these do here.
+    like: GpuStack<T>,
 }
 
 impl<T: Element> HostMap<T> {
@@ -218,25 +128,11 @@ impl<T: Element> HostMap<T> {
         cpu: &Cpu,
         value: impl Fn(T) -> U + Sync,
     ) -> Result<Image<U>> {
-        let (step, pitch, Size { width, height }) = (self.step, self.pitch, self.size);
+        let step = self.like.step();
         #[expect(unsafe_code, reason = "memory that the device writes")]
         // SAFETY: maps are sent here once before they are taken, by commands that `Slot::start` runs once.
         let numbers = unsafe { self.host.numbers_at(arrived, i * step..(i + 1) * step) }?;
-        if cpu.threads() == 1 {
-            // Not zeroed first.
-            let mut map = Vec::with_capacity(width * height);
-            let rows = numbers.chunks_exact(pitch).take(height);
-            rows.for_each(|row| map.extend(row[..width].iter().map(|&number| value(number))));
-            return Image::from_vec(map, self.size, 1);
-        }
-        let mut map = Image::new(self.size);
-        cpu.for_chunks(map.data_mut(), ROWS * width, |task, rows| {
-            let from = numbers.chunks_exact(pitch).skip(task * ROWS);
-            for (to, from) in rows.chunks_exact_mut(width).zip(from) {
-                to.iter_mut().zip(from).for_each(|(to, &from)| *to = value(from));
-            }
-        });
-        Ok(map)
+        self.like.packed(numbers, value, cpu)
     }
 }
 
@@ -287,8 +183,7 @@ impl Arriving {
         let (i, arrived) = (self.i, &self.arrival.arrived);
         let gone = || Error::Mismatch("the maps of a pair were given away".into());
         let maps = self.arrival.maps.as_ref().ok_or_else(gone)?;
-        let here = maps.try_map(|m| m.map(i, arrived, cpu, |v| v), |m| m.map(i, arrived, cpu, reason))?;
-        Ok(here.into())
+        maps.try_map(|m| m.map(i, arrived, cpu, |v| v), |m| m.map(i, arrived, cpu, reason))
     }
 }
 
@@ -318,7 +213,7 @@ impl Slot {
         let learning = plan.learning.as_ref().map(|learning| {
             let mut arrival = Commands::new();
             for (feed, to) in feeds.images.iter().zip(&learning.inputs) {
-                feed.arrive_at(&mut arrival, to)?;
+                by_pixel!((feed, to), (feed, to) => feed.arrive_at(&mut arrival, to.buffer()))?;
             }
             learning.apart(arrival, &mut work, &gpu)
         });

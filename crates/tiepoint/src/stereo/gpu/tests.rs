@@ -14,7 +14,7 @@ use crate::{
     },
     image::{
         AnyImage, AnyView, Image, Size,
-        gpu::{GpuImage, tests::uploaded},
+        gpu::{AnyGpuImage, GpuImage},
         testing::assert_same,
     },
     options::Named,
@@ -224,6 +224,10 @@ fn what_a_device_cannot_compute_the_cpu_does_and_says_so() {
     }
 }
 
+fn uploaded(gpu: &Gpu, image: &AnyImage) -> AnyGpuImage {
+    AnyGpuImage::upload(gpu, image.view()).unwrap()
+}
+
 #[test]
 fn images_and_maps_on_the_device_are_those_of_the_host() {
     let mut random = Random::new(21);
@@ -240,7 +244,7 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
             for (gpu, processor) in processors() {
                 let what = format!("{gpu:?}, {size}, kind {kind}, {options:?}");
                 let stereo = GpuStereo::new(&processor, options).unwrap();
-                let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image.view()));
+                let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image));
                 // Twice, as the second finds memory in use.
                 let there = masks.left.map(|mask| GpuImage::upload(gpu, mask).unwrap());
                 let there = GpuMasks::new(there.as_ref(), None::<&GpuImage<u8>>);
@@ -321,7 +325,7 @@ fn batches_on_the_device_are_single_pairs() {
         for (gpu, processor) in processors() {
             let stereo = GpuStereo::new(&processor, options).unwrap();
             let images: Vec<_> =
-                pairs.iter().map(|pair| pair.each_ref().map(|image| uploaded(gpu, image.view()))).collect();
+                pairs.iter().map(|pair| pair.each_ref().map(|image| uploaded(gpu, image))).collect();
             let found = stereo.compute_batch_on_device(&images).unwrap();
             assert_eq!(found.len(), pairs.len());
             for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {

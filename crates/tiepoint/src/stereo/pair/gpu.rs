@@ -12,11 +12,11 @@ pub(in crate::stereo) use views::{ViewShape, ViewStacks, images_of};
 
 use super::pictures::{Pictures, require_mask, require_size};
 use crate::{
-    Error, Result,
+    Error, Result, by_pixel,
     device::gpu::{Buffer, Commands, Gpu},
     image::{
-        AnyView, Size, check_grey_channels,
-        gpu::{self, AnyGpuImage, GpuPixel, GpuStack, PixelKind, Plane},
+        AnyView, PixelKind, Size, check_grey_channels,
+        gpu::{self, AnyGpuImage, AnyGpuStack, GpuPixel, GpuStack, Plane},
         luma_for_kernels,
     },
     stereo::{
@@ -25,7 +25,6 @@ use crate::{
     },
 };
 use tiepoint_gpu::KernelSource;
-use views::FineGrey;
 
 /// Bits by which the grey of colour in 8 bits is finer.
 const WIDENED: u32 = 8;
@@ -91,81 +90,27 @@ impl PictureShape {
 
     /// Bytes of a pixel, those of a mask included.
     pub(in crate::stereo) fn bytes(self) -> usize {
-        let number = match self.pixel {
-            PixelKind::U8 => 1,
-            PixelKind::U16 => 2,
-            PixelKind::F32 => 4,
-        };
-        number * self.channels + usize::from(self.masked)
+        by_pixel!(type self.pixel, T => size_of::<T>()) * self.channels + usize::from(self.masked)
     }
 }
 
-/// Images of one size and any type of pixel, one behind the other.
-#[derive(Clone, Debug)]
-pub(in crate::stereo) enum AnyStack {
-    U8(GpuStack<u8>),
-    U16(GpuStack<u16>),
-    F32(GpuStack<f32>),
-}
-
-impl AnyStack {
-    fn new(gpu: &Gpu, (size, channels, count): (Size, usize, usize), pixel: PixelKind) -> Result<Self> {
-        Ok(match pixel {
-            PixelKind::U8 => Self::U8(GpuStack::new(gpu, size, channels, count)?),
-            PixelKind::U16 => Self::U16(GpuStack::new(gpu, size, channels, count)?),
-            PixelKind::F32 => Self::F32(GpuStack::new(gpu, size, channels, count)?),
-        })
-    }
-
-    /// Puts the copying of all to images of the same shape into a list.
-    pub(in crate::stereo) fn copy_to(&self, to: &Self, commands: &mut Commands) -> Result<()> {
-        match (self, to) {
-            (Self::U8(from), Self::U8(to)) => {
-                commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?;
-            }
-            (Self::U16(from), Self::U16(to)) => {
-                commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?;
-            }
-            (Self::F32(from), Self::F32(to)) => {
-                commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?;
-            }
-            (Self::U8(_) | Self::U16(_) | Self::F32(_), _) => {
-                return Err(Error::Mismatch("pictures of one type for another".into()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts the copying of an image of this shape to place `i` into a list.
-    pub(in crate::stereo) fn take(
-        &self,
-        i: usize,
-        image: &AnyGpuImage,
-        commands: &mut Commands,
-    ) -> Result<()> {
-        fn copy<T: GpuPixel>(
-            (to, i): (&GpuStack<T>, usize),
-            from: &gpu::GpuImage<T>,
-            commands: &mut Commands,
-        ) -> Result<()> {
-            from.copy_rows(commands, 0, (to.buffer(), i * to.step(), to.pitch()), to.size().height)
-        }
-        match (self, image) {
-            (Self::U8(to), AnyGpuImage::U8(from)) => copy((to, i), from, commands),
-            (Self::U16(to), AnyGpuImage::U16(from)) => copy((to, i), from, commands),
-            (Self::F32(to), AnyGpuImage::F32(from)) => copy((to, i), from, commands),
-            (Self::U8(_) | Self::U16(_) | Self::F32(_), other) => {
-                Err(Error::Mismatch(format!("a picture of {:?} among others", other.pixel())))
-            }
-        }
-    }
+/// Puts the copying of an image to place `i` among others of its shape into a list.
+pub(in crate::stereo) fn take(
+    to: &AnyGpuStack,
+    i: usize,
+    image: &AnyGpuImage,
+    commands: &mut Commands,
+) -> Result<()> {
+    by_pixel!((to, image), (to, image) => {
+        image.copy_rows(commands, 0, (to.buffer(), i * to.step(), to.pitch()), to.size().height)
+    })
 }
 
 /// One view's pictures as they were handed over, and where they hold data, where the caller says so.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuPictures {
     shape: PictureShape,
-    pixels: AnyStack,
+    pixels: AnyGpuStack,
     given: Option<GpuStack<u8>>,
 }
 
@@ -177,22 +122,18 @@ impl GpuPictures {
     ) -> Result<Self> {
         Ok(Self {
             shape,
-            pixels: AnyStack::new(gpu, (size, shape.channels, count), shape.pixel)?,
+            pixels: by_pixel!(make shape.pixel, GpuStack::new(gpu, size, shape.channels, count)?),
             given: shape.masked.then(|| GpuStack::new(gpu, size, 1, count)).transpose()?,
         })
     }
 
     fn count(&self) -> usize {
-        match &self.pixels {
-            AnyStack::U8(stack) => stack.count(),
-            AnyStack::U16(stack) => stack.count(),
-            AnyStack::F32(stack) => stack.count(),
-        }
+        by_pixel!(&self.pixels, stack => stack.count())
     }
 
     /// What pictures and masks are copied to, in the order of [`pictures_of`].
-    pub(in crate::stereo) fn stacks(&self) -> impl Iterator<Item = AnyStack> {
-        std::iter::once(self.pixels.clone()).chain(self.given.clone().map(AnyStack::U8))
+    pub(in crate::stereo) fn stacks(&self) -> impl Iterator<Item = AnyGpuStack> {
+        std::iter::once(self.pixels.clone()).chain(self.given.clone().map(AnyGpuStack::U8))
     }
 }
 
@@ -260,9 +201,7 @@ tiepoint_gpu::kernel! {
         /// 0 for the left view, 1 for the right one.
         view: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel make_ready(groups) = MakeReady<T: GpuPixel, G: GpuPixel> {
         write bytes: u8 [bytes_plane.numbers(groups[2])],
         write grey: G [grey_plane.numbers(groups[2])],
@@ -359,7 +298,7 @@ pub(in crate::stereo) fn are_colour(gpu: &Gpu, images: [&AnyGpuImage; 2]) -> Res
         let shape = PictureShape { pixel: image.pixel(), channels: image.channels(), masked: false };
         if shape.may_be_colour() {
             let pictures = GpuPictures::new(gpu, shape, (image.size(), 1))?;
-            pictures.pixels.take(0, image, &mut commands)?;
+            take(&pictures.pixels, 0, image, &mut commands)?;
             making.measure_any(&mut commands, &pictures, i)?;
         }
     }
@@ -379,13 +318,13 @@ impl Making<'_> {
     fn measure_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<()> {
         match &view.pixels {
             // Of 8 bits only the presence of colour must be measured.
-            AnyStack::U8(_) if self.compares[i] != Compares::Colour => Ok(()),
-            AnyStack::U8(pixels) if view.shape.is_widened() => {
+            AnyGpuStack::U8(_) if self.compares[i] != Compares::Colour => Ok(()),
+            AnyGpuStack::U8(pixels) if view.shape.is_widened() => {
                 self.measure::<u8, u16>(commands, pixels, view.shape, i)
             }
-            AnyStack::U8(pixels) => self.measure::<u8, u8>(commands, pixels, view.shape, i),
-            AnyStack::U16(pixels) => self.measure::<u16, u16>(commands, pixels, view.shape, i),
-            AnyStack::F32(pixels) => self.measure::<f32, f32>(commands, pixels, view.shape, i),
+            AnyGpuStack::U8(pixels) => self.measure::<u8, u8>(commands, pixels, view.shape, i),
+            AnyGpuStack::U16(pixels) => self.measure::<u16, u16>(commands, pixels, view.shape, i),
+            AnyGpuStack::F32(pixels) => self.measure::<f32, f32>(commands, pixels, view.shape, i),
         }
     }
 
@@ -405,35 +344,26 @@ impl Making<'_> {
     }
 
     fn make_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<ViewStacks> {
-        let view = (view, i);
-        match &view.0.pixels {
-            AnyStack::U8(pixels) if view.0.shape.is_ready() => Ok(ViewStacks::of_ready(pixels, view.0)),
-            AnyStack::U8(pixels) if view.0.shape.is_widened() => {
-                let grey = GpuStack::<u16>::new(self.gpu, pixels.size(), 1, pixels.count())?;
-                let made = self.make(commands, (pixels, view), Some(&grey))?;
-                Ok(ViewStacks { grey: Some(FineGrey::U16(grey)), rounding: 1 << (WIDENED - 1), ..made })
+        match &view.pixels {
+            AnyGpuStack::U8(pixels) if view.shape.is_ready() => Ok(ViewStacks::of_ready(pixels, view)),
+            AnyGpuStack::U8(pixels) if view.shape.is_widened() => {
+                self.make::<u8, u16>(commands, pixels, (view, i))
             }
-            AnyStack::U8(pixels) => self.make::<u8, u8>(commands, (pixels, view), None),
-            AnyStack::U16(pixels) => {
-                let grey = GpuStack::new(self.gpu, pixels.size(), 1, pixels.count())?;
-                let made = self.make(commands, (pixels, view), Some(&grey))?;
-                Ok(ViewStacks { grey: Some(FineGrey::U16(grey)), ..made })
-            }
-            AnyStack::F32(pixels) => {
-                let grey = GpuStack::new(self.gpu, pixels.size(), 1, pixels.count())?;
-                let made = self.make(commands, (pixels, view), Some(&grey))?;
-                Ok(ViewStacks { grey: Some(FineGrey::F32(grey)), ..made })
-            }
+            AnyGpuStack::U8(pixels) => self.make::<u8, u8>(commands, pixels, (view, i)),
+            AnyGpuStack::U16(pixels) => self.make::<u16, u16>(commands, pixels, (view, i)),
+            AnyGpuStack::F32(pixels) => self.make::<f32, f32>(commands, pixels, (view, i)),
         }
     }
 
-    /// All but the grey, for which there is room where it is not that of 8 bits.
     fn make<T: GpuPixel, G: GpuPixel>(
         &self,
         commands: &mut Commands,
-        (pixels, (view, i)): (&GpuStack<T>, (&GpuPictures, usize)),
-        grey: Option<&GpuStack<G>>,
-    ) -> Result<ViewStacks> {
+        pixels: &GpuStack<T>,
+        (view, i): (&GpuPictures, usize),
+    ) -> Result<ViewStacks>
+    where
+        AnyGpuStack: From<GpuStack<G>>,
+    {
         let (gpu, shape) = (self.gpu, view.shape);
         let program = gpu.program(&source::<T, G>(shape, self.compares[i]))?;
         let kernel = program.kernel::<MakeReady<'_, T, G>>()?;
@@ -442,7 +372,9 @@ impl Making<'_> {
         let bytes = stack(1)?;
         let compared = self.compares[i].channels(shape).map(stack).transpose()?;
         let mask = shape.may_have_holes().then(|| stack(1)).transpose()?;
-        let (grey, grey_plane) = &optional(gpu, grey)?;
+        let fine = (shape.grey() != PixelKind::U8).then(|| GpuStack::<G>::new(gpu, size, 1, count));
+        let fine = fine.transpose()?;
+        let (grey, grey_plane) = &optional(gpu, fine.as_ref())?;
         let (compared_to, compared_plane) = &optional(gpu, compared.as_ref())?;
         let (mask_to, mask_plane) = &optional(gpu, mask.as_ref())?;
         let (given, given_plane) = &optional(gpu, view.given.as_ref())?;
@@ -465,7 +397,8 @@ impl Making<'_> {
             across,
         };
         commands.launch(&kernel, groups, arguments)?;
-        Ok(ViewStacks { bytes, grey: None, compared, mask, rounding: 0 })
+        let rounding = if shape.is_widened() { 1 << (WIDENED - 1) } else { 0 };
+        Ok(ViewStacks { bytes, grey: fine.map(AnyGpuStack::from), compared, mask, rounding })
     }
 }
 
@@ -473,8 +406,9 @@ impl Making<'_> {
 pub(crate) mod tests {
     use super::*;
     use crate::{
+        by_pixel,
         device::{Cpu, gpu::all},
-        image::{AnyImage, Image, gpu::tests::uploaded},
+        image::{AnyImage, Image},
         numeric::Random,
         stereo::{Cost, View, bisect::made_ready, pair::Pair},
     };
@@ -535,11 +469,9 @@ pub(crate) mod tests {
         assert_eq!(&found.bytes.download(0).unwrap(), pair.bytes(view), "8 bits, {what}");
         match (&found.grey, pair.grey(view)) {
             (None, AnyImage::U8(_)) => {}
-            (Some(FineGrey::U16(found)), AnyImage::U16(grey)) => {
-                assert_eq!(&found.download(0).unwrap(), grey, "{what}");
-            }
-            (Some(FineGrey::F32(found)), AnyImage::F32(grey)) => {
-                assert_eq!(&found.download(0).unwrap(), grey, "{what}");
+            (Some(found), expected) => {
+                let found: AnyImage = by_pixel!(map found, found => found.download(0).unwrap());
+                assert_eq!(&found, expected, "{what}");
             }
             (found, _) => panic!("grey {found:?}, {what}"),
         }
@@ -595,7 +527,7 @@ pub(crate) mod tests {
                     }
                 }
                 let what = format!("{gpu:?}, {shapes:?}, {compares:?}, round {round}");
-                let there = images.each_ref().map(|image| uploaded(gpu, image.into()));
+                let there = images.each_ref().map(|image| AnyGpuImage::upload(gpu, image.view()).unwrap());
                 let coloured = are_colour(gpu, there.each_ref()).unwrap();
                 assert_eq!(coloured, are_colour_here, "colour, {what}");
                 let views = made_ready(&pictures, masks, compares, gpu);

@@ -2,7 +2,7 @@
 
 use super::mirrored;
 use crate::{
-    Result,
+    Result, by_pixel,
     device::Cpu,
     image::{AnyImage, AnyView, Image, ImageView, grey, grey_row},
 };
@@ -46,12 +46,7 @@ impl Grey {
     }
 
     pub(in crate::stereo) fn mirrored(&self) -> Self {
-        let image = match &self.image {
-            AnyImage::U8(i) => AnyImage::U8(mirrored(i)),
-            AnyImage::U16(i) => AnyImage::U16(mirrored(i)),
-            AnyImage::F32(i) => AnyImage::F32(mirrored(i)),
-        };
-        Self { image, shift: self.shift }
+        Self { image: by_pixel!(map &self.image, i => mirrored(i)), shift: self.shift }
     }
 }
 

@@ -2,9 +2,8 @@
 
 use super::grey::{Bytes, Grey};
 use crate::{
-    Error, Result,
+    Error, Result, by_pixel,
     device::Cpu,
-    for_any_view,
     image::{AnyView, Image, ImageView, Pixel, Size},
     stereo::View,
 };
@@ -50,9 +49,7 @@ impl<'a> Pictures<'a> {
         cpu: &Cpu,
     ) -> Result<[Image<u8>; N]> {
         let greys = views.map(|view| {
-            Grey::from_image(
-                for_any_view!(self.views[view.index()], v => side_by_side(v, channels, cpu).into()),
-            )
+            Grey::from_image(by_pixel!(self.views[view.index()], v => side_by_side(v, channels, cpu).into()))
         });
         let scale = Bytes::of(&greys.each_ref()[..]);
         let mut images = greys.map(|grey| scale.convert(grey, cpu));
@@ -88,11 +85,7 @@ fn is_colour(view: AnyView<'_>) -> bool {
         let coloured = |p: &[T]| p[0] != p[1] || p[0] != p[2];
         channels > 2 && (0..view.size().height).any(|y| view.row(y).chunks_exact(channels).any(coloured))
     }
-    match view {
-        AnyView::U8(v) => differ(v),
-        AnyView::U16(v) => differ(v),
-        AnyView::F32(v) => differ(v),
-    }
+    by_pixel!(view, v => differ(v))
 }
 
 /// Channels as grey pixels side by side.

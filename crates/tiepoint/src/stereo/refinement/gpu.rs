@@ -1,13 +1,10 @@
 //! Refinement on a device: the stages of mod.rs, one after the other.
 
 use super::super::{
-    Reason, RightView, StereoOptions, View,
+    GpuMaps, Reason, RightView, StereoOptions, View,
     consistency_check::{self, gpu::Marks},
     fill,
-    gpu::{
-        lanes::{GROUP, covering, for_maps, launch, optional},
-        maps::GpuMaps,
-    },
+    gpu::lanes::{GROUP, covering, for_maps, launch, optional},
     median, speckle,
 };
 use crate::{
@@ -25,9 +22,7 @@ tiepoint_gpu::kernel! {
         plane: Plane,
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel note(groups) = Note {
         write reasons: u8 [reasons_plane.numbers(groups[2])],
         read disparity: f32 [plane.numbers(groups[2])],

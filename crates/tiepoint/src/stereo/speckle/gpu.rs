@@ -20,9 +20,7 @@ tiepoint_gpu::kernel! {
         difference: f32,
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel join_tiles(groups) = JoinTiles {
         write parents: u32 [plane.pixels(groups[2])],
         read labels: u32 [plane.pixels(groups[2])],
@@ -32,9 +30,7 @@ tiepoint_gpu::kernel! {
         difference: f32,
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel count(groups) = Count {
         write counts: u32 [plane.pixels(groups[2])],
         read parents: u32 [plane.pixels(groups[2])],
@@ -43,9 +39,7 @@ tiepoint_gpu::kernel! {
         plane: Plane,
         across: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel remove_small(groups) = RemoveSmall {
         write map: f32 [plane.numbers(groups[2])],
         read counts: u32 [plane.pixels(groups[2])],

@@ -1,10 +1,10 @@
 //! Winner takes all on a device: a work group chooses the disparities of a row.
 
 use super::super::{
-    INVALID, RightView, StereoOptions, Subpixel,
+    GpuMaps, INVALID, RightView, StereoOptions, Subpixel,
     aggregation::gpu::{GpuSums, Layout},
     cost::gpu::CostKernel,
-    gpu::{lanes::optional, maps::GpuMaps},
+    gpu::lanes::optional,
     subpixel,
 };
 use crate::{

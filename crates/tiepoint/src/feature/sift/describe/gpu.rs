@@ -2,12 +2,11 @@
 
 use super::{CELL, CELLS, DIRECTIONS, reach};
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::DescriptorKind;
-use crate::feature::WORDS;
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
 use crate::feature::sift::gpu::plan::{GpuLevels, Plan, groups};
 use crate::feature::sift::window::{self, GROUP};
 use crate::feature::sift::{DIMENSION, SiftOptions};
+use crate::feature::{ByValue, DescriptorKind, WORDS, by_value};
 use crate::{Error, Result};
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
@@ -47,11 +46,7 @@ pub(crate) struct GpuDescribe {
     dimension: u32,
 }
 
-#[derive(Clone, Debug)]
-enum DescribeKernel {
-    U8(Kernel<Describe<'static, u8>>),
-    F32(Kernel<Describe<'static, f32>>),
-}
+type DescribeKernel = ByValue<Kernel<Describe<'static, u8>>, Kernel<Describe<'static, f32>>>;
 
 impl GpuDescribe {
     pub(crate) fn source(options: &SiftOptions) -> KernelSource {
@@ -100,15 +95,11 @@ impl GpuDescribe {
         wanted: (Range<usize>, u32),
         levels: &GpuLevels,
     ) -> Result<()> {
-        match (&self.kernel, descriptors) {
-            (DescribeKernel::U8(kernel), GpuDescriptors::U8(to)) => {
-                self.launch(kernel, commands, (described, to), from, wanted, levels)
-            }
-            (DescribeKernel::F32(kernel), GpuDescriptors::F32(to)) => {
-                self.launch(kernel, commands, (described, to), from, wanted, levels)
-            }
-            _ => Err(Error::Mismatch("descriptors of one kind, and memory for the other".into())),
-        }
+        by_value!(
+            (&self.kernel, descriptors),
+            (kernel, to) => self.launch(kernel, commands, (described, to), from, wanted, levels),
+            else Err(Error::Mismatch("descriptors of one kind, and memory for the other".into()))
+        )
     }
 
     fn launch<V: Element>(

@@ -21,8 +21,8 @@ use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
 use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::sift::scale_space::gpu::{AnyGpuBase, GpuBase, GpuScaleSpace};
 use crate::image::Size;
-use crate::image::gpu::{AnyGpuImage, GpuImage, for_pixel};
-use crate::{Error, Result};
+use crate::image::gpu::{AnyGpuImage, GpuImage};
+use crate::{Error, Result, by_pixel};
 use std::ops::Range;
 
 /// Parcels in which many images are described, and their features come to the host.
@@ -145,7 +145,7 @@ impl Pipeline for SiftPipeline {
 
     fn bytes(options: &SiftOptions, purpose: &Purpose<Plan>) -> u64 {
         let Purpose { layout: plan, pixel, masked, .. } = purpose;
-        let image = for_pixel!(*pixel, T => {
+        let image = by_pixel!(type *pixel, T => {
             Buffer::<T>::taken(GpuImage::<T>::pitch_of(plan.input.width) * plan.input.height)
         });
         let mask = Buffer::<u8>::taken(GpuImage::<u8>::pitch_of(plan.whole.width) * plan.whole.height);
@@ -170,7 +170,7 @@ impl Pipeline for SiftPipeline {
         // The levels stay when only lists must grow.
         let levels = old.map(|pipeline| pipeline.levels).filter(|levels| levels.plan == purpose.layout);
         let images = purpose.layout.images;
-        let base = AnyGpuBase::new(gpu, purpose.pixel, &options)?;
+        let base = by_pixel!(make purpose.pixel, GpuBase::new(gpu, &options)?);
         let levels = levels.map_or_else(|| GpuLevels::new(gpu, purpose.layout.clone()), Ok)?;
         let between = Between::new(gpu, &options, images, purpose.capacity)?;
         let mut commands = Commands::new();
@@ -206,7 +206,7 @@ impl Pipeline for SiftPipeline {
         let mut commands = Commands::new();
         commands.stage("scale space");
         for (i, image) in images.iter().enumerate() {
-            self.base.record(&mut commands, image, i, &self.levels)?;
+            by_pixel!((&self.base, image), (base, image) => base.record(&mut commands, image, i, &self.levels))?;
         }
         if let Some([from, to]) = mask {
             from.copy_rows(&mut commands, 0, (to.buffer(), 0, to.pitch()), to.size().height)?;

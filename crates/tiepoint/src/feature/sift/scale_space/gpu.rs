@@ -19,8 +19,8 @@ use crate::device::gpu::{Commands, Gpu};
 use crate::feature::sift::gpu::plan::{self, GpuLevels, OctavePlan, Plan};
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::filter::border as border_rule;
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, PixelKind};
-use crate::image::{self, Size};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{self, ByPixel, Size};
 use crate::{Error, Result};
 use tiepoint_gpu::{Kernel, KernelSource};
 
@@ -58,9 +58,7 @@ tiepoint_gpu::kernel! {
         /// Rows that one group computes.
         rows: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// A level of each of up to three octaves, which do not depend on each other, of all images (the third dimension).
     /// With one level an octave, three octaves are under way at a time.
     unsafe kernel blur_levels(groups) = BlurLevels {
@@ -115,12 +113,7 @@ pub(crate) struct GpuBase<T: GpuPixel> {
     room: Room,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) enum AnyGpuBase {
-    U8(GpuBase<u8>),
-    U16(GpuBase<u16>),
-    F32(GpuBase<f32>),
-}
+pub(crate) type AnyGpuBase = ByPixel<GpuBase<u8>, GpuBase<u16>, GpuBase<f32>>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct GpuScaleSpace {
@@ -222,31 +215,6 @@ impl<T: GpuPixel> GpuBase<T> {
         };
         let groups = [width.div_ceil(WIDTH), height.div_ceil(rows), 1];
         Ok(commands.launch(&self.kernel, groups, arguments)?)
-    }
-}
-
-impl AnyGpuBase {
-    pub(crate) fn new(gpu: &Gpu, pixel: PixelKind, options: &SiftOptions) -> Result<Self> {
-        Ok(match pixel {
-            PixelKind::U8 => Self::U8(GpuBase::new(gpu, options)?),
-            PixelKind::U16 => Self::U16(GpuBase::new(gpu, options)?),
-            PixelKind::F32 => Self::F32(GpuBase::new(gpu, options)?),
-        })
-    }
-
-    /// As [`GpuBase::record`].
-    pub(crate) fn record(
-        &self,
-        commands: &mut Commands,
-        image: &AnyGpuImage,
-        index: usize,
-        levels: &GpuLevels,
-    ) -> Result<()> {
-        match self {
-            Self::U8(base) => base.record(commands, image.try_into()?, index, levels),
-            Self::U16(base) => base.record(commands, image.try_into()?, index, levels),
-            Self::F32(base) => base.record(commands, image.try_into()?, index, levels),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Descriptors on a GPU, with the bits of [the CPU's](super).
 
 use super::{CELLS, Square};
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::feature::WORDS;
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::surf::SurfOptions;
@@ -9,7 +9,7 @@ use crate::feature::surf::gpu::layers::groups;
 use crate::feature::surf::integral::{self, Sums, SumsPlane};
 use crate::filter::integral::GpuSum;
 use crate::{Result, feature};
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 /// Lanes that describe one keypoint: as many as it can have values.
 const GROUP: u32 = 128;
@@ -34,75 +34,57 @@ tiepoint_gpu::kernel! {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct GpuDescribe<A: GpuSum> {
-    /// `None` where no descriptors are wanted.
-    kernel: Option<Kernel<Describe<'static, A>>>,
-    square: Buffer<f32>,
-    limit: u32,
-    dimension: usize,
+pub(crate) fn source<A: GpuSum>(options: &SurfOptions) -> KernelSource {
+    let square = Square::new(options);
+    let order: Vec<i32> = match options.extended {
+        true => (0..8).collect(),
+        false => square.order.map(|i| i as i32).to_vec(),
+    };
+    let source = feature::for_kernels(KernelSource::new("SURF, descriptors"));
+    integral::for_kernels::<A>(source)
+        .define("DESCRIBE_GROUP", GROUP)
+        .define("CELLS", CELLS)
+        .define("VALUES", order.len())
+        .define("EXTENDED", u8::from(options.extended))
+        .define("SAMPLES_OF_SQUARE", square.u.len())
+        .define("SAMPLES_OF_CELL", square.weights.len() / CELLS)
+        .define("CELLS_OVERLAP", u8::from(!square.members.is_empty()))
+        .define("COLUMNS_OUTER", u8::from(square.columns_outer))
+        .define_f32("TO_CORNER", square.to_corner)
+        .table_i32("ORDER", &order)
+        .kernel::<Describe<'_, A>>([GROUP, 1])
+        .text(include_str!("describe.cl"))
 }
 
-impl<A: GpuSum> GpuDescribe<A> {
-    pub(crate) fn source(options: &SurfOptions) -> KernelSource {
-        let square = Square::new(options);
-        let order: Vec<i32> = match options.extended {
-            true => (0..8).collect(),
-            false => square.order.map(|i| i as i32).to_vec(),
-        };
-        let source = feature::for_kernels(KernelSource::new("SURF, descriptors"));
-        integral::for_kernels::<A>(source)
-            .define("DESCRIBE_GROUP", GROUP)
-            .define("CELLS", CELLS)
-            .define("VALUES", order.len())
-            .define("EXTENDED", u8::from(options.extended))
-            .define("SAMPLES_OF_SQUARE", square.u.len())
-            .define("SAMPLES_OF_CELL", square.weights.len() / CELLS)
-            .define("CELLS_OVERLAP", u8::from(!square.members.is_empty()))
-            .define("COLUMNS_OUTER", u8::from(square.columns_outer))
-            .define_f32("TO_CORNER", square.to_corner)
-            .table_i32("ORDER", &order)
-            .kernel::<Describe<'_, A>>([GROUP, 1])
-            .text(include_str!("describe.cl"))
+/// Writes the descriptors of the oriented keypoints, where any are wanted.
+pub(crate) fn record<A: GpuSum>(
+    commands: &mut Commands,
+    options: &SurfOptions,
+    sums: Sums<'_, A>,
+    (oriented, directions): (&GpuKeypoints, &Buffer<f32>),
+    descriptors: &Buffer<f32>,
+) -> Result<()> {
+    if options.dimension() == 0 {
+        return Ok(());
     }
-
-    pub(crate) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
-        let kernel = match options.dimension() {
-            0 => None,
-            _ => Some(gpu.program(&Self::source(options))?.kernel::<Describe<'_, A>>()?),
-        };
-        let Square { u, v, weights, members, .. } = Square::new(options);
-        let members = members.into_iter().map(f32::from).collect();
-        Ok(Self {
-            kernel,
-            square: gpu.upload(&[u, v, weights, members].concat())?,
-            limit: options.selection.device_limit(),
-            dimension: options.dimension(),
-        })
-    }
-
-    pub(crate) fn record(
-        &self,
-        commands: &mut Commands,
-        sums: Sums<'_, A>,
-        (oriented, directions): (&GpuKeypoints, &Buffer<f32>),
-        descriptors: &Buffer<f32>,
-    ) -> Result<()> {
-        let Some(kernel) = &self.kernel else { return Ok(()) };
-        commands.stage("describe");
-        let arguments = Describe {
-            descriptors,
-            oriented: &oriented.keypoints,
-            directions,
-            counts: &oriented.counts,
-            sums: sums.buffer(),
-            square: &self.square,
-            plane: sums.plane(),
-            capacity: oriented.capacity as u32,
-            limit: self.limit,
-            dimension: self.dimension as i32,
-            square_len: self.square.len() as i32,
-        };
-        Ok(commands.launch(kernel, groups(oriented), arguments)?)
-    }
+    let gpu = directions.gpu();
+    let kernel = gpu.program(&source::<A>(options))?.kernel::<Describe<'_, A>>()?;
+    let Square { u, v, weights, members, .. } = Square::new(options);
+    let members = members.into_iter().map(f32::from).collect();
+    let square = &gpu.upload(&[u, v, weights, members].concat())?;
+    commands.stage("describe");
+    let arguments = Describe {
+        descriptors,
+        oriented: &oriented.keypoints,
+        directions,
+        counts: &oriented.counts,
+        sums: sums.buffer(),
+        square,
+        plane: sums.plane(),
+        capacity: oriented.capacity as u32,
+        limit: options.selection.device_limit(),
+        dimension: options.dimension() as i32,
+        square_len: square.len() as i32,
+    };
+    Ok(commands.launch(&kernel, groups(oriented), arguments)?)
 }

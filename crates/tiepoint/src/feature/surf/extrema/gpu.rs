@@ -1,14 +1,14 @@
 //! [Extrema](super) of all layers on a GPU, [refined](crate::feature::surf::refine): one launch. The order of the
 //! keypoints is that of the device's threads; see [`GpuOrder`](crate::feature::order::GpuOrder).
 
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::feature::WORDS;
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::surf::gpu::layers::{DeviceLayers, Layers, ROWS_PER_LANE, SEARCHED_WORDS, TILE};
 use crate::feature::surf::{SurfOptions, SurfPreset};
 use crate::image::Size;
 use crate::{Result, feature};
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     /// Appends the keypoints of all layers of every image (the third dimension) to its list, in any order.
@@ -31,61 +31,49 @@ tiepoint_gpu::kernel! {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct GpuExtrema {
-    kernel: Kernel<Search<'static>>,
-    threshold: f32,
-    /// In place of a mask.
-    none: Buffer<u8>,
+pub(crate) fn source(options: &SurfOptions) -> KernelSource {
+    feature::for_kernels(KernelSource::new("SURF, extrema"))
+        .define("OPENCV", u8::from(options.preset == SurfPreset::OpenCv))
+        .define("TILE_X", TILE[0])
+        .define("TILE_Y", TILE[1])
+        .define("ROWS_PER_LANE", ROWS_PER_LANE)
+        .define_f32("SCALE_PER_SIZE", 1.2 / 9.0)
+        .kernel::<Search<'_>>(TILE)
+        .text(include_str!("extrema.cl"))
 }
 
-impl GpuExtrema {
-    pub(crate) fn source(options: &SurfOptions) -> KernelSource {
-        feature::for_kernels(KernelSource::new("SURF, extrema"))
-            .define("OPENCV", u8::from(options.preset == SurfPreset::OpenCv))
-            .define("TILE_X", TILE[0])
-            .define("TILE_Y", TILE[1])
-            .define("ROWS_PER_LANE", ROWS_PER_LANE)
-            .define_f32("SCALE_PER_SIZE", 1.2 / 9.0)
-            .kernel::<Search<'_>>(TILE)
-            .text(include_str!("extrema.cl"))
-    }
-
-    pub(crate) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
-        let kernel = gpu.program(&Self::source(options))?.kernel::<Search<'_>>()?;
-        Ok(Self { kernel, threshold: options.threshold, none: gpu.upload(&[0])? })
-    }
-
-    /// Counts and writes the keypoints of all layers, in any order and without angles. `mask` is the mask of one
-    /// image with its pitch.
-    pub(crate) fn record(
-        &self,
-        commands: &mut Commands,
-        responses: &Buffer<f32>,
-        table: &DeviceLayers,
-        mask: Option<(&Buffer<u8>, usize)>,
-        size: Size,
-        found: &GpuKeypoints,
-    ) -> Result<()> {
-        commands.stage("extrema");
-        commands.zero(&found.counts)?;
-        let Layers { len, searched, .. } = &table.layers;
-        let (mask, mask_pitch) = mask.unwrap_or((&self.none, 0));
-        let arguments = Search {
-            keypoints: &found.keypoints,
-            counts: &found.counts,
-            responses,
-            layers: &table.searched,
-            mask,
-            image_responses: *len as u64,
-            layer_count: searched.layers as i32,
-            capacity: found.capacity as u32,
-            threshold: self.threshold,
-            mask_pitch: mask_pitch as i32,
-            width: size.width as i32,
-            height: size.height as i32,
-        };
-        let groups = [searched.groups, 1, found.counts.len()];
-        Ok(commands.launch(&self.kernel, groups, arguments)?)
-    }
+/// Counts and writes the keypoints of all layers, in any order and without angles. `mask` is the mask of one
+/// image with its pitch.
+pub(crate) fn record(
+    commands: &mut Commands,
+    options: &SurfOptions,
+    responses: &Buffer<f32>,
+    table: &DeviceLayers,
+    mask: Option<(&Buffer<u8>, usize)>,
+    size: Size,
+    found: &GpuKeypoints,
+) -> Result<()> {
+    let gpu = responses.gpu();
+    let kernel = gpu.program(&source(options))?.kernel::<Search<'_>>()?;
+    commands.stage("extrema");
+    commands.zero(&found.counts)?;
+    let Layers { len, searched, .. } = &table.layers;
+    let none = gpu.upload(&[0])?;
+    let (mask, mask_pitch) = mask.unwrap_or((&none, 0));
+    let arguments = Search {
+        keypoints: &found.keypoints,
+        counts: &found.counts,
+        responses,
+        layers: &table.searched,
+        mask,
+        image_responses: *len as u64,
+        layer_count: searched.layers as i32,
+        capacity: found.capacity as u32,
+        threshold: options.threshold,
+        mask_pitch: mask_pitch as i32,
+        width: size.width as i32,
+        height: size.height as i32,
+    };
+    let groups = [searched.groups, 1, found.counts.len()];
+    Ok(commands.launch(&kernel, groups, arguments)?)
 }

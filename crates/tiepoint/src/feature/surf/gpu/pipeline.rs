@@ -1,7 +1,6 @@
 //! All stages for images of one size: memory reserved once, work kept as one graph.
 
 use super::layers::{DeviceLayers, Layers};
-use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::feature::WORDS;
@@ -11,15 +10,12 @@ use crate::feature::gpu::staging::copy_rows;
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
 use crate::feature::order::GpuOrder;
 use crate::feature::select::Selection;
-use crate::feature::surf::describe::gpu::GpuDescribe;
-use crate::feature::surf::extrema::gpu::GpuExtrema;
 use crate::feature::surf::integral::Sums;
-use crate::feature::surf::orient::gpu::GpuOrient;
-use crate::feature::surf::response::gpu::GpuResponse;
-use crate::feature::surf::{SurfOptions, plan};
+use crate::feature::surf::{SurfOptions, describe, extrema, orient, plan, response};
 use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
-use crate::image::Size;
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, PixelKind, for_pixel};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
+use crate::image::{PixelKind, Size};
+use crate::{Result, by_pixel};
 use std::ops::Range;
 
 /// The memory and the work for images of one size and type of pixel.
@@ -74,7 +70,7 @@ impl Pipeline for SurfPipeline {
 
     fn bytes(options: &SurfOptions, purpose: &Purpose<Layout>) -> u64 {
         let Purpose { layout: Layout { size, images }, pixel, masked, capacity } = purpose;
-        let image = for_pixel!(*pixel, T => {
+        let image = by_pixel!(type *pixel, T => {
             Buffer::<T>::taken(GpuImage::<T>::pitch_of(size.width) * size.height)
         });
         let mask = Buffer::<u8>::taken(GpuImage::<u8>::pitch_of(size.width) * size.height);
@@ -171,11 +167,11 @@ impl SurfPipeline {
         gpu.require_waiting()?;
         let mut sources = vec![
             GpuIntegrator::<T, A>::source(),
-            GpuResponse::<A>::source(),
-            GpuExtrema::source(&options),
-            GpuOrient::<A>::source(&options),
+            response::gpu::source::<A>(),
+            extrema::gpu::source(&options),
+            orient::gpu::source::<A>(&options),
         ];
-        sources.extend((options.dimension() > 0).then(|| GpuDescribe::<A>::source(&options)));
+        sources.extend((options.dimension() > 0).then(|| describe::gpu::source::<A>(&options)));
         compile(gpu, &core.cpu, sources)?;
         let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
         let table = DeviceLayers::upload(gpu, Layers::new(&plan::octaves(&options), size, white))?;
@@ -192,15 +188,13 @@ impl SurfPipeline {
         let sums = Sums(&integral);
         let mut commands = Commands::new();
         GpuIntegrator::<T, A>::new(gpu)?.record(&mut commands, input.buffer(), input.pitch(), &integral)?;
-        GpuResponse::<A>::new(gpu)?.record(&mut commands, sums, &table, &responses)?;
+        response::gpu::record(&mut commands, sums, &table, &responses)?;
         let mask = mask.map(|mask| (mask.buffer(), mask.pitch()));
-        GpuExtrema::new(gpu, &options)?.record(&mut commands, &responses, &table, mask, size, &found)?;
+        extrema::gpu::record(&mut commands, &options, &responses, &table, mask, size, &found)?;
         commands.stage("order");
         let order = core.stages.record(&mut commands, &found, (&order, &spare))?;
-        let orient = GpuOrient::<A>::new(gpu, &options)?;
-        orient.record(&mut commands, sums, (&found, order), (&oriented, &directions))?;
-        let describe = GpuDescribe::<A>::new(gpu, &options)?;
-        describe.record(&mut commands, sums, (&oriented, &directions), &descriptors)?;
+        orient::gpu::record(&mut commands, &options, sums, (&found, order), (&oriented, &directions))?;
+        describe::gpu::record(&mut commands, &options, sums, (&oriented, &directions), &descriptors)?;
         let launches = commands.launches();
         let (graph, descriptors) = (gpu.graph(commands)?, GpuDescriptors::F32(descriptors));
         Ok(Self { purpose, launches, options, input: input.into(), oriented, descriptors, graph })

@@ -1,23 +1,18 @@
 //! SURF on every device against the CPU, stage by stage and as a whole: equal in every bit.
 
 use super::super::tests::{presets, texture};
-use super::super::{SurfOptions, SurfPreset};
+use super::super::{SurfOptions, SurfPreset, describe, extrema, orient, response};
 use super::SurfPipeline;
 use super::bisect::stages_of;
 use crate::device::Cpu;
 use crate::device::gpu::all;
 use crate::feature::DescriptorKind;
-use crate::feature::gpu::Pixels;
-use crate::feature::surf::describe::gpu::GpuDescribe;
-use crate::feature::surf::extrema::gpu::GpuExtrema;
-use crate::feature::surf::orient::gpu::GpuOrient;
-use crate::feature::surf::response::gpu::GpuResponse;
 use crate::feature::testing::{
     self, Twin, agree, batches_give_what_single_images_give, selections, serves_any_image,
 };
 use crate::feature::{Features, surf};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{Image, ImageView, Pixel, Size, testing::photograph};
+use crate::image::{Image, ImageView, Pixel, Pixels, Size, testing::photograph};
 use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
 
@@ -132,11 +127,11 @@ pub(crate) fn kernel_sources() -> Vec<KernelSource> {
     let mut sources = vec![];
     let extended = SurfOptions { extended: true, upright: true, ..SurfOptions::preset(SurfPreset::OpenCv) };
     let options = [SurfOptions::default(), SurfOptions::preset(SurfPreset::OpenSurf), extended];
-    sources.extend([GpuResponse::<u32>::source(), GpuResponse::<u64>::source()]);
-    sources.extend(options.map(|o| GpuExtrema::source(&o)));
-    sources.extend([GpuOrient::<u32>::source(&options[0]), GpuDescribe::<u32>::source(&options[0])]);
-    sources.extend(options.map(|o| GpuOrient::<u64>::source(&o)));
-    sources.extend(options.map(|o| GpuDescribe::<u64>::source(&o)));
+    sources.extend([response::gpu::source::<u32>(), response::gpu::source::<u64>()]);
+    sources.extend(options.map(|o| extrema::gpu::source(&o)));
+    sources.extend([orient::gpu::source::<u32>(&options[0]), describe::gpu::source::<u32>(&options[0])]);
+    sources.extend(options.map(|o| orient::gpu::source::<u64>(&o)));
+    sources.extend(options.map(|o| describe::gpu::source::<u64>(&o)));
     sources
 }
 

@@ -1,11 +1,11 @@
 //! Responses of all layers on a GPU, with the bits of [the CPU's](super): one launch.
 
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::feature::surf::gpu::layers::{COMPUTED_WORDS, DeviceLayers, Layers, ROWS_PER_LANE, TILE};
 use crate::feature::surf::integral::{self, Sums, SumsPlane};
 use crate::filter::integral::GpuSum;
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     /// The responses of all layers of all images: the third dimension.
@@ -20,40 +20,31 @@ tiepoint_gpu::kernel! {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct GpuResponse<A: GpuSum>(Kernel<Respond<'static, A>>);
+pub(crate) fn source<A: GpuSum>() -> KernelSource {
+    integral::for_kernels::<A>(KernelSource::new("SURF, responses"))
+        .define("TILE_X", TILE[0])
+        .define("TILE_Y", TILE[1])
+        .define("ROWS_PER_LANE", ROWS_PER_LANE)
+        .kernel::<Respond<'_, A>>(TILE)
+        .text(include_str!("response.cl"))
+}
 
-impl<A: GpuSum> GpuResponse<A> {
-    pub(crate) fn source() -> KernelSource {
-        integral::for_kernels::<A>(KernelSource::new("SURF, responses"))
-            .define("TILE_X", TILE[0])
-            .define("TILE_Y", TILE[1])
-            .define("ROWS_PER_LANE", ROWS_PER_LANE)
-            .kernel::<Respond<'_, A>>(TILE)
-            .text(include_str!("response.cl"))
-    }
-
-    pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self(gpu.program(&Self::source())?.kernel::<Respond<'_, A>>()?))
-    }
-
-    pub(crate) fn record(
-        &self,
-        commands: &mut Commands,
-        sums: Sums<'_, A>,
-        table: &DeviceLayers,
-        responses: &Buffer<f32>,
-    ) -> Result<()> {
-        commands.stage("response");
-        let Layers { len, computed, .. } = &table.layers;
-        let arguments = Respond {
-            responses,
-            sums: sums.buffer(),
-            layers: &table.computed,
-            image_responses: *len as u64,
-            plane: sums.plane(),
-            layer_count: computed.layers as i32,
-        };
-        Ok(commands.launch(&self.0, [computed.groups, 1, sums.images()], arguments)?)
-    }
+pub(crate) fn record<A: GpuSum>(
+    commands: &mut Commands,
+    sums: Sums<'_, A>,
+    table: &DeviceLayers,
+    responses: &Buffer<f32>,
+) -> Result<()> {
+    let kernel = responses.gpu().program(&source::<A>())?.kernel::<Respond<'_, A>>()?;
+    commands.stage("response");
+    let Layers { len, computed, .. } = &table.layers;
+    let arguments = Respond {
+        responses,
+        sums: sums.buffer(),
+        layers: &table.computed,
+        image_responses: *len as u64,
+        plane: sums.plane(),
+        layer_count: computed.layers as i32,
+    };
+    Ok(commands.launch(&kernel, [computed.groups, 1, sums.images()], arguments)?)
 }

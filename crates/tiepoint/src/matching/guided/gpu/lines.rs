@@ -26,9 +26,7 @@ tiepoint_gpu::kernel! {
         /// 1: of A, whose lines the model predicts.
         predicted: u32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Finds the two nearest targets of every query among those targets of a group that the model allows.
     unsafe kernel search_lines(groups) = SearchLines<V: Element> {
         write found: u32 [cut.found(groups[0])],

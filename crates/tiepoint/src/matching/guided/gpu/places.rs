@@ -31,9 +31,7 @@ tiepoint_gpu::kernel! {
         /// 1: of A, whose places the model predicts.
         predicted: u32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// Finds the two nearest features of the other side for every feature of one.
     unsafe kernel search_near(groups) = SearchNear<V: Element> {
         write nearest: u32 [(first + capacity) * FOUND as i128],

@@ -1,12 +1,12 @@
 //! The views of pairs as their stages take them, on a device.
 
-use super::{AnyStack, GpuPictures, mirrored};
+use super::{GpuPictures, mirrored};
 use crate::{
-    Result,
+    Result, by_pixel,
     device::gpu::{Buffer, Commands, Gpu},
     image::{
-        AnyImage, AnyView, Image, Rect, Size,
-        gpu::{GpuPixel, GpuStack, PixelKind},
+        AnyImage, AnyView, Image, PixelKind, Rect, Size,
+        gpu::{AnyGpuStack, GpuPixel, GpuStack},
     },
     stereo::{
         View,
@@ -50,8 +50,7 @@ pub(in crate::stereo) fn images_of(pair: &Pair) -> Vec<AnyView<'_>> {
     let view = |view| {
         let fine = match pair.grey(view) {
             AnyImage::U8(_) => None,
-            AnyImage::U16(grey) => Some(AnyView::U16(grey.view())),
-            AnyImage::F32(grey) => Some(AnyView::F32(grey.view())),
+            fine => Some(fine.view()),
         };
         fn bytes(image: &Image<u8>) -> AnyView<'_> {
             AnyView::U8(image.view())
@@ -61,20 +60,13 @@ pub(in crate::stereo) fn images_of(pair: &Pair) -> Vec<AnyView<'_>> {
     [View::Left, View::Right].into_iter().flat_map(view).flatten().collect()
 }
 
-/// Grey that is not of 8 bits.
-#[derive(Clone, Debug)]
-pub(in crate::stereo) enum FineGrey {
-    U16(GpuStack<u16>),
-    F32(GpuStack<f32>),
-}
-
 /// A view of some pairs on a device.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct ViewStacks {
     /// Grey in 8 bits.
     pub(in crate::stereo) bytes: GpuStack<u8>,
     /// Grey in the picture's type, where that is not 8 bits.
-    pub(in crate::stereo) grey: Option<FineGrey>,
+    pub(in crate::stereo) grey: Option<AnyGpuStack>,
     /// What the cost compares, where it is not the grey in 8 bits.
     pub(in crate::stereo) compared: Option<GpuStack<u8>>,
     pub(in crate::stereo) mask: Option<GpuStack<u8>>,
@@ -90,8 +82,7 @@ impl ViewStacks {
             bytes: stack(1)?,
             grey: match grey {
                 PixelKind::U8 => None,
-                PixelKind::U16 => Some(FineGrey::U16(GpuStack::new(gpu, size, 1, count)?)),
-                PixelKind::F32 => Some(FineGrey::F32(GpuStack::new(gpu, size, 1, count)?)),
+                fine => Some(by_pixel!(make fine, GpuStack::new(gpu, size, 1, count)?)),
             },
             compared: compared.map(stack).transpose()?,
             mask: masked.then(|| stack(1)).transpose()?,
@@ -100,15 +91,10 @@ impl ViewStacks {
     }
 
     /// What the host's images are copied to, in the order of [`images_of`].
-    pub(in crate::stereo) fn stacks(&self) -> impl Iterator<Item = AnyStack> {
-        let fine = self.grey.clone().map(|grey| match grey {
-            FineGrey::U16(grey) => AnyStack::U16(grey),
-            FineGrey::F32(grey) => AnyStack::F32(grey),
-        });
-        let bytes = |stack: &Option<GpuStack<u8>>| stack.clone().map(AnyStack::U8);
-        [Some(AnyStack::U8(self.bytes.clone())), fine, bytes(&self.compared), bytes(&self.mask)]
-            .into_iter()
-            .flatten()
+    pub(in crate::stereo) fn stacks(&self) -> impl Iterator<Item = AnyGpuStack> {
+        let bytes = |stack: &Option<GpuStack<u8>>| stack.clone().map(AnyGpuStack::U8);
+        let grey = [Some(AnyGpuStack::U8(self.bytes.clone())), self.grey.clone()];
+        grey.into_iter().chain([bytes(&self.compared), bytes(&self.mask)]).flatten()
     }
 
     /// Pictures that need nothing more.
@@ -144,8 +130,7 @@ impl ViewStacks {
             bytes: upload(gpu, pair.bytes(view), rows)?,
             grey: match pair.grey(view) {
                 AnyImage::U8(_) => None,
-                AnyImage::U16(grey) => Some(FineGrey::U16(upload(gpu, grey, rows)?)),
-                AnyImage::F32(grey) => Some(FineGrey::F32(upload(gpu, grey, rows)?)),
+                fine => Some(by_pixel!(map fine, fine => upload(gpu, fine, rows)?)),
             },
             compared: compared(pair, view).map(|image| upload(gpu, image, rows)).transpose()?,
             mask: pair.mask(view).map(|image| upload(gpu, image, rows)).transpose()?,
@@ -159,8 +144,7 @@ impl ViewStacks {
         let mask = self.mask.as_ref().map(&mut bytes).transpose()?;
         let grey = match &self.grey {
             None => None,
-            Some(FineGrey::U16(grey)) => Some(FineGrey::U16(mirrored(commands, grey)?)),
-            Some(FineGrey::F32(grey)) => Some(FineGrey::F32(mirrored(commands, grey)?)),
+            Some(grey) => Some(by_pixel!(map grey, grey => mirrored(commands, grey)?)),
         };
         Ok(Self { bytes: grey8, grey, compared, mask, rounding: self.rounding })
     }
@@ -173,8 +157,7 @@ impl ViewStacks {
         match &self.grey {
             // Grey of 8 bits is what it is in 8 bits.
             None => describe(commands, cost, self, &self.bytes),
-            Some(FineGrey::U16(grey)) => describe(commands, cost, self, grey),
-            Some(FineGrey::F32(grey)) => describe(commands, cost, self, grey),
+            Some(grey) => by_pixel!(grey, grey => describe(commands, cost, self, grey)),
         }
     }
 }

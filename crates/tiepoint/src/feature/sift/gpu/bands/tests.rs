@@ -9,9 +9,9 @@ use crate::device::gpu::{Gpu, all};
 use crate::device::progress::tests::told;
 use crate::device::{Cpu, Processor};
 use crate::error::Shortage;
+use crate::feature::gpu::beside;
 use crate::feature::gpu::pipeline::{Parts, Pipeline, Purpose};
 use crate::feature::gpu::search::Search;
-use crate::feature::gpu::{Pixels, beside};
 use crate::feature::sift::describe::reach;
 use crate::feature::sift::gpu::SiftPipeline;
 use crate::feature::sift::refine::REACH;
@@ -19,8 +19,8 @@ use crate::feature::sift::tests::scene;
 use crate::feature::sift::{self, GpuSift, SiftOptions, reference};
 use crate::feature::testing::{assert_same_features, selections};
 use crate::feature::{DescriptorKind, Features};
-use crate::image::gpu::{GpuImage, GpuPixel, PixelKind};
-use crate::image::{AnyView, Image, Rect, Size};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{AnyView, Image, PixelKind, Pixels, Rect, Size};
 
 /// The cuts of an image with all numbers of octaves for which it has room, of bands of the least height and of about
 /// `step` rows more.

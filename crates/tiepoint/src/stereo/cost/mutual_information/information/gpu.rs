@@ -30,9 +30,7 @@ tiepoint_gpu::kernel! {
         /// 1, 2 for a map of half the size, and so on.
         step: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// What the margins of joint histograms contribute.
     unsafe kernel margins(groups) = Margins {
         write out: f64 [2 * VALUES as i128 * groups[1]],
@@ -41,9 +39,7 @@ tiepoint_gpu::kernel! {
         /// 1: what an empty histogram contributes is not read.
         skips_empty: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel logarithms(groups) = Logarithms {
         write out: f64 [PAIRS as i128 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
@@ -51,9 +47,7 @@ tiepoint_gpu::kernel! {
         /// As in [`Margins`].
         skips_empty: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     /// The sums of n v over the rows of joint histograms.
     unsafe kernel information(groups) = Information {
         write out: f64 [VALUES as i128 * groups[1]],
@@ -61,9 +55,7 @@ tiepoint_gpu::kernel! {
         read logarithms: f64 [PAIRS as i128 * groups[1]],
         read margins: f64 [2 * VALUES as i128 * groups[1]],
     } {}
-}
 
-tiepoint_gpu::kernel! {
     /// v(i, k): how seldom two values occur together; also counts the classes of v.
     unsafe kernel unlikeness(groups) = Unlikeness {
         write out: f64 [PAIRS as i128],
@@ -71,25 +63,19 @@ tiepoint_gpu::kernel! {
         read logarithms: f64 [PAIRS as i128],
         read margins: f64 [2 * VALUES as i128],
     } {}
-}
 
-tiepoint_gpu::kernel! {
     /// Counts the parts of the class of v in which o lies: the v of what costs nothing.
     unsafe kernel within(groups) = Within {
         write tally: u32 [TALLY as i128],
         read values: f64 [PAIRS as i128],
     } {}
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel table(groups) = Table {
         write out: u8 [PAIRS as i128],
         read values: f64 [PAIRS as i128],
         read tally: u32 [TALLY as i128],
     } {}
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel exchange(groups) = Exchange {
         write out: u8 [PAIRS as i128],
         read table: u8 [PAIRS as i128],

@@ -35,9 +35,7 @@ tiepoint_gpu::kernel! {
         /// 1 where the left view is the colour one, 0 where the right view is.
         of_left: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel count(groups) = Count {
         write tally: u32 [TALLY as i128 * groups[1]],
         read samples: u32 [2 * pixels],
@@ -45,18 +43,14 @@ tiepoint_gpu::kernel! {
     } {
         pixels: i32,
     }
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel choose(groups) = Choose {
         write state: u32 [STATE as i128],
         write information: f64 [2],
         read rows: f64 [(CANDIDATES * VALUES) as i128],
         read tally: u32 [(CANDIDATES * TALLY) as i128],
     } {}
-}
 
-tiepoint_gpu::kernel! {
     unsafe kernel project(groups) = Project {
         write out: u8 [plane.numbers(1)],
         read colours: u8 [colours_plane.numbers(1)],

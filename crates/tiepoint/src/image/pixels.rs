@@ -1,8 +1,8 @@
-//! What a detector on a GPU takes, and how it is checked.
+//! Images where they are: in the host's memory or in a device's.
 
+use super::gpu::{AnyGpuImage, GpuImage};
+use super::{AnyCow, AnyImage, AnyView, PixelKind, Size};
 use crate::device::gpu::Gpu;
-use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
-use crate::image::{AnyCow, AnyImage, AnyView, Image, ImageView, Size};
 use crate::{Error, Result};
 
 /// The pixels of an image, in the host's memory or in a device's; made by `into()`.
@@ -53,7 +53,7 @@ impl Pixels<'_> {
     }
 
     /// Fails unless this is a grey image that lies in the host's memory or on `gpu`.
-    pub(super) fn check(&self, gpu: &Gpu) -> Result<()> {
+    pub(crate) fn require_grey_on(&self, gpu: &Gpu) -> Result<()> {
         if self.size().is_empty() {
             return Err(Error::Image(format!("the image is empty ({})", self.size())));
         }
@@ -72,7 +72,7 @@ impl Pixels<'_> {
     }
 
     /// Fails unless `other` can be searched together with this image.
-    pub(super) fn goes_with(&self, other: &Self) -> Result<()> {
+    pub(crate) fn goes_with(&self, other: &Self) -> Result<()> {
         if self.size() != other.size() {
             let (one, other) = (self.size(), other.size());
             return Err(Error::Mismatch(format!(
@@ -88,21 +88,31 @@ impl Pixels<'_> {
     }
 }
 
-impl<'a> From<AnyView<'a>> for Pixels<'a> {
-    fn from(view: AnyView<'a>) -> Self {
-        Self::Host(view)
+/// An image that was made of [`Pixels`], where these lie.
+#[derive(Clone, Debug)]
+pub enum Made {
+    /// In the host's memory.
+    Host(AnyImage),
+    /// In a device's memory, whose queue has the work that makes it.
+    Device(AnyGpuImage),
+}
+
+impl Made {
+    /// The image in the host's memory, brought there from a device.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device failed.
+    pub fn into_host(self) -> Result<AnyImage> {
+        match self {
+            Self::Host(image) => Ok(image),
+            Self::Device(image) => image.download(),
+        }
     }
 }
 
-impl<'a> From<&AnyView<'a>> for Pixels<'a> {
-    fn from(view: &AnyView<'a>) -> Self {
-        Self::Host(*view)
-    }
-}
-
-impl<'a> From<&'a AnyImage> for Pixels<'a> {
-    fn from(image: &'a AnyImage) -> Self {
-        Self::Host(image.into())
+impl<'a, V: Into<AnyView<'a>>> From<V> for Pixels<'a> {
+    fn from(view: V) -> Self {
+        Self::Host(view.into())
     }
 }
 
@@ -118,28 +128,11 @@ impl From<&AnyGpuImage> for Pixels<'_> {
     }
 }
 
-macro_rules! conversions {
-    ($($pixel:ty),*) => {$(
-        impl<'a> From<ImageView<'a, $pixel>> for Pixels<'a> {
-            fn from(view: ImageView<'a, $pixel>) -> Self {
-                Self::Host(view.into())
-            }
-        }
-        impl<'a> From<&ImageView<'a, $pixel>> for Pixels<'a> {
-            fn from(view: &ImageView<'a, $pixel>) -> Self {
-                Self::Host((*view).into())
-            }
-        }
-        impl<'a> From<&'a Image<$pixel>> for Pixels<'a> {
-            fn from(image: &'a Image<$pixel>) -> Self {
-                Self::Host(image.into())
-            }
-        }
-        impl From<&GpuImage<$pixel>> for Pixels<'_> {
-            fn from(image: &GpuImage<$pixel>) -> Self {
-                Self::Device(image.into())
-            }
-        }
-    )*};
+impl<T> From<&GpuImage<T>> for Pixels<'_>
+where
+    AnyGpuImage: for<'g> From<&'g GpuImage<T>>,
+{
+    fn from(image: &GpuImage<T>) -> Self {
+        Self::Device(image.into())
+    }
 }
-conversions!(u8, u16, f32);

@@ -1,0 +1,183 @@
+//! What there is for each type of pixel, and code that is chosen by it.
+
+use super::gpu::{AnyGpuImage, AnyGpuStack, GpuImage, GpuStack};
+use super::{Image, ImageView, Pixel};
+use crate::{Error, Result};
+
+/// A type of pixel, as a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PixelKind {
+    /// 8 bits a channel.
+    U8,
+    /// 16 bits a channel.
+    U16,
+    /// 32-bit float a channel.
+    F32,
+}
+
+/// Something of whichever type of pixel, such as an [`AnyImage`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ByPixel<A, B, C> {
+    /// 8 bits a channel.
+    U8(A),
+    /// 16 bits a channel.
+    U16(B),
+    /// 32-bit float a channel.
+    F32(C),
+}
+
+impl<A, B, C> ByPixel<A, B, C> {
+    /// The type of pixel.
+    pub fn pixel(&self) -> PixelKind {
+        match self {
+            Self::U8(_) => PixelKind::U8,
+            Self::U16(_) => PixelKind::U16,
+            Self::F32(_) => PixelKind::F32,
+        }
+    }
+}
+
+/// An image of any pixel type; made by `into()` from an [`Image`].
+pub type AnyImage = ByPixel<Image<u8>, Image<u16>, Image<f32>>;
+
+/// A borrowed image of any pixel type; made by `into()` from an [`AnyImage`], [`Image`] or [`ImageView`].
+pub type AnyView<'a> = ByPixel<ImageView<'a, u8>, ImageView<'a, u16>, ImageView<'a, f32>>;
+
+/// Code for whichever type of pixel it is:
+///
+/// - `by_pixel!(view, v => v.size())`: an expression of what a [`ByPixel`](crate::image::ByPixel) holds;
+/// - `by_pixel!(map view, v => v.to_image())`: a `ByPixel` of the expression;
+/// - `by_pixel!((to, from), (to, from) => to.copy(from))`: of what two hold, a `Result`, which is an error where their
+///   types of pixel differ;
+/// - `by_pixel!(type kind, T => T::WHITE)`: of a [`PixelKind`](crate::image::PixelKind);
+/// - `by_pixel!(make kind, GpuImage::new(gpu, size)?)`: a `ByPixel` of a `PixelKind`.
+#[macro_export]
+macro_rules! by_pixel {
+    (type $kind:expr, $T:ident => $body:expr) => {
+        match $kind {
+            $crate::image::PixelKind::U8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::image::PixelKind::U16 => {
+                type $T = u16;
+                $body
+            }
+            $crate::image::PixelKind::F32 => {
+                type $T = f32;
+                $body
+            }
+        }
+    };
+    (make $kind:expr, $made:expr) => {
+        match $kind {
+            $crate::image::PixelKind::U8 => $crate::image::ByPixel::U8($made),
+            $crate::image::PixelKind::U16 => $crate::image::ByPixel::U16($made),
+            $crate::image::PixelKind::F32 => $crate::image::ByPixel::F32($made),
+        }
+    };
+    (map $value:expr, $v:ident => $body:expr) => {
+        match $value {
+            $crate::image::ByPixel::U8($v) => $crate::image::ByPixel::U8($body),
+            $crate::image::ByPixel::U16($v) => $crate::image::ByPixel::U16($body),
+            $crate::image::ByPixel::F32($v) => $crate::image::ByPixel::F32($body),
+        }
+    };
+    (($a:expr, $b:expr), ($x:ident, $y:ident) => $body:expr) => {
+        match ($a, $b) {
+            ($crate::image::ByPixel::U8($x), $crate::image::ByPixel::U8($y)) => $body,
+            ($crate::image::ByPixel::U16($x), $crate::image::ByPixel::U16($y)) => $body,
+            ($crate::image::ByPixel::F32($x), $crate::image::ByPixel::F32($y)) => $body,
+            (needed, found) => Err($crate::Error::Mismatch(format!(
+                "an image of {:?} pixels: {:?} is needed",
+                found.pixel(),
+                needed.pixel()
+            ))),
+        }
+    };
+    ($value:expr, $v:ident => $body:expr) => {
+        match $value {
+            $crate::image::ByPixel::U8($v) => $body,
+            $crate::image::ByPixel::U16($v) => $body,
+            $crate::image::ByPixel::F32($v) => $body,
+        }
+    };
+}
+
+macro_rules! conversions {
+    ($($pixel:ty => $kind:ident),*) => {$(
+        impl From<Image<$pixel>> for AnyImage {
+            fn from(image: Image<$pixel>) -> Self {
+                Self::$kind(image)
+            }
+        }
+        impl<'a> From<ImageView<'a, $pixel>> for AnyView<'a> {
+            fn from(view: ImageView<'a, $pixel>) -> Self {
+                Self::$kind(view)
+            }
+        }
+        impl From<GpuImage<$pixel>> for AnyGpuImage {
+            fn from(image: GpuImage<$pixel>) -> Self {
+                Self::$kind(image)
+            }
+        }
+        impl From<GpuStack<$pixel>> for AnyGpuStack {
+            fn from(stack: GpuStack<$pixel>) -> Self {
+                Self::$kind(stack)
+            }
+        }
+        impl<'a> TryFrom<&'a AnyGpuImage> for &'a GpuImage<$pixel> {
+            type Error = Error;
+
+            fn try_from(image: &'a AnyGpuImage) -> Result<Self> {
+                match image {
+                    AnyGpuImage::$kind(image) => Ok(image),
+                    other => Err(Error::Mismatch(format!(
+                        "an image of {:?} pixels: {:?} is needed", other.pixel(), PixelKind::$kind
+                    ))),
+                }
+            }
+        }
+    )*};
+}
+conversions!(u8 => U8, u16 => U16, f32 => F32);
+
+impl<'a, T: Copy> From<&ImageView<'a, T>> for AnyView<'a>
+where
+    Self: From<ImageView<'a, T>>,
+{
+    fn from(view: &ImageView<'a, T>) -> Self {
+        (*view).into()
+    }
+}
+
+impl<'a> From<&AnyView<'a>> for AnyView<'a> {
+    fn from(view: &AnyView<'a>) -> Self {
+        *view
+    }
+}
+
+impl<'a, T: Pixel> From<&'a Image<T>> for AnyView<'a>
+where
+    Self: From<ImageView<'a, T>>,
+{
+    fn from(image: &'a Image<T>) -> Self {
+        image.view().into()
+    }
+}
+
+impl<'a> From<&'a AnyImage> for AnyView<'a> {
+    fn from(image: &'a AnyImage) -> Self {
+        by_pixel!(map image, image => image.view())
+    }
+}
+
+impl<T> From<&GpuImage<T>> for AnyGpuImage
+where
+    GpuImage<T>: Clone,
+    Self: From<GpuImage<T>>,
+{
+    fn from(image: &GpuImage<T>) -> Self {
+        image.clone().into()
+    }
+}

@@ -1,0 +1,64 @@
+//! The maps of pairs in memory of any kind.
+
+use super::Reason;
+use crate::{
+    Result,
+    image::{
+        Image,
+        gpu::{GpuImage, GpuStack},
+    },
+};
+
+/// The maps of a pair, or of several: `F` holds disparities or confidence, `R` reasons.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Maps<F, R> {
+    /// Disparities of the left view in pixels, [`INVALID`](super::INVALID) where there is none.
+    pub disparity: F,
+    /// Disparities of the right view, if asked for: `right(x, y)` shows what `left(x + d, y)` shows.
+    pub right: Option<F>,
+    /// How distinct the best sum is, from 0 (not at all) to 1, if asked for; 0 where there is no disparity.
+    pub confidence: Option<F>,
+    /// Why pixels of the left view were made invalid, if asked for; filling leaves it as it is.
+    pub reasons: Option<R>,
+}
+
+/// What dense stereo finds.
+pub type StereoResult = Maps<Image<f32>, Image<Reason>>;
+
+/// What dense stereo finds, in a device's memory; reasons are numbers of [`Reason`]s. A clone is the same memory.
+///
+/// The maps are complete when the device's queue has come to the end of the call that gave them: later work in the
+/// queue may read them at once.
+pub type GpuStereoResult = Maps<GpuImage<f32>, GpuImage<u8>>;
+
+/// Maps that a device works on; reasons are numbers of [`Reason`]s.
+pub(super) type GpuMaps = Maps<GpuStack<f32>, GpuStack<u8>>;
+
+impl<F, R> Maps<F, R> {
+    /// The same maps in other memory.
+    ///
+    /// # Errors
+    /// The first of `float` or `reasons`.
+    pub fn try_map<G, S>(
+        &self,
+        float: impl Fn(&F) -> Result<G>,
+        reasons: impl FnOnce(&R) -> Result<S>,
+    ) -> Result<Maps<G, S>> {
+        Ok(Maps {
+            disparity: float(&self.disparity)?,
+            right: self.right.as_ref().map(&float).transpose()?,
+            confidence: self.confidence.as_ref().map(&float).transpose()?,
+            reasons: self.reasons.as_ref().map(reasons).transpose()?,
+        })
+    }
+
+    /// The maps of disparities and of confidence.
+    pub(super) fn floats(&self) -> impl Iterator<Item = &F> {
+        [Some(&self.disparity), self.right.as_ref(), self.confidence.as_ref()].into_iter().flatten()
+    }
+
+    /// As [`floats`](Self::floats).
+    pub(super) fn floats_mut(&mut self) -> impl Iterator<Item = &mut F> {
+        [Some(&mut self.disparity), self.right.as_mut(), self.confidence.as_mut()].into_iter().flatten()
+    }
+}
