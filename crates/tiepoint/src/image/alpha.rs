@@ -3,8 +3,8 @@
 use super::{AnyImage, AnyView, Image, ImageView, Pixel, check_mask};
 use crate::{Result, by_pixel};
 
-/// Where an image shows something: 255 where its alpha is above 0, 0 elsewhere; `None` when it has no alpha channel, or
-/// is opaque everywhere.
+/// A mask of the pixels that are not transparent: 255 where alpha is above 0, 0 elsewhere. `None` when the image has no
+/// alpha channel, or no transparent pixel.
 pub fn alpha_mask<'a>(image: impl Into<AnyView<'a>>) -> Option<Image<u8>> {
     let image = image.into();
     if !matches!(image.channels(), 2 | 4) {
@@ -20,8 +20,8 @@ fn mask_of<T: Pixel>(view: ImageView<'_, T>) -> Option<Image<u8>> {
     mask.data().contains(&0).then_some(mask)
 }
 
-/// The image with `mask` as its alpha channel, 0 or opaque. An image with such a channel keeps it, and shows nothing
-/// where the mask is 0; any other number of channels but one and three stays as it is.
+/// The image with `mask` as its alpha channel: opaque, or 0 where the mask is 0. An alpha channel that is there already
+/// keeps its values where the mask is not 0. An image of more than four channels is returned unchanged.
 ///
 /// # Errors
 /// [`Error::Mismatch`](crate::Error::Mismatch) for a mask of another size.

@@ -1,10 +1,10 @@
-//! What there is for each type of pixel, and code that is chosen by it.
+//! Values of any pixel type, and code that depends on the type.
 
 use super::gpu::{AnyGpuImage, AnyGpuStack, GpuImage, GpuStack};
 use super::{Image, ImageView, Pixel};
 use crate::{Error, Result};
 
-/// A type of pixel, as a value.
+/// The type of a pixel as a run-time value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PixelKind {
     /// 8 bits a channel.
@@ -15,7 +15,7 @@ pub enum PixelKind {
     F32,
 }
 
-/// Something of whichever type of pixel, such as an [`AnyImage`].
+/// One of three values, told apart by the type of pixel; an [`AnyImage`], for example.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ByPixel<A, B, C> {
     /// 8 bits a channel.
@@ -43,14 +43,14 @@ pub type AnyImage = ByPixel<Image<u8>, Image<u16>, Image<f32>>;
 /// A borrowed image of any pixel type; made by `into()` from an [`AnyImage`], [`Image`] or [`ImageView`].
 pub type AnyView<'a> = ByPixel<ImageView<'a, u8>, ImageView<'a, u16>, ImageView<'a, f32>>;
 
-/// Code for whichever type of pixel it is:
+/// Runs an expression for the type of pixel that is found at run time:
 ///
-/// - `by_pixel!(view, v => v.size())`: an expression of what a [`ByPixel`](crate::image::ByPixel) holds;
-/// - `by_pixel!(map view, v => v.to_image())`: a `ByPixel` of the expression;
-/// - `by_pixel!((to, from), (to, from) => to.copy(from))`: of what two hold, a `Result`, which is an error where their
-///   types of pixel differ;
-/// - `by_pixel!(type kind, T => T::WHITE)`: of a [`PixelKind`](crate::image::PixelKind);
-/// - `by_pixel!(make kind, GpuImage::new(gpu, size)?)`: a `ByPixel` of a `PixelKind`.
+/// - `by_pixel!(view, v => v.size())`: the expression, of what a [`ByPixel`](crate::image::ByPixel) holds;
+/// - `by_pixel!(map view, v => v.to_image())`: the same, with the result as a `ByPixel`;
+/// - `by_pixel!((to, from), (to, from) => to.copy(from))`: of what two `ByPixel` hold; a `Result`, an error where their
+///   types differ;
+/// - `by_pixel!(type kind, T => T::WHITE)`: with `T` as the type that a [`PixelKind`](crate::image::PixelKind) names;
+/// - `by_pixel!(make kind, GpuImage::new(gpu, size)?)`: a `ByPixel` of the type that a `PixelKind` names.
 #[macro_export]
 macro_rules! by_pixel {
     (type $kind:expr, $T:ident => $body:expr) => {

@@ -1,5 +1,5 @@
-//! What an image file says beside its pixels: which of its channels are seen, which pixels hold data, and how the picture
-//! lies in the file.
+//! What an image file says beside its pixels: which channels are colour and alpha, which pixels hold data, and how the
+//! picture is to be turned.
 
 use super::{
     AnyCow, AnyImage, HOLE_MARGIN, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, prepare,
@@ -7,39 +7,42 @@ use super::{
 };
 use crate::{Result, by_pixel, device::Cpu};
 
-/// What the channels of an image are. Those that are neither colour nor alpha (near infrared, say) are carried along.
+/// The meaning of an image's channels. Those that are neither colour nor alpha (near infrared, say) are kept, but
+/// detectors do not see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Of a pixel.
+    /// The number of channels.
     pub channels: usize,
-    /// The first that is seen.
+    /// The index of the first colour channel.
     pub first: usize,
-    /// How many are seen: 1 is grey, 3 are red, green and blue.
+    /// The number of colour channels: 1 is grey, 3 are red, green and blue.
     pub colours: usize,
-    /// The channel that says how opaque a pixel is.
+    /// The index of the alpha channel.
     pub alpha: Option<usize>,
 }
 
 impl Layout {
-    /// That of an image of which no more is known: grey, grey and alpha, colour, colour and alpha; the first of more.
+    /// The layout of an image of which only the number of channels is known. One to four are grey, grey and alpha,
+    /// colour, colour and alpha; of more, the first is grey.
     pub const fn usual(channels: usize) -> Self {
         let colours = if matches!(channels, 3 | 4) { 3 } else { 1 };
         let alpha = if matches!(channels, 2 | 4) { Some(channels - 1) } else { None };
         Self { channels, first: 0, colours, alpha }
     }
 
-    /// The same with one channel seen as grey, counted from 1.
+    /// The same with channel `band`, counted from 1, as grey.
     #[must_use]
     pub(super) fn with_band(self, band: Option<usize>) -> Self {
         band.map_or(self, |band| Self { first: band - 1, colours: 1, ..self })
     }
 
-    /// Whether the channels are what their number says, as all work on pixels takes for granted.
+    /// Whether this is the [usual](Self::usual) layout of at most four channels, which all code that works on pixels
+    /// expects.
     pub fn is_usual(self) -> bool {
         self == Self::usual(self.channels) && self.channels <= 4
     }
 
-    /// Fails where a channel is wanted that there is not.
+    /// Fails where a colour channel does not exist.
     pub(super) fn check(self) -> std::result::Result<(), String> {
         if self.first + self.colours <= self.channels {
             return Ok(());
@@ -47,12 +50,12 @@ impl Layout {
         Err(format!("band {} was asked for, and the image has {}", self.first + 1, self.channels))
     }
 
-    /// The channels that are seen, alpha among them.
+    /// The number of colour and alpha channels.
     pub(super) fn seen(self) -> usize {
         self.colours + usize::from(self.alpha.is_some())
     }
 
-    /// Appends the channels of a row that are seen, alpha last.
+    /// Appends the colour channels of a row to `out`, with alpha last.
     pub(super) fn extract<T: Pixel>(self, row: &[T], out: &mut Vec<T>) {
         for pixel in row.chunks_exact(self.channels) {
             out.extend_from_slice(&pixel[self.first..self.first + self.colours]);
@@ -60,27 +63,27 @@ impl Layout {
         }
     }
 
-    /// Whether a pixel has this value in all channels that are seen; one that is no number has none.
+    /// Whether all colour channels of a pixel have this value; NaN equals nothing.
     pub(super) fn marked<T: Pixel>(self, pixel: &[T], value: f64) -> bool {
         let marked = |v: &T| v.to_f32() == value as f32;
         pixel[self.first..self.first + self.colours].iter().all(marked)
     }
 }
 
-/// An image as its file holds it, turned upright if that was wanted, and what the file says of it.
+/// An image as its file holds it, turned upright if that was asked for, with what the file says of it.
 #[derive(Clone, Debug)]
 pub struct FileImage {
-    /// Its pixels.
+    /// The pixels.
     pub image: AnyImage,
-    /// What its channels are.
+    /// The meaning of the channels.
     pub layout: Layout,
-    /// 0 where its mask or its value of no data hides a pixel; `None` where nothing does. Alpha is not part of it.
+    /// 0 where the file's mask or its no-data value hides a pixel; `None` where no pixel is hidden. Alpha plays no part.
     pub shown: Option<Image<u8>>,
     /// The value of pixels that hold no data.
     pub no_data: Option<f64>,
-    /// How the picture lies in its file: 1 to 8, as in EXIF; 1 is upright.
+    /// The EXIF orientation of the picture in its file, 1 to 8; 1 is upright.
     pub orientation: u8,
-    /// Whether it was turned upright.
+    /// Whether `image` was turned upright.
     pub turned: bool,
 }
 
@@ -93,7 +96,7 @@ impl From<AnyImage> for FileImage {
 }
 
 impl FileImage {
-    /// Its size in the file.
+    /// The size of the image as stored in the file.
     pub(super) fn stored_size(&self) -> Size {
         let Size { width, height } = self.image.size();
         if self.turned && matches!(self.orientation, 5..=8) {
@@ -103,7 +106,7 @@ impl FileImage {
         }
     }
 
-    /// Hides the pixels where a mask, which lies as the image in its file, is 0.
+    /// Hides the pixels where `mask` is 0. The mask is oriented like the image in the file.
     pub(super) fn hide_by(&mut self, mask: Option<Image<u8>>) -> Result<()> {
         let Some(mask) = mask else { return Ok(()) };
         let mask = if self.turned { turned(mask.view(), self.orientation)? } else { mask };
@@ -111,11 +114,11 @@ impl FileImage {
         Ok(())
     }
 
-    /// The image as detectors and people see it: grey or colour, with alpha where it has it. What holds no data is NaN
+    /// The image as it is detected on and shown: grey or colour, with alpha if it has alpha. Pixels without data are NaN
     /// in floats and transparent in integers.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory) when the system has not the memory.
+    /// [`Error::Memory`](crate::Error::Memory) when there is not enough memory.
     pub fn seen(&self) -> Result<AnyCow<'_>> {
         let seen = match self.layout.is_usual() {
             true => AnyCow::Borrowed(self.image.view()),
@@ -132,8 +135,8 @@ impl FileImage {
         }
     }
 
-    /// The channels that are seen, with values that mark no data as they are, and the mask of what holds data: `None` where
-    /// nothing but alpha says that anything does not.
+    /// The colour and alpha channels, in which no-data values stay as they are, and a mask that is 0 where a pixel holds
+    /// no data. The mask is `None` where the file hides no pixel other than by alpha.
     pub fn into_seen(self) -> (AnyImage, Option<Image<u8>>) {
         let Self { image, layout, shown, .. } = self;
         match layout.is_usual() {
@@ -142,7 +145,7 @@ impl FileImage {
         }
     }
 
-    /// The image [made ready](prepare()) for a detector, where `mask` lets it count.
+    /// The image [made ready](prepare()) for a detector. Pixels where `mask` is 0, or without data, do not count.
     ///
     /// # Errors
     /// As [`prepare()`].
@@ -160,10 +163,10 @@ impl FileImage {
         prepare(image, mask, range, cpu)
     }
 
-    /// The image resampled by `place`, which is given an image and what pixels without input get. `covered` is where the
-    /// image has input.
+    /// The image resampled by `place`, which is given an image and the value of pixels without input. `covered` is 0
+    /// where the result has no input.
     ///
-    /// No value of a pixel without data enters another: it goes through `place` as NaN, each channel by itself.
+    /// A pixel without data never contributes to another: it goes through `place` as NaN, each channel by itself.
     ///
     /// # Errors
     /// As `place`.
@@ -195,13 +198,13 @@ impl FileImage {
         Ok(resampled(image, valid))
     }
 
-    /// What is known of the image when it is written.
+    /// What is to be written beside the pixels.
     pub fn known(&self) -> Known<'_> {
         Known { layout: Some(self.layout), place: None, no_data: self.no_data, valid: self.shown.as_ref() }
     }
 }
 
-/// Every channel of an image through `place`, as floats.
+/// Applies `place` to every channel of an image, as floats.
 fn by_channel<T: Pixel>(
     view: ImageView<'_, T>,
     size: Size,
@@ -218,9 +221,9 @@ fn by_channel<T: Pixel>(
     Ok(out)
 }
 
-/// The image with the value of no data in all channels of the pixels that hold none: NaN in floats where there is no
-/// such value, 0 in integers where there is none that they can hold. Data that have come to this value by interpolation
-/// move to the next one.
+/// The image with the no-data value in all channels of the pixels that hold no data. Without such a value floats get
+/// NaN; integers that cannot hold the value get 0. A pixel with data that interpolation has given the no-data value
+/// is changed to the next value.
 fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyImage {
     fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: Option<T>, otherwise: T, beside: T) {
         let n = image.channels();
@@ -244,21 +247,21 @@ fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyIm
     image
 }
 
-/// A value as a type of pixel that can hold it; of floats the nearest.
+/// A value as a pixel; `None` when an integer type cannot hold it. Floats take the nearest value.
 pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
     let held = T::from_f32(value as f32);
     let exact = f64::from(held.to_f32()) == value || value.is_nan() && held.to_f32().is_nan();
     (exact || T::WHITE == 1.0).then_some(held)
 }
 
-/// The channels that are seen.
+/// The colour and alpha channels.
 fn extracted<T: Pixel>(view: ImageView<'_, T>, layout: Layout) -> Image<T> {
     let mut data = Vec::with_capacity(view.size().area() * layout.seen());
     (0..view.size().height).for_each(|y| layout.extract(view.row(y), &mut data));
     Image { data, size: view.size(), channels: layout.seen() }
 }
 
-/// NaN in all channels of the pixels of floats where the mask is 0; integers stay.
+/// Sets all channels of a float image to NaN where the mask is 0; integers stay as they are.
 fn hide(image: &mut AnyImage, shown: &Image<u8>) {
     let AnyImage::F32(image) = image else { return };
     let n = image.channels();
@@ -266,7 +269,7 @@ fn hide(image: &mut AnyImage, shown: &Image<u8>) {
     pixels.filter(|(_, shown)| **shown == 0).for_each(|(pixel, _)| pixel.fill(f32::NAN));
 }
 
-/// The image turned from how it lies in its file (1 to 8, as in EXIF) to how it is looked at.
+/// The image turned upright from its EXIF orientation in the file (1 to 8).
 pub(super) fn upright(image: AnyImage, orientation: u8) -> Result<AnyImage> {
     match orientation {
         2..=8 => Ok(by_pixel!(map &image, i => turned(i.view(), orientation)?)),
@@ -274,7 +277,7 @@ pub(super) fn upright(image: AnyImage, orientation: u8) -> Result<AnyImage> {
     }
 }
 
-/// Sides of the squares in which pixels are moved, so that rows and columns both stay in the cache.
+/// Side of the squares in which pixels are moved, so that rows and columns both stay in the cache.
 const SQUARE: usize = 64;
 
 /// See [`upright`].
@@ -307,7 +310,7 @@ pub(super) fn turned<T: Pixel>(view: ImageView<'_, T>, orientation: u8) -> Resul
 mod tests {
     use super::*;
 
-    /// The eight pictures of the EXIF specification: what lies at the top left in the file, and the pixel below it.
+    /// The eight orientations of the EXIF specification.
     #[test]
     fn pictures_are_turned_as_exif_says() {
         let stored = Image::from_vec((0..6_u8).collect(), Size::new(3, 2), 1).unwrap();

@@ -1,6 +1,6 @@
-//! Files of formats that are not read, by their first bytes: what they are, and what converts them.
+//! Formats that are recognised by their first bytes but not read: their names, and commands that convert them.
 
-/// What begins with these bytes at this place, what it is called, and the command that makes something readable of it.
+/// An offset, the bytes found there, the name of the format, and the command that converts it.
 type Foreign = (usize, &'static [u8], &'static str, &'static str);
 
 const RAW: &str = "darktable-cli IN OUT.tif, or dcraw -T -c IN > OUT.tif";
@@ -43,7 +43,7 @@ const KNOWN: [Foreign; 33] = [
     (0, b"\x00\x00\x01\x00", "an icon", "magick IN OUT.png"),
 ];
 
-/// Why a file that begins so is not read, and what to do.
+/// Why a file that begins with these bytes is not read, and what to do.
 pub(super) fn refusal(head: &[u8]) -> String {
     if head.starts_with(b"version https://git-lfs") {
         return "is a pointer of Git LFS, not the image itself; run: git lfs pull".into();
@@ -58,7 +58,7 @@ pub(super) fn refusal(head: &[u8]) -> String {
 /// The formats that are read.
 const READ: &str = "PNG, JPEG, TIFF, JPEG 2000, WebP, BMP, GIF, PNM, PFM and .npy";
 
-/// Why a raw photograph in the form of a TIFF is not read.
+/// Why a raw photograph that is stored as a TIFF is not read.
 pub(super) fn raw() -> String {
     format!(
         "is a raw photograph, whose picture is not developed here (what else it holds is a thumbnail); convert it: {RAW}"

@@ -1,4 +1,4 @@
-//! GIF: the first frame, as colour; with alpha where some of it is transparent.
+//! GIF: the first frame, as colour, with alpha if any pixel is transparent.
 
 use super::{
     Size,
@@ -24,7 +24,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     options.set_memory_limit(MemoryLimit::Bytes(most));
     let mut decoder = options.read_info(source)?;
     let size = Size::new(decoder.width().into(), decoder.height().into());
-    // A frame beside the picture that it is part of.
+    // Four bytes a pixel for the picture, and as many for a frame, which may fill it.
     request.affordable(size, size.area().checked_mul(8))?;
     request.begin::<u8>(size)?;
     let mut pixels: Vec<u8> = zeros(4 * size.area())?;

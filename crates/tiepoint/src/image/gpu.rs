@@ -12,12 +12,12 @@ use std::any::Any;
 use std::ops::Deref;
 use tiepoint_gpu::{Element, KernelSource};
 
-/// A pixel that lies in a device's memory.
+/// A pixel type that a device can hold.
 pub trait GpuPixel: Pixel + Element {}
 
 impl<T: Pixel + Element> GpuPixel for T {}
 
-/// For kernels: the type `PIXEL`, and its conversions `pixel_unit`, `pixel_level` and `pixel_from`.
+/// Adds to a kernel's source the type `PIXEL` and its conversions `pixel_unit`, `pixel_level` and `pixel_from`.
 pub(crate) fn for_kernels<T: GpuPixel>(source: KernelSource) -> KernelSource {
     source
         .define("PIXEL", T::NAME)
@@ -26,16 +26,15 @@ pub(crate) fn for_kernels<T: GpuPixel>(source: KernelSource) -> KernelSource {
         .text(include_str!("pixel.h"))
 }
 
-/// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels; what
-/// follows them is undefined, and missing after the last row of an image that another program made. A clone is the
-/// same memory.
+/// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels. The rest of a
+/// row is undefined, and the last row of another program's image may end with its pixels. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct GpuImage<T> {
     buffer: Buffer<T>,
     size: Size,
     channels: usize,
     pitch: usize,
-    /// Rows begin where wide accesses may, and all are `pitch` long.
+    /// Rows begin at multiples of [`Self::ALIGNMENT`], and all are `pitch` long.
     aligned: bool,
 }
 
@@ -46,7 +45,7 @@ impl<T: Element> GpuImage<T> {
     /// Memory for a grey image; the pixels are undefined.
     ///
     /// # Errors
-    /// [`Error::Image`] when the size has no pixels, [`Error::Unsupported`] when it has 2³⁰ numbers a row or column,
+    /// [`Error::Image`] when the size has no pixels, [`Error::Unsupported`] for 2³⁰ numbers or more in a row or column,
     /// [`Error::Memory`] when the device's memory is too small.
     pub fn new(gpu: &Gpu, size: Size) -> Result<Self> {
         Self::with_channels(gpu, size, 1)
@@ -60,7 +59,7 @@ impl<T: Element> GpuImage<T> {
         Self::stacked(gpu, size, channels, 1)
     }
 
-    /// The first of `count` images, in memory for all.
+    /// The first of `count` images, in a buffer that has room for all of them.
     fn stacked(gpu: &Gpu, size: Size, channels: usize, count: usize) -> Result<Self> {
         let pitch = Self::pitch_for(size, channels)?;
         let len = pitch.checked_mul(size.height).and_then(|n| n.checked_mul(count));
@@ -68,9 +67,8 @@ impl<T: Element> GpuImage<T> {
         Ok(Self { buffer: gpu.buffer(len)?, size, channels, pitch, aligned: true })
     }
 
-    /// An image in memory of another program, which is only read. Nothing is copied: rows lie `pitch` numbers apart,
-    /// the first at `address`. `owner` keeps the memory; see [`Gpu::foreign`], and [`Gpu::wait_for`] for the order of
-    /// work.
+    /// A read-only image in memory of another program. Nothing is copied: rows lie `pitch` numbers apart, the first at
+    /// `address`. `owner` keeps the memory alive; see [`Gpu::foreign`], and [`Gpu::wait_for`] for the order of work.
     ///
     /// # Safety
     /// As [`Gpu::foreign`].
@@ -100,8 +98,8 @@ impl<T: Element> GpuImage<T> {
         Ok(Self { buffer, size, channels, pitch, aligned })
     }
 
-    /// The image with rows as [`new`](Self::new) lays them out: itself where it has such, otherwise a copy, which
-    /// `commands` make.
+    /// The image with rows as [`new`](Self::new) lays them out: this image if its rows already lie so, otherwise a copy
+    /// that `commands` make.
     ///
     /// # Errors
     /// [`Error::Memory`] when the device's memory is too small.
@@ -114,7 +112,7 @@ impl<T: Element> GpuImage<T> {
         Ok(copy)
     }
 
-    /// An image whose rows lie without gaps at the start of a buffer.
+    /// An image over the start of a buffer, in which rows follow each other without gaps.
     ///
     /// # Errors
     /// As [`new`](Self::new), and [`Error::Mismatch`] when the buffer is too short.
@@ -128,7 +126,7 @@ impl<T: Element> GpuImage<T> {
         Ok(Self { buffer, size, channels, pitch: row, aligned: pitch == row })
     }
 
-    /// The pixels without gaps between rows: this memory where it has none, otherwise a copy, which the queue makes.
+    /// The pixels without gaps between rows: this memory if it has none, otherwise a copy that is made in the queue.
     ///
     /// # Errors
     /// [`Error::Memory`] when the device's memory is too small.
@@ -148,7 +146,7 @@ impl<T: Element> GpuImage<T> {
         self.aligned
     }
 
-    /// Copies `rows` rows from `first` on to a buffer, from a number on and with a pitch of its own.
+    /// Copies `rows` rows, from row `first`, to a buffer: its index of the first number and its pitch are given with it.
     pub(crate) fn copy_rows(
         &self,
         commands: &mut Commands,
@@ -164,7 +162,7 @@ impl<T: Element> GpuImage<T> {
         Ok(commands.copy_rows((&self.buffer, from, self.pitch), (to, to_first, to_pitch), [row, rows])?)
     }
 
-    /// Where the image lies, for kernels.
+    /// The image's layout, as kernels take it.
     pub(crate) fn plane(&self) -> Plane {
         Plane {
             step: (self.pitch * self.size.height) as u64,
@@ -187,7 +185,7 @@ impl<T: Element> GpuImage<T> {
         })
     }
 
-    /// The pitch of rows of this many numbers.
+    /// The pitch of rows with this many numbers.
     pub(crate) const fn pitch_of(row: usize) -> usize {
         row.next_multiple_of(Self::ALIGNMENT / size_of::<T>())
     }
@@ -229,7 +227,7 @@ impl<T: Element> GpuImage<T> {
         Ok(image)
     }
 
-    /// As [`upload`](Self::upload), copied by all threads into memory that the device reads by itself.
+    /// As [`upload`](Self::upload), by way of pinned memory, which all threads fill.
     ///
     /// # Errors
     /// As [`upload`](Self::upload).
@@ -239,8 +237,8 @@ impl<T: Element> GpuImage<T> {
         Ok(image)
     }
 
-    /// As [`download`](Self::download), copied by all threads from memory that the device writes by itself: each takes
-    /// the pages of its own part of the new image.
+    /// As [`download`](Self::download), by way of pinned memory, from which all threads copy. Each thread is the first
+    /// to touch its part of the new image, so that the system's work of mapping pages is shared, too.
     ///
     /// # Errors
     /// As [`download`](Self::download).
@@ -267,7 +265,7 @@ impl<T: Element> GpuImage<T> {
 }
 
 tiepoint_gpu::kernel_struct! {
-    /// Where the images of a [`GpuStack`] lie, for kernels.
+    /// The layout of the images of a [`GpuStack`], as kernels take it.
     pub(crate) struct Plane {
         /// Numbers from the start of an image to the next.
         step: u64,
@@ -281,15 +279,15 @@ tiepoint_gpu::kernel_struct! {
 }
 
 impl Plane {
-    /// No image: rows of 0 numbers, by which kernels know that there is none.
+    /// No image. Kernels recognise it by its rows of 0 numbers.
     pub(crate) const NONE: Self = Self { step: 0, row: 0, height: 0, pitch: 0 };
 
-    /// Numbers of this many images.
+    /// Numbers that this many images take.
     pub(crate) fn numbers(self, images: i128) -> i128 {
         i128::from(self.step) * images
     }
 
-    /// Numbers of this many images without what follows their rows.
+    /// Numbers in the pixels of this many images, without the rest of their rows.
     pub(crate) fn pixels(self, images: i128) -> i128 {
         i128::from(self.row) * i128::from(self.height) * images
     }
@@ -331,8 +329,8 @@ impl AnyGpuImage {
     }
 }
 
-/// Images of one size in a device's memory, one behind the other, for kernels that take many at once. As a [`GpuImage`]
-/// it is the first of them, whose buffer has all. A clone is the same memory.
+/// Images of one size in a device's memory, one behind the other, for kernels that take many at once. It dereferences to
+/// the first as a [`GpuImage`], whose buffer holds them all. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct GpuStack<T> {
     first: GpuImage<T>,
@@ -351,7 +349,7 @@ impl<T> Deref for GpuStack<T> {
 }
 
 impl<T: Element> GpuStack<T> {
-    /// The image alone, in the same memory where its rows are [aligned](GpuImage::aligned).
+    /// A stack of one image, in the same memory if its rows are [aligned](GpuImage::aligned).
     ///
     /// # Errors
     /// [`Error::Memory`] when the device's memory is too small.
@@ -359,7 +357,7 @@ impl<T: Element> GpuStack<T> {
         Ok(Self { first: image.aligned(commands)?, count: 1 })
     }
 
-    /// An image alone that is to be written.
+    /// A stack of one image that is to be written.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for memory of another program, which is only read.
@@ -405,7 +403,7 @@ impl<T: Element> GpuStack<T> {
     /// The pixels of image `i`, when the device has finished.
     ///
     /// # Errors
-    /// [`Error::Device`] when it failed, or there is no such image.
+    /// [`Error::Device`] when it failed, or when there is no image `i`.
     pub fn download(&self, i: usize) -> Result<Image<T>> {
         let mut rows = vec![T::default(); self.step()];
         self.buffer.read(i.saturating_mul(self.step()), &mut rows)?;

@@ -10,10 +10,10 @@ use std::io;
 use zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions};
 use zune_jpeg::{JpegDecoder, errors::DecodeErrors};
 
-/// The quality of what is written, of 100.
+/// The quality of written files, from 1 to 100.
 const QUALITY: u8 = 92;
 
-/// Pixels that one byte can stand for at most: a block of 64 takes at least one bit.
+/// The most pixels that one byte can code: a block of 64 takes at least one bit.
 const RATIO: u64 = 512;
 
 impl From<DecodeErrors> for Fault {
@@ -26,7 +26,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     let mut bytes = request.bytes(source)?;
     let progressive = check_frame(&bytes)?;
     let end = end(&bytes).ok_or("the JPEG has no end marker; it is truncated")?;
-    // What follows is no picture: a phone's video, a second picture, a maker's notes.
+    // Other data may follow the picture: a phone's video, a second picture, a maker's notes.
     bytes.truncate(end);
     let orientation = orientation::of_jpeg(&bytes);
     let options =
@@ -68,8 +68,8 @@ pub(super) fn write(out: impl io::Write, view: &AnyView<'_>) -> io::Result<()> {
     encoder.encode(view.to_image().data(), width, height, colour).map_err(io::Error::other)
 }
 
-/// Where the picture ends, behind its end marker. Segments are as long as they say; inside a scan 0xff is followed by 0
-/// or the number of a restart.
+/// The offset behind the picture's end marker. Segments outside of scans give their length; inside a scan, 0xff is
+/// followed by 0 or by the number of a restart marker.
 fn end(bytes: &[u8]) -> Option<usize> {
     let mut at = 2;
     loop {
@@ -78,7 +78,7 @@ fn end(bytes: &[u8]) -> Option<usize> {
         at += 1;
         match bytes[at - 1] {
             0xd9 => return Some(at),
-            // No marker, or one without a segment.
+            // Not a marker, or a marker without a segment.
             0x00 | 0x01 | 0xd0..=0xd8 => {}
             _ => at += usize::from(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?)),
         }
@@ -87,8 +87,8 @@ fn end(bytes: &[u8]) -> Option<usize> {
 
 /// Walks the header up to the first scan; true for a progressive frame.
 ///
-/// The decoder takes the first component for the finest, and in baseline files with a scan for each component
-/// all for equally fine; it panics on some files where this does not hold. They are refused here.
+/// The decoder assumes that the first component has the finest sampling and, in baseline files with one scan for each
+/// component, that all are sampled alike. Some files where this does not hold make it panic, so they are refused here.
 pub(super) fn check_frame(bytes: &[u8]) -> Result<bool, Fault> {
     let damaged = || Fault::from("damaged JPEG: its header does not lead to a picture");
     let mut rest = bytes.get(2..).ok_or_else(damaged)?;
@@ -119,7 +119,7 @@ pub(super) fn check_frame(bytes: &[u8]) -> Result<bool, Fault> {
     }
 }
 
-/// Refuses what the decoder does not know, by its name.
+/// Fails for a coding that the decoder does not know, with its name.
 fn check_kind(kind: u8, bits: u8) -> Result<(), Fault> {
     let unread = match kind {
         0xc0..=0xc2 if bits == 8 => return Ok(()),
@@ -134,7 +134,7 @@ fn check_kind(kind: u8, bits: u8) -> Result<(), Fault> {
     .into())
 }
 
-/// Looks at the sampling factors in a frame header, of which the first scan has `scanned` components.
+/// Checks the sampling factors in a frame header; the first scan has `scanned` of its components.
 fn check_sampling(frame: &[u8], kind: u8, scanned: usize) -> Result<(), Fault> {
     let parts = frame.get(6..).unwrap_or_default().chunks_exact(3);
     let factors: Vec<_> = parts.map(|c| (c[1] >> 4, c[1] & 15)).collect();
@@ -155,7 +155,7 @@ fn check_sampling(frame: &[u8], kind: u8, scanned: usize) -> Result<(), Fault> {
 mod tests {
     use super::*;
 
-    /// A header of a frame of `kind` with the given sampling factors and a scan of so many components.
+    /// The header of a frame of `kind` with these sampling factors, and of a scan of `scanned` components.
     fn header(kind: u8, factors: &[u8], scanned: u8) -> Vec<u8> {
         let mut bytes = vec![0xff, 0xd8, 0xff, 0xfe, 0, 4, 0xff, 0xd9, 0xff, 0xff, kind, 0];
         bytes.extend([8 + 3 * factors.len() as u8, 8, 0, 16, 0, 16, factors.len() as u8]);

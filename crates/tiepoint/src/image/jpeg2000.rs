@@ -1,4 +1,4 @@
-//! JPEG 2000, as a file or a bare codestream: any number of bands, up to 8 bits as bytes, up to 16 as words.
+//! JPEG 2000, as a file or a bare codestream: any number of bands; up to 8 bits become 8, up to 16 become 16.
 //!
 //! The decoder is built without vector instructions, so that the values of lossy files are the same everywhere.
 
@@ -33,7 +33,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     let alpha = picture.has_alpha().then_some(channels);
     let channels = channels + usize::from(picture.has_alpha());
     let layout = Layout { channels, first: 0, colours, alpha }.with_band(request.options.band);
-    // Coefficients and samples are floats, all at once, beside the result.
+    // The decoder holds all coefficients and samples as floats, beside the result.
     request.affordable(size, size.area().checked_mul(channels * (4 + 4 + 2)))?;
     match picture.original_bit_depth() {
         ..=8 => collect::<u8>(&picture, size, layout, request),
@@ -60,7 +60,7 @@ where
     if bands.len() != layout.channels || bands.iter().any(|band| band.samples().len() != size.area()) {
         return Err("damaged JPEG 2000: its bands do not fit its header".into());
     }
-    // Fewer than 8 bits are spread over 8; words are as they are, as a sensor gave them.
+    // Fewer than 8 bits are scaled to 8; 9 to 16 bits keep the values of the sensor.
     let scale = |bits: u8| if bits < 8 { 255.0 / ((1_u32 << bits) - 1) as f32 } else { 1.0 };
     let scales: Vec<f32> = bands.iter().map(|band| scale(band.bit_depth())).collect();
     let mut pixels = reserve(size.area() * layout.channels)?;

@@ -1,4 +1,4 @@
-//! Which pixels of an image count, by all that is known of it: a mask, its alpha channel, a value that marks holes.
+//! Which pixels of an image count, from everything that is known: a mask, its alpha channel, a no-data value.
 
 use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, ReadOptions, Size, alpha_mask, check_mask, decode_grey_alpha,
@@ -20,7 +20,7 @@ pub enum Mask<'a> {
 }
 
 impl<'a> Mask<'a> {
-    /// The pixels that show something: whose alpha is not 0, and whose channels are not all `no_data`.
+    /// The pixels whose alpha is not 0 and whose channels are not all `no_data`.
     pub fn of_data<'i>(image: impl Into<AnyView<'i>>, no_data: Option<f32>) -> Self {
         let image = image.into();
         let mut shown = alpha_mask(image);
@@ -31,7 +31,7 @@ impl<'a> Mask<'a> {
         shown.into()
     }
 
-    /// The pixels without NaN or infinity, by which floats mark those that hold no data.
+    /// The pixels whose channels are all finite: float images mark missing data by NaN or infinity.
     pub fn of_finite<'i>(image: impl Into<AnyView<'i>>) -> Self {
         let AnyView::F32(image) = image.into() else { return Self::All };
         let (size, n) = (image.size(), image.channels());
@@ -42,7 +42,7 @@ impl<'a> Mask<'a> {
         Image::from_fn(size, |x, y| if is_finite(x, y) { 255 } else { 0 }).into()
     }
 
-    /// The mask in the file at `path`, of an image of this size. Colour counts by its grey.
+    /// The mask in the file at `path`, of an image of this size. A colour mask is converted to grey.
     ///
     /// # Errors
     /// As [`read_grey`]; [`Error::Mismatch`] for a mask of another size.
@@ -56,7 +56,7 @@ impl<'a> Mask<'a> {
         Self::of_size(&read_grey(path, options, cpu)?, path, image)
     }
 
-    /// As [`read`](Self::read), of the content of the file at `path`.
+    /// As [`read`](Self::read), from `bytes`, the content of the file at `path`.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -86,7 +86,7 @@ impl<'a> Mask<'a> {
         }
     }
 
-    /// The pixels that count by both.
+    /// The pixels that count in both masks.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for masks of two sizes.
@@ -105,7 +105,7 @@ impl<'a> Mask<'a> {
         Ok(both.into())
     }
 
-    /// The pixels that count and have none that does not within so many rows and columns.
+    /// The pixels that count and are more than `margin` rows or columns away from every pixel that does not.
     #[must_use]
     pub fn without_margin(self, margin: usize, cpu: &Cpu) -> Self {
         match self.view() {
@@ -114,7 +114,7 @@ impl<'a> Mask<'a> {
         }
     }
 
-    /// 0 where pixels do not count; `None` where all do.
+    /// An image that is 0 where pixels do not count; `None` where all do.
     pub fn view(&self) -> Option<ImageView<'_, u8>> {
         match self {
             Self::All => None,
@@ -123,7 +123,7 @@ impl<'a> Mask<'a> {
         }
     }
 
-    /// The same as an image of its own.
+    /// As [`view`](Self::view), as an image of its own.
     pub fn into_image(self) -> Option<Image<u8>> {
         match self {
             Self::All => None,

@@ -85,8 +85,8 @@ impl Size {
         self.width == 0 || self.height == 0
     }
 
-    /// The size of the same shape whose longer side is `longest`, each side rounded and at least 1; this size where it
-    /// is no longer than that.
+    /// This size reduced, in the same shape, so that its longer side is `longest`; each side is rounded and at least 1.
+    /// A size that is no longer than that is returned as it is.
     pub fn at_most(self, longest: usize) -> Self {
         let longer = self.width.max(self.height);
         if longer <= longest {
@@ -167,23 +167,23 @@ impl<T: Copy + Default> Image<T> {
 
     /// An image with every element set to `value`. Zero channels count as one.
     ///
-    /// For a size that comes from outside, of a file or an option, take [`try_filled`](Self::try_filled).
+    /// For a size that comes from outside, from a file or an option, use [`try_filled`](Self::try_filled).
     ///
     /// # Panics
-    /// When the image has more bytes than a `Vec` can hold; the process ends when the system has not as many.
+    /// When the image has more bytes than a `Vec` can hold. When the system lacks the memory, the process ends.
     pub fn filled(size: Size, channels: usize, value: T) -> Self {
         let channels = channels.max(1);
         Self { data: vec![value; size.area().saturating_mul(channels)], size, channels }
     }
 
-    /// [`filled`](Self::filled) for any size.
+    /// As [`filled`](Self::filled), with an error in place of a panic.
     ///
     /// # Errors
-    /// [`Error::Memory`] when the system has not the memory for the image.
+    /// [`Error::Memory`] when there is not enough memory for the image.
     pub fn try_filled(size: Size, channels: usize, value: T) -> Result<Self> {
         let values = [size.height, channels.max(1)].iter().try_fold(size.width, |n, &m| n.checked_mul(m));
-        // The room is given back at once: `vec!` takes it again, and leaves zeros to the system, which has
-        // them ready.
+        // The reserved memory is freed at once and allocated again by `vec!`, which gets zeroed pages from the
+        // system instead of writing zeros.
         let fits = values.is_some_and(|n| Vec::<T>::new().try_reserve_exact(n).is_ok());
         if !fits {
             let needed = values.and_then(|n| n.checked_mul(size_of::<T>())).unwrap_or(usize::MAX) as u64;
@@ -192,7 +192,7 @@ impl<T: Copy + Default> Image<T> {
         Ok(Self::filled(size, channels, value))
     }
 
-    /// An image that takes over `data`, row by row, channels interleaved.
+    /// An image made of `data`: row by row, channels interleaved.
     ///
     /// # Errors
     /// [`Error::Image`] when the length is not width · height · channels.

@@ -1,4 +1,5 @@
-//! `.npy`, an array of NumPy: (height, width) or (height, width, channels) of any number type, read and written.
+//! `.npy`, an array of NumPy: (height, width) or (height, width, channels). Booleans, integers of up to 32 bits and
+//! floats of 32 and 64 bits are read; the pixel types are written.
 
 use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, Size,
@@ -7,7 +8,7 @@ use super::{
 use crate::files::Fault;
 use std::io::{self, Write};
 
-/// A header is no longer than this.
+/// The longest header that is read, in bytes.
 const LONGEST: usize = 1 << 16;
 
 pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
@@ -48,7 +49,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
     }
 }
 
-/// The type of the elements and the shape that the text of a header names.
+/// The type of the elements and the shape, from the text of a header.
 pub(crate) fn parse_header(header: &str) -> Result<(&str, Vec<usize>), String> {
     let after = |key: &str| header.split_once(key).map(|(_, rest)| rest.trim_start());
     let kind = after("'descr':").and_then(|rest| rest.strip_prefix('\'')?.split_once('\''));
@@ -63,7 +64,7 @@ pub(crate) fn parse_header(header: &str) -> Result<(&str, Vec<usize>), String> {
     Ok((kind, numbers.map_err(|_| format!("the array has the shape ({shape})"))?))
 }
 
-/// What stands before the values of an array, which begin at a multiple of 64.
+/// Everything before the values of an array, which begin at a multiple of 64 bytes.
 pub(crate) fn header(kind: &str, shape: &[usize]) -> Vec<u8> {
     let numbers: Vec<String> = shape.iter().map(usize::to_string).collect();
     let shape = numbers.join(", ") + if shape.len() == 1 { "," } else { "" };
@@ -111,7 +112,7 @@ pub(super) fn write(mut out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
     }
 }
 
-/// Writes floats, each as `value` makes it.
+/// Writes `value` of every float.
 pub(super) fn write_floats(
     mut out: impl Write,
     view: ImageView<'_, f32>,

@@ -1,15 +1,15 @@
-//! How a picture lies in its file, by EXIF: a number from 1, as it is looked at, to 8.
+//! The orientation of a picture in its file, by EXIF: 1 to 8, where 1 is upright.
 
 use exif::{Exif, In, Reader, Tag};
 use std::io::Cursor;
 
-/// As the camera data of a JPEG say; 1 where they say nothing, or nothing sound.
+/// The orientation in the EXIF data of a JPEG; 1 where it is missing or invalid.
 pub(super) fn of_jpeg(bytes: &[u8]) -> u8 {
     let mut reader = Reader::new();
     read(reader.continue_on_error(true).read_from_container(&mut Cursor::new(bytes)))
 }
 
-/// As [`of_jpeg`], of camera data alone.
+/// As [`of_jpeg`], from EXIF data alone.
 pub(super) fn of_exif(bytes: Vec<u8>) -> u8 {
     let mut reader = Reader::new();
     read(reader.continue_on_error(true).read_raw(bytes))
@@ -21,7 +21,7 @@ fn read(found: Result<Exif, exif::Error>) -> u8 {
     value.map_or(1, of_number)
 }
 
-/// The orientation of this number, 1 for one that is none.
+/// The orientation with this number; 1 for a number that is not 1 to 8.
 pub(super) fn of_number(value: u32) -> u8 {
     u8::try_from(value).ok().filter(|value| (1..=8).contains(value)).unwrap_or(1)
 }

@@ -44,7 +44,7 @@ pub(super) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
     }
 }
 
-/// Writes floats, each as `value` makes it.
+/// Writes `value` of every float.
 pub(super) fn write_floats(
     out: impl Write,
     view: ImageView<'_, f32>,

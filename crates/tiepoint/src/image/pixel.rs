@@ -1,11 +1,12 @@
 //! The types of pixel: bytes, 16-bit integers and floats.
 
 pub(crate) mod sealed {
-    /// Gives a slice its own type back, for code with a faster form for one type.
+    /// Keeps [`Pixel`](super::Pixel) to the three types, and gives a generic slice its own type back, for code with a
+    /// faster form for one type.
     pub trait Sealed: Copy {
-        /// 0.5 · (a + b), rounded once: to nearest even.
+        /// 0.5 · (a + b), rounded once, to nearest even.
         fn mean_of_two(a: Self, b: Self) -> Self;
-        /// The mean of the means of a and of b, rounded once for integers.
+        /// The mean of the means of `a` and of `b`; integers are rounded once, to nearest even.
         fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self;
         fn u8s(_: &[Self]) -> Option<&[u8]> {
             None
@@ -26,7 +27,7 @@ pub(crate) mod sealed {
             None
         }
     }
-    /// For an integer of the first type, whose sums of four fit the second.
+    /// Implements [`Sealed`] for an integer type; sums of four fit the second type.
     macro_rules! sealed_integer {
         ($type:ty, $sum:ty, $slice:ident, $slice_mut:ident) => {
             impl Sealed for $type {
@@ -86,8 +87,8 @@ pub trait Pixel:
     /// The value on the scale from 0 (black) to 1 (white). For f32: clamped to it, NaN as 0.
     fn unit(self) -> f32;
 
-    /// The value on an integer scale of 0 to 65535 (8-bit: 0 to 255), for exact sums. f32: rounded to nearest
-    /// even from 0 to 1 onto 0 to 65535, NaN as 0.
+    /// The value on an integer scale of 0 to 65535 (8-bit: 0 to 255), for exact sums. For f32: 0 to 1 is scaled to 0 to
+    /// 65535 and rounded to nearest even, NaN as 0.
     fn level(self) -> u32;
 }
 
@@ -95,14 +96,14 @@ pub trait Pixel:
 #[cfg(not(target_arch = "aarch64"))]
 #[inline(always)]
 fn nearest(v: f32, most: f32) -> u32 {
-    // Not `clamp`, which keeps NaN.
+    // `clamp` would keep NaN.
     let v = if v > 0.0 { v } else { 0.0 };
     let v = if v < most { v } else { most };
     (v + crate::numeric::ROUNDER).to_bits() & 0xffff
 }
 
-/// The same by ARM's rounding conversion, which saturates and takes NaN as 0. The comparisons above become `fmaxnm`
-/// there, which keeps a signalling NaN.
+/// The same by ARM's rounding conversion, which saturates and takes NaN as 0. The comparisons of the other form would
+/// become `fmaxnm` there, which keeps a signalling NaN.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 fn nearest(v: f32, most: f32) -> u32 {

@@ -1,4 +1,4 @@
-//! Images where they are: in the host's memory or in a device's.
+//! Images that lie in the host's memory or in a device's.
 
 use super::gpu::{AnyGpuImage, GpuImage};
 use super::{AnyCow, AnyImage, AnyView, PixelKind, Size};
@@ -15,7 +15,7 @@ pub enum Pixels<'a> {
 }
 
 impl<'a> Pixels<'a> {
-    /// The pixels in the host's memory, brought there from a device.
+    /// The pixels in the host's memory; those on a device are downloaded.
     ///
     /// # Errors
     /// [`Error::Device`] when the device failed.
@@ -52,7 +52,7 @@ impl Pixels<'_> {
         }
     }
 
-    /// Fails unless this is a grey image that lies in the host's memory or on `gpu`.
+    /// Fails unless this is a grey image in the host's memory or on `gpu`.
     pub(crate) fn require_grey_on(&self, gpu: &Gpu) -> Result<()> {
         if self.size().is_empty() {
             return Err(Error::Image(format!("the image is empty ({})", self.size())));
@@ -71,7 +71,7 @@ impl Pixels<'_> {
         }
     }
 
-    /// Fails unless `other` can be searched together with this image.
+    /// Fails unless `other` can be in one batch with this image.
     pub(crate) fn goes_with(&self, other: &Self) -> Result<()> {
         if self.size() != other.size() {
             let (one, other) = (self.size(), other.size());
@@ -88,17 +88,17 @@ impl Pixels<'_> {
     }
 }
 
-/// An image that was made of [`Pixels`], where these lie.
+/// An image computed from [`Pixels`], in the same memory: the host's or the device's.
 #[derive(Clone, Debug)]
 pub enum Made {
     /// In the host's memory.
     Host(AnyImage),
-    /// In a device's memory, whose queue has the work that makes it.
+    /// In a device's memory. The work that computes it may still be in the device's queue.
     Device(AnyGpuImage),
 }
 
 impl Made {
-    /// The image in the host's memory, brought there from a device.
+    /// The image in the host's memory; one on a device is downloaded.
     ///
     /// # Errors
     /// [`Error::Device`] when the device failed.

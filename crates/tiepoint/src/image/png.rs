@@ -8,7 +8,7 @@ use crate::files::Fault;
 use ::png::{BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Reader, Transformations};
 use std::io::{self, Write};
 
-/// What a byte of deflate can expand to at most.
+/// The most bytes that one byte of deflate can expand to.
 const RATIO: u64 = 1032;
 
 impl From<DecodingError> for Fault {
@@ -27,12 +27,12 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     decoder.set_ignore_iccp_chunk(true);
     let info = decoder.read_header_info()?;
     let size = Size::new(info.width as usize, info.height as usize);
-    // Before anything is allocated for a row.
+    // Checked before the decoder allocates a row.
     let row_bytes = (size.width as u64 * info.bits_per_pixel() as u64).div_ceil(8) + 1;
     request.plausible(size, row_bytes.saturating_mul(size.height as u64), RATIO)?;
     request.affordable(size, Some(size.area()))?;
     let reader = decoder.read_info()?;
-    // The decoder relies on whole entries and on no more than an index can name.
+    // The decoder relies on a palette of at most 256 whole entries.
     let palette = reader.info().palette.as_deref().map_or(0, <[u8]>::len);
     if palette % 3 != 0 || palette > 3 * 256 {
         return Err(format!("damaged PNG: a palette of {palette} bytes").into());
@@ -46,9 +46,9 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     }
 }
 
-/// How the picture lies, by the EXIF data that may also follow the pixels.
+/// The orientation in the EXIF data, which may come after the pixels.
 fn orientation(reader: &mut Reader<impl Source>) -> u8 {
-    // What follows the pixels may be damaged: they count as they are.
+    // Damage after the pixels does no harm to them and is ignored.
     drop(reader.finish());
     reader.info().exif_metadata.as_deref().map_or(1, |exif| orientation::of_exif(exif.to_vec()))
 }
@@ -102,7 +102,7 @@ pub(super) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
     }
 }
 
-/// Writes one channel of 16 bits, each as `level` makes it.
+/// Writes `level` of every float, as one channel of 16 bits.
 pub(super) fn write_levels(
     out: impl Write,
     view: ImageView<'_, f32>,

@@ -9,8 +9,7 @@ use super::{
 use crate::files::Fault;
 use std::io::{self, Write};
 
-/// Reads the words of a PNM or PFM header: separated by white space, `#` starts a comment up to the line's
-/// end.
+/// Reads the words of a PNM or PFM header. White space separates them; `#` starts a comment to the end of the line.
 pub(super) struct Header<'a, S>(&'a mut S);
 
 impl<'a, S: Source> Header<'a, S> {
@@ -24,7 +23,7 @@ impl<'a, S: Source> Header<'a, S> {
         Ok(byte)
     }
 
-    /// The second of the first two letters; the caller has checked both.
+    /// The second letter of the file, after the first; the caller has checked both.
     pub(super) fn magic(&mut self) -> Result<u8, Fault> {
         self.byte()?;
         Ok(self.byte()?.unwrap_or_default())
@@ -44,7 +43,7 @@ impl<'a, S: Source> Header<'a, S> {
         Err(Fault::Io(io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// The next word and the one byte of white space that ends it.
+    /// The next word; the one byte of white space that ends it is read, too.
     pub(super) fn word(&mut self) -> Result<String, Fault> {
         let mut word = String::from(char::from(self.solid()?));
         while let Some(byte) = self.byte()? {
@@ -72,16 +71,16 @@ impl<'a, S: Source> Header<'a, S> {
     }
 }
 
-/// How the values after the header are coded.
+/// The coding of the values after the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
-    /// Digits 0 and 1, where 1 is black.
+    /// The digits 0 and 1 as text; 1 is black.
     TextBits,
-    /// Numbers.
+    /// Numbers as text.
     Text,
-    /// Eight pixels a byte, rows padded; 1 is black.
+    /// Eight pixels a byte, rows padded to whole bytes; 1 is black.
     Bits,
-    /// One or two bytes a value, the high one first.
+    /// One or two bytes a value, the high byte first.
     Binary,
 }
 
@@ -121,10 +120,10 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
     }
 }
 
-/// `value` of `maximum` brought to `white`, rounded to nearest; `None` above the maximum.
+/// `value` scaled so that `maximum` becomes `white`, rounded to nearest; `None` above the maximum.
 fn scaled(value: u16, maximum: u16, white: u32) -> Option<u16> {
     let (value, maximum) = (u32::from(value), u32::from(maximum));
-    // A value below 2¹⁶ times white below 2¹⁶ fits.
+    // The product fits: both factors are below 2¹⁶.
     (value <= maximum).then(|| match maximum == white {
         true => value as u16,
         false => ((value * white + maximum / 2) / maximum) as u16,
@@ -201,7 +200,7 @@ where
     rows.finish()
 }
 
-/// A digit of a text bitmap: 1 is black.
+/// The value of a digit of a text bitmap, where 1 is black.
 fn bit(digit: u8) -> Result<u16, Fault> {
     match digit {
         b'0' => Ok(1),

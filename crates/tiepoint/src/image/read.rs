@@ -39,11 +39,11 @@ options! {
     }
 }
 
-/// The image in the file at `path`, told apart by content: the formats are those of `docs/files.md`.
+/// The image in the file at `path`. The format is recognised by the content; `docs/files.md` lists the formats.
 ///
 /// 8 and 16 bits and floats stay what they are; fewer bits are spread over 8, palettes become colour, whole numbers with
 /// a sign or of more bits and 64-bit floats become 32-bit floats. Of a file with several images the first is read. All
-/// channels are kept, and values that mark no data stay: [`read_file`] tells what the file says of them.
+/// channels are kept, and no-data values stay in the image; [`read_file`] returns what the file says of both.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is not a known image, is damaged or
@@ -60,11 +60,11 @@ pub fn read_file(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileIm
     open(path.as_ref(), options, Channels::All, None)
 }
 
-/// The size of the image in the file at `path` and the type of its pixels, as [`read`] would give them: from the header
-/// alone, before anything is decoded.
+/// The size and pixel type of the image in the file at `path`, as [`read`] would give them, but from the header alone:
+/// nothing is decoded.
 ///
 /// # Errors
-/// As [`read`], of what the header shows.
+/// Those of [`read`] that the header shows.
 pub fn read_shape(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Size, PixelKind)> {
     let shape = Cell::new(None);
     let image = open(path.as_ref(), options, Channels::All, Some(&shape));
@@ -74,8 +74,8 @@ pub fn read_shape(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Size
     }
 }
 
-/// [`read`] followed by [`grey`](super::grey). The colour image is never in memory as a whole where the
-/// format is stored in rows, strips or tiles.
+/// [`read`] followed by [`grey`](super::grey). Formats stored in rows, strips or tiles are converted as they are read,
+/// so that the whole colour image is never in memory.
 ///
 /// # Errors
 /// As [`read`].
@@ -85,8 +85,8 @@ pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Re
     Ok(made.unwrap_or(image))
 }
 
-/// [`read_file`] of what a detector needs: colour becomes grey, row by row where the format allows, and an alpha channel
-/// stays.
+/// [`read_file`] with what a detector needs: colour becomes grey, row by row where the format allows, and an alpha
+/// channel stays.
 ///
 /// # Errors
 /// As [`read`].
@@ -95,7 +95,7 @@ pub fn read_grey_alpha(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu)
     open(path.as_ref(), options, Channels::GreyAndAlpha, None)
 }
 
-/// The image in `bytes`, an image file's content; `name` stands for it in errors.
+/// The image in `bytes`, the content of an image file; errors call it `name`.
 ///
 /// # Errors
 /// As [`read`].
@@ -111,7 +111,7 @@ pub fn decode_file(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) 
     decode_as(bytes, name.as_ref(), options, Channels::All)
 }
 
-/// [`decode`] of what a detector needs, as [`read_grey_alpha`].
+/// [`decode`] with what a detector needs, as [`read_grey_alpha`].
 ///
 /// # Errors
 /// As [`decode`].
@@ -125,13 +125,13 @@ fn decode_as(bytes: &[u8], name: &Path, options: &ReadOptions, channels: Channel
     read_source(Cursor::new(bytes), name, &request)
 }
 
-/// Where the pixels of the image in the file at `path` lie on a map: what a GeoTIFF says, `None` of every other file.
+/// Where the pixels of the image in the file at `path` lie on a map. `None` for every file that is not a GeoTIFF.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] for a damaged TIFF.
 pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>> {
     let path = path.as_ref();
-    // A pipe is read once, for its pixels.
+    // A pipe can be read only once, and that is for its pixels.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Ok(None);
     }
@@ -174,7 +174,7 @@ fn open(
     Ok(image)
 }
 
-/// The image that a pipe or a device brings, all of it first: readers go back and forth.
+/// The image from a pipe or a device. All bytes are read first, because readers move back and forth in a file.
 fn read_pipe(source: impl Read, path: &Path, options: &ReadOptions, channels: Channels) -> Result<FileImage> {
     let mut bytes = Vec::new();
     let most = options.max_bytes.saturating_add(1);
@@ -189,7 +189,7 @@ fn read_pipe(source: impl Read, path: &Path, options: &ReadOptions, channels: Ch
     decode_as(&bytes, path, options, channels)
 }
 
-/// GDAL's mask of the image at `path`, `PATH.msk` beside it: 0 where the image holds no data.
+/// GDAL's mask of the image at `path`, from `PATH.msk` beside it: 0 where the image holds no data.
 fn beside(path: &Path, image: &FileImage, options: &ReadOptions) -> Result<Option<Image<u8>>> {
     let mut name = path.as_os_str().to_owned();
     name.push(".msk");
@@ -217,7 +217,7 @@ fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> R
     Ok(file)
 }
 
-/// Reads with the reader of the format that begins with `head`.
+/// Reads with the reader of the format whose files begin with `head`.
 fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::result::Result<Decoded, Fault> {
     match head {
         [] => Err("the file is empty".into()),
@@ -237,7 +237,7 @@ fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::resu
     }
 }
 
-/// Whether a file that begins so is a TIFF or BigTIFF.
+/// Whether a file that begins with `head` is a TIFF or BigTIFF.
 fn is_tiff(head: &[u8]) -> bool {
     matches!(head, [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..])
 }

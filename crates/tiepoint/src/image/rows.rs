@@ -10,7 +10,7 @@ use std::io::{BufRead, Seek};
 pub(super) trait Source: BufRead + Seek {}
 impl<S: BufRead + Seek> Source for S {}
 
-/// What is kept of an image's channels.
+/// Which channels of an image are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channels {
     All,
@@ -19,7 +19,7 @@ pub(super) enum Channels {
 }
 
 impl Channels {
-    /// How many are kept of an image of this layout.
+    /// How many channels of an image with this layout are kept.
     pub(super) fn kept(self, layout: Layout) -> usize {
         match self {
             Self::All => layout.channels,
@@ -28,21 +28,21 @@ impl Channels {
     }
 }
 
-/// What a format's reader has found.
+/// What the reader of a format returns.
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub(super) image: AnyImage,
     pub(super) layout: Layout,
-    /// How the picture lies in the file, 1 to 8 as in EXIF.
+    /// The EXIF orientation of the picture in the file, 1 to 8.
     pub(super) orientation: u8,
     /// The value of pixels that hold no data.
     pub(super) no_data: Option<f64>,
-    /// 0 where a mask or the value of no data hides the pixel.
+    /// 0 where a mask or the no-data value hides the pixel.
     pub(super) shown: Option<Image<u8>>,
 }
 
 impl From<AnyImage> for Decoded {
-    /// An image that lies as it should, of channels as they usually are.
+    /// An upright image with the usual layout of its channels.
     fn from(image: AnyImage) -> Self {
         let layout = Layout::usual(image.channels());
         Self { image, layout, orientation: 1, no_data: None, shown: None }
@@ -50,7 +50,7 @@ impl From<AnyImage> for Decoded {
 }
 
 impl Decoded {
-    /// The image of a format that is decoded as a whole; `begin` and the limits are the caller's.
+    /// The image of a format that is decoded as a whole. The caller has called `begin` and checked the limits.
     pub(super) fn whole<T: Pixel>(
         pixels: Vec<T>,
         size: Size,
@@ -71,19 +71,19 @@ impl Decoded {
     }
 }
 
-/// What a format's reader is asked for.
+/// What the reader of a format is asked for.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) options: &'a ReadOptions,
     pub(super) channels: Channels,
     /// Bytes in the file.
     pub(super) file_len: u64,
-    /// Where size and type of pixel are wanted, and nothing more.
+    /// Receives the size and pixel type where nothing more is wanted.
     pub(super) shape: Option<&'a Cell<Option<(Size, PixelKind)>>>,
 }
 
 impl Request<'_> {
-    /// The whole file, for decoders that want it in memory.
+    /// The whole file, for decoders that need it in memory.
     pub(super) fn bytes(&self, mut source: impl Source) -> Result<Vec<u8>, Fault> {
         if self.file_len > self.options.max_bytes {
             return Err(format!("{} bytes are more than the limit of max_bytes", self.file_len).into());
@@ -93,12 +93,13 @@ impl Request<'_> {
         Ok(bytes)
     }
 
-    /// The layout of an image of so many channels whose file says no more.
+    /// The layout of an image whose file gives only the number of channels.
     pub(super) fn layout(&self, channels: usize) -> Layout {
         Layout::usual(channels).with_band(self.options.band)
     }
 
-    /// Notes what the header has said, before pixels of type `T` are read; fails where that is all that is wanted.
+    /// Called when the header has been read and pixels of type `T` are to follow. Where only `shape` is wanted, stores
+    /// it and fails, which ends the reading.
     pub(super) fn begin<T: Pixel>(&self, size: Size) -> Result<(), Fault> {
         let Some(shape) = self.shape else { return Ok(()) };
         let pixel = match (T::u8s(&[]), T::u16s(&[])) {
@@ -110,10 +111,9 @@ impl Request<'_> {
         Err("the pixels were not asked for".into())
     }
 
-    /// Fails when `bytes` of decoded data cannot come from this file, a byte of which yields `ratio` at most.
+    /// Fails when this file is too short for `bytes` of decoded data, at `ratio` for each byte of the file at most.
     pub(super) fn plausible(&self, size: Size, bytes: u64, ratio: u64) -> Result<(), Fault> {
-        // The constant lets a file with nothing but its header through: the decoder's error says more about
-        // it.
+        // A file of nothing but a header passes, thanks to the constant: the decoder's error says more about it.
         if bytes / ratio > self.file_len.saturating_add(64) {
             return Err(Fault::Bad(format!(
                 "the header promises {size} pixels, which a file of {} bytes cannot hold; it is truncated or \
@@ -162,24 +162,24 @@ pub(super) fn zeros<T: Copy + Default>(len: usize) -> Result<Vec<T>, Fault> {
     Ok(data)
 }
 
-/// Collects an image from the top, each row kept as it is or turned to grey. Memory is reserved at once but
-/// touched only as rows arrive.
+/// Collects an image row by row from the top; each row is kept as it is or converted to grey. All memory is reserved at
+/// the start but touched only as rows arrive.
 #[derive(Debug)]
 pub(super) struct Rows<T> {
     data: Vec<T>,
     size: Size,
-    /// Of the rows in the file.
+    /// The layout of the rows in the file.
     layout: Layout,
-    /// Channels kept.
+    /// The number of channels that are kept.
     kept: usize,
-    /// The value of pixels that hold no data, and for each pixel whether it holds another.
+    /// The no-data value, and for each pixel so far 0 if it has that value, otherwise 255.
     no_data: Option<(f64, Vec<u8>)>,
-    /// The channels of a row that detectors see, where they are not those that lie side by side.
+    /// Scratch for the colour and alpha channels of a row, for layouts that are not the usual one.
     seen: Vec<T>,
 }
 
 impl<T: Pixel> Rows<T> {
-    /// An image about to be read.
+    /// Checks the limits and reserves memory for an image.
     pub(super) fn new(
         request: &Request<'_>,
         size: Size,
@@ -202,12 +202,12 @@ impl<T: Pixel> Rows<T> {
         self.size.width * self.layout.channels
     }
 
-    /// Whether rows are kept as they are in the file, and nothing else of them matters.
+    /// Whether rows are kept as they are in the file, without a look at their values.
     pub(super) fn direct(&self) -> bool {
         self.kept == self.layout.channels && self.no_data.is_none()
     }
 
-    /// Takes whole rows.
+    /// Appends whole rows.
     pub(super) fn push(&mut self, rows: &[T]) -> Result<(), Fault> {
         let (row_len, kept) = (self.row_len(), self.size.width * self.kept);
         let count = rows.len() / row_len;
@@ -244,7 +244,7 @@ impl<T: Pixel> Rows<T> {
         Ok(())
     }
 
-    /// Takes one row, given as values in order.
+    /// Appends one row, given as its values in order; `row` is scratch.
     pub(super) fn push_from(
         &mut self,
         values: impl ExactSizeIterator<Item = T>,
@@ -259,7 +259,7 @@ impl<T: Pixel> Rows<T> {
         self.push(row)
     }
 
-    /// The next `rows` rows, to be filled in place; only where rows are kept as they are in the file.
+    /// The next `rows` rows, to be filled in place; an error unless the rows are [direct](Self::direct).
     pub(super) fn next_rows(&mut self, rows: usize) -> Result<&mut [T], Fault> {
         let start = self.data.len();
         let end = rows.checked_mul(self.row_len()).and_then(|n| n.checked_add(start));

@@ -1,22 +1,22 @@
-//! How values are shown in 8 bits: the same in drawings, reports and the colours of points.
+//! How values are shown in 8 bits. Drawings, reports and the colours of points all use it.
 
 use super::{AnyView, ImageView, Pixel};
 use crate::by_pixel;
 
-/// Which values of an image are shown black and white, and those between as shades.
+/// A linear map from the values of an image to shades, 0 to 255.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shades {
     low: f32,
     scale: f32,
 }
 
-/// Values that tell what a thousandth of all is.
+/// At least this many pixels of a larger image are sampled for the two thousandths.
 const COUNTED: usize = 1 << 17;
 
 impl Shades {
-    /// 8 bits as they are; otherwise from the least to the greatest thousandth of the finite values in pixels that show
-    /// something and where `mask` is not 0. Floats that all lie between 0 and 1, and images of one value, keep the
-    /// whole range of their type.
+    /// 8 bits are shown as they are. Otherwise black and white are the lowest and the highest thousandth of the finite
+    /// values, in pixels that are not transparent and where `mask` is not 0. Floats that all lie between 0 and 1, and
+    /// images of one value, keep the whole range of their type.
     pub fn of<'a>(image: impl Into<AnyView<'a>>, mask: Option<ImageView<'_, u8>>) -> Self {
         by_pixel!(image.into(), view => Self::of_view(view, mask))
     }
@@ -28,7 +28,7 @@ impl Shades {
         }
         let (size, n) = (view.size(), view.channels());
         let alpha = matches!(n, 2 | 4);
-        // Where many values are left out, as many more are looked at: the share is of what is shown.
+        // One pixel in `every`. The thousandths are of those that are shown.
         let every = (size.area() / COUNTED).max(1);
         let mut values = Vec::new();
         for at in (0..size.area()).step_by(every) {
@@ -52,12 +52,12 @@ impl Shades {
         if low < high { Self { low, scale: 255.0 / (high - low) } } else { whole }
     }
 
-    /// The shade of a value, 0 to 255 before it is rounded.
+    /// The shade of a value, not rounded; 0 to 255, and beyond for values beyond black and white.
     pub fn shade<T: Pixel>(self, value: T) -> f32 {
         (value.to_f32() - self.low) * self.scale
     }
 
-    /// The shade of a value.
+    /// The shade of a value, rounded and clamped.
     pub fn byte<T: Pixel>(self, value: T) -> u8 {
         u8::from_f32(self.shade(value))
     }

@@ -1,5 +1,4 @@
-//! Comparison of pictures in tests: where two differ, both are written to files, with a third that shows
-//! where.
+//! Comparison of pictures in tests. If two differ, both are written to files, with a third that shows where.
 
 use super::{AnyImage, Image, Pixel, ReadOptions, read_grey, write};
 use crate::device::Cpu;
@@ -10,10 +9,10 @@ use std::path::{Path, PathBuf};
 pub(crate) trait Value: Copy + Debug {
     fn number(self) -> f64;
 
-    /// The same bits, except that IEEE 754 does not say which bits a NaN has.
+    /// Whether the bits are the same; any two NaNs are, as IEEE 754 does not say which bits a NaN has.
     fn same(self, other: Self) -> bool;
 
-    /// The picture as files can hold it: integers other than of 8 and 16 bits become floats.
+    /// The picture as a file can hold it: integers become floats, except those of 8 and 16 bits.
     fn picture(image: &Image<Self>) -> AnyImage {
         like(image, image.data.iter().map(|v| v.number() as f32).collect()).into()
     }
@@ -58,8 +57,8 @@ fn like<T, O: Pixel>(image: &Image<T>, data: Vec<O>) -> Image<O> {
     Image { data, size: image.size, channels: image.channels }
 }
 
-/// A file or folder of the photographs with ground truth, below the folder that `TIEPOINT_DATA` names or
-/// `../shared/data` beside the workspace. `None`, after a line that says so, where it is absent.
+/// A file or folder of the photographs with ground truth, in the folder that `TIEPOINT_DATA` names or in
+/// `../shared/data` beside the workspace. Where it is absent, prints a line that says so and returns `None`.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let root = std::env::var_os("TIEPOINT_DATA").map_or_else(|| beside.into(), PathBuf::from);
@@ -71,7 +70,7 @@ pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// A photograph of 8 bits as grey; `None` where [`shared`] has none.
+/// A photograph of 8 bits as grey; `None` where it is absent, as [`shared`].
 pub(crate) fn photograph(name: &str) -> Option<Image<u8>> {
     let path = shared(name)?;
     match read_grey(&path, &ReadOptions::default(), &Cpu::sequential()).unwrap() {
@@ -134,7 +133,7 @@ fn leave<T: Value>(folder: &Path, found: &Image<T>, expected: &Image<T>) -> crat
     Ok(())
 }
 
-/// Any difference is at least dark grey.
+/// A picture of the differences: 0 where there is none, from dark grey to white elsewhere.
 fn difference<T: Value>(found: &Image<T>, expected: &Image<T>) -> Image<u8> {
     let apart = |a: T, b: T| (a.number() - b.number()).abs();
     let finite = pairs(found, expected).map(|(a, b)| apart(a, b)).filter(|d| d.is_finite());
@@ -147,8 +146,7 @@ fn difference<T: Value>(found: &Image<T>, expected: &Image<T>) -> Image<u8> {
     like(found, pairs(found, expected).map(shade).collect())
 }
 
-/// In the folder `differing` beside the program's profile in `target`, named by the test, or by what was
-/// compared where the thread is not named after a test.
+/// `target/differing/NAME`, where NAME is the test's, or `what` was compared if the thread has no name of a test.
 fn folder(what: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     let target = program.ancestors().nth(3).unwrap_or(Path::new("target"));
@@ -163,7 +161,7 @@ mod tests {
     use super::*;
     use crate::image::{ReadOptions, Size, read};
 
-    /// The message of the panic that two pictures cause, and the files that they leave, by name.
+    /// The message of the panic that two pictures cause, the folder that it names, and the files in it.
     fn fails<T: Value>(found: &Image<T>, expected: &Image<T>) -> (String, PathBuf, Vec<String>)
     where
         Image<T>: std::panic::RefUnwindSafe,

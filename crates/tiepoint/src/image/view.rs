@@ -88,7 +88,7 @@ impl<'a, T: Copy> ImageView<'a, T> {
         Image { data, size: self.size, channels: self.channels }
     }
 
-    /// Fails unless the image has one channel and at least one pixel; as every detector demands.
+    /// Fails unless the image has one channel and at least one pixel, as every detector requires.
     pub(crate) fn require_grey(&self) -> Result<()> {
         match (self.channels, self.size.is_empty()) {
             (_, true) => Err(Error::Image(format!("the image is empty ({})", self.size))),
@@ -100,9 +100,7 @@ impl<'a, T: Copy> ImageView<'a, T> {
     }
 }
 
-/// A borrowed image that is written: the memory of the caller, whose rows start `stride` elements apart.
-///
-/// Elements between the rows are left as they are.
+/// A mutably borrowed image whose rows start `stride` elements apart. Elements between the rows are never written.
 #[derive(Debug)]
 pub struct ImageViewMut<'a, T> {
     data: &'a mut [T],
@@ -151,12 +149,12 @@ impl<'a, T: Copy> ImageViewMut<'a, T> {
         &mut self.data[y * self.stride..][..self.size.width * self.channels]
     }
 
-    /// The image to read.
+    /// The image, read-only.
     pub fn view(&self) -> ImageView<'_, T> {
         ImageView { data: self.data, size: self.size, channels: self.channels, stride: self.stride }
     }
 
-    /// The same image for a shorter time.
+    /// The same view, borrowed for a shorter time.
     pub fn reborrow(&mut self) -> ImageViewMut<'_, T> {
         ImageViewMut { data: self.data, size: self.size, channels: self.channels, stride: self.stride }
     }
@@ -180,7 +178,7 @@ impl<'a, T: Copy> ImageViewMut<'a, T> {
         })
     }
 
-    /// Fails unless the image has this shape; as every function that writes into the caller's memory demands.
+    /// Fails unless the image has this shape, as every function that writes into the caller's memory requires.
     pub(crate) fn require_shape(&self, what: &str, size: Size, channels: usize) -> Result<()> {
         if (self.size, self.channels) == (size, channels) {
             return Ok(());
@@ -204,7 +202,7 @@ impl<'a, T: Copy + Default> From<&'a Image<T>> for ImageView<'a, T> {
     }
 }
 
-/// Fails unless a mask, where there is one, has one value for each pixel of an image.
+/// Fails if there is a mask that does not have one value for each pixel of the image.
 pub(crate) fn check_mask(mask: Option<ImageView<'_, u8>>, image: Size) -> Result<()> {
     match mask.map(|mask| (mask.size(), mask.channels())) {
         Some((size, channels)) if (size, channels) != (image, 1) => Err(Error::Mismatch(format!(
@@ -231,7 +229,7 @@ impl AnyView<'_> {
     }
 }
 
-/// An image of any pixel type: borrowed where the given image will do, owned where a new one had to be made.
+/// An image of any pixel type: borrowed where the given image is good as it is, owned where a new one was made.
 #[derive(Clone, Debug)]
 pub enum AnyCow<'a> {
     /// The image that was given.
@@ -249,7 +247,7 @@ impl AnyCow<'_> {
         }
     }
 
-    /// The new image, or `None` where the one that was given will do.
+    /// The new image, or `None` where the given one is good as it is.
     pub fn into_owned(self) -> Option<AnyImage> {
         match self {
             Self::Borrowed(_) => None,
@@ -257,7 +255,7 @@ impl AnyCow<'_> {
         }
     }
 
-    /// The image as one that owns its pixels; a borrowed one is copied.
+    /// The image, owned; a borrowed one is copied.
     pub fn into_image(self) -> AnyImage {
         match self {
             Self::Borrowed(view) => view.to_image(),

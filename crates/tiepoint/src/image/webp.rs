@@ -1,4 +1,4 @@
-//! WebP: colour of 8 bits, with or without alpha; of an animation the first frame.
+//! WebP: colour of 8 bits, with or without alpha. Of an animation the first frame is read.
 
 use super::{
     Size, orientation,
@@ -28,7 +28,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     request.begin::<u8>(size)?;
     let mut pixels: Vec<u8> = zeros(decoder.output_buffer_size().ok_or("the WebP is too large")?)?;
     decoder.read_image(&mut pixels)?;
-    // Camera data that are damaged turn nothing.
+    // Damaged EXIF data are ignored.
     let turned = decoder.exif_metadata().ok().flatten().map_or(1, orientation::of_exif);
     Ok(Decoded { orientation: turned, ..Decoded::whole(pixels, size, request.layout(channels), request)? })
 }

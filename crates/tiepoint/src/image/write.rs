@@ -1,4 +1,4 @@
-//! Writing image files, the format chosen by the name's extension.
+//! Writing image files, in the format that the name's extension says.
 
 use super::{
     AnyImage, AnyView, Georeference, Image, ImageView, Layout, Pixel,
@@ -21,7 +21,7 @@ pub enum OutputFormat {
     Tiff,
     /// `.pfm`: floats, 1 or 3 channels; integers keep their values.
     Pfm,
-    /// `.pgm`: 8 or 16 bits, grey; floats from 0 to 1 become 16 bits. The next three likewise.
+    /// `.pgm`: 8 or 16 bits, grey; floats from 0 to 1 become 16 bits, as in the next three formats.
     Pgm,
     /// `.ppm`: colour.
     Ppm,
@@ -36,8 +36,7 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// The format that `path`'s extension names; call it before long work, so that a wrong name is told at
-    /// once.
+    /// The format that `path`'s extension names. Call it before long work, so that a wrong name is reported at once.
     ///
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
@@ -59,7 +58,7 @@ impl OutputFormat {
         format_of(path.as_ref(), &known, what)
     }
 
-    /// How many values of an image this format cuts: of floats those outside 0 to 1, where it holds whole numbers.
+    /// How many values of an image this format clamps: finite floats outside 0 to 1, where it holds integers.
     pub fn cuts<'a>(self, image: impl Into<AnyView<'a>>) -> usize {
         let AnyView::F32(view) = image.into() else { return 0 };
         if matches!(self, Self::Tiff | Self::Pfm | Self::Npy) {
@@ -99,10 +98,10 @@ pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Resul
     write_view(path.as_ref(), image.into(), &Extra::default())
 }
 
-/// What is known of an image that is written, beside its pixels.
+/// What is known about an image beside its pixels, to be written with it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known<'a> {
-    /// What its channels are; by default what their number says.
+    /// The meaning of its channels; by default the usual one of their number.
     pub layout: Option<Layout>,
     /// Where its pixels lie on a map.
     pub place: Option<&'a Georeference>,
@@ -112,16 +111,17 @@ pub struct Known<'a> {
     pub valid: Option<&'a Image<u8>>,
 }
 
-/// Writes an image with what is known of it, as far as the format can say it.
+/// Writes an image with what is known about it, as far as the format can hold it.
 ///
 /// | pixels without data | |
 /// |---|---|
-/// | TIFF | the value of no data with its tag where the image has one, NaN in floats, else a mask in the file |
+/// | TIFF | the no-data value and its tag where the image has one, NaN in floats, else a mask in the file |
 /// | PNG, PAM of 8 bits | transparent |
 /// | PFM | NaN |
+/// | `.npy` of floats | as they are: a [`FileImage`](super::FileImage) holds NaN or its no-data value there |
 /// | the others | as they are, with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
 ///
-/// A mask that an earlier file of this name has left beside it is removed.
+/// A mask that an earlier file of this name left beside it is removed.
 ///
 /// # Errors
 /// As [`write()`], and [`Error::Format`] for a place on a map in another format than TIFF.
@@ -167,7 +167,7 @@ pub fn write_known<'a>(
     }
 }
 
-/// The image in floats, NaN where it holds no data.
+/// The image as floats, with NaN where it holds no data.
 fn with_nan(view: &AnyView<'_>, valid: &Image<u8>) -> AnyImage {
     fn floats<T: Pixel>(view: ImageView<'_, T>, valid: &Image<u8>) -> Image<f32> {
         let n = view.channels();
@@ -199,8 +199,8 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
     })
 }
 
-/// [`write`] for one channel of floats as PFM, TIFF or PNG, for files whose numbers mean something of their
-/// own: floats become what `value` makes of them, levels of a 16-bit PNG what `level` does.
+/// [`write`] for one channel of floats as PFM, TIFF, `.npy` or PNG, for maps with a file convention of their own: files
+/// of floats hold `value` of every float, a PNG its `level` in 16 bits. In place of PNG, standard output gets PFM.
 pub(crate) fn write_values(
     path: &Path,
     view: ImageView<'_, f32>,

@@ -1,4 +1,4 @@
-//! Rows on their way between the host and a device, whose rows have gaps.
+//! Copies between images on the host and a device's memory, whose rows have gaps.
 
 use super::GpuImage;
 use crate::Result;
@@ -10,7 +10,7 @@ use tiepoint_gpu::{Element, Mark};
 /// Rows that a thread copies at a time.
 const ROWS: usize = 64;
 
-/// Copies the rows of an image to numbers, in which they lie `pitch` apart.
+/// Copies the rows of an image to `to`, where they lie `pitch` numbers apart.
 fn spread<T: Element>(image: ImageView<'_, T>, to: &mut [T], pitch: usize, cpu: &Cpu) {
     let row = image.size().width * image.channels();
     cpu.for_chunks(to, ROWS * pitch, |task, to| {
@@ -28,7 +28,7 @@ pub(super) fn padded<T: Element>(image: ImageView<'_, T>, pitch: usize) -> Vec<T
 }
 
 impl<T: Element> GpuImage<T> {
-    /// An image whose rows lie in `numbers` as they lie in this one, with `value` of each number.
+    /// An image on the host, of the `value` of each pixel in `numbers`, which are laid out as this image is.
     pub(crate) fn packed<U: Copy + Default + Send>(
         &self,
         numbers: &[T],
@@ -40,11 +40,11 @@ impl<T: Element> GpuImage<T> {
         let rows = || numbers.chunks(self.pitch).take(size.height);
         let mut pixels = Vec::new();
         if cpu.threads() == 1 {
-            // Not zeroed first.
+            // Written once: no zeros first.
             pixels.reserve_exact(row * size.height);
             rows().for_each(|from| pixels.extend(from[..row].iter().map(|&number| value(number))));
         } else {
-            // Each thread takes the pages of its own part of the new image.
+            // The system gives zeros that are not yet mapped; each thread maps the pages of its own part.
             pixels.resize(row * size.height, U::default());
             cpu.for_chunks(&mut pixels, ROWS * row, |task, to| {
                 for (to, from) in to.chunks_exact_mut(row).zip(rows().skip(task * ROWS)) {
@@ -56,7 +56,7 @@ impl<T: Element> GpuImage<T> {
     }
 }
 
-/// Images on their way to a device: host memory that the device reads by itself, and the memory that it fills.
+/// Sends images to a device: pinned host memory, and the device's memory to which it is copied.
 #[derive(Debug)]
 pub(crate) struct Staging<T: Element> {
     host: Pinned<T>,
@@ -68,12 +68,12 @@ pub(crate) struct Staging<T: Element> {
 }
 
 impl<T: Element> Staging<T> {
-    /// For images that lie in `to` one behind the other, their rows as those of `image`.
+    /// For images that lie in `to` one behind the other, each laid out as `image`.
     pub(crate) fn new(image: &GpuImage<T>, to: &Buffer<T>) -> Result<Self> {
         Self::with_rows(to, image.pitch, image.pitch * image.size.height)
     }
 
-    /// For numbers that are no image.
+    /// For numbers that are not an image.
     pub(crate) fn of_numbers(to: &Buffer<T>) -> Result<Self> {
         Self::with_rows(to, to.len(), to.len())
     }
@@ -82,27 +82,27 @@ impl<T: Element> Staging<T> {
         Ok(Self { host: to.gpu().pinned(to.len())?, to: to.clone(), pitch, step })
     }
 
-    /// The numbers in the host's memory, once the queue has come to `free`, after what was sent before.
+    /// The host memory to be filled. Waits until the queue has reached `free`, a mark behind the last `send`.
     pub(crate) fn numbers(&mut self, free: &Mark) -> Result<&mut [T]> {
         #[expect(unsafe_code, reason = "memory that the device reads")]
         // SAFETY: commands that read this memory are made and run once, by `send` and `fill`, before the mark.
         Ok(unsafe { self.host.numbers_mut_after(free) }?)
     }
 
-    /// Takes image `i` once the queue has come to `free`.
+    /// Copies image `i` to the host memory, once the queue has reached `free`.
     pub(crate) fn write(&mut self, i: usize, image: ImageView<'_, T>, free: &Mark, cpu: &Cpu) -> Result<()> {
         let (pitch, step) = (self.pitch, self.step);
         spread(image, &mut self.numbers(free)?[i * step..][..step], pitch, cpu);
         Ok(())
     }
 
-    /// Sends what was taken, beside the work in the queue; what was put there up to `free` may still use the device's
-    /// memory. Gives the point at which all has arrived.
+    /// Starts the copy to the device, beside the work in the queue, but after the work up to `free`, which may still use
+    /// the device's memory. Returns the mark of its end.
     pub(crate) fn send(&self, free: &Mark) -> Result<Mark> {
         Ok(self.to.gpu().upload_beside(&self.host, &self.to, free)?)
     }
 
-    /// Takes an image and sends it as part of the work in the queue, for which it waits first.
+    /// Copies an image to the host memory, after waiting for the queue, and sends it as work of the queue.
     pub(crate) fn fill(&mut self, image: ImageView<'_, T>, cpu: &Cpu) -> Result<()> {
         let (pitch, mut commands) = (self.pitch, Commands::new());
         #[expect(unsafe_code, reason = "memory that the device reads")]
@@ -112,7 +112,7 @@ impl<T: Element> Staging<T> {
         Ok(self.to.gpu().run(&commands)?)
     }
 
-    /// The device's memory that is filled.
+    /// The device's memory to which images are sent.
     pub(crate) fn to(&self) -> &Buffer<T> {
         &self.to
     }

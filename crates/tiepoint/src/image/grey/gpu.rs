@@ -8,7 +8,7 @@ use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
 use crate::{Result, by_pixel};
 use tiepoint_gpu::KernelSource;
 
-/// For kernels: `luma_level` and `luma_float`.
+/// Adds `luma_level` and `luma_float` to a kernel's source.
 pub(crate) fn luma_for_kernels(source: KernelSource) -> KernelSource {
     source
         .define_f32("RED", super::LUMA[0])
@@ -23,8 +23,8 @@ pub(crate) fn source<T: GpuPixel>(channels: usize) -> KernelSource {
 }
 
 impl<T: GpuPixel> GpuFilter<T, T> {
-    /// [`grey()`](crate::image::grey()) on a device, of images of 1 to 4 channels; the same bits, but for those of a
-    /// NaN.
+    /// [`grey()`](crate::image::grey()) on a device, of images of 1 to 4 channels: the same bits, except that NaNs may
+    /// have others.
     ///
     /// # Errors
     /// [`Error::Image`](crate::Error::Image) for more than four channels, [`Error::Device`](crate::Error::Device)
@@ -37,7 +37,7 @@ impl<T: GpuPixel> GpuFilter<T, T> {
     }
 }
 
-/// [`grey()`](crate::image::grey()) of an image in a device's memory; a grey image is returned as it was given.
+/// [`grey()`](crate::image::grey()) of an image in a device's memory; a grey image is returned as it is.
 ///
 /// # Errors
 /// As [`GpuFilter::grey`].

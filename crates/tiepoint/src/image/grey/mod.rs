@@ -21,7 +21,7 @@ fn level([r, g, b]: [u32; 3]) -> u32 {
     (2126 * r + 7152 * g + 722 * b + 5000) / 10000
 }
 
-/// A row of `N` channels, of which the first three are red, green and blue.
+/// Luma of a row of `N` channels, of which the first three are red, green and blue.
 fn luma_row<T: Pixel, const N: usize>(source: &[T], out: &mut [T]) {
     if let (Some(source), Some(out)) = (T::u8s(source), T::u8s_mut(out)) {
         let pixels = source.as_chunks::<N>().0;
@@ -35,7 +35,7 @@ fn luma_row<T: Pixel, const N: usize>(source: &[T], out: &mut [T]) {
     }
 }
 
-/// One row of 1 to 4 channels to one of grey.
+/// Converts a row of 1 to 4 channels to grey.
 pub(crate) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
     match channels {
         1 | 2 => out.iter_mut().zip(source.chunks_exact(channels)).for_each(|(o, p)| *o = p[0]),
@@ -44,7 +44,7 @@ pub(crate) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
     }
 }
 
-/// One row of R, G, B and alpha to one of grey and alpha.
+/// Converts a row of R, G, B and alpha to grey and alpha.
 pub(in crate::image) fn grey_alpha_row<T: Pixel>(source: &[T], out: &mut [T]) {
     for (o, p) in out.as_chunks_mut::<2>().0.iter_mut().zip(source.as_chunks::<4>().0) {
         grey_row(p, 4, &mut o[..1]);
@@ -73,7 +73,7 @@ fn grey_view<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
     Ok(out)
 }
 
-/// The grey image of `image`, in the same pixel type. A grey image is returned as it was given.
+/// `image` in grey, in the same pixel type. A grey image is returned as it is.
 ///
 /// # Errors
 /// [`Error::Image`] for more than four channels.

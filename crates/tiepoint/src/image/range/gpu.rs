@@ -1,4 +1,5 @@
-//! The range of an image in a device's memory: counted there, chosen on the host, stretched there.
+//! The range of an image in a device's memory: values are counted on the device, the host chooses the range, and the
+//! device stretches the image.
 
 use super::spread::{Counted, End, Upper, of_counted};
 use super::{LEAST_LEVELS, Range, no_narrower};
@@ -8,15 +9,15 @@ use crate::image::grey_on_device;
 use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
-/// Lanes of a group.
+/// Lanes of a work group.
 const LANES: u32 = 256;
-/// Groups for every multiprocessor.
+/// Work groups for every multiprocessor.
 const GROUPS_A_UNIT: usize = 8;
-/// Halves of a value's bits.
+/// The number of values that half of a key's bits can have.
 const BINS: usize = 1 << 16;
 
 tiepoint_gpu::kernel! {
-    /// Counts upper halves.
+    /// Counts the upper halves of keys.
     unsafe kernel count_upper(groups) = CountUpper<T: GpuPixel> {
         write upper: u32 [BINS as i128],
         write holes: u32 [1],
@@ -31,7 +32,7 @@ tiepoint_gpu::kernel! {
         masked: i32,
     }
 
-    /// Counts lower halves.
+    /// Counts the lower halves of keys, for four upper halves.
     unsafe kernel count_lower(groups) = CountLower<T: GpuPixel> {
         write lower: u32 [4 * BINS as i128],
         read pixels: T [(height - 1) * pitch + width],
@@ -46,7 +47,7 @@ tiepoint_gpu::kernel! {
         masked: i32,
     }
 
-    /// Stretches to black and white.
+    /// Stretches values from black to white.
     unsafe kernel stretch(groups) = Stretch<T: GpuPixel, O: GpuPixel> {
         write to: O [height * to_pitch],
         read pixels: T [(height - 1) * pitch + width],
@@ -82,13 +83,13 @@ fn stretch<T: GpuPixel, O: GpuPixel>() -> KernelSource {
         .text(include_str!("range.cl"))
 }
 
-/// Work groups that fill the device, none without a row.
+/// Enough work groups to fill the device, each with at least one row.
 fn groups(gpu: &Gpu, height: usize) -> [usize; 3] {
     [height.min(gpu.info().units as usize * GROUPS_A_UNIT).max(1), 1, 1]
 }
 
-/// [`prepare`](super::prepare) of an image in a device's memory: the same bits. `None` where it has an alpha channel or
-/// holes (NaN, infinities), which only the host masks and fills; otherwise all pixels of `mask` count.
+/// [`prepare`](super::prepare) of an image in a device's memory: the same bits. `None` for an image with an alpha
+/// channel or holes (NaN, infinities), which only the host can mask and fill; for any other, `mask` stays what it is.
 ///
 /// # Errors
 /// As [`prepare`](super::prepare), and [`Error::Device`] when the device fails.
@@ -148,11 +149,11 @@ fn stretched<T: GpuPixel, O: GpuPixel>(image: &GpuImage<T>, ends: [f32; 2]) -> R
     Ok(out)
 }
 
-/// What a device counts of an image.
+/// An image, and its values as a device has counted them.
 struct Counts<'i, T: GpuPixel> {
     image: &'i GpuImage<T>,
     mask: Option<&'i GpuImage<u8>>,
-    /// Instead of a mask where there is none.
+    /// The kernels' argument in place of a mask where there is none.
     none: Buffer<u8>,
     of_bin: Vec<u32>,
     /// Pixels that are not finite.
@@ -205,7 +206,7 @@ impl<'i, T: GpuPixel> Counts<'i, T> {
             .map(|n| n as i32)
     }
 
-    /// An end whose upper half is known.
+    /// The least or the `last` value, from the counts of the lower halves under its upper half.
     fn end(lower: &[u64], upper: usize, last: bool) -> End {
         let mut found = lower.iter().enumerate().filter(|(_, n)| **n > 0);
         let (low, count) = if last { found.next_back() } else { found.next() }.unwrap_or((0, &0));

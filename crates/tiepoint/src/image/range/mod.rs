@@ -1,7 +1,7 @@
 //! An image as detectors take it: grey, from black to white, and which of its pixels count.
 //!
-//! Detectors take an image from black (0) to white (255, 65535 or 1). Measured data keep to other ranges:
-//! float rasters hold metres or reflectances and mark holes by NaN, 12-bit sensors fill a sixteenth of 16 bits.
+//! Detectors take an image from black (0) to white (255, 65535 or 1). Measured data have other ranges: float rasters
+//! hold metres or reflectances and mark holes by NaN, 12-bit sensors fill a sixteenth of 16 bits.
 //! [`prepare`] makes an image grey, brings it to the scale that detectors expect, and masks what is transparent or a
 //! hole.
 
@@ -17,16 +17,15 @@ use spread::Floats;
 /// Which values become black and white.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Range {
-    /// 8 bits: as they are. 16 bits and floats: from the 1st to the 99th percentile of what the image holds, widened on
+    /// 8 bits: as they are. 16 bits and floats: from the 1st to the 99th percentile of the image's values, widened on
     /// either side by a quarter of their distance, but not beyond the least and greatest value. NaN, infinities and
-    /// masked pixels do not count; neither does the very least or greatest value where more than one pixel in a
-    /// hundred holds it (marks of no data, saturation). Of 16 bits no fewer than 32 values are stretched.
+    /// masked pixels do not count; neither does the very least or greatest value if more than one pixel in a hundred
+    /// holds it (no-data marks, saturation). A range of 16-bit values is widened to at least 32.
     /// Percentiles are exact: the same for any number of threads.
     ///
-    /// Each image of a pair has its own range: where the light changes (leuven 1–4 to 1–6, 8 bits stretched likewise)
-    /// that gives 834, 735 and 609 inliers, one range for both 810, 694 and 509, and the corner error falls from 0.96
-    /// to 0.65 px; on boat and graf all are the same. 8 bits stay as they are for the sake of other programs' features
-    /// and of speed; for dark pictures give [`Between`](Self::Between).
+    /// Each image of a pair has its own range, which is better where the light changes (`docs/notebook/images.md`). 8
+    /// bits stay as they are, for speed and so that features equal those of other programs; for dark pictures give
+    /// [`Between`](Self::Between).
     #[default]
     Auto,
     /// From this value (black) to that (white); values beyond are clamped.
@@ -51,24 +50,24 @@ impl Range {
 /// An image as detectors take it.
 #[derive(Clone, Debug)]
 pub struct Prepared<'a> {
-    /// One channel, from black to white. 16 bits and floats stay what they are; 8 bits that had to be stretched become
-    /// floats.
+    /// One channel, from black to white, in the image's own pixel type; but 8 bits become floats when they are
+    /// stretched.
     pub image: AnyCow<'a>,
-    /// Which pixels count: those of the mask that was given, more than [`HOLE_MARGIN`] pixels from any that is
-    /// transparent, NaN or infinite.
+    /// Which pixels count: those that the given mask lets count, and that are more than [`HOLE_MARGIN`] pixels from any
+    /// that is transparent, NaN or infinite.
     pub mask: Mask<'a>,
 }
 
-/// Pixels around a hole or a transparent pixel in which no keypoint is kept, because what is there instead changes the
-/// derivatives.
+/// Distance in pixels from a hole or a transparent pixel within which no keypoint is kept, because the value that stands
+/// there changes the derivatives.
 pub const HOLE_MARGIN: usize = 5;
 
 /// Makes an image ready for a detector: [grey](grey()), on the scale that detectors expect, with the [`Mask`] of the
-/// pixels that count. Holes (NaN, infinities) are filled with the mean of the finite pixels, which keeps the edges that
-/// they add weak. Pixels that do not count by `mask` or because they are transparent have no say in the range.
+/// pixels that count. Holes (NaN, infinities) are filled with the mean of the finite pixels, so that the edges around
+/// them are weak. Pixels that `mask` excludes or that are transparent have no influence on the range.
 ///
-/// An image that is given to keep (an [`AnyImage`]) is changed in its own memory: a large one of 16 bits or floats is
-/// never there twice.
+/// An image that is passed by value (an [`AnyImage`]) of 16 bits or floats is changed in its own memory, so that a large
+/// one is never held twice.
 ///
 /// # Errors
 /// [`Error::Image`] for more than four channels; as [`Range::check`]; [`Error::Mismatch`] for a mask of another size.
@@ -85,7 +84,7 @@ fn prepare_any<'a>(image: AnyCow<'a>, mask: Mask<'a>, range: Range, cpu: &Cpu) -
     range.check()?;
     check_mask(mask.view(), image.view().size())?;
     let shown = Mask::of_data(image.view(), None);
-    // What a file holds below transparent pixels has edges that mean nothing.
+    // The colours of transparent pixels are meaningless, and so are the edges between them.
     let mask = mask.and(shown.without_margin(HOLE_MARGIN, cpu))?;
     let image = match image {
         AnyCow::Borrowed(view) => grey(view, cpu)?,
@@ -97,18 +96,18 @@ fn prepare_any<'a>(image: AnyCow<'a>, mask: Mask<'a>, range: Range, cpu: &Cpu) -
     Ok(Prepared { image, mask: mask.and(holes)? })
 }
 
-/// 16-bit values that are stretched from black to white at least: of fewer most is noise.
+/// The narrowest range of 16-bit values that is stretched from black to white: a narrower one is mostly noise.
 const LEAST_LEVELS: f32 = 32.0;
 
-/// The range about the same middle, at least `width` wide.
+/// The range, widened about its middle to at least `width`.
 fn no_narrower([low, high]: [f32; 2], width: f32) -> [f32; 2] {
     let more = (0.5 * (width - (high - low))).max(0.0);
     [low - more, high + more]
 }
 
-/// What an image needs.
+/// What has to be done to an image.
 struct Plan {
-    /// The values that become black and white, unless they are already.
+    /// The values that become black and white; `None` if they already are.
     ends: Option<[f32; 2]>,
     has_holes: bool,
 }
@@ -135,7 +134,7 @@ impl Plan {
         }
     }
 
-    /// The image as it is to be, and its mask without holes.
+    /// The finished image, and where it has holes the mask that excludes them.
     fn apply<'a>(&self, image: AnyCow<'a>, cpu: &Cpu) -> (AnyCow<'a>, Option<Image<u8>>) {
         let stretch = match self.ends {
             None if !self.has_holes => return (image, None),
@@ -164,7 +163,7 @@ impl Plan {
     }
 }
 
-/// From some values to 0 and 1.
+/// Maps two values to 0 and 1.
 #[derive(Clone, Copy)]
 struct Stretch {
     low: f32,
@@ -173,7 +172,7 @@ struct Stretch {
 
 impl Stretch {
     fn new([low, high]: [f32; 2]) -> Self {
-        // Halved first: the difference of two finite floats may overflow.
+        // The difference of two finite floats may overflow; that of their halves does not.
         Self { low, scale: 0.5 / (0.5 * high - 0.5 * low) }
     }
 
@@ -183,7 +182,7 @@ impl Stretch {
     }
 }
 
-/// An image that is read, or changed in place where it is ours.
+/// An image that is copied when it is borrowed, and changed in place when it is owned.
 enum Source<'a, T> {
     Borrowed(ImageView<'a, T>),
     Owned(Image<T>),
@@ -234,7 +233,7 @@ fn mean_of_finite(image: ImageView<'_, f32>) -> f32 {
     if count == 0 { 0.0 } else { (sum / count as f64) as f32 }
 }
 
-/// 255 where no pixel of the square of `margin` pixels around is a hole, 0 elsewhere.
+/// A mask that is 0 at every pixel with a hole within `margin` rows and columns, and 255 elsewhere.
 pub(super) fn far_from<T: Pixel>(
     image: ImageView<'_, T>,
     is_hole: impl Fn(T) -> bool + Sync,

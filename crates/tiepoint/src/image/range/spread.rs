@@ -1,19 +1,20 @@
-//! Between which values an image lies: exact percentiles, by counting.
+//! The range of an image's values: exact percentiles, by counting.
 //!
-//! 16-bit values are counted in one pass, each value for itself. A float's bits, with those of negative ones inverted,
-//! sort as integers. The first pass over floats counts the upper 16 of them and finds the least and the greatest value;
-//! the second counts the lower 16 where the ranks asked for fall, as no table in one pass has room for 2³² values.
-//! Passes go over the image in memory; its file was read once. Counts are integers, so that the cut between threads
-//! changes nothing.
+//! 16-bit values are counted in one pass, with a counter for each value. Floats are counted by a 32-bit key that sorts
+//! as they do (see `key`), in two passes, because a counter for each key would take too much memory. The first pass
+//! counts the upper 16 bits of the keys and finds the least and the greatest value; the second counts the lower 16 bits
+//! of the keys whose upper bits are those of a percentile. Counts are integers, so the number of threads changes
+//! nothing.
 
 use crate::device::Cpu;
 use crate::image::{ImageView, Pixel};
 use std::ops::Range;
 
-/// One value in so many at most is ignored on either side; a value that more pixels hold is a mark.
+/// At either end one value in this many is ignored. An extreme value that more pixels hold is a mark of no data or
+/// saturation.
 const IGNORED: u64 = 100;
 
-/// By how much the percentiles are widened, as a share of their distance.
+/// How far the percentiles are moved apart at either end, as a share of their distance.
 const WIDENED: f32 = 0.25;
 
 /// Black and white of [`Range::Auto`](super::Range) of 16 bits; `None` for an image that is flat, empty or masked away.
@@ -38,25 +39,25 @@ pub(super) fn of_levels(
         .unwrap_or_else(|e| match e {})
 }
 
-/// The values of a float image as a device counts them.
+/// The values of an image, counted by their keys: on the CPU (floats) or on a GPU.
 pub(super) trait Counted {
     type Error;
 
-    /// What the upper half of the bits tells.
+    /// The counts of the upper half of the keys.
     fn upper(&self) -> Result<Upper, Self::Error>;
 
-    /// How often each lower half of the bits comes with each of these upper halves, 2¹⁶ numbers for each.
+    /// For each of these upper halves, how many keys have it with each lower half: four times 2¹⁶ counts.
     fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>, Self::Error>;
 }
 
-/// Black and white as [`of_levels`], of values that anyone counts by the bits of floats.
+/// Black and white as [`of_levels`], from values counted by their keys.
 pub(super) fn of_counted<C: Counted>(values: &C) -> Result<Option<[f32; 2]>, C::Error> {
     let upper = values.upper()?;
     let counted = upper.of_bin.iter().sum();
     between_marks(counted, upper.ends, |ranks| at_ranks(values, ranks, &upper.of_bin))
 }
 
-/// Black and white of so many values with these extremes; `at` tells the values at four ranks, ascending.
+/// Black and white of `counted` values with these extremes; `at` gives the values at four ascending ranks.
 fn between_marks<E>(
     counted: u64,
     [least, greatest]: [End; 2],
@@ -78,7 +79,7 @@ fn between_marks<E>(
         let ends = [(low - widened).max(least) as f32, (high + widened).min(greatest) as f32];
         Ok((ends[0] < ends[1]).then_some(ends))
     };
-    // What is left between two marks may be flat, or nothing.
+    // Without the marks the values may be all equal, or none may be left: then the marks count.
     match (mark(least), mark(greatest)) {
         (0, 0) => between(0, 0),
         (below, above) => match between(below, above)? {
@@ -88,7 +89,7 @@ fn between_marks<E>(
     }
 }
 
-/// The values at four ranks, ascending.
+/// The values at four ascending ranks.
 fn at_ranks<C: Counted>(values: &C, ranks: [u64; 4], upper: &[u64]) -> Result<[f32; 4], C::Error> {
     let found = ranks.map(|rank| place(upper, rank));
     let lower = values.lower(found.map(|(bin, _)| bin))?;
@@ -98,15 +99,15 @@ fn at_ranks<C: Counted>(values: &C, ranks: [u64; 4], upper: &[u64]) -> Result<[f
     }))
 }
 
-/// What the upper half of the bits tells.
+/// Counts by the upper half of the keys.
 #[derive(Clone)]
 pub(super) struct Upper {
     pub(super) of_bin: Vec<u64>,
-    /// The least and the greatest.
+    /// The least and the greatest value.
     pub(super) ends: [End; 2],
 }
 
-/// An extreme value, and how many pixels hold it.
+/// The key of an extreme value, and how many pixels hold it.
 #[derive(Clone, Copy)]
 pub(super) struct End {
     pub(super) key: u32,
@@ -114,7 +115,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Counts a value that is the same, and begins anew with one that lies further out.
+    /// Adds the count of an equal value; a value further out replaces this one.
     fn meet(&mut self, other: Self, is_further: bool) {
         if other.key == self.key {
             self.count += other.count;
@@ -165,7 +166,7 @@ struct Values<'a, 'm, T> {
 }
 
 impl<T: Pixel> Values<'_, '_, T> {
-    /// Calls `see` with every pixel of some rows, and whether the mask lets it count.
+    /// Calls `see` for every pixel of some rows, with whether the mask lets it count.
     fn each(&self, rows: Range<usize>, mut see: impl FnMut(T, bool)) {
         for y in rows {
             let row = self.image.row(y).iter();
@@ -176,7 +177,7 @@ impl<T: Pixel> Values<'_, '_, T> {
         }
     }
 
-    /// What `count` makes of each of as many parts as there are threads, put together.
+    /// Calls `count` for one range of rows per thread, and merges the results.
     fn counted<R: Send>(
         &self,
         count: impl Fn(Range<usize>) -> R + Sync,
@@ -188,7 +189,7 @@ impl<T: Pixel> Values<'_, '_, T> {
     }
 }
 
-/// A float image whose upper halves are counted.
+/// A float image, with the counts of the upper half of its keys.
 pub(super) struct Floats<'a, 'm> {
     values: Values<'a, 'm, f32>,
     upper: Upper,
@@ -246,7 +247,7 @@ impl Counted for Floats<'_, '_> {
     }
 }
 
-/// The bin in which a rank falls, and its rank there.
+/// The bin into which a rank falls, and the rank within that bin.
 fn place(counts: &[u64], mut rank: u64) -> (usize, u64) {
     for (bin, &count) in counts.iter().enumerate() {
         if rank < count {
@@ -257,9 +258,10 @@ fn place(counts: &[u64], mut rank: u64) -> (usize, u64) {
     (counts.len() - 1, 0)
 }
 
-/// An integer that sorts as the float does.
+/// An integer that sorts as the float does: the bits, inverted where it is negative, with the sign bit set where it is
+/// not.
 fn key(v: f32) -> u32 {
-    // −0 is 0.
+    // Makes −0 equal to 0.
     let bits = (v + 0.0).to_bits();
     if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
 }
@@ -274,7 +276,7 @@ mod tests {
     use crate::image::{Image, Size};
     use crate::numeric::Random;
 
-    /// By sorting.
+    /// The expected range, by sorting.
     fn reference(values: &[f32]) -> Option<[f32; 2]> {
         let mut sorted: Vec<f32> = values.iter().copied().filter(|v| v.is_finite()).collect();
         sorted.sort_by(f32::total_cmp);

@@ -1,4 +1,4 @@
-//! The bytes of a strip or tile: uncompressed, and freed from predictors.
+//! The bytes of a strip or tile (a cell), decompressed and with the predictor undone.
 
 use super::directory::{Colour, Kind, Plan};
 use crate::files::Fault;
@@ -20,7 +20,7 @@ pub(super) enum Coding {
     Zstd,
     /// Cells are JPEG files, possibly without their tables.
     Jpeg,
-    /// Fax of group 4.
+    /// CCITT fax, group 4.
     Fax,
 }
 
@@ -46,8 +46,8 @@ impl Coding {
         Err(unread(name))
     }
 
-    /// The greatest expansion of a byte. Dictionary coders refer to at most their whole window; JPEG takes at
-    /// least a bit for a block of 64 pixels, fax a bit for a row, Zstandard three bytes for a block of 128 KiB.
+    /// The most bytes that one byte can expand to. LZW and deflate copy at most their whole window at a time; JPEG takes
+    /// at least a bit for a block of 64 pixels, fax a bit for a row, Zstandard three bytes for a block of 128 KiB.
     pub(super) fn ratio(self, width: u64) -> u64 {
         match self {
             Self::None => 1,
@@ -67,8 +67,8 @@ fn unread(name: &str) -> Fault {
     ))
 }
 
-/// The bytes of a cell, of which `width` by `rows` pixels lie in the image: rows of that width, values in the order of
-/// bytes that is given with them. `None` for a cell that the file leaves out.
+/// The bytes of a cell, of which `width` by `rows` pixels lie in the image, as rows of that width, with the byte order
+/// of the values. `None` for a cell that the file leaves out.
 pub(super) fn read(
     decoder: &mut Decoder<impl Source>,
     plan: &Plan,
@@ -113,7 +113,7 @@ pub(super) fn read(
     Ok(Some((bytes, order)))
 }
 
-/// The bytes of a cell whose coding the crate knows.
+/// The bytes of a cell that the `tiff` crate decodes.
 fn by_crate(
     decoder: &mut Decoder<impl Source>,
     plan: &Plan,
@@ -122,7 +122,7 @@ fn by_crate(
     rows: usize,
 ) -> Result<Vec<u8>, Fault> {
     if plan.coding == Coding::Jpeg {
-        // The decoder joins them in this way: the tables without their end, then the cell without its start.
+        // Joined as the decoder does: the tables without their end marker, then the cell without its start marker.
         let tables = match decoder.find_tag(Tag::JPEGTables)? {
             Some(tables) => tables.into_u8_vec()?,
             None => Vec::new(),
@@ -140,7 +140,7 @@ fn by_crate(
     let layout = decoder.image_chunk_buffer_layout(cell as u32)?;
     let mut bytes: Vec<u8> = zeros(layout.len)?;
     decoder.read_chunk_bytes(cell as u32, &mut bytes)?;
-    // The crate has made what is white black already.
+    // The crate has already inverted the values; undone here, because `read_cell` inverts those of every coding.
     if plan.colour == Colour::WhiteIsZero {
         bytes.iter_mut().for_each(|byte| *byte = !*byte);
     }
@@ -152,13 +152,13 @@ fn by_crate(
     Ok(bytes)
 }
 
-/// Up to `needed` bytes of what was packed.
+/// Decompresses up to `needed` bytes.
 fn unpacked(packed: Vec<u8>, coding: Coding, needed: usize) -> Result<Vec<u8>, Fault> {
     let damaged = |e: &dyn std::fmt::Display| Fault::Bad(format!("damaged TIFF: {e}"));
     let all = |source: &mut dyn Read| {
         let mut bytes = Vec::new();
         let read = source.take(needed as u64).read_to_end(&mut bytes);
-        // What came before the damage may be all that is needed.
+        // An error after all needed bytes have come does no harm.
         match read {
             Err(e) if bytes.len() < needed => Err(damaged(&e)),
             _ => Ok(bytes),
@@ -191,7 +191,7 @@ fn unpacked(packed: Vec<u8>, coding: Coding, needed: usize) -> Result<Vec<u8>, F
     }
 }
 
-/// Runs of bytes: n + 1 bytes as they are, or the next one 1 − n times.
+/// Decodes PackBits: after a byte n ≥ 0, n + 1 bytes follow as they are; after n < 0, one byte stands for 1 − n of it.
 fn unpacked_bits(packed: &[u8], needed: usize) -> Result<Vec<u8>, Fault> {
     let (mut bytes, mut rest) = (Vec::new(), packed);
     while let Some((&head, after)) = rest.split_first() {
@@ -215,9 +215,9 @@ fn unpacked_bits(packed: &[u8], needed: usize) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// Undoes the predictor of a row, and tells the order of its bytes afterwards.
+/// Undoes the predictor of a row, and returns the byte order of its values afterwards.
 fn unpredicted(row: &mut [u8], plan: &Plan) -> Result<ByteOrder, Fault> {
-    /// Every value is the sum of it and the one before, of the same channel.
+    /// Adds to every value the one before it of the same channel.
     fn summed<const N: usize>(row: &mut [u8], values: usize, add: impl Fn([u8; N], [u8; N]) -> [u8; N]) {
         let row = row.as_chunks_mut::<N>().0;
         for i in values..row.len() {
@@ -244,7 +244,7 @@ fn unpredicted(row: &mut [u8], plan: &Plan) -> Result<ByteOrder, Fault> {
         (2, 64, _) => summed!(u64),
         (3, bits @ (16 | 24 | 32 | 64), Kind::Float) => {
             summed(row, plan.values, |a: [u8; 1], b| [a[0].wrapping_add(b[0])]);
-            // The highest bytes of all values come first, then the next.
+            // The highest bytes of all values come first, then the second highest, and so on.
             let (planes, width) = (row.to_vec(), bits / 8);
             let count = row.len() / width;
             for (i, value) in row.chunks_exact_mut(width).enumerate() {

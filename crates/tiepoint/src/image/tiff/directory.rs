@@ -1,4 +1,4 @@
-//! What the directory of a TIFF says of its image.
+//! What the directory of a TIFF says about its image.
 
 use super::cell::Coding;
 use crate::files::Fault;
@@ -11,7 +11,7 @@ use ::tiff::{
     tags::{ByteOrder, Tag},
 };
 
-/// What a sample is.
+/// The type of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Unsigned,
@@ -19,27 +19,27 @@ pub(super) enum Kind {
     Float,
 }
 
-/// How samples become pixels.
+/// How samples are converted to pixels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Colour {
     AsIs,
     /// The least value is white.
     WhiteIsZero,
-    /// Red, green and blue of every number.
+    /// Red, green and blue of every index.
     Palette(Vec<[u8; 3]>),
     Cmyk,
     YCbCr,
     Lab,
 }
 
-/// What the directory says of the image.
+/// What the directory says about the image.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) size: Size,
     /// Width and height of a strip or tile.
     pub(super) cell: Size,
     pub(super) tiled: bool,
-    /// Values of a pixel in one cell: all of them, or one where each has its own plane.
+    /// Values of a pixel in one cell: all of them, or one where every channel has its own plane.
     pub(super) values: usize,
     pub(super) planes: usize,
     /// Bits of a value.
@@ -48,22 +48,22 @@ pub(super) struct Plan {
     pub(super) colour: Colour,
     pub(super) coding: Coding,
     pub(super) predictor: u16,
-    /// The bits of a byte are stored from the lowest.
+    /// Whether the bits of a byte are stored from the lowest.
     pub(super) reversed: bool,
     pub(super) order: ByteOrder,
     /// Offset and length of each cell in the file.
     pub(super) places: Vec<(u64, u64)>,
     pub(super) orientation: u8,
-    /// Of the pixels as they become.
+    /// The layout of the converted pixels.
     pub(super) layout: Layout,
     pub(super) no_data: Option<f64>,
 }
 
-/// `NewSubfileType`: an image that is another one reduced, and one that is another's mask.
+/// Values of `NewSubfileType`: a reduced copy of another image, and the mask of another image.
 pub(super) const REDUCED: u16 = 1;
 pub(super) const MASK: u16 = 4;
 
-/// `DNGVersion`, `SubIFDs` and `GDAL_NODATA`, and the tags of a place on the map.
+/// `DNGVersion`, `SubIFDs` and `GDAL_NODATA`, and the tags that place an image on a map.
 const DNG: u16 = 50706;
 const SUB_DIRECTORIES: u16 = 330;
 const NO_DATA: u16 = 42113;
@@ -144,14 +144,14 @@ impl Plan {
         let tiled = decoder.get_chunk_type() == ChunkType::Tile;
         let (width, height) = decoder.chunk_dimensions();
         let cell = Size::new(width as usize, height as usize);
-        // A decoder allocates a whole row of a tile, however little of it is in the image.
+        // The decoder allocates whole rows of a tile, however little of them is in the image.
         if tiled && cell.width > size.width.max(1 << 16) {
             return Err(format!("tiles of {cell} in an image of {size}: too wide to be true").into());
         }
         let on_a_map = PLACE.into_iter().map(|tag| decoder.find_tag(Tag::from_u16_exhaustive(tag)));
         let on_a_map = on_a_map.collect::<Result<Vec<_>, _>>()?.iter().any(Option::is_some);
         let no_data = decoder.find_tag(Tag::from_u16_exhaustive(NO_DATA))?;
-        // A text that is no number marks nothing.
+        // A text that is not a number is ignored.
         let no_data = no_data.and_then(|v| v.into_string().ok()?.trim_matches(['\0', ' ']).parse().ok());
         Ok(Self {
             size,
@@ -181,7 +181,7 @@ impl Plan {
         self.size.height.div_ceil(self.cell.height)
     }
 
-    /// Rows of the image in a row of cells.
+    /// Rows of the image in row `band` of cells.
     pub(super) fn rows(&self, band: usize) -> usize {
         self.cell.height.min(self.size.height - band * self.cell.height)
     }
@@ -191,7 +191,7 @@ impl Plan {
         (width * self.values * self.bits).div_ceil(8)
     }
 
-    /// Whether the values in a cell are bytes or words as they are wanted, one after the other.
+    /// Whether the strips hold nothing but pixels as they are wanted, so that no cell has to be decoded.
     pub(super) fn plain(&self) -> bool {
         let whole = matches!((self.kind, self.bits), (Kind::Unsigned, 8 | 16) | (Kind::Float, 32));
         whole
@@ -204,7 +204,7 @@ impl Plan {
             && self.places.iter().all(|(_, len)| *len > 0)
     }
 
-    /// Fails when a cell of `width` by `rows` pixels cannot come from the bytes it has in the file.
+    /// Fails when a cell has too few bytes in the file for `width` by `rows` pixels.
     pub(super) fn plausible(&self, cell: usize, width: usize, rows: usize) -> Result<(), Fault> {
         let (_, len) = self.places[cell];
         let bytes = (self.row_bytes(width) as u64).saturating_mul(rows as u64);
@@ -218,7 +218,7 @@ impl Plan {
     }
 }
 
-/// Goes to the first image in full size; raw photographs, which have their picture elsewhere, are refused.
+/// Goes to the first image in full size. Raw photographs, whose picture is in another directory, are refused.
 pub(super) fn find_image(decoder: &mut Decoder<impl Source>) -> Result<(), Fault> {
     let mut has = |tag| decoder.find_tag(Tag::from_u16_exhaustive(tag)).map(|found| found.is_some());
     let (dng, inner) = (has(DNG)?, has(SUB_DIRECTORIES)?);
@@ -235,12 +235,12 @@ pub(super) fn find_image(decoder: &mut Decoder<impl Source>) -> Result<(), Fault
     Ok(())
 }
 
-/// What kind of image the directory is of.
+/// The `NewSubfileType` of the directory.
 pub(super) fn subfile(decoder: &mut Decoder<impl Source>) -> Result<u16, Fault> {
     Ok(decoder.find_tag_unsigned(Tag::NewSubfileType)?.unwrap_or(0))
 }
 
-/// Where the strips or tiles stand in the file.
+/// Offset and length of each strip or tile in the file.
 fn places(decoder: &mut Decoder<impl Source>, tiled: bool) -> Result<Vec<(u64, u64)>, Fault> {
     let (offsets, lengths) = match tiled {
         true => (Tag::TileOffsets, Tag::TileByteCounts),
@@ -251,14 +251,14 @@ fn places(decoder: &mut Decoder<impl Source>, tiled: bool) -> Result<Vec<(u64, u
     Ok(offsets.into_iter().zip(lengths).collect())
 }
 
-/// The colours of all numbers of so many bits.
+/// The colours of all indices of `bits` bits.
 fn palette(decoder: &mut Decoder<impl Source>, bits: usize) -> Result<Vec<[u8; 3]>, Fault> {
     let map = decoder.find_tag_unsigned_vec::<u16>(Tag::ColorMap)?.unwrap_or_default();
     let count = 1_usize << bits.min(16);
     if map.len() != 3 * count {
         return Err(format!("damaged TIFF: a palette of {} values for {bits} bits", map.len()).into());
     }
-    // Some old writers fill 8 of the 16 bits.
+    // Some old programs write 8 of the 16 bits only.
     let shift = if map.iter().all(|v| *v < 256) { 0 } else { 8 };
     Ok((0..count).map(|i| [0, 1, 2].map(|c| (map[c * count + i] >> shift) as u8)).collect())
 }

@@ -1,4 +1,4 @@
-//! Where a picture lies on a map: the tags of GeoTIFF (OGC 19-008r4), carried from file to file as they are.
+//! Where a picture lies on a map: the tags of GeoTIFF (OGC 19-008r4), copied from file to file unchanged.
 
 use super::write::{Field, FieldType};
 use crate::files::Fault;
@@ -14,7 +14,7 @@ const KEYS: u16 = 34735;
 /// `GeoAsciiParams`.
 const TEXT: u16 = 34737;
 
-/// Where the pixels of an image lie on a map, as a GeoTIFF says it. It belongs to every image on the same pixels.
+/// Where the pixels of an image lie on a map, as a GeoTIFF says it. It holds for every image with the same pixel grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Georeference {
     /// By ascending tag.
@@ -22,13 +22,13 @@ pub struct Georeference {
 }
 
 impl Georeference {
-    /// For the directory of a file.
+    /// The entries for the directory of a file.
     pub(super) fn fields(&self) -> &[Field] {
         &self.fields
     }
 }
 
-/// What the first image of a TIFF says; `None` where it says nothing.
+/// The georeference of the first image of a TIFF; `None` where it has none.
 pub(in crate::image) fn read(source: impl Source) -> Result<Option<Georeference>, Fault> {
     let mut decoder = Decoder::new(source)?;
     let mut fields = Vec::new();
@@ -56,7 +56,7 @@ mod tests {
     use ::tiff::encoder::{TiffEncoder, TiffKind, colortype::Gray8};
     use std::io::Cursor;
 
-    /// A file with every tag, as others write it.
+    /// A file with every tag, written by the `tiff` crate.
     fn made<K: TiffKind>(mut encoder: TiffEncoder<Cursor<&mut Vec<u8>>, K>) {
         let mut image = encoder.new_image::<Gray8>(4, 3).unwrap();
         let mut tag = |tag, values: &[f64]| {

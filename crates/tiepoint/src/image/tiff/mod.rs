@@ -1,9 +1,9 @@
 //! TIFF and BigTIFF: strips and tiles, whole numbers of 1 to 32 and 64 bits, floats, any number of bands, palettes, masks.
 //!
-//! The `tiff` crate reads directories, and decodes JPEG and fax. Bytes of strips and tiles in every other coding become
-//! values here: the crate knows no Zstandard without C, no packed values, no reversed bits, no palettes, no cells left
-//! out. Strips and tiles are read one at a time; uncompressed strips are read a few rows at a time, so that a file of one
-//! single strip needs no more memory than another.
+//! The `tiff` crate reads directories, and decodes JPEG and fax. Strips and tiles in every other coding are decoded
+//! here: the crate supports neither Zstandard without C, nor packed values, reversed bits, palettes or omitted cells.
+//! Strips and tiles are read one at a time; uncompressed strips a few rows at a time, so that a file of one single
+//! strip needs no more memory than another.
 
 mod cell;
 mod directory;

@@ -1,4 +1,4 @@
-//! Strips and tiles into rows.
+//! Reads the strips and tiles of a TIFF into rows.
 
 use super::cell;
 use super::directory::{Colour, Kind, MASK, Plan, find_image, subfile};
@@ -25,7 +25,7 @@ impl From<TiffError> for Fault {
 }
 
 pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
-    // Canon's raw photographs say so behind the head of the file.
+    // The signature of Canon's raw photographs follows the head of the file.
     if source.fill_buf()?.get(8..10) == Some(b"CR") {
         return Err(crate::image::foreign::raw().into());
     }
@@ -51,17 +51,17 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
     Ok(Decoded { orientation: plan.orientation, ..decoded })
 }
 
-/// Images after the first among which its mask is looked for.
+/// How many images after the first are looked at for its mask.
 const LOOKED_AT: usize = 16;
 
-/// The mask that the file holds of an image of this size: 0 where there are no data.
+/// The mask in the file for an image of this size: 0 where there are no data.
 fn mask(
     decoder: &mut Decoder<impl Source>,
     request: &Request<'_>,
     size: Size,
 ) -> Result<Option<Image<u8>>, Fault> {
     for _ in 0..LOOKED_AT {
-        // A directory that cannot be read is of no image that was asked for.
+        // The image itself has been read; a later directory that cannot be read does no harm.
         if !decoder.more_images() || decoder.next_image().is_err() {
             return Ok(None);
         }
@@ -82,22 +82,21 @@ fn mask(
     Ok(None)
 }
 
-/// A pixel type as it is made of bytes.
+/// A pixel type that can be read from the bytes of a cell.
 trait Sample: Pixel {
-    /// Appends the values in a row of `count`.
+    /// Appends the `count` values of a row to `out`.
     fn parse(bytes: &[u8], count: usize, order: ByteOrder, plan: &Plan, out: &mut Vec<Self>);
 
     /// The value with black and white exchanged.
     fn inverted(self, bits: usize) -> Self;
 
-    /// The memory of the next rows, for a type whose values are bytes; `None` for types that have to be
-    /// parsed.
+    /// The memory of the next rows, to be read into directly; `None` for types that have to be parsed.
     fn next_rows(_: &mut Rows<Self>, _count: usize) -> Result<Option<&mut [u8]>, Fault> {
         Ok(None)
     }
 }
 
-/// The values of `bits` bits each in a row, the highest bit first.
+/// The `count` values of a row, packed with `bits` bits each, the highest bit first.
 fn packed(bytes: &[u8], count: usize, bits: usize) -> impl Iterator<Item = u32> {
     (0..count).map(move |i| {
         let (start, end) = (i * bits, (i + 1) * bits);
@@ -113,7 +112,7 @@ impl Sample for u8 {
         let most = (1_u32 << plan.bits.min(8)) - 1;
         match (&plan.colour, plan.bits) {
             (_, 8) => out.extend_from_slice(&bytes[..count]),
-            // Numbers of colours stay as they are.
+            // Indices of a palette stay as they are.
             (Colour::Palette(_), bits) => out.extend(packed(bytes, count, bits).map(|v| v as Self)),
             (_, bits) => {
                 out.extend(packed(bytes, count, bits).map(|v| ((v * 255 + most / 2) / most) as Self));
@@ -136,7 +135,7 @@ impl Sample for u16 {
         match (plan.bits, order) {
             (16, ByteOrder::LittleEndian) => out.extend(values.map(|b| Self::from_le_bytes(*b))),
             (16, ByteOrder::BigEndian) => out.extend(values.map(|b| Self::from_be_bytes(*b))),
-            // Of a sensor with fewer bits: as they are.
+            // Values of a sensor with fewer bits stay as they are.
             (bits, _) => out.extend(packed(bytes, count, bits).map(|v| v as Self)),
         }
     }
@@ -174,17 +173,17 @@ impl Sample for f32 {
     }
 }
 
-/// A number of 16 bits as IEEE 754 has it: 5 of exponent, 10 of mantissa.
+/// A 16-bit float of IEEE 754: 5 bits of exponent, 10 of mantissa.
 fn half(bits: u16) -> f32 {
     widened(u32::from(bits), 5, 10)
 }
 
-/// A number of 24 bits as Adobe has it: 7 of exponent, 16 of mantissa.
+/// A 24-bit float of Adobe's: 7 bits of exponent, 16 of mantissa.
 fn of_24(bits: u32) -> f32 {
     widened(bits, 7, 16)
 }
 
-/// A narrow number in binary with a sign before so many bits of exponent and mantissa: exact in 32 bits.
+/// A narrow float (sign, then `exponent` and `mantissa` bits) as an f32, which holds it exactly.
 fn widened(bits: u32, exponent: u32, mantissa: u32) -> f32 {
     let sign = bits >> (exponent + mantissa) << 31;
     let most = (1 << exponent) - 1;
@@ -209,7 +208,7 @@ fn collect<T: Sample>(
 where
     AnyImage: From<Image<T>>,
 {
-    // The value of no data of a palette is the number of a colour.
+    // The no-data value of an image with a palette is an index, so it is compared before the conversion to colours.
     let palette = matches!(plan.colour, Colour::Palette(_));
     let no_data = plan.no_data.filter(|_| !palette);
     let mut rows = Rows::<T>::new(request, plan.size, plan.layout, no_data)?;
@@ -237,7 +236,7 @@ where
     Ok(decoded)
 }
 
-/// A strip of values as they stand in the file, a few rows at a time.
+/// Reads a strip of plain values, a few rows at a time.
 fn read_plain<T: Sample>(
     decoder: &mut Decoder<impl Source>,
     plan: &Plan,
@@ -298,7 +297,7 @@ fn read_cell<T: Sample>(
     Ok(values)
 }
 
-/// A row of cells, in all planes, put side by side.
+/// The pixels of a row of cells, put together from all its cells and planes.
 fn read_band<T: Sample>(
     decoder: &mut Decoder<impl Source>,
     request: &Request<'_>,
@@ -334,7 +333,7 @@ fn read_band<T: Sample>(
     Ok(out)
 }
 
-/// Palettes, CMYK, YCbCr and Lab to RGB, three values a pixel.
+/// Converts palettes, CMYK, YCbCr and Lab to RGB.
 fn converted<T: Pixel>(mut values: Vec<T>, colour: &Colour) -> Vec<T> {
     match colour {
         Colour::AsIs | Colour::WhiteIsZero => {}
@@ -349,7 +348,7 @@ fn converted<T: Pixel>(mut values: Vec<T>, colour: &Colour) -> Vec<T> {
             };
             values = values.chunks_exact(4).flat_map(rgb).collect();
         }
-        // The JFIF equations, without the headroom of video.
+        // The equations of JFIF: full range, not that of video.
         Colour::YCbCr => {
             for p in values.chunks_exact_mut(3) {
                 let [y, b, r] = [p[0].to_f32(), p[1].to_f32() - 128.0, p[2].to_f32() - 128.0];
@@ -360,7 +359,7 @@ fn converted<T: Pixel>(mut values: Vec<T>, colour: &Colour) -> Vec<T> {
         }
         Colour::Lab => {
             for p in values.chunks_exact_mut(3) {
-                // a and b have signs.
+                // a and b are signed.
                 let signed = |v: T| f64::from(v.to_f32() as u8 as i8);
                 let rgb = rgb_of_lab(f64::from(p[0].to_f32()) * 100.0 / 255.0, signed(p[1]), signed(p[2]));
                 p.iter_mut().zip(rgb).for_each(|(to, v)| *to = T::from_f32(v));

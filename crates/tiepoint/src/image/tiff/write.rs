@@ -1,10 +1,10 @@
-//! Uncompressed TIFF in strips, BigTIFF where 32-bit offsets would not do.
+//! Uncompressed TIFF in strips; BigTIFF where 32-bit offsets do not suffice.
 
 use super::geo::Georeference;
 use crate::image::{AnyView, Image, ImageView, Layout, Pixel};
 use std::io::{self, Write};
 
-/// Bytes that a strip aims at.
+/// The size of a strip in bytes, at most, unless a single row is longer.
 const STRIP: usize = 1 << 18;
 
 /// Field types of TIFF 6.0 and BigTIFF, by their numbers in the file.
@@ -25,10 +25,10 @@ pub(in crate::image) fn check(view: &AnyView<'_>) -> Result<(), String> {
     }
 }
 
-/// What a file says of an image beside its pixels.
+/// What is written of an image beside its pixels.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::image) struct Extra<'a> {
-    /// What the channels are; by default what their number says.
+    /// The meaning of the channels; by default the usual one of their number.
     pub(in crate::image) layout: Option<Layout>,
     pub(in crate::image) place: Option<&'a Georeference>,
     /// The value of pixels that hold no data.
@@ -37,7 +37,7 @@ pub(in crate::image) struct Extra<'a> {
     pub(in crate::image) mask: Option<&'a Image<u8>>,
 }
 
-/// Writes every pixel type as it is, and what is known of the image.
+/// Writes the pixels in their own type, and `extra`.
 pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>, extra: &Extra<'_>) -> io::Result<()> {
     match view {
         AnyView::U8(v) => write_rows(out, *v, 1, extra, |row, bytes| bytes.extend_from_slice(row)),
@@ -50,7 +50,7 @@ pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>, extra: &Extra
     }
 }
 
-/// Writes floats, each as `value` makes it.
+/// Writes `value` of every float.
 pub(in crate::image) fn write_floats(
     out: impl Write,
     view: ImageView<'_, f32>,
@@ -61,9 +61,9 @@ pub(in crate::image) fn write_floats(
     })
 }
 
-/// The mask of an image as GDAL keeps it beside the file: one of all bands.
+/// Writes the mask of an image as GDAL keeps it in a file of its own: one mask for all bands.
 pub(in crate::image) fn write_mask(out: impl Write, mask: &Image<u8>) -> io::Result<()> {
-    // What GDAL calls a mask of the whole image; without this item it takes no notice of the file.
+    // Says that the mask is for the whole image; GDAL ignores the file without this item.
     let text = "<GDALMetadata><Item name=\"INTERNAL_MASK_FLAGS_1\">2</Item></GDALMetadata>\0";
     let item = Field { tag: METADATA, kind: FieldType::Ascii, values: text.bytes().map(u64::from).collect() };
     let more = vec![item];
@@ -76,7 +76,7 @@ pub(in crate::image) fn write_mask(out: impl Write, mask: &Image<u8>) -> io::Res
 const METADATA: u16 = 42112;
 const NO_DATA: u16 = 42113;
 
-/// One entry of the directory; the values stand in the file after it when they do not fit inside.
+/// One entry of the directory. Values that do not fit inside it stand behind the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) tag: u16,
@@ -136,7 +136,7 @@ fn rows_and_directory<T: Pixel>(
     let image_bytes = row_bytes * size.height as u64;
     let rows_per_strip = (STRIP / (row_bytes as usize).max(1)).clamp(1, size.height);
     let strips = size.height.div_ceil(rows_per_strip);
-    // Room for the directories, the two tables of strips and a mask that does not compress.
+    // An upper bound for the directories, the fields of `more` and a mask that does not compress.
     let rest = 8192 + more.iter().map(Field::len).sum::<usize>() as u64 + size.area() as u64 / 4;
     let width = if image_bytes + 24 * strips as u64 + rest > u64::from(u32::MAX) {
         Width::Big
@@ -159,12 +159,12 @@ fn rows_and_directory<T: Pixel>(
     ];
     let beside = layout.colours..channels;
     if !beside.is_empty() {
-        // Alpha that is not multiplied into the colour; of others nothing is known.
+        // 2: alpha that is not multiplied into the colour. 0: not specified.
         let kinds = beside.map(|i| if layout.alpha == Some(i) { 2 } else { 0 }).collect();
         fields.push(field(338, FieldType::Short, kinds));
     }
     fields.push(field(339, FieldType::Short, vec![format; channels]));
-    // By ascending tag, as TIFF wants them.
+    // TIFF requires ascending tags.
     fields.extend(more);
 
     let start = (width.head() + width.directory_len(&fields)).next_multiple_of(16) as u64;
@@ -202,7 +202,7 @@ fn rows_and_directory<T: Pixel>(
     out.write_all(&packed)
 }
 
-/// A mask in one strip: a bit a pixel, each row from a byte, compressed.
+/// A mask as one compressed strip: a bit a pixel, each row starting at a byte.
 fn deflated_bits(mask: &Image<u8>) -> io::Result<Vec<u8>> {
     let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
     for y in 0..mask.size().height {
@@ -226,7 +226,7 @@ impl Width {
         if self == Self::Big { FieldType::Long8 } else { FieldType::Long }
     }
 
-    /// Bytes of the file's head, of a directory's count, of an entry, and of the value that fits into one.
+    /// Bytes of the file's head, of a directory's count of entries, of an entry, and of the values inside an entry.
     fn sizes(self) -> [usize; 4] {
         if self == Self::Big { [16, 8, 20, 8] } else { [8, 2, 12, 4] }
     }
@@ -235,7 +235,7 @@ impl Width {
         self.sizes()[0]
     }
 
-    /// The head of the file, behind which the first directory stands.
+    /// The head of the file; the first directory follows it.
     fn header(self) -> Vec<u8> {
         let head = self.head() as u8;
         match self {
@@ -251,7 +251,7 @@ impl Width {
         count + entry * fields.len() + inside + fields.iter().map(outside).sum::<usize>()
     }
 
-    /// A directory that stands at `at`, with the place of the next one.
+    /// The bytes of a directory that is written at offset `at`; `next` is the offset of the one after it.
     fn directory(self, fields: &[Field], at: u64, next: Option<u64>) -> Vec<u8> {
         let [_, count, entry, inside] = self.sizes();
         let tables = at as usize + count + entry * fields.len() + inside;
