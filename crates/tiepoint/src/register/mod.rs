@@ -1,9 +1,9 @@
 //! Registration: images → features → matches → model → warped image.
 //!
-//! [`tie_points`] is the part between features and model: match by ratio and mutual choice, estimate the
-//! model, search again near what it predicts with a weaker ratio (a repeated structure is no rival when it
-//! lies elsewhere), and refine the model on what was found. [`register()`] is all of it, from two images to
-//! one warped onto the other: [`locate`], then [`warp_onto`], or [`warp_onto_on_device`] for an image on a GPU.
+//! [`tie_points`] goes from features to a model: it matches by ratio and mutual choice, estimates the model, searches
+//! again near what the model predicts with a weaker ratio (repeated structure elsewhere no longer competes), and refines
+//! the model on the new matches. [`register()`] goes all the way from two images to one warped onto the other:
+//! [`locate`], then [`warp_onto`], or [`warp_onto_on_device`] for an image on a GPU.
 
 mod cross;
 mod tie;
@@ -62,8 +62,8 @@ options! {
 pub struct RegisterInput<'a> {
     /// The image.
     pub image: AnyView<'a>,
-    /// Of the image's size: features are found where it is not 0, and nowhere near transparent pixels. `None` for
-    /// everywhere.
+    /// A mask of the image's size: features are found where it is not 0, and never near transparent pixels. `None`
+    /// for everywhere.
     pub mask: Option<ImageView<'a, u8>>,
 }
 
@@ -87,10 +87,10 @@ pub struct Registration {
     pub warped: Warped,
 }
 
-/// An image on the pixels of another.
+/// An image resampled on the pixels of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warped<I = AnyImage, C = Image<u8>> {
-    /// The image, of its own pixel type and channels; the fill value where it has no input.
+    /// The image, with its own pixel type and channels, and with the fill value where it has no input.
     pub image: I,
     /// 255 where the image has input, 0 elsewhere.
     pub covered: C,
@@ -146,7 +146,7 @@ pub fn locate<'a>(
     Ok(Location { features, tie, reference_from_moving })
 }
 
-/// The tie points of two images A and B, with the features that they name: [`locate`] with any model, or none.
+/// The tie points of two images A and B, with the features to which they refer: [`locate`] for any model, or for none.
 ///
 /// # Errors
 /// As the detector and [`tie_pictures`]; [`Error::Image`] for more than four channels, [`Error::Mismatch`] for a mask of
@@ -189,7 +189,7 @@ fn model_of(tie: &TiePoints) -> Result<Model> {
     tie.b_from_a.ok_or_else(|| Error::option("model", "none", "a model to register by"))
 }
 
-/// `moving` on the pixels of a reference of this size.
+/// `moving` resampled on the pixels of a reference of this size.
 ///
 /// # Errors
 /// [`Error::Degenerate`] when the model has no inverse or does not map points to points, and as [`warp()`].
@@ -221,7 +221,7 @@ pub fn covered_by(
     coverage(moving, &inverse(reference_from_moving)?, reference, processor)
 }
 
-/// [`warp_onto`] of an image in a device's memory, where the result stays. The host does not wait.
+/// [`warp_onto`] for an image in a device's memory, where the result stays. The host does not wait for it.
 ///
 /// # Errors
 /// As [`warp_onto`] and [`warp_on_device`].
@@ -237,7 +237,7 @@ pub fn warp_onto_on_device(
     Ok(GpuWarped { image, covered })
 }
 
-/// The way back between points.
+/// The inverse map between points.
 fn inverse(model: &Model) -> Result<Homography> {
     let no_inverse = Error::Degenerate {
         model: model.kind().name(),

@@ -47,18 +47,18 @@ options! {
     }
 }
 
-/// Matches, and which of them a model confirms.
+/// Matches, and which of them agree with a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiePoints {
     /// Matches in the order of their index in A.
     pub matches: Vec<Match>,
-    /// The model from A to B, if one was asked for.
+    /// The model from A to B; `None` if none was asked for.
     pub b_from_a: Option<Model>,
     /// Indices into `matches` of those that agree with the model, ascending; all without a model.
     pub inliers: Vec<usize>,
     /// Root mean square residual of the inliers, pixels; 0 without a model.
     pub rms_px: f64,
-    /// Samples that the estimation drew.
+    /// The number of samples that the estimation drew.
     pub iterations: usize,
 }
 
@@ -67,13 +67,13 @@ fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspon
     matches.iter().map(|m| m.correspondence(a, b)).collect()
 }
 
-/// Of more features of A than this, an evenly thinned part of about so many finds the model by which all are matched
-/// again.
+/// If A has at least twice this many features, the first search takes an evenly thinned part of about this many of them.
+/// The model that they give leads the search for all.
 const ENOUGH: usize = 16_384;
 
-/// Tie points between two images. Matching runs on the processor's GPU where there is one that can; the CPU finds the
-/// same. Where A has very many features, 32 768 and more, and the model leads a second search, the first search takes
-/// an evenly thinned part of them, and all only where that part leads nowhere.
+/// Tie points between two images. Matching runs on the processor's GPU if it has one that is able to, with the same
+/// result as on the CPU. If A has 32 768 features or more and the options ask for a second search near the model, the
+/// first search takes an evenly thinned part of A's features, and all of them only if that part leads to no model.
 ///
 /// # Errors
 /// As [`TieOptions::check`], [`Matcher`] and [`estimate()`](crate::geometry::estimate()); [`Error::Device`] when the
@@ -88,7 +88,7 @@ pub fn tie_points(
     tie_points_of([a, b], Matcher::new(a, b, processor)?, options, &processor.cpu, ENOUGH)
 }
 
-/// As [`tie_points`], of features that a GPU may have found.
+/// As [`tie_points`], for features that may be in a GPU's memory, too.
 pub(super) fn tie_found(
     [a, b]: [&FoundFeatures; 2],
     options: &TieOptions,
@@ -101,7 +101,7 @@ pub(super) fn tie_found(
     tie_points_of([a, b], matcher, options, &processor.cpu, ENOUGH)
 }
 
-/// As [`tie_points`], by a matcher of these features; `enough` of A's find the model.
+/// As [`tie_points`], with a matcher of these features, and with `enough` in place of [`ENOUGH`].
 fn tie_points_of(
     [a, b]: [&Features; 2],
     mut matcher: Matcher<'_>,
@@ -115,11 +115,12 @@ fn tie_points_of(
     })
 }
 
-/// [`tie_points`] of features in a GPU's memory, which searches them where they lie. Keypoints and matches come to the
-/// host, where the model is estimated.
+/// [`tie_points`] for features in a GPU's memory. The GPU matches them there; keypoints and matches are copied to the
+/// host, which estimates the model.
 ///
 /// # Errors
-/// As [`tie_points`]; [`Error::Memory`] and [`Error::Unsupported`] where the GPU is too small or too simple.
+/// As [`tie_points`]; [`Error::Memory`] where the GPU's memory is too small, [`Error::Unsupported`] where it lacks
+/// 64-bit floats.
 pub fn tie_points_on_device(
     a: &GpuFeatures,
     b: &GpuFeatures,
@@ -136,8 +137,8 @@ pub fn tie_points_on_device(
     })
 }
 
-/// Tie points from the matches that `search` finds of one in `every` features of A; where there are many, `enough` find
-/// the model.
+/// Tie points from the matches that `search` finds for one in `every` features of A, given as its second argument.
+/// Where A has many features, about `enough` of them find the first model.
 fn tie_thinned(
     keypoints: [&[Keypoint]; 2],
     options: &TieOptions,
@@ -182,7 +183,7 @@ pub(super) fn tie_points_by(
     }
 }
 
-/// Features of two images, and how they are tied.
+/// The features of two images, and the options for tying them.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     keypoints: [&'a [Keypoint]; 2],
@@ -190,7 +191,7 @@ struct Pair<'a> {
     cpu: &'a Cpu,
 }
 
-/// Matches and what they determine.
+/// Matches and the estimate from them.
 struct Tied {
     matches: Vec<Match>,
     found: Estimate,
@@ -214,8 +215,9 @@ impl Pair<'_> {
         refine_to(precision, start, &correspondences(keypoints, matches), &options.robust, cpu)
     }
 
-    /// Searches near what the model predicts, and refines it, as long as no fewer agree: how often it was so, too. What
-    /// only leads to the next search is found to the precision given.
+    /// Searches near what the model predicts and refines the model, for as long as the number of inliers does not fall.
+    /// Returns the result and the number of rounds that were kept. Models that only lead to another search are found to
+    /// the precision `guiding`.
     fn again(
         self,
         guiding: Precision,
@@ -253,16 +255,16 @@ impl Pair<'_> {
     }
 }
 
-/// How to search near what a model predicts.
+/// The options of a search near what a model predicts.
 fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOptions {
     let guide = Some(Guide { b_from_a: *b_from_a, radius: rematch.radius * options.robust.threshold_px });
     MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching }
 }
 
-/// Whether chance explains at least half of the inliers of a search near a model. Wrong matches are spread evenly over
-/// the area that was searched, so the number beyond the inlier threshold tells how many lie within it.
+/// Whether chance could explain half of the inliers of a search near a model. Wrong matches are spread evenly over the
+/// area that was searched, so the number of matches beyond the inlier threshold tells how many wrong ones lie within it.
 fn is_mostly_chance(kind: ModelKind, rematch: &Rematch, found: usize, agreeing: usize) -> bool {
-    // What lies within the threshold, of the circle about a point or of the band along a line that was searched.
+    // The share of the searched area (a circle about a point, or a band along a line) that is within the threshold.
     let within =
         if kind.is_epipolar() { 1.0 / rematch.radius } else { 1.0 / (rematch.radius * rematch.radius) };
     let beyond = found.saturating_sub(agreeing) as f64;
@@ -284,7 +286,7 @@ mod tests {
     use crate::feature::Descriptors;
     use crate::image::Size;
 
-    /// Features on a grid that is shifted by (3, 2) px from A to B, each pair with a different descriptor.
+    /// Features on a grid that is shifted by (3, 2) px from A to B; each pair has a descriptor of its own.
     fn shifted() -> [Features; 2] {
         [0.0, 1.0].map(|side| {
             let keypoints = (0..36_u8).map(|i| {
@@ -332,7 +334,7 @@ mod tests {
         assert_eq!(found.inliers.len(), 36, "of the first search");
     }
 
-    /// A landscape of trees: near each place that a right but inexact model predicts there is something similar.
+    /// Like a landscape of trees: near each place that a right but inexact model predicts there is a similar feature.
     #[test]
     fn a_second_search_that_finds_chance_leaves_the_first() {
         let (trees, marks) = (100_usize, 36_usize);
@@ -374,7 +376,7 @@ mod tests {
         }
     }
 
-    /// A part of the features finds the model, and where it finds none all do.
+    /// A part of the features finds the model; where it finds none, all features are searched.
     #[test]
     fn of_many_features_a_part_leads_to_the_matches_of_all() {
         let ([a, b], options) = (shifted(), TieOptions::default());

@@ -1,11 +1,12 @@
-//! Tie points of two pictures, by simulated views where the pictures as they are do not suffice.
+//! Tie points of two pictures, from simulated views if the pictures themselves do not suffice.
 //!
-//! Where these do not suffice either, the pictures may be of different sensors: then their structure is matched (`cross`).
+//! If the views do not suffice either, the pictures may be from different sensors: then their structure is matched
+//! (`cross`).
 //!
-//! Every view of A is matched with every view of B (Morel, Yu 2009, section 5), each pair with the ratio of its own
-//! second neighbour. Of the matches together those of the least distance are kept first, and no two of them with an end
-//! in the same square of 2 × 2 pixels: what several views show is one match. The rest is as for the pictures
-//! themselves.
+//! Every view of A is matched with every view of B (Morel, Yu 2009, section 5); the ratio is to the second neighbour
+//! within the same pair of views. All matches together are then taken in order of distance, and a match is dropped if an
+//! earlier one has an end in the same square of 2 × 2 pixels: a match that several views show counts once. The rest is
+//! as for the pictures themselves.
 
 use super::cross;
 use super::tie::{TieOptions, TiePoints, tie_found, tie_points_by, tie_points_on_device};
@@ -23,17 +24,16 @@ use std::collections::HashSet;
 /// How many views of each picture are matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Views {
-    /// The picture as it is; where too few of its matches agree on a model, [`Views::AUTO`] views.
+    /// The picture itself; if too few of its matches agree on a model, [`Views::AUTO`] views.
     #[default]
     Auto,
-    /// So many, 1 to 43; 1 is the picture as it is.
+    /// This many views, 1 to 43; 1 is the picture itself.
     Count(usize),
 }
 
 impl Views {
-    /// Views that follow where the picture alone does not suffice: tilts up to 2 of both pictures. On graf 1–5 and 1–6
-    /// (50° and 60°) 10 views come to 2.1 and 0.7 px, 18 to 2.1 and 0.9 at one and a half times the cost; 5 miss the
-    /// latter.
+    /// The number of views that are matched when the picture alone does not suffice: tilts up to 2 of both pictures.
+    /// Measured in `docs/notebook/matching.md`.
     pub const AUTO: usize = 10;
 
     /// Checks the number.
@@ -58,7 +58,7 @@ named! {
     }
 }
 
-/// A grey picture on the scale of its type, where it counts, and its features as it is.
+/// A grey picture that is made ready, with its mask and its features.
 #[derive(Clone, Copy, Debug)]
 pub struct TiePicture<'a> {
     /// One channel.
@@ -72,22 +72,22 @@ pub struct TiePicture<'a> {
 /// Two pictures tied together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiedPictures {
-    /// The features of simulated views of both, one view after the other, in the place that they have in the picture.
-    /// `None` where the features of the pictures themselves were matched.
+    /// The features to which the matches refer, where they are not those of the pictures themselves: the features of
+    /// all simulated views, one view after the other, in pixels of the picture; or places tied by structure.
     pub features: Option<[Features; 2]>,
     /// Their tie points.
     pub tie: TiePoints,
-    /// Views of each picture that were matched.
+    /// The number of views of each picture that were matched.
     pub views: usize,
-    /// Whether they were tied as pictures of one sensor or of two: not [`Modality::Auto`].
+    /// Whether they were tied as pictures of one sensor or of two; never [`Modality::Auto`].
     pub modality: Modality,
 }
 
 /// Ties two pictures together.
 ///
 /// # Errors
-/// As [`Views::check`], [`tie_points`](super::tie_points) and [`Finder::detect_simulated`]; [`Error::Option`] for pictures
-/// of two sensors that are to be related by epipolar geometry or not at all: structure alone gives no such matches.
+/// As [`Views::check`], [`tie_points`](super::tie_points) and [`Finder::detect_simulated`]; [`Error::Option`] for
+/// [`Modality::Cross`] with a model of epipolar geometry or none, because structure only gives maps between points.
 pub fn tie_pictures(
     pictures: [TiePicture<'_>; 2],
     finder: &Finder,
@@ -156,9 +156,9 @@ fn tie_alike(
     Ok(tied(Some(features), tie, n))
 }
 
-/// [`tie_pictures`] by the features that a GPU found in the pictures as they are, which stay there. `None` where the
-/// host needs the pictures: for simulated views or structure, which were asked for or may help, or because the GPU is too
-/// small or too simple.
+/// [`tie_pictures`] for the features of the pictures themselves, in a GPU's memory. `None` where the host has to do it
+/// with the pictures: because simulated views or structure were asked for or may help, or because the GPU has too
+/// little memory or lacks 64-bit floats.
 ///
 /// # Errors
 /// As [`tie_pictures`].
@@ -181,13 +181,13 @@ pub fn tie_pictures_on_device(
     }
 }
 
-/// Whether points are to be mapped to points, which is all that structure tells.
+/// Whether the model maps points to points; structure gives no other models.
 fn maps(options: &TieOptions) -> bool {
     options.model.is_some_and(|kind| !kind.is_epipolar())
 }
 
-/// Whether too few matches are why there is no model: not the call, not a device, and not a plane, which more views
-/// leave one.
+/// Whether there is no model because too few matches agree, so that other matches may help. They do not help against an
+/// error of the call or of a device, nor when the matches lie on a plane, where more views leave them.
 fn lacks_support(error: &Error) -> bool {
     match error {
         Error::TooFewMatches { .. } => true,
@@ -196,8 +196,8 @@ fn lacks_support(error: &Error) -> bool {
     }
 }
 
-/// Tie points from the features of views of two pictures, all in the pictures' own pixels. With them come the features
-/// of all views of each picture, which the matches name by their index.
+/// Tie points from the features of views of two pictures, all in the pictures' own pixels. The matches refer to the
+/// features of all views of each picture, which are returned as well.
 ///
 /// # Errors
 /// As [`tie_points`](super::tie_points); [`Error::Mismatch`] without views, or with views of unlike descriptors.
@@ -224,7 +224,7 @@ pub fn tie_views(
     Ok((all, tie))
 }
 
-/// The index that the first feature of each view has among all.
+/// The index of the first feature of each view among those of all views.
 fn starts(views: &[Features]) -> Vec<u32> {
     let mut next = 0;
     let start = |features: &Features| {
@@ -235,7 +235,7 @@ fn starts(views: &[Features]) -> Vec<u32> {
     views.iter().map(start).collect()
 }
 
-/// The best match of each place of either picture, in the order of their index in A.
+/// The best match of each place in either picture, in the order of the index in A.
 fn once_each([a, b]: &[Features; 2], mut matches: Vec<Match>) -> Vec<Match> {
     matches.sort_by(|p, q| p.distance.total_cmp(&q.distance).then((p.a, p.b).cmp(&(q.a, q.b))));
     let square = |features: &Features, i: u32| {

@@ -1,15 +1,16 @@
-//! Alignment of two pictures to parts of a pixel.
+//! Alignment of two pictures to a fraction of a pixel.
 //!
-//! On the grid of the coarser picture, the channels of both at half the size are smoothed by σ and divided by their length
-//! plus 0.3. In blocks of 6 × 6 (12 pixels of the picture), with B where the map D so far puts it,
+//! Both pictures are brought to the grid of the coarser one. Their channels at half the size are smoothed by σ and
+//! divided by their length plus 0.3. In every block of 6 × 6 (12 pixels of the picture), with B warped by the map D
+//! found so far,
 //!
 //! ```text
 //! g = ½ ∇(a + b),   H = Σ g gᵀ,   r = Σ g (a − b),   e = Σ (a − b)²        over pixels and six bins
 //! ```
 //!
-//! A window is 5 × 5 blocks, weighted by binomials. Its displacement is H⁻¹ r with the
-//! information H / e, and the map fitted to all windows is the next D (Lucas and Kanade 1981, with the
-//! symmetric gradient of Benhimane and Malis 2004). That is repeated for σ = 4, 3 and 2 pixels.
+//! are summed. A window is 5 × 5 blocks with binomial weights. Its displacement is H⁻¹ r with the information H / e, and
+//! the map fitted to all windows is the next D (Lucas and Kanade 1981, with the symmetric gradient of Benhimane and
+//! Malis 2004). That is repeated for σ = 4, 3 and 2 pixels.
 
 use super::search::Hypothesis;
 use crate::Result;
@@ -23,23 +24,24 @@ use crate::geometry::{Homography, ModelKind};
 use crate::image::{Image, Size};
 use fearless_simd::Simd;
 
-/// Side of a block at half the size.
+/// Side of a block, in pixels at half the size.
 const BLOCK: usize = 6;
 /// Weights of the blocks of a window along an axis.
 const WINDOW: [f64; 5] = [1.0, 4.0, 6.0, 4.0, 1.0];
-/// Added to the length of a pixel's bins.
+/// Added to the length of a pixel's bins before they are divided by it, so that weak structure stays weak.
 const WEAK: f32 = 0.3;
-/// A window counts where this share of it does.
+/// The share of a window, by weight, that must count.
 const COUNTED: f64 = 0.4;
-/// Pixels of half the size that a window moves at once.
+/// The farthest that a window moves in one pass, in pixels at half the size.
 const FARTHEST: f64 = 3.0;
-/// Windows that a map takes at least.
+/// The fewest windows to which a map is fitted.
 const LEAST_WINDOWS: usize = 8;
-/// σ in pixels of the picture, and how often a map is fitted at it.
+/// σ in pixels of the picture, and the number of fits at that σ.
 const PASSES: [(f64, usize); 3] = [(4.0, 2), (3.0, 3), (2.0, 6)];
-/// The number of last passes that may fit a more general map than a similarity.
+/// In this many passes at the end, a more general map than a similarity may be fitted.
 const EVIDENT: usize = 4;
-/// Overlapping windows that hold as much information as one without overlap: (Σ w)² / Σ w² along both axes.
+/// The number of overlapping windows that together hold as much information as one independent window: (Σ w)² / Σ w²
+/// along both axes.
 const OVERLAP: f64 = 13.4;
 
 /// Both pictures on one grid.
@@ -47,11 +49,11 @@ const OVERLAP: f64 = 13.4;
 pub(super) struct Frame {
     /// Channels at half the size.
     lanes: [Image<f32>; 2],
-    /// From pixels of A and of B to those of the grid.
+    /// The maps from pixels of A and of B to those of the grid.
     from: [Homography; 2],
 }
 
-/// A place of A, where it lies in B, and the standard deviation of that.
+/// A place in A, the corresponding place in B, and the standard deviation of the latter in pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) a: [f64; 2],
@@ -62,10 +64,10 @@ pub(super) struct Place {
 /// Two aligned pictures.
 #[derive(Debug)]
 pub(super) struct Aligned {
-    /// Between pixels at the sizes that are searched.
+    /// Between pixels at the sizes at which the pictures are searched.
     pub(super) b_from_a: Homography,
     pub(super) places: Vec<Place>,
-    /// The channels of A, and those of B on them.
+    /// The channels of A, and those of B warped onto them.
     pub(super) lanes: [Image<f32>; 2],
 }
 
@@ -76,7 +78,7 @@ impl Frame {
         let inverse = b_from_a.inverse().unwrap_or_default();
         let scale = hypothesis.scale();
         let one = Homography::default();
-        // The finer picture is laid onto the grid of the coarser one.
+        // The finer picture is resampled on the grid of the coarser one.
         let (from, size) = match scale >= 1.0 {
             true => ([one, inverse], intensity[0].size()),
             false => ([b_from_a, one], intensity[1].size()),
@@ -94,7 +96,7 @@ impl Frame {
         Ok(Self { lanes, from })
     }
 
-    /// The alignment by the best map, at most as general as `kind`; `None` where the pictures do not determine one.
+    /// The alignment by the best map that is no more general than `kind`; `None` where the pictures determine no map.
     pub(super) fn align(&self, kind: ModelKind, cpu: &Cpu) -> Result<Option<Aligned>> {
         let mut map = Homography::default();
         for (sigma, passes) in PASSES {
@@ -148,7 +150,7 @@ impl Frame {
         Some(Aligned { b_from_a, places, lanes })
     }
 
-    /// B where `map` puts it on A. The lane that counts is 1 where all four pixels count.
+    /// B warped by `map` onto A. The `COUNTS` lane is 1 where all four pixels of B that are interpolated count, else 0.
     fn laid(&self, b: &Image<f32>, map: &Homography, cpu: &Cpu) -> Result<Image<f32>> {
         let size = self.lanes[0].size();
         let mut out = Image::try_filled(size, LANES, 0.0)?;
@@ -159,13 +161,14 @@ impl Frame {
     }
 }
 
-/// What a map of `kind` adds to the map so far.
+/// The map of `kind` by which the map so far is to be corrected.
 fn step(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
     (windows.len() >= LEAST_WINDOWS).then(|| fit(kind, windows)).flatten()
 }
 
-/// The map between `led` and `kind` that the Bayesian information criterion chooses: each of two further parameters must
-/// lower the cost by half the logarithm of the number of independent windows.
+/// The kind of map from `led` up to `kind` that the Bayesian information criterion chooses: each kind has two parameters
+/// more than the one before, and each of these must lower the sum of squares by the logarithm of the number of
+/// independent windows.
 fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKind {
     let more: &[ModelKind] = match kind {
         ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
@@ -189,7 +192,7 @@ fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKi
     led
 }
 
-/// A picture on a grid of `size`.
+/// A picture resampled on a grid of `size`.
 fn laid(intensity: &Intensity, ground_from_grid: &Homography, size: Size, cpu: &Cpu) -> Result<Intensity> {
     let [[a, b, _], [c, d, _], _] = ground_from_grid.matrix();
     let shrinks = (a * d - b * c).abs();
@@ -211,7 +214,7 @@ fn laid(intensity: &Intensity, ground_from_grid: &Homography, size: Size, cpu: &
     Ok(Intensity { grey, counts })
 }
 
-/// Channels smoothed by σ pixels of the picture, of even length.
+/// Channels smoothed by σ pixels of the picture and divided by their length.
 fn smoothed(lanes: &Image<f32>, sigma: f64, cpu: &Cpu) -> Result<Image<f32>> {
     let mut smooth = gauss(lanes.view(), &GaussOptions::sigma(0.5 * (sigma * sigma - 0.25).sqrt()), cpu)?;
     let size = smooth.size();
@@ -240,10 +243,10 @@ fn lay_row<S: Simd>(_: S, b: &Image<f32>, map: &Homography, y: usize, out: &mut 
     }
 }
 
-/// Sums of a block: H (xx, xy, yy), r (x, y), e, and pixels.
+/// Sums over a block: H (xx, xy, yy), r (x, y), e, and the number of pixels that count.
 type Sums = [f64; 7];
 
-/// The windows of two pictures that count, with the place in A, the place in B before the map, and the information.
+/// The windows that count. Places in B are those on the grid of A, before the map.
 fn windows(a: &Image<f32>, b: &Image<f32>, cpu: &Cpu) -> Result<Vec<Measured>> {
     let size = a.size();
     let (columns, rows) = (size.width / BLOCK, size.height / BLOCK);

@@ -1,13 +1,14 @@
-//! Whether structure agrees by more than chance.
+//! Whether the structure of two aligned pictures agrees better than by chance.
 //!
-//! In cells of 12 × 12 at half the size (24 pixels) the correlation of both pictures' channels, each less its mean in the cell, is
-//! compared with that of the same cell of A and places of B 14, 20 and 28 pixels away, twelve around each. By chance the
-//! share of these that agree less is spread evenly between 0 and 1, whatever the pictures are like: mean ½, variance
-//! 1/12. The mean over n cells less ½, times √(12 n), is the **score**, in standard deviations.
+//! In every cell of 12 × 12 at half the size (24 pixels) both pictures' channels are correlated, each less its mean in
+//! the cell. The same cell of A is also correlated with B displaced by 14, 20 and 28 pixels, in twelve directions each,
+//! and the share of the displacements with a lower correlation is the cell's result. If the agreement is by chance,
+//! this share is uniformly distributed between 0 and 1 whatever the pictures are like: mean ½, variance 1/12. The mean
+//! over n cells less ½, times √(12 n), is the **score**, in standard deviations.
 //!
-//! A search tries about 84 turns and scales times the shifts that differ by 8 pixels: some 3·10⁵ at 512². Chance gives one of
-//! them a score of 5.5 once in 150 pairs. Cells are not quite independent where pictures are regular, as streets of two towns
-//! are, so that the mean has to be at least 0.66 as well.
+//! A search tries about 84 combinations of turn and scale with all shifts that differ by 8 pixels: some 3·10⁵ hypotheses
+//! at 512². One of them reaches a score of 5.5 by chance in 1 of 150 pairs. Cells are not quite independent in regular
+//! pictures, such as the streets of two towns, so the mean must be at least 0.66 as well.
 
 use super::align::Aligned;
 use crate::Result;
@@ -16,13 +17,14 @@ use crate::feature::structure::lanes::{BINS, COUNTS, LANES, pixels};
 use crate::image::Image;
 use fearless_simd::Simd;
 
-/// Side of a cell at half the size.
+/// Side of a cell, in pixels at half the size.
 const CELL: usize = 12;
-/// Displacements at half the size: 7, 10 and 14 pixels, at twelve directions each, those of the second 15° between.
+/// Displacements in pixels at half the size: lengths of 7, 10 and 14 in twelve directions each. The directions of the
+/// second length lie 15° between those of the others.
 const AROUND: [[i32; 2]; 36] = around();
-/// The share of a cell that counts in its own place, and displaced.
+/// The share of a cell's pixels that must count, in its own place and displaced.
 const COUNTED: [f32; 2] = [0.7, 0.5];
-/// Displacements that a cell is compared with at least, and cells in all.
+/// The fewest displacements with which a cell is compared, and the fewest cells in all.
 const LEAST: [usize; 2] = [12, 6];
 
 const fn around() -> [[i32; 2]; 36] {
@@ -78,7 +80,7 @@ pub(super) fn agreement(aligned: &Aligned, cpu: &Cpu) -> Result<Agreement> {
     Ok(Agreement { score: (mean - 0.5) * (12.0 * n).sqrt(), mean })
 }
 
-/// The share of displacements at which the structure of a cell agrees less; `None` where too little of it counts.
+/// The share of displacements at which the structure of a cell agrees less; `None` where too few of its pixels count.
 fn share(lanes: &[Image<f32>; 2], at: [usize; 2], cpu: &Cpu) -> Option<f64> {
     let correlation = |by: [i32; 2], counted: f32| {
         let found = dispatch!(cpu.level(), simd => correlated(simd, lanes, at, by));
@@ -90,7 +92,7 @@ fn share(lanes: &[Image<f32>; 2], at: [usize; 2], cpu: &Cpu) -> Option<f64> {
     (others.len() >= LEAST[0]).then(|| less as f64 / (2 * others.len()) as f64)
 }
 
-/// The correlation of a cell of A with that of B so far away, and how many pixels count in both.
+/// The correlation of a cell of A with the cell of B displaced by `by`, and how many pixels count in both.
 #[inline(always)]
 #[expect(clippy::needless_range_loop, reason = "places of both pictures and sums are told by their indices")]
 fn correlated<S: Simd>(_: S, lanes: &[Image<f32>; 2], at: [usize; 2], by: [i32; 2]) -> Option<(f32, f32)> {

@@ -1,14 +1,14 @@
-//! Registration of pictures of different sensors: by their structure ([`crate::feature::structure`]), where brightness
-//! says nothing.
+//! Registration of pictures from different sensors, whose brightness cannot be compared, by their structure
+//! ([`crate::feature::structure`]).
 //!
-//! 1. **Search** (`search`): corners of one picture at every scale and turn are matched with those of the other, mutual
-//!    nearest neighbours. At the right scale and turn many matches have one shift; the similarities that most places
-//!    agree on go on to the next step.
-//! 2. **Alignment** (`align`): both pictures on the grid of the coarser one; around every place of a grid the channels of one
-//!    are moved onto those of the other by Gauss–Newton steps, which gives a displacement and its information; a map is
-//!    fitted to these (`geometry::weighted`), from a similarity to the model asked for.
-//! 3. **Judgement** (`judge`): by chance the structure around a place agrees no better in its own place than when it is
-//!    displaced. That is counted over all of the picture, not over the matches that led to the map.
+//! 1. **Search** (`search`): corners of one picture at every scale and turn are matched with those of the other, by
+//!    mutual nearest neighbours. At the right scale and turn many matches have the same shift. The similarities on which
+//!    matches in the most places agree go on to the next step.
+//! 2. **Alignment** (`align`): both pictures are brought to the grid of the coarser one. In windows all over it,
+//!    Gauss–Newton steps move the channels of one onto those of the other, which gives displacements with their
+//!    information. A map is fitted to these (`geometry::weighted`), from a similarity to the model asked for.
+//! 3. **Judgement** (`judge`): if the map is wrong, the structure around a place agrees no better there than when it is
+//!    displaced. This is counted over the whole picture, not over the matches that led to the map.
 
 mod align;
 mod judge;
@@ -29,25 +29,25 @@ use crate::numeric::length;
 use crate::{Error, Result};
 use align::{Aligned, Frame};
 
-/// Pixels of a picture that are searched at most; larger ones are shrunk.
+/// The most pixels with which a picture is searched; larger pictures are shrunk.
 const MOST_PIXELS: f64 = 1_048_576.0;
-/// The least side of a picture in which anything is found.
+/// The least side of a picture that is searched at all, in pixels.
 const LEAST_SIDE: usize = 48;
-/// Hypotheses that are aligned and judged.
+/// The most hypotheses that are aligned and judged.
 const JUDGED: usize = 4;
 
 /// Two pictures tied by their structure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct StructureTie {
-    /// The places of A and B.
+    /// The places in A and B, as keypoints without descriptors.
     pub(super) features: [Features; 2],
     pub(super) tie: TiePoints,
 }
 
-/// One channel, and where it counts.
+/// One channel, and a mask of the pixels that count.
 pub(super) type Picture<'a> = (AnyView<'a>, Option<ImageView<'a, u8>>);
 
-/// Ties two pictures by their structure; `None` where no more of it agrees than chance brings about.
+/// Ties two pictures by their structure; `None` where it agrees no better than by chance.
 pub(super) fn tie(
     pictures: [Picture<'_>; 2],
     options: &TieOptions,
@@ -89,13 +89,13 @@ fn searched(size: Size) -> Size {
     Size::new((size.width as f64 / shrink) as usize, (size.height as f64 / shrink) as usize)
 }
 
-/// From pixels of a picture to those at the size that is searched.
+/// The map from pixels of a picture to those at the size at which it is searched.
 fn onto(full: Size, small: Size) -> Result<Homography> {
     let [x, y] = [small.width as f64 / full.width as f64, small.height as f64 / full.height as f64];
     Homography::new([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 }
 
-/// The tie points and the model in pixels of the whole pictures; `None` where the map is no model of `kind`.
+/// The tie points and the model in pixels of the full pictures; `None` where no model of `kind` fits the map.
 fn in_full_pixels(
     aligned: &Aligned,
     [sizes, small]: [[Size; 2]; 2],
@@ -131,7 +131,7 @@ fn in_full_pixels(
         ModelKind::Homography => Model::Homography(b_from_a),
         ModelKind::Affine => Model::Affine(Affine::new([m[0], m[1]])?),
         ModelKind::Similarity => Model::Similarity(like(turn)?),
-        // Models with fewer parameters than a similarity are estimated from the places.
+        // No map was fitted for models with fewer parameters than a similarity: they are estimated from the places.
         ModelKind::Rigid | ModelKind::Translation | ModelKind::Fundamental | ModelKind::Essential => {
             let robust = options.robust.with_false_alarms(f64::INFINITY);
             let start = match kind {

@@ -1,24 +1,25 @@
-//! Hypotheses: similarities that many matches of structure agree on.
+//! Hypotheses: similarities on which many matches of structure agree.
 //!
-//! Levels of A are matched with B itself, and A itself with levels of B, at twelve turns. Of the matches of one such
-//! hypothesis the shifts that remain are counted in cells of 20 pixels, 3 × 3 of them together (a turn between two of
-//! the twelve and a scale between two levels move the places of a picture by about as much). Those of most votes, over
-//! the root of the matches, are fitted: all similarities through two matches near the hypothesis, judged by the
-//! matches within 5 pixels. What counts in the end is how many places of both pictures they cover: an edge that is like
-//! another has many matches in one place.
+//! Levels of A are matched with B itself, and A itself with levels of B, at twelve turns. For each such combination of
+//! turn and scale, the shifts between matched places are counted in cells of 20 pixels, 3 × 3 of them together, because
+//! a turn between two of the twelve and a scale between two levels move places by about as much. The score is the
+//! number of votes over the root of the number of matches. The combinations with the best scores are fitted:
+//! similarities through two matches, near that turn and scale, are judged by the number of matches within 5 pixels. The
+//! resulting hypotheses are ordered by how many places they cover in both pictures, because one edge that resembles
+//! another gives many matches in one place.
 
 use crate::Result;
 use crate::device::Processor;
 use crate::feature::structure::{Level, TURNS, turned};
 use crate::matching::{MatchOptions, match_features};
 
-/// B from A: (c, s, x, y) as x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size that is searched.
+/// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are searched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Hypothesis {
-    /// c + i s.
+    /// (c, s).
     pub(super) turn: [f64; 2],
     pub(super) shift: [f64; 2],
-    /// Cells of the pictures that hold matches in agreement.
+    /// The number of cells with matches that agree, in the picture that has fewer.
     pub(super) cells: usize,
 }
 
@@ -33,27 +34,27 @@ impl Hypothesis {
     }
 }
 
-/// Side of a cell of shifts.
+/// Side of a cell of shifts, in pixels.
 const CELL: f64 = 20.0;
-/// Hypotheses that are fitted.
+/// The most combinations of turn and scale that are fitted.
 const FITTED: usize = 10;
-/// Samples of two matches at most.
+/// The most samples of two matches for a fit.
 const SAMPLES: usize = 6000;
-/// Largest distance of a match that agrees, in pixels of the coarser picture.
+/// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
-/// How far the logarithm of the scale and the angle of a similarity may be from those of its hypothesis.
+/// How far the logarithm of a similarity's scale and its angle may be from those of the combination that is fitted.
 const APART: [f64; 2] = [0.25, 0.4];
-/// Least distance of the two matches of a sample.
+/// The least distance between the two matches of a sample.
 const BASE: f64 = 20.0;
-/// Side of the cells by which the covered places are counted.
+/// Side of the cells in which covered places are counted.
 const PLACE: f64 = 24.0;
 
-/// Matches at one turn and one ratio of scales.
+/// The matches at one turn and scale.
 struct Voted {
     ends: Vec<[[f64; 2]; 2]>,
     turn: [f64; 2],
     score: f64,
-    /// Those of the cells of most votes.
+    /// The indices of the matches in the 3 × 3 cells with the most votes.
     together: Vec<usize>,
 }
 
@@ -107,7 +108,7 @@ pub(super) fn hypotheses([a, b]: [&[Level]; 2], processor: &Processor) -> Result
     Ok(kept)
 }
 
-/// Whether two similarities lead places near the middle of a picture to the same ones.
+/// Whether two similarities map three places of a picture to almost the same places: less than 12 pixels apart.
 fn alike(a: &Hypothesis, b: &Hypothesis) -> bool {
     let places = [[0.0, 0.0], [400.0, 0.0], [0.0, 400.0]];
     places.iter().all(|p| squared(minus(a.apply(*p), b.apply(*p))) < 144.0)
@@ -131,7 +132,7 @@ fn vote(ends: Vec<[[f64; 2]; 2]>, turn: usize, scale: f64) -> Voted {
     Voted { ends, turn, score, together }
 }
 
-/// The similarity that most matches of a hypothesis agree on.
+/// The similarity on which the most matches agree.
 fn fitted(voted: &Voted) -> Option<Hypothesis> {
     let ends: Vec<[[f64; 2]; 2]> = voted.together.iter().map(|i| voted.ends[*i]).collect();
     let scale = crate::numeric::length(voted.turn);
@@ -185,7 +186,7 @@ fn fitted(voted: &Voted) -> Option<Hypothesis> {
     Some(Hypothesis { turn, shift, cells: covered(0, PLACE).min(covered(1, PLACE * scale)) })
 }
 
-/// The similarity nearest to these matches; `None` of fewer than three.
+/// The least-squares similarity of these matches; `None` for fewer than three.
 fn least_squares(ends: &[[[f64; 2]; 2]], which: &[usize]) -> Option<([f64; 2], [f64; 2])> {
     if which.len() < 3 {
         return None;
