@@ -1,8 +1,8 @@
 //! The cameras of a collection: which photographs share one, and what is known of it.
 //!
-//! The rules are COLMAP's. Photographs share a camera when make, model, focal length and size are the same; one that
-//! does not say them all has a camera of its own. The focal length is that of the photograph's camera data, or else 1.2
-//! times the longer side, which is a guess; the principal point is the centre of the image.
+//! The rules are COLMAP's. Photographs share a camera when make, model, focal length and size are the same; one whose
+//! EXIF data lack any of these has a camera of its own. The focal length comes from the EXIF data; without it 1.2 times
+//! the longer side is assumed. The principal point is the centre of the image.
 
 use super::exif::{Focal, Metadata};
 use crate::image::Size;
@@ -15,11 +15,11 @@ pub struct Camera {
     pub size: Size,
     /// Its focal length in pixels.
     pub focal_px: f64,
-    /// Whether the focal length is known, and no guess.
+    /// Whether the focal length is known; otherwise it is a guess.
     pub focal_known: bool,
 }
 
-/// Focal length over the longer side where nothing is known.
+/// The focal length that is assumed where it is not known, over the longer side.
 const GUESS: f64 = 1.2;
 
 impl Camera {
@@ -30,7 +30,7 @@ impl Camera {
     }
 }
 
-/// What photographs that share a camera have in common: make, model, focal length and size.
+/// Make, model, focal length and size: photographs in which these are equal share a camera.
 type Key = (String, String, u64, Size);
 
 fn key(metadata: &Metadata, size: Size) -> Option<Key> {
@@ -40,7 +40,7 @@ fn key(metadata: &Metadata, size: Size) -> Option<Key> {
     Some((metadata.make.clone()?, metadata.model.clone()?, focal.to_bits(), size))
 }
 
-/// The cameras of photographs in their order, and for each photograph the index of its camera.
+/// The cameras, in the order in which photographs first use them, and for each photograph the index of its camera.
 pub(super) fn cameras<'m>(
     photographs: impl IntoIterator<Item = (&'m Metadata, Size)>,
 ) -> (Vec<Camera>, Vec<usize>) {

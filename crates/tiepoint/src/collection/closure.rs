@@ -1,10 +1,10 @@
-//! Pairs that were not tried, of photographs that have a verified partner in common: one round of transitive closure.
+//! One round of transitive closure: two photographs with a verified partner in common are a pair to try.
 
 use super::pairs::PairSet;
 use crate::Result;
 use crate::device::Cpu;
 
-/// The pairs that `verified` pairs suggest and that are not among the `tried`.
+/// The pairs that `verified` pairs suggest and that have not been `tried`.
 ///
 /// # Errors
 /// [`Error::Cancelled`](crate::Error::Cancelled).

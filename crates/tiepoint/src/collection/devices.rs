@@ -1,4 +1,4 @@
-//! The devices of the fourth stage, with what GPUs need for it.
+//! The devices of the fourth stage, and what is prepared on GPUs for it.
 
 use super::Collection;
 use super::uploaded::Uploaded;
@@ -9,13 +9,13 @@ use crate::device::{Cpu, Processor};
 use crate::geometry::two_view::{TwoViewOptions, Verifier};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Queues of a GPU that verify: while one has few pairs left, and its thread prepares what is next, the others keep the
-/// device busy.
+/// The number of a GPU's queues that verify pairs. While one has few pairs left and its thread prepares the next ones,
+/// the others keep the device busy.
 pub(super) const VERIFIERS: usize = 3;
 
-/// The devices that match and verify pairs of a collection: [`Collection::match_pairs_on`]. What a GPU needs for it -
-/// queues, kernels, memory - is made when it is first needed, or before, while another stage runs:
-/// [`prepare`](Self::prepare). Both rounds of the stage use the same.
+/// The devices that match and verify pairs of a collection: [`Collection::match_pairs_on`]. The queues, kernels and
+/// memory of a GPU are made when they are first needed, or earlier by [`prepare`](Self::prepare), while another stage
+/// runs. Both rounds of the stage use them.
 #[derive(Debug)]
 pub struct MatchDevices {
     pub(super) cpu: Cpu,
@@ -35,7 +35,7 @@ pub(super) struct MatchGpu {
 }
 
 impl Collection {
-    /// The devices to match pairs of this collection: the threads of the first processor and the GPUs of all.
+    /// Devices for matching pairs of this collection: the threads of the first processor and the GPUs of all.
     pub fn match_devices(&self, processors: &[Processor]) -> MatchDevices {
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let photographs = self.photographs().len();
@@ -55,7 +55,7 @@ impl Collection {
 }
 
 impl MatchDevices {
-    /// Makes ready what GPUs need to verify pairs. An error here is found again by the stage.
+    /// Makes what GPUs need to verify pairs. Errors are ignored here, because the stage meets them again.
     pub fn prepare(&self) {
         let all = self.gpus.iter().flat_map(|gpu| (0..VERIFIERS).map(move |queue| (gpu, queue)));
         for (gpu, queue) in all {
@@ -65,7 +65,7 @@ impl MatchDevices {
 }
 
 impl MatchGpu {
-    /// The verifier of a queue of its own, with the memory that it needs.
+    /// The verifier with this number, which has a queue of its own; made with its memory on the first call.
     pub(super) fn verifier(&self, queue: usize) -> Result<Arc<Verifier>> {
         let mut slot = self.verifiers[queue].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verifier) = &*slot {

@@ -1,8 +1,8 @@
-//! What the work ahead takes, before it begins.
+//! An estimate of the time and disk space that the work ahead takes.
 //!
-//! Rates are cautious ones, measured in November 2026 (`docs/collections.md`): a photograph or a pair may well take half
-//! as long. How fast this CPU matches is measured on the spot. How long pairs take follows from how many features are
-//! compared: those that were found, and of photographs still to be searched as many as may be found.
+//! The rates are measured ones (`docs/collections.md`), on the cautious side: a photograph or a pair may well take half
+//! as long. The speed at which this CPU matches is measured on the spot. The time for pairs follows from the number of
+//! features that are compared: those found so far, and for photographs still to be searched the most that may be found.
 
 use super::features::State;
 use super::matches::CLOSURE;
@@ -19,23 +19,23 @@ use crate::matching::match_features;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Seconds of a core for each million pixels that are searched: on the CPU, and where a GPU searches and the core reads.
+/// Seconds of one core for each million pixels: where it searches, and where it reads and a GPU searches.
 const SEARCH: [f64; 2] = [0.4, 0.02];
-/// The time of a search with domain-size pooling, over that without.
+/// The time of a search with domain-size pooling, over the time without.
 const POOLED: f64 = 3.0;
-/// Seconds of a GPU with 16 cores for a pair of 8192 features each.
+/// Seconds for a pair of 8192 features each, on a GPU beside 16 cores.
 const MATCH_ON_GPU: f64 = 0.000_15;
 /// The number of features for which [`MATCH_ON_GPU`] holds.
 const FEATURES: f64 = 8192.0;
-/// Features that are matched to measure how fast a CPU does that.
+/// Features that are matched to measure the speed of a CPU.
 const SAMPLE: usize = 512;
-/// The time of a pair, verification included, over that of its matching.
+/// The time of a pair including its verification, over the time of matching alone.
 const WITH_VERIFICATION: f64 = 1.3;
-/// Microseconds of a core for a pair of largest features, over the square of their number: 330 µs for 512.
+/// Microseconds of a core for comparing the largest features of a pair, over the square of their number: 330 µs for 512.
 const TOP_SCALE: f64 = 330.0 / (512.0 * 512.0);
-/// Features of a photograph, over the positions at which no further level is taken: 1.2 to 1.9 on photographs.
+/// Features of a photograph, over the limit of positions when whole levels are kept: 1.2 to 1.9 on photographs.
 const PER_POSITION: f64 = 1.9;
-/// Features of a photograph of any size, and of a pixel of a large one, where they are not limited.
+/// The most features without a limit: of a photograph of any size, and for each pixel of a large one.
 const UNLIMITED: [f64; 2] = [20_000.0, 0.012];
 /// Bytes of a feature in the work folder, and in a database.
 const FEATURE: [f64; 2] = [151.0, 152.0];
@@ -43,29 +43,29 @@ const FEATURE: [f64; 2] = [151.0, 152.0];
 const MATCH: [f64; 2] = [8.2, 16.2];
 /// Matches of a verified pair, over the features of one of its photographs: 0.1 to 0.4.
 const MATCHED: f64 = 0.4;
-/// Verified pairs of a photograph, each counted at one of its two.
+/// Verified pairs for each photograph, where a pair is counted once.
 const PARTNERS: f64 = 25.0;
-/// Bytes of a database that holds nothing, of what it knows of a photograph, and of what it knows of a pair: rounded up
-/// to its pages.
+/// Bytes of an empty database, and of its entries for a photograph and for a pair without features and matches; rounded
+/// up to its pages.
 const DATABASE: [f64; 3] = [200_000.0, 10_000.0, 6000.0];
-/// Bytes of a file for each pixel: photographs as JPEG, and others.
+/// Bytes of a file for each pixel: of a JPEG, and of any other.
 const PIXEL: [f64; 2] = [0.3, 2.0];
 
-/// What the work ahead takes at most, about.
+/// An upper estimate of what the work ahead takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Estimate {
     /// Photographs that are to be searched.
     pub photographs: usize,
-    /// Features of the photographs: of those that were searched, and of the others as many as may be found.
+    /// Features of the photographs: those found so far, and for photographs not yet searched the most that may be found.
     pub features: u64,
-    /// Pairs that are to be matched, without those that the closure is to suggest.
+    /// Pairs that are to be matched, without those that the closure has yet to suggest.
     pub pairs: u64,
-    /// How long features and pairs take, in seconds.
+    /// Seconds for features and pairs.
     pub seconds: f64,
     /// Bytes that are to be written into the work folder.
     pub work_bytes: u64,
-    /// Bytes of a database.
+    /// Bytes of the database of the finished collection.
     pub database_bytes: u64,
 }
 
@@ -85,7 +85,7 @@ impl Rates {
         SEARCH[usize::from(self.gpus > 0)] / self.cpu.threads() as f64
     }
 
-    /// Seconds for each pair of features that is compared.
+    /// Seconds for each comparison of two features.
     fn matching(&self, collection: &Collection) -> Result<f64> {
         if self.gpus > 0 {
             return Ok(MATCH_ON_GPU / (FEATURES * FEATURES) / self.gpus as f64);
@@ -97,7 +97,7 @@ impl Rates {
             match_features(&samples[0], &samples[1], &collection.options().matching, &processor)?;
             Ok(began.elapsed().as_secs_f64())
         };
-        // The first run wakes the core.
+        // The shorter time counts: in the first run the core may still be asleep.
         let measured = run()?.min(run()?);
         Ok(WITH_VERIFICATION * measured / (SAMPLE * SAMPLE) as f64 / self.cpu.threads() as f64)
     }
@@ -117,7 +117,7 @@ fn sample(seed: u64) -> Features {
 }
 
 impl Collection {
-    /// What all stages take on these devices: the threads of the first and the GPUs of all. What is done is left out.
+    /// Estimates what is left of all stages on these devices: the threads of the first and the GPUs of all.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when the work folder cannot be read; [`Error::Cancelled`](crate::Error::Cancelled).
@@ -141,7 +141,7 @@ impl Collection {
         })
     }
 
-    /// What the stage `features` takes of a part of the work, likewise.
+    /// As [`estimate`](Self::estimate), for a part of the stage `features`.
     ///
     /// # Errors
     /// As [`estimate`](Self::estimate).
@@ -152,7 +152,7 @@ impl Collection {
         Ok(self.search_ahead(&mine, &states, &rates))
     }
 
-    /// What the stage `match` takes of a part of the work, likewise.
+    /// As [`estimate`](Self::estimate), for a part of the stage `match`.
     ///
     /// # Errors
     /// As [`estimate`](Self::estimate).
@@ -163,7 +163,7 @@ impl Collection {
         self.matching_ahead(shard, states, &counts, &rates)
     }
 
-    /// The search of those of these photographs that have no features yet.
+    /// Estimates the search of those among `photographs` that have no features yet.
     fn search_ahead(&self, photographs: &[usize], states: &[State], rates: &Rates) -> Estimate {
         let todo = photographs.iter().zip(states).filter(|(_, state)| matches!(state, State::Missing(_)));
         let todo: Vec<usize> = todo.map(|(i, _)| *i).collect();
@@ -180,7 +180,7 @@ impl Collection {
         }
     }
 
-    /// The pairs of a part of the work that are not matched yet.
+    /// Estimates the pairs of a part of the work that are not matched yet.
     fn matching_ahead(
         &self,
         shard: Shard,
@@ -229,7 +229,7 @@ impl Collection {
         })
     }
 
-    /// Pairs of a fresh collection, at most, without those of the closure.
+    /// The most pairs that are chosen in a collection that has none yet, without those of the closure.
     fn pairs_in_all(&self) -> u64 {
         let (options, count) = (&self.options().pairs, self.photographs().len() as u64);
         let each = match self.resolved() {
@@ -241,7 +241,7 @@ impl Collection {
         PairSet::All.count(self.photographs().len()).min(count * each)
     }
 
-    /// Features of a photograph, at most.
+    /// The number of features of a photograph, or the most that it may have.
     fn most(&self, index: usize, state: &State) -> f64 {
         match state {
             State::Found { known, .. } => known.count as f64,
@@ -250,7 +250,7 @@ impl Collection {
         }
     }
 
-    /// Features that may be found in a photograph.
+    /// The most features that may be found in a photograph.
     fn at_most(&self, index: usize) -> f64 {
         let [any, pixel] = UNLIMITED;
         let all = any.max(pixel * self.pixels(index));
@@ -262,7 +262,7 @@ impl Collection {
         }
     }
 
-    /// Pixels of a photograph that are searched, by the length of its file.
+    /// The pixels of a photograph that are searched, estimated from the length of its file.
     fn pixels(&self, index: usize) -> f64 {
         let photograph = &self.photographs()[index];
         let name = photograph.name.to_lowercase();
@@ -272,17 +272,18 @@ impl Collection {
     }
 }
 
-/// Verified pairs among so many that are tried, of photographs with so many features each.
+/// The most verified pairs among `pairs` that are tried, for photographs with these counts of features.
 fn verified_at_most(pairs: u64, counts: &[f64]) -> f64 {
     (pairs as f64).min(PARTNERS * counts.len() as f64)
 }
 
-/// Matches of such a pair.
+/// The most matches of a verified pair, on average.
 fn matches_at_most(counts: &[f64]) -> f64 {
     MATCHED * counts.iter().sum::<f64>() / counts.len().max(1) as f64
 }
 
-/// Pairs of a part of a round that are not tried yet, and the pairs of features that are compared for them.
+/// The number of pairs in a part of a round that are not tried yet, and the number of comparisons of two features for
+/// them.
 fn round_ahead(round: &Round<'_>, shard: Shard, counts: &[f64], cpu: &Cpu) -> Result<(u64, f64)> {
     let mine: Vec<usize> = (0..round.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
     let ahead = round.statuses(&mine, cpu, |status| {

@@ -1,4 +1,4 @@
-//! What a photograph's file says about its camera: EXIF.
+//! What a photograph's file says about its camera, in EXIF.
 
 use crate::image::Size;
 use crate::{Error, Result};
@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
-/// The camera data of a photograph; what a file does not say, or says absurdly, is missing.
+/// The camera data of a photograph; entries that a file lacks, or whose values are absurd, are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
-    /// Who made the camera.
+    /// The maker of the camera.
     pub make: Option<String>,
     /// Its model.
     pub model: Option<String>,
@@ -19,28 +19,28 @@ pub struct Metadata {
     pub focal: Option<Focal>,
     /// Where the camera was.
     pub position: Option<Position>,
-    /// Which way is down for the camera, x to the right and y to the bottom of the stored pixels: by the orientation of
-    /// pictures that are not mirrored.
+    /// The direction of gravity for the camera, with x to the right and y to the bottom of the stored pixels; from the
+    /// orientation of pictures that are not mirrored.
     pub gravity: Option<[f64; 3]>,
 }
 
 /// A focal length, in millimetres.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Focal {
-    /// That which gives the same view on film of 24 × 36 mm.
+    /// The one that gives the same view on film of 24 × 36 mm.
     Film35(f64),
-    /// That of the lens, with the width of the sensor.
+    /// The lens's, with the width of the sensor.
     Lens {
         /// The focal length.
         focal: f64,
         /// The width of the sensor.
         sensor_width: f64,
     },
-    /// That of the lens alone, from which nothing follows in pixels; it tells one camera from another.
+    /// The lens's alone. It cannot be converted to pixels, but tells one camera from another.
     LensOnly(f64),
 }
 
-/// A position by a satellite system, WGS 84.
+/// A position from a satellite system, in WGS 84.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Position {
     /// Degrees, north positive.
@@ -55,13 +55,13 @@ pub struct Position {
 const FILM_DIAGONAL: f64 = 43.266_615_305_567_87;
 
 impl Metadata {
-    /// The focal length in pixels of an image of this size; none where it is not known, or absurd: less than a tenth or
-    /// more than a hundred times the longer side.
+    /// The focal length in pixels of an image of this size; `None` where it is unknown or absurd: below a tenth of the
+    /// longer side or above a hundred times.
     pub fn focal_px(&self, size: Size) -> Option<f64> {
         let (width, height) = (size.width as f64, size.height as f64);
         let px = match self.focal? {
             Focal::Film35(focal) => focal / FILM_DIAGONAL * (width * width + height * height).sqrt(),
-            // The sensor's width is that of the longer side, also of a photograph taken upright.
+            // The sensor's width belongs to the longer side, even when the camera was held upright.
             Focal::Lens { focal, sensor_width } => focal / sensor_width * width.max(height),
             Focal::LensOnly(_) => return None,
         };
@@ -74,11 +74,11 @@ impl Metadata {
 const LARGEST_TIFF: u64 = 1 << 28;
 
 impl Metadata {
-    /// The camera data in the file at `path`; nothing where there are none, or where the file may not be read, which is
-    /// reported when its image is read.
+    /// The camera data in the file at `path`. Empty where there are none, and where the file does not exist or access is
+    /// denied: the stage that reads its image reports that.
     ///
     /// # Errors
-    /// [`Error::Io`] when the system fails to read the file: the next time it may not.
+    /// [`Error::Io`] for any other failure of the system, which may not happen again on the next attempt.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         read(path).map_err(|e| Error::io(path, e))
@@ -88,7 +88,7 @@ impl Metadata {
 fn read(path: &Path) -> io::Result<Metadata> {
     let tiff = path.extension().is_some_and(|e| e.to_string_lossy().to_lowercase().starts_with("tif"));
     let opened = std::fs::metadata(path).and_then(|found| match found.is_file() {
-        // Opening a pipe might wait for ever.
+        // Opening a pipe could block for ever.
         true => File::open(path).map(|file| Some((file, found.len()))),
         false => Ok(None),
     });
@@ -103,7 +103,7 @@ fn read(path: &Path) -> io::Result<Metadata> {
     let read = exif::Reader::new().continue_on_error(true).read_from_container(&mut BufReader::new(file));
     match read.or_else(|e| e.distill_partial_result(|_| {})) {
         Ok(exif) => Ok(of_exif(&exif)),
-        // An error of the system has its number; others say that the content is not what it should be.
+        // An error of the system has a number; others are about the file's content.
         Err(exif::Error::Io(e)) if e.raw_os_error().is_some() => Err(e),
         Err(_) => Ok(Metadata::default()),
     }
@@ -158,7 +158,7 @@ fn position(exif: &Exif) -> Option<Position> {
     sound.then_some(Position { latitude, longitude, altitude })
 }
 
-/// Down is at the bottom, the top, the right or the left of the stored pixels.
+/// Gravity points to the bottom, the top, the right or the left of the stored pixels.
 fn gravity(exif: &Exif) -> Option<[f64; 3]> {
     match exif.get_field(Tag::Orientation, In::PRIMARY)?.value.get_uint(0)? {
         1 => Some([0.0, 1.0, 0.0]),
@@ -169,7 +169,7 @@ fn gravity(exif: &Exif) -> Option<[f64; 3]> {
     }
 }
 
-/// A text without blanks at its ends; none where nothing is left.
+/// A text without white space at its ends; `None` where nothing is left.
 fn text(exif: &Exif, tag: Tag) -> Option<String> {
     match &exif.get_field(tag, In::PRIMARY)?.value {
         Value::Ascii(lines) => {
@@ -187,7 +187,7 @@ fn number(exif: &Exif, tag: Tag) -> Option<f64> {
     value.get_uint(0).map(f64::from).or_else(|| rationals(exif, tag)?.first().copied())
 }
 
-/// The rational numbers of a field; none where one is not finite.
+/// The rational numbers of a field; `None` where one is not finite.
 fn rationals(exif: &Exif, tag: Tag) -> Option<Vec<f64>> {
     match &exif.get_field(tag, In::PRIMARY)?.value {
         Value::Rational(parts) => {

@@ -1,4 +1,4 @@
-//! The folder of a collection: its options, its photographs, and where everything lies in it.
+//! The folder of a collection: its options, its photographs, and the paths of its files.
 
 use super::camera::{Camera, cameras};
 use super::record::{Found, content, fingerprint, read_json, write_json};
@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The version of what a work folder holds.
+/// The version of the format of a work folder.
 const FORMAT: u32 = 2;
 const OPTIONS: &str = "collection.json";
 const IMAGES: &str = "images.json";
@@ -23,14 +23,14 @@ const FEATURES: &str = "features";
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
     format: u32,
-    /// The versions of the stages that wrote here last.
+    /// The versions of the stages at the last scan.
     stages: Value,
     /// Photographs in a block.
     block: u32,
     options: Value,
 }
 
-/// Many photographs and what is known of them so far, in a folder.
+/// A folder with the results so far for a set of photographs.
 #[derive(Clone, Debug)]
 pub struct Collection {
     folder: PathBuf,
@@ -40,26 +40,25 @@ pub struct Collection {
     listing: Listing,
     /// The index of the photograph of each slot.
     at_slot: Vec<Option<u32>>,
-    /// The fingerprint of the options of features, which every file of features carries.
+    /// The fingerprint of the options of features, from which that of every file of features follows.
     features: u64,
-    /// How large photographs and masks may be.
+    /// Limits for the size of photographs and masks.
     limits: ReadOptions,
-    /// Whether results are brought to the disk before they count as done.
+    /// Whether results are brought to the disk (`fsync`) before a stage ends.
     sync: bool,
 }
 
 impl Collection {
-    /// Makes the folder `work` or opens it again, and brings its list of photographs up to date: image files among
-    /// `images` and in the folders among them. This is the stage `scan`, and the only one that looks for what has
-    /// changed: photographs that came, went or were replaced, masks, the list of pairs. Options of pairs, of matching
-    /// and of geometry are those given; what follows from others is made again, photograph by photograph and pair by
-    /// pair.
+    /// Makes the folder `work`, or opens it if it exists, and brings its list of photographs up to date. The photographs
+    /// are the image files among `images` and in the folders among them. This is the stage `scan`, the only one that
+    /// looks for changes: photographs that came, went or were replaced, masks, the list of pairs. The options of pairs,
+    /// matching and geometry may differ from those of an earlier scan: results that depend on them are then made again.
     ///
     /// # Errors
     /// As [`CollectionOptions::check`]; [`Error::Mismatch`] when the folder was made with other options of features or
-    /// another block, when there is no photograph, or when positions are asked for and none is recorded;
-    /// [`Error::Format`] for a list of pairs that does not fit, and for a folder that holds something else;
-    /// [`Error::Io`].
+    /// another block, when there are no photographs, or when pairs are chosen by position and no photograph records one;
+    /// [`Error::Format`] for a list of pairs that does not fit the photographs, and for a folder that holds something
+    /// else; [`Error::Io`].
     pub fn scan(
         work: impl Into<PathBuf>,
         images: &[PathBuf],
@@ -104,7 +103,7 @@ impl Collection {
     /// Opens a folder that [`scan`](Self::scan) made.
     ///
     /// # Errors
-    /// [`Error::Format`] when it is none, or of another version; [`Error::Io`].
+    /// [`Error::Format`] when `work` is no such folder, or one of another version; [`Error::Io`].
     pub fn open(work: impl Into<PathBuf>) -> Result<Self> {
         let folder = work.into();
         let path = folder.join(OPTIONS);
@@ -144,39 +143,40 @@ impl Collection {
         }
     }
 
-    /// A collection without a folder.
+    /// A collection without a folder, for tests.
     #[cfg(test)]
     pub(super) fn of_photographs(options: CollectionOptions, photographs: Vec<Photograph>) -> Self {
         let block = options.block.unwrap_or(64);
         Self::new(PathBuf::new(), options, block, Listing { photographs, ..Listing::default() })
     }
 
-    /// The same with other limits for photographs and masks that are read. The folder does not record them:
-    /// [`extract`](Self::extract) tries those again that were too large before.
+    /// The same with other limits for the photographs and masks that are read. The folder does not record the limits:
+    /// [`extract`](Self::extract) tries photographs again that were too large before.
     #[must_use]
     pub fn with_limits(self, limits: ReadOptions) -> Self {
         Self { limits, ..self }
     }
 
-    /// How large photographs and masks may be that are read.
+    /// The limits for photographs and masks that are read.
     pub fn limits(&self) -> &ReadOptions {
         &self.limits
     }
 
-    /// The same, with or without bringing what stages make to the disk (`fsync`) before they end. Default true. Without
-    /// it a power cut may take results along that a stage has called done; what it leaves is made again where it is
-    /// damaged, and a killed program loses nothing either way.
+    /// The same, with or without `fsync` of all results before a stage ends. Default true. Without it a power cut may
+    /// destroy results of a stage that has ended; damaged files are recognised and made again. A killed program loses
+    /// nothing either way.
     #[must_use]
     pub fn with_sync(self, sync: bool) -> Self {
         Self { sync, ..self }
     }
 
-    /// Whether what stages make is brought to the disk before they end.
+    /// Whether results are brought to the disk (`fsync`) before a stage ends.
     pub fn syncs(&self) -> bool {
         self.sync
     }
 
-    /// Reads photographs and masks that were touched since their features were found: they may hold the same.
+    /// Reads photographs and masks whose length or times have changed since their features were found: their content may
+    /// be the same.
     fn read_touched(&mut self, cpu: &Cpu) -> Result<()> {
         let touched = cpu.try_map(self.photographs().len(), |i| -> Result<_> {
             let photograph = &self.photographs()[i];
@@ -218,22 +218,22 @@ impl Collection {
         &self.folder
     }
 
-    /// The folder below which the photographs lie.
+    /// The folder that holds the photographs, directly or in folders below it.
     pub fn root(&self) -> &Path {
         &self.listing.root
     }
 
-    /// What the collection was made with.
+    /// The options of the collection.
     pub fn options(&self) -> &CollectionOptions {
         &self.options
     }
 
-    /// The photographs in the order of their names: by number less one.
+    /// The photographs in the order of their names; a photograph's index is its number less one.
     pub fn photographs(&self) -> &[Photograph] {
         &self.listing.photographs
     }
 
-    /// Hash of the list of pairs that the scan found.
+    /// The hash of the list of pairs at the time of the scan.
     pub(super) fn list(&self) -> Option<u64> {
         self.listing.list
     }
@@ -243,14 +243,14 @@ impl Collection {
         self.listing.root.join(&self.photographs()[index].name)
     }
 
-    /// The file of its mask.
+    /// The file of a photograph's mask.
     pub(super) fn mask_path(&self, index: usize) -> Result<Option<PathBuf>> {
         let Some(folder) = &self.options.features.masks else { return Ok(None) };
         Ok(scan::mask_path(folder, &self.photographs()[index].name)?.map(|(path, _)| path))
     }
 
-    /// The cameras of the photographs, by number less one, and for each photograph the index of its camera. Photographs
-    /// that cannot be read have `None`.
+    /// The cameras of photographs with these sizes, and for each photograph the index of its camera. Photographs that
+    /// cannot be read have the size `None` and no camera.
     pub fn cameras(&self, sizes: &[Option<Size>]) -> (Vec<Camera>, Vec<Option<usize>>) {
         let readable =
             self.photographs().iter().zip(sizes).filter_map(|(p, size)| Some((&p.metadata, (*size)?)));
@@ -264,7 +264,7 @@ impl Collection {
         self.block as usize
     }
 
-    /// Blocks of slots.
+    /// The number of blocks.
     pub(super) fn blocks(&self) -> usize {
         self.at_slot.len().div_ceil(self.block())
     }
@@ -275,7 +275,7 @@ impl Collection {
         [slot / self.block(), slot % self.block()]
     }
 
-    /// The blocks of two photographs, the smaller first: their tile.
+    /// The blocks of two photographs, the smaller first: these name their tile.
     pub(super) fn blocks_of(&self, pair: [u32; 2]) -> [u32; 2] {
         let [a, b] = pair.map(|i| self.place_of(i)[0] as u32);
         [a.min(b), a.max(b)]
@@ -286,7 +286,8 @@ impl Collection {
         self.at_slot.get(block * self.block() + place).copied().flatten()
     }
 
-    /// Where features lie: photographs come and go, and names stay.
+    /// The file of a photograph's features. It is named after the photograph, because numbers change when photographs
+    /// come and go.
     pub(super) fn features_path(&self, index: usize) -> PathBuf {
         let name = format!("{:016x}", fingerprint([self.photographs()[index].name.as_bytes()]));
         self.folder.join(FEATURES).join(&name[..2]).join(format!("{name}.features"))
@@ -305,14 +306,14 @@ impl Collection {
     }
 }
 
-/// Hash of what a file holds, if it is still as it was found. What cannot be read is read again by the stage that needs
-/// it, which says why it cannot.
+/// The hash of a file's content, unless it has changed since it was found. `None` also for a file that cannot be read:
+/// the stage that needs it reports why.
 fn unchanged_content(path: &Path, found: &FileVersion) -> Option<u64> {
     let (bytes, meta) = content(path).ok()?.whole()?;
     FileVersion::of(&meta).is_untouched(found).then(|| features::content_hash(&bytes))
 }
 
-/// The versions of what stages compute.
+/// The versions of the stages.
 fn versions() -> Value {
     let [features, pairs, top_scale, tiles] =
         [features::VERSION, pairs::VERSION, super::top_scale::VERSION, super::matches::VERSION];
@@ -323,7 +324,7 @@ fn without_masks(options: &FeatureOptions) -> FeatureOptions {
     options.clone().with_masks(None)
 }
 
-/// One scan of a folder at a time, where the file system has locks.
+/// Waits for other scans of the folder to end and keeps them out, if the file system has locks.
 fn lock(work: &Path) -> Result<File> {
     let path = work.join(format!(".{OPTIONS}.lock"));
     let file = File::create(&path).map_err(|e| Error::io(&path, e))?;
@@ -331,7 +332,7 @@ fn lock(work: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// The record at `work`; nothing where a new one is to be made.
+/// Reads the options recorded in the folder `work` and checks `options` against them; `None` if there are none yet.
 fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
     if let Found::Whole(head) = read_head(&work.join(OPTIONS))? {
         let mut changed = Vec::new();
@@ -358,7 +359,7 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Error::io(work, e)),
     };
-    // What remains of a run that was killed right at its beginning, or whose record is damaged.
+    // The folder may be ours without a record: of a run that was killed at its beginning, or with a damaged record.
     let ours =
         |name: &str| name.trim_start_matches('.').starts_with(OPTIONS) || [IMAGES, FEATURES].contains(&name);
     let names = entries.map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()));
@@ -369,7 +370,7 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
     }
 }
 
-/// The record in the file at `path`.
+/// Reads the record in the file at `path`.
 fn read_head(path: &Path) -> Result<Found<Head>> {
     let other = |format: &dyn std::fmt::Display| {
         let reason =
@@ -390,7 +391,7 @@ fn read_head(path: &Path) -> Result<Found<Head>> {
     }
 }
 
-/// The options that differ, each with the value in the folder and that which is given.
+/// Adds to `changed` the options that differ, with the recorded and the given value.
 fn differences(name: &str, old: &Value, new: &Value, changed: &mut Vec<String>) {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
@@ -405,14 +406,14 @@ fn differences(name: &str, old: &Value, new: &Value, changed: &mut Vec<String>) 
     }
 }
 
-/// The options as they are recorded: by way of text, which writes 32-bit floats in their shortest form.
+/// The options as they are recorded. They go through text, which writes 32-bit floats in their shortest form.
 fn value_of(options: &CollectionOptions) -> Result<Value> {
     serde_json::to_string(options)
         .and_then(|text| serde_json::from_str(&text))
         .map_err(|e| Error::Mismatch(format!("the options cannot be recorded: {e}")))
 }
 
-/// Options as text, for a fingerprint. What cannot be written as text was refused before.
+/// Options as text, for a fingerprint. Options that cannot be written as text were refused before.
 pub(super) fn text_of(options: &impl Serialize) -> String {
     serde_json::to_string(options).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! Readers that are private otherwise, for fuzz targets and their seeds.
+//! Gives fuzz targets, and the test below, access to private readers.
 
 use super::{exif, features, pairs, tile};
 use ::exif::Reader;
 use std::io::Cursor;
 
-/// What a file of features holds: its head and its body.
+/// Reads the head and the body of a file of features.
 pub fn features(payload: &[u8]) {
     let (head, body) = payload.split_at(payload.len().min(82));
     let Some(file) = features::decode_head(head) else { return };
@@ -14,7 +14,7 @@ pub fn features(payload: &[u8]) {
     }
 }
 
-/// What the head of a tile holds.
+/// Reads the head of a tile.
 pub fn tile(payload: &[u8]) {
     for (side, record) in [(4, tile::PAIR), (64, 2)] {
         let Some(head) = tile::Head::decode(payload, side, record) else { continue };
@@ -25,14 +25,14 @@ pub fn tile(payload: &[u8]) {
     }
 }
 
-/// What a file of pairs to match holds.
+/// Reads a file of pairs to match.
 pub fn pairs(payload: &[u8]) {
     if let Some(pairs::PairSet::List(pairs)) = pairs::decode(payload, 1000) {
         assert!(pairs.iter().all(|[a, b]| a < b && *b < 1000), "photographs that there are");
     }
 }
 
-/// The camera data of a photograph.
+/// Reads the camera data of a photograph.
 pub fn camera_data(photograph: &[u8]) {
     let read = Reader::new().continue_on_error(true).read_from_container(&mut Cursor::new(photograph));
     let Ok(found) = read.or_else(|e| e.distill_partial_result(|_| {})) else { return };
@@ -42,7 +42,7 @@ pub fn camera_data(photograph: &[u8]) {
     }
 }
 
-/// Where a GeoTIFF says that it lies.
+/// Reads the georeference of a GeoTIFF.
 pub fn georeference(tiff: &[u8]) {
     let _ = crate::image::georeference_of(tiff);
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::numeric::Random;
 
-    /// A TIFF with these entries of its first directory: tag, type, count, value.
+    /// A TIFF with these entries in its first directory: tag, type, count, value.
     fn tiff(entries: &[(u16, u16, u32, u32)], tail: &[u8]) -> Vec<u8> {
         let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();
         bytes.extend((entries.len() as u16).to_le_bytes());
@@ -89,7 +89,7 @@ mod tests {
         ]
     }
 
-    /// What the fuzz targets do, for as long as a test may take.
+    /// A short run of the fuzz targets.
     #[test]
     fn mutated_files_of_every_reader_end_in_an_answer() {
         let (mut random, seeds) = (Random::new(26), seeds());

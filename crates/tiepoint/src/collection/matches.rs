@@ -1,7 +1,7 @@
-//! The fourth stage: matches and geometry of every pair, a tile at a time.
+//! The fourth stage: matches and geometry of every pair, tile by tile.
 //!
-//! A pair is matched exactly and both ways; the geometry of two views says which matches are of one scene
-//! ([`two_view`]).
+//! The two photographs of a pair are matched exactly and in both directions; the geometry of two views tells which
+//! matches belong to one scene ([`two_view`]).
 //!
 //! [`two_view`]: crate::geometry::two_view
 
@@ -16,10 +16,10 @@ use crate::Result;
 use crate::device::{Cpu, Processor};
 use std::sync::Arc;
 
-/// The version of what this stage computes. With another one all tiles are made again.
+/// The version of what this stage computes. When it changes, all tiles are made again.
 pub(super) const VERSION: u32 = 2;
 
-/// The tiles of the chosen pairs, and of those that their matches suggest.
+/// The tiles of the chosen pairs, and of the pairs that their matches suggest.
 const ROUNDS: [TileKind; 2] = {
     let first =
         TileKind { folder: "matches", task: "match", kind: Kind::Tile, record: PAIR, body: pair_length };
@@ -33,23 +33,22 @@ pub(super) const CLOSURE: usize = 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Matched {
-    /// Tiles that were made now.
+    /// Tiles that were made in this run.
     pub tiles: usize,
-    /// Tiles that were there.
+    /// Tiles that were there before.
     pub present: usize,
-    /// Pairs of the tiles that were made now that were tried.
+    /// Pairs that were tried in this run.
     pub pairs: u64,
-    /// Pairs of this part of the work that are not tried, as one of their photographs cannot be read.
+    /// Pairs of this part of the work that are not tried because one of their photographs cannot be read.
     pub left_out: u64,
-    /// Whether the pairs that the closure suggests wait for tiles of other parts of the work. Run the stage again when
-    /// those are done.
+    /// Whether the closure still waits for tiles of other parts of the work. Run the stage again when those are done.
     #[serde(skip)]
     pub closure_waits: bool,
 }
 
 impl Collection {
-    /// Matches and verifies the pairs of a part of the work: those tiles that are not there. The work runs on the
-    /// threads of the first processor and on the GPUs of all.
+    /// Matches and verifies the pairs in a part of the work whose tiles are missing. The work runs on the threads of the
+    /// first processor and on the GPUs of all.
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) when features are missing or damaged, or pairs were not chosen; [`Error::Io`](crate::Error::Io);
@@ -74,7 +73,7 @@ impl Collection {
         Ok(matched)
     }
 
-    /// The pairs that were chosen.
+    /// The round of the chosen pairs.
     pub(super) fn first_round(&self, states: &Arc<Vec<State>>) -> Result<Round<'_>> {
         let pairs = self.chosen(states)?.or_made_by("pairs", &self.pairs_path())?;
         Ok(self.round(states, pairs, 0))
@@ -86,7 +85,7 @@ impl Collection {
         Round::new(self, states.clone(), pairs, ROUNDS[number], made_from)
     }
 
-    /// The pairs that those of the first round suggest; none while pairs of that are left.
+    /// The round of the pairs that those of the first round suggest; `None` until the first round is finished.
     pub(super) fn closure_round(
         &self,
         first: &Round<'_>,

@@ -1,34 +1,35 @@
-//! Many photographs: a folder of images in, verified matches of all pairs that show the same thing out.
+//! Collections of photographs: from a folder of images to verified matches of all pairs that show the same thing.
 //!
 //! ```text
 //! scan ─▶ features ─▶ pairs ─▶ matches ─▶ (closure ─▶ matches) ─▶ export
 //! ```
 //!
-//! **The work folder is the truth.** A [`Collection`] is a folder on disk: what is in it is done, what is missing is to
-//! do. Every file is written beside its place and renamed, and carries checksums and what it was made from. So any stage
-//! may be killed at any time and started again, on any number of threads, devices and machines ([`Shard`]), and the
-//! results are the same at the end. A file that is damaged or belongs to another run is made again.
+//! **The work folder is the only state.** A [`Collection`] is a folder on disk: work whose file is there is done, all
+//! other work is still to be done. Every file is written under another name and then renamed, and records checksums and
+//! what it was made from. So any stage may be killed at any time and started again, on any number of threads, devices
+//! and machines ([`Shard`]), and the results are the same at the end. A file that is damaged or belongs to another run
+//! is made again.
 //!
-//! **What was made is valid for what it was made from.** Features follow from the content of a photograph and its mask,
-//! pairs of photographs from the features of both. [`Collection::scan`] finds what came, went and changed; of the
-//! rest nothing is done twice, and the results are those of a fresh folder.
+//! **A result is valid as long as its inputs are the same.** Features depend on the content of a photograph and its
+//! mask, the result of a pair on the features of both photographs. [`Collection::scan`] finds what came, went and
+//! changed. Only results that depend on it are made again, and the final results equal those of a fresh folder.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `collection.json` | the options, and the versions of the format and of the stages |
 //! | `images.json` | the photographs: name, length, times of change, camera data, mask, slot ([`Photograph`]) |
-//! | `features/…/NAME.features` | what was read; size, keypoints and descriptors of one photograph, or why there are none; NAME is a hash of the photograph's |
-//! | `top-scale/…/I-J.tile` | of the photographs of blocks I and J: how many of their largest features match |
-//! | `pairs.bin` | which pairs are to be matched |
-//! | `matches/…/I-J.tile` | of the photographs of blocks I and J: pairs tried, their matches and geometry |
-//! | `closure.bin`, `closure/` | the pairs that the matches of others suggest, and their tiles |
+//! | `features/…/NAME.features` | the versions of the files that were read; size, keypoints and descriptors of one photograph, or why there are none; NAME is a hash of its name |
+//! | `top-scale/…/I-J.tile` | for the photographs of blocks I and J: how many of their largest features match |
+//! | `pairs.bin` | the pairs to be matched |
+//! | `matches/…/I-J.tile` | for the photographs of blocks I and J: pairs tried, their matches and geometry |
+//! | `closure.bin`, `closure/` | the pairs that verified pairs suggest, and their tiles |
 //!
-//! **Tiles.** Every photograph has a slot, which it keeps while others come and go. Slots are cut into blocks of
-//! [`CollectionOptions::block`], pairs into tiles: those of one block with one other. A tile is the unit of work, of a
-//! file, and of what a crash loses.
+//! **Tiles.** Every photograph has a slot, which it keeps while others come and go. Slots are divided into blocks of
+//! [`CollectionOptions::block`], and pairs into tiles: a tile has the pairs between two blocks, or within one. A tile is
+//! the unit of work and has one file; it is also what a crash loses.
 //!
-//! **Numbers.** Photographs are numbered from 1 in the order of their names. Of a pair the photograph with the smaller
-//! number comes first, and so does its side of every match and model.
+//! **Numbers.** Photographs are numbered from 1 in the order of their names. In a pair the photograph with the smaller
+//! number comes first, also in every match and model.
 
 mod camera;
 mod closure;

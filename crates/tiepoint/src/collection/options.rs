@@ -1,4 +1,4 @@
-//! What is done with a collection, as it is recorded in its folder.
+//! The options of a collection, which its folder records.
 
 use crate::Error;
 use crate::feature::DescriptorKind;
@@ -29,10 +29,7 @@ options! {
         pairs / with_pairs: PairOptions = PairOptions::default();
         /// How two photographs are matched: ratio 0.77, and no match beyond a distance of 0.7, as COLMAP.
         ///
-        /// On a castle's 11 photographs with as many features COLMAP's own matcher, which looks for neighbours in an
-        /// index, finds 70 321 inliers and its mapper 8564 points, 40 510 observations, 0.404 px. Exact neighbours at
-        /// COLMAP's 0.8 and 4 px are 82 651 inliers: 9594, 45 659 and 0.437 px. At 0.77 and 3 px, with SIFT's default
-        /// preset: 8934, 41 598 and 0.406 px. (November 2026.)
+        /// Measured in `docs/notebook/collection.md`.
         matching / with_matching: MatchOptions =
             MatchOptions::default().with_ratio(Some(0.77)).with_max_distance(Some(0.7));
         /// When the matches of two photographs are of one scene: as COLMAP, but within 3 px.
@@ -61,9 +58,6 @@ options! {
     tables {
         /// SIFT: RootSIFT, contrast 0.02 and the coarsest levels that have 8192 positions, as COLMAP keeps them: about
         /// 10 000 to 15 000 features (see [`crate::feature::select`]).
-        ///
-        /// VLFeat's conventions give COLMAP's mapper some more points of features that lie less exactly: with ratio
-        /// 0.75 and 4 px 8749 points at 0.415 px, with ours and 0.77 8999 at 0.412 px.
         sift / with_sift: SiftOptions = SiftOptions::default()
             .with_root(true)
             .with_contrast(0.02)
@@ -132,7 +126,7 @@ named! {
 }
 
 impl CollectionOptions {
-    /// The block of a new folder of so many photographs.
+    /// The default block of a new folder for this many photographs.
     pub(super) fn block_of(photographs: usize) -> u32 {
         if photographs <= 20_000 { 64 } else { 256 }
     }

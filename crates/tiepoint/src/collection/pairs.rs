@@ -1,6 +1,6 @@
 //! The third stage: which pairs of photographs are matched.
 //!
-//! All pairs are never listed. Other sets are: in `pairs.bin`, sorted.
+//! The set of all pairs is recorded as such; any other set is a sorted list in `pairs.bin`.
 
 use super::features::State;
 use super::folder::text_of;
@@ -13,19 +13,19 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The version of what this stage computes. With another one all pairs are chosen again.
+/// The version of what this stage computes. When it changes, all pairs are chosen again.
 pub(super) const VERSION: u32 = 1;
 
-/// Pairs of photographs, by their indices, the smaller first.
+/// Pairs of photographs, by their indices, the smaller index first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairSet {
     /// Every pair.
     All,
-    /// These, sorted, each once.
+    /// These pairs, sorted, each once.
     List(Vec<[u32; 2]>),
 }
 
-/// Pairs of two blocks.
+/// The pairs of one tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TilePairs {
     /// The blocks, the smaller first.
@@ -33,18 +33,18 @@ pub(super) struct TilePairs {
     pub(super) pairs: Vec<[u32; 2]>,
 }
 
-/// A set of pairs, cut into tiles: those of two blocks each.
+/// A set of pairs, divided into tiles by the blocks of their photographs.
 #[derive(Clone, Debug)]
 pub(super) struct TiledPairs {
     pub(super) set: PairSet,
-    /// The blocks of each tile; of a list, where its pairs begin in `ordered`.
+    /// The blocks of each tile and, for a list, the index in `ordered` of its first pair.
     tiles: Vec<([u32; 2], usize)>,
     /// The pairs of a list in the order of tiles.
     ordered: Vec<[u32; 2]>,
 }
 
 impl PairSet {
-    /// A list of pairs in any order, of which some may occur twice or join a photograph with itself.
+    /// The set of these pairs. They may be in any order and occur twice; pairs of a photograph with itself are dropped.
     pub(super) fn list(pairs: impl IntoIterator<Item = [u32; 2]>) -> Self {
         let ordered = pairs.into_iter().map(|[a, b]| [a.min(b), a.max(b)]);
         let mut pairs: Vec<[u32; 2]> = ordered.filter(|[a, b]| a != b).collect();
@@ -60,7 +60,7 @@ impl PairSet {
         }
     }
 
-    /// How many pairs these are of so many photographs.
+    /// The number of pairs, in a collection of this many photographs.
     pub fn count(&self, photographs: usize) -> u64 {
         match self {
             Self::All => photographs as u64 * (photographs as u64).saturating_sub(1) / 2,
@@ -70,15 +70,15 @@ impl PairSet {
 }
 
 impl TiledPairs {
-    /// Tiles in the order in which they are worked on. Along a row of tiles one new block is needed for each; the next
-    /// row goes back the other way.
+    /// Orders the tiles as they are worked on. Each tile in a row needs one new block only; the next row is traversed in
+    /// the opposite direction.
     pub(super) fn new(set: PairSet, collection: &Collection) -> Self {
         let turned = |[row, column]: [u32; 2]| (row, if row % 2 == 0 { column } else { u32::MAX - column });
         let blocks = collection.blocks() as u32;
         let mut ordered = Vec::new();
         let mut tiles: Vec<([u32; 2], usize)> = match &set {
             PairSet::All => {
-                // Blocks may have become empty, or hold one photograph.
+                // A block may have become empty, or hold one photograph, which makes no pair with itself.
                 let held: Vec<usize> =
                     (0..blocks).map(|b| photographs_of(b as usize, collection).len()).collect();
                 let held = |block: u32| held[block as usize];
@@ -129,16 +129,16 @@ impl TiledPairs {
     }
 }
 
-/// The photographs of a block, each with its place there.
+/// The photographs of a block, each with its place in the block.
 fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
     let places = 0..collection.block();
     places.filter_map(|place| Some((place, collection.at_place(block, place)?))).collect()
 }
 
-/// Checks the choice of pairs as far as a scan can; the hash of the list, where pairs are chosen by a list.
+/// Checks the choice of pairs as far as a scan can. Returns the hash of the list, if pairs are chosen by a list.
 ///
 /// # Errors
-/// Where pairs cannot be chosen in the way that is asked for, as [`Collection::choose_pairs`].
+/// As [`Collection::choose_pairs`], for a list that does not fit and for missing positions.
 pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result<Option<u64>> {
     match options.choice {
         PairChoice::List => {
@@ -166,13 +166,13 @@ fn read_list(options: &PairOptions) -> Result<(String, u64)> {
 }
 
 impl Collection {
-    /// Chooses the pairs, unless that was done. A part of the work counts where photographs have to be compared for it
-    /// (top-scale): the last part to finish writes the choice, the others return `None`.
+    /// Chooses the pairs, unless that has been done. `shard` matters only if photographs have to be compared for it
+    /// (top-scale): the part that finishes last writes the choice, the others return `None`.
     ///
     /// # Errors
-    /// [`Error::Format`] for a list that does not fit the collection or has changed since the scan, or when features
-    /// are missing that are needed; [`Error::Mismatch`] when no photograph records its position, where positions are
-    /// asked for; [`Error::Io`].
+    /// [`Error::Format`] for a list that does not fit the collection or has changed since the scan, and when features
+    /// that are needed are missing; [`Error::Mismatch`] when pairs are chosen by position and no photograph records one;
+    /// [`Error::Io`].
     pub fn choose_pairs(&self, shard: Shard, cpu: &Cpu) -> Result<Option<PairSet>> {
         let states = self.states(cpu)?;
         if let Found::Whole(pairs) = self.chosen(&states)? {
@@ -205,12 +205,12 @@ impl Collection {
         Ok(Some(pairs))
     }
 
-    /// The pairs that were chosen.
+    /// The recorded choice of pairs.
     pub(super) fn chosen(&self, states: &[State]) -> Result<Found<PairSet>> {
         self.read_pairs(&self.pairs_path(), self.choice_fingerprint(states))
     }
 
-    /// How pairs are chosen: what auto means for so many photographs.
+    /// How pairs are chosen, with `auto` resolved by the number of photographs.
     pub(super) fn resolved(&self) -> PairChoice {
         let options = &self.options().pairs;
         match options.choice {
@@ -222,7 +222,8 @@ impl Collection {
         }
     }
 
-    /// The fingerprint of what the choice follows from: names and options; the list; positions; features.
+    /// The fingerprint of everything that the choice depends on: options and names, and as far as it depends on them the
+    /// list, positions and features.
     fn choice_fingerprint(&self, states: &[State]) -> u64 {
         let options = PairOptions { list: None, closure: true, ..self.options().pairs.clone() };
         let choice = self.resolved();
@@ -275,8 +276,8 @@ pub(super) fn decode(payload: &[u8], photographs: u32) -> Option<PairSet> {
     sound.then_some(PairSet::List(pairs))
 }
 
-/// Each photograph with the next `overlap` in the order of names, in which 2 comes before 10, and with those 1, 2, 4, …
-/// places on.
+/// Each photograph with the next `overlap` in the order of names, in which 2 comes before 10, and with those that
+/// follow 1, 2, 4, … places later, up to 2 to the power of `overlap` − 1.
 fn sequence(photographs: &[Photograph], overlap: u32) -> PairSet {
     let mut order: Vec<u32> = (0..photographs.len() as u32).collect();
     order.sort_by(|a, b| {
@@ -296,7 +297,7 @@ fn sequence(photographs: &[Photograph], overlap: u32) -> PairSet {
     PairSet::list(pairs)
 }
 
-/// The order of two names in which runs of digits count as numbers.
+/// Compares two names with runs of digits as numbers.
 fn by_numbers(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
     while let (Some(x), Some(y)) = (a.first(), b.first()) {
@@ -322,8 +323,8 @@ const NO_POSITION: &str = "no photograph records its position; choose pairs in a
 /// Radius of the earth's sphere, in metres.
 const EARTH: f64 = 6_371_000.0;
 
-/// Each photograph with the nearest others, by longitude and latitude alone, as COLMAP does. Cells of a grid on the
-/// sphere's tangent directions keep this from comparing all with all.
+/// Each photograph with the nearest others, by longitude and latitude alone, as COLMAP does. Photographs are sorted into
+/// the cells of a grid in space, so that only those in neighbouring cells are compared.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when no photograph records its position, unless there `may_be_none`.
@@ -369,8 +370,8 @@ fn near(
     Ok(pairs)
 }
 
-/// The pairs of a file: two names a line, with a tab between them or else a space. Empty lines and those that begin
-/// with # are skipped.
+/// The pairs in a file: two names a line, separated by a tab or, if there is none, a space. Empty lines and those that
+/// begin with # are skipped.
 fn listed(text: &str, path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
     let numbers: HashMap<&str, u32> = photographs.iter().map(|p| p.name.as_str()).zip(0..).collect();
     let mut pairs = Vec::new();
@@ -416,7 +417,7 @@ mod tests {
             for (block, turned) in [(1, false), (2, true), (3, true), (100, false)] {
                 let mut listing = photographs(&vec![None; count]);
                 if turned {
-                    // Slots need not go with names, and may be free.
+                    // Slots need not be in the order of names, and some may be free.
                     listing.iter_mut().for_each(|p| p.slot = 2 * (count as u32 - p.slot));
                 }
                 let options = CollectionOptions::default().with_block(Some(block));

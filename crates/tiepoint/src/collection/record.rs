@@ -1,7 +1,7 @@
 //! The files of a work folder.
 //!
-//! Binary ones are a head and a body, each with a checksum, so that a stage that wants to know what is done reads heads
-//! alone:
+//! A binary file has a head and a body, each with a checksum, so that a stage only has to read heads to know what is
+//! done:
 //!
 //! ```text
 //! "tiepoint"  kind [4]  version u32  fingerprint u64  head length u64  body length u64
@@ -9,10 +9,11 @@
 //! body  XXH3-64 of the body, u64
 //! ```
 //!
-//! Numbers are little-endian. The fingerprint is that of the options and of the version of the stage: a file with another
-//! belongs to another run. What was made of which photographs is in the head.
+//! Numbers are little-endian. A file with an unexpected fingerprint belongs to another run. The fingerprint covers the
+//! options and the version of the stage, for pairs also the photographs. The files of features and tiles record in their
+//! heads from which photographs they were made.
 //!
-//! Text is JSON; its first line holds the checksum of the others.
+//! Text is JSON. Its first field, on the second line, is the checksum of the lines that follow.
 
 use crate::files::Disk;
 use crate::{Error, Result};
@@ -29,7 +30,7 @@ const HEADER: usize = 40;
 /// Bytes of a checksum.
 const SUM: usize = 8;
 
-/// What a file holds.
+/// The kind of content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Features,
@@ -49,13 +50,13 @@ impl Kind {
     }
 }
 
-/// A file as it was found, with what it holds.
+/// The state of a file, with its content.
 #[derive(Debug)]
 pub(super) enum Found<T> {
-    /// Whole, and of this run.
+    /// Undamaged, and of this run.
     Whole(T),
     Missing,
-    /// Damaged, or of another run; it is to be made again.
+    /// Damaged, or of another run, for this reason; it has to be made again.
     Unfit(String),
 }
 
@@ -88,7 +89,7 @@ impl<T> Found<T> {
         }
     }
 
-    /// The content; otherwise an error that says which stage makes the file.
+    /// The content, or an error that names the stage that makes the file.
     pub(super) fn or_made_by(self, stage: &str, path: &Path) -> Result<T> {
         match self {
             Self::Whole(content) => Ok(content),
@@ -101,13 +102,13 @@ impl<T> Found<T> {
 }
 
 impl<T> Found<Option<T>> {
-    /// What could not be decoded is unfit, for this reason.
+    /// Content that could not be decoded (`None`) is unfit, for this reason.
     pub(super) fn or_unfit(self, reason: &str) -> Found<T> {
         self.and_then(|content| content.map_or_else(|| Found::Unfit(reason.into()), Found::Whole))
     }
 }
 
-/// XXH3-64 of parts that follow each other, each with its length.
+/// XXH3-64 of the parts, each preceded by its length.
 pub(super) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 {
     let mut hash = XxHash3_64::with_seed(0);
     for part in parts {
@@ -117,7 +118,7 @@ pub(super) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 
     hash.finish()
 }
 
-/// Writes a file to `disk`, whole or not at all; the body comes in parts that follow each other.
+/// Writes a file to `disk`, whole or not at all. The body is given in parts.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -148,7 +149,7 @@ pub(super) fn write(
     })
 }
 
-/// A regular file, opened. A device or a pipe is none: reading it might never end.
+/// Opens a regular file. A device or a pipe is unfit, because reading it might never end.
 fn open(path: &Path) -> Result<Found<(File, fs::Metadata)>> {
     let fault = |e| Error::io(path, e);
     match fs::metadata(path) {
@@ -167,7 +168,7 @@ fn open(path: &Path) -> Result<Found<(File, fs::Metadata)>> {
     }
 }
 
-/// The bytes of a regular file, and what the system says of it.
+/// The bytes of a regular file, and its metadata.
 ///
 /// # Errors
 /// [`Error::Io`] when the system refuses to read what is there.
@@ -179,8 +180,8 @@ pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
     })
 }
 
-/// The head of a file that `write` wrote for this kind and fingerprint. Its body is as long as it says, and was not
-/// looked at.
+/// The head of a file that `write` wrote for this kind and fingerprint. The length of the file is checked, but its body
+/// is not read.
 ///
 /// # Errors
 /// [`Error::Io`] when the system refuses to read what is there.
@@ -201,8 +202,8 @@ pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Fou
     })
 }
 
-/// Head and body of a file that `write` wrote for this kind and fingerprint. Stages that look at heads alone would take
-/// a file with a damaged body for done: it is removed.
+/// Head and body of a file that `write` wrote for this kind and fingerprint. A file with a damaged body is removed,
+/// because stages that only read heads would take it for done.
 ///
 /// # Errors
 /// [`Error::Io`] when the system refuses to read what is there.
@@ -217,7 +218,7 @@ pub(super) fn read(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<(V
             return Found::Unfit(DAMAGED.into());
         }
         if !checked(&bytes[start..]) {
-            // Where that is not possible, the next reader says the same.
+            // If it cannot be removed, the next reader finds the same damage.
             let _ = fs::remove_file(path);
             return Found::Unfit(DAMAGED.into());
         }
@@ -235,7 +236,7 @@ fn checked(bytes: &[u8]) -> bool {
     bytes.split_last_chunk::<SUM>().is_some_and(|(all, sum)| XxHash3_64::oneshot(all).to_le_bytes() == *sum)
 }
 
-/// The lengths of head and body, of a file of `length` bytes that begins with `front`.
+/// The lengths of head and body in a file of `length` bytes that begins with `front`.
 fn lengths(
     front: &[u8],
     length: u64,
@@ -263,7 +264,7 @@ fn lengths(
     Ok([as_usize(head)?, as_usize(body)?])
 }
 
-/// What stands before the checksum of a text, and what after it.
+/// The text before and after the checksum in a JSON file.
 const TEXT: [&str; 2] = ["{\n  \"checksum\": \"", "\",\n"];
 
 /// Writes a struct as JSON with a checksum.
@@ -288,7 +289,7 @@ pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Fou
         Some(format!("{:016x}", XxHash3_64::oneshot(rest)).as_bytes() == sum)
     };
     Ok(content(path)?.and_then(|(bytes, _)| match is_sound(&bytes) {
-        // The checksum is a field that T does not know.
+        // T ignores the field of the checksum.
         Some(true) => match serde_json::from_slice(&bytes) {
             Ok(content) => Found::Whole(content),
             Err(e) => Found::Unfit(format!("was written by another version: {e}")),
@@ -297,7 +298,7 @@ pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Fou
     }))
 }
 
-/// The fields of a head or a body, one after the other; `None` where it ends too early.
+/// Reads the fields of a head or a body one after the other; `None` where the bytes end too early.
 #[derive(Debug)]
 pub(super) struct Fields<'b>(pub(super) &'b [u8]);
 

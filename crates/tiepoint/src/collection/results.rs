@@ -1,4 +1,4 @@
-//! What a finished collection holds, in the order in which a database takes it.
+//! The results of a finished collection, in the order in which a database takes them.
 
 use super::features::State;
 use super::round::Round;
@@ -15,7 +15,8 @@ pub struct Results<'c> {
     collection: &'c Collection,
     states: Arc<Vec<State>>,
     rounds: [Round<'c>; 2],
-    /// Of each block of photographs, the tiles that hold verified pairs whose first photograph it has: round and tile.
+    /// For each run of photographs, as long as a block, the tiles with verified pairs whose first photograph is in the
+    /// run: round and tile.
     tiles: Vec<Vec<[usize; 2]>>,
 }
 
@@ -23,8 +24,8 @@ impl Collection {
     /// The results of all stages.
     ///
     /// # Errors
-    /// [`Error::Format`] when pairs were not chosen; [`Error::Mismatch`] when pairs are not matched; [`Error::Io`];
-    /// [`Error::Cancelled`] when the work of `cpu` is to end.
+    /// [`Error::Format`] when pairs have not been chosen; [`Error::Mismatch`] when pairs have not been matched;
+    /// [`Error::Io`]; [`Error::Cancelled`].
     pub fn results(&self, cpu: &Cpu) -> Result<Results<'_>> {
         let states = Arc::new(self.states(cpu)?);
         let first = self.first_round(&states)?;
@@ -46,7 +47,7 @@ impl Collection {
 }
 
 impl Results<'_> {
-    /// The pairs that were tried: those that were chosen, and those of the closure.
+    /// The pairs that were tried: the chosen ones and those of the closure.
     pub fn tried(&self) -> PairSet {
         match self.rounds.each_ref().map(|round| &round.pairs.set) {
             [PairSet::List(chosen), PairSet::List(closure)] => {
@@ -56,12 +57,12 @@ impl Results<'_> {
         }
     }
 
-    /// Blocks of photographs, for [`pairs_of`](Self::pairs_of).
+    /// The number of runs of photographs, in the order of their numbers, for [`pairs_of`](Self::pairs_of).
     pub fn blocks(&self) -> usize {
         self.tiles.len()
     }
 
-    /// The verified pairs whose first photograph is in this block, by their photographs.
+    /// The verified pairs whose first photograph is in this run, sorted by their photographs.
     ///
     /// # Errors
     /// [`Error::Format`] when a tile is damaged, [`Error::Io`] when it cannot be read.

@@ -1,4 +1,4 @@
-//! A set of pairs with a file for each of its tiles, and what is done of them: top-scale's comparison of all pairs, the
+//! A round: a set of pairs with a file for each of its tiles. There are three: top-scale's comparison of all pairs, the
 //! chosen pairs, and those of the closure.
 
 use super::features::State;
@@ -16,10 +16,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tiles for each thread that are looked at before it is known whether all of them are done.
+/// Tiles for each thread that are looked at together; if one of them is not done, no more are looked at.
 const TILES_AT_ONCE: usize = 8;
 
-/// What the tiles of a round hold.
+/// The files of the tiles of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TileKind {
     pub(super) folder: &'static str,
@@ -28,35 +28,35 @@ pub(super) struct TileKind {
     pub(super) kind: Kind,
     /// Bytes of the record of a pair that has a result.
     pub(super) record: usize,
-    /// Bytes of its body.
+    /// Bytes of a pair's part of the body, from its record.
     pub(super) body: fn(&[u8]) -> usize,
 }
 
-/// Pairs that are worked on, in tiles.
+/// A set of pairs to work on, tile by tile.
 #[derive(Debug)]
 pub(super) struct Round<'c> {
     collection: &'c Collection,
     states: Arc<Vec<State>>,
     pub(super) pairs: TiledPairs,
     tiles: TileKind,
-    /// Of the options and of the version of the stage.
+    /// The fingerprint of the options and of the version of the stage.
     fingerprint: u64,
 }
 
-/// What the head of a tile's file says.
+/// What is done of a tile, from the head of its file.
 #[derive(Debug, Default)]
 pub(super) struct TileStatus {
     /// Pairs that are to be tried.
     pub(super) todo: Vec<[u32; 2]>,
     /// Pairs that were tried.
     pub(super) tried: u64,
-    /// Pairs of photographs that cannot be read.
+    /// Pairs with a photograph that cannot be read.
     pub(super) left_out: u64,
     /// Pairs that have a result, each with its record.
     pub(super) found: Vec<([u32; 2], Vec<u8>)>,
-    /// Why its file is to be made again.
+    /// Why the file has to be made again, if it has to.
     pub(super) unfit: Option<String>,
-    /// The first photograph of `todo` that was not searched yet.
+    /// The first photograph in `todo` that has not been searched yet.
     missing: Option<u32>,
 }
 
@@ -84,7 +84,7 @@ impl<'c> Round<'c> {
         self.collection.folder().join(self.tiles.folder).join(format!("{row:05}"))
     }
 
-    /// The fingerprint of everything that its results follow from.
+    /// The fingerprint of everything on which the round's results depend.
     pub(super) fn fingerprint(&self) -> u64 {
         let pairs: Vec<u8> = match &self.pairs.set {
             PairSet::All => Vec::new(),
@@ -94,12 +94,12 @@ impl<'c> Round<'c> {
         fingerprint([&self.fingerprint.to_le_bytes()[..], &pairs, &keys])
     }
 
-    /// The key of the photograph at a place of a block: what its pairs are made from.
+    /// The key of the photograph at a place of a block: a hash of everything on which its pairs depend.
     fn key_at(&self, block: usize, place: usize) -> Option<u64> {
         self.states[self.collection.at_place(block, place)? as usize].key()
     }
 
-    /// Row and column of a pair in its tile, and the keys of its photographs; none where one cannot be read.
+    /// Row and column of a pair in its tile, and the keys of its photographs; `None` if one has no features.
     fn placed(&self, pair: [u32; 2]) -> Option<([usize; 2], [u64; 2])> {
         let side = |index: u32| Some((self.collection.place_of(index), self.states[index as usize].key()?));
         let (a, b) = (side(pair[0])?, side(pair[1])?);
@@ -107,7 +107,7 @@ impl<'c> Round<'c> {
         Some(([row.0[1], column.0[1]], [row.1, column.1]))
     }
 
-    /// What is done of a tile. Its file's body is not read.
+    /// The status of a tile. The body of its file is not read.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -148,7 +148,7 @@ impl<'c> Round<'c> {
         Ok(status)
     }
 
-    /// What `take` makes of the status of each of these tiles.
+    /// Applies `take` to the status of each of these tiles.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Cancelled`].
@@ -166,7 +166,7 @@ impl<'c> Round<'c> {
         })
     }
 
-    /// What `take` makes of the status of each tile; none as soon as one is found that is not done.
+    /// Applies `take` to the status of each tile; `None` as soon as a tile is found that is not done.
     ///
     /// # Errors
     /// As [`statuses`](Self::statuses).
@@ -176,7 +176,7 @@ impl<'c> Round<'c> {
         take: impl Fn(TileStatus) -> R + Sync,
     ) -> Result<Option<Vec<R>>> {
         let all: Vec<usize> = (0..self.pairs.tiles()).collect();
-        // Where the first are not done, the others are not read.
+        // Tiles are looked at in groups, so that the rest is not read when one in an early group is not done.
         let mut taken = Vec::with_capacity(all.len());
         let at_once = TILES_AT_ONCE * cpu.threads();
         let cpu = &cpu.begin_task("look at tiles", all.len());
@@ -194,7 +194,8 @@ impl<'c> Round<'c> {
         Ok(Some(taken))
     }
 
-    /// Removes what killed processes left. One part of many looks into the folders alone that it is going to write to.
+    /// Removes unfinished files that killed processes left. A part of the work looks only into the folders to which it
+    /// is going to write.
     fn remove_unfinished(&self, shard: Shard, todo: &[usize]) -> Result<()> {
         if shard == Shard::ALL {
             return remove_unfinished(self.collection.folder().join(self.tiles.folder), 2).map(drop);
@@ -203,11 +204,11 @@ impl<'c> Round<'c> {
         rows.into_iter().try_for_each(|row| remove_unfinished(self.row(row), 1).map(drop))
     }
 
-    /// Does what is left of a part of the work: `load` reads the features of a photograph, and `run` takes pairs from
-    /// tiles until there are none any more.
+    /// Does what is left of a part of the work. `load` reads the features of a photograph; `run` takes pairs from the
+    /// tiles until none are left.
     ///
     /// # Errors
-    /// [`Error::Format`] where a photograph was not searched yet; [`Error::Io`]; those of `load` and `run`.
+    /// [`Error::Format`] if a photograph has not been searched yet; [`Error::Io`]; those of `load` and `run`.
     pub(super) fn work(
         &self,
         shard: Shard,
@@ -239,12 +240,13 @@ impl<'c> Round<'c> {
         };
         let load = |index| load(index, &self.states);
         let tiles = todo.iter().filter_map(|tile| {
-            // What cannot be read here is read again when the tile is written, or made again.
+            // If the file cannot be read, all pairs of the tile are tried; an error that persists shows when it is
+            // written.
             let pairs = match self.status(*tile) {
                 Ok(status) => status.todo,
                 Err(_) => self.pairs.tile(*tile, self.collection).pairs,
             };
-            // Another process may have been faster.
+            // Another process may have finished the tile in the meantime.
             (!pairs.is_empty()).then(|| TilePairs { blocks: self.pairs.blocks(*tile), pairs })
         });
         run(&Tiles::new(self.collection, tiles, &load, &write, &watched), pairs)?;
@@ -252,7 +254,7 @@ impl<'c> Round<'c> {
         Ok(Matched { pairs: tried.into_inner(), ..done })
     }
 
-    /// Writes a tile: the results of these pairs, and what is still valid of an older file.
+    /// Writes a tile: the results of these pairs, and those of an older file that are still valid.
     fn write(&self, disk: &Disk, now: &TilePairs, outcomes: &[Outcome]) -> Result<()> {
         let side = self.collection.block();
         let path = self.path_of(now.blocks);
@@ -272,7 +274,7 @@ impl<'c> Round<'c> {
         record::write(disk, &path, self.tiles.kind, self.fingerprint, &head, &body)
     }
 
-    /// The pairs of a tile that have a result, each with its record and its body.
+    /// The pairs of a tile that have a result, each with its record followed by its part of the body.
     pub(super) fn found(&self, tile: usize) -> Result<Vec<([u32; 2], Vec<u8>)>> {
         let path = self.path(tile);
         let side = self.collection.block();

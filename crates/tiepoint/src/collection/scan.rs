@@ -1,4 +1,4 @@
-//! The first stage: which photographs there are, and what their files say.
+//! The first stage: the list of photographs, with what their files say about the camera.
 
 use super::exif::Metadata;
 use crate::device::Cpu;
@@ -13,7 +13,7 @@ use walkdir::WalkDir;
 /// A photograph of a collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Photograph {
-    /// Its path below the collection's root, with `/` between folders: its name in a database.
+    /// Its path below the collection's root, with `/` between folders, which is its name in a database.
     pub name: String,
     /// Its file.
     pub file: FileVersion,
@@ -21,20 +21,20 @@ pub struct Photograph {
     pub mask: Option<FileVersion>,
     /// What its file says about the camera.
     pub metadata: Metadata,
-    /// Its place among blocks, which it keeps while others come and go.
+    /// Its number for the division into blocks, which it keeps while other photographs come and go.
     pub(super) slot: u32,
 }
 
-/// A file as a scan found it.
+/// What identifies the content of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileVersion {
     /// Its length.
     pub bytes: u64,
-    /// When its content was last changed, in nanoseconds from 1970 on; 0 where the system does not tell.
+    /// When its content was last changed, in nanoseconds since 1970; 0 if the system does not tell.
     pub modified: u64,
-    /// When anything about it was last changed, likewise: also where another file took its name.
+    /// When anything about it was last changed, in the same unit. This also changes when another file takes its name.
     pub changed: u64,
-    /// Hash of its content, where that was read.
+    /// The hash of its content, if that has been read.
     pub(super) content: Option<u64>,
 }
 
@@ -53,12 +53,12 @@ impl FileVersion {
         Self { bytes: meta.len(), modified, changed, content: None }
     }
 
-    /// Whether it was not touched since.
+    /// Whether length and times are the same as `later`.
     pub(super) fn is_untouched(&self, later: &Self) -> bool {
         (self.bytes, self.modified, self.changed) == (later.bytes, later.modified, later.changed)
     }
 
-    /// Whether both hold the same, as far as that is known.
+    /// Whether both are known to have the same content.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.is_untouched(other) || (self.content.is_some() && self.content == other.content)
     }
@@ -67,7 +67,7 @@ impl FileVersion {
 /// The photographs of a collection, in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Listing {
-    /// The folder that names are below.
+    /// The folder to which names are relative.
     pub(super) root: PathBuf,
     pub(super) photographs: Vec<Photograph>,
     /// Hash of the list of pairs, where pairs are chosen by a list.
@@ -78,25 +78,25 @@ pub(super) struct Listing {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Scanned {
-    /// Photographs in all.
+    /// The number of photographs.
     pub photographs: usize,
-    /// Of these, those that were not there before.
+    /// Photographs that were not there before.
     pub added: usize,
-    /// Photographs that were there before and are no longer.
+    /// Photographs that were there before and no longer are.
     pub removed: usize,
-    /// Of the photographs, those that have a mask.
+    /// Photographs that have a mask.
     pub masked: usize,
-    /// Of the photographs, those that record where they were taken.
+    /// Photographs that record where they were taken.
     pub positions: usize,
-    /// Files that are left out although they seem to be images, and folders that cannot be read, each with the reason.
+    /// Files that are left out although they seem to be images, and folders that cannot be read, with the reasons.
     #[serde(serialize_with = "with_reasons")]
     pub refused: Vec<(PathBuf, String)>,
-    /// Hidden images and folders, which are left out: their names begin with a point.
+    /// Hidden images and folders, whose names begin with a dot; they are left out.
     #[serde(skip)]
     pub hidden: Vec<PathBuf>,
 }
 
-/// Images that are left out, each with its reason, for programs.
+/// Serialises images that are left out, each with its reason.
 pub(super) fn with_reasons<P: AsRef<Path>, S: Serializer>(
     images: &[(P, String)],
     to: S,
@@ -106,15 +106,15 @@ pub(super) fn with_reasons<P: AsRef<Path>, S: Serializer>(
     }))
 }
 
-/// Extensions of the formats that are read.
+/// Extensions of the images that a collection takes.
 const READ: [&str; 13] =
     ["jpg", "jpeg", "jpe", "png", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "pam", "pfm", "jfif"];
-/// Extensions of images that are not.
+/// Extensions of images that a collection refuses, with a message.
 const NOT_READ: [&str; 12] =
     ["heic", "heif", "avif", "webp", "jp2", "bmp", "gif", "dng", "cr2", "nef", "arw", "jxl"];
 
-/// The image files among `inputs` and in the folders among them, below their common folder, with their masks. Slots
-/// follow the names.
+/// Lists the image files among `inputs` and in the folders among them, named relative to their common folder, with their
+/// masks. Slots are in the order of names.
 pub(super) fn list(inputs: &[PathBuf], masks: Option<&Path>, cpu: &Cpu) -> Result<(Listing, Scanned)> {
     let places = inputs.iter().map(|input| Place::of(input)).collect::<Result<Vec<_>>>()?;
     let root = common_folder(places.iter().map(|place| place.folder.as_path()))
@@ -146,7 +146,7 @@ pub(super) fn list(inputs: &[PathBuf], masks: Option<&Path>, cpu: &Cpu) -> Resul
     Ok((Listing { root, photographs: found, list: None }, scanned))
 }
 
-/// A photograph; or why it is left out.
+/// A photograph, or why it is left out.
 fn photograph(
     name: &str,
     path: &Path,
@@ -161,12 +161,12 @@ fn photograph(
     Ok(Ok(Photograph { name: name.to_owned(), file: FileVersion::of(&meta), mask, metadata, slot: 0 }))
 }
 
-/// The system's error for links that lead to each other: ELOOP.
+/// The system's error ELOOP, for links that lead to each other.
 const LOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
 const IN_A_CIRCLE: &str = "is a link that leads to itself";
 
-/// Why a file or folder is left out: what the system says of it will be the same the next time. Anything else is an
-/// error that may pass.
+/// Why a file or folder is left out, for errors that would be the same the next time. Any other error may pass and is
+/// returned as such.
 fn refusal(path: &Path, error: io::Error) -> Result<String> {
     match error.kind() {
         io::ErrorKind::NotFound => Ok("is a broken link".into()),
@@ -176,7 +176,7 @@ fn refusal(path: &Path, error: io::Error) -> Result<String> {
     }
 }
 
-/// The mask of the photograph `name`: `NAME.png`, or its extension replaced.
+/// The mask of the photograph `name`: `NAME.png`, or `name` with its extension replaced by `png`.
 pub(super) fn mask_path(folder: &Path, name: &str) -> Result<Option<(PathBuf, FileVersion)>> {
     for path in [folder.join(format!("{name}.png")), folder.join(name).with_extension("png")] {
         match std::fs::metadata(&path) {
@@ -190,9 +190,9 @@ pub(super) fn mask_path(folder: &Path, name: &str) -> Result<Option<(PathBuf, Fi
 
 /// A file or folder of the inputs.
 struct Place {
-    /// The folder, or that of the file, freed from links.
+    /// The folder, or the folder that holds the file, with links resolved.
     folder: PathBuf,
-    /// The name of the file.
+    /// The name of the file, if the input is a file.
     file: Option<PathBuf>,
 }
 
@@ -207,8 +207,7 @@ impl Place {
         Ok(Self { folder: folder.canonicalize().map_err(fault)?, file })
     }
 
-    /// The image files here: the file, whatever its extension, or all in the folder whose extension is that of an
-    /// image.
+    /// The file, whatever its extension, or all files below the folder that have the extension of an image.
     fn files(&self, scanned: &mut Scanned) -> Result<Vec<PathBuf>> {
         if let Some(file) = &self.file {
             return Ok(vec![self.folder.join(file)]);
@@ -268,7 +267,7 @@ fn name(path: &Path, root: &Path) -> std::result::Result<String, String> {
     }
 }
 
-/// The deepest folder that all are in.
+/// The deepest folder that contains all these folders.
 fn common_folder<'p>(folders: impl Iterator<Item = &'p Path>) -> Option<PathBuf> {
     folders.map(Path::to_owned).reduce(|a, b| {
         let alike = a.components().zip(b.components()).take_while(|(a, b)| a == b);
@@ -276,8 +275,9 @@ fn common_folder<'p>(folders: impl Iterator<Item = &'p Path>) -> Option<PathBuf>
     })
 }
 
-/// Gives photographs of `now` that were there `before` the slots that they had, and others those that are free. What
-/// was not touched holds what it held. Returns how many photographs were added and removed.
+/// Gives photographs of `now` that were there `before` the slots that they had, and the others free ones. Files whose
+/// length and times have not changed keep the hash of their content. Returns the numbers of photographs added and
+/// removed.
 pub(super) fn keep_slots(before: &Listing, now: &mut Listing) -> [usize; 2] {
     let old: HashMap<&str, &Photograph> = before.photographs.iter().map(|p| (p.name.as_str(), p)).collect();
     let mut taken = HashSet::new();

@@ -1,9 +1,9 @@
-//! Pairs are matched and verified, each as soon as it can be.
+//! Matching and verification of pairs.
 //!
-//! On a CPU every thread matches and verifies pairs of its own. With GPUs, threads feed each with pairs to match; what
-//! was matched waits ([`Waiting`]) until hundreds have come together, whatever batch or tile they are of, and a GPU
-//! verifies them beside its matching, in queues of their own. While GPUs are behind, threads of the CPU verify too.
-//! What is found of a pair depends on nothing but the pair.
+//! On a CPU every thread matches and verifies pairs of its own. With GPUs, several threads feed each of them with pairs
+//! to match. Matched pairs wait ([`Waiting`]) until there are hundreds, from any batch or tile; a GPU verifies them in
+//! separate queues beside its matching. While the GPUs are behind, threads of the CPU verify pairs, too. The result of
+//! a pair depends on nothing but the pair.
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
@@ -22,10 +22,12 @@ use std::sync::Arc;
 /// Pairs that a GPU matches at a time.
 const BATCH: usize = 32;
 
-/// Threads that feed a GPU: while it searches for one, the others take what it found and prepare what is next.
+/// Threads that feed a GPU with pairs to match: while it works for one, the others take its results and prepare the next
+/// pairs.
 const FEEDERS: usize = 4;
 
-/// Threads that read photographs ahead and send them to the GPUs; each waits until the queue has done what came before.
+/// The most threads that read photographs ahead and send them to the GPUs. There are several because each send waits for
+/// the earlier work in the queue.
 const READERS: usize = 8;
 
 /// A pair to be verified, with its place in a tile.
@@ -35,7 +37,7 @@ type Matched = (PairRun, Candidate);
 pub(super) struct Search<'s, 't> {
     pub(super) collection: &'s Collection,
     pub(super) tiles: &'s Tiles<'t>,
-    /// The device whose caller may cancel.
+    /// Tells whether the work is cancelled.
     pub(super) cpu: &'s Cpu,
 }
 
@@ -65,7 +67,7 @@ impl Search<'_, '_> {
         match_features(a, b, &self.collection.options().matching, processor)
     }
 
-    /// GPUs match and verify; the CPU feeds them, and verifies while they are behind.
+    /// The GPUs match and verify; threads of the CPU feed them, and verify while they are behind.
     pub(super) fn on_gpus(&self, devices: &MatchDevices) -> Result<()> {
         let (cpu, waiting) = (&devices.cpu, &Waiting::new());
         let mut jobs: Vec<Job<'_>> = Vec::new();
@@ -87,19 +89,19 @@ impl Search<'_, '_> {
         side_by_side(self.cpu, jobs)
     }
 
-    /// Reads photographs and sends them to all GPUs before they are needed.
+    /// Reads photographs and sends them to all GPUs before they are needed there.
     fn read_ahead(&self, stop: &Stop, gpus: &[MatchGpu]) -> Result<()> {
         let options = &self.collection.options().matching;
         self.tiles.read_ahead(stop, |index, features| {
             gpus.iter().try_for_each(|gpu| match gpu.uploaded.get(index, features, options) {
-                // Matching meets this again, and then runs on the CPU.
+                // The matching of these photographs meets the same error and then runs on the CPU.
                 Err(error) if error.is_device_limit() => Ok(()),
                 sent => sent.map(drop),
             })
         })
     }
 
-    /// Matches on one GPU what is next, until nothing is left.
+    /// Matches the next pairs on one GPU until none are left.
     fn match_all(&self, stop: &Stop, gpu: &MatchGpu, source: &Source<'_, Matched>) -> Result<()> {
         while !stop.is_set()
             && let Some(run) = self.tiles.take(BATCH)
@@ -123,7 +125,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// The matches of some pairs, by the GPU unless they are too many for it.
+    /// The matches of some pairs, from the GPU unless they are too much for it.
     fn matches(
         &self,
         pairs: &[([u32; 2], [&Arc<Features>; 2])],
@@ -140,7 +142,7 @@ impl Search<'_, '_> {
             uploaded.matcher().match_batch(&sides, options)
         };
         let found = on_gpu().or_else(|error| match error {
-            // The photographs that are kept may take the memory.
+            // The photographs kept on the device may be what takes the memory.
             Error::Memory { .. } => {
                 uploaded.clear();
                 on_gpu()
@@ -161,7 +163,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Verifies in a queue of one GPU what has come together, until nothing more comes.
+    /// Verifies waiting pairs in one queue of a GPU until no more come.
     fn verify_all(
         &self,
         stop: &Stop,
@@ -184,7 +186,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Verifies on this thread while GPUs are behind.
+    /// Verifies waiting pairs on this thread while the GPUs are behind.
     fn verify_rest(&self, stop: &Stop, waiting: &Waiting<Matched>) -> Result<()> {
         let verifier = self.verifier(&self.one_thread())?;
         while let Some((single, candidate)) = waiting.take_one(stop) {

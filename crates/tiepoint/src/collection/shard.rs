@@ -1,8 +1,8 @@
-//! A part of the work: one of several processes or machines that share a work folder.
+//! A part of the work, for one of several processes or machines that share a work folder.
 
 use crate::{Error, Result};
 
-/// Part `index` of `count`: units of work whose number leaves the rest `index` when divided by `count`.
+/// Part `index` of `count`: the units of work whose number has the remainder `index` when divided by `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: u32,
@@ -26,12 +26,12 @@ impl Shard {
         }
     }
 
-    /// Whether the unit of work of this number belongs to this part.
+    /// Whether the unit of work with this number belongs to this part.
     pub(super) fn has(self, number: usize) -> bool {
         number % self.count as usize == self.index as usize
     }
 
-    /// Its share of the work, about.
+    /// The approximate share of the work.
     pub(super) fn share(self) -> f64 {
         1.0 / f64::from(self.count)
     }

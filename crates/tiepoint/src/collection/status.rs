@@ -1,4 +1,4 @@
-//! How far a collection has got.
+//! The progress of a collection.
 
 use super::features::State;
 use super::record::Found;
@@ -14,36 +14,37 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Status {
-    /// Photographs in all.
+    /// The number of photographs.
     pub photographs: usize,
-    /// Of these, those with features.
+    /// Photographs with features.
     pub searched: usize,
-    /// Their features.
+    /// The number of their features.
     pub features: u64,
     /// Photographs that cannot be read, and why.
     #[serde(serialize_with = "with_reasons")]
     pub unreadable: Vec<(String, String)>,
-    /// Photographs that are still to be searched: their indices, which parts of the work go by.
+    /// The indices of the photographs that are still to be searched. [`Shard`](super::Shard) divides the work by them.
     #[serde(rename = "missing_features")]
     pub missing: Vec<usize>,
-    /// Pairs to match; none while they are not chosen.
+    /// Pairs to match; `None` until they have been chosen.
     pub pairs: Option<u64>,
     /// Pairs that were tried.
     pub tried: u64,
-    /// Pairs that are not tried, as one of their photographs cannot be read.
+    /// Pairs that are not tried because one of their photographs cannot be read.
     pub left_out: u64,
     /// Verified pairs.
     pub verified: u64,
-    /// Their matches that the geometry confirms.
+    /// Matches of verified pairs that agree with their geometry.
     pub inliers: u64,
-    /// Tiles in all, as far as pairs are chosen.
+    /// Tiles of the pairs that have been chosen so far.
     pub tiles: usize,
     /// Tiles that are done.
     pub tiles_done: usize,
-    /// The others by number, which parts of the work go by, of the round that is under way.
+    /// The numbers of the tiles that are not done in the current round. [`Shard`](super::Shard) divides the work by
+    /// them.
     #[serde(rename = "missing_match")]
     pub missing_tiles: Vec<usize>,
-    /// Files that are damaged or belong to another run; they are made again.
+    /// Files that will be made again because they are damaged or belong to another run.
     pub unfit: Vec<String>,
 }
 
@@ -57,7 +58,7 @@ impl Status {
 }
 
 impl Collection {
-    /// Looks at the head of every file.
+    /// The status of the collection, from the heads of all files.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when a file cannot be read.

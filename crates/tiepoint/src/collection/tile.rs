@@ -1,4 +1,4 @@
-//! A tile: the pairs of two blocks that were tried, what they were made from, the result of each, and its file.
+//! The file of a tile: the pairs of two blocks that were tried, what they were made from, and the result of each.
 //!
 //! ```text
 //! head:
@@ -11,8 +11,8 @@
 //! body: of each of these as many bytes as its record says
 //! ```
 //!
-//! A pair is valid while the keys of both photographs are what they were. So photographs may come, go and change, and
-//! pairs may be chosen in another way: what is still valid stays.
+//! The result of a pair is valid as long as the keys of both photographs are the same. So photographs may come, go and
+//! change, and pairs may be chosen in another way: results that are still valid are kept.
 
 use super::record::Fields;
 use crate::geometry::two_view::Configuration;
@@ -25,11 +25,11 @@ pub struct VerifiedPair {
     pub a: usize,
     /// The index of the second, which is greater.
     pub b: usize,
-    /// The matches: a feature of the first and one of the second photograph.
+    /// The matches, each a feature of the first and one of the second photograph.
     pub matches: Vec<[u32; 2]>,
-    /// Of each match, whether the geometry confirms it.
+    /// For each match, whether it agrees with the geometry.
     pub inlier: Vec<bool>,
-    /// What kind of two views these are.
+    /// The kind of geometry between the two views.
     pub configuration: Configuration,
     /// The fundamental matrix, row by row, with `x_bᵀ F x_a = 0` for the points of inliers.
     pub fundamental: Option<[f64; 9]>,
@@ -40,7 +40,7 @@ pub struct VerifiedPair {
 }
 
 impl VerifiedPair {
-    /// The matches that the geometry confirms.
+    /// The matches that agree with the geometry.
     pub fn inliers(&self) -> impl Iterator<Item = [u32; 2]> {
         self.matches.iter().zip(&self.inlier).filter(|(_, inlier)| **inlier).map(|(m, _)| *m)
     }
@@ -49,13 +49,13 @@ impl VerifiedPair {
 /// The result of a pair, if it has one: its record and its part of the body.
 pub(super) type Outcome = Option<Vec<u8>>;
 
-/// What the head of a tile says.
+/// The head of a tile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Head {
     side: usize,
-    /// Of rows and of columns: the keys of photographs that pairs were tried of.
+    /// For rows and for columns: the keys of the photographs in the pairs that were tried.
     keys: [Vec<Option<u64>>; 2],
-    /// Of each place, whether its pair was tried.
+    /// For each place, whether its pair was tried.
     tried: Vec<bool>,
     /// Sorted places of pairs that have a result.
     found: Vec<u32>,
@@ -63,19 +63,19 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Whether a pair at this row and column was tried of photographs with these keys.
+    /// Whether the pair at this row and column was tried when its photographs had these keys.
     pub(super) fn has(&self, at: [usize; 2], keys: [u64; 2]) -> bool {
         let same = |side: usize| self.keys[side][at[side]] == Some(keys[side]);
         self.tried[self.place(at) as usize] && same(0) && same(1)
     }
 
-    /// The result of the pair at this row and column, if it has one: its record, and its number among these.
+    /// The result of the pair at this row and column, if it has one: its number among the results, and its record.
     pub(super) fn record(&self, at: [usize; 2], length: usize) -> Option<(usize, &[u8])> {
         let number = self.found.binary_search(&self.place(at)).ok()?;
         Some((number, &self.records[number * length..][..length]))
     }
 
-    /// The parts of a body; `None` where it is none of this head.
+    /// The parts of the body, one for each result; `None` if the body does not belong to this head.
     pub(super) fn bodies<'b>(
         &self,
         body: &'b [u8],
@@ -92,7 +92,7 @@ impl Head {
         (at[0] * self.side + at[1]) as u32
     }
 
-    /// `None` where the bytes are no head of a tile of blocks of `side` photographs and records of `length` bytes.
+    /// `None` unless the bytes are the head of a tile with blocks of `side` photographs and records of `length` bytes.
     pub(super) fn decode(bytes: &[u8], side: usize, length: usize) -> Option<Self> {
         let mut fields = Fields(bytes);
         if fields.u32()? as usize != side {
@@ -146,7 +146,7 @@ fn decode_places(fields: &mut Fields<'_>, side: usize) -> Option<Vec<u32>> {
 pub(super) struct Tile<'b> {
     side: usize,
     keys: [BTreeMap<u32, u64>; 2],
-    /// By place: record and body.
+    /// For each place of a pair that was tried, its result: record and part of the body.
     pairs: BTreeMap<u32, Option<[&'b [u8]; 2]>>,
 }
 
@@ -155,7 +155,7 @@ impl<'b> Tile<'b> {
         Self { side, keys: Default::default(), pairs: BTreeMap::new() }
     }
 
-    /// Adds a pair that was tried of photographs with these keys.
+    /// Adds a pair that was tried, the keys of its photographs, and its result.
     pub(super) fn add(&mut self, at: [usize; 2], keys: [u64; 2], found: Option<[&'b [u8]; 2]>) {
         for side in 0..2 {
             self.keys[side].insert(at[side] as u32, keys[side]);
@@ -163,7 +163,8 @@ impl<'b> Tile<'b> {
         self.pairs.insert((at[0] * self.side + at[1]) as u32, found);
     }
 
-    /// Adds what is still valid of an older tile: pairs of which `key` gives the keys that they were tried with.
+    /// Adds the pairs of an older tile that are still valid: those for which `key` returns the keys with which they were
+    /// tried.
     pub(super) fn add_valid(
         &mut self,
         head: &'b Head,
@@ -181,7 +182,7 @@ impl<'b> Tile<'b> {
         }
     }
 
-    /// Head and body.
+    /// The head, and the body in parts.
     pub(super) fn encode(&self) -> (Vec<u8>, Vec<&'b [u8]>) {
         let mut head = (self.side as u32).to_le_bytes().to_vec();
         for keys in &self.keys {
@@ -199,18 +200,18 @@ impl<'b> Tile<'b> {
     }
 }
 
-/// Bytes of the record of a verified pair: matches u32, inliers u32, configuration u8, models u8 (bits: F, E, H). Its
-/// body: F, E, H as far as there are, 9 f64 each, row by row; matches, feature of a u32, of b u32; inliers, a bit for
-/// each match.
+/// Bytes of the record of a verified pair: number of matches u32, of inliers u32, configuration u8, models u8 (bits: F,
+/// E, H). Its part of the body: those of F, E, H that there are, 9 f64 each, row by row; for each match the feature of
+/// a and that of b, u32 each; for each match a bit that says whether it is an inlier.
 pub(super) const PAIR: usize = 10;
 
-/// How many matches and inliers the record of a pair tells.
+/// The numbers of matches and of inliers in the record of a pair.
 pub(super) fn counts(record: &[u8]) -> [u32; 2] {
     let mut fields = Fields(record);
     [0, 1].map(|_| fields.u32().unwrap_or(0))
 }
 
-/// How long the body of a pair with this record is.
+/// The length of a pair's part of the body, from its record.
 pub(super) fn pair_length(record: &[u8]) -> usize {
     let matches = counts(record)[0] as usize;
     let models = record.last().map_or(0, |bits| bits.count_ones()) as usize;
@@ -218,7 +219,7 @@ pub(super) fn pair_length(record: &[u8]) -> usize {
 }
 
 impl VerifiedPair {
-    /// Record and body.
+    /// The record followed by the pair's part of the body.
     pub(super) fn encode(&self) -> Vec<u8> {
         let models = [self.fundamental, self.essential, self.homography];
         let count = self.matches.len();
@@ -235,7 +236,7 @@ impl VerifiedPair {
         bytes
     }
 
-    /// `None` where the bytes are none of a pair of photographs with so many features.
+    /// `None` unless the bytes are a pair of photographs with these numbers of features.
     pub(super) fn decode(
         [a, b]: [usize; 2],
         features: [usize; 2],
@@ -321,7 +322,7 @@ mod tests {
             assert_eq!(decoded.record([1, 2], PAIR), None, "nothing came of it");
             assert!((0..head.len()).all(|end| Head::decode(&head[..end], side, PAIR).is_none()), "cut off");
             assert!(Head::decode(&head, side + 1, PAIR).is_none(), "of other blocks");
-            // The photograph of the second row has changed, that of the third column is gone.
+            // The photograph of the second row has changed, and that of the third column is gone.
             let mut rest = Tile::new(side);
             rest.add_valid(&decoded, &body, |of, at| match (of, at) {
                 (0, 1) => Some(99),

@@ -1,10 +1,11 @@
 //! Choosing pairs by the largest features of each photograph (Wu, "Towards Linear-Time Incremental Structure from
-//! Motion", 3DV 2013, section 4): what matches among a few hundred of the largest scale tells which photographs show
-//! the same thing.
+//! Motion", 3DV 2013, section 4): the matches between a few hundred features of the largest scale suffice to tell which
+//! photographs show the same thing.
 //!
 //! The largest [`top_features`](super::PairOptions::top_features) of every photograph are matched with those of every
-//! other, exactly and both ways. A pair is suggested from [`top_matches`](super::PairOptions::top_matches) matches on,
-//! and kept where it is among the [`top_partners`](super::PairOptions::top_partners) best of either photograph.
+//! other, exactly and in both directions. A pair is suggested if it has at least
+//! [`top_matches`](super::PairOptions::top_matches) matches, and chosen if it is among the
+//! [`top_partners`](super::PairOptions::top_partners) best pairs of either photograph.
 
 use super::features::State;
 use super::folder::text_of;
@@ -19,21 +20,22 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// The version of what this stage computes. With another one all photographs are compared again.
+/// The version of what this stage computes. When it changes, all photographs are compared again.
 pub(super) const VERSION: u32 = 1;
 
-/// The record of a suggested pair is how many features match.
+/// The tiles of suggested pairs. The record of a pair is its number of matches, u16.
 const SUGGESTIONS: TileKind =
     TileKind { folder: "top-scale", task: "top-scale", kind: Kind::Suggestions, record: 2, body: |_| 0 };
 
-/// Pairs that a thread compares at a time.
+/// Pairs that a thread takes at a time.
 const TOGETHER: usize = 64;
 
-/// Tiles that are read before their best pairs are kept.
+/// Tiles that are read together before their pairs are added to the best ones.
 const AT_ONCE: usize = 256;
 
 impl Collection {
-    /// The pairs whose largest features match; none while parts of the work are missing that belong to others.
+    /// Compares a part of the pairs. Returns the pairs whose largest features match, or `None` while other parts of the
+    /// work are missing.
     pub(super) fn top_scale(
         &self,
         shard: Shard,
@@ -83,7 +85,7 @@ impl Collection {
     }
 }
 
-/// The features of the largest scale; of equals the first.
+/// The `most` features of the largest scale; of equal ones the first.
 fn largest(features: &Features, most: usize) -> Result<Features> {
     let mut order: Vec<usize> = (0..features.len()).collect();
     order.sort_by(|&i, &j| {
@@ -93,10 +95,10 @@ fn largest(features: &Features, most: usize) -> Result<Features> {
     features.subset(&order)
 }
 
-/// The best partners of every photograph: those with most matches, of equals the first pair.
+/// The best partners of every photograph: those with the most matches, and of equal ones the first pair.
 struct Best {
     most: usize,
-    /// Of each photograph, the worst of those kept first.
+    /// For each photograph a heap with the worst of its kept pairs on top.
     partners: Vec<BinaryHeap<(Reverse<u16>, [u32; 2])>>,
 }
 
@@ -131,7 +133,7 @@ mod tests {
         for (pair, count) in [([1, 3], 4), ([0, 3], 7), ([0, 1], 9), ([2, 3], 4), ([0, 2], 8)] {
             best.add(pair, count);
         }
-        // 0-1 is the best of both; 0-2 the best of 2, 0-3 of 3; the others are the second of both.
+        // 0-1 is the best pair of 0 and of 1, 0-2 that of 2, 0-3 that of 3; the others are second for both photographs.
         assert_eq!(PairSet::list(best.pairs()), PairSet::List(vec![[0, 1], [0, 2], [0, 3]]));
         let mut best = Best::new(3, 1);
         best.add([1, 2], 5);

@@ -1,4 +1,4 @@
-//! Features of photographs in the memory of a device, kept for the pairs that follow.
+//! Features of photographs, kept in the memory of a device for later pairs.
 
 use crate::Result;
 use crate::device::gpu::Gpu;
@@ -7,14 +7,15 @@ use crate::matching::{GpuMatcher, GpuPacked, MatchOptions};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The part of a device's memory that photographs may take, as a divisor.
+/// Photographs may take one part in this many of a device's free memory.
 const SHARE: u64 = 4;
 
-/// Photographs in a device's memory, packed for the search. Those that were used longest ago make room.
+/// The features of photographs in a device's memory, packed for the search. The least recently used ones are dropped to
+/// make room.
 #[derive(Debug)]
 pub(super) struct Uploaded {
     matcher: GpuMatcher,
-    /// Bytes that they may take.
+    /// The bytes that all may take.
     room: u64,
     kept: Mutex<Kept>,
 }
@@ -23,7 +24,7 @@ pub(super) struct Uploaded {
 struct Kept {
     photographs: HashMap<u32, Photograph>,
     bytes: u64,
-    /// Counts uses.
+    /// The number of uses so far.
     clock: u64,
 }
 
@@ -44,7 +45,7 @@ impl Uploaded {
         &self.matcher
     }
 
-    /// A photograph, uploaded if it is not there.
+    /// The features of a photograph, uploaded unless they are on the device.
     pub(super) fn get(
         &self,
         index: u32,
@@ -54,13 +55,14 @@ impl Uploaded {
         if let Some(packed) = self.kept().take(index) {
             return Ok(packed);
         }
-        // Without the lock, so that other threads go on. Two that upload the same photograph upload the same bytes.
+        // The lock is not held meanwhile, so that other threads go on. Two threads may upload the same photograph; the
+        // bytes are the same.
         let packed = Arc::new(self.matcher.send(features, options)?);
         self.kept().keep(index, packed.clone(), self.room);
         Ok(packed)
     }
 
-    /// Gives up all that is kept.
+    /// Drops everything that is kept.
     pub(super) fn clear(&self) {
         *self.kept() = Kept::default();
     }
@@ -78,7 +80,7 @@ impl Kept {
         Some(photograph.packed.clone())
     }
 
-    /// Keeps a photograph, and of the others as many as there is room for.
+    /// Keeps a photograph, and drops the least recently used others that have no room beside it.
     fn keep(&mut self, index: u32, packed: Arc<GpuPacked>, room: u64) {
         self.clock += 1;
         self.bytes += packed.bytes() as u64;

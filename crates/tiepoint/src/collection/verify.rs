@@ -1,4 +1,4 @@
-//! Whether the matches of two photographs are of one scene: the geometry of two views.
+//! Verification: whether the matches of two photographs agree with the geometry of two views of one scene.
 
 use super::Collection;
 use super::camera::Camera;
@@ -25,7 +25,7 @@ impl Candidate {
         (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize])
     }
 
-    /// Where the matches lie, and what each says by itself.
+    /// The places of the matches, and the scale and turn that each match suggests.
     fn correspondences(&self) -> (Vec<Correspondence>, Vec<Evidence>) {
         let [a, b] = self.features.each_ref().map(|features| &features.keypoints);
         self.matches.iter().map(|m| (m.correspondence(a, b), evidence(self.sides(m)))).unzip()
@@ -52,7 +52,7 @@ impl Candidate {
 }
 
 impl Collection {
-    /// The geometry of every pair, on threads of `cpu` beside the verifier.
+    /// Finds the geometry of every pair. Threads of `cpu` prepare the pairs for the verifier.
     pub(super) fn verify(
         &self,
         candidates: &[Candidate],
@@ -72,18 +72,19 @@ impl Collection {
         Ok(cpu.map(candidates.len(), |i| candidates[i].verified(&found[i])))
     }
 
-    /// The geometry of a pair, on this thread.
+    /// Finds the geometry of one pair, on this thread.
     pub(super) fn verify_pair(&self, candidate: &Candidate, verifier: &Verifier) -> Result<Outcome> {
         let found = self.verify(std::slice::from_ref(candidate), verifier, &Cpu::sequential())?;
         Ok(found.into_iter().next().flatten())
     }
 
-    /// What samples of a pair are drawn by: names, which stay when numbers do not.
+    /// The seed of a pair's random samples. It depends on the names, because numbers change when photographs come and
+    /// go.
     fn key_of(&self, pair: [u32; 2]) -> u64 {
         fingerprint(pair.map(|i| self.photographs()[i as usize].name.as_bytes()))
     }
 
-    /// A photograph, and its camera where the focal length is known.
+    /// The view of a photograph, with its camera if the focal length is known.
     fn view(&self, index: u32, features: &Features) -> View {
         let size = features.image;
         let camera = Camera::of(&self.photographs()[index as usize].metadata, size);

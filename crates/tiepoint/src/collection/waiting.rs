@@ -1,21 +1,21 @@
-//! The queue of pairs that were matched and are to be verified. GPUs take hundreds at a time, which is when they are
-//! fast; threads of the CPU take one at a time, and only while GPUs are behind.
+//! The queue of matched pairs that are to be verified. GPUs take hundreds at a time, because they are fast only then.
+//! Threads of the CPU take one at a time, and only while the GPUs are behind.
 
 use super::workers::{Stop, lock};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
 
-/// The most that a GPU takes at a time. For each match the device holds 60 bytes meanwhile and the host some 250; with
-/// more pairs the device does fewer of them a second (`docs/notebook/collection.md`).
+/// The most that a GPU takes at a time. During verification each match takes 60 bytes on the device and some 250 on the
+/// host. With more pairs at a time, the device verifies fewer of them a second (`docs/notebook/collection.md`).
 pub(super) const MOST: Amount = Amount { pairs: 512, matches: 1 << 19 };
 
-/// What a GPU waits for as long as more is to come: a search of few pairs takes as long as one of hundreds.
+/// While more pairs may come, a GPU waits for this much, because few pairs take as long as hundreds.
 const ENOUGH: Amount = Amount { pairs: 256, matches: 1 << 19 };
 
-/// The most that the queue holds; adding more waits. A match takes 16 bytes here.
+/// The capacity of the queue: an `add` beyond it waits. A match takes 16 bytes here.
 const ROOM: Amount = Amount { pairs: 4096, matches: 1 << 22 };
 
-/// From here on GPUs are behind.
+/// The GPUs are behind when the queue holds this much.
 const BEHIND: Amount = Amount { pairs: ROOM.pairs / 2, matches: ROOM.matches / 2 };
 
 /// A number of pairs, and of their matches.
@@ -26,23 +26,23 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    /// Whether it reaches another in pairs or in matches.
+    /// Whether pairs or matches reach those of `other`.
     fn reaches(self, other: Self) -> bool {
         self.pairs >= other.pairs || self.matches >= other.matches
     }
 
-    /// Whether it is more than another in pairs or in matches.
+    /// Whether pairs or matches exceed those of `other`.
     fn exceeds(self, other: Self) -> bool {
         self.pairs > other.pairs || self.matches > other.matches
     }
 }
 
-/// The queue, of pairs each with the number of its matches.
+/// The queue. Each pair is stored with the number of its matches.
 pub(super) struct Waiting<P> {
     queue: Mutex<Queue<P>>,
-    /// Notified when enough pairs for a GPU are in the queue.
+    /// Notified when the queue holds enough pairs for a GPU.
     enough: Condvar,
-    /// Notified when GPUs are behind.
+    /// Notified when the GPUs are behind.
     behind: Condvar,
     /// Notified when there is room again.
     room: Condvar,
@@ -51,7 +51,7 @@ pub(super) struct Waiting<P> {
 struct Queue<P> {
     pairs: VecDeque<(P, usize)>,
     matches: usize,
-    /// How many [`Source`]s there are.
+    /// The number of [`Source`]s.
     sources: usize,
 }
 
@@ -66,7 +66,7 @@ impl<P> Queue<P> {
         Some(pair)
     }
 
-    /// The first pairs, as many as a GPU takes; one at least.
+    /// Removes the first pairs, as many as a GPU takes at a time, but at least one.
     fn pop_many(&mut self) -> Vec<P> {
         let (mut taken, mut amount) = (Vec::new(), Amount::default());
         while let Some((_, matches)) = self.pairs.front() {
@@ -80,7 +80,7 @@ impl<P> Queue<P> {
     }
 }
 
-/// The right to add pairs. When the last one is dropped, the queue ends.
+/// Adds pairs to the queue. When the last source is dropped, the queue ends.
 pub(super) struct Source<'w, P>(&'w Waiting<P>);
 
 impl<P> Waiting<P> {
@@ -90,13 +90,13 @@ impl<P> Waiting<P> {
         Self { queue: Mutex::new(queue), enough, behind, room }
     }
 
-    /// All sources are made before pairs are taken.
+    /// A new source. All must be made before pairs are taken, because a queue without sources has ended.
     pub(super) fn source(&self) -> Source<'_, P> {
         lock(&self.queue).sources += 1;
         Source(self)
     }
 
-    /// Pairs for a GPU: hundreds, or the last ones. Empty at the end.
+    /// Waits for pairs for a GPU: hundreds, or the last ones. Empty at the end.
     pub(super) fn take_many(&self, stop: &Stop) -> Vec<P> {
         let taken = stop.wait_for(&self.queue, &self.enough, |queue| {
             (queue.sources == 0 || queue.amount().reaches(ENOUGH)).then(|| queue.pop_many())
@@ -105,7 +105,7 @@ impl<P> Waiting<P> {
         taken.unwrap_or_default()
     }
 
-    /// A pair for a thread of the CPU, as soon as GPUs are behind. None at the end.
+    /// Waits until the GPUs are behind, and takes a pair for a thread of the CPU. `None` at the end.
     pub(super) fn take_one(&self, stop: &Stop) -> Option<P> {
         let taken = stop.wait_for(&self.queue, &self.behind, |queue| {
             let is_behind = queue.amount().reaches(BEHIND);
@@ -117,7 +117,7 @@ impl<P> Waiting<P> {
 }
 
 impl<P> Source<'_, P> {
-    /// Adds a pair as soon as there is room. When the work was stopped the pair is dropped.
+    /// Waits until there is room, and adds a pair. If the work is stopped, the pair is dropped.
     pub(super) fn add(&self, pair: P, matches: usize, stop: &Stop) {
         let Waiting { queue, room, enough, behind } = self.0;
         let mut pair = Some(pair);

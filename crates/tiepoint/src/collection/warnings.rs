@@ -1,9 +1,9 @@
-//! What a stage leaves out without failing, in sentences: the command and Python's package say the same.
+//! Warnings about what a stage leaves out without failing, for the command and the Python package.
 
 use super::{CollectionOptions, Extracted, PairChoice, PairSet, Scanned};
 
 impl Scanned {
-    /// What a scan left out without being told to, and what the results will lack for it.
+    /// What a scan left out without being told to, and what the results will lack because of it.
     pub fn warnings(&self, options: &CollectionOptions) -> Vec<String> {
         let (mut warnings, all) = (Vec::new(), self.photographs);
         if let Some(first) = self.hidden.first() {
@@ -42,7 +42,7 @@ impl Extracted {
 }
 
 impl PairSet {
-    /// A warning where no pair is chosen among so many photographs.
+    /// A warning if no pair is chosen among this many photographs.
     pub fn warning(&self, photographs: usize) -> Option<String> {
         let none = photographs > 1 && self.count(photographs) == 0;
         none.then(|| "no pair is chosen, so nothing will be matched".into())

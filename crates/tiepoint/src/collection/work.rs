@@ -1,5 +1,6 @@
-//! Tiles at work: pairs are handed out in the order of tiles, photographs are read when they are first needed, and a
-//! tile is written when its last pair is finished. Nothing waits for a tile to end: the next one has begun by then.
+//! Work on tiles: pairs are handed out in the order of tiles, photographs are read when they are first needed, and a
+//! tile is written when its last pair is finished. No thread waits for a tile to be finished: pairs of the next one are
+//! handed out before.
 
 use super::Collection;
 use super::pairs::TilePairs;
@@ -13,33 +14,33 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// How a photograph's features are read.
+/// Reads the features of a photograph.
 pub(super) type Load<'r> = &'r (dyn Fn(usize) -> Result<Arc<Features>> + Sync);
 
-/// How a tile is written: its pairs, and the result of each.
+/// Writes a tile: its pairs, and the result of each.
 pub(super) type Write<'r> = &'r (dyn Fn(&TilePairs, Vec<Outcome>) -> Result<()> + Sync);
 
-/// Photographs of a block, each read when it is first asked for.
+/// The photographs of a block, each read when it is first needed.
 #[derive(Debug)]
 struct Block {
     number: usize,
     photographs: Vec<Mutex<Option<Arc<Features>>>>,
 }
 
-/// A tile of which pairs are being worked on.
+/// A tile whose pairs are being worked on, or are next.
 #[derive(Debug)]
 struct OpenTile {
     tile: TilePairs,
     blocks: [Arc<Block>; 2],
-    /// Its photographs in the order in which pairs need them, and how many of them are read or were read ahead.
+    /// Its photographs in the order in which pairs need them, and how many of them readers have taken.
     needed: Vec<u32>,
     ahead: AtomicUsize,
     outcomes: Mutex<Vec<Outcome>>,
-    /// Pairs that are not done.
+    /// The number of pairs that are not done.
     left: AtomicUsize,
 }
 
-/// Pairs to work on, neighbours in one tile.
+/// Consecutive pairs of one tile to work on.
 #[derive(Debug)]
 pub(super) struct PairRun {
     open: Arc<OpenTile>,
@@ -51,14 +52,14 @@ impl PairRun {
         &self.open.tile.pairs[self.range.clone()]
     }
 
-    /// Its pairs one by one.
+    /// The same pairs, each as a run of its own.
     pub(super) fn singles(self) -> impl Iterator<Item = Self> {
         let Self { open, range } = self;
         range.map(move |i| Self { open: open.clone(), range: i..i + 1 })
     }
 }
 
-/// All tiles of a run.
+/// The tiles that are to be worked on.
 pub(super) struct Tiles<'r> {
     collection: &'r Collection,
     load: Load<'r>,
@@ -66,22 +67,22 @@ pub(super) struct Tiles<'r> {
     /// Counts the pairs that are done.
     watched: &'r Cpu,
     state: Mutex<State<'r>>,
-    /// Notified when the next tile is open, or there is none any more.
+    /// Notified when the next tile is open, or when there are no more.
     opened: Condvar,
 }
 
 struct State<'r> {
     tiles: Box<dyn Iterator<Item = TilePairs> + Send + 'r>,
-    /// The tile that pairs are handed out of, and how many were.
+    /// The tile whose pairs are handed out, and how many have been.
     current: Option<(Arc<OpenTile>, usize)>,
-    /// The tile after it, whose photographs are read ahead.
+    /// The tile after it, whose photographs are read ahead, too.
     next: Option<Arc<OpenTile>>,
-    /// The blocks of the tile that was opened last.
+    /// The blocks of the tile that was opened last, which the next one may share.
     blocks: Vec<Arc<Block>>,
 }
 
 impl<'r> Tiles<'r> {
-    /// Every tile must have pairs.
+    /// Every one of `tiles` must have pairs.
     pub(super) fn new(
         collection: &'r Collection,
         tiles: impl Iterator<Item = TilePairs> + Send + 'r,
@@ -96,8 +97,8 @@ impl<'r> Tiles<'r> {
         all
     }
 
-    /// Works on all pairs, `together` at a time, on so many threads; each makes a worker of its own, which gives
-    /// the result of a pair.
+    /// Works on all pairs, on `threads` threads, each of which takes `together` pairs at a time and computes their
+    /// results with a worker of its own.
     pub(super) fn work_on_threads<W>(
         &self,
         threads: usize,
@@ -121,7 +122,7 @@ impl<'r> Tiles<'r> {
         side_by_side(self.watched, (0..threads).map(|_| Box::new(job) as _).collect())
     }
 
-    /// The next pairs, at most so many; none at the end.
+    /// The next pairs, at most `most`; `None` at the end.
     pub(super) fn take(&self, most: usize) -> Option<PairRun> {
         let mut state = lock(&self.state);
         let (open, start) = match state.current.take() {
@@ -144,8 +145,8 @@ impl<'r> Tiles<'r> {
         self.opened.notify_all();
     }
 
-    /// Reads photographs before they are needed, those of the current tile and of the next, until there are none any
-    /// more or the work was stopped. Each is then given to `read`.
+    /// Reads the photographs of the current tile and the next before they are needed, and calls `read` with each, until
+    /// none are left or the work is stopped.
     pub(super) fn read_ahead(
         &self,
         stop: &Stop,
@@ -157,7 +158,7 @@ impl<'r> Tiles<'r> {
         Ok(())
     }
 
-    /// The next photograph to be read ahead, and its tile; none at the end.
+    /// The next photograph to be read ahead, and its tile; `None` at the end.
     fn unread(&self, stop: &Stop) -> Option<(Arc<OpenTile>, u32)> {
         let unread = stop.wait_for(&self.state, &self.opened, |state| {
             let current = state.current.as_ref().map(|(tile, _)| tile);
@@ -166,7 +167,7 @@ impl<'r> Tiles<'r> {
                     return Some(Some((tile.clone(), *index)));
                 }
             }
-            // At the end nothing comes; otherwise the next tile will.
+            // Without a next tile this is the end; otherwise another tile will be opened.
             if state.next.is_none() { Some(None) } else { None }
         });
         unread.flatten()
@@ -196,7 +197,7 @@ impl<'r> Tiles<'r> {
         Ok([self.features(&run.open, a)?, self.features(&run.open, b)?])
     }
 
-    /// The features of a photograph of one of a tile's blocks.
+    /// The features of a photograph in one of a tile's blocks.
     fn features(&self, tile: &OpenTile, index: u32) -> Result<Arc<Features>> {
         let [number, place] = self.collection.place_of(index);
         let [first, second] = &tile.blocks;
@@ -208,7 +209,7 @@ impl<'r> Tiles<'r> {
         }
     }
 
-    /// Takes the results of the pairs of a run, and writes the tile when these were its last.
+    /// Stores the results of the pairs of a run, and writes the tile if these were its last pairs.
     pub(super) fn finish(&self, run: PairRun, outcomes: Vec<Outcome>) -> Result<()> {
         self.watched.advance(outcomes.len());
         let PairRun { open, range } = run;
@@ -221,7 +222,7 @@ impl<'r> Tiles<'r> {
     }
 }
 
-/// The photographs of pairs in the order in which these need them.
+/// The photographs of `pairs`, in the order in which the pairs need them.
 fn needed(pairs: &[[u32; 2]]) -> Vec<u32> {
     let mut seen = HashSet::new();
     pairs.iter().flatten().copied().filter(|index| seen.insert(*index)).collect()
@@ -243,7 +244,7 @@ mod tests {
         Features { keypoints, descriptors, dimension: 128, image: Size::new(1, 1) }
     }
 
-    /// A photograph is read once as long as a tile or the next one needs it, by the first thread that asks for it; and
+    /// A photograph is read once, by the first thread that asks for it, as long as this tile or the next needs it; and
     /// all threads end.
     #[test]
     fn photographs_are_read_once_ahead_or_when_needed() {
@@ -286,7 +287,8 @@ mod tests {
                 work.work_on_threads(1, 2, || Ok(|pair: [u32; 2], _| Ok(outcome(&pair)))).unwrap();
             });
             assert_eq!(*lock(&written), tiles, "every tile, {readers} readers");
-            // A block is kept while the tile that was opened last has it: at most once for each tile of its own.
+            // A block is kept as long as the tile that was opened last has it, so it is read at most once for each of
+            // its tiles.
             let reads = lock(&reads);
             assert!((0..7).all(|i| (1..=3).contains(&reads[&i])), "{readers} readers: {reads:?}");
             assert!(readers > 0 || ahead.load(Ordering::Relaxed) == 0);

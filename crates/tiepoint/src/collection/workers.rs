@@ -1,4 +1,4 @@
-//! Threads that share a stage's work and end together: when one of them fails or panics, or the caller cancels.
+//! Threads that share the work of a stage. All end when one of them fails or panics, or when the caller cancels.
 
 use crate::device::Cpu;
 use crate::{Error, Result};
@@ -10,20 +10,20 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often a thread that waits checks whether the work was stopped.
+/// How often a waiting thread checks whether the work is stopped.
 const CHECK: Duration = Duration::from_millis(50);
 
-/// What a mutex holds. Where a thread panicked that had it, all jobs end soon.
+/// Locks a mutex, poisoned or not: after a panic in one job, all jobs end soon.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the work is to end early, and why.
+/// Whether the work is stopped, and why.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     stopped: AtomicBool,
     reason: Mutex<Option<Reason>>,
-    /// The device whose caller may cancel.
+    /// Tells whether the caller has cancelled.
     cpu: Cpu,
 }
 
@@ -41,7 +41,7 @@ impl Stop {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Ends the work. Of several reasons the first counts.
+    /// Stops the work. Of several reasons the first is kept.
     pub(super) fn because(&self, error: Error) {
         self.set(Reason::Error(error));
     }
@@ -51,8 +51,8 @@ impl Stop {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until `ready` finds what it looks for in the mutex; `changed` is notified of changes. `None` when the work
-    /// was stopped.
+    /// Waits until `ready` returns something for the value in `mutex`. It is asked again whenever `changed` is notified.
+    /// `None` if the work is stopped.
     pub(super) fn wait_for<T, R>(
         &self,
         mutex: &Mutex<T>,
@@ -78,11 +78,11 @@ impl Stop {
     }
 }
 
-/// A piece of work that runs beside others.
+/// A piece of work that runs on a thread of its own.
 pub(super) type Job<'j> = Box<dyn FnOnce(&Stop) -> Result<()> + Send + 'j>;
 
-/// Does `work` for everything that other threads send, until the work is stopped. The jobs that receive own the
-/// channel together: when the last of them has ended, sending fails.
+/// Does `work` for everything that other threads send, until they have ended or the work is stopped. The receiving jobs
+/// own the channel together, so that sending fails once the last of them has ended.
 pub(super) fn for_each_of<T>(
     channel: &Mutex<Receiver<T>>,
     stop: &Stop,
@@ -97,8 +97,8 @@ pub(super) fn for_each_of<T>(
     Ok(())
 }
 
-/// Runs all `jobs` at the same time, each on a thread of its own. A job looks at `Stop` between units of its work. The
-/// first error sets it and is returned when all have ended; so is the first panic, which then goes on.
+/// Runs all `jobs` at the same time, each on a thread of its own. A job checks `Stop` between units of its work. The
+/// first error or panic sets it; when all jobs have ended, the error is returned or the panic resumed.
 ///
 /// # Errors
 /// Those of the jobs, and [`Error::Cancelled`].
@@ -107,7 +107,7 @@ pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
     thread::scope(|scope| {
         for job in jobs {
             let stop = &stop;
-            // What a job leaves half done when it panics is used by jobs that are about to end, and by nothing else.
+            // State that a panicking job leaves half changed is seen only by jobs that are about to end.
             scope.spawn(move || match catch_unwind(AssertUnwindSafe(|| job(stop))) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => stop.because(error),
@@ -126,14 +126,14 @@ mod tests {
     use std::sync::mpsc::{SyncSender, channel, sync_channel};
     use std::time::Duration;
 
-    /// What `work` returns, which must be within seconds.
+    /// The result of `work`, which must return within seconds.
     fn within_seconds<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
         let (done, wait) = channel();
         thread::spawn(move || done.send(work()));
         wait.recv_timeout(Duration::from_secs(60)).expect("threads wait for each other for ever")
     }
 
-    /// Two jobs that send more than the channel holds, and one that receives and ends by `end`.
+    /// Runs two jobs that send more than the channel holds, and one that receives and finally calls `end`.
     fn run(cpu: &Cpu, end: impl Fn() -> Result<()> + Send) -> Result<()> {
         let (to, from) = sync_channel(2);
         let send = |to: SyncSender<u32>| -> Job<'static> {

@@ -1,4 +1,5 @@
-//! The file of a photograph's features: what they were made from, what was found, or why the photograph cannot be read.
+//! The file of a photograph's features: what they were made from, and either the features or why the photograph cannot
+//! be read.
 //!
 //! ```text
 //! head:
@@ -15,7 +16,7 @@ use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
 
-/// What a photograph gave, or why it cannot be read.
+/// What was read from a photograph, or why it cannot be read.
 pub(crate) type Readable<T> = Result<T, String>;
 
 /// The files that features were made from.
@@ -25,14 +26,14 @@ pub(crate) struct Origin {
     pub(crate) mask: Option<FileVersion>,
 }
 
-/// What a file of features holds: its head alone, or all of it.
+/// The content of a file of features: of its head alone, or of all of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FeatureFile<T> {
     pub(crate) origin: Origin,
     pub(crate) outcome: Readable<T>,
 }
 
-/// What is known of a photograph's features without reading them.
+/// What the head of the file says about a photograph's features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) size: Size,
@@ -44,7 +45,7 @@ pub(crate) struct Known {
 /// Bytes of a keypoint.
 const KEYPOINT: usize = 23;
 
-/// Head and body of a file of features.
+/// Encodes the head and the body of a file of features.
 pub(super) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>, Vec<u8>) {
     let mut head = Vec::new();
     let mut version = |v: &FileVersion| {

@@ -1,4 +1,4 @@
-//! The second stage: the features of every photograph, a file each.
+//! The second stage: the features of every photograph, in one file for each.
 
 mod file;
 mod search;
@@ -19,19 +19,19 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The version of what this stage computes. With another one all features are made again.
+/// The version of what this stage computes. When it changes, all features are made again.
 pub(super) const VERSION: u32 = 1;
 
-/// What is known of a photograph, for stages that follow.
+/// The state of a photograph, for the stages that follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It has features. The key tells what its pairs are made from: its name, features, size, and focal length.
+    /// It has features. The key is a hash of everything that its pairs depend on: name, features, size and focal length.
     Found {
         known: Known,
         key: u64,
     },
     Unreadable(String),
-    /// It is still to be searched, or its features are damaged, for this reason.
+    /// It is still to be searched. If there is a file of features that cannot be used: why.
     Missing(Option<String>),
 }
 
@@ -45,7 +45,7 @@ impl State {
     }
 }
 
-/// What is known of one photograph after this stage.
+/// The result of this stage for one photograph.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PhotographFeatures {
@@ -53,7 +53,7 @@ pub enum PhotographFeatures {
     Found(Features),
     /// It cannot be read, for this reason.
     Unreadable(String),
-    /// It was not searched yet.
+    /// It has not been searched yet.
     Missing,
 }
 
@@ -61,17 +61,17 @@ pub enum PhotographFeatures {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Extracted {
-    /// Photographs that were searched now.
+    /// Photographs that were searched in this run.
     pub searched: usize,
-    /// Photographs whose features were there.
+    /// Photographs whose features were there before.
     pub present: usize,
-    /// Photographs that cannot be read, and why, in their order. They are left out.
+    /// Photographs that cannot be read and are left out, with the reasons, in their order.
     #[serde(serialize_with = "with_reasons")]
     pub unreadable: Vec<(String, String)>,
-    /// Where there is a folder of masks, the photographs of this part that have none there, in their order.
+    /// If there is a folder of masks, the photographs of this part that have no mask in it, in their order.
     pub without_mask: Vec<String>,
-    /// Photographs that the system did not give, or that have changed since the scan, and why. They are to be tried
-    /// again: no stage that needs them goes on without.
+    /// Photographs that the system failed to read or that have changed since the scan, with the reasons. They must be
+    /// tried again: stages that need them do not start without them.
     #[serde(serialize_with = "with_reasons")]
     pub failed: Vec<(String, String)>,
 }
@@ -82,9 +82,9 @@ pub(super) fn content_hash(bytes: &[u8]) -> u64 {
 }
 
 impl Collection {
-    /// Finds the features of the photographs of a part of the work, of those that have none yet, that have changed since
-    /// or whose file is damaged. Photographs that could not be read are tried again. The work runs on the threads of
-    /// the first processor and on the GPUs of all.
+    /// Finds the features of those photographs in a part of the work that have no features yet, have changed since, or
+    /// whose file of features is damaged. Photographs that could not be read are tried again. The work runs on the
+    /// threads of the first processor and on the GPUs of all.
     ///
     /// # Errors
     /// [`Error::Option`] for a limit of 0; [`Error::Io`] when a file cannot be written; [`Error::Device`] when a GPU
@@ -99,7 +99,7 @@ impl Collection {
         if shard == Shard::ALL {
             remove_unfinished(self.folder().join("features"), 2)?;
         } else {
-            // The folders alone that this part is going to write to.
+            // Only the folders to which this part is going to write.
             let paths = todo.iter().map(|&i| self.features_path(i));
             let folders: BTreeSet<PathBuf> = paths.filter_map(|p| Some(p.parent()?.to_owned())).collect();
             folders.into_iter().try_for_each(|folder| remove_unfinished(folder, 1).map(drop))?;
@@ -114,7 +114,7 @@ impl Collection {
         })
     }
 
-    /// What is known of the photograph of this index (its number less one).
+    /// The result of this stage for the photograph with this index (its number less one).
     ///
     /// # Errors
     /// [`Error::Io`] when its file cannot be read, [`Error::Format`] when it is damaged.
@@ -128,12 +128,12 @@ impl Collection {
         })
     }
 
-    /// Takes features that were found elsewhere for the photograph of this index (its number less one), in pixels of
-    /// the photograph: [`extract`](Self::extract) then finds it done. What stood there is replaced.
+    /// Stores features that were found elsewhere for the photograph with this index (its number less one), in pixels of
+    /// the photograph. They replace any that it has, and [`extract`](Self::extract) does not search it again.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for descriptors that are not 128 bytes for each keypoint, for an index that is no
-    /// photograph's, and for a photograph that has changed since the scan; [`Error::Io`].
+    /// [`Error::Mismatch`] for descriptors that are not 128 bytes for each keypoint, and for an index without a
+    /// photograph; [`Error::Format`] for a photograph that has changed since the scan; [`Error::Io`].
     pub fn import_features(&self, index: usize, features: &Features) -> Result<()> {
         let photographs = self.photographs().len();
         if index >= photographs {
@@ -182,7 +182,7 @@ impl Collection {
         }))
     }
 
-    /// The names of those of some photographs that have no mask in the folder of masks.
+    /// The names of those among `photographs` that have no mask; empty if there is no folder of masks.
     fn without_mask(&self, photographs: &[usize]) -> Vec<String> {
         let all = photographs.iter().map(|&i| &self.photographs()[i]);
         let masked = self.options().features.masks.is_some();
@@ -195,7 +195,7 @@ impl Collection {
         Ok(head.map(|head| decode_head(&head)).or_unfit("holds no features"))
     }
 
-    /// What the features of a photograph were made from.
+    /// The files from which the features of a photograph were made.
     pub(super) fn origin(&self, index: usize) -> Result<Option<Origin>> {
         Ok(self.head(index)?.whole().map(|file| file.origin))
     }
@@ -210,7 +210,7 @@ impl Collection {
         same_mask && origin.photograph.is_same(&photograph.file)
     }
 
-    /// What is known of a photograph. Its features are not read.
+    /// The state of a photograph, from the head of its file.
     pub(super) fn state(&self, index: usize) -> Result<State> {
         Ok(match self.head(index)? {
             Found::Whole(file) if self.is_of(index, &file.origin) => match file.outcome {
@@ -222,7 +222,7 @@ impl Collection {
         })
     }
 
-    /// What is known of all photographs.
+    /// The states of all photographs.
     pub(super) fn states(&self, cpu: &Cpu) -> Result<Vec<State>> {
         cpu.try_map(self.photographs().len(), |i| self.state(i))
     }
@@ -234,7 +234,7 @@ impl Collection {
         fingerprint([photograph.name.as_bytes(), &numbers.map(u64::to_le_bytes).concat()])
     }
 
-    /// The features of a photograph, which are those that `states` tell of.
+    /// The features of a photograph. An error if they are not the ones in `states`.
     pub(super) fn load(&self, index: usize, states: &[State]) -> Result<Arc<Features>> {
         let path = || self.features_path(index);
         let stored = self.stored(index)?.or_made_by("features", &path())?;
@@ -244,7 +244,7 @@ impl Collection {
         }
     }
 
-    /// A photograph and its mask as the scan found them; otherwise why they are to be tried again.
+    /// A photograph and its mask if they are as the scan found them; otherwise why not.
     fn sources(&self, index: usize) -> Readable<Sources> {
         let photograph = &self.photographs()[index];
         let (bytes, file) = as_scanned(&self.path_of(index), &photograph.file)?;
@@ -262,7 +262,7 @@ impl Collection {
     }
 }
 
-/// What features are made from, as it was read.
+/// The content of the files from which features are made.
 struct Sources {
     photograph: Vec<u8>,
     mask: Option<(PathBuf, Vec<u8>)>,

@@ -1,8 +1,8 @@
 //! The search of photographs for features.
 //!
-//! On a CPU every thread reads and searches photographs of its own. With GPUs the threads read, and every GPU has a
-//! thread that feeds it with what is ready, several photographs of one size at a time. No more photographs are in
-//! memory than twice the threads and a batch for each GPU.
+//! On a CPU every thread reads and searches photographs of its own. With GPUs the threads read, every GPU has a thread
+//! that feeds it with several photographs of one size at a time, and up to four threads write. Channels of fixed length
+//! between them bound the photographs in memory: about three for each thread and two batches for each GPU.
 
 use super::file::{Origin, Readable};
 use super::{Collection, Sources};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Photographs that a GPU searches at a time: always as many, because it keeps memory for one number.
+/// Photographs that a GPU searches at a time. The number is fixed, because a GPU keeps memory for one number.
 const BATCH: usize = 8;
 
 /// The search of some photographs.
@@ -26,36 +26,36 @@ pub(super) struct Extraction<'c> {
     detector: Detector,
     /// Counts the photographs that are done.
     watched: Cpu,
-    /// The next of `todo`.
+    /// The index in `todo` of the next photograph.
     next: AtomicUsize,
     /// The photographs to search.
     todo: &'c [usize],
     unreadable: Mutex<Vec<(usize, String)>>,
-    /// Those that are to be tried again.
+    /// Photographs that are to be tried again.
     failed: Mutex<Vec<(usize, String)>>,
-    /// Where features are written to.
+    /// Writes the files of features.
     disk: Disk,
 }
 
-/// A photograph that was read, ready to be searched.
+/// A photograph that has been read and can be searched.
 struct Photograph {
     index: usize,
     origin: Origin,
     /// The size of the photograph.
     size: Size,
-    /// What is searched: smaller where the photograph is large.
+    /// The image that is searched, smaller than the photograph if that is large.
     image: AnyImage,
     mask: Option<Image<u8>>,
 }
 
 impl Photograph {
-    /// Whether a GPU can search both at a time.
+    /// Whether a GPU can search both in one batch.
     fn is_like(&self, other: &Self) -> bool {
         let same_type = std::mem::discriminant(&self.image) == std::mem::discriminant(&other.image);
         same_type && self.image.size() == other.image.size() && self.mask.is_none() && other.mask.is_none()
     }
 
-    /// Features in pixels of the photograph.
+    /// Features found in the image, in pixels of the photograph.
     fn in_full_size(&self, mut found: Features) -> Features {
         let searched = self.image.size();
         if searched != self.size && !searched.is_empty() {
@@ -85,7 +85,7 @@ impl<'c> Extraction<'c> {
         }
     }
 
-    /// Searches all of them; those that cannot be read, and those that are to be tried again, with the reasons.
+    /// Searches all photographs. Returns those that cannot be read and those that are to be tried again, with reasons.
     pub(super) fn run(self, cpu: &Cpu, processors: &[Processor]) -> Result<[Vec<(String, String)>; 2]> {
         if !self.todo.is_empty() {
             self.search(cpu, processors)?;
@@ -108,13 +108,13 @@ impl<'c> Extraction<'c> {
         self.on_gpus(cpu, &gpus)
     }
 
-    /// The next photograph, read; none when all are taken.
+    /// Reads the next photograph; `None` when all are taken.
     fn read_next(&self) -> Option<Result<Option<Photograph>>> {
         let index = *self.todo.get(self.next.fetch_add(1, Ordering::Relaxed))?;
         Some(self.read(index))
     }
 
-    /// A photograph, or nothing where it cannot be read, which is recorded.
+    /// Reads a photograph. If that fails, records it and returns `None`.
     fn read(&self, index: usize) -> Result<Option<Photograph>> {
         let sources = match self.collection.sources(index) {
             Ok(sources) => sources,
@@ -127,7 +127,7 @@ impl<'c> Extraction<'c> {
         };
         match self.decode(index, &sources) {
             Ok(photograph) => Ok(Some(photograph)),
-            // The name of the file goes before; the reason stays.
+            // The reason alone: reports put the photograph's name before it.
             Err(Error::Format { reason, .. }) => {
                 self.set_aside(index, &sources.origin, reason).map(|()| None)
             }
@@ -138,7 +138,7 @@ impl<'c> Extraction<'c> {
     fn decode(&self, index: usize, sources: &Sources) -> Result<Photograph> {
         let cpu = &Cpu::sequential();
         let options = &self.collection.options().features;
-        // As COLMAP reads it: pixels as they are stored.
+        // COLMAP reads pixels as they are stored, too.
         let limits = &self.collection.limits().with_orient(false);
         let image = image::decode_grey_alpha(&sources.photograph, self.collection.path_of(index), limits)?;
         let (size, origin) = (image.image.size(), sources.origin.clone());
@@ -151,7 +151,7 @@ impl<'c> Extraction<'c> {
             return Ok(Photograph { index, origin, size, image, mask });
         }
         let image = by_pixel!(image.view(), view => shrink(view, to, cpu)?.into());
-        // A pixel counts where all that it covers does.
+        // A pixel counts if all pixels count that it covers.
         let mask = mask.map(|mask| -> Result<_> {
             let share = shrink(mask.view(), to, cpu)?;
             Ok(Image::from_fn(to, |x, y| if share.row(y)[x] == 255 { 255 } else { 0 }))
@@ -177,11 +177,11 @@ impl<'c> Extraction<'c> {
         Ok(())
     }
 
-    /// The features of one photograph; none where the detector cannot take it, which is recorded.
+    /// The features of one photograph. If the detector cannot take it, records that and returns `None`.
     fn found(&self, photograph: &Photograph, finder: &Finder) -> Result<Option<Features>> {
         match finder.detect(&photograph.image, photograph.mask.as_ref().map(Image::view)) {
             Ok(found) => Ok(Some(found)),
-            // Of another form, or too large.
+            // The image has an unsupported form or is too large.
             Err(e @ (Error::Image(_) | Error::Mismatch(_) | Error::Memory { .. })) => {
                 self.set_aside(photograph.index, &photograph.origin, e.to_string()).map(|()| None)
             }
@@ -189,7 +189,8 @@ impl<'c> Extraction<'c> {
         }
     }
 
-    /// Every thread reads and searches photographs of its own; fewer photographs than threads share the threads.
+    /// Every thread reads and searches photographs of its own. If there are fewer photographs than threads, each gets
+    /// several.
     fn on_cpu(&self, cpu: &Cpu) -> Result<()> {
         let workers = cpu.threads().min(self.todo.len());
         let threads = cpu.threads() / workers.max(1);
@@ -209,13 +210,13 @@ impl<'c> Extraction<'c> {
         side_by_side(cpu, (0..workers).map(|_| Box::new(work) as _).collect())
     }
 
-    /// Threads read, GPUs search, other threads write.
+    /// Threads read, GPUs search, and other threads write.
     fn on_gpus(&self, cpu: &Cpu, gpus: &[&Processor]) -> Result<()> {
         let threads = cpu.threads();
         let readers = threads.min(self.todo.len()).max(1);
         let (to_search, photographs) = sync_channel(threads + BATCH * gpus.len());
         let (to_write, found) = sync_channel::<(Photograph, Features)>(threads.max(2 * BATCH));
-        // Only the jobs that receive own these ends: when they have ended, for whatever reason, sending fails.
+        // Only the receiving jobs own these ends, so that sending fails once they have ended for whatever reason.
         let (photographs, found) = (Arc::new(Mutex::new(photographs)), Arc::new(Mutex::new(found)));
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for _ in 0..readers {
@@ -236,7 +237,7 @@ impl<'c> Extraction<'c> {
         side_by_side(cpu, jobs)
     }
 
-    /// Reads photographs until there are no more, or the jobs that search them have ended.
+    /// Reads photographs until none are left or the jobs that search them have ended.
     fn read_all(&self, stop: &Stop, to_search: &SyncSender<Photograph>) -> Result<()> {
         while !stop.is_set()
             && let Some(photograph) = self.read_next()
@@ -250,7 +251,7 @@ impl<'c> Extraction<'c> {
         Ok(())
     }
 
-    /// Searches what is ready on one GPU: a batch where so many alike are ready, otherwise one.
+    /// Searches photographs on one GPU as they become ready: a batch if enough alike are ready, otherwise one.
     fn search_all(
         &self,
         stop: &Stop,
@@ -264,7 +265,7 @@ impl<'c> Extraction<'c> {
             let alike = ready.iter().take_while(|p| ready[0].is_like(p)).count();
             if alike < BATCH || finder.parts() > 1 {
                 let photograph = ready.remove(0);
-                // Masks, and images of a size of their own.
+                // Photographs with masks, or without enough others of their size, are searched one by one.
                 if let Some(found) = self.found(&photograph, &finder)?
                     && to_write.send((photograph, found)).is_err()
                 {
@@ -284,8 +285,8 @@ impl<'c> Extraction<'c> {
     }
 }
 
-/// Waits for one photograph unless some are `ready`, and takes more up to a batch without waiting for long; false at
-/// the end.
+/// Fills `ready` up to a batch with the photographs that have been read, and waits only if it would be empty. Returns
+/// false at the end.
 fn take_ready(photographs: &Mutex<Receiver<Photograph>>, ready: &mut Vec<Photograph>) -> bool {
     let photographs = lock(photographs);
     if ready.is_empty() {
