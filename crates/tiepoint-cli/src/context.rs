@@ -1,4 +1,4 @@
-//! What a command runs in: the device that computes, and the ways to tell the user.
+//! The context of a command: the devices that compute, and what is printed.
 
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Outcome};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tiepoint::ErrorKind;
 use tiepoint::device::{Cancel, Cpu, Device, Processor, StageTime};
 
-/// The device, and how much the user wants to be told.
+/// The devices, and how much is to be printed.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) processor: Processor,
@@ -22,7 +22,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Opens the devices; a command without a GPU form computes on the CPU, with the same result.
+    /// Opens the device. A command that has no GPU form gets the CPU, with the same result.
     pub(crate) fn open(global: &GlobalArguments, has_gpu_form: bool) -> Outcome<Self> {
         let (threads, cancel) = (threads(global), interrupt::cancel());
         let device = global.device.one()?;
@@ -37,7 +37,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Opens several devices, for a command that feeds them all and may take a night.
+    /// Opens several devices, for a command that uses them all and logs its progress, as it may take hours.
     pub(crate) fn open_several(global: &GlobalArguments) -> Outcome<Self> {
         let (threads, cancel) = (threads(global), interrupt::cancel());
         let opened =
@@ -75,7 +75,7 @@ impl Context {
             verbose: global.verbose,
             quiet: global.quiet,
         };
-        // Devices that were looked for and not found.
+        // The notes name devices that were looked for and not found.
         let cpu = &context.processor.cpu;
         context.processor.take_notes().iter().for_each(|note| context.explain(note));
         context.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
@@ -88,7 +88,7 @@ impl Context {
         self.all().cloned().collect()
     }
 
-    /// A CPU to read an image with. When several are read at the same time, each has one thread and a profile of its own.
+    /// A CPU for reading an image. If several are read at the same time, each has one thread and its own profile.
     pub(crate) fn reader(&self, at_once: bool) -> Cpu {
         let cpu = &self.processor.cpu;
         if at_once { Cpu::sequential().cancelled_by(&interrupt::cancel()) } else { cpu.clone() }.profiled()
@@ -98,7 +98,7 @@ impl Context {
         std::iter::once(&self.processor).chain(&self.others)
     }
 
-    /// For reports: the devices that have computed since the last call. Work without a GPU form is the CPU's.
+    /// The devices that have computed since the last call, for reports. Work that has no GPU form counts for the CPU.
     pub(crate) fn take_device(&self) -> String {
         let mut names: Vec<String> = Vec::new();
         for name in self.all().flat_map(Processor::take_computed) {
@@ -109,7 +109,7 @@ impl Context {
         if names.is_empty() { "cpu".to_owned() } else { names.join(",") }
     }
 
-    /// Prints a line for people on stdout; not with --json or --quiet.
+    /// Prints a line on stdout, unless --json or --quiet is given.
     pub(crate) fn say(&self, line: &str) {
         if !self.json && !self.quiet {
             self.progress.suspend(|| print_line(line));
@@ -128,14 +128,14 @@ impl Context {
         self.progress.suspend(|| print_error(&format!("tiepoint: {failure}")));
     }
 
-    /// Prints a line on stderr that changes nothing about the result; not with --quiet.
+    /// Prints a note on stderr, unless --quiet is given.
     pub(crate) fn note(&self, line: &str) {
         if !self.quiet {
             self.progress.suspend(|| print_error(&format!("tiepoint: {line}")));
         }
     }
 
-    /// Prints what the library noted: work of the GPU that the CPU did instead, and why.
+    /// Prints the library's notes about work that the CPU did in place of a GPU, and why.
     pub(crate) fn print_notes(&self) {
         self.all().flat_map(Processor::take_notes).for_each(|note| self.note(&note));
     }
@@ -154,7 +154,7 @@ impl Context {
         }
     }
 
-    /// Ends the command: prints what is left of the notes, and with --profile the times of the stages.
+    /// Ends the command: prints the remaining notes, and with --profile the times of the stages.
     pub(crate) fn close(&self) {
         self.print_notes();
         if self.profile {
@@ -163,13 +163,13 @@ impl Context {
     }
 }
 
-/// The number of threads asked for, at most 1024; by default one a core.
+/// The number of threads asked for, at most 1024; by default one for every core.
 fn threads(global: &GlobalArguments) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     global.threads.map_or_else(cores, usize::from).min(1024)
 }
 
-/// A device that is not there is a wrong argument, not failed work.
+/// An error of opening a device; a device that does not exist is a wrong argument.
 fn unavailable(error: tiepoint::Error) -> Failure {
     match error.kind() {
         ErrorKind::Device => Failure::usage(format!("{error}; `tiepoint devices` lists what there is")),

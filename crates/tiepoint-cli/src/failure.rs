@@ -1,17 +1,17 @@
-//! Why the command ends without success, and with which exit code.
+//! The reasons why a command fails, and their exit codes.
 
 use crate::arguments::flag_of;
 use std::process::ExitCode;
 use tiepoint::{Error, ErrorKind};
 
-/// A message for a person and what kind of failure it is.
+/// The kind of a failure, with its message.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line asks for something impossible: exit code 2.
     Usage(String),
     /// The work could not be done: exit code 1.
     Work(String),
-    /// A signal ended the work: the process ends by it. The message says how to go on.
+    /// A signal ended the work, and the process ends by the same signal. The message says how to go on.
     Interrupted(&'static str),
 }
 
@@ -26,7 +26,7 @@ impl Failure {
         Self::Work(message.into())
     }
 
-    /// The same failure, with the names of the files that it is about.
+    /// The same failure, with the names of the files concerned.
     #[must_use]
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
         match self {
@@ -35,7 +35,7 @@ impl Failure {
         }
     }
 
-    /// The same failure of a command that goes on where it was interrupted.
+    /// The same failure, for a command that can be resumed after an interrupt.
     #[must_use]
     pub(crate) fn of_resumable(self) -> Self {
         match self {
@@ -76,7 +76,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The flag that helps against an error of this kind; the library does not know flags.
+/// The flag that helps against an error of this kind. The library's messages do not mention flags.
 fn hint(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Device | ErrorKind::DeviceMemory | ErrorKind::Unsupported => {
@@ -87,7 +87,8 @@ fn hint(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// The flags of the library's options `names`, separated by commas, with their verb; `None` where one is no flag.
+/// The flags for `names`, the library's options separated by commas, followed by "is" or "are"; `None` if one has no
+/// flag.
 fn flags(names: &str) -> Option<String> {
     let flags: Option<Vec<String>> =
         names.split(", ").map(|name| Some(format!("--{}", flag_of(name)?))).collect();

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first ends the work, which removes its unfinished files; the second ends the process at once.
+//! Ctrl-C and SIGTERM. The first cancels the work, which then removes its unfinished files; the second ends the process
+//! at once.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
@@ -7,24 +8,24 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tiepoint::device::Cancel;
 
-/// The signals that were caught. They concern the whole process.
+/// The signals that were caught; global, because signals belong to the process.
 static CAUGHT: OnceLock<Caught> = OnceLock::new();
 
 struct Caught {
     any: Arc<AtomicBool>,
-    /// The number of the last; 0: none came.
+    /// The number of the last signal, or 0.
     signal: Arc<AtomicUsize>,
 }
 
-/// What ends the work when a signal comes. From now on signals end the process no longer by themselves. To be called
-/// before a device is opened: LLVM within PoCL catches signals too, and hands them on to what caught them before it. Where
-/// nothing did, the process would end at once and leave its unfinished files.
+/// A `Cancel` that is set when a signal comes. From this call on, the first signal no longer ends the process. It must
+/// be made before a device is opened: LLVM within PoCL also catches signals, and passes them on to the handler that it
+/// finds. If it found none, the process would end at once and leave its unfinished files.
 pub(crate) fn cancel() -> Cancel {
     let caught = CAUGHT.get_or_init(|| {
         let caught = Caught { any: Arc::default(), signal: Arc::default() };
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the flag that the first signal sets lets the second through. Where the system lets
-            // nothing be registered, the signal goes on to end the process.
+            // The order matters: the flag set by the first signal makes the second one end the process. If the system
+            // refuses to register a handler, signals end the process as before.
             let _ = flag::register_conditional_default(signal, caught.any.clone())
                 .and_then(|_| flag::register_usize(signal, caught.signal.clone(), signal as usize))
                 .and_then(|_| flag::register(signal, caught.any.clone()));
@@ -34,7 +35,7 @@ pub(crate) fn cancel() -> Cancel {
     Cancel::from(caught.any.clone())
 }
 
-/// Ends the process by the signal that has come, so that shells and `make` see it. Returns when no signal has come.
+/// If a signal has come, ends the process by it, so that shells and `make` see it. Otherwise returns.
 pub(crate) fn pass_on() {
     let signal = CAUGHT.get().map_or(0, |caught| caught.signal.load(Ordering::Relaxed));
     if signal != 0 {

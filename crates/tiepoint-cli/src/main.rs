@@ -1,6 +1,6 @@
-//! The `tiepoint` command: tie points between pictures, and what follows from them.
+//! The `tiepoint` command: tie points between pictures, registration, stereo and more.
 //!
-//! A command line becomes checked options in [`arguments`], the work is in [`commands`], and [`output`] and [`draw`]
+//! [`arguments`] turns a command line into checked options, [`commands`] does the work, and [`output`] and [`draw`]
 //! write the results.
 
 mod arguments;

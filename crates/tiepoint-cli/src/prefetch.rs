@@ -1,5 +1,5 @@
-//! Work on other threads whose results are taken in order: images read before they are needed, results written while
-//! the next are computed.
+//! Work on other threads, with results in order: images are read before they are needed, and results written while the
+//! next are computed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Jobs whose results come out in the order in which the jobs went in.
+/// Jobs whose results are returned in the order in which the jobs were added.
 pub(crate) struct OrderedQueue<'scope, 'env, T> {
     scope: Option<&'scope Scope<'scope, 'env>>,
     jobs: VecDeque<Job<'scope, T>>,
@@ -34,7 +34,7 @@ impl<T> Job<'_, T> {
 }
 
 impl<'scope, 'env, T: Send + 'scope> OrderedQueue<'scope, 'env, T> {
-    /// With a scope each job has a thread; without, a job runs on the calling thread when its result is taken.
+    /// With a scope each job has a thread; without one, a job runs on the calling thread when its result is taken.
     pub(crate) fn new(scope: Option<&'scope Scope<'scope, 'env>>) -> Self {
         Self { scope, jobs: VecDeque::new() }
     }
@@ -47,12 +47,12 @@ impl<'scope, 'env, T: Send + 'scope> OrderedQueue<'scope, 'env, T> {
         });
     }
 
-    /// Jobs whose results were not taken.
+    /// The number of jobs whose results have not been taken.
     pub(crate) fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Waits for the first result; `None` when there is no job.
+    /// Waits for the first result; `None` if there is no job.
     pub(crate) fn pop(&mut self) -> Option<T> {
         self.jobs.pop_front().map(Job::result)
     }
@@ -63,7 +63,7 @@ impl<'scope, 'env, T: Send + 'scope> OrderedQueue<'scope, 'env, T> {
     }
 }
 
-/// What takes memory.
+/// A value whose memory counts.
 pub(crate) trait Weight {
     fn bytes(&self) -> usize;
 }
@@ -71,22 +71,22 @@ pub(crate) trait Weight {
 /// How far to read ahead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Items that are being read or wait to be taken, at most.
+    /// The most items that are being read or wait to be taken.
     pub(crate) items: usize,
-    /// Their bytes, judged by the largest item so far. Items taken may have as many again, and so may results that are
-    /// not yet written.
+    /// The most bytes of these items, estimated from the largest so far. Items that have been taken, and results that
+    /// are not yet written, may take as much again each.
     pub(crate) bytes: usize,
-    /// Items of a batch.
+    /// The number of items in a batch.
     pub(crate) batch: usize,
 }
 
-/// Reads numbered items, the next while the last are worked on.
+/// Reads numbered items ahead, while earlier ones are worked on.
 pub(crate) struct Prefetcher<'scope, 'env, T, R> {
     /// Numbers of the items whose reading has not begun.
     unread: Range<usize>,
     read: &'env R,
     reading: OrderedQueue<'scope, 'env, T>,
-    /// Read and not yet taken.
+    /// Items that have been read but not taken.
     ready: VecDeque<T>,
     /// Bytes of the largest item so far.
     largest: Arc<AtomicUsize>,
@@ -109,8 +109,8 @@ where
         Self { unread: 0..count, read, reading, ready, largest: Arc::default(), limits }
     }
 
-    /// The next items in order: a whole batch when so many are ready of which each goes together with the first,
-    /// otherwise one; none at the end.
+    /// The next items in order: a whole batch if enough are ready that go together with the first, otherwise one; none
+    /// at the end.
     pub(crate) fn next_batch(&mut self, go_together: impl Fn(&T, &T) -> bool) -> Vec<T> {
         if self.ready.is_empty() {
             self.start_reading(1);
@@ -120,7 +120,7 @@ where
             self.ready.push_back(item);
         }
         let batch = self.take_batch(go_together);
-        // Without a first item nothing is known of the memory that the others will take.
+        // Only after the first item the memory of the others can be estimated.
         if self.reading.scope.is_some() {
             let fitting = self.limits.bytes / self.largest.load(Ordering::Relaxed).max(1);
             self.start_reading(self.limits.items.min(fitting));
@@ -135,7 +135,7 @@ where
         self.ready.drain(..taken).collect()
     }
 
-    /// Begins to read until `items` items are being read or ready.
+    /// Starts to read more, until `items` items are being read or ready.
     fn start_reading(&mut self, items: usize) {
         while self.reading.len() + self.ready.len() < items {
             let Some(number) = self.unread.next() else { return };
@@ -162,7 +162,7 @@ mod tests {
         Limits { items, bytes: BYTES, batch }
     }
 
-    /// Counts those of its kind that live.
+    /// A value that counts in `alive` how many of them exist.
     struct Counted<'a>(usize, usize, &'a AtomicUsize);
 
     impl<'a> Counted<'a> {
@@ -195,7 +195,7 @@ mod tests {
         scope(|scope| {
             let mut images = Prefetcher::new(9, &read, Some(scope), limits(3, 1));
             assert_eq!(images.next_batch(|_, _| false)[0].0, 0, "the first");
-            // The main thread is at work, and does not ask for more.
+            // The main thread is busy and does not ask for more.
             let mut begun: Vec<_> =
                 (0..4).map(|_| told.recv_timeout(Duration::from_secs(60)).unwrap()).collect();
             begun.sort_unstable();

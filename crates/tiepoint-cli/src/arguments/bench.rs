@@ -13,7 +13,7 @@ pub(crate) struct BenchArguments {
     /// Size of the synthetic scene
     #[arg(long, value_name = "WxH", value_parser = size, default_value = "1920x1080")]
     pub(crate) size: Size,
-    /// Runs of each; the fastest counts
+    /// Runs of each measurement, of which the fastest counts
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) repeat: u16,
     #[command(flatten)]

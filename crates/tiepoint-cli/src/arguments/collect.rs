@@ -17,7 +17,7 @@ use tiepoint::options::Named;
     arg_required_else_help = true
 )]
 pub(crate) struct CollectArguments {
-    /// One stage alone; without it all of them
+    /// The stage to run [default: all of them]
     #[command(subcommand)]
     pub(crate) stage: Option<Stage>,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(crate) struct CollectArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Stage {
-    /// Which photographs there are: makes the work folder, with the options of all stages
+    /// List the photographs: makes the work folder, with the options of all stages
     Scan(ScanArguments),
     /// Keypoints and descriptors of every photograph
     Features(FeatureArguments),
@@ -41,7 +41,7 @@ pub(crate) enum Stage {
 }
 
 impl CollectArguments {
-    /// Fails where an option is out of range.
+    /// Fails if an option is out of range.
     pub(crate) fn check(&self) -> Outcome {
         match &self.stage {
             None => self.whole.options.options().map(drop),
@@ -59,7 +59,7 @@ pub(crate) struct WholeArguments {
     /// Folders of photographs, and photographs
     #[arg(required = true, value_name = "IMAGES")]
     pub(crate) images: Vec<PathBuf>,
-    /// The work folder; what is in it is not done again [default: OUTPUT.work]
+    /// The work folder; results that it holds are not computed again [default: OUTPUT.work]
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub(crate) struct WorkArguments {
 pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) work: WorkArguments,
-    /// Name the parts of N that are missing: those that --shard I/N has still to do
+    /// Name the parts that are not done, as I/N: --shard I/N does them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parts: Option<u32>,
 }
@@ -121,16 +121,16 @@ pub(crate) struct PartArguments {
     pub(crate) sync: SyncArguments,
 }
 
-/// How results come to the disk.
+/// Whether results are brought to the disk.
 #[derive(Debug, Args)]
 pub(crate) struct SyncArguments {
-    /// Leave it to the system when results reach the disk: a power cut may then take some along that were called done
+    /// Do not wait until results are on the disk (fsync): a power cut may then destroy some that were reported as done
     #[arg(long)]
     no_sync: bool,
 }
 
 impl SyncArguments {
-    /// A collection whose stages write this way.
+    /// The collection with this option.
     pub(crate) fn of(&self, collection: Collection) -> Collection {
         collection.with_sync(!self.no_sync)
     }
@@ -148,7 +148,7 @@ pub(crate) struct FeatureArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct UnreadableArguments {
-    /// End with an error where more than N photographs cannot be read; without it they are named and left out
+    /// End with an error if more than N photographs cannot be read; without it they are named and left out
     #[arg(long, value_name = "N")]
     pub(crate) max_unreadable: Option<usize>,
 }
@@ -164,16 +164,16 @@ pub(crate) struct ExportArguments {
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {
     /// The database, for COLMAP 4.1 and newer; older versions cannot open it
-    // An option here, because the parser builds this beside a stage too.
+    // An `Option`, because the parser fills this struct even when a stage is given.
     #[arg(short, long, value_name = "DB", required = true)]
     output: Option<PathBuf>,
-    /// Replace a database that is in the way and was not written by this command
+    /// Replace a file at DB that was not written by this command
     #[arg(long)]
     pub(crate) replace: bool,
     /// Leave descriptors out: the mapper does not read them, and the file has a sixth of the size
     #[arg(long)]
     pub(crate) no_descriptors: bool,
-    /// The verified pairs as a list of names as well, as COLMAP and hloc read it
+    /// Also write the verified pairs to FILE as a list of names, as COLMAP and hloc read it
     #[arg(long, value_name = "FILE")]
     pub(crate) pair_list: Option<PathBuf>,
     #[command(flatten)]
@@ -190,7 +190,7 @@ impl OutputArguments {
     }
 }
 
-/// What a work folder records.
+/// The options that a work folder records.
 #[derive(Debug, Args)]
 pub(crate) struct OptionArguments {
     /// Which pairs to match: auto, exhaustive, sequence, gps, top-scale, or a FILE with two names a line
@@ -220,7 +220,7 @@ impl OptionArguments {
         Ok(options)
     }
 
-    /// How pairs are chosen, and the list where they are those of one.
+    /// How pairs are chosen, and the list if they are chosen by a list.
     fn choice(&self) -> Outcome<(PairChoice, Option<PathBuf>)> {
         let named = self.pairs.to_str().and_then(|name| PairChoice::from_name(name).ok());
         match named {
@@ -234,7 +234,7 @@ impl OptionArguments {
     }
 }
 
-/// A path that means the same from any folder: the work folder records it.
+/// The path in absolute form, because the work folder records it.
 fn absolute(path: Option<&PathBuf>) -> Outcome<Option<PathBuf>> {
     let canonical =
         |path: &PathBuf| path.canonicalize().map_err(|e| Failure::usage(format!("{}: {e}", path.display())));

@@ -12,6 +12,6 @@ pub(crate) struct CompletionsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArguments {
-    /// The folder to fill; it is made if it is not there
+    /// The folder to fill; it is made if it does not exist
     pub(crate) folder: PathBuf,
 }

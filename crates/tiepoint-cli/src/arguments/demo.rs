@@ -13,11 +13,11 @@ pub(crate) struct DemoArguments {
     /// Seed of the scenes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Instead: N aerial photographs of one terrain, for collect, with cameras.json: their exact cameras, and the share
-    /// that each pair has in common
+    /// Make N aerial photographs of one terrain instead, for collect, with cameras.json: their exact cameras, and the
+    /// share of the picture that each pair has in common
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) aerial: Option<u16>,
-    /// Their size
+    /// Size of the aerial photographs
     #[arg(long, requires = "aerial", default_value = "800x600", value_parser = size)]
     pub(crate) size: Size,
 }

@@ -1,4 +1,4 @@
-//! The options of the detectors as flags, and the detector that follows from them.
+//! The options of the detectors as flags, and the detector with these options.
 
 use super::limits::LimitArguments;
 use super::table::{Flags, argument, default_of, flags, given};
@@ -13,15 +13,15 @@ use tiepoint::feature::{Detector, DetectorKind};
 use tiepoint::image::Range;
 use tiepoint::options::{Field, Kind, Named, OptionTable, Value};
 
-/// What finds keypoints, and how.
+/// The detector and its options.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Detector")]
 pub(crate) struct DetectorArguments {
     /// What finds and describes keypoints
     #[arg(long, value_parser = named::<DetectorKind>(), default_value_t)]
     pub(crate) detector: DetectorKind,
-    /// Only keypoints where this image is not 0. {} stands for the image's name; of two images the first. Transparent
-    /// pixels never have any
+    /// Only keypoints where this image is not 0. {} stands for the image's name; with two images this is the mask of the
+    /// first. Transparent pixels never have keypoints
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
     /// Which values are black and white: auto or LOW:HIGH. auto leaves 8 bits as they are, and stretches 16 bits and
@@ -48,14 +48,14 @@ flags! {
     }
 }
 
-/// The options of both detectors: a flag of the same name serves both.
+/// The options of both detectors. Options of the same name share a flag.
 #[derive(Clone, Debug, Default)]
 struct DetectorFlags {
     given: Vec<(Field, Value)>,
 }
 
 impl DetectorFlags {
-    /// The fields of both, each with its help, default, and the names of the detectors that have it.
+    /// The fields of both, each with its help and its default, which say where the detectors differ.
     fn fields() -> Vec<(Field, String, String)> {
         let of = |name: &'static str, fields: Vec<Field>, default: fn(&Field) -> String| {
             fields.into_iter().map(move |field| {
@@ -94,7 +94,7 @@ impl DetectorFlags {
         all
     }
 
-    /// The options, but for what is given; fails for what only the other detector has.
+    /// `options` with the values that are given; fails for an option that only the `other` detector has.
     fn on<T: OptionTable>(&self, mut options: T, other: &str) -> Outcome<T> {
         for (field, value) in &self.given {
             if !options.set(field.name, value)? {
@@ -158,7 +158,7 @@ impl DetectorArguments {
         Ok(detector)
     }
 
-    /// The name of the preset, also of the default one.
+    /// The name of the preset that is given, or of the default one.
     pub(crate) fn preset_name(&self) -> String {
         let first = match self.detector {
             DetectorKind::Sift => SiftPreset::default().name(),
@@ -167,7 +167,7 @@ impl DetectorArguments {
         self.options.get("preset").unwrap_or_else(|| first.to_owned())
     }
 
-    /// The preset of the name that is given, or the detector's first.
+    /// The preset that is given, or the detector's default one.
     fn preset<P: Named + Default>(&self) -> Outcome<P> {
         self.options.get("preset").map_or(Ok(P::default()), |name| {
             P::from_name(&name).map_err(|_| {

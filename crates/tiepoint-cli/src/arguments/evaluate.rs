@@ -26,18 +26,18 @@ pub(crate) enum EvaluateArguments {
 pub(crate) struct EvaluateDisparity {
     /// The disparity map to score: .pfm .tif, or .png of 16 bits
     pub(crate) found: PathBuf,
-    /// The true one of the left image: floats (unknown: not finite or not above 0), 8 or 16 bits (unknown: 0)
+    /// The true map of the left image: floats (unknown: not finite or not above 0), 8 or 16 bits (unknown: 0)
     pub(crate) truth: PathBuf,
-    /// The true one of the right image: pixels that it does not confirm within 1 px are occluded and not scored
+    /// The true map of the right image: pixels that it does not confirm within 1 px are occluded and not scored
     #[arg(long, value_name = "FILE")]
     pub(crate) truth_right: Option<PathBuf>,
-    /// What is stored in the truth is S times the disparity [default: 256 for 16 bits, else 1]
+    /// The truth stores S times the disparity [default: 256 for 16 bits, else 1]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) scale: Option<f32>,
-    /// What is stored in FOUND is S times the disparity [default: 256 for 16 bits, else 1]
+    /// FOUND stores S times the disparity [default: 256 for 16 bits, else 1]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) found_scale: Option<f32>,
-    /// Floats of 0 and below in the truth are disparities too
+    /// Take floats of 0 and below in the truth as disparities, too
     #[arg(long)]
     pub(crate) signed: bool,
     /// Score only where this image is not 0
@@ -97,7 +97,7 @@ impl EvaluateDisparity {
     }
 }
 
-/// What a homography is scored by.
+/// The files by which a homography is scored.
 #[derive(Debug)]
 pub(crate) enum HomographyFiles<'a> {
     /// Two images, matched first, and the truth.
@@ -107,7 +107,7 @@ pub(crate) enum HomographyFiles<'a> {
 }
 
 impl EvaluateHomography {
-    /// What the files are, by their number.
+    /// The files, whose meaning follows from their number.
     pub(crate) fn files(&self) -> Outcome<HomographyFiles<'_>> {
         let files = match &self.files[..] {
             [a, b, truth] => self.pair.files([a, b])?.reads([truth]),

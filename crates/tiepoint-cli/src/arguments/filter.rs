@@ -12,14 +12,14 @@ use tiepoint::filter::convolve::Kernel;
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::image::{Border, OutputFormat, Size};
 
-/// What is filtered, and what is written.
+/// The files and options that all filters have.
 #[derive(Debug, Args)]
 pub(crate) struct FilterFiles {
     /// The image
     pub(crate) input: PathBuf,
     /// Where to write: .png .tif .pfm; .tif and .pfm keep signs and fractions
     pub(crate) output: PathBuf,
-    /// What lies beyond the edge
+    /// The pixels beyond the edge
     #[arg(long, value_parser = named::<Border>(), default_value_t)]
     pub(crate) border: Border,
     #[command(flatten)]
@@ -42,19 +42,20 @@ pub(crate) enum FilterArguments {
         #[arg(long, requires = "size", conflicts_with = "sigma")]
         power_of_two: bool,
     },
-    /// Gradients. Those along x and y have a sign, which needs .tif or .pfm
+    /// Gradients. Those along x and y are signed and need .tif or .pfm
     Sobel {
         #[command(flatten)]
         files: FilterFiles,
-        /// Which of them
+        /// Which gradient
         #[arg(long, value_parser = named::<Gradient>(), default_value_t)]
         part: Gradient,
     },
-    /// The determinant of the Hessian by 9×9 boxes: blobs of σ = 1.2. A .png holds its magnitude, the greatest white
+    /// The determinant of the Hessian by 9×9 boxes: blobs of σ = 1.2. A .png shows its magnitude, with the greatest
+    /// white
     Hessian {
         #[command(flatten)]
         files: FilterFiles,
-        /// The local maxima as a table: x,y,response,sign
+        /// Write the local maxima as a table: x,y,response,sign
         #[arg(long, value_name = "CSV")]
         blobs: Option<PathBuf>,
         #[command(flatten)]
@@ -103,8 +104,8 @@ impl FilterArguments {
         }
     }
 
-    /// Fails where a result could not be written, would replace an input, or would lose its sign: most formats hold no
-    /// negative values.
+    /// Fails if a result could not be written, would replace an input, or would lose its sign, because most formats hold
+    /// no negative values.
     pub(crate) fn check(&self) -> Outcome {
         let FilterFiles { input, output, .. } = self.files();
         let (table, kernel) = match self {
@@ -138,7 +139,8 @@ pub(crate) fn holds_floats(output: &Path) -> bool {
     matches!(OutputFormat::of(output), Ok(OutputFormat::Tiff | OutputFormat::Pfm))
 }
 
-/// Rows separated by semicolons or lines, values by commas or blanks; or a file of such.
+/// Parses rows separated by semicolons or line breaks, with values separated by commas or white space; or reads them
+/// from the file of this name.
 pub(crate) fn parse_kernel(text: &str, normalise: bool) -> Outcome<Kernel> {
     let file = Path::new(text).is_file().then(|| std::fs::read_to_string(text));
     let text = match file {

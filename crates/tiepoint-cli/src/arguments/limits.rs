@@ -1,16 +1,16 @@
-//! How images are read, and how large they may be.
+//! Flags about how images are read, and how large they may be.
 
 use super::table::{Given, flags};
 use tiepoint::image::ReadOptions;
 
-/// Options of reading images: limits of size, orientation, band.
+/// The flags for reading images: limits of size, orientation, band.
 pub(crate) type LimitArguments = Given<LimitFlags>;
 
-/// Options of reading the photographs of a collection, which are not turned upright.
+/// The flags for reading the photographs of a collection, which are never turned upright.
 pub(crate) type PhotographLimits = Given<PhotographLimitFlags>;
 
 flags! {
-    /// The options as flags, for messages.
+    /// All options of reading as flags.
     LimitFlags: ReadOptions, "Reading"
 }
 

@@ -13,13 +13,13 @@ pub(crate) struct MatchArguments {
     pub(crate) a: PathBuf,
     /// The second image
     pub(crate) b: PathBuf,
-    /// Matches to FILE: .csv .json .txt (COLMAP: names below the folder of both, pixels as they are stored)
+    /// Matches to FILE: .csv .json .txt (COLMAP: names relative to the folder of both, pixels as they are stored)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// A picture of both images and their matches: inliers green, outliers faint
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
-    /// The matrix of the model to FILE, as text: a row a line. It leads from A to B
+    /// The matrix of the model to FILE, as text: a row a line. It maps from A to B
     #[arg(long, value_name = "FILE")]
     pub(crate) output_model: Option<PathBuf>,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct MatchArguments {
 }
 
 impl MatchArguments {
-    /// Fails where a result could not be written, or would replace an input.
+    /// Fails if a result could not be written, or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         let files = self.pair.files([&self.a, &self.b])?;
         files.writes(self.output.iter().chain(&self.draw).chain(&self.output_model)).check()?;

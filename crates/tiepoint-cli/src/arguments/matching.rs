@@ -12,7 +12,7 @@ use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::matching::MatchOptions;
 use tiepoint::register::{Modality, Rematch, TieOptions, Views};
 
-/// How two images are searched and matched, and the page that shows it.
+/// How two images are searched and matched, and the report about it.
 #[derive(Debug, Args)]
 pub(crate) struct PairArguments {
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub(crate) struct PairArguments {
 }
 
 impl PairArguments {
-    /// Fails where options are out of range or the page could not be written.
+    /// Fails if options are out of range or the page could not be written.
     pub(crate) fn check(&self) -> Outcome {
         self.report.check()?;
         self.detector.detector()?;
@@ -43,7 +43,7 @@ impl PairArguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Matching")]
 pub(crate) struct MatchingArguments {
-    /// What relates the two images
+    /// The model that relates the two images
     #[arg(long, value_parser = named_or_none("No verification", without_cameras), default_value_t)]
     pub(crate) model: OrNone<ModelKind>,
     #[command(flatten)]
@@ -53,8 +53,8 @@ pub(crate) struct MatchingArguments {
     /// Leave out the second search, near what the model predicts
     #[arg(long)]
     pub(crate) no_rematch: bool,
-    /// Simulated views of each image to match: 1 to 43, or auto: the image as it is, and 10 views where too few of its
-    /// matches agree. For viewpoints far apart
+    /// Simulated views of each image to match, for viewpoints far apart: 1 to 43, or auto: the image itself, and 10
+    /// views if too few of its matches agree
     #[arg(long, value_name = "N", default_value = "auto", value_parser = views)]
     pub(crate) views: Views,
     /// Whether one sensor made both images
@@ -89,7 +89,7 @@ flags! {
     RobustFlags: RobustOptions, "Matching"
 }
 
-/// Whether a model can be found from places alone: an essential matrix needs cameras, which `collect` reads from files.
+/// Whether a model can be found without cameras. An essential matrix needs them; only `collect` reads them from files.
 fn without_cameras(kind: &ModelKind) -> bool {
     *kind != ModelKind::Essential
 }

@@ -1,6 +1,6 @@
 //! The command line: one file for each command, and one for each group of flags that several commands share.
 //!
-//! What is parsed becomes checked options of the library here; the work is in [`commands`](crate::commands).
+//! Here flags become checked options of the library; the work is in [`commands`](crate::commands).
 
 pub(crate) mod bench;
 pub(crate) mod collect;
@@ -53,12 +53,12 @@ pub(crate) struct Arguments {
     pub(crate) global: GlobalArguments,
 }
 
-/// What every command takes.
+/// The flags of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct GlobalArguments {
-    /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]; collect also on several: cuda:all, or with commas between
-    /// them
+    /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]. collect also takes several: cuda:all, or a list separated by
+    /// commas
     #[arg(long, global = true, default_value = "auto", value_parser = values::devices)]
     pub(crate) device: Devices,
     /// CPU threads [default: one for every core]
@@ -70,10 +70,10 @@ pub(crate) struct GlobalArguments {
     /// Print one JSON object a line on stdout, for each image or pair
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say more on stderr
+    /// Print more on stderr
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
-    /// Say nothing but errors
+    /// Print nothing but errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 }
@@ -84,9 +84,9 @@ pub(crate) enum Command {
     Detect(DetectArguments),
     /// Verified tie points of two images
     Match(MatchArguments),
-    /// MOVING warped onto REFERENCE
+    /// Warp MOVING onto REFERENCE
     Register(RegisterArguments),
-    /// LEFT and RIGHT turned so that what corresponds lies in the same row
+    /// Turn LEFT and RIGHT so that corresponding points lie in the same row
     Rectify(RectifyArguments),
     /// Disparities of rectified pairs
     Stereo(StereoArguments),
@@ -100,18 +100,18 @@ pub(crate) enum Command {
     Collect(CollectArguments),
     /// Time of every stage, on images or on a synthetic scene
     Bench(BenchArguments),
-    /// What can run here
+    /// List the devices that can compute here
     Devices,
-    /// Synthetic scenes through all of it: pictures and an HTML page
+    /// Try everything on photographs and synthetic scenes: pictures and an HTML page
     Demo(DemoArguments),
-    /// A script that lets a shell complete this command's words
+    /// A script with which a shell completes this command's words
     Completions(CompletionsArguments),
     /// Manual pages: one for each command
     #[command(hide = true)]
     Man(ManArguments),
 }
 
-/// Options of the library and the names of their flags, where the two differ.
+/// Names that the library's errors use for values that are not in its tables, and the flags that set them.
 const OTHER_NAMES: [(&str, &str); 4] = [
     ("kernel size", "kernel"),
     ("kernel weight", "kernel"),

@@ -16,15 +16,14 @@ use tiepoint::geometry::warp::Interpolation;
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::register::{Modality, Views};
 
-/// What is known of the cameras where there is no calibration.
+/// What is known about the cameras without a calibration.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct CameraArguments {
-    /// Focal length of LEFT in pixels, where no calibration is given [default: that in the photographs' camera data
-    /// (EXIF), as `collect` takes it; where there is none, found from the tie points, by which it may be wrong by two or
-    /// three times]
+    /// Focal length of LEFT in pixels, if no calibration is given [default: from the photographs' camera data (EXIF), as
+    /// in `collect`; without these found from the tie points, which may be wrong by a factor of two or three]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     focal: Option<f64>,
-    /// Distance of the two cameras, where no calibration is given; depth has its unit [default: 1]
+    /// Distance between the two cameras, if no calibration is given; depth has its unit [default: 1]
     #[arg(long, value_name = "METRES", allow_negative_numbers = true)]
     baseline: Option<f64>,
 }
@@ -38,7 +37,7 @@ impl CameraArguments {
         Cameras { focal: self.focal, baseline: self.baseline }
     }
 
-    /// Fails where a value is out of its range.
+    /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Outcome {
         SelfCalibrationOptions::default().with_focal(self.focal).check()?;
         match self.baseline {
@@ -57,36 +56,36 @@ pub(crate) struct RectifyArguments {
     /// The picture taken from the right
     pub(crate) right: PathBuf,
     /// The cameras: OpenCV .yml or .xml (M1 D1 M2 D2 R T), or Middlebury calib.txt; give it again for a second
-    /// file (extrinsics). Without, the cameras are found from tie points
+    /// file (extrinsics). Without it the cameras are found from tie points
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Vec<PathBuf>,
-    /// Take the rectification of the calibration file (R1 R2 P1 P2) instead of computing one
+    /// Use the rectification in the calibration file (R1 R2 P1 P2) instead of computing one
     #[arg(long)]
     pub(crate) stored: bool,
     #[command(flatten)]
     pub(crate) cameras: CameraArguments,
-    /// The rectified left picture: .png .tif .pfm .npy. It is made of RIGHT where that was taken from the left. Where it
-    /// shows nothing of its input it is transparent (.png of 8 bits), NaN (floats), masked (.tif) or masked by FILE.msk
-    /// beside it (.png of 16 bits), all of which `stereo` heeds
+    /// The rectified left picture: .png .tif .pfm .npy. If RIGHT was taken from the left, it is made from RIGHT. Pixels
+    /// without input are transparent (.png of 8 bits), NaN (floats), masked (.tif) or masked by FILE.msk beside it
+    /// (.png of 16 bits); `stereo` takes account of all these
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_left: Option<PathBuf>,
     /// The rectified right picture
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_right: Option<PathBuf>,
-    /// Where the left output shows its input: 255, else 0
+    /// A mask of the left output: 255 where it shows its input, else 0
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_left: Option<PathBuf>,
-    /// Where the right output shows its input
+    /// A mask of the right output
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_right: Option<PathBuf>,
-    /// What the rectified pair is, for `stereo --calibration`: .txt (Middlebury), .yml or .xml (OpenCV: P1, P2, Q). From
-    /// tie points alone the baseline is 1, unless --baseline says it
+    /// The calibration of the rectified pair, for `stereo --calibration`: .txt (Middlebury), .yml or .xml (OpenCV: P1,
+    /// P2, Q). Without a calibration the baseline is 1, unless --baseline gives it
     #[arg(long, value_name = "FILE")]
     pub(crate) output_calibration: Option<PathBuf>,
     /// A picture of both outputs with lines along rows
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
-    /// What of the input to show. Without a calibration all but `valid` may be wider than said here, so that
+    /// The part of the input to show. Without a calibration all but `valid` may be wider than their names say, so that
     /// disparities begin at 0 [default: input with a calibration, fit without]
     #[arg(long, value_parser = named::<OutputFrame>())]
     pub(crate) crop: Option<OutputFrame>,
@@ -108,7 +107,7 @@ pub(crate) struct RectifyArguments {
 }
 
 impl RectifyArguments {
-    /// Fails where flags contradict each other, or a result could not be written or would replace an input.
+    /// Fails if flags contradict each other, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         if self.calibration.is_empty() && self.stored {
             return Err(Failure::usage("--stored: the rectification of which file? Give --calibration FILE"));
@@ -137,8 +136,8 @@ impl RectifyArguments {
         self.output_calibration.as_deref().map_or(Ok(()), named)
     }
 
-    /// With a calibration no model is estimated, because the cameras are known; without, matches must agree with a
-    /// fundamental matrix.
+    /// The options of matching. With a calibration no model is estimated, because the cameras are known; without it,
+    /// matches must agree with a fundamental matrix.
     pub(crate) fn matching(&self) -> MatchingArguments {
         MatchingArguments {
             model: OrNone(self.calibration.is_empty().then_some(ModelKind::Fundamental)),
@@ -151,14 +150,14 @@ impl RectifyArguments {
         }
     }
 
-    /// How far a tie point may lie from its epipolar line; with a calibration, how far its difference of rows from the
-    /// median of all.
+    /// How far a tie point may lie from its epipolar line. With a calibration: by how much the difference of its rows
+    /// may deviate from the median of all.
     pub(crate) fn inlier_distance(&self) -> f64 {
         self.robust.options().threshold_px
     }
 }
 
 flags! {
-    /// The options of estimation as flags: points that correspond must lie within a pixel of one row.
+    /// The options of estimation as flags. By default corresponding points must lie within a pixel of one row.
     RectifyRobustFlags: RobustOptions, "Matching", RobustOptions::default().with_threshold_px(1.0)
 }

@@ -27,15 +27,15 @@ pub(crate) struct RegisterArguments {
     /// The image that is warped onto it
     pub(crate) moving: PathBuf,
     /// The warped image with all its bands, of the reference's size or of --canvas: .png .tif .pfm .npy; a .tif keeps the
-    /// reference's place on the map (GeoTIFF). Where it has no input it is marked in a .tif (value of no data, NaN or a mask),
-    /// NaN in floats, and 0 otherwise; where MOVING itself has pixels without data a .png of 8 bits is transparent there and
-    /// other formats have the mask FILE.msk beside them
+    /// reference's place on the map (GeoTIFF). Pixels without input are marked in a .tif (no-data value, NaN or a
+    /// mask), NaN in floats, and 0 otherwise. If MOVING itself has pixels without data, a .png of 8 bits is transparent
+    /// there, and other formats get the mask FILE.msk beside them
     #[arg(short, long, value_name = "IMAGE")]
     pub(crate) output: Option<PathBuf>,
     /// A picture of the warped image over the reference
     #[arg(long, value_name = "PNG")]
     pub(crate) overlay: Option<PathBuf>,
-    /// What the results show
+    /// The area that the results show
     #[arg(long, value_enum, default_value_t)]
     pub(crate) canvas: Extent,
     /// How the two share the overlay
@@ -47,7 +47,7 @@ pub(crate) struct RegisterArguments {
     /// How values between pixels are found
     #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
     pub(crate) interpolation: Interpolation,
-    /// The matrix of the model to FILE, as text: a row a line. It leads from MOVING to REFERENCE
+    /// The matrix of the model to FILE, as text: a row a line. It maps from MOVING to REFERENCE
     #[arg(long, value_name = "FILE")]
     pub(crate) output_model: Option<PathBuf>,
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub(crate) struct RegisterArguments {
 }
 
 impl RegisterArguments {
-    /// Fails where the model cannot warp, or a result could not be written or would replace an input.
+    /// Fails if the model cannot warp, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         if self.pair.matching.model.0.is_none_or(ModelKind::is_epipolar) {
             return Err(Failure::usage(

@@ -1,4 +1,4 @@
-//! The page that shows a result: flags of the commands that make one.
+//! The flags of `--report`, the page that shows a result.
 
 use super::values::{bytes, with_default};
 use crate::failure::{Failure, Outcome};
@@ -6,7 +6,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use tiepoint_report::DEFAULT_LIMIT;
 
-/// Where the page goes, and how large it may be.
+/// The file of the page, and how large it may be.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ReportArguments {
     /// A page that shows the result: one .html that needs no network and no server, only a browser
@@ -23,23 +23,23 @@ pub(crate) struct ReportArguments {
 }
 
 impl ReportArguments {
-    /// Whether a page was asked for. Pictures are then kept in colour.
+    /// Whether a page was asked for.
     pub(crate) fn wanted(&self) -> bool {
         self.report.is_some()
     }
 
-    /// Bytes of the page at most.
+    /// The most bytes that the page may have.
     pub(crate) fn limit(&self) -> usize {
         self.report_limit.map_or(DEFAULT_LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
-    /// Fails where the page's name is that of no page.
+    /// Fails unless the name of the page is one of an HTML file.
     pub(crate) fn check(&self) -> Outcome {
         self.report.as_deref().map_or(Ok(()), check_page)
     }
 }
 
-/// Fails unless the name is that of a page.
+/// Fails unless the name is one of an HTML file.
 pub(crate) fn check_page(path: &Path) -> Outcome {
     let named =
         path.extension().is_some_and(|e| ["html", "htm"].iter().any(|known| e.eq_ignore_ascii_case(known)));

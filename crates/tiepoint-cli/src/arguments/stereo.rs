@@ -1,4 +1,4 @@
-//! The options of dense stereo as flags, and where its results go.
+//! `tiepoint stereo`.
 
 use super::limits::LimitArguments;
 use super::rectify::CameraArguments;
@@ -18,8 +18,8 @@ pub(crate) struct StereoArguments {
     /// A rectified pair, or several pairs; %d or %04d in both names stands for the numbers of a sequence
     #[arg(required_unless_present = "list", num_args = 2.., value_names = ["LEFT", "RIGHT"])]
     pub(crate) images: Vec<PathBuf>,
-    /// A file with a pair a line: LEFT RIGHT and, if wanted, the output, separated by tabs or else by spaces; -
-    /// reads stdin. Empty lines and those beginning with # are skipped
+    /// A file with one pair a line: LEFT RIGHT and optionally the output, separated by tabs or, without tabs, by
+    /// spaces; - reads stdin. Empty lines and those beginning with # are skipped
     #[arg(long, value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
     /// Disparities to FILE: .pfm (none: +inf), .tif and .npy (none: NaN), .png (16 bits: 256 times the disparity, none: 0).
@@ -27,7 +27,7 @@ pub(crate) struct StereoArguments {
     /// number
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// Disparities of the right image; named as --output is. Whole ones, unless --right-view aggregated finds them
+    /// Disparities of the right image; named as --output is. They are whole numbers, except with --right-view aggregated
     #[arg(long, value_name = "FILE")]
     pub(crate) output_right: Option<String>,
     /// Confidence from 0 to 1: .pfm .tif .png; named as --output is
@@ -36,7 +36,7 @@ pub(crate) struct StereoArguments {
     /// A picture of the disparities with a scale, at most 4096 pixels wide and high; named as --output is
     #[arg(long, value_name = "PNG")]
     pub(crate) preview: Option<String>,
-    /// Which disparities the colours of the preview begin and end with: auto or LOW:HIGH
+    /// The disparities at both ends of the preview's colours: auto or LOW:HIGH
     #[arg(
         long,
         value_name = "RANGE",
@@ -45,18 +45,18 @@ pub(crate) struct StereoArguments {
         allow_hyphen_values = true
     )]
     pub(crate) preview_range: Range,
-    /// Depth to FILE: .pfm .tif, in the unit of the baseline, of --calibration or with --rectify; named as --output is
+    /// Depth to FILE: .pfm .tif, in the unit of the baseline; needs --calibration or --rectify; named as --output is
     #[arg(long, value_name = "FILE")]
     pub(crate) depth: Option<String>,
-    /// Points in colour, x right, y down, z forward from the left camera, in the unit of the baseline, of --calibration
-    /// or with --rectify; named as --output is
+    /// Points in colour, x right, y down, z forward from the left camera, in the unit of the baseline; needs
+    /// --calibration or --rectify; named as --output is
     #[arg(long, value_name = "PLY")]
     pub(crate) cloud: Option<String>,
     /// Write the points as text
     #[arg(long, requires = "cloud")]
     pub(crate) ascii: bool,
     /// Leave out points with a greater z: a number, auto (twice the z below which 98 % of the points lie, so that a few
-    /// wrong ones do not make the cloud a needle), or none
+    /// wrong points do not stretch the cloud), or none
     #[arg(
         long,
         value_name = "Z",
@@ -66,22 +66,22 @@ pub(crate) struct StereoArguments {
         allow_negative_numbers = true
     )]
     pub(crate) max_depth: MaxDepth,
-    /// What the rectified pair is: Middlebury calib.txt, what `rectify --output-calibration` wrote, OpenCV .yml or .xml
-    /// with P1 and P2 or Q
+    /// The calibration of the rectified pair: Middlebury calib.txt, a file of `rectify --output-calibration`, or OpenCV
+    /// .yml or .xml with P1 and P2 or Q
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
-    /// The pair is two photographs: rectify them first, as `rectify` does without a calibration. Disparities are those of
-    /// the rectified pair, at the size that --halve says
+    /// Rectify the pair first, as `rectify` does without a calibration: for two photographs. Disparities are those of
+    /// the rectified pair, at the size that --halve gives
     #[arg(long, conflicts_with = "calibration")]
     pub(crate) rectify: bool,
     #[command(flatten)]
     pub(crate) cameras: CameraArguments,
-    /// How many whole disparities are searched: 1 to 4096, or auto: as many as tie points of the pair show [default: the
-    /// calibration's range, else auto]
+    /// The number of whole disparities that are searched: 1 to 4096, or auto: the range that tie points of the pair show
+    /// [default: the calibration's range, else auto]
     #[arg(long, value_name = "N", value_parser = disparities, allow_negative_numbers = true)]
     pub(crate) disparities: Option<Disparities>,
-    /// Work on the pair at half the size, so many times: 0 to 5, or auto: the largest size at which the texture of a few
-    /// rows can be matched. Results have that size [default: auto with --rectify, else 0]
+    /// Halve the size of the pair this many times first: 0 to 5, or auto: down to the largest size at which the texture
+    /// of a few rows can be matched. Results have that size [default: auto with --rectify, else 0]
     #[arg(long, value_name = "TIMES", value_parser = halvings)]
     pub(crate) halve: Option<Halvings>,
     /// Only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
@@ -97,10 +97,10 @@ pub(crate) struct StereoArguments {
     /// stands for the left image's name
     #[arg(long, value_name = "FILE", requires = "report")]
     pub(crate) truth: Option<String>,
-    /// What is stored in the truth is S times the disparity [default: 256 for 16 bits, else 1]
+    /// The truth stores S times the disparity [default: 256 for 16 bits, else 1]
     #[arg(long, value_name = "S", requires = "truth", allow_negative_numbers = true)]
     pub(crate) truth_scale: Option<f32>,
-    // For several pairs it is named as --output is.
+    // With several pairs the reports are named as --output is.
     #[command(flatten)]
     pub(crate) report: ReportArguments,
     #[command(flatten)]
@@ -109,10 +109,10 @@ pub(crate) struct StereoArguments {
     pub(crate) limits: LimitArguments,
 }
 
-/// How many disparities are searched.
+/// The number of disparities that are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disparities {
-    /// As many as tie points show.
+    /// The range that tie points show.
     Auto,
     Count(usize),
 }
@@ -144,7 +144,7 @@ fn halvings(text: &str) -> Result<Halvings, String> {
 /// The greatest z of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum MaxDepth {
-    /// By the points themselves.
+    /// Chosen from the points themselves.
     Auto,
     Below(f64),
 }
@@ -161,7 +161,7 @@ fn max_depth(text: &str) -> Result<MaxDepth, String> {
 }
 
 impl StereoArguments {
-    /// Fails where flags contradict each other.
+    /// Fails if flags contradict each other.
     pub(crate) fn check(&self) -> Outcome {
         if self.calibration.is_none() && !self.rectify && (self.depth.is_some() || self.cloud.is_some()) {
             return Err(Failure::usage(
@@ -187,8 +187,8 @@ impl StereoArguments {
         self.halve.unwrap_or(if self.rectify { Halvings::Auto } else { Halvings::Times(0) })
     }
 
-    /// The options, checked, and whether tie points are to say which disparities are searched. Where no flag says which,
-    /// they are the calibration's `range`.
+    /// The options, checked, and whether the disparities to search are to be found from tie points. If no flag gives
+    /// them, they are the calibration's `range`.
     pub(crate) fn options(&self, range: Option<[f64; 2]>) -> Outcome<(StereoOptions, bool)> {
         let (mut start, least_given) = (StereoFlags::start(), self.search.has("min_disparity"));
         let mut measured = false;
@@ -217,14 +217,14 @@ impl StereoArguments {
 }
 
 flags! {
-    /// How disparities are found.
+    /// The options of stereo as flags.
     StereoFlags: StereoOptions, "Stereo", StereoOptions::default(), {
         const WITHOUT: &'static [&'static str] = &["disparities"];
     }
 }
 
 impl Given<StereoFlags> {
-    /// The options from these on, checked.
+    /// `start` with the values that are given, checked.
     fn on_start(&self, mut start: StereoOptions) -> Outcome<StereoOptions> {
         if self.has("census_window") && !self.has("cost") {
             start.cost = Cost::Census(CensusWindow::default());

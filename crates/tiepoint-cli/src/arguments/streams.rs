@@ -1,17 +1,17 @@
-//! `-` in place of a file: stdin where it is read, stdout where it is written.
+//! `-` as the name of a file: stdin for a file that is read, stdout for one that is written.
 
 use std::ffi::{OsStr, OsString};
 
 const STDIN: &str = "/dev/stdin";
 const STDOUT: &str = "/dev/stdout";
 
-/// Flags that name a file which is read; every other flag's file is written.
+/// Flags whose file is read; that of every other flag is written.
 const READ: [&str; 5] = ["--mask", "--mask-b", "--mask-right", "--calibration", "--truth"];
 
-/// The flag whose `-` already stands for stdin.
+/// The flag that handles `-` itself.
 const LIST: &str = "--list";
 
-/// The words of a command line, each `-` that names a file replaced by the name that the system has for it.
+/// The words of a command line, with the system's name of the stream for each `-` that names a file.
 pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let (mut all, mut plain) = (Vec::<OsString>::new(), false);
     for word in words {
@@ -31,7 +31,7 @@ pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> 
     all
 }
 
-/// The stream that `-` after this word stands for.
+/// The stream for which `-` stands after this word.
 fn stream_of(before: &str) -> &'static str {
     if before.starts_with('-') && !READ.contains(&before) { STDOUT } else { STDIN }
 }

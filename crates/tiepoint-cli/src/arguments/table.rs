@@ -1,4 +1,4 @@
-//! Flags of the options that the library's tables describe: names, help, values and defaults follow from there.
+//! Flags for the options in the library's tables, which give their names, help, values and defaults.
 
 use crate::failure::{Failure, Outcome};
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -12,20 +12,20 @@ use tiepoint::matching::MatchOptions;
 use tiepoint::options::{Field, Kind, OptionTable, Value};
 use tiepoint::stereo::StereoOptions;
 
-/// Which options of a table a command has, and from which defaults.
+/// Which options of a table a command has, and with which defaults.
 pub(crate) trait Flags: Clone + Send + Sync + 'static {
     type Table: OptionTable;
 
-    /// What the help calls them.
+    /// The heading in the help.
     const HEADING: &'static str;
 
-    /// Options that the command does not have, or sets in another way.
+    /// Options for which the command has no flag, or a flag of its own.
     const WITHOUT: &'static [&'static str] = &[];
 
-    /// The options that are in force where no flag is given.
+    /// The options that hold without a flag.
     fn start() -> Self::Table;
 
-    /// Further options that are started from, and what they are called.
+    /// Presets that replace these defaults, by name.
     fn presets() -> Vec<(&'static str, Self::Table)> {
         Vec::new()
     }
@@ -61,7 +61,7 @@ macro_rules! flags {
 }
 pub(super) use flags;
 
-/// The options of a table that are given on the command line.
+/// The options of a table, with those given on the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Given<F: Flags> {
     given: Vec<(Field, Value)>,
@@ -74,7 +74,7 @@ impl<F: Flags> Given<F> {
         self.given.iter().any(|(given, _)| given.field == field)
     }
 
-    /// The same options for flags of another command, whose defaults differ.
+    /// The same options, for the flags of another command with other defaults.
     pub(crate) fn with_defaults_of<G: Flags<Table = F::Table>>(&self) -> Given<G> {
         let own = F::fields().into_iter().filter(|field| !self.has(field.field));
         let own = own.map(|field| (field.clone(), field.default));
@@ -82,12 +82,12 @@ impl<F: Flags> Given<F> {
         Given { given, options: self.options.clone() }
     }
 
-    /// The defaults, but for what is given.
+    /// The defaults, with the values that are given.
     pub(crate) fn options(&self) -> F::Table {
         (*self.options).clone()
     }
 
-    /// These options, but for what is given.
+    /// `options`, with the values that are given.
     pub(crate) fn on(&self, mut options: F::Table) -> Outcome<F::Table> {
         for (field, value) in &self.given {
             options.set(field.name, value)?;
@@ -126,7 +126,7 @@ impl<F: Flags> FromArgMatches for Given<F> {
     }
 }
 
-/// The flag of a field, without dashes: one of its own, or one that says no to what is the default.
+/// The flag of a field, without dashes. An option that is on by default has one that switches it off.
 pub(super) fn flag(field: &Field) -> String {
     match field.flag.strip_prefix('!') {
         Some(no) => no.to_owned(),
@@ -135,7 +135,7 @@ pub(super) fn flag(field: &Field) -> String {
     }
 }
 
-/// A default as the help shows it, with those of presets where they differ.
+/// A default as the help shows it, with the defaults of presets that differ.
 pub(super) fn default_of<F: Flags>(field: &Field) -> String {
     let first = shown(field, &field.default);
     if field.field == "preset" {
@@ -181,7 +181,7 @@ pub(super) fn argument(field: &Field, help: &str, default: &str) -> Arg {
     }
 }
 
-/// The value that the command line gives a field.
+/// The value of a field on the command line.
 pub(super) fn given(matches: &ArgMatches, field: &Field) -> Option<Value> {
     let flag = flag(field);
     match field.kind {
@@ -196,7 +196,7 @@ pub(super) fn given(matches: &ArgMatches, field: &Field) -> Option<Value> {
     }
 }
 
-/// The flag, without dashes, of an option that one of the library's tables has.
+/// The flag, without dashes, of an option in one of the library's tables.
 pub(super) fn flag_of(option: &str) -> Option<String> {
     let tables = [
         SiftOptions::default().fields(),

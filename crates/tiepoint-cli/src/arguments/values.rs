@@ -13,7 +13,7 @@ pub(super) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
     PossibleValuesParser::new(possible::<T>()).try_map(|name| T::from_name(&name))
 }
 
-/// The values of a [`Named`] set that the command `offers`, and `none`.
+/// The values of a [`Named`] set for which `offers` is true, and `none`.
 pub(super) fn named_or_none<T: Named + Send + Sync>(
     help_of_none: &'static str,
     offers: impl Fn(&T) -> bool,
@@ -34,7 +34,7 @@ fn possible<T: Named>() -> impl Iterator<Item = PossibleValue> {
 
 const NONE: &str = "none";
 
-/// Help that ends with a default which depends on other flags or on the library.
+/// Help with a default at its end that clap does not know.
 pub(super) fn with_default(help: &str, default: impl std::fmt::Display) -> String {
     format!("{help} [default: {default}]")
 }
@@ -63,7 +63,7 @@ pub(crate) enum Devices {
 }
 
 impl Devices {
-    /// The device, where it is one.
+    /// The device; an error if there are several.
     pub(crate) fn one(&self) -> Outcome<Device> {
         match self {
             Self::These(devices) if devices.len() == 1 => Ok(devices[0]),
@@ -73,7 +73,7 @@ impl Devices {
         }
     }
 
-    /// All of them.
+    /// The devices.
     pub(crate) fn each(&self) -> Outcome<Vec<Device>> {
         let api = match self {
             Self::These(devices) => return Ok(devices.clone()),

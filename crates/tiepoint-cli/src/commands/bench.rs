@@ -43,12 +43,12 @@ struct Row {
     name: &'static str,
     /// The fastest run.
     seconds: f64,
-    /// What came out.
+    /// What was found.
     result: String,
     stages: Vec<StageTime>,
 }
 
-/// Times everything on one image; matching only where there is a second one.
+/// Times everything on one image, and matching if there is a second one.
 fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, context: &Context) -> Outcome {
     let detectors = [
         ("sift", Detector::Sift(SiftOptions::default())),
@@ -137,7 +137,7 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], context: &Context) -> Outco
             row.seconds * 1e3,
             row.result
         ));
-        // A single stage has the duration of the whole.
+        // A single stage takes as long as the whole.
         for stage in row.stages.iter().filter(|_| row.stages.len() > 1) {
             context.say(&format!("    {:<22}{:>10.2}", stage.name, stage.seconds * 1e3));
         }

@@ -1,4 +1,4 @@
-//! `tiepoint collect`: a folder of photographs becomes a database of verified matches, stage by stage.
+//! `tiepoint collect`: from a folder of photographs to a database of verified matches, stage by stage.
 
 use crate::arguments::collect::{
     CollectArguments, ExportArguments, OutputArguments, Stage, UnreadableArguments, WholeArguments,
@@ -55,7 +55,7 @@ fn match_part(collection: &Collection, shard: Shard, context: &Context) -> Outco
     match_pairs(collection, &collection.match_devices(&context.processors()), shard, context)
 }
 
-/// The same failure, with a hint how to go on.
+/// The same failure, with a hint on how to go on.
 fn go_on<T>(outcome: Outcome<T>) -> Outcome<T> {
     outcome.map_err(|failure| match failure {
         Failure::Work(message) => {
@@ -85,7 +85,7 @@ fn after_scan(
     announce(&ahead, collection, Some(arguments.output.output()?), context);
     let devices = collection.match_devices(&context.processors());
     let found = thread::scope(|scope| {
-        // Of photographs that were there before, all may be matched.
+        // Without new photographs all pairs may be matched already, and nothing has to be prepared.
         if added > 0 {
             scope.spawn(|| devices.prepare());
         }
@@ -100,17 +100,17 @@ fn after_scan(
     export(collection, &arguments.output, context)
 }
 
-/// Work that is estimated to take longer is announced before it begins, in seconds.
+/// Work that is estimated to take more seconds than this is announced before it begins.
 const LONG: f64 = 60.0;
-/// All pairs that take longer than this are much to ask for by default, in seconds.
+/// If `--pairs auto` chooses all pairs and these take more seconds than this, the other choices are pointed out.
 const VERY_LONG: f64 = 12.0 * 3600.0;
 
-/// Says how long the work ahead takes, and whether there is room for what it writes: below the work folder, and with
-/// `output` there.
+/// Prints how long the work ahead takes, and whether the disks of the work folder and of `output` have room for its
+/// results.
 fn announce(ahead: &Estimate, collection: &Collection, output: Option<&Path>, context: &Context) {
     let bytes = ahead.work_bytes + ahead.database_bytes;
     let places = std::iter::once(collection.folder()).chain(output);
-    // Where both are of one file system, they share it.
+    // Both may be on one file system, so either must have room for everything.
     let room = places.filter_map(free_bytes).min();
     context.report(|| joined([json!({ "stage": "estimate" }), json!(ahead), json!({ "free_bytes": room })]));
     let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
@@ -134,7 +134,7 @@ fn announce(ahead: &Estimate, collection: &Collection, output: Option<&Path>, co
     }
 }
 
-/// Free bytes on the disk of `path` or of its folder; `None` where the system does not say.
+/// Free bytes on the disk of `path` or of its folder; `None` if the system does not tell.
 #[cfg(unix)]
 fn free_bytes(path: &Path) -> Option<u64> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -148,7 +148,7 @@ fn free_bytes(_: &Path) -> Option<u64> {
 }
 
 impl UnreadableArguments {
-    /// Fails where more photographs were left out than may be.
+    /// Fails if more photographs were left out than allowed.
     fn check(&self, found: &Extracted) -> Outcome {
         let (unreadable, all) =
             (found.unreadable.len(), found.searched + found.present + found.unreadable.len());
@@ -174,7 +174,7 @@ impl<'c> Timed<'c> {
         Self { stage, start: Instant::now(), context }
     }
 
-    /// Reports the result of the stage to people and to programs.
+    /// Reports the result of the stage, as text and as JSON.
     fn report(&self, said: &str, object: Value) {
         let seconds = self.start.elapsed().as_secs_f64();
         self.context.print_notes();
@@ -190,7 +190,7 @@ impl<'c> Timed<'c> {
     }
 }
 
-/// The collection, and how many photographs are new.
+/// Runs the scan. Returns the collection, and how many photographs are new.
 fn scan(
     work: &Path,
     images: &[PathBuf],
@@ -292,7 +292,7 @@ fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
     export(&collection, &arguments.output, context)
 }
 
-/// The results, once it is known that they can be written.
+/// The files of the results, after a check of the report's name.
 fn check_output(output: &OutputArguments) -> Outcome<Files> {
     output.report.check()?;
     results(output)
@@ -303,7 +303,7 @@ fn results(output: &OutputArguments) -> Outcome<Files> {
     Ok(Files::default().writes([output.output()?]).writes(more))
 }
 
-/// The collection, with the options of the output. No result may replace one of its photographs.
+/// The collection with the options of the output. Fails if a result would replace one of its photographs.
 fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collection> {
     let photographs = (0..collection.photographs().len()).map(|i| collection.path_of(i));
     results(output)?.reads(photographs).check()?;
@@ -331,7 +331,7 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
     page(collection, &output.report, &described, context)
 }
 
-/// The page, if one was asked for.
+/// Writes the page, if one was asked for.
 fn page(
     collection: &Collection,
     arguments: &ReportArguments,
@@ -353,7 +353,7 @@ fn page(
     Ok(())
 }
 
-/// The verified pairs as names.
+/// Writes the names of the verified pairs.
 fn write_pair_list(collection: &Collection, path: &Path, context: &Context) -> Outcome {
     let cpu = &context.processor.cpu;
     let (results, photographs) = (collection.results(cpu)?, collection.photographs());
@@ -362,7 +362,7 @@ fn write_pair_list(collection: &Collection, path: &Path, context: &Context) -> O
         cpu.check()?;
         for pair in results.pairs_of(block)? {
             let names = [pair.a, pair.b].map(|i| photographs[i].name.as_str());
-            // As a list of pairs is read: with a tab where names hold spaces.
+            // Names with spaces are separated by a tab, as a list of pairs is read.
             let between = if names.iter().any(|name| name.contains(' ')) { "\t" } else { " " };
             lines += &format!("{}\n", names.join(between));
         }
@@ -415,7 +415,7 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
     Ok(())
 }
 
-/// The parts of so many that units of work with these numbers belong to; the numbers where no parts are asked for.
+/// The parts, out of `parts`, to which units of work with these numbers belong; without `parts` the numbers themselves.
 fn missing(units: &[usize], parts: Option<u32>) -> Vec<usize> {
     let part = |unit: &usize| parts.map_or(*unit, |parts| unit % parts as usize);
     units.iter().map(part).collect::<BTreeSet<_>>().into_iter().collect()

@@ -1,4 +1,4 @@
-//! `tiepoint completions` and `tiepoint man`: what the shell and the manual know of the command line.
+//! `tiepoint completions` and `tiepoint man`: the command line for shells and for the manual.
 
 use crate::arguments::Arguments;
 use crate::arguments::completions::{CompletionsArguments, ManArguments};

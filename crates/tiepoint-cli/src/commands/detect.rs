@@ -1,8 +1,8 @@
 //! `tiepoint detect`: keypoints and descriptors of images.
 //!
 //! Every image is read, searched, written and reported, in this order. With several threads the next images are read
-//! while one is searched. A GPU searches as many images at once as are ready and alike, and meanwhile the results of
-//! those before are written. Messages and reports come in the order of the images.
+//! while one is searched. A GPU searches several images at once if they are alike, while the results of earlier images
+//! are written. Messages and reports come in the order of the images.
 
 use super::features::{find, find_together, together};
 use super::ordered::{AHEAD, Item, MOST_BESIDE, Results};
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &DetectArguments, context: &Context) -> Outcome {
     }
 }
 
-/// One image and where its results go.
+/// One image, and the files of its results.
 struct ImageJob {
     number: usize,
     path: PathBuf,
@@ -39,7 +39,7 @@ struct ImageJob {
     drawing: Option<PathBuf>,
 }
 
-/// The images of the command line, once it is known that their results can be written.
+/// The images of the command line, after a check that their results can be written.
 fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
     let images = input::expand(&arguments.images, arguments.list.as_deref())?;
     let paths = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
@@ -62,7 +62,7 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
     Ok(jobs.map(|(i, ((path, output), drawing))| ImageJob { number: i + 1, path, output, drawing }).collect())
 }
 
-/// Images that a GPU searches at once: always as many, because it keeps memory for one number.
+/// Images that a GPU searches at once. The number is fixed, because a GPU keeps memory for one number.
 const BATCH: usize = 16;
 
 /// Reads, searches, writes and reports the images; returns how many failed.
@@ -87,7 +87,7 @@ fn detect(
         let scope = Some(scope).filter(|_| parallel);
         let mut images = Prefetcher::new(jobs.len(), &read_next, scope, limits);
         let mut results = Results::new(jobs.len(), scope, context);
-        // Features that were reported: memory for the next.
+        // Features that were reported, whose memory the next ones take.
         let spare = &mut Vec::new();
         loop {
             let batch = images.next_batch(|a, b| match (&a.result, &b.result) {
@@ -99,7 +99,7 @@ fn detect(
             let found = search(batch, &finder, context);
             let notes = context.processor.take_notes();
             if !notes.is_empty() {
-                // Notes about these images come after the reports of the images before.
+                // Notes about these images must come after the reports of the images before.
                 results.report(0, |job, found, spent| spare.push(report(job, found, spent)))?;
                 notes.iter().for_each(|note| context.note(note));
             }
@@ -117,15 +117,15 @@ fn detect(
     })
 }
 
-/// The features of an image, and what found them.
+/// The features of an image, and the device that found them.
 struct Found {
     features: Features,
     device: String,
-    /// The picture lies in its file otherwise than it is looked at, and was not turned.
+    /// The picture is not upright in its file, and was not turned.
     stored: bool,
 }
 
-/// Reads an image; its time has the stages that `cpu` notes.
+/// Reads an image. The stages in its times are those that `cpu` records.
 fn read<'a>(job: &'a ImageJob, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, ImageJob, Picture> {
     // COLMAP's keypoints are of the pixels as they are stored.
     let stored = job.output.as_ref().is_some_and(|path| files::FeatureFormat::of(path).is_ok_and(is_colmap));
@@ -172,7 +172,7 @@ fn search<'a>(
     found.into_iter().map(|item: Item<'a, ImageJob, (Picture, Features)>| item.then(named)).collect()
 }
 
-/// The features of several images that were read, and the time of each.
+/// The features of several images, and the time of each.
 fn search_at_once(
     batch: &[Item<'_, ImageJob, Picture>],
     finder: &Finder,
@@ -185,7 +185,7 @@ fn search_at_once(
     (found, clock.spent(&context.processor.cpu).share(pictures.len()))
 }
 
-/// Writes what was asked for, and returns the features.
+/// Writes the results that were asked for, and returns the features.
 fn write(job: &ImageJob, picture: &Picture, found: Found) -> Outcome<(Found, Spent)> {
     let features = &found.features;
     let cpu = Cpu::sequential();

@@ -1,4 +1,4 @@
-//! `tiepoint devices`: what can run here.
+//! `tiepoint devices`: the devices that can compute here.
 
 use crate::context::Context;
 use crate::failure::Outcome;

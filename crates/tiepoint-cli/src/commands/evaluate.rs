@@ -33,7 +33,7 @@ pub(crate) fn run(evaluate: &EvaluateArguments, context: &Context) -> Outcome {
     }
 }
 
-/// A found homography against the true one.
+/// Scores a found homography against the true one.
 fn matrices(
     arguments: &EvaluateHomography,
     [found, truth]: [&Path; 2],
@@ -64,7 +64,7 @@ fn matrices(
     Ok(())
 }
 
-/// A disparity map against the true one.
+/// Scores a disparity map against the true one.
 fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let (scoring, reading) = (arguments.scoring()?, arguments.truth_reading()?);
     let mut clock = Clock::start(&context.processor.cpu);
@@ -125,7 +125,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     })
 }
 
-/// The scale by which truth and disparities differ, where nearly all pixels are bad for that reason.
+/// A hint if nearly all pixels are bad because truth and disparities differ by a scale.
 fn hint_of_scale(found: &Image<f32>, truth: &Image<f32>, bad: f64) -> Option<String> {
     if bad < 0.9 || found.size() != truth.size() {
         return None;
@@ -145,7 +145,7 @@ fn hint_of_scale(found: &Image<f32>, truth: &Image<f32>, bad: f64) -> Option<Str
     ))
 }
 
-/// Two images through detector, matching and model, against the true homography.
+/// Scores detector, matching and model on two images against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
     let truth = read_homography(truth)?;
     let advice = "--report PAGE.html shows the matches";
@@ -167,7 +167,7 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, conte
     })
 }
 
-/// All the scores of one pair.
+/// All scores of one pair.
 #[derive(Debug)]
 pub(crate) struct Scores {
     /// At 1, 2 and 3 pixels.
@@ -209,7 +209,7 @@ impl Scores {
         })
     }
 
-    /// The figures that stand out.
+    /// The most important figures.
     pub(crate) fn tiles<'a>(&self, section: Section<'a>) -> Section<'a> {
         section
             .tile("right to 3 px", format!("{:.1} %", self.matching_accuracy[2] * 100.0))
@@ -217,7 +217,7 @@ impl Scores {
             .tile("position of right matches", format!("{:.3} px", self.position.rms))
     }
 
-    /// For people.
+    /// The scores as lines of text.
     pub(crate) fn lines(&self) -> Vec<String> {
         let percent = |v: &[f64]| v.iter().map(|v| format!("{:6.1}", v * 100.0)).collect::<Vec<_>>().join("");
         let repeated = self.repeatability.map(|r| r.share);
@@ -235,7 +235,7 @@ impl Scores {
         ]
     }
 
-    /// The focal length and its source as JSON.
+    /// The scores as JSON.
     fn describe(&self) -> Value {
         json!({
             "repeatability": self.repeatability.map(|r| r.share),

@@ -40,7 +40,7 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     Ok(())
 }
 
-/// The filtered image. A response with signs becomes its magnitude unless the output's format holds signs.
+/// The filtered image. The signed response of `hessian` becomes its magnitude unless the output's format holds signs.
 fn apply(filter: &FilterArguments, image: &AnyImage, context: &Context) -> Outcome<AnyImage> {
     let (image, processor) = (image.view(), &context.processor);
     let FilterFiles { output, border, .. } = filter.files();
@@ -69,7 +69,7 @@ fn apply(filter: &FilterArguments, image: &AnyImage, context: &Context) -> Outco
     Ok(made.into_host()?)
 }
 
-/// |v| of floats, the greatest 1: what a picture without signs shows.
+/// The magnitudes of a float image, scaled so that the greatest is 1, for formats without signs.
 pub(super) fn magnitude(mut image: AnyImage) -> AnyImage {
     if let AnyImage::F32(image) = &mut image {
         let most = image.data().iter().fold(0.0_f32, |m, v| m.max(v.abs()));
@@ -82,7 +82,7 @@ pub(super) fn magnitude(mut image: AnyImage) -> AnyImage {
 fn write_blobs(path: &Path, blobs: &[Blob]) -> Outcome {
     Ok(tiepoint::files::write_atomically(path, |out| {
         writeln!(out, "x,y,response,sign")?;
-        // The sign of keypoints: +1 is bright on dark.
+        // The same sign as of keypoints: +1 is bright on dark.
         blobs.iter().try_for_each(|b| writeln!(out, "{},{},{:?},{}", b.x, b.y, b.response, -b.laplacian))
     })?)
 }

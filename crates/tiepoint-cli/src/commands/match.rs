@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tiepoint::matching::files::{MatchFormat, MatchedImages, write_matches};
 use tiepoint_report::{Section, View};
 
-/// Advice for pictures of which too few matches agree.
+/// Advice if too few matches agree.
 const ADVICE: &str = "Try --model fundamental for a scene with depth, --views 43 for viewpoints far apart, --contrast 0.02 for \
                       dull pictures; --report PAGE.html shows the matches";
 
@@ -50,8 +50,8 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     })
 }
 
-/// What the images are called in a file of matches: by their paths; in COLMAP's, which knows images by where they lie in
-/// their folder, without the folder that both have in common.
+/// The names of the images in a file of matches: their paths. For COLMAP, which names images relative to a folder, these
+/// are relative to the deepest folder that holds both.
 fn names_of(paths: [&PathBuf; 2], output: &Path) -> [String; 2] {
     let common = match MatchFormat::of(output) {
         Ok(MatchFormat::Colmap) => {
@@ -64,7 +64,7 @@ fn names_of(paths: [&PathBuf; 2], output: &Path) -> [String; 2] {
     paths.map(|path| path.strip_prefix(&common).unwrap_or(path).display().to_string())
 }
 
-/// For programs: all but the times.
+/// The JSON object, without the times.
 fn describe(
     arguments: &MatchArguments,
     pair: &MatchedPair,

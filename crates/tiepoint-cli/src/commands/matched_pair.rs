@@ -1,4 +1,4 @@
-//! Two pictures with their features, matches and model: what `match`, `register`, `rectify` and `evaluate` begin with.
+//! Two pictures with their features, matches and model, with which `match`, `register`, `rectify` and `evaluate` begin.
 
 use crate::arguments::detector::DetectorArguments;
 use crate::arguments::matching::MatchingArguments;
@@ -26,15 +26,15 @@ use tiepoint_report::{Section, View};
 pub(crate) struct PairSearch<'a> {
     pub(crate) detector: &'a DetectorArguments,
     pub(crate) matching: &'a MatchingArguments,
-    /// Of A and of B.
+    /// The masks of A and of B.
     masks: [Option<&'a str>; 2],
-    /// Advice for pictures of which too few matches agree.
+    /// Advice if too few matches agree.
     advice: &'static str,
-    /// Pictures stay as they are stored, whatever their orientation.
+    /// Whether pictures stay as they are stored, whatever their orientation.
     stored: bool,
 }
 
-/// Two pictures with their features, and what found these.
+/// Two pictures with their features, and the finder.
 #[derive(Debug)]
 struct FoundPair {
     pictures: [Picture; 2],
@@ -43,7 +43,7 @@ struct FoundPair {
 }
 
 impl FoundPair {
-    /// The pictures with the features that their matches name.
+    /// The pictures with the features to which the matches refer.
     fn tied(self, TiedPictures { features, tie, views, modality }: TiedPictures) -> MatchedPair {
         let own = self.found.map(|found| found.features);
         MatchedPair { pictures: self.pictures, features: features.unwrap_or(own), tie, views, modality }
@@ -55,7 +55,7 @@ impl FoundPair {
     }
 }
 
-/// Two pictures, their features and what ties them together.
+/// Two pictures, their features and their tie points.
 #[derive(Debug)]
 pub(crate) struct MatchedPair {
     pub(crate) pictures: [Picture; 2],
@@ -63,12 +63,12 @@ pub(crate) struct MatchedPair {
     pub(crate) tie: TiePoints,
     /// Views of each picture that were matched.
     pub(crate) views: usize,
-    /// Whether the pictures were tied as those of one sensor or of two.
+    /// Whether the pictures were tied as pictures of one sensor or of two.
     pub(crate) modality: Modality,
 }
 
 impl<'a> PairSearch<'a> {
-    /// Of A, the first image in the command line, and B, the second.
+    /// A search where A is the first image in the command line and B the second.
     pub(crate) fn new(
         detector: &'a DetectorArguments,
         matching: &'a MatchingArguments,
@@ -78,20 +78,19 @@ impl<'a> PairSearch<'a> {
         Self { detector, matching, masks, advice, stored: false }
     }
 
-    /// With `stored`, the search takes pictures as they lie in their files, without turning them upright: COLMAP's
-    /// coordinates are those of the stored pixels.
+    /// With `stored`, pictures are not turned upright, because COLMAP's coordinates are those of the stored pixels.
     pub(crate) fn as_stored(self, stored: bool) -> Self {
         Self { stored, ..self }
     }
 
-    /// Of A, the second image in the command line, and B, the first.
+    /// The search where A is the second image in the command line and B the first.
     pub(crate) fn exchanged(self) -> Self {
         let [first, second] = self.masks;
         Self { masks: [second, first], ..self }
     }
 
-    /// Reads both images, finds and matches their features, and verifies the matches. Where no model is found the page,
-    /// if one is asked for, shows the matches that there are.
+    /// Reads both images, finds and matches their features, and verifies the matches. If no model is found, the page, if
+    /// one is asked for, shows the unverified matches.
     pub(crate) fn run(
         &self,
         paths: [&Path; 2],
@@ -107,7 +106,7 @@ impl<'a> PairSearch<'a> {
         }
     }
 
-    /// The error, with counts, what was tried and advice. Writes the page of unverified matches where one is asked for.
+    /// The error, with counts, what was tried, and advice. Writes a page of unverified matches if one is asked for.
     fn explain(
         &self,
         error: &Error,
@@ -140,8 +139,8 @@ impl<'a> PairSearch<'a> {
         Err(Failure::Work(message))
     }
 
-    /// Reads both images, at the same time where there are threads for it, and finds their features. Meanwhile a GPU's
-    /// memory is made ready.
+    /// Reads both images, at the same time if there are threads for it, and finds their features. A GPU's memory is
+    /// prepared while they are read.
     fn find(
         &self,
         paths: [&Path; 2],
@@ -162,7 +161,7 @@ impl<'a> PairSearch<'a> {
         let (read, finder) = clock.time(Part::Read, || {
             let open = || -> Outcome<Finder> {
                 let finder = detector.open(&context.processor)?;
-                // A file that cannot be read is an error when it is read.
+                // A file that cannot be read is reported by the thread that reads it.
                 if let Ok((size, pixel)) = image::read_shape(paths[0], &reader.limits) {
                     finder.reserve_for_two(size, pixel);
                 }
@@ -194,8 +193,8 @@ impl<'a> PairSearch<'a> {
         Ok(FoundPair { pictures, found, finder })
     }
 
-    /// Matches features, and verifies the matches; by simulated views where they must help. The inner error says why
-    /// there is no model.
+    /// Matches features and verifies the matches, with simulated views or by structure if need be. The inner error says
+    /// why there is no model.
     fn tie(
         &self,
         found: &FoundPair,
@@ -230,7 +229,7 @@ impl<'a> PairSearch<'a> {
         }
     }
 
-    /// The matches of the pictures themselves, none of which anything has verified.
+    /// The matches of the pictures themselves, unverified.
     fn unverified(&self, found: &FoundPair, context: &Context) -> Outcome<TiePoints> {
         let [a, b] = &found.found;
         let options = self.matching.options()?.with_model(None);
@@ -239,14 +238,14 @@ impl<'a> PairSearch<'a> {
     }
 }
 
-/// Writes the matrix of a model as text: a row a line, as `numpy.loadtxt` and `evaluate homography` read it.
+/// Writes the matrix of a model as text, one row a line, as `numpy.loadtxt` and `evaluate homography` read it.
 pub(crate) fn write_model(path: &Path, model: &Model) -> Outcome {
     let row = |row: &[f64; 3]| format!("{:?} {:?} {:?}\n", row[0], row[1], row[2]);
     let text: String = model.matrix().iter().map(row).collect();
     Ok(tiepoint::files::write_atomically(path, |out| std::io::Write::write_all(out, text.as_bytes()))?)
 }
 
-/// What a thread returned; it fails as the thread did.
+/// The result of a thread; panics if the thread has.
 fn joined_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -257,20 +256,20 @@ impl MatchedPair {
         self.correspondences().into_iter().map(|pair| (pair.a, pair.b)).collect()
     }
 
-    /// The matches as a model takes them.
+    /// The matches as correspondences.
     pub(crate) fn correspondences(&self) -> Vec<Correspondence> {
         let [a, b] = self.features.each_ref().map(|features| &features.keypoints);
         self.tie.matches.iter().map(|m| m.correspondence(a, b)).collect()
     }
 
-    /// For every match whether the model agrees with it.
+    /// For every match, whether it agrees with the model.
     pub(crate) fn agreeing(&self) -> Vec<bool> {
         let mut inlier = vec![false; self.tie.matches.len()];
         self.tie.inliers.iter().for_each(|&i| inlier[i] = true);
         inlier
     }
 
-    /// For people.
+    /// The result in a sentence.
     pub(crate) fn summary(&self) -> String {
         let [a, b] = &self.features;
         let all = self.tie.matches.len();
@@ -285,7 +284,7 @@ impl MatchedPair {
         }
     }
 
-    /// The focal length and its source as JSON.
+    /// The result as JSON.
     pub(crate) fn describe(&self, search: &PairSearch<'_>, context: &Context) -> Value {
         let counts = json!({
             "detector": search.detector.detector.name(),
@@ -308,7 +307,7 @@ impl MatchedPair {
         joined([counts, model, device])
     }
 
-    /// The matches as files hold them.
+    /// The matches as rows of a file.
     pub(crate) fn rows(&self) -> Vec<MatchRow> {
         let [a, b] = &self.features;
         let row = |(m, inlier): (&Match, bool)| {

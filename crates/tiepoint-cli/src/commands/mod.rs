@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-/// Fails for wrong arguments, as far as they are wrong by themselves, before a device is opened.
+/// Fails, before a device is opened, for arguments that are wrong whatever the files hold.
 fn check(command: &Command) -> Outcome {
     match command {
         Command::Detect(a) => a.detector.detector().map(drop),
@@ -80,7 +80,7 @@ fn on_cpu(global: &GlobalArguments, command: impl FnOnce(&Context) -> Outcome) -
     in_context(&Context::open(global, false)?, command)
 }
 
-/// Runs a command, then prints the profile if one was asked for, after a failure too.
+/// Runs a command, then prints the profile if one was asked for, even after a failure.
 fn in_context(context: &Context, command: impl FnOnce(&Context) -> Outcome) -> Outcome {
     let outcome = command(context);
     context.close();

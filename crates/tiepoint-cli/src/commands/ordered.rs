@@ -1,4 +1,4 @@
-//! Many images or pairs on their way through reading, computing, writing and reporting, in order.
+//! Reading, computing, writing and reporting of many images or pairs, in order.
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -6,13 +6,13 @@ use crate::output::Spent;
 use crate::prefetch::{OrderedQueue, Weight};
 use std::thread::Scope;
 
-/// Threads that read, and results that wait to be written, at most: with more a GPU does not wait less.
+/// The most threads that read, and the most results that wait to be written; more would not keep a GPU busier.
 pub(super) const MOST_BESIDE: usize = 32;
 
-/// Bytes of what is read ahead.
+/// The most bytes that are read ahead.
 pub(super) const AHEAD: usize = 512 << 20;
 
-/// The result of a job so far, or why it failed, and the time that it took.
+/// A job with its result so far, or why it failed, and the time that it has taken.
 pub(super) struct Item<'a, J, T> {
     pub(super) job: &'a J,
     pub(super) result: Outcome<T>,
@@ -20,7 +20,7 @@ pub(super) struct Item<'a, J, T> {
 }
 
 impl<'a, J, T> Item<'a, J, T> {
-    /// The next step, unless one has failed before.
+    /// Does the next step, unless one has failed before.
     pub(super) fn then<U>(self, step: impl FnOnce(T) -> Outcome<(U, Spent)>) -> Item<'a, J, U> {
         let Self { job, result, mut spent } = self;
         let result = result.and_then(step).map(|(made, more)| {
@@ -37,22 +37,22 @@ impl<J, T: Weight> Weight for Item<'_, J, T> {
     }
 }
 
-/// Results that are being written, and then reported in their order.
+/// Results that are written, and then reported in order.
 pub(super) struct Results<'scope, 'env, 'a, J, T> {
     writing: OrderedQueue<'scope, 'env, Item<'a, J, T>>,
-    /// How many jobs there are in all, and how many have failed.
+    /// The number of all jobs, and of those that have failed.
     jobs: usize,
     pub(super) failed: usize,
     context: &'a Context,
 }
 
 impl<'scope, 'env, 'a: 'scope, J: Sync, T: Send + 'scope> Results<'scope, 'env, 'a, J, T> {
-    /// Results are written on threads of the scope, if there is one.
+    /// With a scope, results are written on its threads.
     pub(super) fn new(jobs: usize, scope: Option<&'scope Scope<'scope, 'env>>, context: &'a Context) -> Self {
         Self { writing: OrderedQueue::new(scope), jobs, failed: 0, context }
     }
 
-    /// Begins to write a result.
+    /// Starts to write a result.
     pub(super) fn push(&mut self, write: impl FnOnce() -> Item<'a, J, T> + Send + 'scope) {
         self.writing.push(write);
     }

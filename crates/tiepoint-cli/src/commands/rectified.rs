@@ -39,9 +39,9 @@ impl FocalSource {
 /// Options about the cameras.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cameras {
-    /// Focal length of the left one in pixels.
+    /// The focal length of the left camera, in pixels.
     pub(crate) focal: Option<f64>,
-    /// Their distance.
+    /// The distance between the cameras.
     pub(crate) baseline: Option<f64>,
 }
 
@@ -55,8 +55,8 @@ pub(crate) struct Tied<'a> {
 }
 
 impl Tied<'_> {
-    /// The rectified pair. Focal lengths are those that the user gives, or else those of the camera data in the files,
-    /// or else found from the tie points.
+    /// The rectified pair. The focal lengths are the given ones, or else those in the camera data of the files, or else
+    /// found from the tie points.
     pub(crate) fn rectified(
         &self,
         cameras: Cameras,
@@ -78,7 +78,7 @@ impl Tied<'_> {
             (by(&found.with_focal(cameras.focal))?, FocalSource::Option)
         } else if exif != [None; 2] {
             match by(&found.with_focal(exif[0]).with_focal_right(exif[1])) {
-                // A photograph that was cut, or taken through another lens than it says.
+                // The camera data may be wrong: of a photograph that was cropped, or taken with another lens.
                 Err(error) if error.kind() == ErrorKind::Degenerate => (by(&found)?, FocalSource::TiePoints),
                 pair => (pair?, FocalSource::Exif),
             }
@@ -101,7 +101,7 @@ impl Tied<'_> {
     }
 }
 
-/// The focal length of the left camera with its source, for people; a second line where it is hardly known.
+/// A line with the focal length of the left camera and its source, and a second one if it is uncertain.
 pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) -> [Option<String>; 2] {
     if rectification.projection == Projection::Affine {
         let line = "rectified without perspective (affine cameras): disparities tell no metric depth";
@@ -120,7 +120,7 @@ pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) ->
     [Some(format!("focal length {focal:.0} px, {from}")), weak]
 }
 
-/// As [`focal_lines`], printed.
+/// Prints [`focal_lines`].
 pub(crate) fn say_focal(rectification: &Rectification, source: FocalSource, context: &Context) {
     let [line, weak] = focal_lines(rectification, source);
     line.iter().for_each(|line| context.say(line));

@@ -1,4 +1,4 @@
-//! `tiepoint rectify`: LEFT and RIGHT turned so that what corresponds lies in the same row.
+//! `tiepoint rectify`: LEFT and RIGHT turned so that corresponding points lie in the same row.
 
 use super::matched_pair::{MatchedPair, PairSearch};
 use super::rectified::{FocalSource, Tied, describe_focal, say_focal};
@@ -20,7 +20,7 @@ use tiepoint::matching::Match;
 use tiepoint::numeric::length;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View};
 
-/// Advice for pictures of which too few matches agree.
+/// Advice if too few matches agree.
 pub(super) const ADVICE: &str = "Of a flat scene, or from one place, there is nothing to rectify: `register` lays one picture on the other. Try \
                       --contrast 0.02 for dull pictures, --inlier-distance 3 for lenses that bend lines, or give the cameras by \
                       --calibration; --report PAGE.html shows the matches";
@@ -56,17 +56,17 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     })
 }
 
-/// A rectified pair and what is known of it.
+/// A rectified pair and what is known about it.
 struct RectifiedPair {
     rectification: Rectification,
     calibration: RectifiedCalibration,
     source: FocalSource,
     agreement: Option<Agreement>,
-    /// The second picture is the left one.
+    /// Whether the second picture is the left one.
     exchanged: bool,
 }
 
-/// A pair of points, in the order of the rectified pictures.
+/// Puts a pair of points into the order of the rectified pictures.
 fn in_order(exchanged: bool) -> impl Fn(Correspondence) -> Correspondence {
     move |p| if exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p }
 }
@@ -116,10 +116,10 @@ impl RectifiedPair {
         Self { rectification, calibration, source, agreement, exchanged }
     }
 
-    /// The matches in the rectified pictures, as far as these show them.
+    /// The matches that lie in the rectified pictures, in their pixels.
     fn rows(&self, found: &MatchedPair, tolerance: f64) -> Vec<KeypointMatch> {
         let pairs: Vec<_> = found.correspondences().into_iter().map(in_order(self.exchanged)).collect();
-        // Without a model near rows decide.
+        // Without a model, matches in nearly the same row are inliers.
         let mut near = self.rectification.near_rows(&pairs, tolerance).into_iter().peekable();
         let verified = found.tie.b_from_a.is_some();
         let [a, b] = &found.features;
@@ -184,7 +184,7 @@ impl RectifiedPair {
             a: Picture::new(format!("{}, rectified", names[first]), left.view()),
             b: Picture::new(format!("{}, rectified", names[second]), right.view()),
             rows: self.rows(found, arguments.inlier_distance()),
-            // What corresponds lies in the same row: its epipolar line.
+            // The epipolar line of a point is its row.
             b_from_a: Fundamental::new([[0.0; 3], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
                 .ok()
                 .map(Model::Fundamental),
@@ -205,11 +205,11 @@ impl RectifiedPair {
         (title, self.agreement_summary(), vec![section])
     }
 
-    /// The focal length and its source as JSON. What needs tie points is null where there are none.
+    /// The result as JSON. Values that come from tie points are null if there are none.
     fn describe(&self, found: &MatchedPair, calibrated: bool) -> Outcome<Value> {
         let (size, agreement) = (self.rectification.left.size, self.agreement);
         let [left, right] = self.views().map(RectifiedView::homography);
-        // Affine cameras have none of it.
+        // Affine cameras have none of these values.
         let metric = |value: Value| match self.calibration.projection {
             Projection::Perspective => value,
             Projection::Affine => Value::Null,
@@ -243,7 +243,7 @@ impl RectifiedPair {
     }
 }
 
-/// A keypoint where a rectified view shows it, with its scale and direction there.
+/// A keypoint in a rectified view, with its place, scale and direction there.
 fn moved(k: &Keypoint, view: &RectifiedView) -> Option<Keypoint> {
     let (s, c) = libm::sincos(f64::from(k.angle));
     let (from, scale) = ([f64::from(k.x), f64::from(k.y)], f64::from(k.scale));

@@ -15,7 +15,7 @@ use tiepoint::image::{self, FileImage, Known, OutputFormat, Size};
 use tiepoint::register::{Warped, covered_by, warp_onto};
 use tiepoint_report::{Section, View};
 
-/// Advice for pictures of which too few matches agree.
+/// Advice if too few matches agree.
 const ADVICE: &str = "Try --model affine or similarity for little in common, --views 43 for viewpoints far apart, --contrast 0.02 \
                       for dull pictures; a scene with depth has no map from one picture to the other (`rectify`). --report PAGE.html \
                       shows the matches";
@@ -23,7 +23,7 @@ const ADVICE: &str = "Try --model affine or similarity for little in common, --v
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
     let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, ADVICE).exchanged();
-    // A is MOVING, the second in the command line, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
+    // A is MOVING, the second in the command line, and B is REFERENCE, so that the matrix maps MOVING to REFERENCE.
     let paths = [arguments.moving.as_path(), &arguments.reference];
     let pair = search.run(paths, true, &arguments.pair.report, &mut clock, context)?;
     context.progress.say("warping");
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     })
 }
 
-/// For programs: all but the times.
+/// The JSON object, without the times.
 fn describe(
     arguments: &RegisterArguments,
     pair: &MatchedPair,
@@ -84,19 +84,19 @@ fn page<'a>(
     (format!("{moving} on {reference}"), pair.summary(), vec![section, matches])
 }
 
-/// MOVING on the canvas that was asked for.
+/// MOVING resampled on the canvas.
 struct Laid {
-    /// As it is written.
+    /// The image as it is written.
     file: FileImage,
-    /// As people see it.
+    /// The image as it is shown.
     warped: Warped,
-    /// MOVING has pixels without data, which the written image marks in every format.
+    /// Whether MOVING has pixels without data, which the written image marks in every format.
     has_holes: bool,
-    /// Where the top-left pixel of REFERENCE lies on the canvas.
+    /// The place of REFERENCE's top-left pixel on the canvas.
     at: [f64; 2],
-    /// REFERENCE on the canvas, where that is larger.
+    /// REFERENCE on the canvas, if the canvas is larger than it.
     reference: Option<Warped>,
-    /// Pixels of REFERENCE.
+    /// The size of REFERENCE.
     size: Size,
 }
 
@@ -138,7 +138,7 @@ impl Laid {
         covered as f64 / self.size.area().max(1) as f64
     }
 
-    /// Writes the warped image, on REFERENCE's place on the map where that has one.
+    /// Writes the warped image, with REFERENCE's place on the map if it has one and the format can hold it.
     fn write_warped(&self, path: &Path, reference: &Path, context: &Context) -> Outcome {
         let (shown, named) = (path.display(), reference.display());
         let place = image::read_georeference(reference)?;
@@ -181,8 +181,8 @@ impl Laid {
     }
 }
 
-/// The file beside an image that says where it lies on a map: the name of the image with the first and last letter of its
-/// extension and a w, or .wld.
+/// The world file beside an image, which says where it lies on a map. Its extension is the first and the last letter of
+/// the image's and a w, or wld.
 fn world_file(image: &Path) -> Option<PathBuf> {
     let extension = image.extension()?.to_str()?.to_lowercase();
     let letters = [extension.chars().next()?, extension.chars().last()?, 'w'];
@@ -190,10 +190,10 @@ fn world_file(image: &Path) -> Option<PathBuf> {
     names.iter().map(|name| image.with_extension(name)).find(|path| path.is_file())
 }
 
-/// Pixels of a canvas for both pictures, at most, as a multiple of their own.
+/// The most pixels of a canvas for both pictures, as a multiple of their own.
 const LARGEST_UNION: f64 = 8.0;
 
-/// The canvas that holds both pictures whole: where REFERENCE lies on it, and its size.
+/// The canvas that holds both pictures: the place of REFERENCE on it, and its size.
 fn union([moving, reference]: [Size; 2], reference_from_moving: &Homography) -> Outcome<([f64; 2], Size)> {
     let ends = |size: Size| [size.width, size.height].map(|n| n.saturating_sub(1) as f64);
     let [right, bottom] = ends(moving);

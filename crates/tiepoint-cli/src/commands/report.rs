@@ -1,4 +1,4 @@
-//! The pages of `--report`: results as views.
+//! The pages of `--report`.
 
 use super::matched_pair::MatchedPair;
 use crate::arguments::report::ReportArguments;
@@ -15,7 +15,7 @@ use tiepoint::register::Warped;
 use tiepoint::stereo::StereoResult;
 use tiepoint_report::{Arrow, DisparityView, KeypointMatch, MatchesView, RegistrationView, Report, Section};
 
-/// A title, a sentence with the result, and the parts of the page.
+/// A title, a sentence with the result, and the sections of the page.
 pub(crate) type Page<'a> = (String, String, Vec<Section<'a>>);
 
 /// Writes the page if the arguments ask for one.
@@ -26,8 +26,8 @@ pub(crate) fn write<'a>(arguments: &ReportArguments, page: impl FnOnce() -> Page
     }
 }
 
-/// Ends the work on a pair: writes the page if one is asked for, and prints the object for programs, which is
-/// `described` with the times.
+/// Ends the work on a pair: writes the page if one is asked for, and prints the JSON object, which is `described` with
+/// the times.
 pub(crate) fn finish<'a>(
     arguments: &ReportArguments,
     described: &Value,
@@ -47,12 +47,12 @@ pub(crate) fn write_to(path: &Path, limit: usize, (title, lead, sections): Page<
     Ok(page.write(path)?)
 }
 
-/// The last part of a path, as people know a picture.
+/// The last part of a path.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Half the side of what a descriptor sees, in multiples of its scale: SIFT has four cells of 3σ, SURF four of 5σ.
+/// Half the side of a descriptor's window, in multiples of its scale: SIFT has four cells of 3σ, SURF four of 5σ.
 pub(crate) fn support(detector: DetectorKind) -> f32 {
     match detector {
         DetectorKind::Sift => 6.0,
@@ -60,7 +60,7 @@ pub(crate) fn support(detector: DetectorKind) -> f32 {
     }
 }
 
-/// The figures that stand out of matches.
+/// The most important figures about matches.
 pub(crate) fn tiles<'a>(section: Section<'a>, pair: &MatchedPair, clock: &Clock) -> Section<'a> {
     let [a, b] = pair.features.each_ref().map(Features::len);
     let section =
@@ -109,8 +109,8 @@ fn rows(pair: &MatchedPair) -> Vec<KeypointMatch> {
     pair.tie.matches.iter().zip(flags).map(row).collect()
 }
 
-/// MOVING on `shown`, which is REFERENCE with its top-left pixel at `at`; the pair is of MOVING and REFERENCE, in this
-/// order.
+/// The view of MOVING on `shown`, which is REFERENCE with its top-left pixel at `at`. The pair is MOVING and REFERENCE,
+/// in this order.
 pub(crate) fn registration_view<'a>(
     pair: &'a MatchedPair,
     warped: &'a Warped,
@@ -133,7 +133,7 @@ pub(crate) fn registration_view<'a>(
     }
 }
 
-/// Disparities with what else was found, and colours over their usual range.
+/// The view of disparities and of what was found with them, with colours over their usual range.
 pub(crate) fn disparity_view(found: &StereoResult) -> DisparityView<'_> {
     DisparityView {
         pair: None,
@@ -147,7 +147,7 @@ pub(crate) fn disparity_view(found: &StereoResult) -> DisparityView<'_> {
     }
 }
 
-/// The truth where it is scored, and nothing elsewhere.
+/// The truth where it is scored, and infinity elsewhere.
 pub(crate) fn scored(truth: &Image<f32>, mask: Option<&Image<u8>>) -> Image<f32> {
     Image::from_fn(truth.size(), |x, y| match mask.is_none_or(|m| m.row(y)[x] != 0) {
         true => truth.row(y)[x],

@@ -1,4 +1,4 @@
-//! A colour image that lines and circles are drawn on, with smooth edges.
+//! A colour image on which lines and circles are drawn with smooth edges.
 
 use super::Colour;
 use crate::failure::Outcome;
@@ -16,19 +16,19 @@ pub(crate) struct Pen {
     pub(crate) colour: Colour,
     /// In pixels.
     pub(crate) width: f64,
-    /// 1 covers, 0 leaves no trace.
+    /// From 0, invisible, to 1, opaque.
     pub(crate) opacity: f64,
 }
 
 impl Canvas {
-    /// A canvas of one colour; fails where the system has not the memory for it.
+    /// A canvas of one colour; fails if there is not enough memory.
     pub(crate) fn new(size: Size, colour: Colour) -> Outcome<Self> {
         let mut image = Image::try_filled(size, 3, 0)?;
         image.data_mut().chunks_exact_mut(3).for_each(|p| p.copy_from_slice(&colour));
         Ok(Self { image })
     }
 
-    /// A canvas that shows `image` in [`Shades`]; what lies where `mask` is 0 has no say in them.
+    /// A canvas that shows `image` in [`Shades`], which are chosen from the pixels where `mask` is not 0.
     pub(crate) fn of<'a>(image: impl Into<AnyView<'a>>, mask: Option<&Image<u8>>) -> Outcome<Self> {
         let image = image.into();
         let mut canvas = Self::new(image.size(), [0; 3])?;
@@ -65,7 +65,7 @@ impl Canvas {
         self.image.row_mut(y)[3 * x..3 * x + 3].copy_from_slice(&colour);
     }
 
-    /// A rectangle filled with one colour, its top-left pixel at (x, y); what leaves the canvas is cut.
+    /// Fills a rectangle with one colour; (x, y) is its top-left pixel. Parts outside the canvas are cut off.
     pub(crate) fn rectangle(&mut self, [x, y]: [usize; 2], [width, height]: [usize; 2], colour: Colour) {
         let size = self.size();
         for j in y..(y + height).min(size.height) {
@@ -73,7 +73,7 @@ impl Canvas {
         }
     }
 
-    /// Every pixel moved towards its own grey and towards black, so that lines stand out.
+    /// Moves every pixel towards its grey and towards black, so that lines stand out.
     pub(crate) fn fade(&mut self, saturation: f64, brightness: f64) {
         for p in self.image.data_mut().chunks_exact_mut(3) {
             let grey = 0.2126 * f64::from(p[0]) + 0.7152 * f64::from(p[1]) + 0.0722 * f64::from(p[2]);
@@ -81,7 +81,7 @@ impl Canvas {
         }
     }
 
-    /// Lays `other` on this canvas with its top-left pixel at (x, y); what leaves the canvas is cut.
+    /// Copies `other` to this canvas with its top-left pixel at (x, y). Parts outside the canvas are cut off.
     pub(crate) fn paste(&mut self, other: &Self, x: usize, y: usize) {
         let size = self.size();
         let (columns, rows) = (size.width.saturating_sub(x), size.height.saturating_sub(y));
@@ -92,13 +92,13 @@ impl Canvas {
         }
     }
 
-    /// A pen whose lines can be seen at the size of this canvas.
+    /// A pen whose width suits the size of this canvas.
     pub(crate) fn pen(&self, colour: Colour) -> Pen {
         let longer = self.size().width.max(self.size().height) as f64;
         Pen { colour, width: (longer / 1100.0).clamp(1.2, 12.0), opacity: 1.0 }
     }
 
-    /// Mixes `colour` into a pixel; the place may lie outside.
+    /// Mixes the pen's colour into a pixel, which may lie outside the canvas.
     fn blend(&mut self, x: i64, y: i64, pen: &Pen, cover: f64) {
         let Size { width, height } = self.size();
         if cover <= 0.0 || x < 0 || y < 0 || x >= width as i64 || y >= height as i64 {
@@ -112,7 +112,7 @@ impl Canvas {
         }
     }
 
-    /// A straight line with round ends.
+    /// Draws a straight line with round ends.
     pub(crate) fn line(&mut self, a: [f64; 2], b: [f64; 2], pen: Pen) {
         if a.iter().chain(&b).any(|v| v.is_nan() || v.abs() > 1e9) {
             return;
@@ -124,7 +124,7 @@ impl Canvas {
             let t = t.clamp(0.0, 1.0);
             length([x - a[0] - t * dx, y - a[1] - t * dy])
         };
-        // Walked along its longer side; across it the line is at most √2 times its width, and soft edges.
+        // Steps along the longer side. Across it the line extends √2 times its width at most, plus soft edges.
         let steep = dy.abs() > dx.abs();
         let (along, across) = if steep { (1, 0) } else { (0, 1) };
         let limit = if steep { self.size().height } else { self.size().width } as f64;
@@ -161,7 +161,7 @@ impl Canvas {
                     self.blend(x, y, &pen, pen.width / 2.0 + 0.5 - off);
                 }
             };
-            // Two arcs to a row, unless they touch.
+            // A row crosses the circle in two arcs, unless they touch.
             if gap > 2.0 {
                 span(cx - reach, cx - gap);
                 span(cx + gap, cx + reach);
@@ -189,7 +189,7 @@ mod tests {
         for (b, length) in [([80.0, 20.0], 60.0), ([20.0, 80.0], 60.0), ([70.0, 60.0], 4100_f64.sqrt())] {
             let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]).unwrap();
             canvas.line([20.0, 20.0], b, pen());
-            // Round ends of half a width, and soft edges.
+            // 0.8 are for the round ends and the soft edges.
             assert!(
                 (ink(&canvas) - length - 0.8).abs() < 0.05 * length,
                 "to {b:?}: {} of {length}",

@@ -2,11 +2,11 @@
 
 use super::{Canvas, Colour};
 
-/// Dots of a digit's width, and of the gap after it.
+/// The width of a digit with the gap after it, in dots.
 const PITCH: usize = 4;
 pub(super) const HEIGHT: usize = 5;
 
-/// Five rows of three dots, the upper left one the highest bit.
+/// Five rows of three dots; the highest bit is the upper left dot.
 fn glyph(c: char) -> u16 {
     match c {
         '0' => 0b111_101_101_101_111,
@@ -25,12 +25,12 @@ fn glyph(c: char) -> u16 {
     }
 }
 
-/// Pixels that `text` takes in a row, a dot being `dot` pixels wide.
+/// The width of `text` in pixels, with dots of `dot` pixels.
 pub(super) fn width(text: &str, dot: usize) -> usize {
     (text.len() * PITCH).saturating_sub(1) * dot
 }
 
-/// Writes `text` with its top-left corner at (x, y); what leaves the canvas is cut.
+/// Writes `text` with its top-left corner at (x, y). Parts outside the canvas are cut off.
 pub(super) fn write(canvas: &mut Canvas, text: &str, [x, y]: [usize; 2], dot: usize, colour: Colour) {
     for (i, c) in text.chars().enumerate() {
         let bits = glyph(c);

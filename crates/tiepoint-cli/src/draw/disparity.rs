@@ -1,11 +1,11 @@
-//! Disparities as colours, with a scale bar that says which number is which colour.
+//! Disparities as colours, with a scale bar.
 
 use super::{Canvas, Colour, digits};
 use crate::failure::Outcome;
 use tiepoint::image::{Image, Size};
 use tiepoint_report::{VIRIDIS, colour_at};
 
-/// The longest side of a picture; of a larger map every n-th pixel is shown.
+/// The longest side of a picture. Of a larger map only every n-th pixel is shown.
 const LONGEST: usize = 4096;
 const GROUND: Colour = [24, 26, 30];
 const INK: Colour = [235; 3];
@@ -15,10 +15,10 @@ fn colour(t: f32) -> Colour {
     colour_at(&VIRIDIS, t)
 }
 
-/// The range of disparities that the colours show by default: all but the least and the greatest hundredth of the
-/// valid ones. (0, 1) when there are none.
+/// The range of disparities that the colours show by default: that of the valid ones without the least and the greatest
+/// hundredth. 0 to 1 if there are none.
 pub(crate) fn usual_range(disparity: &Image<f32>) -> [f32; 2] {
-    // The hundredths of a million pixels are near enough to those of all.
+    // A million pixels are enough to estimate the hundredths.
     let step = (disparity.data().len() >> 20).max(1);
     let mut valid: Vec<f32> =
         disparity.data().iter().step_by(step).copied().filter(|v| v.is_finite()).collect();
@@ -54,7 +54,7 @@ pub(crate) fn disparity(map: &Image<f32>, [low, high]: [f32; 2]) -> Outcome<Canv
 #[derive(Clone, Copy, Debug)]
 struct Bar {
     width: usize,
-    /// Pixels of a dot of the digits.
+    /// The size of a dot of the digits, in pixels.
     dot: usize,
     range: [f32; 2],
 }
@@ -93,7 +93,7 @@ impl Bar {
         }
     }
 
-    /// Round numbers in the range, at most as many as there is room for, and their texts.
+    /// Round numbers in the range, as many as there is room for, and their texts.
     fn ticks(&self) -> Vec<(f64, String)> {
         let [low, high] = self.range.map(f64::from);
         if !(low < high && (high - low).is_finite()) {

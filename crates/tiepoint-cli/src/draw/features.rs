@@ -1,10 +1,10 @@
-//! Keypoints: a circle of the keypoint's scale with a line in its direction, red where bright on dark, blue
-//! where dark on bright.
+//! Keypoints: a circle of the keypoint's scale with a line in its direction; red for bright on dark, blue for dark on
+//! bright.
 
 use super::{BLUE, Canvas, RED};
 use tiepoint::feature::Keypoint;
 
-/// Draws every keypoint, the weak below the strong.
+/// Draws all keypoints in reverse order, so that the first are on top.
 pub(crate) fn keypoints(canvas: &mut Canvas, keypoints: &[Keypoint]) {
     for k in keypoints.iter().rev() {
         let pen = canvas.pen(if k.sign < 0 { BLUE } else { RED });

@@ -1,5 +1,5 @@
-//! Matches: the two images side by side, a line for every match, or for some that are spread over A where there are
-//! many; of the others their ends. Inliers are green, outliers faint.
+//! Matches: the two images side by side with a line for every match. If there are many, only some have a line, spread
+//! over A; the others are shown by their ends. Inliers are green, outliers faint.
 
 use super::{Canvas, Colour, GREEN, ORANGE};
 use crate::failure::Outcome;
@@ -15,10 +15,10 @@ pub(crate) struct Tie {
 
 const GROUND: Colour = [24, 26, 30];
 
-/// Lines of inliers, and of outliers, at most: more would cover the pictures.
+/// The most lines of inliers, and of outliers; more would cover the pictures.
 const LINES: [usize; 2] = [250, 60];
 
-/// Squares across the longer side of A, from each of which lines are taken in turn.
+/// The number of squares along the longer side of A. Lines are taken from each square in turn.
 const SQUARES: f64 = 20.0;
 
 pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas> {
@@ -51,7 +51,8 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas
     Ok(canvas)
 }
 
-/// Ties in an order whose beginning is spread over A: the first of every square, then the second of every square.
+/// Orders ties so that the first are spread over A: the first of every square, then the second of every square, and so
+/// on.
 fn spread<'t>(ties: impl Iterator<Item = &'t Tie>, size: Size) -> Vec<&'t Tie> {
     let side = (size.width.max(size.height) as f64 / SQUARES).max(1.0);
     let mut taken: HashMap<[i64; 2], usize> = HashMap::new();

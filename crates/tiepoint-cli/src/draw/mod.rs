@@ -18,11 +18,11 @@ pub(crate) use rows::rows;
 /// Red, green and blue.
 pub(crate) type Colour = [u8; 3];
 
-/// Bright on dark.
+/// For keypoints bright on dark.
 const RED: Colour = [232, 48, 40];
-/// Dark on bright.
+/// For keypoints dark on bright.
 const BLUE: Colour = [40, 110, 240];
-/// An inlier.
+/// For inliers.
 const GREEN: Colour = [60, 220, 90];
-/// An outlier.
+/// For outliers.
 const ORANGE: Colour = [250, 130, 40];

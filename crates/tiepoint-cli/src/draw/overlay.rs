@@ -1,22 +1,22 @@
-//! One image laid over another, to show where they do not fit.
+//! One image over another, to show where they do not fit.
 
 use super::{Canvas, Colour};
 use tiepoint::image::Image;
 
-/// How two images share a picture.
+/// How two images are combined in one picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Blend {
-    /// Squares of one and the other in turn: edges must run on from square to square.
+    /// Squares of one and the other in turn; where they fit, edges continue from square to square.
     #[default]
     Checker,
-    /// The reference in red, the other in cyan: grey where they fit, coloured fringes where not.
+    /// The reference in red, the other in cyan: grey where they fit, coloured fringes where they do not.
     Anaglyph,
     /// The mean of both.
     Mean,
 }
 
-/// Lays `moved`, of the same size, over `reference` wherever `valid` is not 0. Where `seen` is 0 there is no reference to
-/// share with.
+/// Combines `moved` with `reference`, which has the same size, where `valid` is not 0. Where `seen` is 0 there is no
+/// reference, and `moved` is shown alone.
 pub(crate) fn overlay(
     reference: Canvas,
     seen: Option<&Image<u8>>,

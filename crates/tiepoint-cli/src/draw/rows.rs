@@ -1,4 +1,4 @@
-//! A rectified pair side by side under lines along rows: what corresponds must lie on the same line.
+//! A rectified pair side by side with lines along rows: corresponding points must lie on the same line.
 
 use super::{Canvas, GREEN};
 use crate::failure::Outcome;

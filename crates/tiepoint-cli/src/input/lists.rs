@@ -1,9 +1,9 @@
-//! Lists of images: named on the command line, in `@FILE` or in the file of `--list`.
+//! Lists of images, from the command line, `@FILE` and the file of `--list`.
 
 use crate::failure::{Failure, Outcome};
 use std::path::{Path, PathBuf};
 
-/// The images named on the command line, those in @FILE and in the list.
+/// The images named on the command line, in `@FILE` and in the list.
 pub(crate) fn expand(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in images {
@@ -33,7 +33,7 @@ pub(crate) fn listed_lines(file: &Path) -> Outcome<Vec<String>> {
         std::fs::read_to_string(file)
     };
     let text = text.map_err(|e| Failure::work(format!("{}: {e}", file.display())))?;
-    // Some editors begin a text with a mark of its encoding.
+    // Some editors write a byte order mark at the start of a text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())

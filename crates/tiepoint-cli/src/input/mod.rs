@@ -1,4 +1,4 @@
-//! What is read: which images, and the images themselves.
+//! Lists of images, and reading the images.
 
 mod lists;
 mod picture;

@@ -1,4 +1,4 @@
-//! Images read for a detector, and masks.
+//! Reading of images and masks for a detector.
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{Clock, Part};
@@ -11,30 +11,30 @@ use tiepoint::image::{self, AnyImage, FileImage, Image, Mask, Prepared, Range, R
 /// An image ready for a detector.
 #[derive(Debug)]
 pub(crate) struct Picture {
-    /// The image as its file holds it, where it is drawn or warped.
+    /// The image as its file holds it, if it is to be drawn or warped.
     file: Option<FileImage>,
-    /// The same as people see it, unless the file holds just that.
+    /// The image as it is shown, unless it is the same as in the file.
     seen: Option<AnyImage>,
-    /// Grey, on the scale of its type, unless that is what people see.
+    /// The image as the detector sees it, grey and on the scale of its type, unless that is the same as `seen`.
     made: Option<AnyImage>,
     /// 0 where no keypoint may lie.
     pub(crate) mask: Option<Image<u8>>,
-    /// The picture lies in its file otherwise than it is looked at, and was not turned.
+    /// Whether the picture is not upright in its file and was not turned.
     pub(crate) stored: bool,
 }
 
-/// A picture as its files hold it.
+/// A picture and its mask as they were read.
 #[derive(Debug)]
 pub(crate) struct ReadPicture {
     path: PathBuf,
     image: FileImage,
-    /// Keep the image as it is in its file, beside the grey one.
+    /// Whether the image is kept as it is in its file, beside the grey one.
     colour: bool,
     mask: Mask<'static>,
 }
 
 impl ReadPicture {
-    /// The picture as a detector takes it. A picture that already has this form in its file is not copied.
+    /// The picture made ready for a detector. A picture that already has this form is not copied.
     pub(crate) fn ready(self, range: Range, cpu: &Cpu) -> Outcome<Picture> {
         let Self { path, image, colour, mask } = self;
         let named = |error| Failure::from(error).about(path.display());
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         Ok(image::read_file(path, &self.limits)?)
     }
 
-    /// An image for a detector; `colour` keeps it as it is in the file too, for drawing and warping.
+    /// An image for a detector. With `colour` it is also kept as it is in the file, for drawing and warping.
     pub(crate) fn picture(
         &self,
         path: &Path,
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         clock.time(Part::Compute, || read.ready(range, self.cpu))
     }
 
-    /// What the files of a picture hold: the first part of [`picture`](Self::picture).
+    /// Reads the files of a picture: the first part of [`picture`](Self::picture).
     pub(crate) fn read(&self, path: &Path, colour: bool, mask: Option<&Path>) -> Outcome<ReadPicture> {
         let Self { limits, cpu } = self;
         let image = if colour { self.image(path)? } else { image::read_grey_alpha(path, limits, cpu)? };
@@ -100,12 +100,12 @@ impl<'a> Reader<'a> {
 }
 
 impl Picture {
-    /// A picture of which `made` is what detectors see.
+    /// A picture whose `made` is for the detector.
     pub(crate) fn of(file: AnyImage, made: AnyImage) -> Self {
         Self { file: Some(file.into()), seen: None, made: Some(made), mask: None, stored: false }
     }
 
-    /// Grey, on the scale of its type.
+    /// The image for the detector: grey, on the scale of its type.
     pub(crate) fn grey(&self) -> &AnyImage {
         self.made.as_ref().unwrap_or_else(|| self.seen())
     }
@@ -115,7 +115,7 @@ impl Picture {
         self.file.as_ref()
     }
 
-    /// The image as people see it: in colour, if that was asked for.
+    /// The image as it is shown: in colour, if that was asked for.
     pub(crate) fn seen(&self) -> &AnyImage {
         let stored = || self.file.as_ref().map(|file| &file.image);
         let seen = self.seen.as_ref().or_else(stored).or(self.made.as_ref());

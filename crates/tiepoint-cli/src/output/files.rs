@@ -1,4 +1,4 @@
-//! What a call reads and writes. No result replaces an input, and no two results go to one file.
+//! The files that a call reads and writes. No result may replace an input, and no two results may go to one file.
 
 use super::paths::check_folder;
 use crate::failure::{Failure, Outcome};
@@ -24,8 +24,8 @@ impl Files {
         self
     }
 
-    /// Fails early where a result could not be written late: its folder must be there. Fails where a result would replace
-    /// a file that is read, whatever names the two go by (a link, a relative path, another case), or where two results
+    /// Fails early if a result could not be written later, because its folder does not exist. Fails if a result would
+    /// replace a file that is read, whatever their names are (a link, a relative path, another case), or if two results
     /// would go to one file.
     pub(crate) fn check(&self) -> Outcome {
         self.written.iter().try_for_each(|path| check_folder(path))?;
@@ -45,7 +45,7 @@ impl Files {
                 )));
             }
         }
-        // Most outputs are new, and then no input can be one of them.
+        // If all outputs are new, which is usual, no input can be one of them.
         if !results.keys().any(|place| matches!(place, Place::Existing(_))) {
             return Ok(());
         }
@@ -61,16 +61,16 @@ impl Files {
     }
 }
 
-/// Where a regular file is or will be: two names of one file have the same place.
+/// The identity of a regular file that exists or will be written: two names of one file have the same place.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Place {
     Existing(Identity),
-    /// The folder, freed from links, with the name.
+    /// The folder, with links resolved, and the name.
     New(PathBuf),
 }
 
 impl Place {
-    /// `None` for what is never replaced (devices, pipes, folders), and where there is no folder to write to.
+    /// `None` for a path that is never replaced (devices, pipes, folders), and if its folder does not exist.
     fn of(path: &Path) -> Option<Self> {
         match std::fs::metadata(path) {
             Ok(found) if !found.is_file() => None,
@@ -83,7 +83,7 @@ impl Place {
     }
 }
 
-/// Device and number of a file: the same for all its names.
+/// Device and inode number of a file, which are the same for all its names.
 #[cfg(unix)]
 type Identity = (u64, u64);
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// One object of all the keys of `parts`, in order.
+/// One object with all keys of `parts`, in order.
 pub(crate) fn joined(parts: impl IntoIterator<Item = Value>) -> Value {
     let keys = |part| match part {
         Value::Object(keys) => keys,

@@ -1,4 +1,4 @@
-//! What the command prints about its work, and where its results go.
+//! What the command prints, and the names of its results.
 
 mod files;
 mod json;
@@ -18,17 +18,17 @@ use crate::failure::{Failure, Outcome};
 use std::io::Write;
 use std::sync::OnceLock;
 
-/// Set where a result is written to stdout.
+/// Set if a result is written to stdout.
 static DATA_ON_STDOUT: OnceLock<()> = OnceLock::new();
 
-/// Keeps what is said away from stdout, where a result is written to it.
+/// With `wanted`, lines go to stderr from now on, because a result is written to stdout.
 pub(crate) fn keep_stdout_for_data(wanted: bool) {
     if wanted {
         let _ = DATA_ON_STDOUT.set(());
     }
 }
 
-/// Prints a line on stdout; on stderr, where a result is written to stdout.
+/// Prints a line on stdout, or on stderr if a result is written to stdout.
 pub(crate) fn print_line(line: &str) {
     if DATA_ON_STDOUT.get().is_some() {
         return print_error(line);
@@ -39,8 +39,8 @@ pub(crate) fn print_line(line: &str) {
 /// The first error of printing on stdout.
 static UNSAID: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Prints on stdout. When it is closed or full the work goes on, nothing more is printed, and the command fails at its
-/// end (`check_stdout`).
+/// Prints on stdout. If stdout is closed or full, the work continues, nothing more is printed, and the command fails at
+/// its end (`check_stdout`).
 pub(crate) fn print_bytes(bytes: &[u8]) {
     if UNSAID.get().is_none() {
         let mut out = std::io::stdout().lock();
@@ -48,7 +48,7 @@ pub(crate) fn print_bytes(bytes: &[u8]) {
     }
 }
 
-/// Keeps the error of printing on stdout, if there was one.
+/// Records an error of printing on stdout.
 pub(crate) fn note_printed(printed: std::io::Result<()>) {
     if let Err(e) = printed {
         // Only the first is kept.
@@ -56,7 +56,7 @@ pub(crate) fn note_printed(printed: std::io::Result<()>) {
     }
 }
 
-/// Fails where printing on stdout failed.
+/// Fails if printing on stdout has failed.
 pub(crate) fn check_stdout() -> Outcome {
     match UNSAID.get() {
         None => Ok(()),

@@ -1,12 +1,12 @@
-//! Where results go.
+//! The names of results.
 
 use crate::failure::{Failure, Outcome};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tiepoint::image;
 
-/// Where the results of each of `images` go: FILE for one image, for several a folder or a pattern with {}.
-/// Two images must not share a file.
+/// The file of the result for each of `images`. `given` is a file for one image, for several a folder or a pattern with
+/// {}. Two images must not share a file.
 pub(crate) fn output_paths(given: &str, images: &[PathBuf], extension: &str) -> Outcome<Vec<PathBuf>> {
     let folder = given.ends_with(['/', std::path::MAIN_SEPARATOR]) || Path::new(given).is_dir();
     let path_of = |image: &PathBuf| {
@@ -42,7 +42,7 @@ pub(crate) fn fill(pattern: &str, image: &Path) -> String {
     pattern.replace("{}", &image.file_stem().unwrap_or_default().to_string_lossy())
 }
 
-/// Fails where a file cannot be written, as its folder is not there.
+/// Fails if a file cannot be written because its folder does not exist.
 pub(super) fn check_folder(path: &Path) -> Outcome {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() {
@@ -54,7 +54,7 @@ pub(super) fn check_folder(path: &Path) -> Outcome {
     Err(Failure::usage(format!("{}: its folder does not exist; make it first", path.display())))
 }
 
-/// Fails unless the extension is that of a picture.
+/// Fails unless the extension is one of a picture.
 pub(crate) fn check_image(path: &Path) -> Outcome {
     image::OutputFormat::of(path).map(drop).map_err(|e| Failure::usage(e.to_string()))
 }

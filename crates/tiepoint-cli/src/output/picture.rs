@@ -5,7 +5,7 @@ use crate::failure::Outcome;
 use std::path::Path;
 use tiepoint::image::{self, AnyImage, Known, OutputFormat};
 
-/// Writes a picture with what is known of it, and says what the format does not keep.
+/// Writes a picture with what is known about it, and prints a note if values were clamped.
 pub(crate) fn write_picture(
     path: &Path,
     picture: &AnyImage,

@@ -1,5 +1,5 @@
-//! A line on the terminal with the task under way, the share done and the time left; or a line each minute where there
-//! is no terminal.
+//! A line on the terminal with the current task, the share done and the time left; without a terminal, a line in a log
+//! each minute.
 
 use super::{print_error, print_line};
 use crate::failure::{Failure, Outcome};
@@ -10,27 +10,27 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tiepoint::device::{Cpu, Progress};
 
-/// How often a log reports how far the work has got.
+/// How often the progress is logged.
 const LOGGED: Duration = Duration::from_secs(60);
 
-/// Where long work is reported when there is no terminal.
+/// How long work is logged if there is no terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
     None,
-    /// On stderr, for people.
+    /// On stderr, as text.
     Lines,
-    /// On stdout, as objects.
+    /// On stdout, as JSON objects.
     Objects,
 }
 
-/// The line while nothing is known of the share done.
+/// The line while the share done is unknown.
 const MESSAGE: &str = "{wide_msg}";
-/// The line within long work.
+/// The line during long work.
 const SHARE: &str = "{percent:>2} %  {wide_msg} {eta} left";
-/// The line within work of which single steps are told.
+/// The line during work whose message has the count of steps and the time left.
 const COUNTED: &str = "{percent:>2} %  {wide_msg}";
 
-/// The line, drawn on stderr where that is a terminal. It is wiped when this is dropped.
+/// The line, drawn on stderr if that is a terminal. It is erased when this is dropped.
 pub(crate) struct ProgressLine {
     bar: ProgressBar,
     styles: [ProgressStyle; 3],
@@ -57,13 +57,13 @@ impl ProgressLine {
         self.bar.tick();
     }
 
-    /// Runs `print`, which writes lines to the terminal, without the line in their way.
+    /// Hides the line while `print` writes to the terminal.
     pub(crate) fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
         self.bar.suspend(print)
     }
 
-    /// A CPU whose long work moves the line, or is logged where there is no line. The line of work that would be logged
-    /// tells what the log would.
+    /// A CPU whose long work is shown by the line, or logged if there is no line. With a `log`, the line shows the text
+    /// that would be logged.
     pub(crate) fn watch(&self, cpu: Cpu, log: Log) -> Cpu {
         if self.bar.is_hidden() {
             return match log {
@@ -89,7 +89,7 @@ impl ProgressLine {
                 bar.tick();
                 return;
             }
-            // Other work has begun.
+            // Another task has begun.
             if work.done <= bar.position() || bar.length() != Some(work.total) {
                 bar.set_style(if log == Log::None { share.clone() } else { counted.clone() });
                 bar.reset();
@@ -100,7 +100,7 @@ impl ProgressLine {
     }
 }
 
-/// The CPU, with its work reported each minute.
+/// The CPU, with its work logged each minute.
 fn logged(cpu: Cpu, log: Log) -> Cpu {
     let pace = Mutex::new(None::<Pace>);
     cpu.observed(move |work| {
@@ -109,7 +109,7 @@ fn logged(cpu: Cpu, log: Log) -> Cpu {
         let kept = Pace::kept(&mut pace, work, now);
         if now.duration_since(kept.told) >= LOGGED {
             kept.told = now;
-            // The work goes on when its output has no reader.
+            // Errors of printing do not stop the work.
             match log {
                 Log::Objects => print_line(&kept.object(work, now).to_string()),
                 Log::Lines | Log::None => print_error(&format!("tiepoint: {}", kept.line(work, now))),
@@ -122,13 +122,13 @@ fn logged(cpu: Cpu, log: Log) -> Cpu {
 struct Pace {
     task: &'static str,
     began: Instant,
-    /// Steps that were done when it was first seen.
+    /// Steps that were done when the task was first seen.
     done: u64,
     told: Instant,
 }
 
 impl Pace {
-    /// The pace of the task under way: that which was kept, or a new one.
+    /// The pace of the current task: the kept one, or a new one if another task has begun.
     fn kept(kept: &mut Option<Self>, work: Progress, now: Instant) -> &mut Self {
         let begun = Self { task: work.task, began: now, done: work.done, told: now };
         let kept = kept.get_or_insert_with(|| begun.clone());
@@ -138,7 +138,7 @@ impl Pace {
         kept
     }
 
-    /// Steps in a second, and the seconds that the others take.
+    /// Steps per second, and seconds for the remaining ones.
     fn rate(&self, work: Progress, now: Instant) -> (f64, f64) {
         let rate = (work.done - self.done) as f64 / now.duration_since(self.began).as_secs_f64().max(1e-9);
         (rate, (work.total - work.done) as f64 / rate.max(1e-9))

@@ -1,10 +1,10 @@
-//! The time that an image or pair took: reading, computing, writing, and every stage.
+//! The time spent on an image or pair: reading, computing, writing, and every stage.
 
 use serde_json::Value;
 use std::time::Instant;
 use tiepoint::device::{Cpu, Profile, StageTime};
 
-/// Takes the wall-clock times of one image or pair.
+/// Measures the wall-clock times of one image or pair.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     start: Instant,
@@ -20,7 +20,7 @@ pub(crate) enum Part {
 }
 
 impl Clock {
-    /// Starts now; stage times noted before do not count.
+    /// Starts now. Stage times recorded before do not count.
     pub(crate) fn start(cpu: &Cpu) -> Self {
         let before = cpu.profile().map(Profile::stages).unwrap_or_default();
         Self { start: Instant::now(), before, spent: Spent::default() }
@@ -42,7 +42,7 @@ impl Clock {
         self.spent.compute
     }
 
-    /// The seconds until now, and those of the stages that the CPU has noted.
+    /// The seconds until now, and those of the stages that the CPU has recorded.
     pub(crate) fn spent(&self, cpu: &Cpu) -> Spent {
         let mut stages = cpu.profile().map(Profile::stages).unwrap_or_default();
         for stage in &mut stages {
@@ -59,7 +59,7 @@ impl Clock {
     }
 }
 
-/// Seconds of one image or pair: in all, reading, computing, writing, and of the stages inside.
+/// Seconds spent on one image or pair: in total, on reading, computing and writing, and on the stages of these.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spent {
     total: f64,
@@ -83,7 +83,7 @@ impl Spent {
         self.write += more.write;
     }
 
-    /// The share of one of several images that were worked on together.
+    /// The share of one image, when several were worked on together.
     pub(crate) fn share(mut self, images: usize) -> Self {
         let share = 1.0 / images.max(1) as f64;
         self.stages.iter_mut().for_each(|s| s.seconds *= share);

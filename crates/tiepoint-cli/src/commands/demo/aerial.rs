@@ -31,7 +31,7 @@ pub(super) fn run(photographs: usize, arguments: &DemoArguments, context: &Conte
     });
     let cameras: Vec<Value> = cameras.collect();
     let pairs = (0..photographs).flat_map(|a| (a + 1..photographs).map(move |b| (a, b)));
-    // What both show, from either side.
+    // The share that both show, measured in either photograph; the smaller counts.
     let shared =
         pairs.map(|(a, b)| (a, b, block.shared(a, b).min(block.shared(b, a)))).filter(|(.., s)| *s > 0.0);
     let shared: Vec<Value> = shared.map(|(a, b, s)| json!([name(a), name(b), s])).collect();

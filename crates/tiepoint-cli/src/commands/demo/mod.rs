@@ -1,4 +1,4 @@
-//! `tiepoint demo`: photographs and synthetic scenes through all of it, and a page that shows them.
+//! `tiepoint demo`: everything on photographs and synthetic scenes, and a page that shows the results.
 
 mod aerial;
 mod photographs;
@@ -34,7 +34,7 @@ struct DemoScene {
     options: SceneOptions,
 }
 
-/// What one detector made of one scene.
+/// The result of one detector on one scene.
 #[derive(Debug)]
 struct Score {
     scene: &'static str,
@@ -47,7 +47,7 @@ struct Score {
 
 const SIZE: Size = Size::new(800, 600);
 
-/// The name of the scene that the page shows matches of.
+/// The name of the scene whose matches the page shows.
 const SHOWN: &str = "tilted";
 
 fn scenes(seed: u64) -> Outcome<[DemoScene; 3]> {
@@ -160,7 +160,7 @@ impl Score {
         )
     }
 
-    /// The focal length and its source as JSON.
+    /// The result as JSON.
     fn describe(&self) -> Value {
         json!({
             "scene": self.scene,
@@ -204,7 +204,7 @@ fn table(outcomes: &[Score]) -> Vec<Vec<String>> {
     std::iter::once(head.map(str::to_owned).to_vec()).chain(outcomes.iter().map(row)).collect()
 }
 
-/// Scenes drawn by formula, scored against their truth; the SIFT matches of one of them are shown.
+/// The section of the page about scenes drawn by formula: their scores against the truth, and the SIFT matches of one.
 fn scored<'a>(
     scenes: &[DemoScene],
     outcomes: &[Score],
@@ -226,7 +226,7 @@ fn scored<'a>(
         .table(table(outcomes))
 }
 
-/// Colours instead of grey, for people: brown, clay, sand; marks are blue, green and yellow.
+/// The picture in shades of brown, clay and sand, on which blue, green and yellow marks stand out.
 fn tinted(image: &AnyImage) -> AnyImage {
     const STOPS: [Rgb; 5] = [[30, 18, 24], [104, 44, 40], [178, 98, 62], [226, 172, 120], [255, 240, 222]];
     let AnyImage::U8(grey) = image else { return image.clone() };
@@ -237,7 +237,7 @@ fn tinted(image: &AnyImage) -> AnyImage {
     out.into()
 }
 
-/// The filters on one image.
+/// Applies the filters to one image and writes the results.
 fn filters(image: &AnyImage, folder: &Path, context: &Context) -> Outcome {
     let (image, processor) = (image.view(), &context.processor);
     let smooth = any::gauss(image, &GaussOptions::sigma(4.0), processor)?;

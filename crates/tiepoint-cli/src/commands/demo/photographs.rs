@@ -1,4 +1,4 @@
-//! The photographs of the demo: a bookshelf from two places, and a cup of coffee on its own copy.
+//! The photographs of the demo: a bookshelf from two places, and a cup of coffee registered with a copy of itself.
 
 use crate::commands::matched_pair::MatchedPair;
 use crate::commands::report::{self, matches_view, registration_view};
@@ -19,7 +19,7 @@ use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 use tiepoint::synth::viewpoint;
 use tiepoint_report::{DisparityView, Section, View};
 
-/// The files, with their bytes.
+/// The names of the files, with their bytes.
 const BOOKSHELF: [(&str, &[u8]); 2] = [
     ("bookshelf-left.jpg", include_bytes!("photographs/bookshelf-left.jpg")),
     ("bookshelf-right.jpg", include_bytes!("photographs/bookshelf-right.jpg")),
@@ -59,7 +59,7 @@ fn of_model(model: ModelKind) -> (Detector, TieOptions) {
     (Detector::default(), TieOptions::default().with_model(Some(model)))
 }
 
-/// The bookshelf: matched, rectified, and how deep it is.
+/// The bookshelf: matched, rectified, and its depth.
 #[derive(Debug)]
 pub(super) struct Bookshelf {
     pair: MatchedPair,
@@ -144,7 +144,7 @@ impl Bookshelf {
     }
 }
 
-/// A cup of coffee, and the same turned, nearer and darker by a known homography.
+/// A cup of coffee, and the same picture turned, nearer and darker, by a known homography.
 #[derive(Debug)]
 pub(super) struct Coffee {
     pair: MatchedPair,

@@ -14,7 +14,7 @@ use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
 use tiepoint_report::{DisparityView, Picture, Section, View};
 
-/// What dense stereo made of it.
+/// The result of dense stereo on the scene.
 #[derive(Debug)]
 pub(super) struct Depth {
     pub(super) score: DisparityScore,
@@ -25,8 +25,8 @@ pub(super) struct Depth {
     truth: Image<f32>,
 }
 
-/// Draws the scene, finds its disparities with default options, scores them where both images see the same, and
-/// writes the pictures.
+/// Draws the scene, finds its disparities with default options, scores them where a surface is visible in both images,
+/// and writes the pictures.
 pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth> {
     context.progress.say("stereo");
     let cpu = &context.processor.cpu;
@@ -53,14 +53,14 @@ pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth>
     Ok(Depth { score, seconds, pair, found, truth: scene.truth_left })
 }
 
-/// The picture in colours: a surface has the hue of its distance, which is the same in both views.
+/// The picture in colours: the hue of a surface follows from its distance, so it is the same in both views.
 fn painted(grey: &Image<u8>, truth: &Image<f32>) -> AnyImage {
     let mut out = Image::filled(grey.size(), 3, 0);
     let pixels = out.data_mut().chunks_exact_mut(3).zip(grey.data().iter().zip(truth.data()));
     for (pixel, (v, d)) in pixels {
         let d = if d.is_finite() { *d } else { 0.0 };
         for (c, out) in pixel.iter_mut().enumerate() {
-            // A hue turns once in 23 pixels of disparity; pale, so that the texture stays visible.
+            // The hue goes round once in 23 pixels of disparity. It is pale, so that the texture stays visible.
             let wave = libm::cosf(d * 0.273 + c as f32 * 2.094);
             *out = (f32::from(*v) * (0.74 + 0.26 * wave)).round() as u8;
         }
@@ -106,7 +106,7 @@ impl Depth {
         )
     }
 
-    /// The focal length and its source as JSON.
+    /// The scores as JSON.
     pub(super) fn describe(&self) -> Value {
         json!({
             "bad": self.bad(),

@@ -48,25 +48,25 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     }
 }
 
-/// What the work on every pair has in common.
+/// What is common to the work on all pairs.
 #[derive(Clone, Copy, Debug)]
 struct Work<'a> {
     arguments: &'a StereoArguments,
     calibration: Option<RectifiedCalibration>,
     options: StereoOptions,
-    /// Tie points say which disparities are searched.
+    /// Whether the disparities to search are found from tie points.
     measured: bool,
     context: &'a Context,
 }
 
 impl Work<'_> {
-    /// The least disparity, where that was given.
+    /// The least disparity, if it was given.
     fn least(&self) -> Option<i32> {
         self.arguments.search.has("min_disparity").then_some(self.options.min_disparity)
     }
 }
 
-/// One pair and where its results go.
+/// One pair, and the files of its results.
 #[derive(Debug)]
 struct PairJob<'a> {
     number: usize,
@@ -104,7 +104,7 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [PairFiles]) -> Outcome<Vec<
     Ok(pairs.iter().enumerate().map(job).collect())
 }
 
-/// Where reports go, as the other results are named.
+/// The name or pattern of reports, in the form of that of other results.
 fn report_pattern(arguments: &StereoArguments) -> Outcome<Option<String>> {
     let text = |path: &PathBuf| {
         let text = path.to_str().map(str::to_owned);
@@ -113,7 +113,7 @@ fn report_pattern(arguments: &StereoArguments) -> Outcome<Option<String>> {
     arguments.report.report.as_ref().map(text).transpose()
 }
 
-/// Fails now where a result could not be written later, or would replace an input.
+/// Fails early if a result could not be written later, or would replace an input.
 fn check_paths(
     arguments: &StereoArguments,
     jobs: &[PairJob<'_>],
@@ -144,7 +144,7 @@ impl PairJob<'_> {
         pictures.into_iter().chain([&self.depth, &self.cloud, &self.report]).flatten()
     }
 
-    /// Fails where a format cannot hold the disparities that are searched.
+    /// Fails if a format cannot hold the disparities that are searched.
     fn check_range(&self, options: &StereoOptions) -> Outcome {
         let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
         for path in self.output.iter().chain(&self.right) {
@@ -154,7 +154,7 @@ impl PairJob<'_> {
         Ok(())
     }
 
-    /// Fails where a format cannot hold what it is to hold.
+    /// Fails if the format of a file is not one for its content.
     fn check(&self) -> Outcome {
         let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
         self.output
@@ -179,7 +179,7 @@ impl PairJob<'_> {
         format!("{} {}", self.pair.left.display(), self.pair.right.display())
     }
 
-    /// Reads both images, with masks of where they hold data, and makes them ready to be searched.
+    /// Reads both images, with masks of the pixels that hold data, and makes them ready to be searched.
     fn read(&self, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ready, Spent)> {
         let mut clock = Clock::start(cpu);
         let (arguments, PairFiles { left, right, .. }) = (work.arguments, self.pair);
@@ -206,7 +206,7 @@ impl PairJob<'_> {
         Ok((ready, clock.spent(cpu)))
     }
 
-    /// Writes all that was asked for; `spent` is the time until now.
+    /// Writes the results that were asked for. `spent` is the time until now.
     fn finish(&self, computed: &Computed, work: &Work<'_>, spent: &Spent) -> Outcome<(Finished, Spent)> {
         let cpu = &Cpu::sequential();
         let mut clock = Clock::start(cpu);
@@ -244,7 +244,7 @@ impl PairJob<'_> {
         Ok((Finished { size, valid, options, about, warnings, described }, clock.spent(cpu)))
     }
 
-    /// The page of the pair, which took so many seconds to compute.
+    /// Writes the page of the pair, which took `seconds` to compute.
     fn write_report(
         &self,
         path: &Path,
@@ -282,7 +282,7 @@ impl PairJob<'_> {
         report::write_to(path, arguments.report.limit(), (title, lead, vec![section]))
     }
 
-    /// Writes all that was asked for; gives the number of points of a cloud.
+    /// Writes the results that were asked for. Returns the number of points if a cloud was written.
     fn write(&self, computed: &Computed, arguments: &StereoArguments, cpu: &Cpu) -> Outcome<Option<u64>> {
         let Computed { ready, found, .. } = computed;
         if let Some(path) = &self.output {
@@ -317,7 +317,7 @@ impl PairJob<'_> {
     }
 }
 
-/// What was found for a pair, and what found it.
+/// The result for a pair, and the device that found it.
 #[derive(Debug)]
 struct Computed {
     ready: Ready,
@@ -325,14 +325,14 @@ struct Computed {
     device: String,
 }
 
-/// The line printed for a finished pair.
+/// What is printed for a finished pair.
 #[derive(Debug)]
 struct Finished {
     size: Size,
-    /// Share of the pixels that have a disparity.
+    /// The share of pixels that have a disparity.
     valid: f64,
     options: StereoOptions,
-    /// What else there is to say of a pair that was rectified.
+    /// Further lines about a pair that was rectified.
     about: Vec<String>,
     warnings: Vec<String>,
     described: Value,

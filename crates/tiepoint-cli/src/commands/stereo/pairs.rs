@@ -1,17 +1,17 @@
-//! Which pairs are worked on, and what their results are called.
+//! The pairs to work on, and the names of their results.
 
 use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 use std::path::{Path, PathBuf};
 
-/// Two rectified images.
+/// The files of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PairFiles {
     pub(super) left: PathBuf,
     pub(super) right: PathBuf,
-    /// Its path in a numbered sequence.
+    /// Its number in a numbered sequence.
     number: Option<u64>,
-    /// Its output, where a list names one.
+    /// Its output, if a list names one.
     output: Option<PathBuf>,
 }
 
@@ -21,7 +21,7 @@ impl PairFiles {
     }
 }
 
-/// The pairs named on the command line, then those of the list; sequences are spread out.
+/// The pairs named on the command line, then those of the list. Sequences become their single pairs.
 pub(super) fn pairs(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<PairFiles>> {
     let (named, rest) = images.as_chunks::<2>();
     if let [lonely] = rest {
@@ -69,13 +69,13 @@ fn listed(line: &str) -> Option<PairFiles> {
     }
 }
 
-/// Every pair whose left image is there, by number.
+/// Every pair whose left image exists, in the order of numbers.
 fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome<Vec<PairFiles>> {
     let folder = if left.folder.as_os_str().is_empty() { Path::new(".") } else { &left.folder };
     let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
-        // A name that is no text is none of the sequence.
+        // A name that is not text does not belong to the sequence.
         let name = entry.map_err(failed)?.file_name();
         numbers.extend(name.to_str().and_then(|name| left.number(name)));
     }
@@ -100,7 +100,7 @@ struct Numbered {
     folder: PathBuf,
     before: String,
     after: String,
-    /// Digits at least.
+    /// The least number of digits.
     digits: usize,
 }
 
@@ -117,7 +117,7 @@ impl Numbered {
         Some(Self { folder, before: before.into(), after: after.into(), digits: count })
     }
 
-    /// The number in `name`, if it is one of this sequence.
+    /// The number in `name`, if the name belongs to this sequence.
     fn number(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix(&self.before)?.strip_suffix(&self.after)?;
         let n: u64 = digits.parse().ok()?;
@@ -138,7 +138,7 @@ impl Numbered {
     }
 }
 
-/// Where the results of each pair go that are called `given`.
+/// The files of each pair for the results whose name or pattern is `given`.
 pub(super) fn paths(given: &str, pairs: &[PairFiles], extension: &str) -> Outcome<Vec<PathBuf>> {
     if let Some(numbered) = Numbered::of(Path::new(given))
         && let Some(numbers) = pairs.iter().map(|p| p.number).collect::<Option<Vec<_>>>()
@@ -149,7 +149,7 @@ pub(super) fn paths(given: &str, pairs: &[PairFiles], extension: &str) -> Outcom
     output::output_paths(given, &lefts, extension)
 }
 
-/// Where each pair's disparities go: as the list says, otherwise as --output says.
+/// The file of each pair's disparities: the one in the list, or else the one from --output.
 pub(super) fn outputs(given: Option<&str>, pairs: &[PairFiles]) -> Outcome<Vec<Option<PathBuf>>> {
     let own = || pairs.iter().map(|p| p.output.clone());
     match given.filter(|_| own().any(|o| o.is_none())) {

@@ -1,4 +1,4 @@
-//! A pair made ready to be searched: rectified, surveyed and brought to the size that suits it, as far as was asked for.
+//! A pair made ready to be searched: rectified, surveyed, and halved to a suitable size, as far as that was asked for.
 
 use super::Work;
 use super::pairs::PairFiles;
@@ -21,10 +21,11 @@ use tiepoint::stereo::halving::{Side, halved, suitable_halvings};
 use tiepoint::stereo::survey::{Survey, survey, to_search};
 use tiepoint::stereo::{INVALID, Reason, StereoOptions, StereoResult};
 
-/// Width of the border around pixels without data in which nothing is matched: matching costs look that far.
+/// Width of the border around pixels without data in which nothing is matched, because the windows of matching costs
+/// reach that far.
 pub(super) const MARGIN: usize = 4;
 
-/// The longer side of photographs that are rectified here, at most, unless a size is asked for.
+/// Photographs with a longer side are halved before they are rectified here, unless a size is asked for.
 const LONGEST: usize = 2000;
 
 /// How two photographs were rectified.
@@ -32,7 +33,7 @@ const LONGEST: usize = 2000;
 struct Rectified {
     rectification: Rectification,
     source: FocalSource,
-    /// The second photograph is the left one.
+    /// Whether the second photograph is the left one.
     exchanged: bool,
 }
 
@@ -42,12 +43,12 @@ pub(super) struct Ready {
     pub(super) sides: [Side; 2],
     pub(super) options: StereoOptions,
     pub(super) calibration: Option<RectifiedCalibration>,
-    /// What tie points tell of a pair that was not rectified here.
+    /// What tie points tell about a pair that was not rectified here.
     pub(super) survey: Option<Survey>,
     rectified: Option<Rectified>,
     /// How often the pair was halved.
     pub(super) halvings: u32,
-    /// Whether halving the pair halves the disparities that are searched.
+    /// Whether the range of disparities is halved when the pair is.
     follows_size: bool,
 }
 
@@ -59,8 +60,8 @@ impl Weight for Ready {
 }
 
 impl Ready {
-    /// A rectified pair. It is surveyed where its range must be known, and where it is the first: one that is not
-    /// rectified is seldom alone.
+    /// A rectified pair. It is surveyed if its range has to be found, and if it is the first: when its rows do not
+    /// agree, those of the other pairs hardly do.
     pub(super) fn of(sides: [Side; 2], work: &Work<'_>, is_first: bool, cpu: &Cpu) -> Outcome<Self> {
         let mut ready = Self {
             sides,
@@ -81,8 +82,8 @@ impl Ready {
         Ok(ready)
     }
 
-    /// Two photographs, rectified by their tie points at the size asked for; at no more than [`LONGEST`] pixels where
-    /// their texture is to decide.
+    /// Two photographs, rectified by their tie points at the size that was asked for; if their texture is to decide, at
+    /// no more than [`LONGEST`] pixels.
     pub(super) fn rectified(
         mut sides: [Side; 2],
         files: &PairFiles,
@@ -158,7 +159,7 @@ impl Ready {
         })
     }
 
-    /// The same pair at the size asked for.
+    /// The same pair, halved to the size that was asked for.
     pub(super) fn halved(mut self, halvings: Halvings, cpu: &Cpu) -> Outcome<Self> {
         let times = match halvings {
             Halvings::Times(times) => times - self.halvings,
@@ -175,9 +176,9 @@ impl Ready {
         Ok(self)
     }
 
-    /// Takes away what was matched beside the right border of the right photograph. Of the disparities of such a pixel
-    /// only the greatest lead into the photograph, so that both views agree on them for want of others: where the
-    /// surface has no texture they make streaks along the border.
+    /// Invalidates disparities that lead to places close to the right border of the right photograph. Only the greatest
+    /// disparities of such a pixel lead into the photograph, so both views agree on them for lack of others, which makes
+    /// streaks along the border where the surface has no texture.
     pub(super) fn without_streaks(&self, found: &mut StereoResult) {
         let (Some(_), Some(mask)) = (&self.rectified, &self.sides[1].mask) else { return };
         let (width, beside) = (mask.size().width as f32, (self.options.disparities / 4).clamp(8, 64) as f32);
@@ -198,7 +199,7 @@ impl Ready {
         }
     }
 
-    /// The survey of the pair as it is searched; none of one that was rectified here.
+    /// The survey of the pair at the size at which it is searched; `None` for a pair that was rectified here.
     pub(super) fn survey_at_size(&self, cpu: &Cpu) -> Outcome<Option<Survey>> {
         match (&self.rectified, self.survey) {
             (Some(_), _) => Ok(None),
@@ -211,7 +212,7 @@ impl Ready {
         self.rectified.is_some()
     }
 
-    /// Lines for people about how a pair was rectified.
+    /// Lines about how the pair was rectified.
     pub(super) fn about(&self) -> Vec<String> {
         let Some(Rectified { rectification, source, exchanged }) = &self.rectified else { return Vec::new() };
         let exchanged =
@@ -223,7 +224,7 @@ impl Ready {
         focal_lines(rectification, *source).into_iter().flatten().chain(exchanged).chain(halved).collect()
     }
 
-    /// As [`about`](Self::about), for programs.
+    /// As [`about`](Self::about), as JSON.
     pub(super) fn describe(&self) -> Value {
         let (Some(Rectified { rectification, source, exchanged }), Some(pair)) =
             (&self.rectified, &self.calibration)

@@ -1,5 +1,5 @@
-//! Pairs one after the other: the next are read while some are computed, and the results of those before them are
-//! written. Messages and reports come in the order of the pairs.
+//! Works through the pairs: while some are computed, the next are read and the results of earlier ones written. Messages
+//! and reports come in the order of the pairs.
 
 use super::{Computed, Finished, PairJob, Ready, Work};
 use crate::commands::ordered::{AHEAD, Item, MOST_BESIDE, Results};
@@ -12,11 +12,11 @@ use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::stereo::{Masks, StereoOptions, StereoStream};
 
-/// Rows that a GPU computes at a time: lower images go together. More fill it no better than files come, and take the
-/// time of their memory at the start.
+/// Rows that a GPU computes at a time, for which several low images are put together. With more, it would wait for
+/// files, and making its memory at the start would take longer.
 const ROWS: usize = 1080;
 
-/// Pairs that a GPU computes together at most.
+/// The most pairs that a GPU computes together.
 const BATCH: usize = 8;
 
 /// Reads, computes, writes and reports the pairs; returns how many failed.
@@ -25,7 +25,7 @@ pub(super) fn run(jobs: &[PairJob<'_>], work: &Work<'_>) -> Outcome<usize> {
     let cpu = &context.processor.cpu;
     let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.gpu.is_some());
     let parallel = threads > 1 && jobs.len() > 1;
-    // The CPU's threads have enough to do with the pair that they compute.
+    // Without a GPU, all threads are busy with the pair that is computed.
     let beside = if has_gpu { threads } else { 1 };
     let limits = Limits { items: beside, bytes: AHEAD, batch: 1 };
     let read_next = |i: usize| read(&jobs[i], work, &context.reader(parallel));
@@ -51,7 +51,7 @@ pub(super) fn run(jobs: &[PairJob<'_>], work: &Work<'_>) -> Outcome<usize> {
     })
 }
 
-/// Reads a pair; its time has the stages that `cpu` notes.
+/// Reads a pair. The stages in its times are those that `cpu` records.
 fn read<'a, 'p>(job: &'a PairJob<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, PairJob<'p>, Ready> {
     let (result, spent) = match job.read(work, cpu) {
         Ok((ready, spent)) => (Ok(ready), spent),
@@ -60,12 +60,12 @@ fn read<'a, 'p>(job: &'a PairJob<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, Pa
     Item { job, result, spent }
 }
 
-/// Pairs that are being computed, and then written, and then reported, all in order.
+/// Pairs that are computed, then written, then reported, all in order.
 struct Sequence<'scope, 'env, 'a, 'p> {
-    /// With its options. Created with the first pair, on whose size the number of pairs in a batch depends, and anew with
-    /// one of other options.
+    /// The stream with its options. It is made with the first pair, whose size decides how many pairs are in a batch,
+    /// and made again for a pair with other options.
     stream: Option<(StereoOptions, StereoStream)>,
-    /// Those that were read, with what computes them. Those that are sound are in the stream.
+    /// Pairs that were read, with the name of the device; those that did not fail are in the stream.
     computing: VecDeque<Item<'a, PairJob<'p>, (Ready, String)>>,
     results: Results<'scope, 'env, 'a, PairJob<'p>, Finished>,
     jobs: &'a [PairJob<'p>],
@@ -77,7 +77,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
     fn push(&mut self, item: Item<'a, PairJob<'p>, Ready>) -> Outcome {
         let context = self.work.context;
         context.add_stages(&item.spent.stages);
-        // In a full stream the pair would wait for the oldest, and this thread would read its maps.
+        // If the stream were full, the push would wait for the oldest pair, and this thread would copy its maps.
         self.take(self.stream.as_ref().map_or(0, |(_, stream)| stream.in_flight() - 1))?;
         let Ok(Ready { options, sides: [left, _], .. }) = &item.result else {
             let Item { job, result, spent } = item;
@@ -109,12 +109,12 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
             Ok(((ready, device), clock.spent(cpu)))
         });
         self.computing.push_back(item);
-        // The CPU has computed what was pushed.
+        // A CPU has already computed the pair.
         let held = if context.processor.gpu.is_some() { stream.in_flight() } else { 0 };
         self.take(held)
     }
 
-    /// Sends pairs on to be written until no more than `held` are being computed.
+    /// Passes pairs on to be written until no more than `held` are being computed.
     fn take(&mut self, held: usize) -> Outcome {
         let work = self.work;
         let cpu = &work.context.processor.cpu;
@@ -169,9 +169,9 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
     }
 }
 
-/// A stream for pairs of so many rows.
+/// A stream for pairs with this many rows.
 fn stream(options: StereoOptions, rows: usize, pairs: usize, work: &Work<'_>) -> Outcome<StereoStream> {
-    // The processor's threads wait for a core behind those that read and write.
+    // Copies are made on the calling thread: the processor's would have to wait for cores that read and write.
     let stream = StereoStream::new(options, &work.context.processor)?.with_copying(&Cpu::sequential());
     let batch = (ROWS / rows.max(1)).clamp(1, BATCH).min(pairs.max(1));
     let sets = if pairs > batch { stream.in_flight() } else { 1 };

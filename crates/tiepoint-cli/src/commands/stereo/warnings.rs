@@ -6,19 +6,19 @@ use tiepoint::device::Cpu;
 use tiepoint::stereo::halving::suitable_halvings;
 use tiepoint::stereo::survey::Survey;
 
-/// Where a smaller share of the pixels with data has a disparity, the warning names a cause.
+/// If a smaller share of the pixels with data has a disparity, there is a warning with the likely cause.
 const FEW_VALID: f64 = 1.0 / 3.0;
 
-/// Where a smaller share has one, tie points show whether the range is too short.
+/// If a smaller share has one, tie points are asked whether the range is too short.
 const MANY_MISSING: f64 = 0.7;
 
-/// Where a larger share of the disparities lies at the end of the range, the range is too short.
+/// If a larger share of the disparities lies at the end of the range, the range is taken to be too short.
 const MANY_AT_END: f64 = 0.05;
 
 /// The end of the range, as a share of it.
 const END: f64 = 0.02;
 
-/// Fewer features in a picture than this are little texture.
+/// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
 
 /// The warnings about a result.
@@ -54,7 +54,7 @@ pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<
     let wanted = survey.and_then(|survey| survey.search(None));
     let outside = wanted.filter(|(first, n)| {
         let last = i64::from(least) + count as i64;
-        // Tie points' range has a margin of its own.
+        // Some tolerance: the range of tie points includes a margin.
         i64::from(*first) + (*n as i64) > last + last / 8 || i64::from(*first) < i64::from(least) - 2
     });
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
