@@ -1,8 +1,9 @@
-//! Which stage of a pipeline differs on a GPU from the CPU: every stage gets what the CPU's stages before it have made,
-//! and what it makes is compared with what the CPU makes of the same. The first that differs is the one to look at.
+//! Finds the stage of a pipeline in which a GPU differs from the CPU. Every stage on the GPU gets its input from the
+//! CPU's earlier stages, and its output is compared with that of the CPU. The first stage that differs is the one to
+//! look at.
 //!
-//! `cargo xtask bisect IMAGE` looks at the detectors, `cargo xtask bisect LEFT RIGHT` at dense stereo, by the variables
-//! below; without them all pipelines are compared, on synthetic images.
+//! `cargo xtask bisect IMAGE` compares the detectors, `cargo xtask bisect LEFT RIGHT` dense stereo; they set the
+//! variables below. Without the variables all pipelines are compared, on synthetic images.
 
 use crate::{
     by_pixel,
@@ -42,7 +43,7 @@ impl Stages {
         self.0.push((stage, difference));
     }
 
-    /// Adds a stage that makes a list; two values of it are the same when their `bits` are.
+    /// Adds a stage whose result is a list. Two values are the same when their `bits` are.
     pub(crate) fn compare<T: Debug, B: PartialEq>(
         &mut self,
         stage: &'static str,
@@ -52,12 +53,12 @@ impl Stages {
         self.push(stage, difference([found, expected], bits, |i| format!("number {i}")));
     }
 
-    /// Adds a stage that makes keypoints.
+    /// Adds a stage whose result is keypoints.
     pub(crate) fn compare_keypoints(&mut self, stage: &'static str, both: [&[Keypoint]; 2]) {
         self.compare(stage, both, to_words);
     }
 
-    /// Adds a stage that makes an image.
+    /// Adds a stage whose result is an image.
     pub(crate) fn compare_images<T: Pixel>(
         &mut self,
         stage: &'static str,
@@ -106,7 +107,7 @@ pub(crate) fn difference_of_images<T: Pixel>(found: &Image<T>, expected: &Image<
     difference([found.data(), expected.data()], |value| value.to_f32().to_bits(), place)
 }
 
-/// A pipeline by its name, and its stages on a device beside the CPU.
+/// The name of a pipeline, and a function that compares its stages on a device and on the CPU.
 type Pipeline<'a> = (String, Box<dyn Fn(&Gpu, &Cpu) -> Stages + 'a>);
 
 fn detectors(image: &AnyImage) -> impl Iterator<Item = Pipeline<'_>> {

@@ -16,10 +16,10 @@ pub enum Error {
     Io {
         /// The file concerned.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A file's contents are not what its format demands, or a format is not known.
+    /// The content of a file is not valid for its format, or the format is unknown.
     #[error("{path}: {reason}", path = path.display())]
     Format {
         /// The file concerned.
@@ -47,7 +47,7 @@ pub enum Error {
         what: &'static str,
         /// Bytes needed.
         needed: u64,
-        /// Who lacks them.
+        /// Where they are lacking.
         shortage: Shortage,
     },
     /// Too few correspondences for the model asked for.
@@ -65,7 +65,7 @@ pub enum Error {
     Degenerate {
         /// The model.
         model: &'static str,
-        /// In what way.
+        /// Why the model is not determined.
         reason: &'static str,
     },
     /// Two things that must agree do not (descriptor kinds, image sizes, …).
@@ -79,10 +79,10 @@ pub enum Error {
         /// What failed.
         reason: String,
     },
-    /// The caller ended the work ([`Cancel`](crate::device::Cancel)). Nothing is wrong: the same call gives the result.
+    /// The caller ended the work ([`Cancel`](crate::device::Cancel)). The same call may be made again.
     #[error("cancelled")]
     Cancelled,
-    /// A device works, but lacks what this computation needs.
+    /// A device works, but lacks a feature that this computation needs.
     #[error("{device} lacks {feature}")]
     Unsupported {
         /// The device's name.
@@ -98,16 +98,16 @@ pub enum Error {
 pub enum Shortage {
     /// The caller allows no more than this many bytes.
     Limit(u64),
-    /// The operating system gave none.
+    /// The operating system has too little.
     Host,
-    /// A GPU has no more.
+    /// A GPU has too little.
     Device {
         /// Its name.
         name: String,
-        /// Bytes free, where the driver tells.
+        /// Bytes that are free, if the driver tells.
         free: Option<u64>,
     },
-    /// The caller allows no more of a GPU's memory.
+    /// The caller allows too little of a GPU's memory.
     DeviceLimit {
         /// Its name.
         name: String,
@@ -132,13 +132,13 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// What kind of thing went wrong: what a program decides by. [`Error`] has the details.
+/// The kind of an error, by which a program can decide what to do. [`Error`] has the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The operating system refused to open, read, write or rename a file.
     Io,
-    /// A file is not what its format demands, or a format is not known.
+    /// A file is not valid for its format, or the format is unknown.
     Format,
     /// An option is out of its range.
     Option,
@@ -148,9 +148,9 @@ pub enum ErrorKind {
     Mismatch,
     /// More memory is needed than the caller allows.
     MemoryLimit,
-    /// The operating system has not enough memory.
+    /// The operating system does not have enough memory.
     HostMemory,
-    /// A GPU has not enough memory; the CPU may.
+    /// A GPU does not have enough memory; the CPU may.
     DeviceMemory,
     /// There are fewer matches than the model needs.
     TooFewMatches,
@@ -158,7 +158,7 @@ pub enum ErrorKind {
     Degenerate,
     /// A device failed or cannot be used.
     Device,
-    /// A device lacks a feature; the CPU has it.
+    /// A device lacks a feature that the CPU has.
     Unsupported,
     /// The caller ended the work.
     Cancelled,
@@ -186,8 +186,8 @@ impl Error {
         }
     }
 
-    /// Whether a GPU is too small or too simple for a computation that the CPU can do: it lacks memory or a
-    /// feature. A device that fails is not meant.
+    /// Whether a GPU lacks memory or a feature for a computation that the CPU can do. False for a device that has
+    /// failed.
     pub const fn is_device_limit(&self) -> bool {
         matches!(self.kind(), ErrorKind::DeviceMemory | ErrorKind::Unsupported)
     }

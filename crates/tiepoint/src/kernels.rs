@@ -1,12 +1,12 @@
-//! Every kernel source of the library, with options of every kind, compiled by NVRTC for three generations of CUDA
-//! cards, none of which need be there. A stage with kernels names its sources here; a file of kernels that no source
-//! contains is a failure.
+//! Tests that NVRTC compiles every kernel source of the library, with options of every kind, for three generations of
+//! CUDA cards; no card is needed. Every stage with kernels lists its sources here: a test fails for a file of kernels
+//! that no source contains.
 
 use crate::{feature, filter, geometry, image, matching, stereo};
 use rayon::prelude::*;
 use tiepoint_gpu::{Error, KernelSource, compile_for_cuda};
 
-/// The sources of stages that have many, beside those named below.
+/// Functions with the sources of stages that have many; the others are listed below.
 const STAGES: [fn() -> Vec<KernelSource>; 20] = [
     feature::order::gpu::tests::kernel_sources,
     feature::sift::gpu::detect_tests::kernel_sources,

@@ -4,7 +4,7 @@
 //! image ── feature (sift, surf) ── matching ── geometry (estimate, warp) ── register
 //!                                                 │
 //!                                              calibration, rectify ── stereo ── depth, cloud
-//! collection: all of it for many photographs, pair by pair
+//! collection: all of this for many photographs, pair by pair
 //! below all of them:  filter (gauss, sobel, integral, resample), image, device, options, numeric
 //! beside them:        evaluate (scores against ground truth), synth (scenes with known truth)
 //! ```
@@ -18,11 +18,11 @@
 //! level, run after run: f32 stages state the order of their operations and where they fuse, sums of many
 //! terms are taken in fixed point, and output has a total order.
 //!
-//! A GPU gives the CPU's bits. What it cannot do, for want of memory or of 64-bit floats, the CPU does, and a
+//! A GPU gives the same bits as the CPU. If it lacks memory or 64-bit floats for some work, the CPU does it, and a
 //! [note](device::Processor::take_notes) says so.
 //!
 //! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing and keeps no global state.
-//! Files, images and options that are wrong are an [`Error`], which tells its [kind](error::ErrorKind).
+//! Invalid files, images and options lead to an [`Error`], which has a [kind](error::ErrorKind).
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the C library's functions"))]
 

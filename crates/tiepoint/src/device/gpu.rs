@@ -34,8 +34,8 @@ impl From<tiepoint_gpu::Error> for crate::Error {
     }
 }
 
-/// Compiles programs side by side on the threads of the CPU, so that the first call on a machine waits for the slowest
-/// program instead of for all in turn. Programs that were compiled before cost nothing.
+/// Compiles programs in parallel on the threads of the CPU, so that the first call on a machine waits for the slowest
+/// program and not for all in turn. Programs that have been compiled before cost nothing.
 pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -> crate::Result<()> {
     let unknown = gpu.unknown(sources);
     if unknown.is_empty() {
@@ -50,9 +50,9 @@ pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -
     .map(drop)
 }
 
-/// The devices of this machine whose name contains `TIEPOINT_TEST_DEVICE`, for tests that run one body on each. Where
-/// there are none, the test checks nothing: it fails under CI (the variable `CI`) and where `TIEPOINT_REQUIRE_GPU` is
-/// set and not 0, and otherwise says that it was skipped.
+/// The devices of this machine whose name contains `TIEPOINT_TEST_DEVICE`, for tests that run one body on each. Without
+/// a device such a test would check nothing, so it fails if `TIEPOINT_REQUIRE_GPU`, or else `CI`, is set and not 0, and
+/// otherwise prints that it was skipped.
 #[cfg(test)]
 pub(crate) fn all() -> &'static [Gpu] {
     use std::sync::OnceLock;

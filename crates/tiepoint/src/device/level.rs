@@ -1,24 +1,24 @@
-//! The SIMD levels that code is compiled for, and [`dispatch!`], which runs an operation at one of them.
+//! The SIMD levels for which code is compiled, and [`dispatch!`], which runs an operation at one of them.
 //!
-//! On x86-64 there are three: SSE2, AVX2 and AVX-512. A machine between two of them uses the lower:
-//! `fearless_simd`'s SSE4.2 level would be compiled a fourth time for machines before 2013. Other
-//! architectures have one level, that of every machine (NEON on AArch64). [`Cpu::levels`](super::Cpu::levels)
-//! lists exactly what is compiled and present, and the tests run at each.
+//! On x86-64 there are three: SSE2, AVX2 and AVX-512. A machine between two of them uses the lower one;
+//! `fearless_simd`'s SSE4.2 level is left out, because only machines before 2013 would use it. Other architectures have
+//! one level, the baseline (NEON on AArch64). [`Cpu::levels`](super::Cpu::levels) lists the levels that are compiled and
+//! present, and the tests run at each.
 
 #[cfg(target_arch = "x86_64")]
 use fearless_simd::{Avx2, Avx512, Sse2};
 
-/// The SIMD levels that a [`Cpu`](super::Cpu) can be held to.
+/// The SIMD levels to which a [`Cpu`](super::Cpu) can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SimdLevel {
-    /// What every CPU of this architecture has (SSE2 on x86-64, NEON on AArch64).
+    /// The instructions that every CPU of this architecture has (SSE2 on x86-64, NEON on AArch64).
     Baseline,
     /// x86-64-v3: AVX2 and FMA.
     Avx2,
     /// The AVX-512 set of Ice Lake, VNNI included.
     Avx512,
-    /// The best that this machine has.
+    /// The best level that this machine has.
     Best,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Level {
 
 #[cfg(target_arch = "x86_64")]
 impl Level {
-    /// The level asked for, or `None` where this machine lacks it.
+    /// The level asked for, or `None` if this machine lacks it.
     pub(super) fn of(level: SimdLevel) -> Option<Self> {
         let present = fearless_simd::Level::new();
         let avx2 = present.as_avx2().map(Self::Avx2);

@@ -1,8 +1,8 @@
-//! Where the work runs: the threads and SIMD level of the CPU, a [`gpu`], the time of each stage, and the
+//! The devices that compute: the threads and SIMD level of the CPU, and a [`gpu`]; with the times of stages and the
 //! progress of long work.
 //!
-//! A [`Cpu`] is handed to every call that computes. It borrows the caller's thread pool; the library never
-//! touches rayon's global one. Neither the thread count nor the SIMD level changes a result.
+//! Every call that computes takes a [`Cpu`]. It uses the caller's thread pool; the library never uses rayon's global
+//! one. Neither the number of threads nor the SIMD level changes a result.
 
 #[cfg(test)]
 mod cancel_tests;
@@ -27,8 +27,8 @@ use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times, an
-/// observer and what ends its work early.
+/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times, an observer of its
+/// progress and a [`Cancel`] that ends its work early.
 #[derive(Clone, Debug)]
 pub struct Cpu {
     pool: Option<Arc<ThreadPool>>,
@@ -45,7 +45,7 @@ impl Default for Cpu {
 }
 
 impl Cpu {
-    /// The calling thread alone, at the best SIMD level present.
+    /// The calling thread only, at the best SIMD level present.
     pub fn sequential() -> Self {
         Self { pool: None, level: Level::best(), profile: None, watch: None, cancel: None }
     }
@@ -74,7 +74,7 @@ impl Cpu {
         Self { pool: Some(pool), ..Self::sequential() }
     }
 
-    /// The same threads held to a lower SIMD level. Results do not change; tests use it to show so.
+    /// The same threads, limited to a lower SIMD level. Results do not change; tests use this to show it.
     ///
     /// # Errors
     /// [`Error::Device`] when this machine lacks the level.
@@ -93,13 +93,13 @@ impl Cpu {
         all.into_iter().filter(|&l| Self::sequential().at_level(l).is_ok()).collect()
     }
 
-    /// The same device, which from now on notes the time of every stage.
+    /// The same device, which from now on records the time of every stage.
     #[must_use]
     pub fn profiled(self) -> Self {
         Self { profile: Some(Arc::default()), ..self }
     }
 
-    /// The times noted so far, if this device is [`profiled`](Self::profiled).
+    /// The times recorded so far, if this device is [`profiled`](Self::profiled).
     pub fn profile(&self) -> Option<&Profile> {
         self.profile.as_deref()
     }
@@ -120,9 +120,9 @@ impl Cpu {
         Self { watch: Some(Watch::Observer(Arc::new(observer))), ..self }
     }
 
-    /// The same device, whose work ends with [`Error::Cancelled`] at its next safe point once `cancel` says so: after
-    /// some rows of an image, a run of descriptors, a few samples of an estimation, a photograph of a collection. What
-    /// a GPU does ends too where the device is a [`Processor`]: [`Processor::cancelled_by`].
+    /// The same device, whose work ends with [`Error::Cancelled`] at its next safe point once `cancel` is set: after
+    /// some rows of an image, a run of descriptors, a few samples of an estimation, a photograph of a collection. For
+    /// work on a GPU use [`Processor::cancelled_by`].
     ///
     /// ```
     /// use tiepoint::{Error, device::{Cancel, Cpu}, feature::sift, image::{Image, Size}};
@@ -137,32 +137,32 @@ impl Cpu {
         Self { cancel: Some(cancel.clone()), ..self }
     }
 
-    /// Fails once the work is cancelled; for the caller's own work that is to stop together with the library's.
+    /// Fails once the work is cancelled. For work of the caller that is to stop together with the library's.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] when the work is to end.
+    /// [`Error::Cancelled`] once the work is cancelled.
     pub fn check(&self) -> Result<()> {
         Ok(self.cancel.as_ref().map_or(Ok(()), Cancel::check)?)
     }
 
-    /// The same device, whose work ends when that of another does.
+    /// The same device, cancelled together with another.
     pub(crate) fn ending_with(self, other: &Self) -> Self {
         Self { cancel: other.cancel.clone(), ..self }
     }
 
-    /// The same device, on which a task of `total` steps begins, which is reported as [`observed`](Self::observed) says;
-    /// it ends when this and its clones are dropped.
+    /// The same device, on which a task of `total` steps has begun. Its progress is reported to the
+    /// [observer](Self::observed). The task ends when the returned device and its clones are dropped.
     pub fn begin_task(&self, name: &'static str, total: usize) -> Self {
         let watch = self.watch.as_ref().and_then(|w| w.begin_task(name, total as u64));
         Self { watch, ..self.clone() }
     }
 
-    /// The same device, on which the next task fills `steps` of the one under way.
+    /// The same device, on which the next task counts as `steps` steps of the current one.
     pub(crate) fn part(&self, steps: usize) -> Self {
         Self { watch: self.watch.as_ref().and_then(|w| w.part(steps as u64)), ..self.clone() }
     }
 
-    /// Notes that steps of the [task](Self::begin_task) under way are done.
+    /// Reports that steps of the current [task](Self::begin_task) are done.
     pub fn advance(&self, steps: usize) {
         if let Some(watch) = &self.watch {
             watch.advance(steps as u64);
@@ -175,17 +175,17 @@ impl Cpu {
         }
     }
 
-    /// The calling thread alone, at the same SIMD level, for a piece of work that is already divided among threads.
+    /// The calling thread only, at the same SIMD level, for a piece of work that is already divided among threads.
     pub(crate) fn alone(&self) -> Self {
         Self { level: self.level, ..Self::sequential() }
     }
 
-    /// How many threads work.
+    /// The number of threads.
     pub fn threads(&self) -> usize {
         self.pool.as_ref().map_or(1, |p| p.current_num_threads())
     }
 
-    /// The name of the SIMD level in use, for people.
+    /// The name of the SIMD level in use, for messages.
     pub fn level_name(&self) -> &'static str {
         self.level.name()
     }
@@ -199,9 +199,9 @@ impl Cpu {
         Stage::new(self.profile.as_deref(), name)
     }
 
-    /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps
-    /// runs in here as a whole: from outside, every step would wake the pool's threads anew, which takes
-    /// longer than the step.
+    /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps should run
+    /// inside as a whole: from outside, every parallel step would wake the pool's threads again, which takes longer than
+    /// the step.
     pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         let Some(pool) = &self.pool else { return f() };
         let (mut f, mut result) = (Some(f), None);
@@ -209,21 +209,21 @@ impl Cpu {
         result.unwrap_or_else(|| unreachable!("the pool runs what it is given"))
     }
 
-    /// `f(0..n)` collected in the order of the index, whatever the order of execution.
+    /// The results of `f(0)` to `f(n − 1)` in the order of the index, whatever the order of execution.
     pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let mut results: Vec<Option<R>> = (0..n).map(|_| None).collect();
         self.for_chunks(&mut results, 1, |i, result| result[0] = Some(f(i)));
         results.into_iter().flatten().collect()
     }
 
-    /// [`map`](Self::map) of work that may fail, or take long. The error is that of the smallest index; after
+    /// [`map`](Self::map) for work that may fail or take long. Returns the error of the smallest index; after
     /// [`Error::Cancelled`] the rest is left undone.
     pub(crate) fn try_map<R: Send>(&self, n: usize, f: impl Fn(usize) -> Result<R> + Sync) -> Result<Vec<R>> {
         self.map(n, |i| self.check().and_then(|()| f(i))).into_iter().collect()
     }
 
-    /// [`map`](Self::map) of results that are copied into place: each thread writes its own part of the new memory,
-    /// which spreads the page faults over the threads. Compiled anew for each `f`.
+    /// [`map`](Self::map) for results that can be copied. Each thread writes its own part of the new memory, which
+    /// spreads the page faults over the threads. All of rayon's code for it is compiled for each `f`.
     pub(crate) fn collect<R: Copy + Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         match &self.pool {
             Some(pool) => pool.install(|| (0..n).into_par_iter().map(f).collect()),
@@ -231,7 +231,7 @@ impl Cpu {
         }
     }
 
-    /// Sorts stably, so that the order does not depend on the threads.
+    /// Sorts stably, so that the order does not depend on the number of threads.
     pub(crate) fn sort_by<T: Send>(&self, data: &mut [T], order: impl Fn(&T, &T) -> Ordering + Sync + Send) {
         match &self.pool {
             Some(pool) => pool.install(|| data.par_sort_by(order)),
@@ -241,9 +241,9 @@ impl Cpu {
 
     /// Cuts `data` into chunks of `len` elements (the last may be shorter) and runs `f(chunk number, chunk)`.
     ///
-    /// The threads take runs of neighbouring chunks from the front, shorter and shorter ones, so that they
-    /// end together. What rayon sees is the same for every `f`: its own splitting would be compiled anew for
-    /// each of them, with `f` inlined several times.
+    /// The threads take runs of neighbouring chunks from the front, and shorter and shorter ones, so that they finish at
+    /// about the same time. Rayon's own splitting would be compiled for each `f`, with `f` inlined several times; here
+    /// its part is the same for all.
     pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
         let len = len.max(1);
         let workers = self.threads().min(data.len().div_ceil(len)).max(1);
@@ -255,15 +255,15 @@ impl Cpu {
         });
     }
 
-    /// [`for_chunks`](Self::for_chunks) of work that takes long, such as all rows of an image; after
-    /// [`Error::Cancelled`] chunks are left undone.
+    /// [`for_chunks`](Self::for_chunks) for work that takes long, such as all rows of an image; after
+    /// [`Error::Cancelled`] the remaining chunks are left undone.
     pub(crate) fn try_for_chunks<T: Send>(
         &self,
         data: &mut [T],
         len: usize,
         f: impl Fn(usize, &mut [T]) + Sync,
     ) -> Result<()> {
-        // Not asked again at the end: the caller may have reset the token for other work by then.
+        // `check` is not called again at the end: the caller may have reset the token for other work by then.
         let cancelled = AtomicBool::new(false);
         self.for_chunks(data, len, |i, chunk| match self.check() {
             Ok(()) => f(i, chunk),
@@ -273,7 +273,7 @@ impl Cpu {
     }
 
     /// Cuts an image into bands of `rows` rows (the last may have fewer) and runs `f(first row, band)`; after
-    /// [`Error::Cancelled`] bands are left undone.
+    /// [`Error::Cancelled`] the remaining bands are left undone.
     pub(crate) fn for_bands<T: Copy + Send>(
         &self,
         image: ImageViewMut<'_, T>,
@@ -307,7 +307,7 @@ struct Chunks<'d, T> {
 }
 
 impl<'d, T> Chunks<'d, T> {
-    /// The number of the next chunk, and the chunks that this thread takes at once.
+    /// The number of the next chunk, and the run of chunks that the calling thread takes.
     fn take(left: &Mutex<Self>, len: usize, workers: usize) -> Option<(usize, &'d mut [T])> {
         let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
         let chunks = left.data.len().div_ceil(len);
@@ -334,14 +334,13 @@ pub enum Device {
     OpenCl(u32),
 }
 
-/// What computes: the CPU, and a GPU where one was chosen. Stages that have no GPU form run on the CPU, and
-/// so does what a GPU cannot do (for want of memory or of 64-bit floats): the result is the same, and a note
-/// says so.
+/// The CPU, and a GPU if one was chosen. Stages without a GPU form run on the CPU. Work for which the GPU lacks memory
+/// or 64-bit floats runs there too, with the same result and a note about it.
 #[derive(Clone, Debug)]
 pub struct Processor {
     /// Threads and SIMD level.
     pub cpu: Cpu,
-    /// The GPU.
+    /// The GPU, if there is one.
     pub gpu: Option<Gpu>,
     /// Shared by clones.
     notes: Arc<Mutex<Vec<String>>>,
@@ -367,8 +366,8 @@ impl Processor {
         Self { cpu, ..self }
     }
 
-    /// The same processor, whose work, on CPU and GPU, ends with [`Error::Cancelled`] at its next safe point once
-    /// `cancel` says so. All processors that share the GPU are cancelled with it.
+    /// The same processor, whose work on CPU and GPU ends with [`Error::Cancelled`] at its next safe point once `cancel`
+    /// is set. This holds for all processors that share the GPU.
     #[must_use]
     pub fn cancelled_by(self, cancel: &Cancel) -> Self {
         if let Some(gpu) = &self.gpu {
@@ -377,8 +376,8 @@ impl Processor {
         Self { cpu: self.cpu.cancelled_by(cancel), ..self }
     }
 
-    /// Leaves a note for people: what was passed over, or done by the CPU instead, and why. The same note is
-    /// kept once.
+    /// Adds a note for the user: what was skipped, or done by the CPU instead, and why. A note that is there already is
+    /// not repeated.
     pub fn note(&self, note: impl Into<String>) {
         let (mut notes, note) = (self.notes.lock().unwrap_or_else(PoisonError::into_inner), note.into());
         if !notes.contains(&note) {
@@ -386,14 +385,13 @@ impl Processor {
         }
     }
 
-    /// The notes left since the last call, oldest first.
+    /// The notes added since the last call, oldest first.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The devices that have computed work with a GPU form since the last call: the GPU by its name, such as `cuda:0`,
-    /// and `cpu` where there is no GPU or the CPU did its work. Empty when there was no such work. Clones share one
-    /// record.
+    /// and `cpu` if there is no GPU or the CPU did its work. Empty if there was no such work. Clones share one record.
     pub fn take_computed(&self) -> Vec<String> {
         let did = |by: Computing| self.computed[by as usize].swap(false, atomic::Ordering::Relaxed);
         let gpu = self.gpu.as_ref().filter(|_| did(Computing::Gpu));
@@ -405,9 +403,8 @@ impl Processor {
         self.computed[by as usize].store(true, atomic::Ordering::Relaxed);
     }
 
-    /// Computes on the GPU where there is one, and on the CPU where there is none or where the GPU lacks
-    /// memory or a feature; a note then says which `task` the CPU did and why. Both ways must give the same
-    /// bits.
+    /// Computes on the GPU, or on the CPU if there is no GPU or if it lacks memory or a feature; in the latter case a
+    /// note says which `task` the CPU did and why. Both must give the same bits.
     pub(crate) fn gpu_or_cpu<R>(
         &self,
         task: &str,
@@ -423,7 +420,7 @@ impl Processor {
         self.or_on_cpu(task, found, on_cpu)
     }
 
-    /// The GPU's result, or the CPU's where the GPU lacks memory or a feature.
+    /// The GPU's result, or the CPU's if the GPU lacks memory or a feature.
     fn or_on_cpu<R>(
         &self,
         task: &str,
@@ -443,7 +440,7 @@ impl Processor {
         }
     }
 
-    /// Brings the stage times of a profiled GPU, from its own clock, into the profile of the CPU.
+    /// Adds the stage times of a profiled GPU, measured by its own clock, to the profile of the CPU.
     pub(crate) fn collect_times(&self) {
         if let (Some(gpu), Some(profile)) = (&self.gpu, self.cpu.profile()) {
             gpu.take_stages().iter().for_each(|s| profile.add(s.name, s.seconds, s.calls));
@@ -458,12 +455,11 @@ impl From<Cpu> for Processor {
 }
 
 impl Device {
-    /// Opens the device, beside `threads` CPU threads. `Auto` is the first GPU that CUDA offers, or else
-    /// OpenCL, or else the CPU; OpenCL on the CPU has to be asked for by its number.
+    /// Opens the device, with `threads` CPU threads. `Auto` is the first GPU of CUDA, or else of OpenCL, or else the
+    /// CPU. OpenCL on the CPU is chosen only by its number.
     ///
     /// # Errors
-    /// [`Error::Device`] when a GPU that was asked for is not there or cannot be used, and as
-    /// [`Cpu::with_threads`].
+    /// [`Error::Device`] when a GPU that was asked for does not exist or cannot be used, and as [`Cpu::with_threads`].
     pub fn open(self, threads: usize) -> Result<Processor> {
         let cpu = Cpu::with_threads(threads)?;
         let mut notes = Vec::new();
@@ -493,7 +489,7 @@ impl Device {
     }
 }
 
-/// The first GPU of a driver that can be used; says in `notes` why the driver, or a GPU before it, cannot.
+/// The first GPU of a driver that can be used. Adds to `notes` why the driver, or a GPU before it, cannot be used.
 fn first_gpu(api: Api, notes: &mut Vec<String>) -> Option<Gpu> {
     let listed =
         gpu::devices(api).unwrap_or_else(|e| gpu::Devices { refused: vec![e], ..Default::default() });

@@ -1,10 +1,10 @@
-//! The time of every stage: what `--profile` prints.
+//! The times of stages, which `--profile` prints.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 pub use tiepoint_gpu::StageTime;
 
-/// Wall-clock times of stages, added up by name in the order in which the names first came.
+/// Wall-clock times of stages, added up by name, in the order in which the names first occurred.
 #[derive(Debug, Default)]
 pub struct Profile {
     stages: Mutex<Vec<StageTime>>,
@@ -16,7 +16,7 @@ impl Profile {
         self.stages.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Adds times that were noted elsewhere.
+    /// Adds times that were recorded elsewhere.
     pub fn extend(&self, stages: &[StageTime]) {
         stages.iter().for_each(|s| self.add(s.name, s.seconds, s.calls));
     }
@@ -33,7 +33,7 @@ impl Profile {
     }
 }
 
-/// A running stage; its time is noted when it is dropped.
+/// A running stage. Its time is recorded when this is dropped.
 #[derive(Debug)]
 #[must_use = "the stage ends when this guard is dropped"]
 pub struct Stage<'p> {

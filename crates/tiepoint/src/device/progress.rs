@@ -1,26 +1,26 @@
-//! Progress of long tasks, for people who wait.
+//! Progress of long tasks.
 //!
-//! A caller watches through [`Cpu::observed`](super::Cpu::observed). A stage that may take long begins a task
-//! of so many steps ([`Cpu::begin_task`](super::Cpu::begin_task)), and each thread reports steps that are
-//! done, a band of rows at a time ([`Cpu::advance`](super::Cpu::advance)). A task inside a task counts as
-//! some of the outer one's steps ([`Cpu::part`](super::Cpu::part)). No result depends on progress. Without an
-//! observer a step costs one comparison.
+//! A caller observes it through [`Cpu::observed`](super::Cpu::observed). A stage that may take long begins a task with a
+//! number of steps ([`Cpu::begin_task`](super::Cpu::begin_task)), and each thread reports the steps that it has done, a
+//! band of rows at a time ([`Cpu::advance`](super::Cpu::advance)). A task inside a task counts as some of the outer
+//! one's steps ([`Cpu::part`](super::Cpu::part)). No result depends on progress. Without an observer a step costs one
+//! comparison.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How far a task has got.
+/// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done: `compile kernels`, `SIFT`, `SURF`, `match`, `warp` or `stereo`; of a collection `scan`, `read
-    /// what was touched`, `features`, `look at tiles`, `top-scale`, `match`, `closure`, `export` or `page`.
+    /// The name of the task: `compile kernels`, `SIFT`, `SURF`, `match`, `warp` or `stereo`; for a collection `scan`,
+    /// `read what was touched`, `features`, `look at tiles`, `top-scale`, `match`, `closure`, `export` or `page`.
     pub task: &'static str,
     /// Steps done; it never falls, and reaches `total` when the task ends, even by an error.
     pub done: u64,
-    /// Steps in all, at least 1. A step is a few rows, some images of a batch, or what takes as long.
+    /// The total number of steps, at least 1. A step is a few rows, some images of a batch, or work of similar length.
     pub total: u64,
-    /// Of a collection: photographs that the task has left out so far.
+    /// For a collection: photographs that the task has left out so far.
     pub left_out: u64,
 }
 
@@ -31,13 +31,13 @@ impl Progress {
     }
 }
 
-/// What receives the steps that are reported.
+/// The receiver of reported steps.
 #[derive(Clone)]
 pub(super) enum Watch {
-    /// The caller; the next task reports to it.
+    /// The caller's observer, to which the next task reports.
     Observer(Arc<dyn Fn(Progress) + Send + Sync>),
     Task(Arc<Task>),
-    /// The task under way, of which the next task is so many steps.
+    /// The current task, in which the next task counts as this many steps.
     Part(Arc<Task>, u64),
 }
 
@@ -95,14 +95,14 @@ impl Task {
                 let of_part = |n: u64| (u128::from(n) * u128::from(*part) / u128::from(self.total)) as u64;
                 whole.advance(of_part(*done) - of_part(before));
             }
-            // A part reports to its whole; the observer has already been told of this step.
+            // No new step for the observer. (A task never reports to a `Task`, but to a `Part` of it.)
             Watch::Observer(_) | Watch::Task(_) => {}
         }
     }
 }
 
 impl Drop for Task {
-    /// A task that ended early, or failed, is done too.
+    /// A task that ends early or fails is reported as done, too.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.advance(self.total);

@@ -1,11 +1,10 @@
-//! Working memory that threads share: each call takes one piece, or makes one, and gives it back.
+//! Working memory that calls on several threads share: each takes a piece, or makes one, and returns it.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// Pieces of working memory that are waiting to be used again. An object that holds them can be used by
-/// several threads at a time: a call that finds none makes a new one, so that there are as many as calls ran
-/// side by side.
+/// Pieces of working memory that can be used again. An object that holds them can be used by several threads at a time:
+/// a call that finds no piece makes a new one, so there are at most as many pieces as calls that ran at the same time.
 pub(crate) struct Scratch<T>(Mutex<Vec<T>>);
 
 impl<T> Default for Scratch<T> {
@@ -21,8 +20,8 @@ impl<T> fmt::Debug for Scratch<T> {
 }
 
 impl<T> Scratch<T> {
-    /// Runs `f` with the piece that was given back last, or with a new one. After an error or a panic of `f`
-    /// the piece is dropped: nothing half done is used again.
+    /// Runs `f` with the piece that was returned last, or with a new one. After an error or a panic of `f` the piece is
+    /// dropped, so that no half-changed piece is used again.
     pub(crate) fn with<R, E>(
         &self,
         make: impl FnOnce() -> Result<T, E>,

@@ -1,23 +1,22 @@
-//! How right matches, a homography, positions and angles are.
+//! The accuracy of matches, homographies, positions and angles.
 
 use crate::geometry::Homography;
 use crate::image::Size;
 use crate::numeric::length;
 use std::f64::consts::{PI, TAU};
 
-/// The distances, in pixels, at which [`matching_accuracy`] counts.
+/// The thresholds of [`matching_accuracy`], in pixels.
 pub const THRESHOLDS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
 
-/// Distance in image B between `b` and where the map sends `a`. Infinite where the map sends `a` nowhere.
+/// The distance in image B between `b` and the place to which the map takes `a`; infinite if the map takes `a` nowhere.
 fn distance(b_from_a: &Homography, a: [f64; 2], b: [f64; 2]) -> f64 {
     let d = b_from_a.apply(a).map_or(f64::INFINITY, |[x, y]| length([x - b[0], y - b[1]]));
     if d.is_finite() { d } else { f64::INFINITY }
 }
 
-/// The share of matches whose end in B lies within each of [`THRESHOLDS`] of the place that the truth
-/// `b_from_a` gives: the matching accuracy of Mikolajczyk and Schmid ("A performance evaluation of local
-/// descriptors", 2005), with the thresholds that are usual since Dusmanu et al. ("D2-Net", 2019). All zero
-/// when there are no matches.
+/// For each of [`THRESHOLDS`], the share of matches whose end in B lies within it of the place that the truth `b_from_a`
+/// gives: the matching accuracy of Mikolajczyk and Schmid ("A performance evaluation of local descriptors", 2005), with
+/// the thresholds that are usual since Dusmanu et al. ("D2-Net", 2019). All are zero if there are no matches.
 pub fn matching_accuracy(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography) -> [f64; 10] {
     let off: Vec<f64> = matches.iter().map(|&(a, b)| distance(b_from_a, a, b)).collect();
     let n = off.len().max(1) as f64;
@@ -26,8 +25,7 @@ pub fn matching_accuracy(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography
 
 /// The mean distance, in pixels of B, between the corners of A mapped by `found` and by `truth`, both from A
 /// to B: the corner error of `DeTone` et al. ("Deep image homography estimation", 2016). Corners are pixel
-/// centres: (0, 0) to (width − 1, height − 1), with the size of A. Infinite when either sends a corner
-/// nowhere.
+/// centres: (0, 0) to (width − 1, height − 1), with the size of A. Infinite if either takes a corner nowhere.
 pub fn corner_error(found: &Homography, truth: &Homography, size: Size) -> f64 {
     let (w, h) = (size.width.saturating_sub(1) as f64, size.height.saturating_sub(1) as f64);
     let corners = [[0.0, 0.0], [w, 0.0], [w, h], [0.0, h]];
@@ -36,12 +34,12 @@ pub fn corner_error(found: &Homography, truth: &Homography, size: Size) -> f64 {
     if sum.is_finite() { sum / 4.0 } else { f64::INFINITY }
 }
 
-/// How exactly points lie: the statistics of found minus true, in pixels of B.
+/// The accuracy of positions: statistics of found minus true, in pixels of B.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PositionError {
-    /// Matches counted: those within the distance asked for.
+    /// The number of matches within the distance asked for.
     pub count: usize,
-    /// Mean difference in x and y: a detector whose positions are pulled one way has a bias.
+    /// The mean difference in x and y: the systematic error of a detector's positions.
     pub bias: [f64; 2],
     /// Root of the mean squared distance.
     pub rms: f64,
@@ -49,8 +47,8 @@ pub struct PositionError {
     pub median: f64,
 }
 
-/// The position error of the matches within `within` pixels of the truth `b_from_a`; the others are wrong
-/// matches and say nothing of positions. All zero when there are none.
+/// The position error of the matches within `within` pixels of the truth `b_from_a`; others are wrong matches, which say
+/// nothing about the accuracy of positions. All zero if there are none.
 pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, within: f64) -> PositionError {
     let right = matches.iter().filter(|&&(a, b)| distance(b_from_a, a, b) <= within);
     let difference = |&(a, b): &([f64; 2], [f64; 2])| b_from_a.apply(a).map(|[x, y]| [b[0] - x, b[1] - y]);
@@ -69,7 +67,7 @@ pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, w
     }
 }
 
-/// How exactly directions are carried over, in radians.
+/// The accuracy of directions, in radians.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AngleError {
     /// Pairs counted.
@@ -80,16 +78,16 @@ pub struct AngleError {
     pub median: f64,
 }
 
-/// The angle error over pairs of (point in A, angle in A, angle in B). The angle of a keypoint is that of a
-/// gradient, so it is carried to B as gradients are: by the inverse transpose of the derivative of the truth
-/// `b_from_a` at the point. All zero when there are no pairs.
+/// The angle error over pairs of (point in A, angle in A, angle in B). The angle of a keypoint is that of a gradient,
+/// so it is transformed to B as gradients are: by the inverse transpose of the derivative of the truth `b_from_a` at
+/// the point. All zero if there are no pairs.
 pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> AngleError {
     let differences: Vec<f64> = pairs
         .iter()
         .map(|&(p, a, b)| {
             let j = b_from_a.derivative(p);
             let (s, c) = libm::sincos(a);
-            // The inverse transpose of the derivative, times its determinant, whose sign is that of a mirror.
+            // The inverse transpose of the derivative, times its determinant, which is negative for a mirror.
             let side = (j[0] * j[3] - j[1] * j[2]).signum();
             let carried = libm::atan2(side * (j[0] * s - j[1] * c), side * (j[3] * c - j[2] * s));
             (b - carried + PI).rem_euclid(TAU) - PI
@@ -107,7 +105,7 @@ pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> Ang
     }
 }
 
-/// The middle value; the lower of two. `values` must not be empty.
+/// The middle value, or the lower of the two in the middle. `values` must not be empty.
 fn median(values: &mut [f64]) -> f64 {
     let middle = (values.len() - 1) / 2;
     *values.select_nth_unstable_by(middle, f64::total_cmp).1

@@ -1,8 +1,8 @@
-//! How right a disparity map is: the share of bad pixels, the end-point error, the density (Scharstein and
+//! The accuracy of a disparity map: the share of bad pixels, the end-point error, the density (Scharstein and
 //! Szeliski, "A taxonomy and evaluation of dense two-frame stereo correspondence algorithms", 2002, section
 //! 5.1).
 //!
-//! Maps are of the left image; a pixel that is not finite has no disparity, or none that is known.
+//! Maps belong to the left image. A value that is not finite means that the pixel has no disparity, or an unknown one.
 
 use crate::image::{Image, ImageView, Size};
 use crate::options::options;
@@ -33,7 +33,7 @@ options! {
 /// The scores of a disparity map.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DisparityScore {
-    /// Pixels scored: those whose true disparity is known and that the mask leaves.
+    /// The number of pixels that are scored: those with a known true disparity, inside the mask.
     pub pixels: usize,
     /// The share of them that had a disparity, before any filling.
     pub density: f64,
@@ -107,9 +107,9 @@ fn same_shape(what: &str, found: Size, channels: usize, truth: Size) -> Result<(
     Ok(())
 }
 
-/// 255 on the pixels of the left image that the right one sees too, 0 elsewhere: those whose disparity d is
-/// known, and whose column x − d, rounded to the nearest (ties to even), lies in the image and has a true
-/// disparity within 1 pixel of d on the right. A column right of the image counts as its last.
+/// A mask that is 255 on the pixels of the left image that the right one shows too, and 0 elsewhere: those whose
+/// disparity d is known, and whose column x − d, rounded to the nearest (ties to even), is not left of the image and
+/// has a true disparity within 1 pixel of d on the right. A column right of the image counts as its last.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when the sizes differ, [`Error::Image`] for more than one channel.
@@ -126,8 +126,8 @@ pub fn non_occluded(left: ImageView<'_, f32>, right: ImageView<'_, f32>) -> Resu
     }))
 }
 
-/// The map with every invalid pixel given the smaller disparity of its nearest valid neighbours in the row:
-/// the background's. A row without any becomes 0.
+/// The map with every invalid pixel set to the smaller disparity of its two nearest valid neighbours in the row, which
+/// is that of the background. A row without valid pixels becomes 0.
 pub fn filled(disparity: ImageView<'_, f32>) -> Image<f32> {
     let mut out = disparity.to_image();
     let width = out.row_len().max(1);

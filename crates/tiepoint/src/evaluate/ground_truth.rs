@@ -4,9 +4,9 @@ use crate::geometry::Homography;
 use crate::{Error, Result};
 use std::path::Path;
 
-/// The homography in the file at `path`, whose nine numbers stand row by row: OpenCV XML or YAML (inside
-/// `<data>…</data>` or `data: […]`), the JSON that `tiepoint match --json` prints (`"matrix":[…]`), or plain
-/// text (the `H1to2p` files of the Oxford sequences).
+/// The homography in the file at `path`, as nine numbers row by row: in OpenCV XML or YAML (inside `<data>…</data>` or
+/// `data: […]`), in the JSON that `tiepoint match --json` prints (`"matrix":[…]`), or in plain text (the `H1to2p` files
+/// of the Oxford sequences).
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it does not hold nine finite numbers
@@ -18,7 +18,7 @@ pub fn read_homography(path: impl AsRef<Path>) -> Result<Homography> {
     parse_homography(text, path)
 }
 
-/// The homography in `text`, the content of such a file; `name` stands for it in errors.
+/// The homography in `text`, the content of such a file; errors call it `name`.
 ///
 /// # Errors
 /// As [`read_homography`].

@@ -1,8 +1,8 @@
-//! Scores against the truth: how often features come again, how many matches are right, how far a homography
-//! is off, how exact positions and angles are; and how right a disparity map is.
+//! Scores against ground truth: the repeatability of features, the accuracy of matches, homographies, positions and
+//! angles, and that of disparity maps.
 //!
-//! Truth is a [homography](crate::geometry::Homography) `b_from_a`, which maps points of image A to image B,
-//! or a disparity map.
+//! The truth is a [homography](crate::geometry::Homography) `b_from_a`, which maps points of image A to image B, or a
+//! disparity map.
 
 mod accuracy;
 mod disparity;

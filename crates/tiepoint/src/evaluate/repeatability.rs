@@ -1,9 +1,8 @@
 //! Repeatability: the share of keypoints that are found again in the other image.
 //!
-//! After Mikolajczyk et al., "A comparison of affine region detectors", 2005: only keypoints in the part that
-//! both images see count, and each may correspond once. Here two keypoints correspond when each is the
-//! other's nearest and they lie within a distance; with `scale_ratio`, only keypoints of like scale count as
-//! near.
+//! After Mikolajczyk et al., "A comparison of affine region detectors", 2005: only keypoints in the part that both
+//! images show count, and each may correspond once. Here two keypoints correspond if each is the other's nearest and
+//! their distance is within a limit; with `scale_ratio`, only keypoints of similar scale are compared.
 
 use crate::feature::Keypoint;
 use crate::geometry::Homography;
@@ -27,7 +26,7 @@ options! {
     }
 }
 
-/// How many keypoints come again.
+/// How many keypoints are found again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Repeatability {
     /// Keypoints of A that lie in B.
@@ -75,7 +74,7 @@ pub fn repeatability(
     Ok(Repeatability { a: a.len(), b: b.len(), pairs, share })
 }
 
-/// The keypoint carried by the map, if it lands inside an image of this size.
+/// The keypoint transformed by the map, if it then lies in an image of this size.
 fn carried(k: &Keypoint, map: &Homography, size: Size) -> Option<Seen> {
     let p = [f64::from(k.x), f64::from(k.y)];
     let at = map.apply(p)?;
@@ -86,7 +85,7 @@ fn carried(k: &Keypoint, map: &Homography, size: Size) -> Option<Seen> {
         .then(|| Seen { at, scale: f64::from(k.scale) * grown })
 }
 
-/// For every point of `from` the nearest of `to` that corresponds, the first of equals.
+/// For every point of `from`, the nearest of `to` that may correspond; the first of equal ones.
 fn nearest(from: &[Seen], to: &[Seen], options: &RepeatabilityOptions) -> Vec<Option<usize>> {
     let cell = |p: [f64; 2]| p.map(|v| (v / options.distance).floor() as i64);
     let mut cells = HashMap::<[i64; 2], Vec<usize>>::new();

@@ -1,4 +1,4 @@
-//! Bringing files to the disk: one at once, or many while the work that makes them goes on.
+//! Syncing files to the disk: each at once, or many on other threads while the work that makes them continues.
 
 use super::unfinished::{Unfinished, folder_of, followed};
 use crate::{Error, Result};
@@ -45,7 +45,7 @@ impl Disk {
         let missing = folder.ancestors().take_while(|ancestor| !ancestor.is_dir()).count();
         fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         if self.sync {
-            // A few more than were missing: another process may have made those a moment ago.
+            // Three more than were missing, because another process may have made them a moment ago.
             for made in folder.ancestors().take(missing + 3) {
                 sync_folder(made).map_err(|e| Error::io(made, e))?;
             }
@@ -76,8 +76,7 @@ impl Disk {
     }
 }
 
-/// Writes a file that is not yet at its final path; none where `path` is a device or a pipe, which is written to
-/// directly.
+/// Writes a file under a temporary name; `None` if `path` is a device or a pipe, which is written to directly.
 fn written(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -104,8 +103,8 @@ fn fill(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>
     close(writer.into_inner().map_err(IntoInnerError::into_error)?)
 }
 
-/// Closes a file, and tells what `drop` does not: file systems of the network and those with quotas may find only now
-/// that there is no room for what was written.
+/// Closes a file and returns the error that `drop` would ignore: network file systems and those with quotas may report
+/// only now that there is no room for what was written.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "the standard library closes files without a word")]
 pub(super) fn close(file: File) -> io::Result<()> {
@@ -116,13 +115,13 @@ pub(super) fn close(file: File) -> io::Result<()> {
     }
 }
 
-/// Elsewhere closing tells nothing.
+/// On other systems closing reports nothing.
 #[cfg(not(unix))]
 pub(super) fn close(_: File) -> io::Result<()> {
     Ok(())
 }
 
-/// Brings the names in the folder of `file` to the disk: what was made, renamed or removed there.
+/// Syncs the names in the folder of `file` to the disk, after files there were made, renamed or removed.
 ///
 /// # Errors
 /// [`Error::Io`] with the folder.
@@ -131,7 +130,7 @@ pub fn sync_folder_of(file: impl AsRef<Path>) -> Result<()> {
     sync_folder(folder).map_err(|e| Error::io(folder, e))
 }
 
-/// Syncs the names in a folder. One that may be written but not read cannot be opened, and so not synced.
+/// Syncs the names in a folder. A folder that may be written but not read cannot be opened, and is not synced.
 #[cfg(unix)]
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -148,7 +147,7 @@ pub(super) fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file system without such a call is no failure: it promises nothing.
+/// Ignores the error of a file system that does not support syncing.
 pub(super) fn tolerant(synced: io::Result<()>) -> io::Result<()> {
     match synced {
         Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
@@ -219,7 +218,7 @@ impl Drop for Queue {
     }
 }
 
-/// Waits for a file and takes those queued behind it, [`TOGETHER`] at most; none when the queue has ended.
+/// Waits for a file and takes those queued behind it, [`TOGETHER`] at most; `None` when the queue has ended.
 fn take(written: &Mutex<Receiver<Unfinished>>) -> Option<Vec<Unfinished>> {
     let written = lock(written);
     let first = written.recv().ok()?;

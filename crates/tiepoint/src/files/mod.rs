@@ -1,8 +1,8 @@
-//! Files are written whole or not at all, and are on the disk when they count as written; and the errors of readers,
-//! before they know the name of the file.
+//! Writing files whole or not at all, so that they are on the disk when they count as written; and errors of readers
+//! that do not know the name of the file.
 //!
-//! A file is written beside its place, brought to the disk, renamed, and then its folder is brought to the disk. So a
-//! program that is killed, and a power cut, leave what was there before or all of what is new.
+//! A file is written under a temporary name beside its path, synced and renamed, and then its folder is synced. So
+//! after a kill or a power cut there is either the old file or the complete new one.
 
 mod disk;
 mod unfinished;
@@ -19,11 +19,11 @@ use std::path::Path;
 /// Writes `path` through `content`, into a temporary file beside it that is synced and renamed when complete; then its
 /// folder is synced.
 ///
-/// When anything fails the temporary file is removed and what stood at `path` before is untouched. A symbolic
-/// link is followed; a device or a pipe (`/dev/stdout`) cannot be replaced and is written to directly.
+/// If anything fails, the temporary file is removed and the old file at `path` stays. A symbolic link is followed; a
+/// device or a pipe (`/dev/stdout`) cannot be replaced and is written to directly.
 ///
 /// # Errors
-/// [`Error::Io`] with the path when the file cannot be created, written, brought to the disk or renamed.
+/// [`Error::Io`] with the path when the file cannot be created, written, synced or renamed.
 pub fn write_atomically(
     path: impl AsRef<Path>,
     content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -31,7 +31,7 @@ pub fn write_atomically(
     Disk::at_once(true).write(path.as_ref(), content)
 }
 
-/// Whether a file of this name is the process's output, which has no extension to tell a format.
+/// Whether a file of this name is the process's standard output, which has no extension to tell a format.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("/dev/stdout")
 }
@@ -41,8 +41,8 @@ pub(crate) fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-/// The format whose extension `path` has; the first of `known` for the process's output. `what` such a file is, with the
-/// known extensions, is for the error.
+/// The format whose extension `path` has; for the process's standard output the first of `known`. `what` describes such
+/// files and their extensions in the error.
 pub(crate) fn format_of<F: Copy>(path: &Path, known: &[(&str, F)], what: &str) -> Result<F> {
     let extension = extension(path);
     let is_known = |(name, _): &&(&str, F)| *name == extension || (extension.is_empty() && is_stdout(path));
@@ -50,7 +50,7 @@ pub(crate) fn format_of<F: Copy>(path: &Path, known: &[(&str, F)], what: &str) -
     found.ok_or_else(|| Error::format(path, format!("{extension:?} is not the extension of {what}")))
 }
 
-/// Why a file could not be read; the name of the file is added later.
+/// Why a file could not be read. The name of the file is added later.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Io(io::Error),
@@ -58,7 +58,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The error with the name of the file. `end` names what a truncated file lacks.
+    /// The error with the name of the file. `end` completes "the file ends before" for a truncated file.
     pub(crate) fn at(self, path: &Path, end: &str) -> Error {
         match self {
             Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
@@ -96,7 +96,7 @@ pub(crate) mod tests {
     use std::path::PathBuf;
     use std::time::{Duration, SystemTime};
 
-    /// A folder of one test, removed with its contents at the end; `name` is that of no other test.
+    /// A folder for one test, removed with its contents at the end. No other test may use the same `name`.
     pub(crate) struct Folder(pub(crate) PathBuf);
 
     impl Folder {
@@ -143,7 +143,7 @@ pub(crate) mod tests {
         assert_eq!(folder.names(), ["a.txt"], "nothing else is left");
     }
 
-    /// The name of an unfinished file of another process: its own name with another number of a machine or process.
+    /// The name that an unfinished file would have if another machine or process wrote it.
     fn name_by(file: &Unfinished, machine: Option<&str>, process: u32) -> PathBuf {
         let name = file.path().file_name().unwrap().to_str().unwrap();
         let (start, numbers) = name.strip_suffix(".part").unwrap().rsplit_once('.').unwrap();
@@ -186,7 +186,7 @@ pub(crate) mod tests {
         assert_eq!(remove_unfinished(folder.0.join("no such"), 1).unwrap(), 0, "no folder");
     }
 
-    /// Where locks do not reach from one process to another, a file that seems unlocked may still be written.
+    /// If locks do not reach from one process to another, a file that seems unlocked may still be being written.
     #[test]
     #[cfg(target_os = "linux")]
     fn what_another_process_or_machine_may_be_writing_stays() {

@@ -1,5 +1,5 @@
-//! Files that are still being written: their temporary names, their locks, and the removal of those that killed
-//! processes left.
+//! Files that are still being written: their temporary names, their locks, and the removal of those left by killed
+//! processes.
 
 use super::disk::{close, sync_folder};
 use crate::{Error, Result};
@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use walkdir::WalkDir;
 
-/// How long a file of another machine must lie untouched before it counts as abandoned. Locks may not reach from
-/// machine to machine, and no file is written for a day without a change to it.
+/// How long a file of another machine must be unchanged before it counts as abandoned. Locks may not reach from machine
+/// to machine, but a file that is being written changes within a day.
 const LEFT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The longest file name that is repeated in a temporary name; file systems allow 255 bytes.
@@ -26,7 +26,7 @@ const LONGEST: usize = 180;
 pub struct Unfinished {
     path: PathBuf,
     target: PathBuf,
-    /// Of the file that is replaced.
+    /// The permissions of the file that is replaced.
     permissions: Option<Permissions>,
     locked: File,
     /// Whether it has been moved to its path; its temporary name may be in use again by then.
@@ -34,8 +34,8 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Creates an empty file with an unused name in the folder of `target`, which need not exist. Where `target` is a
-    /// symbolic link, the file that it points to is meant.
+    /// Creates an empty file with an unused name in the folder of `target`. The target itself need not exist; if it is a
+    /// symbolic link, the file to which it points is meant.
     ///
     /// # Errors
     /// [`Error::Io`] with `target` when it cannot be created.
@@ -44,21 +44,21 @@ impl Unfinished {
         followed(target).and_then(Self::create).map_err(|source| Error::io(target, source))
     }
 
-    /// Where it lies.
+    /// The temporary path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The final path, free of symbolic links.
+    /// The final path, with symbolic links resolved.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Moves the file to its path. With `sync` the file is synced before and its folder afterwards; without, a handle is
-    /// closed before, which is when some file systems tell that there was no room.
+    /// Moves the file to its final path. With `sync` the file is synced before and its folder afterwards. Without it a
+    /// handle is closed before, because some file systems report only then that there was no room.
     ///
     /// # Errors
-    /// [`Error::Io`] with the place, also for errors of writing that the system reports only now.
+    /// [`Error::Io`] with the final path, also for errors of writing that the system reports only now.
     pub fn take_place(self, sync: bool) -> Result<()> {
         let target = self.target.clone();
         let placed = (|| {
@@ -73,8 +73,8 @@ impl Unfinished {
         self.locked.try_clone()
     }
 
-    /// Syncs the file. Errors of writing that the system has not reported yet come here, also on file systems that write
-    /// only when a file is closed.
+    /// Syncs the file. This reports errors of earlier writes, also on file systems that write only when a file is
+    /// closed.
     pub(super) fn sync(&self) -> io::Result<()> {
         super::disk::tolerant(self.locked.sync_all())
     }
@@ -88,7 +88,7 @@ impl Unfinished {
         Ok(())
     }
 
-    /// As [`beside`](Self::beside), for a path free of links.
+    /// As [`beside`](Self::beside), for a path without links.
     pub(super) fn create(target: PathBuf) -> io::Result<Self> {
         let Some(name) = target.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "names no file"));
@@ -105,7 +105,8 @@ impl Unfinished {
             let path = target.with_file_name(hidden);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(locked) => {
-                    // On a file system without locks nothing is removed, locked or not.
+                    // If the file system has no locks, unfinished files are never removed there, so an error does not
+                    // matter.
                     let _ = locked.lock();
                     // Another process that removes abandoned files may have removed this one before it was locked.
                     if is_at(&locked, &path)? {
@@ -129,7 +130,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// The file that the symbolic links at `path` lead to; it need not exist.
+/// The file to which symbolic links at `path` lead; it need not exist.
 pub(super) fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = match fs::canonicalize(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
@@ -137,7 +138,7 @@ pub(super) fn followed(path: &Path) -> io::Result<PathBuf> {
     };
     for _ in 0..40 {
         match fs::symlink_metadata(&path) {
-            // A relative link counts from its own folder.
+            // A relative link is relative to its own folder.
             Ok(found) if found.is_symlink() => path = folder_of(&path).join(fs::read_link(&path)?),
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => return Ok(path),
@@ -150,8 +151,8 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A number that identifies this machine until it restarts: processes with the same number see each other's locks. None
-/// where the system has no such number.
+/// A number that identifies this machine until it restarts: processes with the same number see each other's locks.
+/// `None` if the system has no such number.
 fn machine() -> Option<u64> {
     static NUMBER: OnceLock<Option<u64>> = OnceLock::new();
     *NUMBER.get_or_init(|| {
@@ -160,7 +161,7 @@ fn machine() -> Option<u64> {
     })
 }
 
-/// The first part of every temporary name of a file.
+/// The first part of all temporary names for a file of this name.
 fn beginning(name: &OsStr) -> OsString {
     let mut hidden = OsString::from(".");
     match name.len() <= LONGEST {
@@ -179,7 +180,7 @@ struct Owner {
 }
 
 impl Owner {
-    /// From a name that [`Unfinished`] gives; none for other names.
+    /// The owner, from a name that [`Unfinished`] has made; `None` for other names.
     fn of(name: &OsStr) -> Option<Self> {
         let middle = name.to_str()?.strip_prefix('.')?.strip_suffix(".part")?;
         let mut numbers = middle.rsplit_once('.')?.1.split('-');
@@ -198,7 +199,7 @@ impl Owner {
             let another = self.process != std::process::id();
             return Ok(another && Path::new("/proc").join(self.process.to_string()).exists());
         }
-        // A time in the future comes from another clock.
+        // A time in the future is from another clock, and counts as recent.
         Ok(file.metadata()?.modified()?.elapsed().is_ok_and(|untouched| untouched >= LEFT).not())
     }
 }
@@ -223,17 +224,17 @@ fn is_at(_: &File, path: &Path) -> io::Result<bool> {
 }
 
 /// Removes the unfinished files that killed processes left ([`write_atomically`](super::write_atomically),
-/// [`Unfinished`]), in `folder` and `levels` levels of folders, 1 for its own files alone. Files that a process of this
-/// machine is writing stay; a file of another machine counts as abandoned when it is unlocked and has not changed for a
-/// day. Returns how many were removed; a folder that does not exist holds none.
+/// [`Unfinished`]), down to `levels` levels below `folder`; 1 means only the files in it. Files that a process of this
+/// machine is writing stay. A file of another machine counts as abandoned if it is unlocked and has not changed for a
+/// day. Returns the number of removed files, 0 if the folder does not exist.
 ///
 /// # Errors
-/// [`Error::Io`] when a folder cannot be read or a file not removed.
+/// [`Error::Io`] when a folder cannot be read or a file cannot be removed.
 pub fn remove_unfinished(folder: impl AsRef<Path>, levels: usize) -> Result<usize> {
     remove_left(folder.as_ref(), levels, |_| true)
 }
 
-/// As [`remove_unfinished`], only for files that were to become `target`.
+/// As [`remove_unfinished`], but only files that were to become `target`.
 ///
 /// # Errors
 /// As [`remove_unfinished`].
@@ -253,7 +254,7 @@ fn remove_left(folder: &Path, levels: usize, is_one: impl Fn(&OsStr) -> bool) ->
     for entry in WalkDir::new(folder).min_depth(1).max_depth(levels) {
         let entry = match entry {
             Ok(entry) => entry,
-            // Another process has removed it meanwhile, or the folder does not exist.
+            // Another process has removed it in the meantime, or the folder does not exist.
             Err(e) if e.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => continue,
             Err(e) => {
                 let path = e.path().unwrap_or(folder).to_owned();
@@ -270,7 +271,7 @@ fn remove_left(folder: &Path, levels: usize, is_one: impl Fn(&OsStr) -> bool) ->
     Ok(removed)
 }
 
-/// Removes an unfinished file that is unlocked. One that this user may not write stays.
+/// Removes an unfinished file that is unlocked. A file that this user may not write stays.
 fn remove_if_left(path: &Path, owner: Owner) -> io::Result<bool> {
     let file = match OpenOptions::new().write(true).open(path) {
         Ok(file) => file,
@@ -284,7 +285,7 @@ fn remove_if_left(path: &Path, owner: Owner) -> io::Result<bool> {
         // The file is being written, or the file system has no locks.
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Ok(false),
     }
-    // It may have been finished meanwhile, and its name used again.
+    // It may have been finished in the meantime, and its name used again.
     if owner.may_live(&file)? || !is_at(&file, path)? {
         return Ok(false);
     }

@@ -1,11 +1,11 @@
-//! Numbers with the same bits on every device: pseudorandom ones ([`Random`]), and elementary functions, exp, atan2, sine
-//! and cosine in f32, exp and ln in f64.
+//! Functions that give the same bits on every device: pseudorandom numbers ([`Random`]) and elementary functions: exp,
+//! atan2, sine and cosine in f32, exp and ln in f64.
 //!
 //! C libraries differ in the last bits of their functions, so none is called: lints refuse `f64::ln` and the like.
-//! What has no vector or kernel form comes from the crate `libm`, which is Rust on every platform; the functions here
-//! are polynomials in a stated order, with a fused multiply-add exactly where written, so that a scalar loop, any SIMD
-//! level and a GPU kernel agree. They have no branches, so that a loop over them vectorises. The coefficients are
-//! minimax fits made for this project.
+//! Functions that need no vector or kernel form come from the crate `libm`, which is Rust on every platform. The
+//! functions here are polynomials with a stated order of operations, and fused multiply-adds exactly where written, so
+//! that a scalar loop, every SIMD level and a GPU kernel agree. They have no branches, so that loops over them
+//! vectorise. The coefficients are minimax fits made for this project.
 
 mod random;
 
@@ -57,7 +57,7 @@ fn polynomial<const N: usize>(c: [f32; N], x: f32) -> f32 {
     sum
 }
 
-/// eˣ with a relative error below 2·10⁻⁷; x is clamped to \[−87, 88\] first. NaN gives some number.
+/// eˣ with a relative error below 2·10⁻⁷; x is clamped to \[−87, 88\] first. The result for NaN is unspecified.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     let x = if x > -87.0 { x } else { -87.0 };
@@ -66,8 +66,8 @@ pub fn exp(x: f32) -> f32 {
     let n = rounded - ROUNDER;
     let r = n.mul_add(-LN_2[1], n.mul_add(-LN_2[0], x));
     let e = (r * r).mul_add(polynomial(EXP, r), r) + 1.0;
-    // 2ⁿ is put together from its exponent bits: n + 127 lies in 1..=254, and n in the lowest bits of
-    // `rounded`. (A cast of n would saturate, for which compilers take a vector apart.)
+    // 2ⁿ is assembled from its exponent bits: n + 127 lies in 1..=254, and n is in the lowest bits of `rounded`.
+    // (A cast of n would saturate, and saturating casts do not vectorise.)
     e * f32::from_bits(rounded.to_bits().wrapping_sub(ROUNDER.to_bits()).wrapping_add(127) << 23)
 }
 
@@ -98,8 +98,8 @@ pub fn sin_cos(angle: f32) -> (f32, f32) {
     (if quadrant & 2 == 0 { sin } else { -sin }, if (quadrant + 1) & 2 == 0 { cos } else { -cos })
 }
 
-/// eˣ in f64 from additions and multiplications alone, for tables made once (Gaussian taps, scales): the C
-/// library's own would differ from platform to platform. Relative error below 10⁻¹⁵·(1 + |x|).
+/// eˣ in f64, from additions and multiplications only, for tables that are computed once (Gaussian taps, scales).
+/// Relative error below 10⁻¹⁵·(1 + |x|).
 pub fn exp_f64(x: f64) -> f64 {
     let n = (x * std::f64::consts::LOG2_E).round().clamp(-1000.0, 1000.0);
     let r = x - n * std::f64::consts::LN_2;
@@ -121,8 +121,8 @@ const ARTANH: [f64; 12] = {
     terms
 };
 
-/// ln x in f64 of a positive, finite, normal x, from arithmetic alone; for tables made once. Relative error
-/// below 10⁻¹⁵, absolute below 10⁻¹⁶ near 1.
+/// ln x in f64 for a positive, finite, normal x, from arithmetic only, for tables that are computed once. Relative error
+/// below 10⁻¹⁵; near 1 the absolute error is below 10⁻¹⁶.
 ///
 /// x = 2ⁿ m with m between √½ and √2, and ln m = 2 artanh((m − 1) / (m + 1)) by its series.
 #[inline(always)]
@@ -144,13 +144,14 @@ pub fn ln(x: f64) -> f64 {
     n as f64 * std::f64::consts::LN_2 + 2.0 * s * sum
 }
 
-/// √(x² + y²), rounded at each step, where `f64::hypot` would be the C library's.
+/// √(x² + y²), rounded at each step. (`f64::hypot` would call the C library.)
 #[inline]
 pub fn length([x, y]: [f64; 2]) -> f64 {
     (x * x + y * y).sqrt()
 }
 
-/// For kernels: `exp_f32`, `ln_f64` where a device has f64, `atan2_f32`, `sin_cos_f32`, and multiples of π.
+/// Adds to a kernel's source `exp_f32`, `ln_f64` (if the device has f64), `atan2_f32`, `sin_cos_f32`, and multiples of
+/// π.
 pub(crate) fn for_kernels(source: KernelSource) -> KernelSource {
     source
         .define_f32("ROUNDER", ROUNDER)

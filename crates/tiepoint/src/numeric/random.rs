@@ -11,7 +11,7 @@ impl Random {
         Self(seed)
     }
 
-    /// The generator that belongs to one lattice point, whatever came before.
+    /// The generator of one lattice point.
     pub(crate) fn at(seed: u64, layer: u64, x: i64, y: i64) -> Self {
         let row = finish(seed ^ finish(layer.wrapping_add(0x51_7c_c1_b7) ^ (y as u64)));
         Self(finish(row ^ (x as u64)))
@@ -38,16 +38,16 @@ impl Random {
         self.unit().mul_add(high - low, low)
     }
 
-    /// A number of mean 0 and standard deviation 1: the sum of four uniform numbers, which is close to normal
-    /// and ends at ±3.46.
+    /// A number with mean 0 and standard deviation 1: the sum of four uniform numbers, which is close to normal and lies
+    /// within ±3.46.
     pub fn normal(&mut self) -> f64 {
         let bits = self.bits();
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xffff).sum();
         (sum as f64 * (1.0 / 65536.0) - (2.0 - 2.0 / 65536.0)) * 3_f64.sqrt()
     }
 
-    /// A direction as its cosine and sine, without either function: the rational parametrisation of a quarter
-    /// of the circle, turned by a random multiple of 90°.
+    /// The cosine and sine of a random direction, without these functions: from the rational parametrisation of a
+    /// quarter of the circle, turned by a random multiple of 90°.
     pub(crate) fn direction(&mut self) -> [f64; 2] {
         let t = self.range(-0.414_213_562, 0.414_213_562);
         let (c, s) = ((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));

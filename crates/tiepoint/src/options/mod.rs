@@ -1,9 +1,8 @@
-//! What option structs and small sets of named values have in common.
+//! Declarations of option structs and of small sets of named values.
 //!
 //! Every option struct is declared by one [`table`]: it is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for
 //! each field, and a `check()` that names the first option out of its range. A set of
-//! named values implements [`Named`]: names, help and parsing stand beside the values, and the command and other front
-//! ends take them from there.
+//! named values implements [`Named`], which gives their names, help and parsing to the command and to other front ends.
 
 mod table;
 
@@ -12,19 +11,19 @@ pub use table::{Above, AboveTo, Allowed, Field, Kind, Names, OptionTable, OrInfi
 
 use crate::{Error, Result};
 
-/// What [`bytes`] takes, for errors.
+/// The texts that [`bytes`] takes, for errors.
 pub const BYTES: &str = "bytes above 0 such as 300M, 2GiB or 1000000";
-/// What [`count`] takes, for errors.
+/// The texts that [`count`] takes, for errors.
 pub const COUNT: &str = "a number above 0 such as 20M or 20000000";
 
-/// A number of bytes as people write it: plain, or with K, M, G or T for powers of 1024, and B or iB behind it or not.
+/// Parses a number of bytes: plain, or with K, M, G or T for powers of 1024, optionally followed by B or iB.
 pub fn bytes(text: &str) -> Option<u64> {
     let upper = text.trim().to_ascii_uppercase();
     let bare = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
     scaled(bare, 1024.0)
 }
 
-/// A number of things as people write it: plain, or with K, M, G or T for powers of 1000.
+/// Parses a count: plain, or with K, M, G or T for powers of 1000.
 pub fn count(text: &str) -> Option<u64> {
     scaled(&text.trim().to_ascii_uppercase(), 1000.0)
 }
@@ -53,20 +52,20 @@ pub struct Choice<T> {
 
 /// A small set of values, each with a name.
 pub trait Named: Copy + 'static {
-    /// What is chosen, as errors name it.
+    /// The name of the option, for errors.
     const OPTION: &'static str;
     /// The names separated by commas, for errors.
     const EXPECTED: &'static str;
-    /// Every value that has a name, the default first or where it belongs in the order.
+    /// All values, with the default first or in its place in the natural order.
     const ALL: &'static [Choice<Self>];
 
     /// The name of this value.
     fn name(self) -> &'static str;
 
-    /// The value of this name.
+    /// The value with this name.
     ///
     /// # Errors
-    /// [`Error::Option`] with the names there are.
+    /// [`Error::Option`] with the known names.
     fn from_name(name: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|choice| choice.name == name);
         found.map(|choice| choice.value).ok_or_else(|| Error::option(Self::OPTION, name, Self::EXPECTED))

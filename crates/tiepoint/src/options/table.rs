@@ -1,8 +1,9 @@
 //! One description of every option: an option struct that [`options!`] declares knows the name, type, default, range,
-//! unit and meaning of its fields. The flags of the command with their help, and the classes and docstrings of the
-//! Python package follow from this table, so that to add an option is to change one place.
+//! unit and meaning of its fields. The command's flags with their help, and the classes and docstrings of the Python
+//! package are generated from this table, so an option is added in one place.
 //!
-//! The first paragraph of a field's comment is its help everywhere; what follows is read in Rust's documentation alone.
+//! The first paragraph of a field's comment is its help everywhere; further paragraphs appear only in Rust's
+//! documentation.
 
 use super::{Named, bytes, count};
 use crate::{Error, Result};
@@ -11,18 +12,18 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The value of an option as front ends hand it over and show it.
+/// The value of an option, as front ends pass and show it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// None given, none wanted, or what follows from other options.
+    /// No value: not given, not wanted, or following from other options.
     None,
     /// Yes or no.
     Bool(bool),
     /// A whole number.
     Integer(i128),
-    /// A number; one of 32 bits is here its shortest decimal form.
+    /// A number. A 32-bit float is represented by its shortest decimal form.
     Number(f64),
-    /// A name or a path; also any other value as text, which [`OptionTable::set`] reads.
+    /// A name or a path; or any other value as text, which [`OptionTable::set`] parses.
     Text(String),
 }
 
@@ -38,7 +39,7 @@ impl Display for Value {
     }
 }
 
-/// What kind of value an option takes.
+/// The kind of value that an option takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// [`Value::Bool`].
@@ -47,27 +48,27 @@ pub enum Kind {
     Integer,
     /// [`Value::Number`].
     Number,
-    /// [`Value::Text`], one of these names, each with its meaning.
+    /// [`Value::Text`]: one of these names, each with its meaning.
     Name(Vec<(&'static str, &'static str)>),
-    /// [`Value::Text`], the path of a file or folder.
+    /// [`Value::Text`]: the path of a file or folder.
     Path,
 }
 
 /// A type that an option may have.
 pub trait ValueType: Sized {
-    /// What a range is about: this type, or that of which it is an `Option`.
+    /// The type to which a range applies: this type, or the type in it if it is an `Option`.
     type Inner;
 
     /// The kind of value.
     fn kind() -> Kind;
 
-    /// The type's value from a front end's; `None` where it is of another kind, or no value of this type.
+    /// Converts a front end's value; `None` if it is of another kind, or not a value of this type.
     fn take(value: &Value) -> Option<Self>;
 
-    /// The front end's value from the type's.
+    /// Converts to a front end's value.
     fn show(&self) -> Value;
 
-    /// What a range must contain.
+    /// The value that must lie in the range, if there is one.
     fn inner(&self) -> Option<&Self::Inner>;
 
     /// Whether this is neither infinite nor NaN.
@@ -187,32 +188,32 @@ impl<T: ValueType> ValueType for Option<T> {
 
 /// Which values of type `T` an option may have.
 pub trait Allowed<T> {
-    /// Whether this is one.
+    /// Whether this value is allowed.
     fn allows(&self, value: &T) -> bool;
 
-    /// The values in words; nothing where all are allowed.
+    /// The allowed values in words; empty if all are allowed.
     fn words(&self) -> String;
 
-    /// Whether infinity may be one.
+    /// Whether infinity may be allowed.
     fn has_infinity(&self) -> bool {
         false
     }
 
-    /// The values one by one, where they are few.
+    /// The allowed values one by one, if they are few.
     fn each(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Above this.
+/// Values above this.
 #[derive(Clone, Copy, Debug)]
 pub struct Above<T>(pub T);
 
-/// Above the first, at most the second.
+/// Values above the first and up to the second.
 #[derive(Clone, Copy, Debug)]
 pub struct AboveTo<T>(pub T, pub T);
 
-/// A range, to which infinity belongs.
+/// A range that may contain infinity.
 #[derive(Clone, Copy, Debug)]
 pub struct OrInfinite<R>(pub R);
 
@@ -264,7 +265,7 @@ allowed! {
     AboveTo<T>: this, value => *value > this.0 && *value <= this.1, format!("above {}, at most {}", this.0, this.1);
 }
 
-/// Only these.
+/// Only the values in the array.
 impl<T: PartialEq + Display, const N: usize> Allowed<T> for [T; N] {
     fn allows(&self, value: &T) -> bool {
         self.contains(value)
@@ -291,27 +292,27 @@ pub struct Field {
     pub field: &'static str,
     /// Its name in Python.
     pub name: &'static str,
-    /// Its flag without dashes. Flags that begin with `!` are given for no; without one the command does not have it.
+    /// Its flag without dashes. A flag that begins with `!` switches the option off; `-` means that there is no flag.
     pub flag: String,
     /// The kind of its values.
     pub kind: Kind,
     /// Whether it may be [`Value::None`].
     pub optional: bool,
-    /// What values are counted in, as the command's help names it: `PX`, `BYTES`, `N`.
+    /// The unit of its values, as the command's help shows it: `PX`, `BYTES`, `N`.
     pub unit: &'static str,
-    /// Which values are allowed, in words.
+    /// The allowed values in words.
     pub allowed: String,
-    /// The values that are allowed one by one, where they are few.
+    /// The allowed values one by one, if they are few.
     pub values: Vec<String>,
     /// What it does.
     pub help: String,
-    /// What a flag that says no does.
+    /// The help of the flag that switches it off.
     pub without: &'static str,
     /// Its default.
     pub default: Value,
 }
 
-/// What an option is called outside of the library; made by [`options!`].
+/// The names of an option outside of the library; made by [`options!`].
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct Names {
@@ -395,7 +396,7 @@ impl Names {
     }
 }
 
-/// A unit as an error says it.
+/// A unit in words, for errors.
 fn in_words(unit: &str) -> &'static str {
     match unit {
         "PX" => " pixels",
@@ -409,26 +410,25 @@ fn in_words(unit: &str) -> &'static str {
 
 /// An option struct whose fields [`options!`] describes.
 pub trait OptionTable: Sized + Clone {
-    /// What the struct is for, in the words of its documentation.
+    /// The first sentence of the struct's documentation.
     const ABOUT: &'static str;
 
-    /// Its fields, and those of the option structs in it, in their order.
+    /// Its fields, and those of the option structs in it, in order.
     fn fields(&self) -> Vec<Field>;
 
     /// The value of an option.
     fn get(&self, name: &str) -> Option<Value>;
 
-    /// Changes an option; false where there is none of this name.
+    /// Changes an option. Returns false if there is no option of this name.
     ///
     /// # Errors
     /// [`Error::Option`] for a value of another kind. Ranges are checked by the struct's own `check`.
     fn set(&mut self, name: &str, value: &Value) -> Result<bool>;
 }
 
-/// Declares an option struct: its fields with what they mean, the setter, type, default, and where they have one the
-/// range; then optionally a flag, unit or name of its own for the command. `tables` are option structs inside, whose
-/// options count as its own. `besides` are fields that front ends do not set by value. `check` is what must hold beside
-/// the ranges.
+/// Declares an option struct: for each field its meaning, setter, type, default, and optionally its range, flag, unit
+/// and name in front ends. `tables` are option structs inside, whose options count as its own. `besides` are fields
+/// that front ends do not set through the table. `check` is a rule beside the ranges.
 macro_rules! options {
     (
         #[doc = $about:literal]

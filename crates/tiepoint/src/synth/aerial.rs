@@ -1,10 +1,11 @@
 //! A block of aerial photographs over textured terrain, with exact cameras.
 //!
-//! The terrain is z = h(x, y), smooth value noise; its brightness is a [`Texture`] of (x, y). Cameras fly strips, look
-//! down and are turned and tilted a little at random: a point X of the ground is seen at K R (X − C), with focal length
-//! and principal point in pixels, no distortion, pixel centres at integers. A pixel shows the ground that its ray
-//! meets, found by the iteration z ← h(the ray at height z), whose steps shrink by the slope of the terrain times that
-//! of the ray; nothing is resampled. Lengths are in metres, z points up, and image rows run against y.
+//! The terrain is z = h(x, y), smooth value noise; its brightness is a [`Texture`] of (x, y). The cameras fly in strips,
+//! look down, and are turned and tilted a little at random: a point X of the ground is seen at K R (X − C), with focal
+//! length and principal point in pixels, no distortion, and pixel centres at integers. A pixel shows the ground that its
+//! ray meets. The point is found by the iteration z ← h(the ray at height z), whose steps shrink by the slope of the
+//! terrain times that of the ray; nothing is resampled. Lengths are in metres, z points up, and image rows run against
+//! y.
 
 use super::{Random, Texture};
 use crate::device::Cpu;
@@ -50,7 +51,7 @@ options! {
 /// The camera of one photograph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AerialCamera {
-    /// Where it is, in metres.
+    /// Its position, in metres.
     pub centre: [f64; 3],
     /// Its axes in the world, row by row: x to the right, y down in the image, z along the view.
     pub rotation: [[f64; 3]; 3],
@@ -66,7 +67,7 @@ pub struct AerialBlock {
     options: AerialOptions,
     cameras: Vec<AerialCamera>,
     texture: Texture,
-    /// Metres that a pixel in the middle of a photograph shows.
+    /// The size on the ground of a pixel in the middle of a photograph, in metres.
     pixel: f64,
 }
 
@@ -107,7 +108,7 @@ impl AerialBlock {
         &self.cameras
     }
 
-    /// What the options were.
+    /// The options.
     pub fn options(&self) -> &AerialOptions {
         &self.options
     }
@@ -150,8 +151,7 @@ impl AerialBlock {
         [x, y, z]
     }
 
-    /// The place of a point of the world in a photograph; `None` where it lies outside the image or behind the
-    /// camera.
+    /// The place of a point of the world in a photograph; `None` if it lies outside the image or behind the camera.
     pub fn place(&self, photograph: usize, point: [f64; 3]) -> Option<[f64; 2]> {
         let camera = &self.cameras[photograph];
         let from: [f64; 3] = std::array::from_fn(|k| point[k] - camera.centre[k]);
@@ -163,7 +163,7 @@ impl AerialBlock {
         inside.then_some(at)
     }
 
-    /// The share of one photograph that another shows too, by a grid of 16 × 16 of its pixels.
+    /// The share of photograph `a` that `b` shows too, measured on a grid of 16 × 16 of its pixels.
     pub fn shared(&self, a: usize, b: usize) -> f64 {
         const GRID: usize = 16;
         let Size { width, height } = self.options.size;
@@ -178,14 +178,14 @@ impl AerialBlock {
     /// Draws a photograph.
     ///
     /// # Errors
-    /// [`Error::Option`] for a number that no photograph has, [`Error::Memory`] when the system lacks the memory.
+    /// [`Error::Option`] if there is no such photograph, [`Error::Memory`] when there is not enough memory.
     pub fn photograph<T: Pixel>(&self, number: usize, cpu: &Cpu) -> Result<Image<T>> {
         if number >= self.cameras.len() {
             return Err(Error::option("photograph", number, "one of the flight"));
         }
         let size = self.options.size;
         let mut image = Image::try_filled(size, 1, T::default())?;
-        // A texture has its finest shapes at a few units: a pixel is one.
+        // One pixel is one unit of the texture, whose finest shapes have a few units.
         let scale = 1.0 / self.pixel;
         cpu.try_for_chunks(image.data_mut(), size.width, |y, row| {
             let mut random = Random::at(self.options.seed, 3 + number as u64, 0, y as i64);

@@ -1,5 +1,6 @@
-//! Pictures made by formula, with exact ground truth: endless textures, scenes of two images and the homography between
-//! them, stereo pairs with their disparities and occlusions, and blocks of aerial photographs with their cameras.
+//! Pictures drawn by formula, with exact ground truth: endless textures, scenes of two images with the homography
+//! between them, stereo pairs with their disparities and occlusions, and blocks of aerial photographs with their
+//! cameras.
 //!
 //! Everything follows from a seed by integer hashing and plain f64 arithmetic, so that one seed gives one
 //! picture on every machine, and any window of a texture can be made without the rest of it.

@@ -1,8 +1,8 @@
 //! Two images of one plane, and the homography between them.
 //!
-//! Both images are drawn from the same continuous texture, so that the truth holds exactly: neither is
-//! resampled from the other. A pixel of the moving image is the mean of a grid of samples spread over the
-//! quadrilateral that it covers in the reference.
+//! Both images are drawn from the same continuous texture and neither is resampled from the other, so the truth is
+//! exact. A pixel of the moving image is the mean of a grid of samples over the quadrilateral that it covers in the
+//! reference.
 
 use super::{Photometry, Random, Texture, TextureKind};
 use crate::device::Cpu;
@@ -53,7 +53,7 @@ impl SceneOptions {
         let [p, q, r] = inverse.matrix()[2];
         let (w, h) = (self.size.width as f64, self.size.height as f64);
         let corners = [[-0.5, -0.5], [w, -0.5], [w, h], [-0.5, h]].map(|[x, y]| p * x + q * y + r);
-        // Where the denominator has one sign at the corners it has that sign on all of the image.
+        // If the denominator has the same sign at all corners, it has that sign on the whole image.
         let sign = corners[0].signum();
         corners.iter().all(|d| d * sign > 1e-9).then_some(inverse).ok_or_else(wrong)
     }
@@ -74,7 +74,7 @@ impl<T: Pixel> Scene<T> {
     /// Draws both images.
     ///
     /// # Errors
-    /// As [`SceneOptions::check`], and [`Error::Memory`] for images that the system has not the memory for.
+    /// As [`SceneOptions::check`], and [`Error::Memory`] when there is not enough memory for the images.
     pub fn render(options: &SceneOptions, cpu: &Cpu) -> Result<Self> {
         options.check()?;
         let reference_from_moving = options.reference_from_moving()?;
@@ -134,7 +134,7 @@ fn pixel(texture: &Texture, texture_from_image: &Homography, p: [f64; 2]) -> f64
     sum / (n * n)
 }
 
-/// A Gaussian blur in two passes, cut at 4σ, the edge repeated.
+/// A Gaussian blur in two passes, cut off at 4σ, with edge pixels repeated.
 fn blur(image: &Image<f32>, sigma: f64, cpu: &Cpu) -> Image<f32> {
     let Size { width, height } = image.size();
     let radius = (4.0 * sigma).ceil() as isize;
@@ -159,8 +159,8 @@ fn blur(image: &Image<f32>, sigma: f64, cpu: &Cpu) -> Image<f32> {
 }
 
 /// The homography of a camera that turns by `angle` (radians, from +x towards +y), comes nearer by `scale`
-/// and tilts, all about the centre of an image of this size; the centre moves by `shift` pixels. `tilt` is by
-/// how much the denominator changes from the centre to the right and to the lower edge: 0.2 is a strong view.
+/// and tilts, all about the centre of an image of this size; the centre moves by `shift` pixels. `tilt` is the change of
+/// the denominator from the centre to the right and to the lower edge: 0.2 is a strong perspective.
 ///
 /// # Errors
 /// [`Error::Degenerate`] for a scale of 0, or numbers so large that the matrix is singular.
@@ -195,7 +195,7 @@ mod tests {
         assert!(j.iter().all(|v| v.is_finite()), "finite");
     }
 
-    /// Warping by whole pixels must give the very same values: no other error than that of 8 bits.
+    /// A shift by whole pixels must give the same values.
     #[test]
     fn the_truth_is_exact() {
         let shift = |x, y| Homography::new([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]]).unwrap();

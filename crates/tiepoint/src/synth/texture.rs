@@ -1,9 +1,9 @@
 //! Endless textures: a grey value for every point of the plane.
 //!
-//! A texture is fractal value noise (lattice spacings 4 to 256) under three layers of shapes, one shape to a
-//! cell of a lattice and never leaving it: soft blobs, discs, rectangles, triangles, and strokes that meet in
-//! corners as letters do. The grey value at a point depends on the width of the pixel that shows it:
-//! edges are ramps of that width and finer noise fades out, so that there is no aliasing at any resolution.
+//! A texture is fractal value noise (lattice spacings 4 to 256) under three layers of shapes. A shape stays inside its
+//! cell of a lattice: soft blobs, discs, rectangles, triangles, and strokes that meet in corners as in letters. The
+//! grey value at a point depends on the width of the pixel that shows it: edges are ramps of that width and finer noise
+//! fades out, so that there is no aliasing at any resolution.
 
 use super::Random;
 use crate::device::Cpu;
@@ -79,7 +79,7 @@ impl Texture {
     }
 }
 
-/// A texture that keeps the cells of the last point: neighbouring points take a fifth of the time.
+/// A texture that remembers the cells of the last point, so that neighbouring points take a fifth of the time.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     texture: Texture,
@@ -88,7 +88,7 @@ pub(super) struct Sampler {
     shapes: [Shape; SHAPES.len()],
 }
 
-/// What one cell of a layer of shapes holds.
+/// The shape in one cell of a layer.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     /// The cell; NaN before the first.
@@ -258,7 +258,7 @@ mod tests {
         assert!(rms < 0.06, "{rms}");
     }
 
-    /// The same seed gives the same picture for ever: data sets in other places rely on it.
+    /// The same seed must always give the same picture, because data sets elsewhere rely on it.
     #[test]
     fn is_pinned() {
         let image: Image<u8> = Texture::new(1).image(Size::new(64, 64), &Cpu::sequential());

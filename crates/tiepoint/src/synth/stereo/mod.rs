@@ -1,10 +1,10 @@
 //! Rectified pairs with exact disparities and occlusions.
 //!
-//! A scene is a background and surfaces before it, each with a disparity in closed form on the left image
-//! ([`Surface`]) and its own texture, which is fixed to the surface. Either view shows at the centre of each
-//! pixel the surface of greatest disparity there, and its texture at that very point: neither image is resampled
-//! from the other, so a point seen by both has the same brightness in both to the last bit, at any sub-pixel
-//! disparity. Any rows of either view can be made without the rest, in grey or in colour.
+//! A scene is a background with surfaces in front of it. Each has a disparity in closed form on the left image
+//! ([`Surface`]) and its own texture, which is fixed to the surface. Each view shows at the centre of a pixel the
+//! surface of greatest disparity there, with its texture at that point. Neither image is resampled from the other, so a
+//! point that both show has the same brightness in both to the last bit, at any sub-pixel disparity. Any rows of either
+//! view can be made without the rest, in grey or in colour.
 
 mod panels;
 mod surface;
@@ -72,7 +72,7 @@ named! {
     }
 }
 
-/// A scene before two cameras, drawn row by row as asked for.
+/// A scene in front of two cameras, of which any rows can be drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StereoScene {
     options: StereoSceneOptions,
@@ -106,7 +106,7 @@ struct Hit {
 #[derive(Clone, Copy, Default)]
 struct Colour<T>([T; 3]);
 
-/// A channel of a camera and its view of brightness: 0 is grey, then red, green and blue.
+/// A channel of a camera: how it records brightness. Channel 0 is grey, then follow red, green and blue.
 struct Camera {
     photometry: Photometry,
     noise: f64,
@@ -133,7 +133,7 @@ impl Camera {
     }
 }
 
-/// Some columns of a row, and the surfaces that may lie there with their numbers.
+/// Some columns of a row, and the surfaces that may lie there, with their numbers.
 type Span<'a> = (Range<usize>, Vec<(usize, &'a Surface)>);
 
 impl StereoScene {
@@ -150,9 +150,9 @@ impl StereoScene {
         Ok(Self { options: *options, surfaces })
     }
 
-    /// A scene of the caller's surfaces; where surfaces have equal disparities the later is seen. Where there is
-    /// none the images are black and the truth is infinite. The options' disparities, surfaces and plain do not
-    /// count.
+    /// A scene with the caller's surfaces. Of surfaces with equal disparities the later is seen. Where there is no
+    /// surface, the images are black and the truth is infinite. The options' disparities, surfaces and plain are
+    /// ignored.
     ///
     /// # Errors
     /// As [`StereoSceneOptions::check`] and [`Surface::check`].
@@ -243,8 +243,7 @@ impl StereoScene {
         })
     }
 
-    /// `f(state, what is seen, x, y)` of every pixel of some rows of a view; each row begins with a copy of the
-    /// state.
+    /// Calls `f(state, hit, x, y)` for every pixel of some rows of a view. Each row begins with a copy of the state.
     fn rows<T: Copy + Default + Send, S: Clone + Sync>(
         &self,
         view: View,
@@ -269,7 +268,7 @@ impl StereoScene {
         image
     }
 
-    /// A row cut where surfaces begin and end, each part with the surfaces that may lie in it.
+    /// A row divided where surfaces begin and end, each part with the surfaces that may lie in it.
     fn spans(&self, view: View, y: usize) -> Vec<Span<'_>> {
         let width = self.options.size.width;
         let here: Vec<(usize, &Surface, Range<usize>)> = (self.surfaces.iter().enumerate())
@@ -340,7 +339,7 @@ fn compose_one(i: usize, options: &StereoSceneOptions, random: &mut Random) -> S
     let reach = [w, h].map(|_| (random.range(0.06, 0.2) * w.min(h)).max(0.5));
     let centre = [random.range(0.05, 0.95) * w, random.range(0.05, 0.95) * h];
     let near = low + (high - low) * random.range(0.3, 1.0);
-    // What the disparity may differ from the centre's: within the range, and never too steep.
+    // By how much disparities may differ from the centre's, to stay within the range and not become too steep.
     let room = (high - near).min(near - low).min(0.2 * reach[0]).max(0.0);
     let (across, down) = (random.range(-0.5, 0.5), random.range(-0.5, 0.5));
     let (slope, bulge) = match i % 3 {

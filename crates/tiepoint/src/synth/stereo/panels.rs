@@ -1,4 +1,4 @@
-//! Slanted walls and flat coloured panels: scenes where grey tells little and colour much.
+//! Slanted walls and flat coloured panels: scenes with little contrast in grey and much in colour.
 
 use super::{Outline, Random, StereoSceneOptions, Surface};
 

@@ -1,4 +1,4 @@
-//! A surface before two cameras, given by the disparity it has on the left image.
+//! A surface in front of two cameras, defined by its disparity on the left image.
 //!
 //! With (u, v) the place relative to the surface's centre, (s, t) its slope, (r, h) its reach and b its bulge, the
 //! disparity is d(u, v) = d₀ + s·u + t·v − b·((u/r)² + (v/h)²): a plane when b is 0, else a dome (b > 0) or a bowl.
@@ -8,7 +8,7 @@
 
 use crate::{Error, Result};
 
-/// How far a surface reaches.
+/// The shape of a surface's outline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outline {
     /// Everywhere.
@@ -59,7 +59,7 @@ impl Default for Surface {
 const GREY: [f64; 3] = [1.0; 3];
 
 impl Surface {
-    /// Fails unless both cameras see every part of it that lies within its reach from the front.
+    /// Fails unless both cameras see every part of it within its reach from the front.
     ///
     /// # Errors
     /// [`Error::Option`] naming the field.
@@ -99,8 +99,7 @@ impl Surface {
         self.outline == Outline::Endless || (y - self.centre[1]).abs() <= self.reach[1]
     }
 
-    /// The columns of a row of the left image, and of the right one, between which it lies; rather too wide than too
-    /// narrow.
+    /// The columns of a row of the left image, and of the right one, between which it lies, with a margin of a pixel.
     pub(super) fn columns(&self, y: f64) -> [[f64; 2]; 2] {
         if self.outline == Outline::Endless {
             return [[f64::NEG_INFINITY, f64::INFINITY]; 2];
@@ -108,7 +107,7 @@ impl Surface {
         let v = y - self.centre[1];
         let ends = [-self.reach[0], self.reach[0]];
         let left = ends.map(|u| self.centre[0] + u);
-        // What lies further left does so in the right image too.
+        // Points keep their order from left to right in the right image.
         let right = ends.map(|u| self.centre[0] + u - self.at(u, v));
         [left, right].map(|[a, b]| [a - 1.0, b + 1.0])
     }
