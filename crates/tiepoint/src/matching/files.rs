@@ -23,7 +23,7 @@ pub struct MatchRow {
     pub a_xy: [f32; 2],
     /// Position of the feature in the second image, in pixels.
     pub b_xy: [f32; 2],
-    /// Agrees with the model that was estimated; true when none was asked for.
+    /// Whether the match agrees with the estimated model; true if no model was estimated.
     pub inlier: bool,
 }
 
@@ -34,14 +34,14 @@ pub enum MatchFormat {
     Csv,
     /// `.json`: `{"images":[…],"matches":[{"ax":…},…]}`; a ratio that is no number is null.
     Json,
-    /// `.txt`: what COLMAP's `matches_importer` takes: the names of both images, then a line of two indices a
-    /// match, then an empty line. Only inliers are written.
+    /// `.txt`, for COLMAP's `matches_importer`: the names of both images, a line of two indices for each match, and an
+    /// empty line. Only inliers are written.
     Colmap,
 }
 
 impl MatchFormat {
-    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is found
-    /// early.
+    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is reported at
+    /// once.
     ///
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
@@ -51,10 +51,10 @@ impl MatchFormat {
     }
 }
 
-/// The images that matches belong to. JSON holds all of it, COLMAP's text the names, CSV nothing.
+/// The images that matches belong to. JSON stores all of these fields, COLMAP's text only the names, and CSV none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MatchedImages<'a> {
-    /// What they are called.
+    /// Their names.
     pub names: [&'a str; 2],
     /// Their sizes.
     pub sizes: Option<[Size; 2]>,
@@ -63,7 +63,7 @@ pub struct MatchedImages<'a> {
 }
 
 impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
-    /// Names alone.
+    /// Only the names.
     fn from(names: [&'a str; 2]) -> Self {
         Self { names, sizes: None, model: None }
     }

@@ -1,4 +1,4 @@
-//! Two sets of features matched on a processor: on its GPU where there is one that can, otherwise on its CPU.
+//! Two sets of features matched on a processor: on its GPU if it has one that can, otherwise on its CPU.
 
 use super::{
     GpuMatcher, Match, MatchOptions, Nearest, check_pair, matches_of_some, matches_on_cpu, nearest_of_some,
@@ -10,12 +10,12 @@ use crate::device::{Cpu, Processor};
 use crate::feature::Features;
 use crate::feature::gpu::GpuFeatures;
 
-/// Features of two images, which are matched with different options. They are brought to a GPU once.
+/// The features of two images, to be matched several times with different options. They are copied to a GPU only once.
 #[derive(Debug)]
 pub struct Matcher<'a> {
     features: [&'a Features; 2],
     processor: &'a Processor,
-    /// The features that lie on the GPU; from the first search on, those of both sides.
+    /// The features on the GPU; after the first search there, those of both sides.
     uploaded: [Option<GpuFeatures>; 2],
     /// `None` before the first search.
     matcher: Option<GpuMatcher>,
@@ -32,7 +32,7 @@ impl<'a> Matcher<'a> {
         Ok(Self { features: [a, b], processor, uploaded: [None, None], matcher: None })
     }
 
-    /// The same matcher, of features that lie in the memory of the processor's GPU already.
+    /// The same matcher, with features that are already in the memory of the processor's GPU.
     pub(crate) fn with_uploaded(self, uploaded: [Option<GpuFeatures>; 2]) -> Self {
         Self { uploaded, ..self }
     }
@@ -83,7 +83,7 @@ impl<'a> Matcher<'a> {
         self.gpu_or_cpu("matching", on_gpu, |cpu| nearest_of_some(features, indices, others, same_sign, cpu))
     }
 
-    /// A search on the GPU where there is one that can, and something to search; otherwise on the CPU.
+    /// Searches on the GPU if there is one that can and neither side is empty, otherwise on the CPU.
     fn gpu_or_cpu<R>(
         &mut self,
         task: &str,
@@ -102,7 +102,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The features on the GPU, uploaded unless they are there.
+/// The features on the GPU, uploaded unless they are already there.
 fn uploaded<'u>(
     there: &'u mut Option<GpuFeatures>,
     gpu: &Gpu,

@@ -4,11 +4,11 @@
 //! (`nearest`, `product`). With a known model only the pairs that it allows are compared, through a
 //! grid over the second image (`guided`).
 //!
-//! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian,
-//! which costs nothing), distance and ratio (`ratio`), mutual choice (`mutual`).
+//! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian, which the
+//! detector knows anyway), distance and ratio (`ratio`), mutual choice (`mutual`).
 //!
-//! **Why no k-d tree.** An approximate index loses in time and in matches at every size that fits an image; where a
-//! model is known, the guided search beats both (`docs/notebook/matching.md`).
+//! **Why no k-d tree.** For as many features as an image has, an approximate index is slower and finds fewer matches;
+//! with a known model the guided search is faster than both (`docs/notebook/matching.md`).
 //!
 //! **Distance** is Euclidean between unit descriptors, from 0 to 2; 8-bit descriptors are unit vectors times
 //! 512. Results do not depend on threads or SIMD level; the contract of the arithmetic is in `product`.
@@ -55,7 +55,8 @@ options! {
         max_distance / with_max_distance: Option<f32> = None => 0.0..=2.0, unit "D";
     }
     besides {
-        /// Compare only what a known model allows. Default none. It belongs to one pair, and is not stored with options.
+        /// Compare only the pairs that a known model allows. Default none. It belongs to one pair, and is not stored
+        /// with options.
         #[serde(skip)]
         guide / with_guide: Option<Guide> = None;
     }
@@ -87,14 +88,14 @@ pub struct Match {
     pub b: u32,
     /// Euclidean distance of the unit descriptors.
     pub distance: f32,
-    /// Distance over the distance of the second nearest: small is distinct. 0 when there was no second, 1
-    /// when both are 0.
+    /// Distance divided by the distance of the second nearest; the smaller, the more distinct the match. 0 if there was
+    /// no second, 1 if both distances are 0.
     pub ratio: f32,
 }
 
 impl Match {
-    /// The points of the match in pixels, among the keypoints of A and of B, as a model's estimation takes them: the more
-    /// distinct the match, the higher its quality.
+    /// The points of the match in pixels, looked up in the keypoints of A and of B, for the estimation of a model. The
+    /// more distinct the match, the higher its quality.
     pub fn correspondence(&self, a: &[Keypoint], b: &[Keypoint]) -> Correspondence {
         let point = |k: &Keypoint| [k.x, k.y].map(f64::from);
         let [a, b] = [&a[self.a as usize], &b[self.b as usize]].map(point);
@@ -102,10 +103,10 @@ impl Match {
     }
 }
 
-/// The nearest neighbour of a descriptor and how far the second is.
+/// The nearest neighbour of a descriptor, and the distance of the second nearest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Nearest {
-    /// Index of the nearest; the smallest of equally near ones.
+    /// Index of the nearest; of equally near ones the smallest index.
     pub index: u32,
     /// Its Euclidean distance between unit descriptors.
     pub distance: f32,
@@ -113,9 +114,8 @@ pub struct Nearest {
     pub second: f32,
 }
 
-/// The two nearest neighbours of every feature: first those of A in B, then those of B in A. `None` where
-/// there is no neighbour at all, or only NaN. They are found on the processor's GPU where there is one that
-/// can.
+/// The two nearest neighbours of every feature: first those of A in B, then those of B in A. `None` if the other side
+/// is empty or all distances are NaN. They are found on the processor's GPU if it has one that can.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing;
@@ -128,8 +128,8 @@ pub fn nearest_neighbours(
     Matcher::new(a, b, processor)?.nearest_neighbours()
 }
 
-/// The matches of A with B, in the order of their index in A, found on the processor's GPU where there is one
-/// that can. To match the same features again with other options keep a [`Matcher`].
+/// The matches of A with B, in the order of their index in A, found on the processor's GPU if it has one that can. To
+/// match the same features several times with different options, keep a [`Matcher`].
 ///
 /// # Errors
 /// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing;
@@ -184,7 +184,7 @@ fn matches_on_cpu(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu)
     Ok(filtered(&neighbours_of_signs([a, b], options.same_sign, options.guide, cpu)?, options))
 }
 
-/// [`neighbours_on_cpu`], among features of equal contrast sign alone where that is asked for.
+/// [`neighbours_on_cpu`], only among features of equal contrast sign if `same_sign`.
 fn neighbours_of_signs(
     sides: [&Features; 2],
     same_sign: bool,
@@ -207,8 +207,8 @@ fn neighbours_of_signs(
     Ok(found)
 }
 
-/// The matches without a guide of one in `every` of A's `features`: `nearest_of` gives the neighbours of features of
-/// the first side among all of the second.
+/// The matches, without a guide, of one in `every` of A's `features`. `nearest_of` gives the neighbours of some features
+/// of its first side among all of its second.
 fn matches_of_some(
     features: usize,
     options: &MatchOptions,

@@ -1,4 +1,4 @@
-//! Many pairs at a time: their searches are one list of commands, and the matches alone travel to the host.
+//! Many pairs at a time: their searches are one list of commands, and only the matches are copied to the host.
 
 use super::packed::GpuPacked;
 use super::regions::FOUND;
@@ -22,14 +22,14 @@ tiepoint_gpu::kernel! {
         pair: u32,
         capacity_a: u32,
         capacity_b: u32,
-        /// Matches that there is room for.
+        /// The number of matches that fit.
         capacity: u32,
         rule: Rule,
     }
 }
 
-/// Memory of the host that receives the matches of a batch. It is kept for later batches; each of several threads that
-/// match at the same time has its own.
+/// Host memory that receives the matches of a batch. It is kept for later batches; threads that match at the same time
+/// each have their own.
 #[derive(Debug)]
 pub(super) struct Landing {
     count: Pinned<u32>,
@@ -51,9 +51,8 @@ struct Batch {
 
 impl GpuMatcher {
     /// The matches of each pair in the order of their index in A, as [`match_features`](Self::match_features) finds
-    /// them. All memory that is needed beside the packed features is taken once, for the largest of the pairs, and
-    /// kept. Threads that call this beside each other keep the device busy while each waits for its matches and sorts
-    /// them.
+    /// them. All memory besides the packed features is allocated once, for the largest pair, and kept. Several threads
+    /// may call this at the same time: while one waits for its matches or sorts them, the device works for another.
     ///
     /// # Errors
     /// As [`match_features`](Self::match_features) for options, for sides of different kinds, and for a device that
@@ -75,7 +74,7 @@ impl GpuMatcher {
                 download.download_part((&found, 0), (&mut landing.rows, 0), rows * ROW)?;
                 let transfer = self.gpu.download_after(download, &searched)?;
                 #[expect(unsafe_code, reason = "memory that the device writes")]
-                // SAFETY: as of the count; nothing else uses the landing meanwhile.
+                // SAFETY: as for the count; nothing else uses the landing meanwhile.
                 let rows = unsafe { landing.rows.numbers_at(transfer.done(), 0..rows * ROW) }?;
                 Ok(sorted(rows, pairs.len()))
             },

@@ -1,4 +1,4 @@
-//! Nearest neighbours and matches as arrays that stay in a device's memory, as other programs take them.
+//! Nearest neighbours and matches as arrays in a device's memory, in the form that other programs take.
 
 use super::regions::{FOUND, SearchKind};
 use super::rows::groups;
@@ -55,13 +55,13 @@ pub struct GpuNeighbours {
 /// Matches in the order of A, in a device's memory. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuMatches {
-    /// How many there are; the buffers may have room for more.
+    /// The number of matches; the buffers may have room for more.
     pub len: usize,
-    /// Indices of the features in A and in B, beside each other.
+    /// For each match the index of its feature in A, then of that in B.
     pub pairs: Buffer<i64>,
     /// Euclidean distances of the unit descriptors.
     pub distance: Buffer<f32>,
-    /// Distance over that of the second nearest.
+    /// Distance divided by that of the second nearest.
     pub ratio: Buffer<f32>,
 }
 
@@ -88,7 +88,7 @@ impl GpuMatches {
 
 impl GpuMatcher {
     /// [`nearest_neighbours`](Self::nearest_neighbours) of A in B, which stay on the device: one for each feature that
-    /// fits A. The host does not wait.
+    /// A has room for. The host does not wait.
     ///
     /// # Errors
     /// As [`nearest_neighbours`](Self::nearest_neighbours).
@@ -119,7 +119,7 @@ impl GpuMatcher {
         Ok(columns)
     }
 
-    /// [`match_features`](Self::match_features), whose matches stay on the device; their number is read.
+    /// [`match_features`](Self::match_features), whose matches stay on the device; only their number is read back.
     ///
     /// # Errors
     /// As [`match_features`](Self::match_features).

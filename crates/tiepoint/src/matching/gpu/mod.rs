@@ -1,12 +1,13 @@
 //! Matching on a GPU: the CPU's nearest neighbours, bit for bit.
 //!
-//! Both ways are searched alike, each with all its products; one product for both would save tensor cores, which are
-//! not what the search waits for, and would need results of every column from every block of rows. On an H200 and
-//! 16 000 × 16 000 × 128 bytes, one way has a floor of about 0.07 ms: 3.3·10¹⁰ multiply-adds at 0.6·10¹⁵/s take
-//! 0.055 ms, 2.6·10⁸ products of three minima or maxima at 1.5·10¹³/s take 0.052 ms, and the two overlap in part.
+//! The searches from A to B and from B to A each compute all products. Sharing them would save work of the tensor cores,
+//! which do not limit the search, and would need results of every column from every block of rows. For
+//! 16 000 × 16 000 × 128 bytes on an H200 one direction takes at least about 0.07 ms: 3.3·10¹⁰ multiply-adds at
+//! 0.6·10¹⁵/s take 0.055 ms, 2.6·10⁸ products with three minima or maxima each at 1.5·10¹³/s take 0.052 ms, and the two
+//! overlap in part.
 //!
-//! Memory follows n + m: descriptors packed once more, and what each work group found, whose number does not grow with
-//! the features unless their blocks alone fill the card.
+//! Memory grows with n + m: a packed copy of the descriptors, and the results of each work group. The number of work
+//! groups is fixed, until there are more blocks of features than that.
 
 mod batch;
 mod columns;
@@ -37,7 +38,7 @@ use regions::{Cut, FOUND, Rows, SearchKind, Side};
 use rows::GpuRows;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Work groups for every multiprocessor: enough that the last ones to finish cost little.
+/// Work groups for each multiprocessor: enough that little time is lost while the last ones finish.
 const GROUPS_A_UNIT: u32 = 16;
 
 /// Matches features that lie on a device; see [`super::match_features`].
@@ -45,25 +46,25 @@ const GROUPS_A_UNIT: u32 = 16;
 pub struct GpuMatcher {
     gpu: Gpu,
     portable: bool,
-    // Clones share what was compiled, and memory.
+    // Clones share compiled kernels and memory.
     rows: Arc<Kernels<GpuRows>>,
     searches: Arc<Kernels<GpuSearch>>,
     landings: Arc<Scratch<Landing>>,
     sendings: Arc<Scratch<Sending>>,
 }
 
-/// The nearest neighbours of two sets of features, on a device once the commands have run.
+/// The nearest neighbours of two sets of features, in a device's memory once the commands have run.
 #[derive(Clone, Debug)]
 pub struct GpuNearest {
-    /// [`FOUND`] words for every feature that fits A, then B.
+    /// [`FOUND`] words for every feature that A has room for, then for B's.
     nearest: Buffer<u32>,
-    /// How many bright and dark features A has, and B.
+    /// The numbers of bright and dark features, of A and of B.
     regions: [Buffer<u32>; 2],
     capacity_a: usize,
     floats: bool,
 }
 
-/// Fails unless every keypoint has a descriptor, and all can be matched.
+/// Fails unless every keypoint has a descriptor and their dimension can be matched.
 fn check(features: &GpuFeatures) -> Result<()> {
     let (capacity, dimension) = (features.capacity(), features.dimension);
     let values = features.descriptors.values();
@@ -239,8 +240,8 @@ impl GpuMatcher {
         self.match_on_device(a, b, options)?.download()
     }
 
-    /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A;
-    /// `counts` are those of A and of B.
+    /// The matches of [`match_features`](Self::match_features) without a guide, for one in `every` features of A;
+    /// `counts` are the numbers of features of A and of B.
     pub(crate) fn match_some(
         &self,
         features: [&GpuFeatures; 2],
@@ -274,7 +275,7 @@ impl GpuMatcher {
         found.side(0, indices.len())
     }
 
-    /// As [`kind`](Self::kind); `None` where one side is empty, so that nothing is compared.
+    /// As [`kind`](Self::kind); `None` if one side is empty and nothing is compared.
     fn kind_unless_empty(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<Option<SearchKind>> {
         self.kind(a, b, false).map(Some).or_else(|error| {
             let counts = [a.len()?, b.len()?];
@@ -301,7 +302,7 @@ impl GpuMatcher {
 }
 
 impl GpuNearest {
-    /// The neighbours of A in B and of B in A, when the device has finished.
+    /// Waits for the device and gives the neighbours of A in B and of B in A.
     ///
     /// # Errors
     /// [`Error::Device`] when it failed.
@@ -311,14 +312,14 @@ impl GpuNearest {
         Ok([self.side(0, counts[0])?, self.side(self.capacity_a, counts[1])?])
     }
 
-    /// The neighbours of `count` features, which begin at place `first` of the result.
+    /// The neighbours of `count` features from index `first` of the result on.
     fn side(&self, first: usize, count: usize) -> Result<Vec<Option<Nearest>>> {
         let mut words = vec![0; count * FOUND];
         self.nearest.read(first * FOUND, &mut words)?;
         Ok(words.chunks_exact(FOUND).map(|w| self.read(w)).collect())
     }
 
-    /// The matches, as [`super::match_features`] filters them, when the device has finished.
+    /// Waits for the device and gives the matches, filtered as [`super::match_features`] does.
     ///
     /// # Errors
     /// [`Error::Device`] when it failed.

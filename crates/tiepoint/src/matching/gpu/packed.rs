@@ -10,20 +10,20 @@ use crate::feature::gpu::sending::Sending;
 use crate::matching::MatchOptions;
 use crate::matching::nearest::gpu::Packed;
 
-/// Features as [`GpuMatcher::match_batch`] compares them: descriptors packed in the order of a search, in a device's
-/// memory, which every pair that the features are in reads. A clone is the same memory.
+/// Features as [`GpuMatcher::match_batch`] compares them: descriptors in a device's memory, packed in the order of a
+/// search. All pairs that contain the features share them. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuPacked {
     pub(super) kind: SearchKind,
     pub(super) by_sign: bool,
     pub(super) capacity: usize,
     pub(super) count: Buffer<u32>,
-    /// None where there is room for no feature.
+    /// None if there is no room for any feature.
     pub(super) packed: Option<Packed>,
 }
 
 impl GpuPacked {
-    /// Bytes of the device's memory that it takes.
+    /// The bytes of device memory that it takes.
     pub fn bytes(&self) -> usize {
         self.packed.as_ref().map_or(0, Packed::bytes) + Buffer::<u32>::taken(1)
     }
@@ -31,7 +31,7 @@ impl GpuPacked {
 
 impl GpuMatcher {
     /// Packs features for batches; of `options` only `same_sign` matters here. The features themselves are not needed
-    /// any more.
+    /// afterwards.
     ///
     /// # Errors
     /// As [`super::super::match_features`] for features alone, and [`crate::Error::Memory`] when the device's memory is
@@ -54,8 +54,8 @@ impl GpuMatcher {
         Ok(GpuPacked { kind, by_sign, capacity, count: features.count.clone(), packed })
     }
 
-    /// As [`pack`](Self::pack), for features in the host's memory: it does not wait for the device, whose queue holds
-    /// the copy and what packs it.
+    /// As [`pack`](Self::pack), for features in the host's memory. Copying and packing are queued on the device; the
+    /// host does not wait.
     ///
     /// # Errors
     /// As [`pack`](Self::pack).

@@ -1,4 +1,4 @@
-//! How a search is cut for a device: the Rust side of `regions.h`.
+//! How a search is divided into work groups: the Rust side of `regions.h`.
 
 use crate::device::gpu::Buffer;
 use crate::feature::gpu::GpuFeatures;
@@ -7,10 +7,10 @@ use crate::matching::nearest::gpu::Form;
 use crate::matching::{dimensions_differ, kinds_differ};
 use tiepoint_gpu::KernelSource;
 
-/// Words of what is found for a row: nearest and second distance, index.
+/// Words of the result of a row: nearest distance, second distance, index.
 pub(crate) const FOUND: usize = 3;
 
-/// What kernels are compiled for.
+/// The kind of search that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SearchKind {
     pub(crate) form: Form,
@@ -30,16 +30,16 @@ impl SearchKind {
 
     /// Words of a packed descriptor.
     pub(crate) fn words(self) -> usize {
-        // Whole chunks of local memory, and whole fragments.
+        // A multiple of the chunks of local memory and of the fragments of the tensor cores.
         self.dimension.div_ceil(if self.floats { 1 } else { 4 }).next_multiple_of(16)
     }
 
-    /// For kernels that depend on no dimension.
+    /// The source of kernels that do not depend on the dimension.
     pub(crate) fn rows(self, name: &'static str) -> KernelSource {
         self.common(name).structure::<Side>().structure::<Cut>().text(include_str!("regions.h"))
     }
 
-    /// For kernels that read descriptors.
+    /// The source of kernels that read descriptors.
     pub(crate) fn descriptors(self, name: &'static str) -> KernelSource {
         self.common(name)
             .define("VALUE", if self.floats { "f32" } else { "u8" })
@@ -59,7 +59,7 @@ impl SearchKind {
 }
 
 tiepoint_gpu::kernel_struct! {
-    /// How a side is packed, and how large what it is packed from is. A row is a packed descriptor.
+    /// How a side is packed, and how many features it is packed from. A row is a packed descriptor.
     pub(crate) struct Side {
         /// Features that there is room for.
         capacity: u32,
@@ -69,7 +69,7 @@ tiepoint_gpu::kernel_struct! {
         words: u32,
         /// Rows that a work group searches for.
         block: u32,
-        /// Rows that are kept.
+        /// Rows in memory.
         rows: u32,
     }
 }
@@ -82,7 +82,7 @@ impl Side {
         Self { capacity, dimension, words, block, rows: capacity.next_multiple_of(block) + block }
     }
 
-    /// Groups that have a block of rows each.
+    /// The number of blocks of rows.
     pub(crate) fn blocks(self) -> usize {
         (self.rows / self.block) as usize
     }
@@ -114,23 +114,23 @@ tiepoint_gpu::kernel_struct! {
     pub(crate) struct Cut {
         a: Side,
         b: Side,
-        /// Groups that are to have work.
+        /// The number of groups that should have work.
         parts: u32,
     }
 }
 
 impl Cut {
-    /// Groups that have a block of rows each.
+    /// The number of blocks of rows of both sides.
     pub(crate) fn blocks(self) -> usize {
         self.a.blocks() + self.b.blocks()
     }
 
-    /// Groups of a search: as many as are to have work, and at least one a block.
+    /// The number of groups of a search: `parts`, but at least one for each block.
     pub(crate) fn groups(self) -> usize {
         self.blocks().max(self.parts as usize)
     }
 
-    /// Words of what this many groups find.
+    /// Words of the results of this many groups.
     pub(crate) fn found(self, groups: i128) -> i128 {
         groups * i128::from(self.a.block) * FOUND as i128
     }
@@ -145,8 +145,8 @@ impl Cut {
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     pub(crate) side: Side,
-    /// The feature that every row is.
+    /// The index of each row's feature.
     pub(crate) order: Buffer<u32>,
-    /// How many bright and how many dark ones there are.
+    /// The numbers of bright and of dark features.
     pub(crate) regions: Buffer<u32>,
 }

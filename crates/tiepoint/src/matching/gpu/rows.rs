@@ -1,5 +1,5 @@
-//! The kernels around a search: which feature every row is, and whose nearest neighbours were found (`rows.cl`); which
-//! of these are matches, for a batch (`accept.cl`) and as arrays (`columns.cl`).
+//! The kernels before and after a search: the order of the rows and the merging of what the groups found (`rows.cl`),
+//! and the choice of matches, for a batch (`accept.cl`) and as arrays (`columns.cl`).
 
 use super::batch::AcceptMatches;
 use super::columns::{MatchColumns, MatchFlags, NearestColumns};
@@ -10,10 +10,10 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::gpu::GpuFeatures;
 use tiepoint_gpu::{Kernel, KernelSource};
 
-/// Lanes of the groups that have a lane for each feature.
+/// Lanes of a group in kernels with one lane for each feature.
 const LANES: u32 = 256;
 
-/// Groups with a lane for each of `n` features.
+/// The number of groups with a lane for each of `n` features.
 pub(super) fn groups(n: usize) -> [usize; 3] {
     [n.div_ceil(LANES as usize), 1, 1]
 }
@@ -91,7 +91,7 @@ impl GpuRows {
         })
     }
 
-    /// Orders the features of a side, by their sign if wanted, and counts them.
+    /// Orders the features of a side, by sign if `by_sign`, and counts them.
     pub(super) fn order(
         &self,
         gpu: &Gpu,

@@ -1,4 +1,4 @@
-//! Which nearest neighbours are matches, for kernels: `rule.h`.
+//! The rule by which kernels accept nearest neighbours as matches: `rule.h`.
 
 use super::MatchOptions;
 use tiepoint_gpu::KernelSource;

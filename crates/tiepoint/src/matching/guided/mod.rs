@@ -16,7 +16,7 @@ use crate::feature::{Features, Keypoint};
 use crate::geometry::Model;
 use std::ops::Range;
 
-/// Cells that a grid may have; a small radius in a large image gives larger cells instead.
+/// The largest number of cells of a grid. For a small radius in a large image the cells are enlarged to keep to it.
 const MAX_CELLS: f64 = 4.0e6;
 
 /// Keypoints of B sorted into square cells.
@@ -27,7 +27,7 @@ struct Grid {
     side: f64,
     columns: usize,
     rows: usize,
-    /// Where each cell's run in `indices` starts; one more than there are cells.
+    /// The start of each cell's run in `indices`, and the end of the last.
     starts: Vec<u32>,
     /// Keypoints by cell, ascending inside each.
     indices: Vec<u32>,
@@ -68,10 +68,10 @@ impl Grid {
         inside.then(|| j as usize * self.columns + i as usize)
     }
 
-    /// The columns or rows, of `n` from `origin` on, that a span meets.
+    /// Which of the `n` columns or rows from `origin` on an interval meets.
     fn range(&self, [low, high]: [f64; 2], origin: f64, n: usize) -> Range<usize> {
         let at = |v: f64| ((v - origin) / self.side).floor();
-        // Casts saturate, and NaN becomes 0: an empty range comes out where the span misses the grid.
+        // Casts saturate, and NaN becomes 0: the range is empty if the interval misses the grid.
         at(low).max(0.0) as usize..((at(high) + 1.0).max(0.0) as usize).min(n)
     }
 
@@ -97,8 +97,8 @@ impl Grid {
         if !(norm > 0.0 && norm.is_finite()) {
             return;
         }
-        // The interval of one axis that the band covers over an interval of the other; all of the axis for a
-        // line along it.
+        // The interval of one axis that the band covers over an interval of the other; the whole axis if the line runs
+        // along it.
         let span = |(p, q): (f64, f64), [low, high]: [f64; 2]| {
             if p == 0.0 {
                 return [f64::NEG_INFINITY, f64::INFINITY];
@@ -163,7 +163,7 @@ fn candidates(grid: &Grid, b: &[Keypoint], guide: &Guide, k: &Keypoint, found: &
     found.sort_unstable();
 }
 
-/// Features from one safe point to the next.
+/// Features between two checks for cancellation.
 const CHECKED: usize = 256;
 
 /// The two nearest neighbours of every feature of A, then of B, among the pairs that `guide` allows.

@@ -9,12 +9,12 @@ use crate::matching::gpu::regions::{Cut, Rows, SearchKind, Side};
 use crate::matching::kinds_differ;
 use tiepoint_gpu::{Kernel, KernelSource};
 
-/// How a search is cut for the device.
+/// The form of a search that suits the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Multiply-adds, on any device.
     Portable,
-    /// 8-bit products on the tensor cores of CUDA cards of capability 8.0 on.
+    /// 8-bit products on the tensor cores of CUDA cards of compute capability 8.0 or higher.
     Tensor,
 }
 
@@ -27,7 +27,7 @@ impl Form {
         }
     }
 
-    /// Targets that it takes at a time.
+    /// Targets that a work group compares at a time.
     pub(crate) const fn tile(self) -> u32 {
         match self {
             Self::Portable => 128,
@@ -43,20 +43,20 @@ impl Form {
     }
 }
 
-/// The cut of the search on tensor cores.
+/// How the search on tensor cores is divided.
 pub(crate) mod tensor {
-    /// Most values of a descriptor: up to here the difference of a length and two products fits 24 bits.
+    /// The most values of a descriptor: up to this number a squared length less twice a product fits 24 bits.
     pub(crate) const MAX_DIMENSION: usize = 128;
     /// Bits that tell a lane's targets apart.
     pub(super) const SHIFT: u32 = 8;
     pub(super) const WARPS: u32 = 8;
-    /// Runs of 16 queries of a warp, which share each fragment of targets.
+    /// Runs of 16 queries that a warp compares with each fragment of targets.
     pub(super) const ROW_TILES: u32 = 2;
     /// Targets that are fetched together.
     pub(super) const TILE: u32 = 64;
-    /// Tiles on their way or in use.
+    /// Tiles that are being fetched or in use.
     pub(super) const STAGES: u32 = 4;
-    /// Groups that a multiprocessor holds, which bounds the registers of a lane.
+    /// Groups that a multiprocessor runs at the same time, which limits the registers of a lane.
     pub(super) const GROUPS: u32 = 2;
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct GpuSearch {
 /// Packs descriptors of one kind of values.
 type Pack = ByValue<Kernel<PackRows<'static, u8>>, Kernel<PackRows<'static, f32>>>;
 
-/// A side's descriptors as the search reads them, once the commands so far have run. A clone is the same memory.
+/// A side's descriptors, packed as the search reads them once the commands so far have run. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
     pub(crate) rows: Rows,
@@ -168,7 +168,7 @@ impl GpuSearch {
         Ok(Packed { rows, packed, norms })
     }
 
-    /// Adds the search to the commands; `found` takes what its groups find.
+    /// Adds the search to the commands; its groups write their results into `found`.
     pub(crate) fn search(
         &self,
         commands: &mut Commands,

@@ -1,12 +1,12 @@
 //! The exact two nearest neighbours of every descriptor, from A in B and from B in A, in one pass.
 //!
 //! Every product a·b is computed once, in tiles of 6 × 64, and updates the best neighbours of its row and of
-//! its column; the n·m products are never stored. Each thread takes a run of A and keeps column results of
-//! its own, which are merged by (distance, index), so the result is that of a sequential search for any
-//! number of threads. Of equally near neighbours the one with the smaller index is the nearest.
+//! its column; the n·m products are never stored. Each thread takes a run of A and keeps its own column results, which
+//! are merged by (distance, index), so that any number of threads gives the result of a sequential search. Of equally
+//! near neighbours the one with the smaller index is the nearest.
 //!
-//! After the first few hundred columns hardly any distance is below the limits, so that a tile costs its
-//! products, one comparison for 16 distances, and a branch.
+//! After the first few hundred columns hardly any distance is below the limits; a tile then costs only its products, one
+//! comparison for every 16 distances, and a branch.
 
 pub(super) mod gpu;
 
@@ -15,7 +15,7 @@ use crate::Result;
 use crate::device::{Cpu, Level, dispatch};
 use fearless_simd::Simd;
 
-/// The index that means: no neighbour.
+/// The index that stands for no neighbour.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The nearest neighbour so far and the distance of the second.
@@ -127,9 +127,8 @@ impl<T: Distance> Strip<T> {
         Self { words, norms, best: [Best::NONE; ROWS], rows: values.len() / dimension }
     }
 
-    /// Turns a tile of products into distances and updates the best neighbours of its rows and columns. `at`
-    /// holds the indices of the first row and the first column; the panel has `width` columns, the rest is
-    /// padding.
+    /// Turns a tile of products into distances and updates the best neighbours of its rows and columns. `at` holds the
+    /// indices of the first row and the first column; the panel has `width` columns, the others are padding.
     #[inline(always)]
     fn scan<S: Simd>(
         &mut self,
@@ -176,10 +175,10 @@ fn scan<S: Simd, T: Distance>(
 /// The best neighbours of a run of rows, and those of every column among these rows.
 type Found<T> = (Vec<Best<T>>, Vec<Columns<T>>);
 
-/// Strips of A that are multiplied with a panel of B while it stays in the first-level cache.
+/// The number of strips of A that are multiplied with a panel of B while the panel stays in the first-level cache.
 const STRIPS: usize = 32;
 
-/// Compares `values`, descriptors of A of which the first has the index `first`, with all of B.
+/// Compares some descriptors of A, `values`, with all of B; `first` is the index of the first of them.
 fn search_run<E: Element>(
     cpu: &Cpu,
     (first, values): (usize, &[E]),

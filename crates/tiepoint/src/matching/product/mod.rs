@@ -34,10 +34,10 @@ pub(super) type Tile<T> = [Line<T>; ROWS];
 
 /// A squared distance: i32 for 8-bit descriptors, f32 for float ones.
 pub(super) trait Distance: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug {
-    /// Greater than every distance.
+    /// A value greater than every distance.
     const FAR: Self;
 
-    /// The Euclidean distance between unit descriptors that this squared distance stands for.
+    /// The Euclidean distance between unit descriptors.
     fn euclidean(self) -> f32;
 
     /// Turns 16 products into squared distances and returns a bit for each that is below its row's or its
@@ -56,7 +56,7 @@ pub(super) trait Element: Copy + Send + Sync {
     /// These values as a word of A and as a word of B; fewer values are padded with 0.
     fn words(level: Level, values: &[Self]) -> [Self::Sum; 2];
 
-    /// What this descriptor adds to a squared distance, as one of A and as one of B.
+    /// The term that this descriptor adds to every squared distance, as a descriptor of A and as one of B.
     fn norms(level: Level, descriptor: &[Self]) -> [Self::Sum; 2];
 
     fn products(
@@ -66,8 +66,8 @@ pub(super) trait Element: Copy + Send + Sync {
         out: &mut Tile<Self::Sum>,
     );
 
-    /// The squared distances of a descriptor to those of `values` at `indices`, `lengths` being the squared
-    /// lengths of all of `values`.
+    /// The squared distances from a descriptor to those of `values` at `indices`; `lengths` are the squared lengths of
+    /// all of `values`.
     fn distances(
         level: Level,
         a: &[Self],
@@ -290,7 +290,7 @@ fn differences<S: Simd>(_simd: S, a: &[u8], values: &[u8], indices: &[u32], out:
     }));
 }
 
-/// Squared distances of floats. Sixteen chains run side by side, because each step of a chain waits for the
+/// Squared distances of floats. Sixteen chains are computed side by side, because each step of a chain depends on the
 /// one before.
 #[inline(always)]
 fn chains<S: Simd>(

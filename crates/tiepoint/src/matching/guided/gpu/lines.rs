@@ -7,11 +7,11 @@ use crate::matching::Guide;
 use crate::matching::gpu::regions::{Cut, Rows, SearchKind, Side};
 use tiepoint_gpu::KernelSource;
 
-/// Numbers of a row that the test needs.
+/// The numbers of each row that the test needs.
 const NUMBERS: usize = 4;
 
 tiepoint_gpu::kernel! {
-    /// What the test needs of every row of a side, in f64 and in f32.
+    /// The numbers that the test needs of each row of a side, in f64 and in f32.
     unsafe kernel predict_lines(groups) = PredictLines {
         write places: u64 as Place [side.rows() * NUMBERS as i128],
         write rough: f32 as f32x4 [side.rows() * NUMBERS as i128],
@@ -23,7 +23,7 @@ tiepoint_gpu::kernel! {
         model: [f64; 9],
         radius: f64,
         side: Side,
-        /// 1: of A, whose lines the model predicts.
+        /// 1: the side is A, whose lines the model predicts.
         predicted: u32,
     }
 
@@ -63,7 +63,7 @@ pub(crate) struct LineSearch<'s> {
     pub(crate) guide: &'s Guide,
 }
 
-/// Adds the search to the commands; `found` takes what its groups find.
+/// Adds the search to the commands; its groups write their results into `found`.
 pub(crate) fn record<V: Element>(
     gpu: &Gpu,
     commands: &mut Commands,

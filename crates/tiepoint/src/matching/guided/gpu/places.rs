@@ -28,7 +28,7 @@ tiepoint_gpu::kernel! {
         cells_a_pixel: f64,
         capacity: u32,
         slots: u32,
-        /// 1: of A, whose places the model predicts.
+        /// 1: the side is A, whose places the model predicts.
         predicted: u32,
     }
 
@@ -47,7 +47,7 @@ tiepoint_gpu::kernel! {
     } {
         radius: f64,
         cells_a_pixel: f64,
-        /// Features that there is room for.
+        /// The number of features that fit.
         capacity: u32,
         other_capacity: u32,
         dimension: u32,
@@ -87,8 +87,8 @@ struct Cells {
     regions: Buffer<u32>,
 }
 
-/// Adds the search to the commands; `nearest` takes the results of A, then of B. Returns how many features A has, and
-/// B, as [`Rows`](crate::matching::gpu::regions::Rows) counts them.
+/// Adds the search to the commands, which writes the results of A, then of B, into `nearest`. Returns the numbers of
+/// features of A and of B, as [`Rows`](crate::matching::gpu::regions::Rows) counts them.
 pub(crate) fn record<V: Element>(
     gpu: &Gpu,
     commands: &mut Commands,
@@ -100,7 +100,7 @@ pub(crate) fn record<V: Element>(
     let PlaceSearch { kind, features, guide, by_sign } = *search;
     let program = gpu.program(&source::<V>(kind, guide.b_from_a.kind()))?;
     let kernel: Kernel<SearchNear<'static, V>> = program.kernel::<SearchNear<'_, V>>()?;
-    // Cells are so large that a circle seldom meets more than four.
+    // Cells are large enough that a circle seldom meets more than four.
     let cells_a_pixel = 1.0 / f64::max(2.0 * guide.radius, 1.0);
     commands.stage("match cells");
     let fill_kernel = program.kernel::<FillCells<'_>>()?;
@@ -161,7 +161,7 @@ pub(crate) fn record<V: Element>(
     Ok(cells.map(|side| side.regions))
 }
 
-/// Groups with a lane for each of `n`, one at least.
+/// The number of groups with a lane for each of `n` features, at least one.
 fn groups(n: usize) -> [usize; 3] {
     [n.div_ceil(LANES as usize).max(1), 1, 1]
 }
