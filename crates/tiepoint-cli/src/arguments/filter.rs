@@ -104,8 +104,8 @@ impl FilterArguments {
         }
     }
 
-    /// Fails if a result could not be written, would replace an input, or would lose its sign, because most formats hold
-    /// no negative values.
+    /// Fails if a result could not be written, would replace an input, or would lose its sign, because most formats
+    /// hold no negative values.
     pub(crate) fn check(&self) -> Outcome {
         let FilterFiles { input, output, .. } = self.files();
         let (table, kernel) = match self {

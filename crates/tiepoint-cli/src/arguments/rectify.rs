@@ -19,8 +19,8 @@ use tiepoint::register::{Modality, Views};
 /// What is known about the cameras without a calibration.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct CameraArguments {
-    /// Focal length of LEFT in pixels, if no calibration is given [default: from the photographs' camera data (EXIF), as
-    /// in `collect`; without these found from the tie points, which may be wrong by a factor of two or three]
+    /// Focal length of LEFT in pixels, if no calibration is given [default: from the photographs' camera data (EXIF),
+    /// as in `collect`; without these found from the tie points, which may be wrong by a factor of two or three]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     focal: Option<f64>,
     /// Distance between the two cameras, if no calibration is given; depth has its unit [default: 1]

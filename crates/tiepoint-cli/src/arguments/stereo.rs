@@ -27,7 +27,8 @@ pub(crate) struct StereoArguments {
     /// number
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// Disparities of the right image; named as --output is. They are whole numbers, except with --right-view aggregated
+    /// Disparities of the right image; named as --output is. They are whole numbers, except with --right-view
+    /// aggregated
     #[arg(long, value_name = "FILE")]
     pub(crate) output_right: Option<String>,
     /// Confidence from 0 to 1: .pfm .tif .png; named as --output is
@@ -76,8 +77,8 @@ pub(crate) struct StereoArguments {
     pub(crate) rectify: bool,
     #[command(flatten)]
     pub(crate) cameras: CameraArguments,
-    /// The number of whole disparities that are searched: 1 to 4096, or auto: the range that tie points of the pair show
-    /// [default: the calibration's range, else auto]
+    /// The number of whole disparities that are searched: 1 to 4096, or auto: the range that tie points of the pair
+    /// show [default: the calibration's range, else auto]
     #[arg(long, value_name = "N", value_parser = disparities, allow_negative_numbers = true)]
     pub(crate) disparities: Option<Disparities>,
     /// Halve the size of the pair this many times first: 0 to 5, or auto: down to the largest size at which the texture

@@ -20,7 +20,8 @@ pub(super) fn find_together(pictures: &[(&Picture, &Path)], finder: &Finder) -> 
     named.map(|(found, (_, path))| found.map_err(|e| Failure::from(e).about(path.display()))).collect()
 }
 
-/// Whether a GPU can search two pictures at once: they must have the same type and size, no masks, and not be too large.
+/// Whether a GPU can search two pictures at once: they must have the same type and size, no masks, and not be too
+/// large.
 pub(super) fn together(a: &Picture, b: &Picture, finder: &Finder, context: &Context) -> bool {
     let (grey_a, grey_b) = (a.grey(), b.grey());
     let same_type = std::mem::discriminant(grey_a) == std::mem::discriminant(grey_b);

@@ -50,8 +50,8 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     })
 }
 
-/// The names of the images in a file of matches: their paths. For COLMAP, which names images relative to a folder, these
-/// are relative to the deepest folder that holds both.
+/// The names of the images in a file of matches: their paths. For COLMAP, which names images relative to a folder,
+/// these are relative to the deepest folder that holds both.
 fn names_of(paths: [&PathBuf; 2], output: &Path) -> [String; 2] {
     let common = match MatchFormat::of(output) {
         Ok(MatchFormat::Colmap) => {

@@ -89,8 +89,8 @@ impl<'a> PairSearch<'a> {
         Self { masks: [second, first], ..self }
     }
 
-    /// Reads both images, finds and matches their features, and verifies the matches. If no model is found, the page, if
-    /// one is asked for, shows the unverified matches.
+    /// Reads both images, finds and matches their features, and verifies the matches. If no model is found, the page,
+    /// if one is asked for, shows the unverified matches.
     pub(crate) fn run(
         &self,
         paths: [&Path; 2],

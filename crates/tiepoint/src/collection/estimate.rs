@@ -31,7 +31,8 @@ const FEATURES: f64 = 8192.0;
 const SAMPLE: usize = 512;
 /// The time of a pair including its verification, over the time of matching alone.
 const WITH_VERIFICATION: f64 = 1.3;
-/// Microseconds of a core for comparing the largest features of a pair, over the square of their number: 330 µs for 512.
+/// Microseconds of a core for comparing the largest features of a pair, over the square of their number: 330 µs for
+/// 512.
 const TOP_SCALE: f64 = 330.0 / (512.0 * 512.0);
 /// Features of a photograph, over the limit of positions when whole levels are kept: 1.2 to 1.9 on photographs.
 const PER_POSITION: f64 = 1.9;
@@ -57,7 +58,8 @@ const PIXEL: [f64; 2] = [0.3, 2.0];
 pub struct Estimate {
     /// Photographs that are to be searched.
     pub photographs: usize,
-    /// Features of the photographs: those found so far, and for photographs not yet searched the most that may be found.
+    /// Features of the photographs: those found so far, and for photographs not yet searched the most that may be
+    /// found.
     pub features: u64,
     /// Pairs that are to be matched, without those that the closure has yet to suggest.
     pub pairs: u64,

@@ -74,8 +74,8 @@ impl Metadata {
 const LARGEST_TIFF: u64 = 1 << 28;
 
 impl Metadata {
-    /// The camera data in the file at `path`. Empty where there are none, and where the file does not exist or access is
-    /// denied: the stage that reads its image reports that.
+    /// The camera data in the file at `path`. Empty where there are none, and where the file does not exist or access
+    /// is denied: the stage that reads its image reports that.
     ///
     /// # Errors
     /// [`Error::Io`] for any other failure of the system, which may not happen again on the next attempt.

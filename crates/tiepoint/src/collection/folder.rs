@@ -49,16 +49,17 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Makes the folder `work`, or opens it if it exists, and brings its list of photographs up to date. The photographs
-    /// are the image files among `images` and in the folders among them. This is the stage `scan`, the only one that
-    /// looks for changes: photographs that came, went or were replaced, masks, the list of pairs. The options of pairs,
-    /// matching and geometry may differ from those of an earlier scan: results that depend on them are then made again.
+    /// Makes the folder `work`, or opens it if it exists, and brings its list of photographs up to date. The
+    /// photographs are the image files among `images` and in the folders among them. This is the stage `scan`, the only
+    /// one that looks for changes: photographs that came, went or were replaced, masks, the list of pairs. The options
+    /// of pairs, matching and geometry may differ from those of an earlier scan: results that depend on them are then
+    /// made again.
     ///
     /// # Errors
     /// As [`CollectionOptions::check`]; [`Error::Mismatch`] when the folder was made with other options of features or
-    /// another block, when there are no photographs, or when pairs are chosen by position and no photograph records one;
-    /// [`Error::Format`] for a list of pairs that does not fit the photographs, and for a folder that holds something
-    /// else; [`Error::Io`].
+    /// another block, when there are no photographs, or when pairs are chosen by position and no photograph records
+    /// one; [`Error::Format`] for a list of pairs that does not fit the photographs, and for a folder that holds
+    /// something else; [`Error::Io`].
     pub fn scan(
         work: impl Into<PathBuf>,
         images: &[PathBuf],
@@ -175,8 +176,8 @@ impl Collection {
         self.sync
     }
 
-    /// Reads photographs and masks whose length or times have changed since their features were found: their content may
-    /// be the same.
+    /// Reads photographs and masks whose length or times have changed since their features were found: their content
+    /// may be the same.
     fn read_touched(&mut self, cpu: &Cpu) -> Result<()> {
         let touched = cpu.try_map(self.photographs().len(), |i| -> Result<_> {
             let photograph = &self.photographs()[i];

@@ -47,8 +47,8 @@ pub struct Matched {
 }
 
 impl Collection {
-    /// Matches and verifies the pairs in a part of the work whose tiles are missing. The work runs on the threads of the
-    /// first processor and on the GPUs of all.
+    /// Matches and verifies the pairs in a part of the work whose tiles are missing. The work runs on the threads of
+    /// the first processor and on the GPUs of all.
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) when features are missing or damaged, or pairs were not chosen; [`Error::Io`](crate::Error::Io);

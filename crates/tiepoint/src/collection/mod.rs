@@ -18,15 +18,16 @@
 //! |---|---|
 //! | `collection.json` | the options, and the versions of the format and of the stages |
 //! | `images.json` | the photographs: name, length, times of change, camera data, mask, slot ([`Photograph`]) |
-//! | `features/…/NAME.features` | the versions of the files that were read; size, keypoints and descriptors of one photograph, or why there are none; NAME is a hash of its name |
+//! | `features/…/NAME.features` | the versions of the files that were read; size, keypoints and descriptors of one
+//! photograph, or why there are none; NAME is a hash of its name |
 //! | `top-scale/…/I-J.tile` | for the photographs of blocks I and J: how many of their largest features match |
 //! | `pairs.bin` | the pairs to be matched |
 //! | `matches/…/I-J.tile` | for the photographs of blocks I and J: pairs tried, their matches and geometry |
 //! | `closure.bin`, `closure/` | the pairs that verified pairs suggest, and their tiles |
 //!
 //! **Tiles.** Every photograph has a slot, which it keeps while others come and go. Slots are divided into blocks of
-//! [`CollectionOptions::block`], and pairs into tiles: a tile has the pairs between two blocks, or within one. A tile is
-//! the unit of work and has one file; it is also what a crash loses.
+//! [`CollectionOptions::block`], and pairs into tiles: a tile has the pairs between two blocks, or within one. A tile
+//! is the unit of work and has one file; it is also what a crash loses.
 //!
 //! **Numbers.** Photographs are numbered from 1 in the order of their names. In a pair the photograph with the smaller
 //! number comes first, also in every match and model.

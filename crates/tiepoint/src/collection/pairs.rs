@@ -70,8 +70,8 @@ impl PairSet {
 }
 
 impl TiledPairs {
-    /// Orders the tiles as they are worked on. Each tile in a row needs one new block only; the next row is traversed in
-    /// the opposite direction.
+    /// Orders the tiles as they are worked on. Each tile in a row needs one new block only; the next row is traversed
+    /// in the opposite direction.
     pub(super) fn new(set: PairSet, collection: &Collection) -> Self {
         let turned = |[row, column]: [u32; 2]| (row, if row % 2 == 0 { column } else { u32::MAX - column });
         let blocks = collection.blocks() as u32;
@@ -171,8 +171,8 @@ impl Collection {
     ///
     /// # Errors
     /// [`Error::Format`] for a list that does not fit the collection or has changed since the scan, and when features
-    /// that are needed are missing; [`Error::Mismatch`] when pairs are chosen by position and no photograph records one;
-    /// [`Error::Io`].
+    /// that are needed are missing; [`Error::Mismatch`] when pairs are chosen by position and no photograph records
+    /// one; [`Error::Io`].
     pub fn choose_pairs(&self, shard: Shard, cpu: &Cpu) -> Result<Option<PairSet>> {
         let states = self.states(cpu)?;
         if let Found::Whole(pairs) = self.chosen(&states)? {
@@ -222,8 +222,8 @@ impl Collection {
         }
     }
 
-    /// The fingerprint of everything that the choice depends on: options and names, and as far as it depends on them the
-    /// list, positions and features.
+    /// The fingerprint of everything that the choice depends on: options and names, and as far as it depends on them
+    /// the list, positions and features.
     fn choice_fingerprint(&self, states: &[State]) -> u64 {
         let options = PairOptions { list: None, closure: true, ..self.options().pairs.clone() };
         let choice = self.resolved();
@@ -323,8 +323,8 @@ const NO_POSITION: &str = "no photograph records its position; choose pairs in a
 /// Radius of the earth's sphere, in metres.
 const EARTH: f64 = 6_371_000.0;
 
-/// Each photograph with the nearest others, by longitude and latitude alone, as COLMAP does. Photographs are sorted into
-/// the cells of a grid in space, so that only those in neighbouring cells are compared.
+/// Each photograph with the nearest others, by longitude and latitude alone, as COLMAP does. Photographs are sorted
+/// into the cells of a grid in space, so that only those in neighbouring cells are compared.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when no photograph records its position, unless there `may_be_none`.

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Numbers are little-endian. A file with an unexpected fingerprint belongs to another run. The fingerprint covers the
-//! options and the version of the stage, for pairs also the photographs. The files of features and tiles record in their
-//! heads from which photographs they were made.
+//! options and the version of the stage, for pairs also the photographs. The files of features and tiles record in
+//! their heads from which photographs they were made.
 //!
 //! Text is JSON. Its first field, on the second line, is the checksum of the lines that follow.
 

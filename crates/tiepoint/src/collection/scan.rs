@@ -113,8 +113,8 @@ const READ: [&str; 13] =
 const NOT_READ: [&str; 12] =
     ["heic", "heif", "avif", "webp", "jp2", "bmp", "gif", "dng", "cr2", "nef", "arw", "jxl"];
 
-/// Lists the image files among `inputs` and in the folders among them, named relative to their common folder, with their
-/// masks. Slots are in the order of names.
+/// Lists the image files among `inputs` and in the folders among them, named relative to their common folder, with
+/// their masks. Slots are in the order of names.
 pub(super) fn list(inputs: &[PathBuf], masks: Option<&Path>, cpu: &Cpu) -> Result<(Listing, Scanned)> {
     let places = inputs.iter().map(|input| Place::of(input)).collect::<Result<Vec<_>>>()?;
     let root = common_folder(places.iter().map(|place| place.folder.as_path()))

@@ -22,12 +22,12 @@ use std::sync::Arc;
 /// Pairs that a GPU matches at a time.
 const BATCH: usize = 32;
 
-/// Threads that feed a GPU with pairs to match: while it works for one, the others take its results and prepare the next
-/// pairs.
+/// Threads that feed a GPU with pairs to match: while it works for one, the others take its results and prepare the
+/// next pairs.
 const FEEDERS: usize = 4;
 
-/// The most threads that read photographs ahead and send them to the GPUs. There are several because each send waits for
-/// the earlier work in the queue.
+/// The most threads that read photographs ahead and send them to the GPUs. There are several because each send waits
+/// for the earlier work in the queue.
 const READERS: usize = 8;
 
 /// A pair to be verified, with its place in a tile.

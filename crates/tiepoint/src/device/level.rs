@@ -2,8 +2,8 @@
 //!
 //! On x86-64 there are three: SSE2, AVX2 and AVX-512. A machine between two of them uses the lower one;
 //! `fearless_simd`'s SSE4.2 level is left out, because only machines before 2013 would use it. Other architectures have
-//! one level, the baseline (NEON on AArch64). [`Cpu::levels`](super::Cpu::levels) lists the levels that are compiled and
-//! present, and the tests run at each.
+//! one level, the baseline (NEON on AArch64). [`Cpu::levels`](super::Cpu::levels) lists the levels that are compiled
+//! and present, and the tests run at each.
 
 #[cfg(target_arch = "x86_64")]
 use fearless_simd::{Avx2, Avx512, Sse2};

@@ -200,8 +200,8 @@ impl Cpu {
     }
 
     /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps should run
-    /// inside as a whole: from outside, every parallel step would wake the pool's threads again, which takes longer than
-    /// the step.
+    /// inside as a whole: from outside, every parallel step would wake the pool's threads again, which takes longer
+    /// than the step.
     pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         let Some(pool) = &self.pool else { return f() };
         let (mut f, mut result) = (Some(f), None);
@@ -241,9 +241,9 @@ impl Cpu {
 
     /// Cuts `data` into chunks of `len` elements (the last may be shorter) and runs `f(chunk number, chunk)`.
     ///
-    /// The threads take runs of neighbouring chunks from the front, and shorter and shorter ones, so that they finish at
-    /// about the same time. Rayon's own splitting would be compiled for each `f`, with `f` inlined several times; here
-    /// its part is the same for all.
+    /// The threads take runs of neighbouring chunks from the front, and shorter and shorter ones, so that they finish
+    /// at about the same time. Rayon's own splitting would be compiled for each `f`, with `f` inlined several times;
+    /// here its part is the same for all.
     pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
         let len = len.max(1);
         let workers = self.threads().min(data.len().div_ceil(len)).max(1);
@@ -366,8 +366,8 @@ impl Processor {
         Self { cpu, ..self }
     }
 
-    /// The same processor, whose work on CPU and GPU ends with [`Error::Cancelled`] at its next safe point once `cancel`
-    /// is set. This holds for all processors that share the GPU.
+    /// The same processor, whose work on CPU and GPU ends with [`Error::Cancelled`] at its next safe point once
+    /// `cancel` is set. This holds for all processors that share the GPU.
     #[must_use]
     pub fn cancelled_by(self, cancel: &Cancel) -> Self {
         if let Some(gpu) = &self.gpu {

@@ -14,9 +14,10 @@ fn distance(b_from_a: &Homography, a: [f64; 2], b: [f64; 2]) -> f64 {
     if d.is_finite() { d } else { f64::INFINITY }
 }
 
-/// For each of [`THRESHOLDS`], the share of matches whose end in B lies within it of the place that the truth `b_from_a`
-/// gives: the matching accuracy of Mikolajczyk and Schmid ("A performance evaluation of local descriptors", 2005), with
-/// the thresholds that are usual since Dusmanu et al. ("D2-Net", 2019). All are zero if there are no matches.
+/// For each of [`THRESHOLDS`], the share of matches whose end in B lies within it of the place that the truth
+/// `b_from_a` gives: the matching accuracy of Mikolajczyk and Schmid ("A performance evaluation of local descriptors",
+/// 2005), with the thresholds that are usual since Dusmanu et al. ("D2-Net", 2019). All are zero if there are no
+/// matches.
 pub fn matching_accuracy(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography) -> [f64; 10] {
     let off: Vec<f64> = matches.iter().map(|&(a, b)| distance(b_from_a, a, b)).collect();
     let n = off.len().max(1) as f64;
@@ -47,8 +48,8 @@ pub struct PositionError {
     pub median: f64,
 }
 
-/// The position error of the matches within `within` pixels of the truth `b_from_a`; others are wrong matches, which say
-/// nothing about the accuracy of positions. All zero if there are none.
+/// The position error of the matches within `within` pixels of the truth `b_from_a`; others are wrong matches, which
+/// say nothing about the accuracy of positions. All zero if there are none.
 pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, within: f64) -> PositionError {
     let right = matches.iter().filter(|&&(a, b)| distance(b_from_a, a, b) <= within);
     let difference = |&(a, b): &([f64; 2], [f64; 2])| b_from_a.apply(a).map(|[x, y]| [b[0] - x, b[1] - y]);

@@ -34,8 +34,8 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Creates an empty file with an unused name in the folder of `target`. The target itself need not exist; if it is a
-    /// symbolic link, the file to which it points is meant.
+    /// Creates an empty file with an unused name in the folder of `target`. The target itself need not exist; if it is
+    /// a symbolic link, the file to which it points is meant.
     ///
     /// # Errors
     /// [`Error::Io`] with `target` when it cannot be created.

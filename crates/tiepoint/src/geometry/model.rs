@@ -1,4 +1,4 @@
-//! The models: what they are, applied, inverted and composed.
+//! The models, and how they are applied, inverted and composed.
 
 use super::calibration::Camera;
 use super::linear::smallest_eigenvector;
@@ -45,7 +45,7 @@ impl ModelKind {
         matches!(self, Self::Fundamental | Self::Essential)
     }
 
-    /// What the model is called in a sentence.
+    /// The model's name in a sentence.
     pub fn noun(self) -> &'static str {
         self.phrase().split_once(' ').map_or(self.phrase(), |(_, noun)| noun)
     }
@@ -202,7 +202,7 @@ impl Homography {
         self.0
     }
 
-    /// Where (x, y) goes; `None` on and beyond the horizon, that is, where the denominator does not have the
+    /// The point of B for (x, y); `None` on and beyond the horizon, that is, where the denominator does not have the
     /// sign that it has at the origin of A (positive, as the last element is 1).
     pub fn apply(&self, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
         let [u, v, w] = times(&self.0, [x, y, 1.0]);
@@ -422,7 +422,7 @@ impl Fundamental {
 }
 
 /// Epipolar geometry of two known cameras: rᵦᵀ E rₐ = 0 for the rays r = ((u − cx)/fx, (v − cy)/fy, 1) of a match, scaled
-/// to Frobenius norm 1. The lenses' distortion is left out of account.
+/// to Frobenius norm 1. Lens distortion is ignored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Essential {
     matrix: Mat3,

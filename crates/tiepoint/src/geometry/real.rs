@@ -1,5 +1,5 @@
-//! One number, or eight side by side: what the minimal solvers compute with. Both forms give the same bits, as every
-//! operation is an IEEE one.
+//! One number, or eight side by side, for the minimal solvers. Both forms give the same bits, because every operation
+//! is an IEEE one.
 
 #![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
 
@@ -20,14 +20,14 @@ pub(super) trait Real:
     + Add<f64, Output = Self>
     + Sub<f64, Output = Self>
 {
-    /// Yes or no, for each number.
+    /// A truth value for each number.
     type Mask: Copy;
     /// A constant of the same form as `self`.
     fn constant(self, value: f64) -> Self;
     fn root(self) -> Self;
     fn magnitude(self) -> Self;
     fn with_sign(self, sign: Self) -> Self;
-    /// Whether it is greater; never for NaN.
+    /// Whether it is greater; false for NaN.
     fn above(self, other: Self) -> Self::Mask;
     fn at_most(self, other: Self) -> Self::Mask;
     fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;

@@ -20,7 +20,7 @@ pub(crate) struct Measured {
     pub(crate) information: [f64; 3],
 }
 
-/// The map from A to B, and what remains.
+/// The map from A to B, and the variance of its residuals.
 #[derive(Clone, Debug)]
 pub(crate) struct WeightedFit {
     pub(crate) b_from_a: Homography,
@@ -57,7 +57,7 @@ fn misfit([x, y]: [f64; 2], [xx, xy, yy]: [f64; 3]) -> f64 {
     xx * x * x + 2.0 * xy * x * y + yy * y * y
 }
 
-/// Where the parameters send (x, y), and the derivatives of that place by them.
+/// The place to which the parameters map (x, y), and its derivatives by them.
 fn mapped<const N: usize>(p: &[f64; N], [x, y]: [f64; 2]) -> ([f64; 2], [[f64; N]; 2]) {
     let mut rows = [[0.0; N]; 2];
     if N == 4 {

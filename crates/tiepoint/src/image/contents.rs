@@ -77,7 +77,8 @@ pub struct FileImage {
     pub image: AnyImage,
     /// The meaning of the channels.
     pub layout: Layout,
-    /// 0 where the file's mask or its no-data value hides a pixel; `None` where no pixel is hidden. Alpha plays no part.
+    /// 0 where the file's mask or its no-data value hides a pixel; `None` where no pixel is hidden. Alpha plays no
+    /// part.
     pub shown: Option<Image<u8>>,
     /// The value of pixels that hold no data.
     pub no_data: Option<f64>,
@@ -114,8 +115,8 @@ impl FileImage {
         Ok(())
     }
 
-    /// The image as it is detected on and shown: grey or colour, with alpha if it has alpha. Pixels without data are NaN
-    /// in floats and transparent in integers.
+    /// The image as it is detected on and shown: grey or colour, with alpha if it has alpha. Pixels without data are
+    /// NaN in floats and transparent in integers.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory) when there is not enough memory.
@@ -135,8 +136,8 @@ impl FileImage {
         }
     }
 
-    /// The colour and alpha channels, in which no-data values stay as they are, and a mask that is 0 where a pixel holds
-    /// no data. The mask is `None` where the file hides no pixel other than by alpha.
+    /// The colour and alpha channels, in which no-data values stay as they are, and a mask that is 0 where a pixel
+    /// holds no data. The mask is `None` where the file hides no pixel other than by alpha.
     pub fn into_seen(self) -> (AnyImage, Option<Image<u8>>) {
         let Self { image, layout, shown, .. } = self;
         match layout.is_usual() {

@@ -26,8 +26,8 @@ pub(crate) fn for_kernels<T: GpuPixel>(source: KernelSource) -> KernelSource {
         .text(include_str!("pixel.h"))
 }
 
-/// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels. The rest of a
-/// row is undefined, and the last row of another program's image may end with its pixels. Clones share the memory.
+/// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels. The rest of
+/// a row is undefined, and the last row of another program's image may end with its pixels. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct GpuImage<T> {
     buffer: Buffer<T>,
@@ -146,7 +146,8 @@ impl<T: Element> GpuImage<T> {
         self.aligned
     }
 
-    /// Copies `rows` rows, from row `first`, to a buffer: its index of the first number and its pitch are given with it.
+    /// Copies `rows` rows, from row `first`, to a buffer: its index of the first number and its pitch are given with
+    /// it.
     pub(crate) fn copy_rows(
         &self,
         commands: &mut Commands,
@@ -329,8 +330,8 @@ impl AnyGpuImage {
     }
 }
 
-/// Images of one size in a device's memory, one behind the other, for kernels that take many at once. It dereferences to
-/// the first as a [`GpuImage`], whose buffer holds them all. Clones share the memory.
+/// Images of one size in a device's memory, one behind the other, for kernels that take many at once. It dereferences
+/// to the first as a [`GpuImage`], whose buffer holds them all. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct GpuStack<T> {
     first: GpuImage<T>,

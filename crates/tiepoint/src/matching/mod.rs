@@ -207,8 +207,8 @@ fn neighbours_of_signs(
     Ok(found)
 }
 
-/// The matches, without a guide, of one in `every` of A's `features`. `nearest_of` gives the neighbours of some features
-/// of its first side among all of its second.
+/// The matches, without a guide, of one in `every` of A's `features`. `nearest_of` gives the neighbours of some
+/// features of its first side among all of its second.
 fn matches_of_some(
     features: usize,
     options: &MatchOptions,

@@ -121,8 +121,8 @@ const ARTANH: [f64; 12] = {
     terms
 };
 
-/// ln x in f64 for a positive, finite, normal x, from arithmetic only, for tables that are computed once. Relative error
-/// below 10⁻¹⁵; near 1 the absolute error is below 10⁻¹⁶.
+/// ln x in f64 for a positive, finite, normal x, from arithmetic only, for tables that are computed once. Relative
+/// error below 10⁻¹⁵; near 1 the absolute error is below 10⁻¹⁶.
 ///
 /// x = 2ⁿ m with m between √½ and √2, and ln m = 2 artanh((m − 1) / (m + 1)) by its series.
 #[inline(always)]

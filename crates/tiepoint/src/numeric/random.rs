@@ -38,8 +38,8 @@ impl Random {
         self.unit().mul_add(high - low, low)
     }
 
-    /// A number with mean 0 and standard deviation 1: the sum of four uniform numbers, which is close to normal and lies
-    /// within ±3.46.
+    /// A number with mean 0 and standard deviation 1: the sum of four uniform numbers, which is close to normal and
+    /// lies within ±3.46.
     pub fn normal(&mut self) -> f64 {
         let bits = self.bits();
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xffff).sum();

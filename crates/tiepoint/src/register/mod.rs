@@ -1,8 +1,8 @@
 //! Registration: images → features → matches → model → warped image.
 //!
 //! [`tie_points`] goes from features to a model: it matches by ratio and mutual choice, estimates the model, searches
-//! again near what the model predicts with a weaker ratio (repeated structure elsewhere no longer competes), and refines
-//! the model on the new matches. [`register()`] goes all the way from two images to one warped onto the other:
+//! again near what the model predicts with a weaker ratio (repeated structure elsewhere no longer competes), and
+//! refines the model on the new matches. [`register()`] goes all the way from two images to one warped onto the other:
 //! [`locate`], then [`warp_onto`], or [`warp_onto_on_device`] for an image on a GPU.
 
 mod cross;

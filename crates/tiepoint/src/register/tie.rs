@@ -67,8 +67,8 @@ fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspon
     matches.iter().map(|m| m.correspondence(a, b)).collect()
 }
 
-/// If A has at least twice this many features, the first search takes an evenly thinned part of about this many of them.
-/// The model that they give leads the search for all.
+/// If A has at least twice this many features, the first search takes an evenly thinned part of about this many of
+/// them. The model that they give leads the search for all.
 const ENOUGH: usize = 16_384;
 
 /// Tie points between two images. Matching runs on the processor's GPU if it has one that is able to, with the same
@@ -262,7 +262,8 @@ fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOpt
 }
 
 /// Whether chance could explain half of the inliers of a search near a model. Wrong matches are spread evenly over the
-/// area that was searched, so the number of matches beyond the inlier threshold tells how many wrong ones lie within it.
+/// area that was searched, so the number of matches beyond the inlier threshold tells how many wrong ones lie within
+/// it.
 fn is_mostly_chance(kind: ModelKind, rematch: &Rematch, found: usize, agreeing: usize) -> bool {
     // The share of the searched area (a circle about a point, or a band along a line) that is within the threshold.
     let within =

@@ -4,9 +4,9 @@
 //! (`cross`).
 //!
 //! Every view of A is matched with every view of B (Morel, Yu 2009, section 5); the ratio is to the second neighbour
-//! within the same pair of views. All matches together are then taken in order of distance, and a match is dropped if an
-//! earlier one has an end in the same square of 2 × 2 pixels: a match that several views show counts once. The rest is
-//! as for the pictures themselves.
+//! within the same pair of views. All matches together are then taken in order of distance, and a match is dropped if
+//! an earlier one has an end in the same square of 2 × 2 pixels: a match that several views show counts once. The rest
+//! is as for the pictures themselves.
 
 use super::cross;
 use super::tie::{TieOptions, TiePoints, tie_found, tie_points_by, tie_points_on_device};

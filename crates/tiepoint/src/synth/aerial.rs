@@ -1,11 +1,11 @@
 //! A block of aerial photographs over textured terrain, with exact cameras.
 //!
-//! The terrain is z = h(x, y), smooth value noise; its brightness is a [`Texture`] of (x, y). The cameras fly in strips,
-//! look down, and are turned and tilted a little at random: a point X of the ground is seen at K R (X − C), with focal
-//! length and principal point in pixels, no distortion, and pixel centres at integers. A pixel shows the ground that its
-//! ray meets. The point is found by the iteration z ← h(the ray at height z), whose steps shrink by the slope of the
-//! terrain times that of the ray; nothing is resampled. Lengths are in metres, z points up, and image rows run against
-//! y.
+//! The terrain is z = h(x, y), smooth value noise; its brightness is a [`Texture`] of (x, y). The cameras fly in
+//! strips, look down, and are turned and tilted a little at random: a point X of the ground is seen at K R (X − C),
+//! with focal length and principal point in pixels, no distortion, and pixel centres at integers. A pixel shows the
+//! ground that its ray meets. The point is found by the iteration z ← h(the ray at height z), whose steps shrink by the
+//! slope of the terrain times that of the ray; nothing is resampled. Lengths are in metres, z points up, and image rows
+//! run against y.
 
 use super::{Random, Texture};
 use crate::device::Cpu;

@@ -159,8 +159,8 @@ fn blur(image: &Image<f32>, sigma: f64, cpu: &Cpu) -> Image<f32> {
 }
 
 /// The homography of a camera that turns by `angle` (radians, from +x towards +y), comes nearer by `scale`
-/// and tilts, all about the centre of an image of this size; the centre moves by `shift` pixels. `tilt` is the change of
-/// the denominator from the centre to the right and to the lower edge: 0.2 is a strong perspective.
+/// and tilts, all about the centre of an image of this size; the centre moves by `shift` pixels. `tilt` is the change
+/// of the denominator from the centre to the right and to the lower edge: 0.2 is a strong perspective.
 ///
 /// # Errors
 /// [`Error::Degenerate`] for a scale of 0, or numbers so large that the matrix is singular.

@@ -177,8 +177,8 @@ impl Ready {
     }
 
     /// Invalidates disparities that lead to places close to the right border of the right photograph. Only the greatest
-    /// disparities of such a pixel lead into the photograph, so both views agree on them for lack of others, which makes
-    /// streaks along the border where the surface has no texture.
+    /// disparities of such a pixel lead into the photograph, so both views agree on them for lack of others, which
+    /// makes streaks along the border where the surface has no texture.
     pub(super) fn without_streaks(&self, found: &mut StereoResult) {
         let (Some(_), Some(mask)) = (&self.rectified, &self.sides[1].mask) else { return };
         let (width, beside) = (mask.size().width as f32, (self.options.disparities / 4).clamp(8, 64) as f32);

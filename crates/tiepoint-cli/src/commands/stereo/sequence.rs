@@ -1,5 +1,5 @@
-//! Works through the pairs: while some are computed, the next are read and the results of earlier ones written. Messages
-//! and reports come in the order of the pairs.
+//! Works through the pairs: while some are computed, the next are read and the results of earlier ones written.
+//! Messages and reports come in the order of the pairs.
 
 use super::{Computed, Finished, PairJob, Ready, Work};
 use crate::commands::ordered::{AHEAD, Item, MOST_BESIDE, Results};

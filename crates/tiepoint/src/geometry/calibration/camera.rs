@@ -5,8 +5,8 @@
 //! and the pixel is (fx x' + cx, fy y' + cy), pixel centres at integers: what OpenCV computes too. f64, in
 //! the order written, without fusing.
 //!
-//! The radial part describes a lens only while r (1 + k₁r² + …) grows with r. Beyond it folds back, and far
-//! rays would show up inside the image a second time: such rays have no pixel.
+//! The radial part describes a lens only as long as r (1 + k₁r² + …) grows with r. Beyond that it folds back and would
+//! draw far rays into the image a second time. Such rays have no pixel.
 
 use crate::geometry::linear::cubic_roots;
 use crate::geometry::matrix::Mat3;
@@ -34,12 +34,12 @@ impl Distortion {
         Self { k1, k2, p1, p2, k3 }
     }
 
-    /// Whether the lens moves nothing.
+    /// Whether there is no distortion.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Where the lens moves a place of the plane Z = 1.
+    /// The place to which the lens moves a place on the plane Z = 1.
     #[inline(always)]
     pub fn apply(&self, [x, y]: [f64; 2]) -> [f64; 2] {
         let r2 = x * x + y * y;
@@ -71,7 +71,7 @@ impl Distortion {
         roots.filter(|r| *r > 0.0).fold(f64::INFINITY, f64::min)
     }
 
-    /// The place that the lens moves to `target`, by Newton's method; `None` where there is none within
+    /// The place that the lens moves to `target`, by Newton's method; `None` if there is none within
     /// [`reach`](Self::reach).
     pub fn undo(&self, target: [f64; 2]) -> Option<[f64; 2]> {
         if self.is_none() {
@@ -117,10 +117,10 @@ impl Camera {
         Self { focal: [focal; 2], principal, distortion: Distortion::default() }
     }
 
-    /// Checks that every number is one and the focal lengths are positive.
+    /// Checks that all numbers are finite and the focal lengths are positive.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] says which is not.
+    /// [`Error::Mismatch`] naming the wrong ones.
     pub fn check(&self) -> Result<()> {
         let Distortion { k1, k2, p1, p2, k3 } = self.distortion;
         // Fourth powers of these numbers are computed, which would overflow beyond this.
@@ -145,13 +145,13 @@ impl Camera {
         [[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]]
     }
 
-    /// The place on the plane Z = 1 that a pixel sees; `None` where the lens shows nothing.
+    /// The place on the plane Z = 1 that is imaged at a pixel; `None` where the lens images nothing.
     pub fn ray(&self, [u, v]: [f64; 2]) -> Option<[f64; 2]> {
         let ([fx, fy], [cx, cy]) = (self.focal, self.principal);
         self.distortion.undo([(u - cx) / fx, (v - cy) / fy])
     }
 
-    /// The pixel that sees a place of the plane Z = 1.
+    /// The pixel at which a place on the plane Z = 1 is imaged.
     #[inline(always)]
     pub fn pixel(&self, ray: [f64; 2]) -> [f64; 2] {
         let [x, y] = self.distortion.apply(ray);

@@ -15,7 +15,7 @@ pub(super) struct Matrix {
 pub(super) enum Value {
     Number(f64),
     Matrix(Matrix),
-    /// A text, a list, anything that no calibration needs.
+    /// A text, a list, or anything else that no calibration needs.
     Other,
 }
 
@@ -57,7 +57,7 @@ impl Document {
         Ok(Self { path: path.into(), syntax, entries })
     }
 
-    /// The entry under the first of `names`, separated by spaces, that is there.
+    /// The entry of the first name that exists; `names` are separated by spaces.
     pub(super) fn find(&self, names: &str) -> Option<&Entry> {
         names.split(' ').find_map(|name| self.entries.iter().find(|e| e.key == name))
     }
@@ -132,7 +132,7 @@ fn no_key_twice(entries: &[Entry]) -> Parsed<()> {
     }
 }
 
-/// The finite number that `word` is.
+/// `word` as a finite number.
 pub(super) fn number(word: &str, key: &str, line: usize) -> Parsed<f64> {
     // OpenCV writes .Inf and .Nan, which are refused like any other word.
     let number = word.parse::<f64>().ok().filter(|v| v.is_finite());
@@ -148,7 +148,7 @@ pub(super) struct MatrixParts {
     pub(super) data: Option<Vec<f64>>,
 }
 
-/// Rows, columns and values that a calibration's matrix may have.
+/// The most rows and the most columns of a calibration's matrix.
 const MAX_SIDE: usize = 1 << 16;
 
 impl MatrixParts {

@@ -1,8 +1,8 @@
 //! `calib.txt` of the Middlebury stereo data: lines of `key=value`.
 //!
 //! `cam0=[f 0 cx; 0 f cy; 0 0 1]`, `cam1` likewise, `doffs` = cx₁ − cx₀, `baseline`, `width`, `height`,
-//! `ndisp` (a bound on the disparities, which start at 0), `vmin` and `vmax` (their tight range). Unknown
-//! keys are stepped over.
+//! `ndisp` (a bound on the disparities, which start at 0), `vmin` and `vmax` (their exact range). Unknown
+//! keys are skipped.
 
 use super::document::{Entry, Matrix, Parsed, Value, number};
 

@@ -1,8 +1,8 @@
 //! Calibrated cameras, and the files that describe them.
 //!
-//! [`StereoCalibration`] describes two cameras and their relative pose: what rectification needs.
-//! [`RectifiedCalibration`] is a pair of images already rectified: what turns disparity into depth. Both are
-//! read from
+//! [`StereoCalibration`] describes two cameras and their relative pose, which rectification needs.
+//! [`RectifiedCalibration`] describes a pair that is already rectified, and turns disparity into depth. Both are read
+//! from
 //! - OpenCV YAML and XML, under the names that its samples and most programs give: `M1 D1 M2 D2 R T`
 //!   (`K1`, `cameraMatrix1`, `distCoeffs1`, …), `R1 R2 P1 P2 Q`, in one file or in several (intrinsics and
 //!   extrinsics; or one `camera_matrix` file a camera, the left one first);
@@ -30,15 +30,15 @@ use document::Document;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes that a calibration file may have; real ones have thousands.
+/// The most bytes of a calibration file; real ones have thousands.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-/// Two cameras and how they stand to each other.
+/// Two cameras and their relative pose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StereoCalibration {
     /// The left camera, then the right.
     pub cameras: [Camera; 2],
-    /// Pixels of the images that this holds for, if the file says.
+    /// Size of the images that this calibration is valid for, if the file says it.
     pub size: Option<Size>,
     /// R: a point X of the left camera is R X + T in the right one.
     pub rotation: [[f64; 3]; 3],
@@ -58,7 +58,7 @@ pub struct StoredRectification {
 }
 
 impl StoredRectification {
-    /// The rectified pair that the projections make.
+    /// The rectified pair that the projections describe.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when they are not those of cameras side by side.
@@ -78,10 +78,10 @@ impl StereoCalibration {
         opencv::stereo(&documents)
     }
 
-    /// As [`read`](Self::read), from the contents of a file; `name` stands for it in errors.
+    /// As [`read`](Self::read), from the contents of a file, which errors call `name`.
     ///
     /// # Errors
-    /// As [`read`](Self::read), without the reading.
+    /// As [`read`](Self::read), except [`Error::Io`].
     pub fn parse(text: &str, name: impl AsRef<Path>) -> Result<Self> {
         opencv::stereo(&[Document::parse(text, name.as_ref())?])
     }

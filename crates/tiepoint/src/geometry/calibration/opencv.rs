@@ -1,4 +1,4 @@
-//! What the entries of a calibration file mean.
+//! From the entries of a calibration file to cameras and rectified pairs.
 
 use super::document::{Document, Entry, Syntax};
 use super::{
@@ -114,7 +114,7 @@ fn camera(document: &Document, entry: &Entry, lens: Option<(&Document, &Entry)>)
     Ok(camera)
 }
 
-/// Focal lengths and principal point of a matrix that has nothing else.
+/// Focal lengths and principal point of a camera matrix; fails if it has skew or other elements.
 fn pinhole(document: &Document, entry: &Entry, k: &Mat3) -> Result<([f64; 2], [f64; 2])> {
     let [[fx, skew, cx], [a, fy, cy], last] = *k;
     if skew.abs() > 1e-9 * fx.abs() {
@@ -194,7 +194,7 @@ pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
     Ok(RectifiedCalibration { size, ..found })
 }
 
-/// What two projections say: f, cx, cy, and the baseline from P2\[0\]\[3\] = −f · baseline.
+/// The rectified pair of two projections: f, cx, cy, and the baseline from P2\[0\]\[3\] = −f · baseline.
 pub(super) fn from_projections(
     projections: &[[[f64; 4]; 3]; 2],
 ) -> std::result::Result<RectifiedCalibration, String> {

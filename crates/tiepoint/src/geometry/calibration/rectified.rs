@@ -1,4 +1,4 @@
-//! A rectified pair: what turns disparity into depth.
+//! A rectified pair, which turns disparity into depth.
 
 use super::document::{Document, Syntax};
 use super::{load, opencv};
@@ -12,11 +12,11 @@ use std::path::Path;
 /// How the cameras of a rectified pair project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Projection {
-    /// Through a centre: disparity tells depth.
+    /// Through a centre: depth follows from disparity.
     #[default]
     Perspective,
-    /// Along parallel rays, as telephoto, aerial and satellite cameras nearly do: rows correspond, and disparity grows
-    /// with height, but at an unknown rate from an unknown level. It tells no metric depth.
+    /// Along parallel rays, as telephoto, aerial and satellite cameras nearly do. Rows correspond, and disparity grows
+    /// with height, but the rate and the zero level are unknown, so that there is no metric depth.
     Affine,
 }
 
@@ -26,7 +26,7 @@ pub enum Projection {
 /// **Z = baseline · focal / (d + doffs)** and doffs = cx₁ − cx₀, the right camera's less the left's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RectifiedCalibration {
-    /// Pixels of the images, if the file says.
+    /// Size of the images, if the file says it.
     pub size: Option<Size>,
     /// Focal length of both cameras, pixels.
     pub focal: f64,
@@ -38,7 +38,7 @@ pub struct RectifiedCalibration {
     pub baseline: f64,
     /// The least and greatest disparity to be expected, if known.
     pub range: Option<[f64; 2]>,
-    /// How the cameras project. Of an affine pair only size and range mean anything.
+    /// How the cameras project. For an affine pair only size and range have a meaning.
     pub projection: Projection,
 }
 
@@ -52,10 +52,10 @@ impl RectifiedCalibration {
         Self::of(&load(path.as_ref())?)
     }
 
-    /// As [`read`](Self::read), from the contents of a file; `name` stands for it in errors.
+    /// As [`read`](Self::read), from the contents of a file, which errors call `name`.
     ///
     /// # Errors
-    /// As [`read`](Self::read), without the reading.
+    /// As [`read`](Self::read), except [`Error::Io`](crate::Error::Io).
     pub fn parse(text: &str, name: impl AsRef<Path>) -> Result<Self> {
         Self::of(&Document::parse(text, name.as_ref())?)
     }
@@ -86,7 +86,7 @@ impl RectifiedCalibration {
         Self { size, focal, principal, doffs, baseline, range, projection: Projection::Affine }
     }
 
-    /// Fails for a pair that tells no depth.
+    /// Fails for a pair without metric depth.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for an affine pair.
@@ -182,8 +182,8 @@ impl RectifiedCalibration {
         text + "</opencv_storage>\n"
     }
 
-    /// Fails where a file of this name could not be written: by its extension it is Middlebury's `calib.txt`, or
-    /// OpenCV's YAML or XML, which hold no affine pair.
+    /// Fails unless the extension is one that [`write`](Self::write) knows: Middlebury's `calib.txt`, or OpenCV's YAML
+    /// or XML.
     ///
     /// # Errors
     /// [`Error::Format`] listing the extensions.

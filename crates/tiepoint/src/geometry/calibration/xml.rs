@@ -6,7 +6,7 @@
 use super::document::{Entry, MatrixParts, Parsed, Value};
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// Elements and texts that a file may have; real ones have hundreds.
+/// The most elements and texts of a file; real ones have hundreds.
 const MAX_NODES: u32 = 1 << 16;
 
 pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {

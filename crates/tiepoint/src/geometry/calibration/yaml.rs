@@ -1,7 +1,7 @@
 //! The part of YAML that OpenCV's `FileStorage` writes.
 //!
 //! Entries of the outermost level are read: `key: number`, `key: [ numbers ]` and `key: !!opencv-matrix` with
-//! its indented `rows`, `cols`, `dt` and `data: [ … ]`. Texts, lists and other maps are stepped over.
+//! its indented `rows`, `cols`, `dt` and `data: [ … ]`. Texts, lists and other maps are skipped.
 
 use super::document::{Entry, Matrix, MatrixParts, Parsed, Value, number};
 
@@ -93,7 +93,7 @@ fn matrix(key: &str, line: usize, lines: &mut Lines<'_>) -> Parsed<Value> {
     parts.finish(key, line)
 }
 
-/// The words of `[ a, b, … ]`, which may run on over lines, with the line of each.
+/// The words of `[ a, b, … ]`, which may continue over several lines, with the line of each.
 fn flow<'a>(key: &str, first: &'a str, line: usize, lines: &mut Lines<'a>) -> Parsed<Vec<(&'a str, usize)>> {
     let Some(mut text) = first.strip_prefix('[') else {
         return Err(format!("line {line}: data of {key} begin with {:?}, expected [", shortened(first)));

@@ -1,5 +1,5 @@
-//! How near estimates come to the truth: the error of the corners of the image, against that of a least-squares fit to
-//! the true inliers.
+//! The accuracy of estimates: the error of the image's corners, compared with that of a least-squares fit to the true
+//! inliers.
 
 use super::*;
 use crate::numeric::Random;
@@ -7,7 +7,7 @@ use crate::numeric::length;
 
 const SIZE: [f64; 2] = [800.0, 600.0];
 
-/// Matches in random order, a share of which obeys a homography up to noise in B, and the truth.
+/// Matches in random order, of which a share obeys a homography up to noise in B; the homography; and which they are.
 fn scene(seed: u64, n: usize, share: f64, noise: f64) -> (Homography, Vec<Correspondence>, Vec<bool>) {
     let mut random = Random::new(seed);
     let mut about = |middle: f64, far: f64| middle + random.range(-far, far);

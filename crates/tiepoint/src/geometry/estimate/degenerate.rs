@@ -1,15 +1,16 @@
 //! Matches that do not determine a model, and fundamental matrices that fit only a plane.
 //!
-//! - Samples: collinear or unlike oriented ones are refused where models are made (`minimal`).
-//! - A fundamental matrix from a sample with five or more matches on one plane fits the plane and says
-//!   nothing of the rest (DEGENSAC: Chum, Werner, Matas 2005). The homography of the plane is found from the
-//!   sample, and F = \[e'\]× H completed with two matches off the plane.
-//! - Results: inliers on a line or at one point; and agreement that chance could explain, by the number of false
-//!   alarms of Moisan and Stival (2004): with n matches, k inliers, samples of m and a probability p that a
-//!   wrong match falls within the threshold, max(n − m, 1) C(n, k) C(k, m) p^(k−m) is how many such models are expected
-//!   of wrong matches. Matches of one place count once. p is the area that a match may fall in and agree, as a share of
-//!   the box of the inliers, in the image where that share is greater: inliers crowded in a corner say less, and a
-//!   map that shrinks everything to a point says nothing.
+//! - Samples whose points are collinear, or oriented differently in both images, are refused where models are made
+//!   (`minimal`).
+//! - A fundamental matrix from a sample with five or more matches on one plane fits the plane and is arbitrary off it
+//!   (DEGENSAC: Chum, Werner, Matas 2005). The homography of the plane is found from the sample, and F = \[e'\]× H is
+//!   completed with two matches off the plane.
+//! - Results are refused if the inliers lie on a line or at one point, or if chance could explain their agreement. That
+//!   is judged by the number of false alarms of Moisan and Stival (2004): with n matches, k inliers, samples of m
+//!   matches, and a probability p that a wrong match falls within the threshold, wrong matches are expected to give
+//!   max(n − m, 1) C(n, k) C(k, m) p^(k−m) such models. Matches at one place count once. p is the area in which a match
+//!   agrees, divided by the bounding box of the inliers, in the image where that quotient is greater. Inliers crowded
+//!   in a corner are therefore weaker evidence, and a map that shrinks everything to a point has none.
 
 use super::Fit;
 use super::judge::Judge;
@@ -22,10 +23,10 @@ use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
 use crate::numeric::{Random, finish};
 use crate::{Error, Result};
 
-/// Largest logarithm of the number of false alarms of the parallax off a plane: 1 in 100.
+/// The largest logarithm of the number of false alarms at which parallax off a plane is accepted: 1 in 100.
 const PARALLAX_ALARMS: f64 = -4.6;
 
-/// The reason for which a fundamental matrix is refused although enough matches obey it.
+/// The reason why a fundamental matrix is refused although enough matches obey it.
 pub(crate) const ON_A_PLANE: &str =
     "the matches that agree lie on a plane, or the camera only turned; a homography says all there is";
 
@@ -73,7 +74,7 @@ fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
     [a[1].min(b[1]), a[0].min(b[0])]
 }
 
-/// Points of one image that differ in a bit.
+/// A set of points of one image; points are the same if all their bits are.
 struct Different<'p> {
     x: &'p [f64],
     y: &'p [f64],
@@ -155,8 +156,8 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
         + (k - sample) as f64 * libm::log(p)
 }
 
-/// Fails when the inliers do not determine the model. Planes among them are judged by `judge`, which may have a part of
-/// the matches of `all`.
+/// Fails when the inliers do not determine the model. Whether they lie on a plane is decided by `judge`, which may hold
+/// only a part of the matches of `all`.
 pub(super) fn check(
     all: &Judge<'_>,
     judge: &Judge<'_>,
@@ -199,8 +200,9 @@ impl Judge<'_> {
         different.count
     }
 
-    /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains.
-    /// `places` counts where it matters; `most_alarms` is the largest number of false alarms.
+    /// Fails when the inliers lie at too few places, at one point or on a line, or when chance could explain them.
+    /// `places` counts different places and is called only if the result depends on it; `most_alarms` is the largest
+    /// number of false alarms.
     pub(in crate::geometry) fn check(
         &self,
         model: &Mat3,
@@ -230,8 +232,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// The places of a part of very many inliers; `None` unless these are so many that counting all could not change
-    /// the answer.
+    /// The places of only a part of the inliers, if there are very many of them and counting all could not change the
+    /// answer; otherwise `None`.
     fn enough(&self, inliers: &[usize], p: f64, most_alarms: f64) -> Option<Places> {
         const MANY: usize = 16_384;
         const PART: usize = 2048;
@@ -248,7 +250,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a homography explains so many inliers that the others may be due to chance.
+/// Whether a homography explains so many inliers that chance could explain the rest.
 fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let plane = judge.as_kind(ModelKind::Homography);
     let mut random = Random::new(1);

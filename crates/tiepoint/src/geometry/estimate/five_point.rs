@@ -3,9 +3,9 @@
 //!
 //! These ten cubics are reduced, by Householder's reflections in place of the paper's elimination, to three equations
 //! linear in x, y and 1 whose coefficients are polynomials of z; their determinant is a polynomial of degree ten. Its
-//! roots are found where it changes sign between the points of a grid, of z on \[−1, 1\] and of 1/z beyond; two roots
-//! within one cell are passed over, which costs a sample and no more. Solutions for which not all five points lie in
-//! front of both cameras are left out (`seven_point`). E is the same for both directions of the baseline.
+//! roots are found where it changes sign between the points of a grid, of z on \[−1, 1\] and of 1/z beyond. Two roots
+//! within one cell are missed, which only wastes a sample. Solutions for which not all five points lie in front of both
+//! cameras are left out (`seven_point`). E is the same for both directions of the baseline.
 
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
@@ -324,7 +324,7 @@ impl Reduced<f64> {
     }
 }
 
-/// Largest element of 2 E Eᵀ E − tr(E Eᵀ) E, with E of norm 1, that rounding brings about.
+/// The largest element of 2 E Eᵀ E − tr(E Eᵀ) E, with E of norm 1, that rounding can cause.
 const ROUNDING: f64 = 1e-6;
 
 /// Whether two singular values are equal. The roots of a nearly degenerate sample may give other matrices.
@@ -357,7 +357,7 @@ impl<R: Real> Reduced<R> {
 }
 
 impl<S: fearless_simd::Simd> Reduced<fearless_simd::f64x8<S>> {
-    /// Sample `i` of those that lie side by side.
+    /// Sample `i` of eight side by side.
     pub(super) fn lane(&self, i: usize) -> Reduced<f64> {
         Reduced {
             space: self.space.map(|v| v.map(|x| x[i])),

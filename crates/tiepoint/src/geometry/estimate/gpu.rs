@@ -1,5 +1,5 @@
-//! The search on a GPU that has f64, for homographies, fundamental and essential matrices: `search.cl`, a work group a
-//! pair of images. What it finds is what the CPU finds, bit for bit: the same samples, matches judged by the same
+//! The search on a GPU with f64, for homographies, fundamental and essential matrices: `search.cl`, one work group for
+//! each pair of images. It finds what the CPU finds, bit for bit: the same samples, matches judged by the same
 //! operations, sums in the same order.
 
 use super::improve::{self, LANES};
@@ -15,7 +15,7 @@ pub(in crate::geometry) const FOUND: usize = 19;
 pub(in crate::geometry) const NUMBERS: usize = 20;
 
 tiepoint_gpu::kernel! {
-    /// The search for one kind of model, a group a pair.
+    /// The search for one kind of model, one group for each pair.
     pub(in crate::geometry) unsafe kernel search_models(groups) = Search {
         write found: u64 as Found [groups[0] * FOUND as i128],
         /// Models to start from; one without inliers stands for none.

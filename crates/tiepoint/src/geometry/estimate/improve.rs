@@ -1,12 +1,11 @@
 //! A model moved towards the matches that agree with it, by the steps of `step`.
 //!
-//! - **Improving** ([`Judge::improve`]) brings the model of a sample, which a few noisy matches determine, to where most
-//!   matches agree: steps weighted by Tukey's biweight, the threshold at first twice as wide. Of the start and the models
-//!   on the way the one with most inliers is kept.
-//! - **Settling** ([`Judge::settle`]) makes the last model the best fit of its own inliers: least squares over them, the
-//!   inliers found anew after every step, until it no longer changes. Each step has to lower Σ min(r²/T², 1) over all
-//!   matches, as a better fit and a better set of inliers both do; a step that does not is shortened (Levenberg,
-//!   Marquardt).
+//! - **Improving** ([`Judge::improve`]) moves the model of a sample, which rests on a few noisy matches, towards one
+//!   that more matches agree with, by steps weighted by Tukey's biweight; the threshold is twice as wide at first. The
+//!   model with most inliers is kept, be it the start or that of a step.
+//! - **Settling** ([`Judge::settle`]) makes the last model the least-squares fit to its own inliers, which are found
+//!   anew after every step, until it no longer changes. Each step must lower Σ min(r²/T², 1) over all matches, as a
+//!   better fit and a better set of inliers both do; a step that does not is shortened (Levenberg, Marquardt).
 //!
 //! Sums over the matches are [`LANES`] sums, of every [`LANES`]-th match each, in their order, and then added in pairs:
 //! lane l and lane l + 32, then l and l + 16, and so on. f64, nothing fused. Threads share the lanes of many matches.
@@ -31,7 +30,7 @@ const WEIGHTED: usize = 10;
 const EVEN: f64 = 0.9;
 const EXACT: f64 = 1e-9;
 
-/// Sums side by side.
+/// The number of sums side by side.
 pub(in crate::geometry) const LANES: usize = BLOCK;
 
 /// T² of each improving step, in units of the threshold's square.
@@ -44,7 +43,7 @@ pub(super) const GAIN: f64 = 1e-7;
 pub(super) const DAMPED: f64 = 1e-3;
 pub(super) const MOST_DAMPED: f64 = 1e4;
 
-/// Matches from which on threads share the lanes.
+/// From this many matches on, threads share the lanes.
 const SHARED: usize = 4096;
 
 impl Judge<'_> {
@@ -90,10 +89,10 @@ impl Judge<'_> {
     }
 
     /// As [`settle`](Self::settle), then with inliers weighted by Tukey's biweight of [`WIDE`] times their deviation,
-    /// which follows from the nearest quarter of them. Inliers of photographs lie much nearer to the model than the
-    /// threshold, and those far from it agree by chance. Where the errors are spread more evenly than normal ones
-    /// ([`EVEN`]) there is no such core, and all inliers weigh alike. For normal errors the weighted fit deviates
-    /// some 4 % more than least squares.
+    /// which is estimated from the nearest quarter of them. In photographs most inliers lie much nearer to the model
+    /// than the threshold, and those far from it agree by chance. If the errors are spread more evenly than normal ones
+    /// ([`EVEN`]), there is no such core, and all inliers have equal weight. For normal errors the weighted fit
+    /// deviates about 4 % more than least squares.
     pub(super) fn settle_by_deviation(&self, start: Fit) -> Fit {
         let mut fit = self.settle(start);
         let m = flat(&fit.model);
@@ -132,7 +131,7 @@ impl Judge<'_> {
     }
 }
 
-/// What one match adds to the `K` sums of a step.
+/// The terms that one match adds to the `K` sums of a step.
 trait Term<const K: usize>: Copy + Sync {
     fn of<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; K];
 }

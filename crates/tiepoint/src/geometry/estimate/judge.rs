@@ -1,5 +1,5 @@
-//! Judging models by the number of matches that agree with them: whole numbers, so that neither threads nor a GPU change
-//! which is best. A model that cannot beat what is known is given up early.
+//! Judging models by the number of matches that agree with them. These are whole numbers, so that neither threads nor a
+//! GPU change which model is best. Counting ends early for a model that cannot beat the best so far.
 
 use super::five_point::Reduced;
 use super::minimal;
@@ -17,7 +17,7 @@ use crate::geometry::real::{WIDTH, lane_of, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The matches, and what counts as agreement with a model of this kind.
+/// The matches, and the limits within which they agree with a model of this kind.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::geometry) struct Judge<'p> {
     pub(in crate::geometry) kind: ModelKind,
@@ -88,7 +88,7 @@ impl<'p> Judge<'p> {
         Fit { inliers, ..fit }
     }
 
-    /// A model that is no essential matrix, with the number of its inliers.
+    /// A model other than an essential matrix, with the number of its inliers.
     pub(super) fn judged(&self, model: Mat3) -> Fit {
         self.counted(Fit { model, essential: NO_ESSENTIAL, inliers: 0 })
     }
@@ -119,8 +119,8 @@ impl<'p> Judge<'p> {
     }
 }
 
-/// The most inliers that any thread has found so far. A model is given up only when it must have fewer, so the best model
-/// does not depend on which thread comes first.
+/// The most inliers that any thread has found so far. A model is abandoned only if it is certain to have fewer, so that
+/// the best model does not depend on the order of the threads.
 #[derive(Default)]
 pub(super) struct Highest(AtomicU32);
 
@@ -128,7 +128,7 @@ pub(super) struct Highest(AtomicU32);
 #[derive(Clone, Copy)]
 struct Least<'h> {
     inliers: u32,
-    /// The number in other threads, which it has to reach.
+    /// The number that other threads have found, which it has to reach.
     elsewhere: Option<&'h Highest>,
 }
 
@@ -145,7 +145,7 @@ pub(super) fn first_best<T>(items: impl Iterator<Item = T>, inliers: impl Fn(&T)
     items.reduce(|best, next| if inliers(&next) > inliers(&best) { next } else { best })
 }
 
-/// Vectors between two checks whether a count is out of reach.
+/// The number of vectors between two checks whether a count can still reach `least`.
 const LOOK: usize = 8;
 
 /// The number of matches that agree; 0 where the count cannot reach `least`.

@@ -1,4 +1,4 @@
-//! The models that exactly fit as few matches as determine them.
+//! Models through the fewest matches that determine them.
 
 use super::points::Points;
 use crate::geometry::ModelKind;
@@ -17,7 +17,7 @@ pub(in crate::geometry) fn model(kind: ModelKind, p: &Points, sample: &[usize]) 
     }
 }
 
-/// Smallest determinant of three normalised points that are not taken as collinear.
+/// Three normalised points with a smaller determinant than this are taken as collinear.
 const COLLINEAR: f64 = 1e-9;
 
 fn columns(m: [[f64; 3]; 3]) -> Mat3 {

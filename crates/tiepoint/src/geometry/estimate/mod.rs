@@ -53,7 +53,7 @@ pub struct Correspondence {
     pub a: [f64; 2],
     /// Point in B, pixels.
     pub b: [f64; 2],
-    /// Its quality in any unit: higher ones are sampled earlier. Equal for all where nothing is known.
+    /// Its quality in any unit: matches of higher quality are sampled earlier. Equal for all if nothing is known.
     pub quality: f64,
 }
 
@@ -100,21 +100,20 @@ pub struct Estimate {
     pub iterations: usize,
 }
 
-/// Samples judged together at most.
+/// The most samples that are judged together.
 const MOST_TOGETHER: usize = 4096;
 
-/// With more matches than this, an evenly thinned part of at most so many judges samples and brings the model close
-/// to where all matches together settle it. 50 000 samples find no model with fewer than a tenth of inliers, and a
-/// tenth of this part are hundreds.
+/// If there are more matches than this, samples are judged, and the model is improved, by an evenly thinned part of at
+/// most this many; all matches only settle it. That is enough: 50 000 samples find no model of fewer than a tenth of
+/// inliers, and a tenth of this part are hundreds of matches.
 const ENOUGH: usize = 8192;
 
 /// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
 ///
 /// # Errors
 /// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model;
-/// [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a plane (for
-/// a fundamental matrix), or no more of them in agreement than chance brings about
-/// ([`RobustOptions::false_alarms`]).
+/// [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a plane (for a
+/// fundamental matrix), or so few in agreement that chance could explain them ([`RobustOptions::false_alarms`]).
 pub fn estimate(
     kind: ModelKind,
     pairs: &[Correspondence],
@@ -126,7 +125,8 @@ pub fn estimate(
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
-    /// Good enough to search near it: where there are very many matches, it is fitted only to the part that judges samples.
+    /// Good enough to search near it: if there are very many matches, it is fitted only to the part that judges
+    /// samples.
     Guiding,
     /// To convergence over all matches.
     Settled,
@@ -170,8 +170,8 @@ struct Problem<'p> {
     cpu: &'p Cpu,
 }
 
-/// The model nearest to `start` that the matches agree on: the last step of [`estimate()`] alone, for matches
-/// found with the help of `start`.
+/// The model near `start` that the matches agree on: only the last step of [`estimate()`], for matches that were found
+/// with the help of `start`.
 ///
 /// # Errors
 /// As [`estimate()`].
@@ -208,16 +208,16 @@ pub(crate) fn refine_to(
     })
 }
 
-/// Points nearer to a line than a third of this lie on it where all are fitted.
+/// When all matches are fitted, points nearer to a line than a third of this count as lying on it.
 const NARROW_PX: f64 = 1e-6;
 
-/// The model of `kind` that fits all matches best: least squares of the residuals that [`residuals`] gives, with no
-/// regard to outliers. Those with coordinates that are not finite are left out; all others are inliers. Of the options the
-/// cameras alone count.
+/// The model of `kind` that fits all matches best: the least-squares fit by the residuals of [`residuals`], in which
+/// outliers count like other matches. Matches with coordinates that are not finite are left out; all others are
+/// inliers. Of the options only the cameras are used.
 ///
 /// # Errors
-/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model, of which
-/// a fundamental and an essential matrix take 8; [`Error::Degenerate`] when they do not determine it.
+/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model (8 for a
+/// fundamental and an essential matrix); [`Error::Degenerate`] when they do not determine it.
 pub fn fit(
     kind: ModelKind,
     pairs: &[Correspondence],
@@ -270,12 +270,12 @@ pub(super) fn is_usable(pair: &Correspondence) -> bool {
 pub(super) struct Fit {
     /// A map, or a fundamental matrix.
     pub(super) model: Mat3,
-    /// The essential matrix between rays, for that kind of model alone.
+    /// The essential matrix between rays, only for that kind of model.
     pub(super) essential: Mat3,
     pub(super) inliers: u32,
 }
 
-/// Where there is no essential matrix.
+/// Stands for no essential matrix.
 const NO_ESSENTIAL: Mat3 = [[0.0; 3]; 3];
 
 fn cameras(options: &RobustOptions) -> Result<[Camera; 2]> {
@@ -320,8 +320,8 @@ impl<'p> Problem<'p> {
         Fit { model: self.points.normalised(self.kind, &model.between_pixels()), essential, inliers: 0 }
     }
 
-    /// Settles the model, by the matches that judge samples, then by all; checks that the inliers determine it, and
-    /// converts it to pixels.
+    /// Settles the model, first by the matches that judge samples, then by all; checks that the inliers determine it;
+    /// and converts it to pixels.
     fn finish(
         &self,
         precision: Precision,
@@ -368,9 +368,10 @@ impl<'p> Problem<'p> {
 }
 
 impl Judge<'_> {
-    /// A model from which least squares over all matches can start: of a homography and a fundamental matrix the linear
-    /// one (Hartley, Zisserman 2004, sections 4.1 and 11.2), of an essential matrix the nearest to that, of a rigid motion
-    /// the turn of the best similarity, of other maps the identity, as their systems are linear but for the weights.
+    /// A model from which least squares over all matches can start: for a homography and a fundamental matrix the
+    /// linear solution (Hartley, Zisserman 2004, sections 4.1 and 11.2), for an essential matrix the one nearest to
+    /// that, for a rigid motion the rotation of the best similarity, and for other maps the identity, because their
+    /// systems are linear except for the weights.
     fn linear(&self) -> Option<Fit> {
         let (kind, points) = (self.kind, self.points);
         let mut model = IDENTITY;

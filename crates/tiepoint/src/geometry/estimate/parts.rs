@@ -1,5 +1,5 @@
-//! Work over very many matches in parts, which all threads share. The parts follow from the number of matches alone,
-//! and so does the order of every addition.
+//! Work over very many matches in parts, which all threads share. The parts and the order of every addition depend only
+//! on the number of matches.
 
 use crate::device::Cpu;
 use std::ops::Range;
@@ -9,7 +9,7 @@ pub(super) const ONE: usize = 16_384;
 /// More matches are cut into parts of this many.
 const PART: usize = 4096;
 
-/// `part` of every part of `n` matches, in their order.
+/// The results of `part` for every part of `n` matches, in their order.
 pub(super) fn parts_of<T: Send>(cpu: &Cpu, n: usize, part: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
     match n <= ONE {
         true => vec![part(0..n)],

@@ -1,7 +1,7 @@
 //! The correspondences in normalised coordinates, in which all models are computed.
 //!
-//! Hartley's normalisation with one scale for both images: centroids go to the origin, and the mean distance
-//! from it over both images becomes √2. One scale keeps a residual in pixels a residual up to that scale.
+//! Hartley's normalisation with one scale for both images: centroids are moved to the origin, and the mean distance
+//! from it over both images becomes √2. With one scale, residuals are those in pixels times that scale.
 
 #![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
 

@@ -1,4 +1,4 @@
-//! Cameras between normalised points: what an essential matrix needs besides the matches.
+//! The cameras of an essential matrix, for normalised points.
 
 use super::points::Points;
 use crate::geometry::calibration::Camera;

@@ -7,12 +7,12 @@
 //! - **Epipolar geometry**: d² = (bᵀFa)² / (|Fa|² + |Fᵀb|²), norms over the first two components.
 //!
 //! d is, to first order, how far the four coordinates have to move to agree exactly. The residual in pixels is r = √2 d,
-//! and a match is an inlier up to the threshold, r ≤ T. For maps r² is the harmonic mean of the squared transfer errors
-//! in A and in B, and the plain distance where a map keeps lengths; for epipolar geometry it is the harmonic mean of the
-//! squared distances to the epipolar lines.
+//! and a match is an inlier if r ≤ T, the threshold. For maps r² is the harmonic mean of the squared transfer errors in
+//! A and in B, which is the plain squared distance if the map keeps lengths; for epipolar geometry it is the harmonic
+//! mean of the squared distances to the epipolar lines.
 //!
-//! Agreement is judged without a division, as d² ≤ T²/2, so that it costs little and is exact to state. f64, in the order
-//! written, without fusing: the same bits for one match, for eight side by side, and on a GPU.
+//! Agreement is judged without a division, as d² ≤ T²/2, which is cheap and exact. f64, in the order written, without
+//! fusing: the same bits for one match, for eight side by side, and on a GPU.
 
 #![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
 
@@ -23,7 +23,7 @@ use crate::geometry::real::{Real, each};
 /// A match: its places (x, y) in A and (u, v) in B.
 type Places<R> = [R; 4];
 
-/// r² of a match; infinite behind the horizon. It may be NaN for the NaN that arrays of points are filled up with.
+/// r² of a match; infinite behind the horizon. It may be NaN for the NaN with which arrays of points are padded.
 #[inline(always)]
 pub(super) fn squared<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>) -> R {
     let sampson = if kind.is_epipolar() {
@@ -151,14 +151,14 @@ pub(super) const EPIPOLAR: usize = 55;
 /// right side.
 pub(super) const TRANSFER: usize = 46;
 
-/// The loss of a match: 1 from the limit on, 0 where there is no match.
+/// The loss of a match: 1 from the limit on, 0 for padding.
 #[inline(always)]
 fn loss<R: Real>(counts: R::Mask, share: R, place: R) -> R {
     let one = share.constant(1.0);
     R::choose(counts, share, R::choose(place.at_most(place), one, share.constant(0.0)))
 }
 
-/// What a match adds to the sums of a map: from the limit on nothing but the loss.
+/// The terms that a match adds to the sums of a map; from the limit on only the loss.
 #[inline(always)]
 pub(super) fn transfer_term<R: Real>(
     m: &[R; 9],
@@ -201,7 +201,7 @@ pub(super) fn transfer_term<R: Real>(
     term
 }
 
-/// What a match adds to the sums of epipolar geometry.
+/// The terms that a match adds to the sums of epipolar geometry.
 #[inline(always)]
 pub(super) fn epipolar_term<R: Real>(
     f: &[R; 9],

@@ -1,7 +1,7 @@
-//! Which matches to sample: PROSAC (Chum, Matas 2005). Samples come from a set of the best matches that grows, and turn
-//! into uniform ones when it has reached them all; without qualities they are uniform from the start.
+//! Which matches to sample: PROSAC (Chum, Matas 2005). Samples are drawn from a growing set of the best matches, and
+//! are uniform once it contains all; without qualities they are uniform from the start.
 //!
-//! A sample follows from the key of the sampler and its own number alone (`SplitMix64`, started anew for each), so that
+//! A sample depends only on the sampler's key and the sample's number (`SplitMix64`, started anew for each), so that
 //! any thread, and a GPU, can draw any of them.
 
 use super::parts::{ONE, joined, parts_of};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(in crate::geometry) const MAX_SAMPLE: usize = 7;
 
-/// Samples after which PROSAC and uniform sampling have drawn the same, `T_N` of the paper.
+/// The number of samples after which PROSAC has drawn from all sets as often as uniform sampling, `T_N` of the paper.
 const UNIFORM_AFTER: f64 = 200_000.0;
 
 #[derive(Clone, Debug)]
@@ -26,8 +26,8 @@ pub(in crate::geometry) struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler of `size` of the matches, whose quality `quality` gives (higher is better). Samples can be drawn up
-    /// to the number that [`reach`](Self::reach) has prepared.
+    /// A sampler of `size` matches at a time; `quality` gives the quality of each (higher is better). Samples can be
+    /// drawn up to the number that [`reach`](Self::reach) has prepared.
     pub(super) fn new(
         matches: usize,
         quality: impl Fn(usize) -> f64 + Sync,
@@ -72,7 +72,7 @@ impl Sampler {
         self.key
     }
 
-    /// Up to which number samples come from the best `size`, `size` + 1, … matches.
+    /// The numbers up to which samples are drawn from the best `size`, `size` + 1, … matches.
     pub(in crate::geometry) fn until(&self) -> &[u64] {
         &self.growth.until
     }
@@ -100,17 +100,17 @@ impl Sampler {
     }
 }
 
-/// How the set that samples come from grows.
+/// The growth of the set that samples are drawn from.
 #[derive(Clone, Debug)]
 struct Growth {
     matches: usize,
     size: usize,
-    /// Up to which number samples come from the best `size`, `size` + 1, … matches; later ones from all. As far as it
-    /// was reached.
+    /// The numbers up to which samples are drawn from the best `size`, `size` + 1, … matches, as far as they were
+    /// needed; later samples are drawn from all.
     until: Vec<u64>,
-    /// How many sets there are before all matches.
+    /// The number of sets that do not yet contain all matches.
     sets: usize,
-    /// `T_n` and `T'_n` of the paper, of the first set that was not reached.
+    /// `T_n` and `T'_n` of the paper, for the first set that was not needed yet.
     expected: f64,
     last: f64,
 }
@@ -123,7 +123,7 @@ impl Growth {
         Self { matches, size, until: Vec::new(), sets, expected, last: 1.0 }
     }
 
-    /// Goes on to the set of this sample.
+    /// Continues to the set of this sample.
     fn reach(&mut self, number: u64) {
         while self.until.len() < self.sets && self.until.last().is_none_or(|until| *until <= number) {
             self.until.push(self.last as u64);
@@ -134,7 +134,7 @@ impl Growth {
         }
     }
 
-    /// From how many of the best matches a sample comes, and whether the last of them is in it.
+    /// The number of best matches that a sample is drawn from, and whether it must contain the last of them.
     fn pool(&self, number: u64) -> (usize, bool) {
         let reached = self.until.partition_point(|&until| until <= number);
         match reached < self.sets {
@@ -144,18 +144,18 @@ impl Growth {
     }
 }
 
-/// Matches that are put in order, the better ones first, as far as samples have come.
+/// Matches that are sorted, better ones first, only as far as samples need them.
 #[derive(Clone, Debug)]
 struct Unordered {
     /// Inverted qualities, with the number of the match below.
     ranks: Vec<u128>,
-    /// Where each part that is put in order at once ends. The first parts are small, as most searches end there.
+    /// The ends of the parts that are sorted at once. The first parts are small, because most searches end there.
     ends: std::vec::IntoIter<u128>,
     start: u128,
 }
 
 impl Unordered {
-    /// Ranks that are looked at to decide where parts end.
+    /// The number of ranks from which the ends of the parts are chosen.
     const SEEN: usize = 1024;
 
     fn new(matches: usize, quality: impl Fn(usize) -> f64 + Sync, cpu: &Cpu) -> Self {
@@ -170,7 +170,7 @@ impl Unordered {
         Self { ranks, ends: ends.into_iter(), start: 0 }
     }
 
-    /// Continues `order` to at least so many matches.
+    /// Extends `order` to at least `least` matches.
     fn order(&mut self, order: &mut Vec<u32>, least: usize, cpu: &Cpu) {
         while order.len() < least
             && let Some(end) = self.ends.next()

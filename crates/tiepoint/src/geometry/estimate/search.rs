@@ -1,6 +1,6 @@
-//! The search for the model that most matches agree with: samples are drawn and judged until a better model would, with
-//! the confidence asked for, have been drawn. The best of a batch, if it beats all before, is improved. `search.cl` is the
-//! same for many pairs of images side by side on a GPU.
+//! The search for the model that most matches agree with. Samples are drawn and judged until a better model would have
+//! been drawn with the requested confidence. The best model of a batch is improved if it beats all before. `search.cl`
+//! does the same on a GPU for many pairs of images side by side.
 
 use super::Fit;
 use super::judge::{Candidate, Highest, Judge, first_best};
@@ -8,7 +8,7 @@ use super::points::{BLOCK, Points};
 use super::sampler::Sampler;
 use crate::geometry::real::WIDTH;
 
-/// The fewest samples that are judged together: a lane each on a GPU.
+/// The fewest samples that are judged together: on a GPU one for each lane.
 pub(in crate::geometry) const BATCH: usize = BLOCK;
 
 /// Steps of the table of samples over the share of inliers.
@@ -24,15 +24,15 @@ pub(in crate::geometry) struct Budget {
 }
 
 impl Budget {
-    /// Samples of `size` matches, at least and at most so many.
+    /// The budget for samples of `size` matches; `least` and `most` bound their number.
     pub(in crate::geometry) fn new(size: usize, confidence: f64, [least, most]: [usize; 2]) -> Self {
         let mut budget = Self { table: Vec::new(), size, confidence, bounds: [least as f64, most as f64] };
         budget.table = (0..=SHARES).map(|s| budget.at(s as f64 / SHARES as f64)).collect();
         budget
     }
 
-    /// The number of samples of which one holds inliers only, with the confidence asked for, when `share` are
-    /// inliers.
+    /// The number of samples of which at least one contains only inliers with the requested confidence, if `share` of
+    /// the matches are inliers.
     pub(in crate::geometry) fn at(&self, share: f64) -> u32 {
         let good = (0..self.size).fold(1.0, |product, _| product * share);
         let [least, most] = self.bounds;
@@ -68,9 +68,9 @@ pub(in crate::geometry) struct Extent<'b> {
     pub(in crate::geometry) thorough: bool,
 }
 
-/// The model that most matches agree with, and the samples of `drawn` that it took. `start` is the first to be beaten;
-/// `better` may replace an improved model by a better one. The search ends early where the work is cancelled, which
-/// the caller has to check.
+/// The model that most matches agree with, and the number of samples of `drawn` that it took. `start` is the first
+/// model to beat; `better` may replace an improved model by a better one. The search ends early when the work is
+/// cancelled, which the caller has to check.
 pub(in crate::geometry) fn search(
     judge: &Judge<'_>,
     drawn: &Points,

@@ -102,7 +102,7 @@ fn roots<R: Real>(a: R, b: R, c: R) -> [R; 3] {
     all
 }
 
-/// Roots farther out are as good as infinite.
+/// Roots farther out are treated as infinite.
 const FARTHEST: f64 = 1e6;
 
 /// The fundamental matrices of seven matches (places in A and in B), and which of them exist.

@@ -25,8 +25,8 @@ pub(super) struct Normal {
 /// The place of the element (r, c) of a symmetric 3×3 block among its six.
 const PACKED: [[usize; 3]; 3] = [[0, 1, 2], [1, 3, 4], [2, 4, 5]];
 
-/// Share of the diagonal that keeps the step of an essential matrix determined: it has five degrees of freedom and six
-/// parameters.
+/// A share of the diagonal that is added so that the step of an essential matrix is determined: it has five degrees of
+/// freedom but six parameters.
 const DAMPING: f64 = 1e-6;
 
 impl Normal {

@@ -1,4 +1,4 @@
-//! Affine epipolar geometry: two views along parallel rays, as telephoto, aerial and satellite cameras nearly give.
+//! Affine epipolar geometry: two views along parallel rays, which telephoto, aerial and satellite cameras nearly have.
 //!
 //! A tie point (x, y) ↔ (x', y') obeys a x' + b y' + c x + d y + e = 0 (Hartley, Zisserman 2004, equation 14.1): it
 //! lies on a hyperplane of its four coordinates. The Gold Standard algorithm (their algorithm 14.1) takes the plane
@@ -6,8 +6,8 @@
 //! coordinates the maximum-likelihood estimate. Here it is repeated with the weights 1/(1 + r²)² of Geman and McClure,
 //! r in pixels, as in `relative`.
 //!
-//! Epipolar lines are parallel in each picture, so that a turn in the plane of each, a scale and a shift rectify the
-//! pair. They are written as cameras far away: the rest of rectification then needs to know nothing of it.
+//! Epipolar lines are parallel in each picture, so that a rotation in the plane of each, a scale and a shift rectify
+//! the pair. They are expressed as cameras far away, so that the rest of rectification needs no special case.
 
 use crate::geometry::Correspondence;
 use crate::geometry::calibration::{Camera, Distortion};
@@ -18,8 +18,8 @@ use crate::image::Size;
 /// Weighted fits at most.
 const FITS: usize = 20;
 
-/// Least spread of the tie points along every direction but the one across the plane, in pixels²: of a scene with less
-/// relief they lie on a plane, and every epipolar geometry through it explains them.
+/// The least variance of the tie points in every direction except the one across the hyperplane, in pixels². With less
+/// relief the scene is a plane, whose tie points do not determine the epipolar geometry.
 const LEAST_SPREAD: f64 = 0.25;
 
 const LARGEST_RATIO: f64 = 8.0;
@@ -80,7 +80,8 @@ impl AffineEpipolar {
         [(c * c + d * d).sqrt(), (a * a + b * b).sqrt()]
     }
 
-    /// The distance of a tie point from the hyperplane: the least by which its four coordinates are off, pixels.
+    /// The distance of a tie point from the hyperplane: the least change of its four coordinates that makes it agree,
+    /// pixels.
     fn distance(&self, pair: &Correspondence) -> f64 {
         let at = coordinates(pair);
         (0..4).map(|i| self.normal[i] * at[i]).sum::<f64>() + self.offset

@@ -1,10 +1,10 @@
 //! How well tie points agree with a rectified pair: the differences of their rows, and the disparities to
 //! search.
 //!
-//! A wrong match along its row obeys the epipolar geometry like a right one, and repeated structures cause
-//! many of them. The range of disparities therefore includes a tie point only when enough of its neighbours
-//! in the left view have nearly its disparity; and of these it leaves out one in 500 on either side, since
-//! repeated structures confirm each other.
+//! A match that is wrong along its row obeys the epipolar geometry like a right one, and repeated structures cause many
+//! of them. The range of disparities therefore includes a tie point only when enough of its neighbours in the left view
+//! have nearly its disparity; and of these it leaves out one in 500 on either side, because wrong matches of repeated
+//! structures can confirm each other.
 
 use super::Rectification;
 use crate::geometry::Correspondence;
@@ -29,7 +29,7 @@ const CELL: f64 = 4.0;
 /// The share of the tie points in the 3×3 cells around that must confirm a disparity.
 const CONFIRMING: f64 = 0.25;
 
-/// About how many neighbours in a row of cells are compared.
+/// The approximate number of neighbours in a row of cells that are compared.
 const CROWD: usize = 64;
 
 impl Rectification {
@@ -49,9 +49,9 @@ impl Rectification {
         })
     }
 
-    /// The tie points whose rows differ by the median of all row differences, up to `tolerance` pixels:
-    /// matches that no epipolar geometry has verified hold outliers, while a wrong calibration shifts them
-    /// all.
+    /// The tie points whose row difference is within `tolerance` pixels of the median of all row differences. This
+    /// removes outliers from matches that no epipolar geometry has verified, and keeps a shift of all of them, which a
+    /// wrong calibration causes.
     pub fn near_rows(&self, pairs: &[Correspondence], tolerance: f64) -> Vec<Correspondence> {
         let off = |p: &Correspondence| self.places(p).map(|(a, b)| (*p, a[1] - b[1]));
         let all: Vec<_> = pairs.iter().filter_map(off).collect();
@@ -69,7 +69,7 @@ impl Rectification {
     }
 }
 
-/// One tie point in so many is left out at either end of the range.
+/// One in this many tie points is left out at either end of the range.
 const LEFT_OUT: usize = 500;
 
 /// The range of the disparities that neighbours confirm, or of all where none is confirmed. There is at least one tie
@@ -108,7 +108,7 @@ struct Tie {
     disparity: f64,
 }
 
-/// The disparities that three other tie points, and a share of those around, have too.
+/// The disparities that at least three other tie points, and a share of all neighbours, have too.
 fn confirmed(mut ties: Vec<Tie>) -> Vec<f64> {
     let span = |c: usize| {
         let low = ties.iter().map(|t| t.place[c]).fold(f64::INFINITY, f64::min);

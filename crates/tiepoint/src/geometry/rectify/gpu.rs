@@ -1,4 +1,4 @@
-//! Rectification on a device: pictures of a pair of cameras, rectified where they lie.
+//! Rectification of pictures in a device's memory.
 
 use super::{Inverse, Rectification, RectifiedView};
 use crate::device::{Cpu, Processor, gpu::Gpu};
@@ -75,7 +75,7 @@ impl<T: GpuPixel> GpuRectification<T> {
         Ok(Self { plan, views, fill: options.fill_as()?, valid: [left?, right?] })
     }
 
-    /// The rectified pictures, which the device's queue makes; the fill value where the input shows nothing.
+    /// The rectified pictures, computed in the device's queue; the fill value where the input shows nothing.
     ///
     /// # Errors
     /// [`Error::Mismatch`](crate::Error::Mismatch) when a picture has not the size that its view was made for,

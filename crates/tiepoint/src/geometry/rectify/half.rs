@@ -50,14 +50,14 @@ pub(super) fn rectifying(r: &Mat3, t: [f64; 3]) -> Option<[Mat3; 2]> {
     let [w, x, y, z] = quaternion(r);
     let half = rotation(unit([w + 1.0, x, y, z]));
     let back = transpose(&half);
-    // Left by half, right by minus half: between the frames that arise lies a translation only.
+    // The left by half, the right by minus half: the new frames then differ only by a translation.
     let between = unit(times(&back, t));
     if between[0] > 0.0 {
         return None;
     }
     let along = least_turn(between, [-1.0, 0.0, 0.0])?;
     let rotations = [product(&along, &half), product(&along, &back)];
-    // The optical axes of both, summed: about x they are turned until they look straight ahead.
+    // The sum of both optical axes: they are turned about x until it looks straight ahead.
     let [_, y, z] = [0, 1, 2].map(|i| rotations[0][i][2] + rotations[1][i][2]);
     let length = (y * y + z * z).sqrt();
     if length < 1e-9 {

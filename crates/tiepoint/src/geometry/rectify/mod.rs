@@ -1,11 +1,10 @@
-//! Rectification: two pictures turned so that what corresponds lies in the same row.
+//! Rectification: two pictures are turned so that corresponding points lie in the same row.
 //!
-//! With the cameras known (`calibration`), both are turned in place, each by half of the rotation R between
-//! them (Bouguet's method, as in OpenCV), then together so that the baseline runs along x and the mean of
-//! both optical axes lies in the plane y = 0: of all rotations that rectify, those that turn the pictures
-//! least. Both get one focal length f, the mean of what keeps the scale in the middle of each picture, and
-//! principal points after the [`OutputFrame`] asked for. A vertical rig is rectified too: its pictures come
-//! out turned by a quarter.
+//! If the cameras are known (`calibration`), both are turned in place, each by half of the rotation R between them
+//! (Bouguet's method, as in OpenCV), then together so that the baseline runs along x and the mean of both optical axes
+//! lies in the plane y = 0. Of all rectifying rotations these turn the pictures least. Both get one focal length f, the
+//! mean of the two that keep the scale in the middle of each picture, and principal points that follow from the
+//! [`OutputFrame`]. The pictures of a vertical rig come out turned by 90°.
 //!
 //! A pixel (x, y) of the result shows the input at the projection, lens included, of
 //! Rᵢᵀ ((x − cx)/f, (y − cy)/f, 1)ᵀ: places in f64 in the order written, without fusing; values as in `warp`.
@@ -58,7 +57,7 @@ options! {
 pub struct RectifiedView {
     /// The camera that took the picture.
     pub camera: Camera,
-    /// Pixels of the picture.
+    /// Size of the picture.
     pub input: Size,
     /// From this camera's axes to the rectified ones.
     pub rotation: [[f64; 3]; 3],
@@ -66,7 +65,7 @@ pub struct RectifiedView {
     pub focal: f64,
     /// Principal point after rectification.
     pub principal: [f64; 2],
-    /// Pixels of the result.
+    /// Size of the result.
     pub size: Size,
 }
 
@@ -77,7 +76,7 @@ pub struct Rectification {
     pub left: RectifiedView,
     /// The right view.
     pub right: RectifiedView,
-    /// Distance of the cameras, in the calibration's unit; of affine cameras without meaning.
+    /// Distance of the cameras, in the calibration's unit; without meaning for affine cameras.
     pub baseline: f64,
     /// How the cameras project.
     pub projection: Projection,
@@ -168,8 +167,8 @@ impl Rectification {
         }
     }
 
-    /// Shifts the views against each other by whole pixels so that disparities begin at 0 where they began at
-    /// `least`. The frame grows to the right by what the left view moves, so that nothing is lost.
+    /// Shifts the views against each other by whole pixels, so that disparities that began at `least` begin at 0. The
+    /// frame grows to the right by the shift of the left view, so that nothing is lost.
     pub fn start_at(&mut self, least: f64) {
         let least = least.floor();
         if least < 0.0 {
@@ -201,15 +200,15 @@ fn check_sizes(rig: &StereoCalibration, sizes: [Size; 2]) -> Result<()> {
 }
 
 impl RectifiedView {
-    /// Where a pixel of the picture goes; `None` where the lens shows nothing or the rectified view does not
-    /// reach.
+    /// The place in the result of a pixel of the picture; `None` where the lens shows nothing or the rectified view
+    /// does not reach.
     pub fn place(&self, pixel: [f64; 2]) -> Option<[f64; 2]> {
         let [x, y] = self.camera.ray(pixel)?;
         let [x, y, z] = times(&self.rotation, [x, y, 1.0]);
         (z > 0.0).then(|| [self.focal * x / z + self.principal[0], self.focal * y / z + self.principal[1]])
     }
 
-    /// Where a pixel of the result comes from; `None` where no ray meets the picture's plane.
+    /// The place in the picture of a pixel of the result; `None` where its ray does not meet the picture's plane.
     pub fn source(&self, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
         let ray = [(x - self.principal[0]) / self.focal, (y - self.principal[1]) / self.focal, 1.0];
         let [x, y, z] = times(&transpose(&self.rotation), ray);
@@ -218,7 +217,7 @@ impl RectifiedView {
         within.then(|| self.camera.pixel(place))
     }
 
-    /// The homography from the picture, freed from its lens, to the result.
+    /// The homography from the undistorted picture to the result.
     ///
     /// # Errors
     /// [`Error::Degenerate`] when the numbers are so extreme that it is singular.
@@ -301,7 +300,7 @@ impl Map for Inverse {
     }
 }
 
-/// [`RectifiedView::source`] for a row from pixel `first` on, operation by operation.
+/// [`RectifiedView::source`] for a row from pixel `first` on, by the same operations.
 #[inline(always)]
 fn sources<S: Simd>(_simd: S, map: &Inverse, first: usize, y: f64, us: &mut [f64], vs: &mut [f64]) {
     let (focal, camera, reach) = (map.focal, map.camera, map.reach);

@@ -1,8 +1,8 @@
 //! Focal length, principal points and size of the rectified pair.
 //!
-//! The outline of each picture, without its lens and turned, is projected onto the plane Z = 1. Its bounding
-//! box is the *outer* box; the *inner* box runs between the innermost places of its four sides, so that a
-//! picture that is not turned far fills it. Boxes are in units of the focal length.
+//! The outline of each picture, undistorted and turned, is projected onto the plane Z = 1. Its bounding box is the
+//! *outer* box; the *inner* box runs between the innermost places of its four sides, so that a picture that is turned
+//! little fills it. Boxes are in units of the focal length.
 
 use super::RectifyOptions;
 use super::valid::NOTHING_VALID;
@@ -73,13 +73,13 @@ struct Boxes {
     inner: [Span; 2],
 }
 
-/// Places along a side of the outline.
+/// The number of places along a side of the outline.
 const STEPS: usize = 48;
 
 /// Least cosine between a ray and the rectified axis; below it the epipole is in or near the picture.
 const LEAST_COSINE: f64 = 0.1;
 
-/// Most pixels of an output, as a multiple of those of the input.
+/// The most pixels of an output, as a multiple of those of the input.
 const LARGEST: f64 = 4.0;
 
 impl Turned {
@@ -118,7 +118,7 @@ impl Turned {
             let all = || sides.iter().map(|s| [least(s, c), most(s, c)]);
             all().reduce(|a, b| either([a, b])).unwrap_or([0.0; 2])
         });
-        // A picture turned by a quarter has other sides at its top and left.
+        // A picture turned by 90° has other sides at its top and left.
         let mut across = [&left, &right];
         let mut down = [&top, &bottom];
         if self.rotation[0][0].abs() < self.rotation[0][1].abs() {

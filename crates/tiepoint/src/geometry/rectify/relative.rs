@@ -4,7 +4,7 @@
 //! diag(1/f₂, 1/f₂, 1) \[t\]× R diag(1/f₁, 1/f₁, 1), f₂ = ratio · f₁: seven degrees of freedom, as many as a
 //! fundamental matrix has. The error of a tie point is its Sampson distance r in pixels (Hartley, Zisserman
 //! 2004, equation 11.9), and what is minimised, by Levenberg–Marquardt on reweighted squares, is Σ r²/(1 +
-//! r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio − ln ρ̂)² · b. The last two terms hold what the
+//! r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio − ln ρ̂)² · b. The last two terms fix what the
 //! points do not determine: focal lengths have little effect when the cameras look in the same direction.
 
 use super::half::nearest_rotation;

@@ -1,19 +1,20 @@
 //! A calibration from tie points alone, and the rectification that follows.
 //!
-//! Principal points are taken to lie in the middle of the pictures, pixels to be square; the baseline has length 1.
-//! Lenses are taken to be straight, unless a focal length is known: what a wrong one would take up, and the rows would
-//! show otherwise, is then the lens's. It is found as the κ with r' = r (1 + κ r²), r the distance of a place from the
-//! middle in units of the larger side, by which the tie points fit best. In the spirit of the quasi-Euclidean rectification of Fusiello and
-//! Irsara (2008): what is found are rotations and a focal length, never a general homography, so that the
-//! pictures are not sheared. The search (`relative`) starts from the fundamental matrix at five focal
-//! lengths; the best result is taken.
+//! Principal points are assumed in the middle of the pictures and pixels to be square; the baseline has length 1. As in
+//! the quasi-Euclidean rectification of Fusiello and Irsara (2008), rotations and a focal length are found, never a
+//! general homography, so that the pictures are not sheared. The search (`relative`) starts from the fundamental matrix
+//! at five focal lengths; the best result is taken.
 //!
-//! **Perspective or affine.** Cameras far away with a long focal length see along nearly parallel rays, and then tie
-//! points fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length to be wrong
-//! about. It is taken where no two perspective cameras have the scene in front of them, and where it explains the tie
-//! points better than they do: by the criterion of Schwarz (1978), n ln(σ²/σ'²) > 3 ln n with σ and σ' the root mean
-//! square distances of the n tie points, and by a tenth of σ, which is more than unknown lenses and principal points
-//! cause. Where both explain them perspective cameras are taken, because they give depth.
+//! Lens distortion is estimated only if a focal length is known, because a wrong focal length hides much of it. It is
+//! the κ of r' = r (1 + κ r²) that fits the tie points best, where r is the distance of a place from the middle in
+//! units of the larger side.
+//!
+//! **Perspective or affine.** Cameras far away with a long focal length see along nearly parallel rays. Tie points then
+//! fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length. It is taken if no
+//! two perspective cameras have the scene in front of them, or if it explains the tie points better than they do: by
+//! the criterion of Schwarz (1978), n ln(σ²/σ'²) > 3 ln n with σ and σ' the root mean square distances of the n tie
+//! points, and by a tenth of σ, which is more than unknown lenses and principal points cause. If both explain them
+//! equally well, perspective cameras are taken, because they give depth.
 
 use super::affine::AffineEpipolar;
 use super::relative::{Prior, Relative, Ties};
@@ -27,7 +28,7 @@ use crate::options::options;
 use crate::{Error, Result};
 
 options! {
-    /// What is known of the cameras.
+    /// What is known about the cameras.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct SelfCalibrationOptions {
         /// Focal length of the left picture in pixels; by default found from the tie points, near the larger side.
@@ -38,7 +39,7 @@ options! {
 }
 
 impl SelfCalibrationOptions {
-    /// The focal length of the left picture, where either is known.
+    /// The focal length of the left picture, if either is known.
     fn known(&self) -> Option<f64> {
         self.focal.or(self.focal_right)
     }
@@ -74,7 +75,7 @@ const JUDGED: usize = 1000;
 /// camera.
 const EXPECTED: f64 = 1.0;
 
-/// How strongly what is known is held.
+/// The weight that fixes a known focal length.
 const KNOWN: f64 = 1e9;
 
 /// The share of tie points that must lie in front of both cameras, or agree with an affine geometry.
@@ -108,8 +109,8 @@ pub fn self_calibrate(
     let judged: Vec<_> = ties.iter().step_by(step).copied().collect();
     let expected = options.known().map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
     let weight = options.known().map_or(Prior::FOCAL_WEIGHT, |_| KNOWN);
-    // What is known of the ratio is not held more strongly than what is supposed: a lens that is focused anew has another
-    // focal length by half a percent.
+    // A known ratio gets the same weight as an assumed one: focusing a lens anew changes its focal length by half a
+    // percent.
     let log_ratio = match (options.focal, options.focal_right) {
         (Some(left), Some(right)) => libm::log(right / left),
         _ => 0.0,
@@ -168,8 +169,9 @@ const MOST_BENT: f64 = 0.3;
 /// By how much a lens must lower the root mean square distance of the tie points, in pixels: less is noise.
 const LENS_GAIN: f64 = 0.05;
 
-/// The κ by which all tie points together fit best; 0 where a straight lens fits nearly as well. The cost, which gives
-/// up those that are far off, would choose one that suits a part of the scene.
+/// The κ that fits all tie points together best; 0 if a lens without distortion fits nearly as well. The cost is not
+/// used here: it gives little weight to points that are far off, and would choose a κ that suits only a part of the
+/// scene.
 fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> f64 {
     const STEPS: i32 = 6;
     let rms = |kappa: f64| {
@@ -222,12 +224,12 @@ fn camera(focal: f64, kappa: f64, scale: f64, size: Size) -> Camera {
     Camera { distortion, ..Camera::centred(focal * scale, size) }
 }
 
-/// Greatest root mean square difference of rows, as a share of the longer side: a pair that is further off is not
-/// explained by its cameras.
+/// The greatest root mean square difference of rows, as a share of the longer side. Beyond it the cameras do not
+/// explain the pair.
 const MOST_OFF: f64 = 0.005;
 
-/// Rectifies two pictures from their tie points: cameras, order, frame, and a shift after which disparities
-/// begin at 0. [`OutputFrame::Valid`] is cut out after the shift, which moves what is valid.
+/// Rectifies two pictures from their tie points: finds the cameras, their order, the frame, and a shift after which
+/// disparities begin at 0. [`OutputFrame::Valid`] is cropped after the shift, which moves the valid pixels.
 ///
 /// # Errors
 /// As [`self_calibrate`], [`Rectification::new`] and [`Rectification::crop_to_valid`].
@@ -251,7 +253,7 @@ pub fn from_tie_points(
     shifted(rectification, &pairs, frame, exchanged, cpu)
 }
 
-/// How the views are framed before they are shifted: a cut to what is valid comes last.
+/// The frame of the views before they are shifted; cropping to valid pixels comes last.
 fn framing(frame: OutputFrame) -> RectifyOptions {
     let frame = if frame == OutputFrame::Valid { OutputFrame::Fit } else { frame };
     RectifyOptions { frame, principal: Principal::Own }
@@ -263,7 +265,7 @@ enum Geometry {
     Affine(AffineEpipolar),
 }
 
-/// The share of the perspective cameras' root mean square distance below which the affine one is clearly less.
+/// The affine root mean square distance counts as clearly less below this share of the perspective one.
 const CLEARLY: f64 = 0.9;
 
 /// Greatest root mean square distance of the tie points that agree with an affine geometry, where no perspective one is
@@ -322,7 +324,7 @@ fn from_affine(
     shifted(rectification, &affine.agreeing(pairs), frame, false, cpu)
 }
 
-/// Shifts the views so that disparities begin at 0, and cuts them if that was asked for.
+/// Shifts the views so that disparities begin at 0, and crops them to valid pixels if that was asked for.
 fn shifted(
     mut rectification: Rectification,
     pairs: &[Correspondence],

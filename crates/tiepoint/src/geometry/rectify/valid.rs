@@ -1,22 +1,22 @@
 //! The crop to the pixels that are valid in both views.
 //!
-//! Both views keep the same columns and rows, so disparities stay. What is kept is the largest rectangle
-//! without an invalid pixel; of several the one that ends first, row by row. In each row, every column counts
-//! the valid pixels that end there; a rectangle that ends in this row is as high as the lowest column it
-//! covers, and reaches to the nearest lower ones on either side. A stack of columns that rise finds these in
-//! one pass.
+//! Both views keep the same columns and rows, so disparities do not change. The crop is the largest rectangle without
+//! an invalid pixel; of several equally large ones the one that ends first, row by row. In each row, every column has a
+//! height, the number of valid pixels in succession that end there. A rectangle that ends in this row is as high as the
+//! lowest column that it covers, and extends to the nearest lower ones on either side. A stack of columns of rising
+//! height finds these in one pass.
 
 use super::Rectification;
 use crate::device::Cpu;
 use crate::image::{Image, Rect, Size};
 use crate::{Error, Result};
 
-/// The reason for which there is no such crop.
+/// The reason why there is no such crop.
 pub(super) const NOTHING_VALID: &str =
     "no rectangle is valid in both pictures; leave the crop to valid pixels out";
 
 impl Rectification {
-    /// Cuts both views to the largest rectangle in which every pixel of both is valid. The scale stays.
+    /// Crops both views to the largest rectangle in which every pixel of both is valid. The scale does not change.
     ///
     /// # Errors
     /// [`Error::Degenerate`] when no pixel is valid in both, [`Error::Memory`] when a view is too large to be

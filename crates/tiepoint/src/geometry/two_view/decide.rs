@@ -1,9 +1,9 @@
 //! Which configuration a pair is, from the numbers of inliers of its models: COLMAP's rules.
 //!
-//! An essential matrix with nearly as many inliers as the fundamental one says that the focal lengths are right. A
-//! homography with nearly as many inliers as the epipolar geometry says that the scene is a plane or the camera only
-//! turned; where focal lengths are known, it is a turn if K R K⁻¹ of the nearest rotation explains nearly as many, too.
-//! Then the inliers are tested for a watermark.
+//! If an essential matrix has nearly as many inliers as the fundamental one, the focal lengths are right. If a
+//! homography has nearly as many inliers as the epipolar geometry, the scene is a plane or the camera only turned. If
+//! the focal lengths are known, it turned if K R K⁻¹ of the nearest rotation explains nearly as many inliers, too.
+//! Finally the inliers are tested for a watermark.
 
 use super::prepared::{FoundAll, Prepared};
 use super::{Configuration, ImagePair, TwoView, TwoViewOptions, View};
@@ -111,7 +111,7 @@ fn turn(b_from_a: &Homography, ka: &Mat3, kb: &Mat3) -> Option<Mat3> {
 /// The rotation nearest to a multiple of it, by Newton's iteration R ← ½ (R + R⁻ᵀ) (Higham 1986).
 fn nearest_rotation(m: &Mat3) -> Option<Mat3> {
     let det = determinant(m);
-    // A multiple of −1 is as good.
+    // A homography is determined only up to its sign.
     let sign = if det < 0.0 { -1.0 } else { 1.0 };
     let norm = m.iter().map(|row| dot(*row, *row)).sum::<f64>().sqrt() / 3_f64.sqrt();
     let mut r = m.map(|row| row.map(|v| sign * v / norm));
@@ -129,7 +129,7 @@ fn agreeing(h: &Mat3, matches: &[Correspondence], options: &TwoViewOptions) -> u
     residuals.iter().filter(|r| **r <= options.threshold_px).count()
 }
 
-/// Inliers whose shift is tried on the others.
+/// The number of inliers whose shift is tried on the others.
 const SHIFTS: usize = 100;
 
 /// Whether the inliers are those of a mark at the borders of both images, which one shift explains.

@@ -1,17 +1,17 @@
 //! Which matches to draw first: those whose keypoints are scaled and turned alike.
 //!
-//! A match of keypoints with scale and orientation proposes by itself how B is scaled and turned against A. True
-//! matches of a pair mostly propose about the same, wrong ones anything (the vote of Lowe 2004, section 7.3, without
-//! the place; cf. "vote and verify", Schönberger, Price, Sattler, Frahm, Pollefeys 2016). Each match votes for a bin of
-//! half an octave and 30°; its support is the number of votes in its bin and the eight around it. Votes are whole
-//! numbers, and bins are found by comparisons alone.
+//! Every match of keypoints with scale and orientation implies how B is scaled and turned against A. True matches of a
+//! pair mostly imply about the same, wrong ones anything (the vote of Lowe 2004, section 7.3, without the place; cf.
+//! "vote and verify", Schönberger, Price, Sattler, Frahm, Pollefeys 2016). Each match votes for a bin of half an octave
+//! and 30°; its support is the number of votes in its bin and the eight around it. Votes are whole numbers, and bins
+//! are found by comparisons only.
 
 use crate::geometry::Correspondence;
 
-/// What the keypoints of a match say by themselves of how B is scaled and turned against A.
+/// How B is scaled and turned against A, by the keypoints of one match.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// Scale of the keypoint in B over that in A, above 0; anything else where it is not known.
+    /// Scale of the keypoint in B divided by that in A, above 0; any other value means unknown.
     pub scale: f32,
     /// Angle of the keypoint in B less that in A, radians.
     pub turn: f32,

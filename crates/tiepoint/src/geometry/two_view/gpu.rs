@@ -1,5 +1,5 @@
-//! Many pairs of images searched side by side on a GPU, with the kernels of `estimate::gpu`: what goes there, and what
-//! comes back.
+//! Many pairs of images searched side by side on a GPU, with the kernels of `estimate::gpu`: uploads, searches, and
+//! their results.
 
 use super::prepared::{Budgets, FoundAll, KINDS, Prepared};
 use crate::Result;
@@ -10,9 +10,10 @@ use crate::geometry::estimate::gpu::{FOUND, NUMBERS, Search, read, source};
 use crate::geometry::matrix::flat;
 use tiepoint_gpu::{Kernel, Mark};
 
-/// Matches of the pairs that are searched together, unless one has more: 60 bytes each on the device and on the host.
+/// The most matches of the pairs that are searched together, unless one pair has more: 60 bytes each on the device and
+/// on the host.
 const MOST_MATCHES: usize = 1 << 21;
-/// Pairs that are searched together.
+/// The most pairs that are searched together.
 const MOST_PAIRS: usize = 1 << 11;
 
 /// Pairs in groups that are searched together.
@@ -33,7 +34,7 @@ pub(super) fn parts<'p>(prepared: &'p [&'p Prepared]) -> Vec<&'p [&'p Prepared]>
     parts
 }
 
-/// Numbers on their way to the device.
+/// Numbers to be copied to the device.
 #[derive(Debug)]
 struct Upload<T: Element> {
     host: Pinned<T>,
@@ -45,7 +46,7 @@ impl<T: Element> Upload<T> {
         Ok(Self { host: gpu.pinned(len)?, device: gpu.buffer(len)? })
     }
 
-    /// The numbers in the host's memory, once the queue has come to `done`, after the last search.
+    /// The numbers in the host's memory. Waits until the queue has reached `done`, after the last search.
     fn host(&mut self, done: &Mark) -> Result<&mut [T]> {
         #[expect(unsafe_code, reason = "memory that the device reads")]
         // SAFETY: uploads are recorded and run by `GpuSearch::search` alone, before `done`.
@@ -57,7 +58,7 @@ impl<T: Element> Upload<T> {
     }
 }
 
-/// What the search for one kind of model reads and writes on the device.
+/// The kernel of the search for one kind of model, and the memory that it reads and writes on the device.
 #[derive(Debug)]
 struct OfKind {
     kind: ModelKind,
@@ -69,13 +70,12 @@ struct OfKind {
     found: Buffer<u64>,
 }
 
-/// The search for all kinds of model on a GPU, with its memory, which grows as far as some pairs need and is kept for
-/// the next.
+/// The search for all kinds of model on a GPU. Its memory grows as needed and is kept for the next pairs.
 #[derive(Debug)]
 pub(super) struct GpuSearch {
     gpu: Gpu,
     kinds: [OfKind; 3],
-    /// Pairs and matches that there is room for.
+    /// The numbers of pairs and of matches that fit.
     pairs: usize,
     matches: usize,
     places: Upload<u64>,
@@ -160,7 +160,8 @@ impl GpuSearch {
         Ok((0..pairs).map(all).collect())
     }
 
-    /// Makes room for so many pairs and matches, in powers of two, so that few different sizes are allocated.
+    /// Makes room for this many pairs and matches, rounded up to powers of two so that few different sizes are
+    /// allocated.
     pub(super) fn reserve(&mut self, pairs: usize, matches: usize) -> Result<()> {
         let gpu = &self.gpu;
         if pairs > self.pairs {
@@ -250,7 +251,7 @@ impl GpuSearch {
 }
 
 impl Slots<'_> {
-    /// Writes what the device reads of the pair.
+    /// Writes the data of the pair that the device reads.
     fn fill(&mut self, budgets: &Budgets) {
         let prepared = self.prepared;
         for (i, place) in self.places.chunks_exact_mut(4).enumerate() {

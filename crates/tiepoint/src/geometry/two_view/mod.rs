@@ -1,12 +1,12 @@
-//! Verification of a pair of images: which of their matches two views of one rigid scene explain, and what kind of two
-//! views these are. The rules are COLMAP's (Schönberger, Frahm 2016, section 4.1; its `two_view_geometry.cc` has the
-//! thresholds), so that its mapper can go on from here.
+//! Verification of a pair of images: which of their matches agree with two views of one rigid scene, and which
+//! configuration the two views have. The rules are COLMAP's (Schönberger, Frahm 2016, section 4.1; the thresholds are
+//! in its `two_view_geometry.cc`), so that its mapper can continue from here.
 //!
 //! 1. Fewer matches than `min_inliers`: [`Configuration::Degenerate`], nothing is drawn.
 //! 2. `evidence` says which matches to draw first.
 //! 3. The robust search that all estimates share (`geometry::estimate`) finds a homography, a fundamental matrix and,
 //!    where both focal lengths are known, an essential matrix. A model needs `min_inliers`, at places that determine it,
-//!    and more than chance brings about.
+//!    and more than chance could explain.
 //! 4. `decide` compares the numbers of inliers and names the configuration.
 //!
 //! Deterministic: samples are keyed by the seed, the pair's key and their number, and judged in batches of fixed size.
@@ -31,13 +31,13 @@ use decide::{Models, decide};
 use gpu::GpuSearch;
 use prepared::{Budgets, FoundAll, Prepared, search_all};
 
-/// What kind of two views a pair is, by COLMAP's names.
+/// The configuration of the two views of a pair, by COLMAP's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Configuration {
     /// Not verified.
     #[default]
     Undefined,
-    /// No model has enough inliers: the images do not show the same thing, as far as their matches tell.
+    /// No model has enough inliers: as far as the matches tell, the images do not show the same thing.
     Degenerate,
     /// An essential matrix, of two cameras of known focal lengths.
     Calibrated,
@@ -47,7 +47,7 @@ pub enum Configuration {
     Planar,
     /// A homography, of a camera that only turned.
     Panoramic,
-    /// A homography, and focal lengths that would tell a plane from a turn are not known.
+    /// A homography. Without known focal lengths, a plane cannot be told from a camera that only turned.
     PlanarOrPanoramic,
     /// The matches are those of a mark at the borders of both images.
     Watermark,
@@ -108,7 +108,7 @@ impl Configuration {
 pub struct View {
     /// Its size in pixels.
     pub size: Size,
-    /// Its camera, where the focal length is known beforehand and not a guess. Lens distortion is ignored.
+    /// Its camera, if the focal length is known beforehand and not a guess. Lens distortion is ignored.
     pub camera: Option<Camera>,
 }
 
@@ -130,11 +130,12 @@ impl View {
 pub struct ImagePair<'m> {
     /// The matches.
     pub matches: &'m [Correspondence],
-    /// What each match says of scale and turn: as many as matches, or none.
+    /// The scale and rotation that each match implies: one entry for each match, or none at all.
     pub evidence: &'m [Evidence],
     /// Image A and image B.
     pub views: [View; 2],
-    /// What tells this pair from others, such as the numbers of its images: samples depend on it.
+    /// A number that distinguishes this pair from others, such as one made of the numbers of its images. Samples depend
+    /// on it.
     pub key: u64,
 }
 
@@ -170,10 +171,10 @@ impl<'m> ImagePair<'m> {
     }
 }
 
-/// What two views of a pair are, from A to B.
+/// The two-view geometry of a pair, from A to B.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TwoView {
-    /// Their kind.
+    /// The configuration of the two views.
     pub configuration: Configuration,
     /// Indices of the matches that the configuration's model explains, ascending; none when degenerate.
     pub inliers: Vec<u32>,
@@ -193,8 +194,9 @@ impl TwoView {
     }
 }
 
-/// The two-view geometry of one pair of images, from the matches between them. Too few matches, and matches that
-/// determine nothing, are a configuration and no error. Matches with coordinates that are not finite are outliers.
+/// The two-view geometry of one pair of images, from the matches between them. Too few matches, or matches that
+/// determine no model, give a degenerate configuration, not an error. Matches with coordinates that are not finite are
+/// outliers.
 ///
 /// # Errors
 /// [`Error::Option`] as [`TwoViewOptions::check`], [`Error::Mismatch`] for cameras that
@@ -210,11 +212,11 @@ pub fn two_view_geometry(
     Ok(found.into_iter().next().unwrap_or_default())
 }
 
-/// The two-view geometries of many pairs, in their order: what [`two_view_geometry`] finds for each, given its key. For
-/// many calls make a [`Verifier`] once.
+/// The two-view geometries of many pairs, in their order: for each what [`two_view_geometry`] finds with its key. For
+/// many calls, keep a [`Verifier`].
 ///
 /// # Errors
-/// As [`two_view_geometry`], and [`Error::Mismatch`] for a pair whose evidence is of another number than its matches.
+/// As [`two_view_geometry`], and [`Error::Mismatch`] for a pair with another number of evidence than of matches.
 pub fn two_view_geometries(
     pairs: &[ImagePair<'_>],
     options: &TwoViewOptions,
@@ -226,8 +228,8 @@ pub fn two_view_geometries(
 /// Fewer pairs are verified on the CPU: each fills only a small part of a GPU.
 const FEWEST_FOR_GPU: usize = 32;
 
-/// Verifies pairs of images on the CPU or on a GPU, with the same result, and keeps from call to call what the GPU
-/// needs: its kernels, and memory on both sides. Threads may share it.
+/// Verifies pairs of images on the CPU or on a GPU, with the same result. It keeps the GPU's kernels and memory on both
+/// sides from call to call. Threads may share it.
 #[derive(Debug)]
 pub struct Verifier {
     options: TwoViewOptions,
@@ -247,8 +249,9 @@ impl Verifier {
         Ok(Self { options: *options, budgets, processor, searches: Scratch::default() })
     }
 
-    /// Reserves memory of a GPU, and of the host for transfers, for so many pairs and matches at a time, for instance
-    /// while they are still being matched. With too little memory nothing is reserved, and the search reports it.
+    /// Reserves memory of a GPU, and of the host for transfers, for this many pairs and matches at a time, for instance
+    /// while they are still being matched. If there is too little memory, nothing is reserved, and the search reports
+    /// it.
     pub fn reserve(&self, pairs: usize, matches: usize) {
         if let Some(gpu) = self.processor.gpu.as_ref().filter(|gpu| gpu.info().has_f64) {
             let new = || GpuSearch::new(gpu, &self.budgets);
@@ -303,8 +306,8 @@ impl Verifier {
         }))
     }
 
-    /// Searches for every kind of model in every pair, as the CPU does in each: parts of the pairs one after the other,
-    /// two at a time, so that one is prepared while the device searches the other.
+    /// Searches for every kind of model in every pair, as the CPU does. The pairs are searched part by part, two parts
+    /// at a time, so that one is prepared while the device searches the other.
     fn search_on(&self, gpu: &Gpu, prepared: &[&Prepared]) -> Result<Vec<FoundAll>> {
         let (parts, cpu) = (gpu::parts(prepared), &self.processor.cpu);
         let lanes = parts.len().min(2);

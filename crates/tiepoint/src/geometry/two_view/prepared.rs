@@ -41,7 +41,7 @@ impl Budgets {
         }
     }
 
-    /// Samples that find a model of the fewest inliers that a pair needs.
+    /// The number of samples that find a model of the fewest inliers that a pair needs.
     pub(super) fn most(&self, kind: ModelKind, matches: usize) -> u32 {
         let fewest = self.options.min_inliers as f64 / matches.max(1) as f64;
         self.of(kind).at(self.options.min_inlier_ratio.max(fewest).min(1.0))
@@ -65,7 +65,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// `None` where fewer matches are usable than a pair needs.
+    /// `None` if fewer matches are usable than a pair needs.
     pub(super) fn new(pair: &ImagePair<'_>, options: &TwoViewOptions) -> Option<Self> {
         let usable: Vec<_> = (0..pair.matches.len()).filter(|&i| is_usable(&pair.matches[i])).collect();
         if usable.len() < options.min_inliers {

@@ -8,8 +8,9 @@
 //! **Interpolation** is separable. Bilinear: the fractions of u and v as f32. Bicubic: Keys (1981) with a =
 //! −½, 4 taps. Lanczos: 3 lobes, 6 taps scaled to sum 1. The weights of the last two come from a table over
 //! 1/1024 pixel. Along a row s = w₀ p₀, then s = fma(wᵢ, pᵢ, s); the rows' sums are added in the same way,
-//! top to bottom, in f32. Integers round to nearest even and saturate. A whole-pixel place gives its pixel as
-//! it is. There is no low-pass: shrink through a pyramid first where the map shrinks more than about twice.
+//! top to bottom, in f32. Integers round to nearest even and saturate. A place at whole coordinates gives its pixel
+//! unchanged. There is no low-pass filter: if the map shrinks more than about twice, shrink the image by a pyramid
+//! first.
 
 pub(crate) mod gpu;
 mod kernel;
@@ -36,10 +37,10 @@ use resample::Resampler;
 named! {
     /// How values between pixels are made.
     pub enum Interpolation as "interpolation" {
-        /// Never leaves their range.
+        /// Values never leave the range of those pixels.
         "bilinear": Bilinear, "From 2×2 pixels";
-        /// Sharper; overshoots a little at edges. The default, of the library and of the command: bilinear half way
-        /// between pixels is their mean, and a warped image is blurred unevenly.
+        /// Sharper; overshoots a little at edges. The default of the library and of the command, because bilinear
+        /// interpolation blurs unevenly: half way between pixels it is their mean.
         #[default]
         "bicubic": Bicubic, "From 4×4 pixels";
         /// Sharpest.
@@ -48,7 +49,7 @@ named! {
 }
 
 impl Interpolation {
-    /// Pixels in each direction that make a value.
+    /// The number of pixels in each direction that a value is made from.
     pub const fn taps(self) -> usize {
         match self {
             Self::Bilinear => 2,
@@ -91,7 +92,7 @@ const ROWS: usize = 16;
 /// Longest side of an input: places are kept in 32 bits.
 const LONGEST: usize = i32::MAX as usize / 2;
 
-/// Fails for an input without pixels, or too long.
+/// Fails for an input that has no pixels or is too long.
 fn check_input(size: Size) -> Result<()> {
     if size.is_empty() {
         return Err(Error::Image(format!("the image to warp is empty ({size})")));
@@ -102,9 +103,9 @@ fn check_input(size: Size) -> Result<()> {
     Ok(())
 }
 
-/// The output of `size` whose pixel (x, y) shows the input at `input_from_output`(x, y). To bring image B
-/// onto image A give B from A. Places without input get the fill value. It is made on the processor's GPU
-/// where there is one that can.
+/// The output of `size` whose pixel (x, y) shows the input at `input_from_output`(x, y). To warp image B onto image A,
+/// give the homography from A to B. Places without input get the fill value. It is made on the processor's GPU if it
+/// has one that can.
 ///
 /// # Errors
 /// [`Error::Image`] when the input is empty, [`Error::Memory`] when the output is too large to be held, as
@@ -162,7 +163,7 @@ pub fn coverage_on_device(
     GpuWarp::<u8>::new(gpu, Interpolation::Bilinear, 1)?.coverage(input, input_from_output, size)
 }
 
-/// [`warp()`] on the CPU into memory of the caller's: an image of the output's size and the input's channels.
+/// [`warp()`] on the CPU into the caller's memory: an image of the output's size and the input's channels.
 ///
 /// # Errors
 /// As [`warp()`], and [`Error::Mismatch`] for an output of other channels.

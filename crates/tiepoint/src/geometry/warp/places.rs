@@ -1,4 +1,4 @@
-//! Where output pixels find their input.
+//! The places in the input that output pixels show.
 
 use crate::device::{Level, dispatch};
 use crate::geometry::Homography;
@@ -7,7 +7,7 @@ use fearless_simd::Simd;
 
 /// A map from output pixels to places in the input.
 pub(crate) trait Map: Sync {
-    /// The places (u, v) of the pixels (first, y), (first + 1, y), …; NaN where there is none.
+    /// The places (u, v) of the pixels (first, y), (first + 1, y), …; NaN for pixels without one.
     fn part(&self, first: usize, y: f64, u: &mut [f64], v: &mut [f64], level: Level);
 
     /// The places of a row from its first pixel on.
@@ -44,7 +44,7 @@ pub(super) fn bounds(input: Size) -> [f64; 2] {
 
 pub(super) const COLUMNS: usize = 128;
 
-/// Stands for the position of a pixel without input.
+/// The position of a pixel without input.
 pub(super) const NOWHERE: i32 = i32::MIN;
 
 /// Places of neighbours in a row of the output: the pixel left of and above each, or [`NOWHERE`], and the fractions

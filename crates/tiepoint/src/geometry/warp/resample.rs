@@ -60,7 +60,7 @@ impl<'a, T: Pixel> Resampler<'a, T> {
     }
 }
 
-/// Fills the rows of a tile, the places of which are known.
+/// Fills the rows of a tile whose places are known.
 #[inline(always)]
 fn tile<S: Simd, T: Pixel, const TAPS: usize>(simd: S, task: &mut Resampler<'_, T>, out: &mut [&mut [T]]) {
     let lines = &task.lines[..out.len()];
@@ -175,7 +175,7 @@ fn span(lines: &[Line]) -> usize {
     ends.map(|(a, b)| a.abs_diff(b) as usize).max().unwrap_or(0)
 }
 
-/// One channel of a row from pixel `first` on, the pixels at its ends repeated.
+/// Copies one channel of a row from pixel `first` on, repeating the pixels at its ends.
 #[inline(always)]
 fn bring<T: Pixel>(row: &[T], channels: usize, channel: usize, first: i32, out: &mut [f32]) {
     let width = row.len() / channels;

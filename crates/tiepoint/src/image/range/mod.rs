@@ -58,16 +58,16 @@ pub struct Prepared<'a> {
     pub mask: Mask<'a>,
 }
 
-/// Distance in pixels from a hole or a transparent pixel within which no keypoint is kept, because the value that stands
-/// there changes the derivatives.
+/// Distance in pixels from a hole or a transparent pixel within which no keypoint is kept, because the value that
+/// stands there changes the derivatives.
 pub const HOLE_MARGIN: usize = 5;
 
 /// Makes an image ready for a detector: [grey](grey()), on the scale that detectors expect, with the [`Mask`] of the
 /// pixels that count. Holes (NaN, infinities) are filled with the mean of the finite pixels, so that the edges around
 /// them are weak. Pixels that `mask` excludes or that are transparent have no influence on the range.
 ///
-/// An image that is passed by value (an [`AnyImage`]) of 16 bits or floats is changed in its own memory, so that a large
-/// one is never held twice.
+/// An image that is passed by value (an [`AnyImage`]) of 16 bits or floats is changed in its own memory, so that a
+/// large one is never held twice.
 ///
 /// # Errors
 /// [`Error::Image`] for more than four channels; as [`Range::check`]; [`Error::Mismatch`] for a mask of another size.

@@ -66,7 +66,7 @@ pub struct GpuMatches {
 }
 
 impl GpuMatches {
-    /// The matches, when the device has finished.
+    /// Waits for the device and copies the matches to the host.
     ///
     /// # Errors
     /// [`crate::Error::Device`] when it failed.

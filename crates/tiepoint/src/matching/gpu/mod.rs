@@ -1,10 +1,10 @@
 //! Matching on a GPU: the CPU's nearest neighbours, bit for bit.
 //!
-//! The searches from A to B and from B to A each compute all products. Sharing them would save work of the tensor cores,
-//! which do not limit the search, and would need results of every column from every block of rows. For
-//! 16 000 × 16 000 × 128 bytes on an H200 one direction takes at least about 0.07 ms: 3.3·10¹⁰ multiply-adds at
-//! 0.6·10¹⁵/s take 0.055 ms, 2.6·10⁸ products with three minima or maxima each at 1.5·10¹³/s take 0.052 ms, and the two
-//! overlap in part.
+//! The searches from A to B and from B to A each compute all products. Sharing them would save work of the tensor
+//! cores, which do not limit the search, and would need results of every column from every block of rows. For 16 000 ×
+//! 16 000 × 128 bytes on an H200 one direction takes at least about 0.07 ms: 3.3·10¹⁰ multiply-adds at 0.6·10¹⁵/s take
+//! 0.055 ms, 2.6·10⁸ products with three minima or maxima each at 1.5·10¹³/s take 0.052 ms, and the two overlap in
+//! part.
 //!
 //! Memory grows with n + m: a packed copy of the descriptors, and the results of each work group. The number of work
 //! groups is fixed, until there are more blocks of features than that.
@@ -141,12 +141,13 @@ impl GpuMatcher {
         self.rows(kind)?.order(&self.gpu, commands, features, Side::new(features, kind), by_sign)
     }
 
-    /// Adds the search for the two nearest neighbours, both ways, to the commands; of `options` only `same_sign` and
-    /// `guide` matter here. Both sides may come from commands before these: their numbers are read on the device.
+    /// Adds the search for the two nearest neighbours, in both directions, to the commands; of `options` only
+    /// `same_sign` and `guide` matter here. Earlier commands may still have to find the features of either side: their
+    /// numbers are read on the device.
     ///
     /// # Errors
-    /// As [`super::match_features`] for what is known before; [`Error::Memory`] when the device's memory is too small,
-    /// [`Error::Unsupported`] for a guided search by a device without f64.
+    /// As [`super::match_features`], as far as it is known now; [`Error::Memory`] when the device's memory is too
+    /// small, [`Error::Unsupported`] for a guided search by a device without f64.
     pub fn record(
         &self,
         commands: &mut Commands,

@@ -5,8 +5,8 @@
 //! are merged by (distance, index), so that any number of threads gives the result of a sequential search. Of equally
 //! near neighbours the one with the smaller index is the nearest.
 //!
-//! After the first few hundred columns hardly any distance is below the limits; a tile then costs only its products, one
-//! comparison for every 16 distances, and a branch.
+//! After the first few hundred columns hardly any distance is below the limits; a tile then costs only its products,
+//! one comparison for every 16 distances, and a branch.
 
 pub(super) mod gpu;
 

@@ -8,8 +8,8 @@
 //! g = ½ ∇(a + b),   H = Σ g gᵀ,   r = Σ g (a − b),   e = Σ (a − b)²        over pixels and six bins
 //! ```
 //!
-//! are summed. A window is 5 × 5 blocks with binomial weights. Its displacement is H⁻¹ r with the information H / e, and
-//! the map fitted to all windows is the next D (Lucas and Kanade 1981, with the symmetric gradient of Benhimane and
+//! are summed. A window is 5 × 5 blocks with binomial weights. Its displacement is H⁻¹ r with the information H / e,
+//! and the map fitted to all windows is the next D (Lucas and Kanade 1981, with the symmetric gradient of Benhimane and
 //! Malis 2004). That is repeated for σ = 4, 3 and 2 pixels.
 
 use super::search::Hypothesis;
@@ -166,9 +166,9 @@ fn step(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
     (windows.len() >= LEAST_WINDOWS).then(|| fit(kind, windows)).flatten()
 }
 
-/// The kind of map from `led` up to `kind` that the Bayesian information criterion chooses: each kind has two parameters
-/// more than the one before, and each of these must lower the sum of squares by the logarithm of the number of
-/// independent windows.
+/// The kind of map from `led` up to `kind` that the Bayesian information criterion chooses: each kind has two
+/// parameters more than the one before, and each of these must lower the sum of squares by the logarithm of the number
+/// of independent windows.
 fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKind {
     let more: &[ModelKind] = match kind {
         ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],

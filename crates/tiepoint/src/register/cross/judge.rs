@@ -6,9 +6,9 @@
 //! this share is uniformly distributed between 0 and 1 whatever the pictures are like: mean ½, variance 1/12. The mean
 //! over n cells less ½, times √(12 n), is the **score**, in standard deviations.
 //!
-//! A search tries about 84 combinations of turn and scale with all shifts that differ by 8 pixels: some 3·10⁵ hypotheses
-//! at 512². One of them reaches a score of 5.5 by chance in 1 of 150 pairs. Cells are not quite independent in regular
-//! pictures, such as the streets of two towns, so the mean must be at least 0.66 as well.
+//! A search tries about 84 combinations of turn and scale with all shifts that differ by 8 pixels: some 3·10⁵
+//! hypotheses at 512². One of them reaches a score of 5.5 by chance in 1 of 150 pairs. Cells are not quite independent
+//! in regular pictures, such as the streets of two towns, so the mean must be at least 0.66 as well.
 
 use super::align::Aligned;
 use crate::Result;

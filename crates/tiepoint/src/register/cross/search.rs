@@ -13,7 +13,8 @@ use crate::device::Processor;
 use crate::feature::structure::{Level, TURNS, turned};
 use crate::matching::{MatchOptions, match_features};
 
-/// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are searched.
+/// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
+/// searched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Hypothesis {
     /// (c, s).
