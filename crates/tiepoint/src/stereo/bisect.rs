@@ -1,4 +1,4 @@
-//! The stages of dense stereo on a GPU, each given what the CPU makes of the stages before it.
+//! The stages of dense stereo on a GPU, each run on the CPU's results of the stages before it.
 
 use super::{
     Masks, StereoOptions, View,
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The maps of the CPU on their way through refinement.
+/// The maps of the CPU, between the stages of refinement.
 struct Maps {
     left: Image<f32>,
     right: Image<f32>,
@@ -51,7 +51,7 @@ pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu,
     out
 }
 
-/// The source of the cost, which learns from the pair first where the cost learns.
+/// The source of the cost, which first learns from the pair if the cost is one that learns.
 fn learning(
     pair: &mut Pair,
     pictures: &Pictures<'_>,

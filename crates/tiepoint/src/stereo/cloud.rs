@@ -2,8 +2,8 @@
 //!
 //! A pixel (x, y) of the left view with a depth Z ([`depth`](super::depth)) is the point ((x − cx) Z / f, (y
 //! − cy) Z / f, Z): x right, y down, z forward from the left camera, in the unit of the baseline; f64,
-//! rounded to f32. Pixels without depth, and points that are not finite, are left out; the others stand in
-//! the order of the rows.
+//! rounded to f32. Pixels without depth, and points that are not finite, are left out; the others are in the order of
+//! the rows.
 //!
 //! PLY: `float x y z`, `uchar red green blue`, little-endian binary or text. 16-bit and float colours
 //! become [shades](Shades); grey is written as three equal channels, alpha is left out.
@@ -99,11 +99,11 @@ impl<'a> ColouredDisparity<'a> {
     }
 }
 
-/// One point in so many is taken to be wrong where depth is bounded by the points themselves.
+/// One point in this many is assumed to be wrong when the bound of depth is found from the points themselves.
 const WRONG: usize = 50;
 
-/// Twice the depth below which 98 % of the points lie: what lies farther is mostly a disparity near 0 that is off by a
-/// part of a pixel. Infinite where nothing has a depth.
+/// Twice the depth below which 98 % of the points lie: points beyond it mostly come from disparities near 0 that are
+/// wrong by a fraction of a pixel. Infinite if nothing has a depth.
 pub fn bound_of_depth(disparity: ImageView<'_, f32>, calibration: &RectifiedCalibration) -> f64 {
     let rows = (0..disparity.size().height).flat_map(|y| disparity.row(y));
     let mut depths: Vec<f64> = rows.filter_map(|d| calibration.depth(f64::from(*d))).collect();
@@ -117,7 +117,7 @@ pub fn bound_of_depth(disparity: ImageView<'_, f32>, calibration: &RectifiedCali
 /// The points of `disparity`, coloured by the left view, in the order of the rows.
 ///
 /// # Errors
-/// As [`write_ply`], but for the file.
+/// As [`write_ply`], except [`Error::Io`].
 pub fn points(
     disparity: ImageView<'_, f32>,
     colours: AnyView<'_>,

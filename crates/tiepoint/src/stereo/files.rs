@@ -6,11 +6,11 @@
 //! | `.tif`, `.npy` | d as a float | NaN |
 //! | `.png` | 16 bits: 256 · d to nearest, ties to even, at least 1 | 0 |
 //!
-//! PNG is the convention of the KITTI benchmark (Menze and Geiger, CVPR 2015, its development kit), which
-//! also writes a disparity below 1/256 as 1: it holds 0 to 255.998 and nothing else, so a map with other
-//! disparities is refused rather than cut.
+//! PNG follows the convention of the KITTI benchmark (Menze and Geiger, CVPR 2015, its development kit), which also
+//! writes a disparity below 1/256 as 1. It can hold only 0 to 255.998; a map with other disparities is refused rather
+//! than clipped.
 //!
-//! Maps are read from these and from what benchmarks keep: 8 or 16 bits with a scale, 0 for unknown, also as
+//! Maps are read from these files and from those of benchmarks: 8 or 16 bits with a scale, 0 for unknown, also as
 //! colour with three equal channels.
 
 use crate::files::format_of;
@@ -19,7 +19,7 @@ use crate::options::{Above, options};
 use crate::{Error, Result};
 use std::path::Path;
 
-/// A stored unit of the 16-bit PNG is this share of a pixel.
+/// Units of the 16-bit PNG in a pixel.
 const STEPS: f32 = 256.0;
 /// The greatest disparity that rounds to a 16-bit number.
 const LIMIT: f32 = 65_535.5 / STEPS;
@@ -30,7 +30,7 @@ const LIMIT: f32 = 65_535.5 / STEPS;
 pub enum DisparityFormat {
     /// Floats, +∞ where there is none.
     Pfm,
-    /// 16 bits, 256 a pixel, 0 where there is none.
+    /// 16 bits, 256 units in a pixel, 0 where there is none.
     Png,
     /// Floats, NaN where there is none.
     Tiff,
@@ -49,8 +49,8 @@ impl DisparityFormat {
         format_of(path.as_ref(), &known, "a disparity map; use .pfm, .png, .tif, .tiff or .npy")
     }
 
-    /// Fails when this format cannot hold a search from `min_disparity` over `disparities` whole disparities;
-    /// to be asked before the work is done.
+    /// Fails when this format cannot hold the results of a search from `min_disparity` over `disparities` whole
+    /// disparities. Call it before the work.
     ///
     /// # Errors
     /// [`Error::Format`] naming `path` and the formats that can.

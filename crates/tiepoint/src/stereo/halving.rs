@@ -1,5 +1,5 @@
-//! A pair at half the size, and the size that suits its texture: photographs are often larger than what they show is
-//! fine, and pixels without texture cannot be matched.
+//! A pair at half the size, and the size that suits its texture: photographs often have more pixels than detail, and
+//! pixels without texture cannot be matched.
 
 use super::{Masks, Stereo, StereoOptions, pair::half_mask};
 use crate::device::{Cpu, Processor};
@@ -7,17 +7,17 @@ use crate::filter::resample::halve_mean;
 use crate::image::{AnyImage, Image, Rect, Size};
 use crate::{Result, by_pixel};
 
-/// The longer side of the smallest picture that is tried, at least.
+/// The least longer side of the smallest picture that is tried.
 const SMALLEST: usize = 300;
 
-/// The rows that are tried: strips of this share of the height, and of this many rows at least, at a third and at two
-/// thirds of it.
+/// Two strips of rows are tried, at a third and at two thirds of the height. Each has the height of the picture divided by
+/// the first number, but at least the second.
 const STRIP: (usize, usize) = (16, 64);
 
-/// Pixels with a disparity at a size that suits the texture, as a share of those at the size where most have one.
+/// The share of pixels with a disparity at a size that suits the texture, relative to the size with the greatest share.
 const SUITABLE: f64 = 0.75;
 
-/// An image, and where it holds data if not everywhere.
+/// An image, and a mask unless it holds data everywhere.
 #[derive(Clone, Debug)]
 pub struct Side {
     /// The image.
@@ -63,8 +63,9 @@ impl StereoOptions {
     }
 }
 
-/// How often to halve a pair so that its texture can be matched: as seldom as nearly as many pixels have a disparity
-/// as at the size where most have. Two strips of rows are tried, from the smallest size up, until it gets worse.
+/// How often to halve a pair so that its texture can be matched: the fewest times at which nearly as great a share of
+/// pixels has a disparity as at the best size. Two strips of rows are tried, from the smallest size up, until the share
+/// falls.
 ///
 /// # Errors
 /// As [`Stereo::compute`].

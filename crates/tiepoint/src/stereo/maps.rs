@@ -22,13 +22,13 @@ pub struct Maps<F, R> {
     pub reasons: Option<R>,
 }
 
-/// What dense stereo finds.
+/// The result of dense stereo.
 pub type StereoResult = Maps<Image<f32>, Image<Reason>>;
 
-/// What dense stereo finds, in a device's memory; reasons are numbers of [`Reason`]s. A clone is the same memory.
+/// The result of dense stereo in a device's memory; reasons are numbers of [`Reason`]s. A clone is the same memory.
 ///
-/// The maps are complete when the device's queue has come to the end of the call that gave them: later work in the
-/// queue may read them at once.
+/// The maps are complete when the device's queue has finished the work of the call that returned them; later work in
+/// the queue may read them at once.
 pub type GpuStereoResult = Maps<GpuImage<f32>, GpuImage<u8>>;
 
 /// Maps that a device works on; reasons are numbers of [`Reason`]s.

@@ -1,30 +1,30 @@
 //! Dense stereo by Semi-Global Matching: a disparity for every pixel of a rectified pair.
 //!
-//! **The method.** A [matching cost](cost) says how unlike a left pixel and a right one of its row are: census and
-//! colour, census, absolute difference, mutual information, or a custom one. One pixel alone says little, so *cost
+//! **The method.** A [matching cost](cost) measures how unlike a left pixel and a right one of the same row are: census
+//! and colour, census, absolute difference, mutual information, or a custom one. A single pixel is ambiguous, so *cost
 //! aggregation* (`aggregation`) sums costs along straight paths from 4, 5, 8 or 16 directions, on which a change of
-//! disparity costs P1 when it is by one and P2 when it is larger, less at edges of the image. *Winner takes all*
-//! (`winner_takes_all`) chooses the disparity with the least sum, which the sums beside it place between whole ones
-//! (`subpixel`); the right view follows from the same sums along their diagonals. *Refinement* (`refinement`) passes
-//! both views through a [`median`] of 3×3, drops what they do not agree on ([`consistency_check`]) and regions too
-//! small to be a surface ([`speckle`]), applies a last median and, if asked for, fills what is invalid ([`fill`]).
-//! Disparities become [`depth`] and [points](cloud), and go to [`files`].
+//! disparity by one costs P1 and a larger one P2, less at edges of the image. *Winner takes all* (`winner_takes_all`)
+//! chooses the disparity with the least sum; the sums beside it give a fraction of a pixel (`subpixel`). The right view
+//! follows from the same sums along their diagonals. *Refinement* (`refinement`) filters both views with a [`median`]
+//! of 3×3, drops pixels on which they do not agree ([`consistency_check`]) and regions too small to be a surface
+//! ([`speckle`]), applies a last median and, if asked for, fills invalid pixels ([`fill`]). Disparities are turned into
+//! [`depth`] and [points](cloud), and written to [`files`].
 //!
 //! Sources: H. Hirschmüller, *Stereo Processing by Semiglobal Matching and Mutual Information*, PAMI 30, 2008;
 //! R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV 1994.
 //!
-//! **Memory.** A forward and a backward pass keep one sum for each pixel and disparity, a byte or two, and nothing
-//! else of that size. Where [`StereoOptions::memory`] does not allow that, groups of rows are computed one after the
-//! other and paths are handed from group to group: the result has the same bits. The first call of a [`Stereo`] also
-//! works in groups, of 128 MiB: to have more memory cleared takes longer than computing those rows twice.
+//! **Memory.** A forward and a backward pass keep one sum for each pixel and disparity, one or two bytes, and nothing
+//! else of that size. If [`StereoOptions::memory`] does not allow that, groups of rows are computed one after the other
+//! and paths are handed from group to group: the result has the same bits. The first call of a [`Stereo`] also works in
+//! groups, of 128 MiB, because the system takes longer to clear more memory than it takes to compute those rows twice.
 //!
 //! **On a GPU** (`gpu`) all paths run side by side and store their sums in four parts, so it needs four times that
 //! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit.
-//! Pictures are made ready there too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream
-//! beside the work on the pair before. The CPU makes ready what the device has no memory for, and for mutual
+//! Pictures are prepared there, too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream
+//! beside the work on the pair before. The CPU prepares pairs that the device has no memory for, and for mutual
 //! information a colour picture whose partner is grey. [`GpuStereo`] takes images and masks of every type that lie on
 //! the device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`],
-//! goes through it in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
+//! is computed in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
 //!
 //! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU
 //! several are in flight.
@@ -38,8 +38,8 @@
 //!
 //! **Conventions of the output.** The left image is the reference: `left(x, y)` shows what `right(x − d, y)` shows.
 //! Disparities are in pixels, of either sign; the first searched is [`StereoOptions::min_disparity`]. A pixel without
-//! one holds [`INVALID`]: it has no data, is hidden from the right camera, or was not confirmed by its view. The right
-//! view's disparities have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
+//! disparity holds [`INVALID`]: it has no data, is hidden from the right camera, or was not confirmed by the right
+//! view. The right view's disparities have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
 
 pub(crate) mod aggregation;
 #[cfg(test)]
@@ -118,8 +118,8 @@ impl View {
     }
 }
 
-/// Dense stereo with options and working memory. Several threads may use it at a time: each call takes working memory
-/// of its own, which is kept for later pairs of the same size.
+/// Dense stereo with options and working memory. Several threads may use it at a time: each call has its own working
+/// memory, which is kept for later pairs of the same size.
 ///
 /// ```
 /// use tiepoint::device::{Cpu, Processor};
@@ -165,7 +165,7 @@ pub struct Masks<'a> {
 }
 
 impl Stereo {
-    /// Checks the options. Memory is taken with the first pair.
+    /// Checks the options. Memory is allocated with the first pair.
     ///
     /// # Errors
     /// As [`StereoOptions::check`].
@@ -182,13 +182,13 @@ impl Stereo {
 
     /// The disparities of a rectified pair, by the matching cost of the options.
     ///
-    /// A GPU computes where the processor has one, with the same bits; where it cannot, for want of memory, the CPU
-    /// does and a [note](Processor::note) says so.
+    /// If the processor has a GPU, it computes them, with the same bits; if it has too little memory, the CPU does, and
+    /// a [note](Processor::note) says so.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when images or masks differ in size, [`Error::Image`] for an empty image or more than four
-    /// channels, [`Error::Memory`] when the limit of memory is too small for the width and disparities,
-    /// [`Error::Memory`] when the system has no more memory.
+    /// channels, [`Error::Memory`] when the limit of memory is too small for the width and disparities, or the system
+    /// has no more memory.
     pub fn compute(
         &self,
         left: AnyView<'_>,
@@ -202,8 +202,8 @@ impl Stereo {
         self.prepare([left, right], masks, processor, |prepared| self.disparities(prepared, processor))
     }
 
-    /// The same with all of the work on the GPU; `None` where there is none, where the host must learn from the pair,
-    /// and where it is too large.
+    /// The same with all of the work on the GPU; `None` if there is none, if the host must learn from the pair, or if
+    /// the pair is too large.
     fn pictures_on_device(
         &self,
         [left, right]: [AnyView<'_>; 2],
@@ -233,8 +233,8 @@ impl Stereo {
         }
     }
 
-    /// The cost of pictures of these shapes on a device that does all of the work; `None` where the host must learn it.
-    /// `are_colour` tells which pictures have colour, where that must be known.
+    /// The cost of pictures of these shapes on a device that does all of the work; `None` if the host must learn it.
+    /// `are_colour` tells which pictures have colour; it is called only if that must be known.
     fn whole(
         &self,
         gpu: &Gpu,
@@ -282,7 +282,7 @@ impl Stereo {
         })
     }
 
-    /// Makes a pair ready for the cost of the options, which may learn from it first, and goes on with `work`.
+    /// Prepares a pair for the cost of the options, which may learn from it first, and continues with `work`.
     fn prepare<R>(
         &self,
         [left, right]: [AnyView<'_>; 2],

@@ -1,7 +1,7 @@
 //! Why pixels of the left view have no disparity.
 //!
-//! Each step that makes pixels invalid is one reason; a pixel keeps the first that struck it, also where filling gave
-//! it a disparity afterwards:
+//! Each step that makes pixels invalid is one reason. A pixel keeps the first reason, even if filling gives it a
+//! disparity afterwards:
 //!
 //! | reason | step |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | [`Inconsistent`](Reason::Inconsistent) | the views disagree although something that the right camera sees passes the pixel: a mismatch |
 //! | [`Speckle`](Reason::Speckle) | its region is too small to be a surface |
 //!
-//! What is occluded and what is a mismatch is said by [`consistency_check::occluded`] (Hirschmüller, PAMI 2008, section
-//! 2.5.3). The medians make no pixel invalid.
+//! [`consistency_check::occluded`] tells occlusions from mismatches (Hirschmüller, PAMI 2008, section 2.5.3). The
+//! medians make no pixel invalid.
 //!
 //! [`StereoOptions::uniqueness`]: super::StereoOptions::uniqueness
 //! [`consistency_check::occluded`]: super::consistency_check::occluded

@@ -1,4 +1,4 @@
-//! Many pairs one after the other, as of a video or of a pair of cameras.
+//! Many pairs one after the other, such as those of a video or of a pair of cameras.
 
 use super::{
     Masks, Stereo, StereoOptions, StereoResult,
@@ -13,12 +13,12 @@ use crate::{
 };
 use std::collections::VecDeque;
 
-/// Dense stereo of many pairs, one after the other, as of a video or of a pair of cameras. Results come in the order of
-/// the pairs, and are those of [`Stereo::compute`], bit for bit.
+/// Dense stereo of many pairs, one after the other, such as those of a video or of a pair of cameras. Results come in
+/// the order of the pairs, and are those of [`Stereo::compute`], bit for bit.
 ///
-/// On a GPU several pairs are in flight: while one is computed, the next travels to the device and the maps of the last
-/// one back. Memory is reserved with the first pair, and again where a pair has another size or type of pixel. Small
-/// pairs fill a device better [several at a time](Self::with_batch). On the CPU each pair is computed when it is
+/// On a GPU several pairs are in flight: while one is computed, the next is copied to the device and the maps of the
+/// last are copied back. Memory is reserved with the first pair, and again if a pair has another size or type of pixel.
+/// Small pairs fill a device better [several at a time](Self::with_batch). On the CPU each pair is computed when it is
 /// pushed.
 ///
 /// ```
@@ -48,20 +48,20 @@ pub struct StereoStream {
     processor: Processor,
     slots: usize,
     batch: usize,
-    /// Copies pictures for a GPU, where that is not the processor's CPU.
+    /// Copies pictures for a GPU, if not the processor's CPU.
     copying: Option<Cpu>,
     flow: Flow,
     /// Computed and not yet taken.
     found: VecDeque<StreamResult>,
 }
 
-/// The result of a pair of a stream, which may still be on its way from a GPU; any thread may wait for it. Until it is
+/// The result of a pair of a stream, which may still have to arrive from a GPU; any thread may wait for it. Until it is
 /// waited for or dropped it keeps host memory for its maps, so memory grows with the results that are kept.
 #[derive(Debug)]
 pub struct PendingStereo(StreamResult);
 
 impl PendingStereo {
-    /// The result, once it is there.
+    /// Waits for the result.
     ///
     /// # Errors
     /// [`Error::Device`] when the device fails.
@@ -117,8 +117,8 @@ impl StereoStream {
         }
     }
 
-    /// Which threads copy the pictures of a pair for a GPU, by default those of the processor. Where these have other
-    /// work the calling thread alone, [`Cpu::sequential`], is faster, as it need not wait for them.
+    /// Which threads copy the pictures of a pair for a GPU, by default those of the processor. If these have other
+    /// work, the calling thread alone, [`Cpu::sequential`], is faster, because it need not wait for them.
     #[must_use]
     pub fn with_copying(self, cpu: &Cpu) -> Self {
         Self { copying: Some(cpu.clone()), ..self }
@@ -129,13 +129,13 @@ impl StereoStream {
         self.stereo.options()
     }
 
-    /// Pairs that a GPU has at a time. A [`push`](Self::push) that finds as many in the stream waits for the result of
-    /// the oldest and reads it back; it need not if that was [taken](Self::pop_pending) before.
+    /// The number of pairs that a GPU has at a time. If the stream already has that many, [`push`](Self::push) waits
+    /// for the oldest result and reads it back; it need not wait if that was [taken](Self::pop_pending) before.
     pub fn in_flight(&self) -> usize {
         self.slots * self.batch
     }
 
-    /// Pairs that were pushed and whose results were not taken.
+    /// The number of pairs whose results have not been taken.
     pub fn len(&self) -> usize {
         self.found.len() + self.flow.len()
     }
@@ -145,10 +145,10 @@ impl StereoStream {
         self.len() == 0
     }
 
-    /// Takes the next pair, which is copied. Waits for the oldest where as many are [in flight](Self::in_flight) as may
-    /// be; results that are not taken are kept.
+    /// Takes the next pair, which is copied. Waits for the oldest if the most pairs are already [in
+    /// flight](Self::in_flight); results that are not taken are kept.
     ///
-    /// Where a GPU is too small for the pair the CPU computes it, and a [note](Processor::note) says so.
+    /// If the GPU has too little memory for the pair, the CPU computes it, and a [note](Processor::note) says so.
     ///
     /// # Errors
     /// As [`Stereo::compute`]. The pair has then no result, and the others keep theirs unless the device failed.
@@ -163,8 +163,8 @@ impl StereoStream {
         Ok(())
     }
 
-    /// Sends a pair to a GPU that does all of the work; `false` where there is none, where the host must learn from the
-    /// pair, and where it is too large.
+    /// Sends a pair to a GPU that does all of the work; `false` if there is none, if the host must learn from the pair,
+    /// or if the pair is too large.
     fn push_pictures(&mut self, [left, right]: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
         let Self { stereo, processor, .. } = self;
         let Some(gpu) = processor.gpu.clone() else { return Ok(false) };
@@ -186,8 +186,7 @@ impl StereoStream {
         }
     }
 
-    /// Computes a pair that the host has made ready, or sends it to the GPU; gives its result where the CPU computed
-    /// it.
+    /// Computes a pair that the host has prepared, or sends it to the GPU; returns its result if the CPU computed it.
     fn push_prepared(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<Option<StereoResult>> {
         let Self { stereo, processor, flow, found, slots, batch, copying } = self;
         let options = *stereo.options();
@@ -217,7 +216,7 @@ impl StereoStream {
         })
     }
 
-    /// The result of the oldest pair, once it is there; `None` when there is none.
+    /// Waits for the result of the oldest pair; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Device`] when the device fails: the results of all pairs that it had are lost.
@@ -225,7 +224,7 @@ impl StereoStream {
         self.pop_pending()?.map(|found| found.wait(&self.processor.cpu)).transpose()
     }
 
-    /// As [`pop`](Self::pop), without waiting for the result: another thread can wait for it while this one goes on.
+    /// As [`pop`](Self::pop), without waiting for the result: another thread can wait for it while this one continues.
     ///
     /// # Errors
     /// As [`pop`](Self::pop).
@@ -239,7 +238,7 @@ impl StereoStream {
     }
 }
 
-/// Sends a pair to a GPU; where it has no memory for several, alone.
+/// Sends a pair to a GPU; if it has no memory for several, alone.
 fn flow_through(
     (flow, found): (&mut Flow, &mut VecDeque<StreamResult>),
     gpu: &Gpu,

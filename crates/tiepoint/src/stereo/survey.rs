@@ -1,11 +1,12 @@
-//! What a few hundred tie points tell of a pair before its disparities are sought: whether rows agree, and which
-//! disparities there are.
+//! A survey of a pair by a few hundred tie points, before disparities are searched: whether its rows agree, and which
+//! disparities it has.
 //!
-//! Both pictures are halved until their longer side is at most [`LONGEST`], and SIFT's features in them are matched.
-//! Where half of the matches lie in nearly the same row the pair is rectified, and these are its tie points. Otherwise
-//! those are that agree on an epipolar geometry, or on a homography where the scene is flat; so wrong matches, however
-//! many, say nothing of the rows. The range of disparities is that of the tie points that their neighbours confirm, as
-//! `geometry::rectify` finds it. The CPU does all of it, with the same numbers for any number of threads.
+//! Both pictures are halved until their longer side is at most [`LONGEST`], and their SIFT features are matched. If
+//! half of the matches lie in nearly the same row, the pair is rectified, and these are its tie points. Otherwise the
+//! tie points are the matches that agree on an epipolar geometry, or on a homography if the scene is flat, so that
+//! wrong matches, however many, do not affect the rows. The range of disparities is that of the tie points that their
+//! neighbours confirm, as `geometry::rectify` finds it. All of it runs on the CPU, with the same numbers for any number
+//! of threads.
 
 use super::halving::Side;
 use crate::device::{Cpu, Processor};
@@ -18,25 +19,26 @@ use crate::image::{Image, Range, prepare};
 use crate::matching::{MatchOptions, match_features};
 use crate::{Error, Result};
 
-/// The longer side of the pictures that are searched, at most.
+/// The greatest longer side of the pictures that are searched.
 const LONGEST: usize = 1000;
 
-/// So many tie points are enough.
+/// This many tie points are enough.
 const ENOUGH: usize = 100;
 
-/// By how many pixels of those pictures the rows of a tie point may differ in a rectified pair.
+/// The greatest difference of rows of a tie point in a rectified pair, in pixels of the reduced pictures.
 const NEAR: f64 = 1.0;
 
-/// Fewer tie points than this say nothing.
+/// Nothing is concluded from fewer tie points than this.
 const FEWEST: usize = 20;
 
-/// By what share of the range of tie points the search goes on beyond it: the nearest things are often smooth.
+/// The share of the range of tie points by which the search is extended towards nearer things, which are often smooth
+/// and have no tie points.
 const NEARER: f64 = 0.2;
 
-/// Disparities are searched in so many, which hold what lies between tie points, too.
+/// The number of disparities searched is a multiple of this.
 const STEP: usize = 16;
 
-/// What tie points tell of a pair.
+/// The result of a survey.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Survey {
     /// Features of the left and of the right picture.
@@ -45,23 +47,23 @@ pub struct Survey {
     pub matches: usize,
     /// Tie points among them.
     pub ties: usize,
-    /// How far the rows of tie points differ: the median, in pixels; none where there are too few.
+    /// The median difference of the rows of tie points, in pixels; none if there are too few.
     pub rows_px: Option<f64>,
-    /// By how much the median may exceed 0 in a rectified pair.
+    /// The greatest median of a rectified pair.
     pub tolerance_px: f64,
-    /// The least and the greatest disparity of the tie points that their neighbours confirm, with a margin; none where
+    /// The least and the greatest disparity of the tie points that their neighbours confirm, with a margin; none if
     /// rows differ, or there are too few.
     pub disparities: Option<[f64; 2]>,
 }
 
 impl Survey {
-    /// Whether the tie points say that the pair is not rectified.
+    /// Whether the tie points show that the pair is not rectified.
     pub fn rows_differ(&self) -> bool {
         self.rows_px.is_some_and(|px| px > self.tolerance_px)
     }
 
-    /// The disparities to search: the least, and how many. From 0, unless that doubles the work; from `least` where it
-    /// is given.
+    /// The disparities to search: the least, and how many. They begin at `least` if it is given, otherwise at 0 unless
+    /// that doubles the work.
     pub fn search(&self, least: Option<i32>) -> Option<(i32, usize)> {
         self.disparities.map(|range| to_search(range, least))
     }
@@ -107,7 +109,7 @@ pub fn survey(pair: &[Side; 2], cpu: &Cpu) -> Result<Survey> {
     }
 }
 
-/// A survey by features from this octave on; `factor` is by how much the sides are smaller than the pair.
+/// A survey by features from this octave on; the pair is `factor` times as large as the sides.
 fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> Result<Survey> {
     let processor = Processor::from(cpu.clone());
     let finder = Detector::Sift(SiftOptions::default().with_first_octave(first_octave)).open(&processor)?;
@@ -139,8 +141,8 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
     Ok(found)
 }
 
-/// The matches that agree on an epipolar geometry or, in a flat scene, on a homography; none where no more agree than
-/// chance brings about.
+/// The matches that agree on an epipolar geometry or, in a flat scene, on a homography; none if chance could explain
+/// their agreement.
 fn agreeing(pairs: &[Correspondence], factor: f64, cpu: &Cpu) -> Result<Vec<Correspondence>> {
     let options = RobustOptions::default().with_threshold_px(1.5 * factor);
     for kind in [ModelKind::Fundamental, ModelKind::Homography] {

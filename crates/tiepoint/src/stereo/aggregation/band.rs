@@ -27,9 +27,9 @@ pub(super) struct Band<'a, A> {
     /// Which band of the pass this is.
     pub(super) number: usize,
     pub(super) count: usize,
-    /// Sums of the forward pass: written by it, read by the backward pass; [`sums_len`] values.
+    /// Sums of the forward pass, which writes them for the backward pass to read; [`sums_len`] values.
     pub(super) sums: Option<&'a mut [A]>,
-    /// In the backward pass, where the disparities of each row go.
+    /// In the backward pass, the rows that disparities are written to.
     pub(super) output: Vec<OutputRow<'a>>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct BandScratch<T, A> {
     pass_sums: Vec<A>,
     /// S(p, ·) of a pixel.
     totals: Vec<u16>,
-    /// For keys of sums.
+    /// Places of disparities, for keys of sums.
     places: Vec<u16>,
     /// P2 of every pixel for every direction, row by row.
     p2: Vec<T>,
@@ -54,7 +54,7 @@ pub(super) struct BandScratch<T, A> {
     handover: Handover<T>,
 }
 
-/// What all bands of a pass have in common.
+/// The state that all bands of a pass share.
 pub(super) struct Pass<'a, T> {
     pub(super) input: &'a AggregationInput<'a>,
     pub(super) level: Level,
@@ -62,8 +62,8 @@ pub(super) struct Pass<'a, T> {
     pub(super) p2_penalty: P2Penalty<T>,
     pub(super) boundary: &'a Boundary<T>,
     pub(super) wavefront: Wavefront,
-    /// Disparities in memory, a multiple of the vector, at most 4096. In 16 bits the compiler sees that no offset
-    /// overflows.
+    /// Disparities in memory, a multiple of the vector, at most 4096. Because it has 16 bits, the compiler sees that no
+    /// offset overflows.
     pub(super) padded: u16,
 }
 
@@ -72,9 +72,9 @@ fn columns(width: usize, rows: usize, skew: usize) -> usize {
     width + skew * (rows - 1)
 }
 
-/// How many sums a band keeps: those of every row at every column of the wavefront, in the order in which the pixels
-/// are visited, so that memory is written as one stream and read as one by the backward pass. Those beyond the ends of
-/// a row stay unused.
+/// The number of sums of a band: those of every row at every column of the wavefront, in the order in which the pixels
+/// are visited, so that the forward pass writes one stream and the backward pass reads one. Those beyond the ends of a
+/// row stay unused.
 pub(super) fn sums_len(width: usize, rows: usize, skew: usize, padded: usize) -> usize {
     columns(width, rows, skew).saturating_mul(rows).saturating_mul(padded)
 }
@@ -118,7 +118,8 @@ impl Walk {
     }
 
     /// The sums of the pixels of `active` rows at step t, among those of the band. The backward pass visits the pixels
-    /// in the opposite order and reads upwards: reading downwards within a step, the selection would wait.
+    /// in the opposite order, and reads each step from low to high addresses: the other way the selection would have to
+    /// wait.
     #[inline(always)]
     fn sums(self, t: usize, active: &Range<usize>) -> Range<usize> {
         let first = if self.backward {
@@ -129,8 +130,8 @@ impl Walk {
         first * self.padded..(first + active.len()) * self.padded
     }
 
-    /// Has the cache fetch the sums of step t. They are one stream, but processors look ahead only within a page of 4
-    /// KB, a few steps.
+    /// Prefetches the sums of step t. They are one stream, but processors prefetch only within a page of 4 KB, which is
+    /// a few steps.
     #[inline(always)]
     fn fetch_sums<A>(self, t: usize, sums: &[A]) {
         if t < self.steps() {
@@ -276,8 +277,8 @@ fn update_pixel<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     sums: &mut [A],
 ) {
     let two = 2 * S::u8s::LEN;
-    // Of two vectors, 128 disparities where they have 64 bytes, the compiler unrolls the loop and leaves all
-    // comparisons out.
+    // For two vectors (128 disparities, where vectors have 64 bytes) the compiler unrolls the loop and omits all
+    // comparisons.
     let least = if padded == two {
         update_paths(simd, &costs[..two], step.row(r, two), penalties, &mut sums[..two])
     } else {
@@ -305,7 +306,7 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
     let p2: &[[T; N]] = p2.as_chunks().0;
     let p1 = T::of(input.penalties.p1);
     let walk = Walk { width, rows: band.count, skew: D::SKEW, backward: pass.backward, padded };
-    // The row above the band is visited first. Of paths along rows nothing crosses to other rows.
+    // The row above the band is visited first. Paths along rows do not cross to other rows.
     let (first, last) = (D::SKEW * D::DEPTH, D::SKEW * (D::DEPTH + band.count - 1));
     let (takes, puts) = (band.first > 0 && N > 1, N > 1);
     for t in 0..first + walk.steps() {

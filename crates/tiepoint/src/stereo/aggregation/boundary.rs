@@ -12,15 +12,15 @@ use std::sync::{
 /// Columns in a segment.
 pub(super) const SEGMENT: usize = 32;
 
-/// How often a thread looks again before it yields its core: for the time of a few segments, 10 µs each. Where other
-/// threads want the core, it gets it back only milliseconds later, and the next band waits as long
+/// How often a thread polls before it yields its core: for the time of a few segments, 10 µs each. If other threads
+/// want the core, it gets the core back only milliseconds later, and the next band waits as long
 /// (`docs/notebook/stereo.md`).
 const SPINS: usize = 2000;
 
 /// The paths of up to [`SEGMENT`] columns: for each column, row and direction the path values of all disparities.
 #[derive(Debug, Default)]
 pub(super) struct Segment<T> {
-    /// From the beginning of a cache line on.
+    /// They begin at a cache line.
     values: Vec<T>,
     least: Vec<T>,
 }
@@ -54,7 +54,7 @@ impl<T: Value> Clone for Segment<T> {
     }
 }
 
-/// The segments along a row: one band puts them, from the left, and the next takes them.
+/// The segments along a row: one band puts them here, from the left on, and the next band takes them.
 #[derive(Debug)]
 pub(super) struct Boundary<T> {
     segments: Vec<Mutex<Option<Segment<T>>>>,
@@ -82,7 +82,7 @@ impl<T: Value> Boundary<T> {
     }
 }
 
-/// How far each band of a pass has got: the number of segments it has put.
+/// The progress of each band of a pass: the number of segments it has put.
 #[derive(Debug)]
 pub(super) struct Wavefront {
     put: Vec<AtomicUsize>,
@@ -114,7 +114,7 @@ impl Wavefront {
     }
 }
 
-/// Ends all waiting when a thread unwinds.
+/// Releases all waiting threads when a thread unwinds.
 pub(super) struct Guard<'a>(&'a AtomicBool);
 
 impl Drop for Guard<'_> {

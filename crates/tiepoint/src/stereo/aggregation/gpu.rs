@@ -1,29 +1,30 @@
 //! Aggregation on a device: paths along rows, and paths from row to row.
 //!
-//! As on the CPU costs are computed from descriptors wherever they are needed and never stored. What is stored are the
-//! sums of four parts, a byte or two for each pixel and disparity: of the paths from the left, from the right,
-//! downwards and upwards. All are made at the same time; some lanes of a warp share the disparities of a pixel.
+//! As on the CPU, costs are computed from descriptors wherever they are needed and never stored. Only the sums of four
+//! parts are stored, one or two bytes for each pixel and disparity: of the paths from the left, from the right,
+//! downwards and upwards. All are computed at the same time; several lanes of a warp share the disparities of a pixel.
 //!
 //! **Along rows** (`horizontal.cl`) a row is walked from either side, all rows independently.
 //!
-//! **From row to row** (`vertical.cl`) all columns of a row are worked on at once. The columns are cut into
-//! [`strips`], one a work group, which hand paths that cross to the next strip over through global memory. Strips lean
-//! to the left with the path that leans most, so that all paths cross to the right: a strip waits only for those left
-//! of it, which began before it, however many run at a time. With four directions no path crosses columns: a strip is
-//! the columns of one warp, hands nothing over and waits for no other.
+//! **From row to row** (`vertical.cl`) all columns of a row are computed at once. The columns are divided into
+//! [`strips`], one for each work group, which pass paths to the next strip through global memory. Strips lean to the
+//! left as much as the path that leans most, so that all paths cross to the right: a strip waits only for those left of
+//! it, which started earlier, however many run at a time. With four directions no path crosses columns: a strip is then
+//! the columns of one warp, passes nothing on and waits for no other.
 //!
-//! **In [`bands`] of rows** a pair goes through a device whose memory its sums exceed. The same kernels then begin with
-//! the paths that enter a band and leave behind those that go on to the next.
+//! **In [`bands`] of rows** a pair is computed if its sums exceed the device's memory. The same kernels then begin with
+//! the paths that enter a band and store those that continue to the next.
 //!
-//! **What bounds it.** From row to row an image takes its height in steps, each as long as a row of a strip takes from
-//! one barrier to the next, and a hand-over for every strip: latency, not bandwidth. Paths along rows run beside them,
-//! which needs both kernels to ask for the most local memory. Measurements, and what was tried in vain, are in
+//! **The limit is latency, not bandwidth.** From row to row an image takes as many steps as it has rows, each the time
+//! that a row of a strip takes from one barrier to the next, and a hand-over for every strip. Paths along rows run at
+//! the same time, for which both kernels must ask for the most local memory. Measurements and failed attempts are in
 //! `docs/notebook/stereo.md`.
 //!
-//! **Which devices.** Groups wait for words of groups that began before them: where those do not go on meanwhile, or
-//! words come in halves, the CPU computes ([`Gpu::require_waiting`]). A device that ends loops early, which made sums
-//! wrong on rusticl's processor, is refused when it is opened (`tiepoint-gpu/src/trial.rs`). Where lanes exchange no
-//! numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) one lane has all disparities of a pixel.
+//! **Devices.** Groups wait for words of groups that started before them. On a device where those do not continue
+//! meanwhile, or where words can be seen half written, the CPU computes instead ([`Gpu::require_waiting`]). A device
+//! that ends loops early, which made sums wrong on rusticl's processor, is refused when it is opened
+//! (`tiepoint-gpu/src/trial.rs`). If lanes cannot exchange numbers (OpenCL on a CPU, and GPUs other than NVIDIA's), one
+//! lane has all disparities of a pixel.
 
 mod bands;
 mod strips;
@@ -94,7 +95,7 @@ tiepoint_gpu::kernel! {
         width: i32,
         height: i32,
         images: i32,
-        /// 1: downwards alone; 2: also upwards.
+        /// 1: only downwards; 2: also upwards.
         passes: i32,
         parts: i32,
         /// Strips of a pass.
@@ -190,7 +191,7 @@ impl P2Planes {
     }
 }
 
-/// The images that paths are walked over, and the sums that come of it.
+/// The images that paths are walked over, and the sums that result.
 struct Walk<'a> {
     size: Size,
     images: usize,
@@ -255,7 +256,7 @@ fn programs(design: &Design, cost: &CostKernel, input: &GpuAggregationInput) -> 
     ]
 }
 
-/// Words that strips of some walks hand paths over in: a word for each half of a path's.
+/// The words in which the strips of some walks hand paths over: one for each half of a path's words.
 fn boundary_words(steps: &Steps, layout: &Layout, size: Size, walks: usize) -> usize {
     walks * BUFFERS * size.height * steps.handed() * 2 * layout.path_words()
 }
@@ -265,7 +266,7 @@ fn words_of_view(steps: &Steps, planes: usize) -> usize {
     2 * (1 + steps.len()) + 2 * planes
 }
 
-/// Bytes of memory that [`GpuAggregation`] takes for a pair, beside its views.
+/// The bytes of memory that [`GpuAggregation`] takes for a pair, besides its views.
 pub(in crate::stereo) fn bytes(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<u64> {
     let Design { steps, passes, layout, .. } = Design::of(gpu, cost, input)?;
     let words = layout.sum_words() + words_of_view(&steps, cost.planes(input.masked));
@@ -302,7 +303,7 @@ impl GpuAggregation {
         })
     }
 
-    /// Puts the work into a list; `left` and `right` are the descriptors of the views, `grey` that of the left one.
+    /// Records the work; `left` and `right` are the descriptors of the views, `grey` is the grey of the left one.
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,
@@ -332,7 +333,7 @@ impl GpuAggregation {
         Ok(GpuSums { words: self.gpu.buffer(words)?, layout: *self.layout() })
     }
 
-    /// Puts the P2 penalty of every direction at every pixel into a list.
+    /// Records the computation of the P2 penalty of every direction at every pixel.
     fn p2_penalties(&self, commands: &mut Commands, grey: &GpuStack<u8>) -> Result<P2Planes> {
         let (size, images, steps) = (grey.size(), grey.count(), &self.design.steps);
         let planes = P2Planes::new(&self.gpu, size.area() * images, steps)?;
@@ -383,7 +384,7 @@ impl GpuAggregation {
         Ok(commands)
     }
 
-    /// Records so many passes from row to row, between two checkpoints.
+    /// Records some passes from row to row, between two checkpoints.
     fn row_to_row(
         &self,
         walk: &Walk<'_>,
@@ -441,7 +442,7 @@ impl GpuAggregation {
         Ok(commands)
     }
 
-    /// What the cost looks up; it may be overwritten for another pair.
+    /// The table that the cost looks up; it may be overwritten for another pair.
     pub(in crate::stereo) fn table(&self) -> &Buffer<u8> {
         &self.table
     }

@@ -1,9 +1,9 @@
-//! The memory of the sums, the one thing here that grows with the image and the disparities.
+//! The memory of the sums, the only memory here that grows with the image and the disparities.
 //!
-//! Bytes are in anonymous mapped memory, in huge pages where the system has them: the first use of a quarter of a
-//! gigabyte in pages of 4 KB takes as long as a third of the computation. Even huge pages must be cleared, and in a
-//! virtual machine first be found, which may take longer than the computation. So the first call takes little memory;
-//! later calls, which use it again, take all that they may.
+//! Bytes are in anonymous mapped memory, in huge pages if the system has them: the first use of a quarter of a gigabyte
+//! in pages of 4 KB takes as long as a third of the computation. Huge pages must be cleared, too, and in a virtual
+//! machine found first, which may take longer than the computation. The first call therefore takes little memory; later
+//! calls, which use it again, take all that they may.
 
 use super::recurrence::Value;
 use crate::error::Shortage;
@@ -64,7 +64,7 @@ impl Stored for u8 {
         if workspace.bytes.as_ref().is_none_or(|map| map.len() < len) {
             workspace.bytes = None;
             let map = MmapMut::map_anon(len.max(1)).map_err(|_| refused(len, 1))?;
-            // It changes speed only: where the system refuses, pages stay small.
+            // It only changes speed: if the system refuses, pages stay small.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
             workspace.bytes = Some(map);

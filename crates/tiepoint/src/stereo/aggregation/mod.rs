@@ -8,15 +8,15 @@
 //! ```
 //!
 //! and L = C where p − r lies outside the image. P2 may depend on the difference of grey of p and p − r
-//! ([`p2_penalty`]). C and L are integers, so that every order of evaluation gives the same S. Since the least L of a
-//! pixel is at most the greatest cost, no L exceeds the greatest cost plus P2: where this is below 256 paths hold
-//! bytes, else 16 bits, and where four such paths stay below 256 their sum is held in a byte too. The result is the
+//! ([`p2_penalty`]). C and L are integers, so that every order of evaluation gives the same S. The least L of a pixel
+//! is at most the greatest cost, so that no L exceeds the greatest cost plus P2. If this is below 256, paths hold
+//! bytes, otherwise 16 bits; if four such paths stay below 256, their sum is held in a byte, too. The result is the
 //! same.
 //!
 //! **Two passes** ([`pass`]). The forward pass aggregates half of the directions, row by row from the top, and stores
-//! their sum; the backward pass aggregates the others from the bottom and chooses the disparity of every pixel. That
-//! sum is all that is stored of the size of the cost volume. Costs are computed in each pass, which takes less time
-//! than storing and reading them.
+//! their sum; the backward pass aggregates the others from the bottom and chooses the disparity of every pixel. Nothing
+//! but that sum is stored for every pixel and disparity. Costs are computed in each pass, which takes less time than
+//! storing and reading them.
 //!
 //! **Bands** ([`band`]). Within a pass a band of eight rows is visited column by column as a skewed wavefront, each row
 //! a little behind the one above, so that the path costs of a band ([`path_ring`]) stay in the first-level cache. Bands
@@ -48,15 +48,15 @@ pub(super) use recurrence::Value;
 /// goes down and to the right. The first runs along the row.
 trait Directions<const N: usize>: Copy + Sync {
     const STEPS: [(isize, usize); N];
-    /// How many rows above a step reaches.
+    /// How many rows up a step reaches.
     const DEPTH: usize = 1;
-    /// By how many columns a row stays behind the one above: more than the longest step. Then what a pixel reads was
-    /// written a whole column before it, and has left the store buffer.
+    /// By how many columns a row stays behind the one above: more than the longest step, so that what a pixel reads was
+    /// written at least a column earlier and has left the store buffer.
     const SKEW: usize = 2;
     /// Columns of the wavefront whose paths are kept, a power of two above the greatest age.
     const STEPS_KEPT: usize = 4;
 
-    /// How many columns of the wavefront before a pixel p − r is visited.
+    /// How many columns of the wavefront earlier than a pixel its p − r is visited.
     #[inline(always)]
     fn age(dx: isize, dy: usize) -> isize {
         dx + (Self::SKEW * dy) as isize

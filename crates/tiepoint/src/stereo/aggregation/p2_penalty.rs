@@ -1,4 +1,4 @@
-//! The P2 penalty of every pixel and direction of a row: it follows the difference of grey along the step.
+//! The P2 penalty of every pixel and direction of a row, which depends on the difference of grey along the step.
 
 use super::{Directions, recurrence::Value};
 use crate::stereo::Penalties;
@@ -8,7 +8,8 @@ use fearless_simd_macros::simd;
 /// P2 by difference of 8-bit grey.
 pub(super) struct P2Penalty<T> {
     table: [T; 256],
-    /// The first of the table, where they fit bytes and all others equal the last: then a vector holds them.
+    /// The first values of the table, if they fit bytes and all others equal the last of them: then a vector holds
+    /// them.
     first: Option<[u8; FEW]>,
 }
 
@@ -54,8 +55,9 @@ impl<T: Value> P2Penalty<T> {
     }
 }
 
-/// Writes P2 for all pixels of the row `grey`, all directions of a pixel side by side; unset where p − r is outside the
-/// image. `above(n)` is the row n rows earlier in the pass, `planes` room for each direction by itself.
+/// Writes P2 for all pixels of the row `grey`, all directions of a pixel side by side; nothing is written where p − r
+/// is outside the image. `above(n)` is the row n rows earlier in the pass, `planes` is scratch memory for each
+/// direction.
 #[simd]
 pub(super) fn p2_of_row<'a, S: Simd, T: Value, D: Directions<N>, const N: usize>(
     simd: S,

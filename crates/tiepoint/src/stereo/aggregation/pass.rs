@@ -1,4 +1,5 @@
-//! The forward and the backward pass over the image: bands given to threads, groups of rows where memory is limited.
+//! The forward and the backward pass over the image: bands are given to threads, in groups of rows if memory is
+//! limited.
 
 use super::{
     Cross, Directions, Horizontal, Knight, Star,
@@ -27,14 +28,14 @@ use std::sync::{Mutex, PoisonError};
 /// Rows of a band: their paths fit into the first-level cache.
 const BAND: usize = 8;
 
-/// Bytes a pixel of everything else: grey, and the maps of both views while they are refined.
+/// Bytes of each pixel for everything else: grey, and the maps of both views while they are refined.
 const BESIDE: u64 = 20;
 
-/// Bytes of sums and paths that a workspace takes when no call has used it yet, if they suffice: the system needs
-/// longer to find more pages than an additional pass takes (`docs/notebook/stereo.md`).
+/// The most bytes of sums and paths that a new workspace takes, if they suffice: it takes the system longer to find
+/// more pages than an additional pass takes (`docs/notebook/stereo.md`).
 const FRESH: u64 = 128 << 20;
 
-/// What is to be aggregated, and how a disparity is chosen from the sums.
+/// The costs to aggregate, and how a disparity is chosen from the sums.
 pub(in crate::stereo) struct AggregationInput<'a> {
     pub(in crate::stereo) costs: Costs<'a>,
     pub(in crate::stereo) penalties: Penalties,
@@ -65,12 +66,12 @@ impl<'a> AggregationInput<'a> {
         self.costs.disparities
     }
 
-    /// No sum exceeds it.
+    /// A bound of all sums.
     pub(in crate::stereo) fn greatest_sum(&self) -> u32 {
         self.paths.count() as u32 * self.greatest_path_cost()
     }
 
-    /// No path cost exceeds it.
+    /// A bound of all path costs.
     fn greatest_path_cost(&self) -> u32 {
         u32::from(self.costs.greatest()) + u32::from(self.penalties.p2)
     }
@@ -109,7 +110,7 @@ pub(in crate::stereo) fn aggregate(
     }
 }
 
-/// How the rows are grouped so that the memory suffices.
+/// Groups of rows, such that the memory suffices.
 struct Groups {
     rows: usize,
     height: usize,
@@ -120,7 +121,7 @@ impl Groups {
     /// those of the threads; `kept` tells whether an earlier call has used the workspace.
     fn plan(input: &AggregationInput<'_>, kept: bool, row: u64, paths: u64, overhead: u64) -> Result<Self> {
         let height = input.size().height;
-        // Grey and the maps take their part, but not more than half.
+        // Grey and the maps are subtracted from the limit, but at most half of it.
         let beside = (input.size().area() as u64).saturating_mul(BESIDE);
         let room = input.memory.map_or(u64::MAX, |limit| limit.saturating_sub(beside).max(limit / 2));
         let needed = |rows: usize| {
@@ -146,8 +147,8 @@ impl Groups {
         self.height.div_ceil(self.rows)
     }
 
-    /// The rows of a group. Only those above the last group are swept forward twice, so that it is the first that has
-    /// fewer rows than fit.
+    /// The rows of a group. Only those above the last group are swept forward twice, so the first group, not the last,
+    /// is the one with fewer rows.
     fn range(&self, group: usize) -> Range<usize> {
         let first = (self.height - (self.count() - 1) * self.rows).next_multiple_of(BAND);
         let start = |group: usize| if group == 0 { 0 } else { first + (group - 1) * self.rows };
@@ -280,8 +281,8 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     run::<T, A, D, N>(&pass, bands, cpu)
 }
 
-/// Threads take bands in order, so that the band another one waits for is always being computed: a thread ends early
-/// between two bands, and no other then waits for it.
+/// Threads take bands in order, so that the band that another thread waits for is always being computed. A cancelled
+/// thread ends between two bands, when no other waits for it.
 fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     pass: &Pass<'_, T>,
     bands: Vec<Band<'_, A>>,

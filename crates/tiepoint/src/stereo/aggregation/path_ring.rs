@@ -1,17 +1,17 @@
 //! A ring buffer for the path costs L of the rows of a band.
 //!
-//! Each row stays the same number of columns behind the one above, so what a pixel continues was written a fixed number
-//! of steps before, its *age*, the same for all rows: the ring keeps the pixels of the last steps, in turn. A *pixel*
-//! holds the costs of every path for all disparities, one after the other, with a pad on either side that holds
-//! [`Sum::NONE`](super::recurrence::Sum): disparities that do not exist. Pixels beyond the ends of a row are zero:
-//! paths that begin at the border of the image continue from there, which gives L = C.
+//! Each row stays the same number of columns behind the one above, so the pixel that a path comes from was written a
+//! fixed number of steps before, its *age*, which is the same for all rows. The ring keeps the pixels of the last steps
+//! in turn. A *pixel* holds the costs of every path for all disparities, one path after the other, with a pad on either
+//! side that holds [`Sum::NONE`](super::recurrence::Sum), for disparities that do not exist. Pixels beyond the ends of
+//! a row are zero: paths that begin at the border of the image continue from them, which gives L = C.
 
 use super::{Directions, recurrence::Value};
 
 /// Elements before the first disparity of a path and after the last: a cache line of bytes, so that paths are aligned.
 pub(super) const PAD: usize = 64;
 
-/// How the pixels of a band lie.
+/// The layout of the pixels of a band.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Shape {
     padded: usize,
@@ -51,7 +51,7 @@ pub(super) struct PathRing<T> {
     least: Vec<T>,
 }
 
-/// `len` elements of a buffer that grows when it must, from the beginning of a cache line on.
+/// `len` elements of a buffer, which grows if necessary, from the beginning of a cache line on.
 pub(super) fn aligned<T: Value>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
     if buffer.len() < len + PAD {
         buffer.resize(len + PAD, T::default());
@@ -128,7 +128,7 @@ impl<T: Value, const N: usize> Steps<'_, T, N> {
         (&mut self.values[at..at + shape.padded], &mut self.least[index][k])
     }
 
-    /// Makes a pixel one where paths begin.
+    /// Sets a pixel to zero, so that paths begin there.
     pub(super) fn clear(&mut self, t: usize, r: usize) {
         for k in 0..N {
             let (path, least) = self.path(t, r, k);
@@ -156,7 +156,7 @@ impl<T: Value, const N: usize> Steps<'_, T, N> {
             } else {
                 (&*later, &*later_least, first - now - rows)
             };
-            // All of one length: one comparison is all that each pixel needs.
+            // All have one length, so that each pixel needs only one comparison.
             before[k] = &values[first * shape.pixel() + k * shape.stride()..][..len];
             before_least[k] = &least[first..][..count];
         }
@@ -165,8 +165,8 @@ impl<T: Value, const N: usize> Steps<'_, T, N> {
 }
 
 impl<T: Value, const N: usize> Step<'_, T, N> {
-    /// The pixel of row `r` of the band. `padded` repeats the number of disparities: where it is a constant, it becomes
-    /// part of the instructions.
+    /// The pixel of row `r` of the band. `padded` repeats the number of disparities, because a constant becomes part of
+    /// the instructions.
     #[inline(always)]
     pub(super) fn row(&mut self, r: usize, padded: usize) -> PixelPaths<'_, T, N> {
         let (shape, own) = (Shape { padded, paths: N, ..self.shape }, r + self.depth);
@@ -184,7 +184,7 @@ impl<T: Value, const N: usize> Step<'_, T, N> {
         }
     }
 
-    /// Where the minima of the pixel of row `r` of the band go.
+    /// The place for the minima of the pixel of row `r` of the band.
     #[inline(always)]
     pub(super) fn least(&mut self, r: usize) -> &mut [T; N] {
         &mut self.own_least[r + self.depth]

@@ -27,7 +27,7 @@ pub(in crate::stereo) trait Value:
     /// The costs of a column from `costs`, in this type.
     fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]);
 
-    /// The sums of as many as a vector of bytes has.
+    /// The sums of as many values as a vector of bytes has.
     fn totals<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> [S::u16s; 2];
 }
 
@@ -98,7 +98,8 @@ impl Value for u16 {
 
 /// The type of the sum of the paths of a pass.
 pub(super) trait Sum<T: Value>: Value {
-    /// The cost where there is no disparity, and the least path cost there: so large that no path continues from it.
+    /// The cost for disparities that do not exist, and the least path cost there: so large that no path continues from
+    /// it.
     const NONE: T;
 
     /// The sums of as many disparities as a vector of `T` has.
@@ -116,9 +117,9 @@ pub(super) trait Sum<T: Value>: Value {
     fn store<S: Simd>(sum: Self::Gathered<S>, out: &mut [Self]);
 }
 
-/// The sum of two path costs fits, so none exceeds half of what a value holds, and no addition overflows. Where there
-/// is no disparity one may wrap around; still the path cost is [`Sum::NONE`] and at most P2 more, and the sum is not
-/// read.
+/// The sum of two path costs fits, so none exceeds half of the range of a value, and no addition overflows. For
+/// disparities that do not exist one may wrap around; but the path cost is then still between [`Sum::NONE`] and P2
+/// more, and the sum is not read.
 impl<T: Value> Sum<T> for T {
     const NONE: T = T::HALF;
 
@@ -208,8 +209,7 @@ pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
             let before = &before[k][at..at + PAD + n + 1];
             let same = T::Native::<S>::from_slice(simd, &before[PAD..PAD + n]);
             let above = T::Native::<S>::from_slice(simd, &before[PAD + 1..]);
-            // Of vectors as long as a line of the cache any other load crosses to the next line and takes twice as
-            // long.
+            // If vectors are as long as a cache line, any other load crosses to the next line and takes twice as long.
             below[k] = match n * size_of::<T>() {
                 64 if n == 64 => below[k].slide::<63>(same),
                 64 => below[k].slide::<31>(same),
@@ -231,7 +231,7 @@ pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     least
 }
 
-/// Writes the least element of each of `N` vectors, a power of two: woven together and folded at once.
+/// Writes the least element of each of `N` vectors, a power of two: they are interleaved and reduced together.
 #[inline(always)]
 pub(super) fn write_least<S: Simd, T: Value, const N: usize>(
     mut vectors: [T::Native<S>; N],

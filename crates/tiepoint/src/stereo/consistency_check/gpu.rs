@@ -1,4 +1,4 @@
-//! The consistency check on a device: a lane a pixel.
+//! The consistency check on a device, with one lane for each pixel.
 
 use super::SURFACE;
 use crate::{
@@ -52,7 +52,7 @@ pub(crate) fn source() -> KernelSource {
         .text(include_str!("consistency_check.cl"))
 }
 
-/// Puts [`check`](super::check) of the maps of a view into a list; the same bits.
+/// Records [`check`](super::check) of the maps of a view; the same bits.
 pub(in crate::stereo) fn check(
     commands: &mut Commands,
     map: &GpuStack<f32>,
@@ -77,8 +77,8 @@ pub(in crate::stereo) fn check(
 /// Marks of pixels, which are not 0, and where they lie.
 pub(in crate::stereo) type Marks = (Buffer<u8>, Plane);
 
-/// Puts [`occluded`](super::occluded), the search for the left pixels that are hidden in the right view, into a list;
-/// the same pixels. The marks have the pitch of the map.
+/// Records [`occluded`](super::occluded), the search for the left pixels that are hidden in the right view; the same
+/// pixels. The marks have the pitch of the map.
 pub(in crate::stereo) fn occluded(commands: &mut Commands, right: &GpuStack<f32>) -> Result<Marks> {
     let program = right.gpu().program(&source())?;
     let hidden = right.gpu().buffer::<u8>(right.step() * right.count())?;

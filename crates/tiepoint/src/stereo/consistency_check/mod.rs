@@ -1,13 +1,13 @@
-//! Consistency of the two views (Hirschmüller, PAMI 2008, section 2.4), and where the left one sees what the
-//! right one cannot (section 2.5.3).
+//! Consistency of the two views (Hirschmüller, PAMI 2008, section 2.4), and the pixels of the left view that are hidden
+//! in the right one (section 2.5.3).
 //!
 //! The pixel x of one view with disparity d lands on x − d (left to right) or x + d (right to left) of the
-//! other, d rounded to the nearest whole number, ties to even. It stays when a pixel is there whose own
-//! disparity differs from d by no more than the limit; else it becomes [`INVALID`].
+//! other, d rounded to the nearest whole number, ties to even. It is kept if there is a pixel whose own disparity
+//! differs from d by no more than the limit; otherwise it becomes [`INVALID`].
 //!
-//! **Occlusion or mismatch.** A left pixel x is *occluded* when no surface that the right view found passes
-//! it: when no right pixel x′ has a disparity within [`SURFACE`] of x − x′. An invalid pixel that is not
-//! occluded had a counterpart and missed it: a *mismatch*.
+//! **Occlusion or mismatch.** A left pixel x is *occluded* if no surface of the right view covers it: if no right pixel
+//! x′ has a disparity within [`SURFACE`] of x − x′. An invalid pixel that is not occluded has a counterpart, but was
+//! not matched with it: a *mismatch*.
 //!
 //! **Numbers.** Disparities are subtracted in f32. Values that are not finite are invalid and agree with
 //! nothing.
@@ -29,7 +29,7 @@ pub const SURFACE: f32 = 1.0;
 /// Rows of one task.
 const BAND: usize = 16;
 
-/// Makes every pixel of `map`, the disparities of `view`, invalid that `other` does not confirm within
+/// Makes those pixels of `map`, the disparities of `view`, invalid that `other` does not confirm within
 /// `max_difference` pixels.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ fn check_row<S: Simd>(_: S, row: &mut [f32], other: &[f32], sign: f32, limit: f3
     }
 }
 
-/// The pixels of the left view that are occluded: true where no surface of the right view passes the pixel. `right`
+/// The pixels of the left view that are occluded: true where no surface of the right view covers the pixel. `right`
 /// holds the disparities of the right view, in pixels.
 ///
 /// # Errors

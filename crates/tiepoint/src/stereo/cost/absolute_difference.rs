@@ -1,6 +1,6 @@
 //! Absolute difference of grey: C = min(|left − right|, [`LIMIT`]).
 //!
-//! The limit keeps one noisy or occluded pixel from outweighing its neighbours, and costs in a byte.
+//! The limit keeps a single noisy or occluded pixel from outweighing its neighbours, and lets costs fit a byte.
 
 use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::CostKernel};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 use fearless_simd::{Simd, prelude::*};
 
-/// Greater differences count as this.
+/// Greater differences are truncated to this.
 const LIMIT: u8 = 24;
 
 #[derive(Clone, Copy, Debug)]

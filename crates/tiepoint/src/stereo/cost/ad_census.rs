@@ -6,13 +6,13 @@
 //! Δ = |left − right| of red + of green + of blue
 //! ```
 //!
-//! H is the Hamming distance of the census 5×5, the values are those of 8 bits. Grey counts as all three colours; so it
-//! does in a pair of which one image is grey.
+//! H is the Hamming distance of the census 5×5; values have 8 bits. If an image of the pair is grey, grey is compared
+//! in place of all three colours.
 //!
 //! **Why.** On a surface without texture the census is noise, and surfaces of equal grey may differ in colour: there
-//! the colour tells. It may cost no more than 6, a quarter of the census, since another exposure or light changes the
-//! colour of everything and the order of neighbours of little. The sum costs no more than 24: pixels that do not belong
-//! together agree in half of the bits, and by how much more they differ says little.
+//! the colour decides. Its cost is at most 6, a quarter of the census, because another exposure or light changes all
+//! colours but the order of few neighbours. The sum is at most 24: pixels that do not correspond agree in half of the
+//! bits by chance, and a greater difference means little.
 //!
 //! Mei et al. map either part to 0 to 1 by 1 − exp(−c / λ) and add them. Truncated integers are used instead, whose
 //! sums of four paths fit a byte.
@@ -32,11 +32,11 @@ use fearless_simd::{Simd, prelude::*};
 const WINDOW: CensusWindow = CensusWindow::Five;
 /// Bytes of a census.
 const CENSUS: usize = 3;
-/// Greater sums of differences count as this.
+/// Greater sums of differences are truncated to this.
 const DIFFERENCE: u8 = 55;
 /// Differences of 2 to this power cost 1.
 const SHIFT: u32 = 3;
-/// Greater costs count as this.
+/// Greater costs are truncated to this.
 const LIMIT: u8 = WINDOW.bits();
 
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,9 @@
 //! that differ (R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV
 //! 1994). Pixels outside the image take the value of the nearest one inside.
 //!
-//! Grey of 8-bit colours is held in 16 bits. One such pixel counts as darker than another only where the difference
-//! exceeds half a step of 8 bits: less may come from the rounding of the colours, which is noise where there is no
-//! texture.
+//! Grey of 8-bit colours is held in 16 bits. One such pixel counts as darker than another only if the difference
+//! exceeds half a step of 8 bits: a smaller one may come from the rounding of the colours, which is noise where there
+//! is no texture.
 //!
 //! Bits are held in planes of eight: plane p of a row holds the bits 8p to 8p + 7 of all its pixels.
 
@@ -36,7 +36,7 @@ named! {
 }
 
 impl CensusWindow {
-    /// Comparisons, which is the greatest distance.
+    /// The number of comparisons, which is the greatest distance.
     pub const fn bits(self) -> u8 {
         match self {
             Self::Five => 24,

@@ -7,12 +7,12 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Columns that are asked for at a time.
+/// The number of columns that are computed at a time.
 const BLOCK: usize = 64;
 
 /// A matching cost that the caller computes, for [`Stereo::compute_with`](crate::stereo::Stereo::compute_with).
 pub trait MatchingCost: Sync {
-    /// The greatest cost it gives, at most 4000. Greater values count as this.
+    /// The greatest cost it gives, at most 4000. Greater values are truncated to this.
     fn greatest(&self) -> u16;
 
     /// Penalties that suit the cost, in its unit; used unless
@@ -24,7 +24,8 @@ pub trait MatchingCost: Sync {
     /// `out` has `columns.len()` × n elements, n being
     /// [`StereoOptions::disparities`](crate::stereo::StereoOptions::disparities): the cost of (x, y) and
     /// (x − (least disparity + i), y) goes to `out[(x - columns.start) * n + i]`. The right pixel may lie outside the
-    /// image. Called from several threads, for the columns of a row in parts and in any order, twice for each part.
+    /// image. Several threads call it, for parts of a row and in any order; once for each pass over the image, so at
+    /// least twice for each part.
     fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]);
 }
 

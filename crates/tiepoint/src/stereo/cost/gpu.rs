@@ -1,7 +1,7 @@
-//! Costs on a device: a view's descriptors, and what kernels need to compute a cost of two of them.
+//! Costs on a device: the descriptors of a view, and the code by which kernels compute a cost of two of them.
 //!
-//! A cost's `.h` beside its Rust form defines two functions: `descriptor_of` makes the descriptor of a pixel, `cost`
-//! compares two. `view.h` is what descriptors are made from.
+//! The `.h` file beside a cost's Rust form defines two functions: `descriptor_of` makes the descriptor of a pixel,
+//! `cost` compares two. `view.h` describes the views that descriptors are made from.
 
 use super::CostSource;
 use crate::stereo::{
@@ -28,12 +28,12 @@ pub(in crate::stereo) struct CostKernel {
     pub(super) words: usize,
     /// Macros for the text.
     pub(super) definitions: Vec<(&'static str, String)>,
-    /// What `cost` looks up, if anything.
+    /// The table that `cost` looks up, empty if it has none.
     pub(in crate::stereo) table: Vec<u8>,
 }
 
 impl CostKernel {
-    /// The kernel form of a source; fails where it has none.
+    /// The kernel form of a source; fails if it has none.
     pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
         source.kernel().ok_or_else(|| Error::Unsupported {
             device: gpu.info().name.clone(),
@@ -65,16 +65,16 @@ impl CostKernel {
     }
 }
 
-/// A cost as the stages of a device take it.
+/// A cost for the stages on a device.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuCost {
     pub(in crate::stereo) kernel: CostKernel,
-    /// For the pair with its images exchanged; `None` where the cost knows the left view only.
+    /// For the pair with its images exchanged; `None` if the cost knows only the left view.
     pub(in crate::stereo) exchanged: Option<CostKernel>,
     pub(in crate::stereo) greatest: u16,
-    /// What learns from each pair what the cost looks up; `None` where that is known, or nothing.
+    /// Learns the table that the cost looks up from each pair; `None` if the table is known or there is none.
     pub(in crate::stereo) learner: Option<&'static dyn GpuLearner>,
-    /// What it compares of the left and the right picture, where the device makes them ready.
+    /// Which part of the left and of the right picture it compares, if the device prepares them.
     pub(in crate::stereo) compares: [Compares; 2],
 }
 
@@ -93,18 +93,18 @@ impl GpuCost {
 
 #[derive(Debug)]
 pub(in crate::stereo) struct Learnt {
-    /// What the cost looks up, and with the images of the pair exchanged.
+    /// The table that the cost looks up, and that for the pair with its images exchanged.
     pub(in crate::stereo) tables: [Buffer<u8>; 2],
-    /// What it compares of a view, where that is [learnt](Compares::LearntGrey).
+    /// The image of a view that it compares, if that is [learnt](Compares::LearntGrey).
     pub(in crate::stereo) compared: [Option<GpuStack<u8>>; 2],
 }
 
-/// Learns from a pair, on the device that has it, what a cost looks up.
+/// Learns the table of a cost from a pair, on the device that has the pair.
 pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
-    /// What it learns from of the left and the right picture.
+    /// Which part of the left and of the right picture it learns from.
     fn learns_from(&self) -> [Compares; 2];
 
-    /// The programs that it needs, except those of a few lines.
+    /// The programs that it needs, except very short ones.
     fn sources(&self, gpu: &Gpu, options: &StereoOptions, pair: (Size, bool)) -> Result<Vec<KernelSource>>;
 
     /// Bytes of memory that it takes, for a pair of this size that is masked or not.
@@ -143,8 +143,8 @@ pub(in crate::stereo) fn source<T: GpuPixel>(cost: &CostKernel, masked: bool) ->
         .text(include_str!("describe.cl"))
 }
 
-/// Puts the description of a view with this grey into a list; gives its descriptors, plane by plane, images one behind
-/// the other.
+/// Records the description of a view with this grey; returns its descriptors, plane by plane, one image after the
+/// other.
 pub(in crate::stereo) fn describe<T: GpuPixel>(
     commands: &mut Commands,
     (cost, masked): (&CostKernel, bool),

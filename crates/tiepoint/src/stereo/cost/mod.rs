@@ -1,9 +1,9 @@
 //! Matching costs: how unlike the left pixel (x, y) and the right pixel (x − d, y) are.
 //!
-//! A cost is an integer from 0 to a bound that is known before any pair is, so that sums of costs are exact and the
-//! same on every machine. Where x − d lies outside the right image its nearest column takes its place (as in the CUDA
-//! program of 2010 that this follows), which errs less than leaving the disparity out. A left pixel without data costs
-//! nothing at any disparity, so that paths cross it unchanged; a right one costs the most.
+//! A cost is an integer from 0 to a bound that is known in advance, so that sums of costs are exact and the same on
+//! every machine. If x − d lies outside the right image, the nearest column is used (as in the CUDA program of 2010
+//! that this follows), which gives smaller errors than leaving the disparity out. A left pixel without data costs 0 at
+//! any disparity, so that paths cross it unchanged; a right one costs the most.
 //!
 //! Costs are not stored. Both images are turned into *descriptors*, some bytes for each pixel, and a cost is a function
 //! of two descriptors. For the rows of a band a [`CostRow`] holds the descriptors, those of the right row reversed so
@@ -52,15 +52,14 @@ use mutual_information::MutualInformation;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cost {
-    /// Census 5×5 and the absolute difference of the colours, or of the grey values where there are none: a sum in
-    /// which neither outweighs the other. Where there is no texture the colour tells; where the light has changed the
-    /// census.
+    /// The sum of census 5×5 and the absolute difference of the colours (of grey, if there are none), in which neither
+    /// outweighs the other. The colour decides where there is no texture, the census where the light has changed.
     #[default]
     AdCensus,
     /// Hamming distance of census transforms: which neighbours are darker than the centre (Zabih and Woodfill,
-    /// ECCV 1994). Withstands gain, offset and any other increasing change of brightness.
+    /// ECCV 1994). Not affected by gain, offset or any other increasing change of brightness.
     Census(CensusWindow),
-    /// Absolute difference of 8-bit grey values, at most 24. For images of one camera and one light.
+    /// Absolute difference of 8-bit grey values, at most 24. For images of one camera in the same light.
     AbsoluteDifference,
     /// Mutual information (Hirschmüller, PAMI 2008, section 2.1): learns from the pair which grey values belong
     /// together. Withstands any mapping of brightness, inversion included. Of two colour images the green channels are
@@ -132,18 +131,18 @@ impl std::str::FromStr for Cost {
     }
 }
 
-/// What a cost may learn from before it is computed.
+/// The data that a cost may learn from before it is computed.
 pub(super) struct Learn<'a, 'p> {
     pub(super) pair: &'a mut Pair,
     pub(super) pictures: &'a Pictures<'p>,
     pub(super) options: &'a StereoOptions,
     pub(super) workspace: &'a mut Workspace,
     pub(super) cpu: &'a Cpu,
-    /// What computes, if not the CPU.
+    /// The GPU, if one computes.
     pub(super) gpu: Option<&'a Gpu>,
 }
 
-/// What is known of a cost before any pair: a row of the table.
+/// The properties of a cost that do not depend on a pair: a row of the table.
 pub(super) trait CostDefinition {
     fn greatest(&self) -> u16;
 
@@ -156,7 +155,7 @@ pub(super) trait CostDefinition {
         colour.then(|| pictures.channels([View::Left, View::Right], &[0, 1, 2], cpu)).transpose()
     }
 
-    /// Whether it compares the colours of two pictures that have some, in 8 bits, and else the grey of the pair.
+    /// Whether it compares colours, in 8 bits, if both pictures have some; otherwise it compares the grey of the pair.
     fn compares_colour(&self) -> bool {
         false
     }

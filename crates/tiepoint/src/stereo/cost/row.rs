@@ -1,4 +1,4 @@
-//! What the costs of one row are computed from.
+//! The data that the costs of one row are computed from.
 
 use super::{super::aggregation::Value, Descriptors};
 use crate::stereo::{View, pair::Pair};
@@ -21,10 +21,10 @@ impl Column {
     }
 }
 
-/// Where the pixels of a right row lie that is reversed and extended to all disparities of all left pixels.
+/// The layout of a right row that is reversed and extended to all disparities of all left pixels.
 ///
-/// Place j belongs to x = width − 1 − j − (least disparity), held to the image: the i-th disparity of the left pixel x
-/// is at place width − 1 − x + i.
+/// Place j belongs to x = width − 1 − j − (least disparity), clamped to the image: the i-th disparity of the left pixel
+/// x is at place width − 1 − x + i.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct RowLayout {
     pub(super) width: usize,
@@ -66,7 +66,7 @@ impl RowLayout {
     }
 }
 
-/// What the costs of a row are computed from.
+/// The data that the costs of a row are computed from.
 #[derive(Clone, Debug, Default)]
 pub(in crate::stereo) struct CostRow {
     pub(super) y: usize,

@@ -1,5 +1,5 @@
 //! Filling on a device: lanes follow lines of pixels and store the nearest valid value along each ray; then every
-//! invalid pixel chooses among its eight.
+//! invalid pixel chooses among its eight values.
 
 use crate::{
     Result,
@@ -57,7 +57,7 @@ pub(crate) fn source() -> KernelSource {
         .text(include_str!("fill.cl"))
 }
 
-/// Puts [`fill`](super::fill()) of some maps into a list; the same bits.
+/// Records [`fill`](super::fill()) of some maps; the same bits.
 pub(in crate::stereo) fn fill(
     commands: &mut Commands,
     map: &GpuStack<f32>,

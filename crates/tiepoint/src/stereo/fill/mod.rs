@@ -2,14 +2,14 @@
 //!
 //! Along each of eight rays from an invalid pixel, straight and diagonal, the nearest valid pixel is looked
 //! up.
-//! - A pixel with valid pixels on only one side of its row takes the nearest of these: it lies in the margin
-//!   that the other view does not show, and is taken for a continuation of the surface beside it.
+//! - A pixel with valid pixels on only one side of its row takes the value of the nearest: it lies in the margin that
+//!   the other view does not show, and is assumed to continue the surface beside it.
 //! - An occlusion takes the second lowest of the disparities found: it belongs to the background, and the
 //!   lowest may be an error.
 //! - A mismatch takes the third lowest. The paper takes the median, which fills small holes in the background
 //!   with the disparities of objects in front of it; on images with ground truth that was worse.
 //!
-//! Where fewer were found the highest of them is taken; a pixel for which none is found stays [`INVALID`].
+//! If fewer are found, the highest of them is taken; a pixel for which none is found stays [`INVALID`].
 //!
 //! **Numbers.** Results are values of the input. Values that are not finite are invalid.
 

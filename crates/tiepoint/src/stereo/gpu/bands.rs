@@ -1,5 +1,5 @@
-//! Pairs that are too large for a device, in bands of rows ([`GpuBands`]): the maps come to the host band by band,
-//! where they are refined.
+//! Pairs that are too large for a device, in bands of rows ([`GpuBands`]): the maps are copied to the host band by band
+//! and refined there.
 
 use crate::{
     Error, Result,
@@ -23,16 +23,16 @@ use crate::{
 };
 use std::ops::Range;
 
-/// The rows above and below that a descriptor may depend on.
+/// The number of rows above and below that a descriptor may depend on.
 const REACH: usize = 8;
 
-/// The lowest bands: a path reaches over no more rows.
+/// The least height of a band: a path reaches over no more rows.
 const LOWEST: usize = 2;
 
 /// Bytes of a pixel beside the aggregation: of both views 8 bits, finer grey, colours and mask; and three maps.
 const PIXEL: u64 = 2 * 9 + 12;
 
-/// The maps of a pair before refinement, computed within so many bytes of a device's memory, and the number of bands.
+/// The maps of a pair before refinement, computed within `memory` bytes of a device's memory, and the number of bands.
 pub(in crate::stereo) fn disparities(
     gpu: &Gpu,
     options: &StereoOptions,
@@ -149,13 +149,13 @@ impl<'a> Banded<'a> {
     }
 }
 
-/// The input with bands of so many rows in place of the image.
+/// The input with bands of `rows` rows in place of the image.
 fn of_band(input: &GpuAggregationInput, rows: usize) -> GpuAggregationInput {
     GpuAggregationInput { size: Size::new(input.size.width, rows), banded: true, ..*input }
 }
 
-/// The rows of bands as high as fit into `memory` bytes, as equal as they can be; an error is the least bytes that bands
-/// of any height need.
+/// The height of the highest bands that fit into `memory` bytes, made as equal as possible; the inner error is the
+/// number of bytes that the lowest bands need.
 fn rows(
     gpu: &Gpu,
     cost: &CostKernel,

@@ -23,10 +23,10 @@ pub(crate) fn source() -> KernelSource {
     for_maps("dense").kernel::<Dense<'_>>(GROUP).text(include_str!("dense.cl"))
 }
 
-/// The rows of a map one behind the other, with `nothing` in place of [`INVALID`].
+/// The rows of a map one after the other, with `nothing` in place of [`INVALID`].
 pub(super) fn dense(map: &GpuImage<f32>, nothing: f32) -> Result<Buffer<f32>> {
     let (gpu, mut commands) = (map.gpu(), Commands::new());
-    // Of another program's image the last row may be short.
+    // The last row of another program's image may be short.
     let map = &map.aligned(&mut commands)?;
     let to = gpu.buffer(map.size().area() * map.channels())?;
     let (across, groups) = covering(map.size(), 1);

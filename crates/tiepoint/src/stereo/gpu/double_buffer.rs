@@ -1,5 +1,5 @@
-//! Pairs on the device that a cost learns from, one after the other: what is learnt from a pair is learnt beside the
-//! work on the pair before.
+//! Pairs on the device that a cost learns from, one after the other: learning from a pair runs while the device works
+//! on the pair before.
 
 use super::plan::{Plan, PlanLearning};
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
 use std::{array::from_fn, slice::from_ref};
 use tiepoint_gpu::Mark;
 
-/// Two sets of memory for what is learnt: pairs use them alternately, so that one pair is worked on while the next is
-/// learnt from.
+/// Two sets of memory for what is learnt. Pairs use them alternately, so that the device works on one pair while it
+/// learns from the next.
 #[derive(Debug)]
 pub(super) struct DoubleBuffer([Turn; 2]);
 
@@ -36,8 +36,8 @@ impl DoubleBuffer {
         Ok(Self([turn()?, turn()?]))
     }
 
-    /// Puts the work for some pairs, the images of each in the order of the plan's inputs, into the device's queue.
-    /// After that for pair i, its maps lie where the plan leaves them and `done(i)` is called.
+    /// Queues the work for some pairs, the images of each in the order of the plan's inputs. After that of pair i,
+    /// `done(i)` is called, when its maps are those of the plan.
     pub(super) fn run(
         &self,
         plan: &Plan,
@@ -45,7 +45,7 @@ impl DoubleBuffer {
         mut done: impl FnMut(usize) -> Result<()>,
     ) -> Result<()> {
         let (gpu, learning) = (&plan.gpu, learning_of(plan)?);
-        // From here on the images are there, and what a turn keeps may be overwritten.
+        // From here on the images are complete, and the memory of a turn may be overwritten.
         let start = gpu.mark()?;
         let mut free: [Mark; 2] = from_fn(|_| start.clone());
         for (i, images) in pairs.iter().enumerate() {

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(in crate::stereo) struct Flow {
     cache: PlanCache,
-    /// Sets of pairs that may be in flight.
+    /// The most sets of pairs in flight.
     slots: usize,
     /// Pairs that are computed together.
     batch: usize,
@@ -23,17 +23,17 @@ pub(in crate::stereo) struct Flow {
     flights: VecDeque<Vec<Arriving>>,
 }
 
-/// What was found for a pair.
+/// The result of a pair.
 #[derive(Debug)]
 pub(in crate::stereo) enum StreamResult {
     /// In the host's memory.
     Ready(StereoResult),
-    /// On its way there.
+    /// Still being copied there.
     Arriving(Arriving),
 }
 
 impl StreamResult {
-    /// The result, once it is here.
+    /// Waits for the result.
     pub(in crate::stereo) fn wait(self, cpu: &Cpu) -> Result<StereoResult> {
         match self {
             Self::Ready(found) => Ok(found),
@@ -48,13 +48,13 @@ impl Flow {
         Self { cache: PlanCache::default(), slots, batch, open: (0, 0), flights: VecDeque::new() }
     }
 
-    /// Pairs that are on the device, or wait for others to go with.
+    /// The number of pairs that are on the device or wait until their set is complete.
     pub(in crate::stereo) fn len(&self) -> usize {
         self.open.1 + self.flights.iter().map(Vec::len).sum::<usize>()
     }
 
     /// Takes a pair. Results that must be read back to make room for it are appended to `found`. After an error the
-    /// pair is not part of the flow; the pairs before it are. `copying` copies its pictures.
+    /// pair is not part of the flow, but the pairs before it are. The threads of `copying` copy its pictures.
     pub(in crate::stereo) fn push(
         &mut self,
         gpu: &Gpu,
@@ -63,7 +63,7 @@ impl Flow {
         found: &mut VecDeque<StreamResult>,
         (cpu, copying): (&Cpu, &Cpu),
     ) -> Result<()> {
-        // What is learnt from a pair holds for it alone.
+        // What is learnt from a pair is valid only for that pair.
         let batch = if input.tables.is_empty() && cost.learner.is_none() { self.batch } else { 1 };
         let shape = input.shape(batch);
         if !self.cache.serves(gpu, &shape) {
@@ -82,8 +82,8 @@ impl Flow {
         self.start(batch)
     }
 
-    /// Appends the oldest set in flight, which may not have arrived yet. Where none is in flight, the set that is being
-    /// gathered is sent as it is.
+    /// Appends the oldest set in flight, which may not have arrived yet. If none is in flight, the incomplete set is
+    /// sent first.
     pub(in crate::stereo) fn take_oldest(&mut self, found: &mut VecDeque<StreamResult>) -> Result<()> {
         if self.flights.is_empty() && self.open.1 > 0 {
             self.start(self.open.1)?;
@@ -92,8 +92,8 @@ impl Flow {
         Ok(())
     }
 
-    /// As [`take_oldest`](Self::take_oldest), and waits for it: its results are then images, and the pinned memory that
-    /// they arrived in is free for the next.
+    /// As [`take_oldest`](Self::take_oldest), and waits for it: its results are then images, and the pinned memory in
+    /// which they arrived is free for the next.
     fn read_oldest(&mut self, found: &mut VecDeque<StreamResult>, cpu: &Cpu) -> Result<()> {
         let mut arriving = VecDeque::new();
         self.take_oldest(&mut arriving)?;
@@ -111,7 +111,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Sends the set that was gathered, of so many pairs.
+    /// Sends the set that was gathered, of `pairs` pairs.
     fn start(&mut self, pairs: usize) -> Result<()> {
         let (slot, _) = self.open;
         if let Some(started) = self.cache.slot(slot) {

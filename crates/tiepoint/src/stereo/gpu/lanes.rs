@@ -1,5 +1,5 @@
-//! What the kernels of stereo have in common: work groups in which every lane computes one pixel, stacks that may be
-//! missing, and the launch of a kernel by its arguments alone.
+//! Code shared by the kernels of stereo: work groups in which every lane computes one pixel, stacks that may be
+//! missing, and the launch of a kernel from its arguments.
 
 use crate::{
     Result,
@@ -15,9 +15,9 @@ use tiepoint_gpu::{KernelArguments, KernelSource, Program};
 /// Lanes of a work group, in x and y.
 pub(in crate::stereo) const GROUP: [u32; 2] = [32, 8];
 
-/// How many groups lie side by side, which a kernel gets as `args.across`, and the numbers of groups that cover so many
-/// images of a size. The groups of an image lie in the first dimension, row by row, because the others take no more
-/// than 65 535; images lie in the third.
+/// The number of groups side by side, which a kernel gets as `args.across`, and the numbers of groups that cover
+/// `images` images of a size. The groups of an image are in the first dimension, row by row, because the others allow
+/// no more than 65 535; images are in the third.
 pub(in crate::stereo) fn covering(size: Size, images: usize) -> (i32, [usize; 3]) {
     let across = size.width.div_ceil(GROUP[0] as usize);
     (across as i32, [across * size.height.div_ceil(GROUP[1] as usize), 1, images])
@@ -39,7 +39,7 @@ pub(in crate::stereo) fn for_maps(name: &'static str) -> KernelSource {
     pixel_a_lane(KernelSource::new(name)).define_f32("INVALID", INVALID).structure::<Plane>()
 }
 
-/// Puts the launch of the kernel that takes these arguments into a list.
+/// Records the launch of the kernel that takes these arguments.
 pub(in crate::stereo) fn launch<A: KernelArguments>(
     commands: &mut Commands,
     program: &Program,
@@ -49,8 +49,7 @@ pub(in crate::stereo) fn launch<A: KernelArguments>(
     Ok(commands.launch(&program.kernel::<A>()?, groups, arguments)?)
 }
 
-/// The numbers of a stack and where they lie, for a kernel that can do without it: rows of 0 numbers say that it is
-/// missing.
+/// The numbers of an optional stack and their layout, for a kernel. Rows of 0 numbers mean that it is missing.
 pub(in crate::stereo) fn optional<T: GpuPixel>(
     gpu: &Gpu,
     stack: Option<&GpuStack<T>>,

@@ -6,8 +6,8 @@ use crate::{
     stereo::Masks,
 };
 
-/// Which pixels hold data, as [`Masks`]: one channel of 8 bits of the images' size, in the host's memory or a device's.
-/// Where a mask is 0 they do not; pixels that are not finite never do.
+/// Which pixels hold data, as in [`Masks`]: one channel of 8 bits of the images' size, in the host's memory or a
+/// device's. Pixels hold none where a mask is 0; pixels that are not finite never hold data.
 #[derive(Clone, Debug, Default)]
 pub struct GpuMasks<'a> {
     /// Of the left image.

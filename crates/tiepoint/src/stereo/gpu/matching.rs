@@ -20,7 +20,7 @@ use crate::{
 };
 use tiepoint_gpu::KernelSource;
 
-/// Matching of pairs on a device: by which cost and options.
+/// Matching of pairs on a device, with its cost and options.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct GpuMatching<'a> {
     pub(in crate::stereo) gpu: &'a Gpu,
@@ -37,7 +37,7 @@ impl GpuMatching<'_> {
         GpuAggregationInput::of(self.options, pairs, self.greatest, self.masked)
     }
 
-    /// The programs for so many pairs of a size, but for those of descriptors.
+    /// The programs for some pairs of a size, except those of descriptors.
     pub(in crate::stereo) fn sources(&self, pairs: (Size, usize)) -> Result<Vec<KernelSource>> {
         let (layout, paths) = aggregation::gpu::sources(self.gpu, self.cost, &self.input(pairs))?;
         let mut sources = Vec::from(paths);
@@ -50,8 +50,8 @@ impl GpuMatching<'_> {
         aggregation::gpu::bytes(self.gpu, self.cost, &self.input((size, 1)))
     }
 
-    /// Records the work for the left views. Returns their maps and, where the cost looks up a table, the buffer that it
-    /// reads; with `table`, a table that was learnt on the device, the work begins by copying that.
+    /// Records the work for the left views. Returns their maps and, if the cost looks up a table, the buffer of the
+    /// table. If `table` is given, which was learnt on the device, the work begins by copying it.
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,

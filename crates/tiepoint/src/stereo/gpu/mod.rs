@@ -1,6 +1,6 @@
-//! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]); images go to the device and maps
-//! come back beside the work on others ([`slot`]), and a cost learns from a pair beside the work on the one before
-//! ([`double_buffer`], [`slot`]).
+//! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]). While the device works on some
+//! pairs, the images of others are copied to it and maps are copied back ([`slot`]), and a cost learns from the next
+//! pair ([`double_buffer`], [`slot`]).
 
 mod bands;
 pub(crate) mod dense;
@@ -44,7 +44,7 @@ use slot::reason;
 use std::cell::Cell;
 
 impl GpuStereoResult {
-    /// The maps, when the device has finished.
+    /// Waits for the device and copies the maps to the host.
     ///
     /// # Errors
     /// [`Error::Device`] when it failed.
@@ -55,8 +55,8 @@ impl GpuStereoResult {
         })
     }
 
-    /// One of the maps as other programs expect it: its rows one behind the other without gaps, with `nothing` in place
-    /// of [`INVALID`](super::INVALID), as NaN.
+    /// One of the maps in the form that other programs expect: rows without gaps, with `nothing`, such as NaN, in place
+    /// of [`INVALID`](super::INVALID).
     ///
     /// # Errors
     /// [`Error::Memory`] when the device's memory is too small, [`Error::Device`] when it fails.
@@ -64,7 +64,7 @@ impl GpuStereoResult {
         dense::dense(map, nothing)
     }
 
-    /// Copies of the maps of pair `i` of a plan, which the device's queue makes.
+    /// Copies of the maps of pair `i` of a plan, made in the device's queue.
     fn of(plan: &Plan, i: usize) -> Result<Self> {
         fn memory<T: tiepoint_gpu::Element>(map: &GpuStack<T>) -> Result<GpuImage<T>> {
             GpuImage::new(map.gpu(), map.size())
@@ -82,11 +82,11 @@ impl GpuStereoResult {
     }
 }
 
-/// Dense stereo on a GPU whose images may lie there and whose maps may stay there. What it finds is what
-/// [`Stereo`] finds, bit for bit.
+/// Dense stereo on a GPU, for images in its memory or the host's; the maps can stay on the GPU. It finds the same as
+/// [`Stereo`], bit for bit.
 ///
 /// The memory for pairs of one size is kept; for another size, another number of pairs or another type of pixel it is
-/// made anew. Threads may share it: each call that runs beside others has memory of its own.
+/// allocated anew. Threads may share it: calls that run at the same time each have their own memory.
 ///
 /// ```no_run
 /// use tiepoint::device::Device;
@@ -110,7 +110,7 @@ pub struct GpuStereo {
 }
 
 impl GpuStereo {
-    /// Checks the options. Memory is taken with the first pair.
+    /// Checks the options. Memory is allocated with the first pair.
     ///
     /// # Errors
     /// As [`StereoOptions::check`], and [`Error::Device`] when the processor has no GPU.
@@ -146,12 +146,11 @@ impl GpuStereo {
         self.compute_on_device(left, right, masks)?.download()
     }
 
-    /// As [`compute`](Self::compute), and leaves the maps on the device, whose queue has the work but may not have done
-    /// it yet.
+    /// As [`compute`](Self::compute), but the maps stay on the device. The work is queued and may not be finished yet.
     ///
-    /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, but for [mutual
-    /// information](super::Cost::MutualInformation) on a device without `f64`, where the host learns. Of pictures with
-    /// three channels that cost first asks the device whether they have colour, and waits for that.
+    /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, except for [mutual
+    /// information](super::Cost::MutualInformation) on a device without `f64`, where the host learns. For pictures with
+    /// three channels that cost first asks the device whether they have colour, and waits for the answer.
     ///
     /// # Errors
     /// As [`compute`](Self::compute).
@@ -218,7 +217,7 @@ impl GpuStereo {
         )
     }
 
-    /// Pairs without masks, all of which lie on this device and are sound.
+    /// Checked pairs without masks, all on this device.
     fn device_pairs(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<Vec<DevicePair>> {
         let pair = |images: &[AnyGpuImage; 2]| {
             let pixels = PixelPair { images: images.each_ref().map(Pixels::from), masks: [None, None] };
@@ -228,7 +227,7 @@ impl GpuStereo {
         pairs.iter().map(pair).collect()
     }
 
-    /// What computes the cost of pairs that can be computed by one plan; `None` where they cannot.
+    /// The cost of pairs that one plan can compute; `None` if it cannot.
     fn together(&self, pairs: &[DevicePair]) -> Result<Option<GpuCost>> {
         let Some(first) = pairs.first() else { return Ok(None) };
         let colours = |pair: &DevicePair| are_colour(&self.gpu, pair.images.each_ref());
@@ -247,8 +246,8 @@ impl GpuStereo {
         Ok(Some(cost))
     }
 
-    /// Puts the work for pairs of one shape into the device's queue. `done` is called after that for each, with the
-    /// number of the pair in the plan, whose maps the next may overwrite.
+    /// Queues the work for pairs of one shape. After that of each, `done` is called with the number of the pair in the
+    /// plan, whose maps the next pair may overwrite.
     fn run<R>(
         &self,
         cache: &mut PlanCache,
@@ -283,7 +282,7 @@ impl GpuStereo {
         (0..pairs.len()).map(|i| done(plan, i)).collect()
     }
 
-    /// The maps of images that the host makes ready.
+    /// The maps of images that the host prepares.
     fn through_the_host(&self, cache: &mut PlanCache, pair: PixelPair<'_>) -> Result<GpuStereoResult> {
         let [left, right] = pair.images;
         let (left, right) = (left.into_host()?, right.into_host()?);
@@ -302,7 +301,7 @@ impl GpuStereo {
     }
 }
 
-/// Fails where work takes more of a device's memory than the options allow.
+/// Fails if work takes more of a device's memory than the options allow.
 pub(super) fn check_memory(
     gpu: &Gpu,
     options: &StereoOptions,

@@ -28,12 +28,12 @@ use crate::{
 use std::cell::{Cell, OnceCell};
 use tiepoint_gpu::KernelSource;
 
-/// Bytes of a pixel beside the aggregation: both views, what refinement works in, the maps and what keeps them.
+/// Bytes of a pixel besides the aggregation: both views, the memory of refinement, the maps and their copies.
 const PIXEL: u64 = 100;
 /// Bytes of a pixel of the views that are learnt from: grey, what is compared of both, and masks.
 const LEARNING_PIXEL: u64 = 2 * (5 + 3 + 1);
 
-/// What the work for pairs depends on, beside the options.
+/// The properties of pairs that the work depends on, besides the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlanShape {
     pub(super) size: Size,
@@ -42,12 +42,12 @@ pub(super) struct PlanShape {
     pub(super) views: PlanViews,
 }
 
-/// What comes to the device.
+/// The images that are copied to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlanViews {
-    /// Pictures as they were handed over, and what the cost compares of each.
+    /// The caller's pictures, and which part of each the cost compares.
     Pictures([PictureShape; 2], [Compares; 2]),
-    /// What the host has made ready, for a cost that it learns from them.
+    /// Views that the host has prepared, for a cost that the host learns from them.
     Ready([ViewShape; 2]),
 }
 
@@ -69,19 +69,19 @@ impl PlanShape {
     }
 }
 
-/// A pair in the host's memory on its way to a plan.
+/// A pair in the host's memory that is to be copied to a plan.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct PlanInput<'a> {
     size: Size,
     views: PlanViews,
     /// In the order of [`Plan::inputs`].
     pub(super) images: Vec<AnyView<'a>>,
-    /// What costs look up, in the order of [`Plan::tables`].
+    /// The tables that costs look up, in the order of [`Plan::tables`].
     pub(super) tables: Vec<Vec<u8>>,
 }
 
 impl<'a> PlanInput<'a> {
-    /// Of pictures of these shapes, which the device makes ready.
+    /// An input of pictures of these shapes, which the device prepares.
     pub(in crate::stereo) fn pictures(
         (shapes, compares): ([PictureShape; 2], [Compares; 2]),
         pictures: &Pictures<'a>,
@@ -91,13 +91,13 @@ impl<'a> PlanInput<'a> {
         Self { size: pictures.size(), views: PlanViews::Pictures(shapes, compares), images, tables }
     }
 
-    /// Of what the host has made ready.
+    /// An input of views that the host has prepared.
     pub(in crate::stereo) fn ready(options: &StereoOptions, pair: &'a Pair, cost: &GpuCost) -> Self {
         let (images, tables) = (images_of(pair), tables_of(options, cost));
         Self { size: pair.size(), views: PlanViews::Ready(ViewShape::of(pair)), images, tables }
     }
 
-    /// The shape of so many like this.
+    /// The shape of `pairs` such inputs.
     pub(super) fn shape(&self, pairs: usize) -> PlanShape {
         PlanShape { size: self.size, pairs, views: self.views }
     }
@@ -110,11 +110,11 @@ pub(super) struct Plan {
     pub(super) shape: PlanShape,
     /// Where the images of pairs are copied to.
     pub(super) inputs: Vec<AnyGpuStack>,
-    /// What the costs look up, where they do: for the left view, and for a right view aggregated for itself.
+    /// The tables that costs look up, if any: for the left view, and for a right view that is aggregated separately.
     pub(super) tables: Vec<Buffer<u8>>,
-    /// What fills the tables, where the host does not.
+    /// The learning that fills the tables, unless the host does.
     pub(super) learning: Option<PlanLearning>,
-    /// The work, when the tables are filled.
+    /// The work, after the tables are filled.
     pub(super) commands: Commands,
     /// The maps that the work writes.
     pub(super) maps: GpuMaps,
@@ -123,13 +123,13 @@ pub(super) struct Plan {
     has_run: Cell<bool>,
 }
 
-/// Learning from a pair what the cost looks up, which may run while the plan works on another pair.
+/// Learning the tables of a cost from a pair, which may run while the plan works on another pair.
 #[derive(Debug)]
 pub(super) struct PlanLearning {
     /// Where the images of the pair are copied to.
     pub(super) inputs: Vec<AnyGpuStack>,
     pub(super) commands: Commands,
-    /// What is learnt, and where the plan takes it.
+    /// The memory of what is learnt, and that from which the plan reads it.
     pub(super) learnt: Vec<[Buffer<u8>; 2]>,
 }
 
@@ -174,8 +174,8 @@ impl Plan {
         self.tables.iter().filter(|_| self.learning.is_none())
     }
 
-    /// Does the work on images that lie where they are copied to, learning included. From the second time on it is one
-    /// graph, whose making is worth its time only then.
+    /// Does the work, including learning, on images that were copied to the inputs. From the second time on it is one
+    /// graph, because making a graph is worth its time only then.
     pub(super) fn run(&self) -> Result<()> {
         if !self.has_run.replace(true) {
             return Ok(self.gpu.run(&self.whole()?)?);
@@ -221,14 +221,14 @@ impl Stages<'_> {
         GpuMatching { gpu, options, cost, greatest: *greatest, masked: shape.masked(), selection }
     }
 
-    /// How the right view is matched, where that is aggregated for itself.
+    /// The matching of the right view, if that is aggregated separately.
     fn exchanged(&self) -> Option<GpuMatching<'_>> {
         let cost = self.cost.exchanged.as_ref()?;
         let is_wanted = self.options.right_view == RightView::Aggregated;
         is_wanted.then(|| self.matching(cost, Selection::of_left(self.options)))
     }
 
-    /// The programs that a plan needs, except those of a few lines.
+    /// The programs that a plan needs, except very short ones.
     fn sources(&self) -> Result<Vec<KernelSource>> {
         let Self { gpu, options, shape, cost } = *self;
         let (kernel, masked) = (&cost.kernel, shape.masked());
@@ -251,7 +251,7 @@ impl Stages<'_> {
         Ok(sources)
     }
 
-    /// Fails where the work takes more of the device's memory than the options allow.
+    /// Fails if the work takes more of the device's memory than the options allow.
     fn check_memory(&self) -> Result<()> {
         let Self { gpu, options, shape, cost } = *self;
         if options.device_memory.is_none() {
@@ -293,8 +293,8 @@ impl Stages<'_> {
         Ok(PlanLearning { inputs, commands, learnt })
     }
 
-    /// The views of pairs, and what their images are copied to; the making ready of what `compares` says goes into the
-    /// list.
+    /// The views of pairs, and the stacks that their images are copied to. Records the preparation of what `compares`
+    /// names.
     fn views(
         &self,
         commands: &mut Commands,
@@ -316,8 +316,8 @@ impl Stages<'_> {
         }
     }
 
-    /// From views to disparities before refinement. Also gives what the costs look up, in the order of
-    /// [`Plan::tables`].
+    /// Records the work from views to disparities before refinement. Also returns the tables that costs look up, in the
+    /// order of [`Plan::tables`].
     fn record(
         &self,
         commands: &mut Commands,

@@ -25,7 +25,7 @@ impl PlanCache {
         self.plan.as_ref().is_some_and(|plan| plan.gpu.is(gpu) && plan.shape == *shape)
     }
 
-    /// The plan for pairs of a shape, with at least so many slots.
+    /// The plan for pairs of a shape, with at least the given number of slots.
     pub(super) fn prepare(
         &mut self,
         gpu: &Gpu,
@@ -76,7 +76,7 @@ impl PlanCache {
         slot.start(1)?.pop().ok_or_else(nothing)?.wait(cpu)
     }
 
-    /// Sends one pair through its plan, and returns the plan, which then has the maps.
+    /// Queues the work of its plan for one pair, and returns the plan, which then holds the maps.
     pub(super) fn send(
         &mut self,
         gpu: &Gpu,

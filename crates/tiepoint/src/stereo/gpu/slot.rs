@@ -1,4 +1,4 @@
-//! Pairs in flight: images on their way to a device, and maps on their way back, while the device works on others.
+//! Pairs in flight: images are copied to a device and maps are copied back while the device works on other pairs.
 
 use super::plan::{Plan, PlanInput};
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
 use std::sync::{Arc, Mutex, PoisonError};
 use tiepoint_gpu::{Element, Mark, Transfer};
 
-/// Numbers on their way to a buffer: they are sent to memory that is filled while work on the numbers before them still
-/// reads the buffer.
+/// Numbers that are copied to a buffer. They are first sent to other memory of the device, which is filled while the
+/// work on the pair before still reads the buffer.
 #[derive(Debug)]
 struct Feed<T: Element> {
     sent: Staging<T>,
@@ -40,10 +40,10 @@ impl<T: Element> Feed<T> {
     }
 }
 
-/// Images of any type of pixel on their way.
+/// The feed of an image of any type of pixel.
 type AnyFeed = ByPixel<Feed<u8>, Feed<u16>, Feed<f32>>;
 
-/// All that goes to a plan.
+/// All inputs of a plan.
 #[derive(Debug)]
 struct Feeds {
     images: Vec<AnyFeed>,
@@ -73,7 +73,7 @@ impl Feeds {
         Ok(())
     }
 
-    /// Gives the points at which all has been sent.
+    /// Returns the marks at which everything has been sent.
     fn send(&self, free: &Mark) -> Result<Vec<Mark>> {
         let images = self.images.iter().map(|feed| by_pixel!(feed, feed => feed.sent.send(free)));
         images.chain(self.tables.iter().map(|feed| feed.sent.send(free))).collect()
@@ -101,7 +101,7 @@ impl<T: Element> Kept<T> {
         Ok(commands.copy((self.from.buffer(), 0), (&self.kept, 0), self.kept.len())?)
     }
 
-    /// Host memory for them.
+    /// Host memory for these maps.
     fn room(&self) -> Result<HostMap<T>> {
         Ok(HostMap { host: self.kept.gpu().pinned(self.kept.len())?, like: self.from.clone() })
     }
@@ -111,16 +111,16 @@ impl<T: Element> Kept<T> {
     }
 }
 
-/// Maps in host memory that the device writes by itself.
+/// Maps in host memory that the device writes directly.
 #[derive(Debug)]
 struct HostMap<T: Element> {
     host: Pinned<T>,
-    /// Maps that lie on the device as these do here.
+    /// Maps on the device with the same layout.
     like: GpuStack<T>,
 }
 
 impl<T: Element> HostMap<T> {
-    /// Map `i`, once the queue has come to `arrived`.
+    /// Map `i`. Waits until the queue has reached `arrived`.
     fn map<U: Copy + Default + Send>(
         &self,
         i: usize,
@@ -151,13 +151,14 @@ impl KeptMaps {
     }
 }
 
-/// Host memory for maps that waits to be used again.
+/// Host memory for maps that can be used again.
 type Spare = Arc<Mutex<Vec<HostMaps>>>;
 
-/// The maps of some pairs on their way to the host. Their memory is used again when the last handle to them is gone.
+/// The maps of some pairs that are being copied to the host. Their memory is used again when the last handle is
+/// dropped.
 #[derive(Debug)]
 struct Arrival {
-    /// There until it is dropped.
+    /// `None` only while it is dropped.
     maps: Option<HostMaps>,
     arrived: Mark,
     spare: Spare,
@@ -169,16 +170,16 @@ impl Drop for Arrival {
     }
 }
 
-/// What was found for a pair, on its way to the host.
+/// The result of a pair that is being copied to the host.
 #[derive(Debug)]
 pub(in crate::stereo) struct Arriving {
     arrival: Arc<Arrival>,
-    /// Its number among the pairs that go together.
+    /// Its number among the pairs of the set.
     i: usize,
 }
 
 impl Arriving {
-    /// The maps, once they have arrived.
+    /// Waits for the maps.
     pub(in crate::stereo) fn wait(&self, cpu: &Cpu) -> Result<StereoResult> {
         let (i, arrived) = (self.i, &self.arrival.arrived);
         let gone = || Error::Mismatch("the maps of a pair were given away".into());
@@ -187,17 +188,17 @@ impl Arriving {
     }
 }
 
-/// As many pairs as a plan takes, in flight or not.
+/// Memory for as many pairs as a plan takes, in flight or not.
 #[derive(Debug)]
 pub(super) struct Slot {
     gpu: Gpu,
     feeds: Feeds,
     maps: KeptMaps,
-    /// What is learnt from a pair, where something is: beside the work on the pair before.
+    /// The learning from a pair, if there is any, which runs beside the work on the pair before.
     learning: Option<Graph>,
     /// From the arrival of the images to the keeping of the maps.
     work: Graph,
-    /// After the last use of what was sent.
+    /// A mark after the last use of what was sent.
     free: Mark,
     last: Option<Transfer>,
     spare: Spare,
@@ -236,7 +237,7 @@ impl Slot {
         self.feeds.write(i, input, &self.free, cpu)
     }
 
-    /// Sends the pairs on their way through the plan.
+    /// Queues the plan's work for the pairs.
     pub(super) fn run(&mut self) -> Result<()> {
         let sent = self.feeds.send(&self.free)?;
         self.learning.as_ref().map_or(Ok(()), |learning| learning.run_beside(&sent))?;
@@ -247,7 +248,8 @@ impl Slot {
         Ok(())
     }
 
-    /// Sends them through the plan and back; gives the first so many results on their way.
+    /// Queues the plan's work and the copying of the maps to the host; returns the results of the first `pairs` pairs,
+    /// which are still to arrive.
     pub(super) fn start(&mut self, pairs: usize) -> Result<Vec<Arriving>> {
         self.run()?;
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();

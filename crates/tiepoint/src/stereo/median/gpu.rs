@@ -1,4 +1,4 @@
-//! The median on a device: a lane a pixel.
+//! The median on a device, with one lane for each pixel.
 
 use crate::{
     Error, Result,
@@ -26,7 +26,7 @@ pub(crate) fn source(side: usize) -> KernelSource {
         .text(include_str!("median.cl"))
 }
 
-/// Puts [`median`](super::median()) of some maps into a list; the same bits. `side` is 3 or 5.
+/// Records [`median`](super::median()) of some maps; the same bits. `side` is 3 or 5.
 pub(in crate::stereo) fn median(
     commands: &mut Commands,
     from: &GpuStack<f32>,

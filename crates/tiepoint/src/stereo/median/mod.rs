@@ -1,8 +1,8 @@
 //! Median filter of a disparity map over the valid pixels of a window.
 //!
-//! Every valid pixel takes the median of the valid pixels in the 3×3 or 5×5 window about it, as far as the
-//! window lies in the image; of an even number the lower of the middle two. Invalid pixels stay [`INVALID`]:
-//! the filter does not fill holes.
+//! Every valid pixel takes the median of the valid pixels in the part of the 3×3 or 5×5 window around it that lies in
+//! the image; for an even number, the lower of the middle two. Invalid pixels stay [`INVALID`]: the filter does not
+//! fill holes.
 //!
 //! **Numbers.** Results are values of the input, with −0 as 0. Values that are not finite are invalid.
 //!
@@ -36,7 +36,7 @@ pub fn median(disparity: ImageView<'_, f32>, side: usize, cpu: &Cpu) -> Result<I
     Ok(out)
 }
 
-/// [`median`] into memory of the caller, of the same size.
+/// [`median`] into the caller's memory, of the same size.
 ///
 /// # Errors
 /// [`Error::Option`] when `side` is neither 3 nor 5, [`Error::Image`] for an empty map or several channels,

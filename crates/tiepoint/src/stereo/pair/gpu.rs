@@ -1,8 +1,8 @@
-//! A pair made ready on a device, for several pairs at a time: the bits of mod.rs.
+//! Preparation of pairs on a device, several at a time; the same bits as in mod.rs.
 //!
-//! What the scales and the comparison of colours depend on is measured there too, and never read: where one of two
-//! pictures with three channels is grey, its grey is compared in every channel, which costs what a comparison of grey
-//! does.
+//! The values that scales and the comparison of colours depend on are measured there, too, and never copied to the
+//! host: if one of two pictures with three channels is grey, its grey is compared in every channel, which gives the
+//! cost of a comparison of grey.
 
 pub(crate) mod mirror;
 mod views;
@@ -26,15 +26,15 @@ use crate::{
 };
 use tiepoint_gpu::KernelSource;
 
-/// Bits by which the grey of colour in 8 bits is finer.
+/// The additional bits of grey that is made from 8-bit colour.
 const WIDENED: u32 = 8;
 
-/// A picture as it was handed over, for all pairs of a stack.
+/// The shape of the caller's picture, which all pairs of a stack share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::stereo) struct PictureShape {
     pub(in crate::stereo) pixel: PixelKind,
     pub(in crate::stereo) channels: usize,
-    /// Whether the caller says where it holds data.
+    /// Whether the caller gave a mask.
     pub(in crate::stereo) masked: bool,
 }
 
@@ -65,7 +65,7 @@ impl PictureShape {
         Ok(shapes)
     }
 
-    /// Whether nothing is left to do: it is grey, of 8 bits.
+    /// Whether there is nothing to prepare: it is grey, of 8 bits.
     fn is_ready(self) -> bool {
         (self.pixel, self.channels) == (PixelKind::U8, 1)
     }
@@ -83,7 +83,7 @@ impl PictureShape {
         self.pixel == PixelKind::U8 && self.may_be_colour()
     }
 
-    /// The pixels of its grey.
+    /// The type of the pixels of its grey.
     pub(in crate::stereo) fn grey(self) -> PixelKind {
         if self.is_widened() { PixelKind::U16 } else { self.pixel }
     }
@@ -94,7 +94,7 @@ impl PictureShape {
     }
 }
 
-/// Puts the copying of an image to place `i` among others of its shape into a list.
+/// Records the copying of an image to place `i` among others of its shape.
 pub(in crate::stereo) fn take(
     to: &AnyGpuStack,
     i: usize,
@@ -106,7 +106,7 @@ pub(in crate::stereo) fn take(
     })
 }
 
-/// One view's pictures as they were handed over, and where they hold data, where the caller says so.
+/// The caller's pictures of one view, and masks if the caller gave any.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuPictures {
     shape: PictureShape,
@@ -131,26 +131,26 @@ impl GpuPictures {
         by_pixel!(&self.pixels, stack => stack.count())
     }
 
-    /// What pictures and masks are copied to, in the order of [`pictures_of`].
+    /// The stacks that pictures and masks are copied to, in the order of [`pictures_of`].
     pub(in crate::stereo) fn stacks(&self) -> impl Iterator<Item = AnyGpuStack> {
         std::iter::once(self.pixels.clone()).chain(self.given.clone().map(AnyGpuStack::U8))
     }
 }
 
-/// The pictures of a pair with their masks, as their plan takes them.
+/// The pictures of a pair with their masks, in the order in which their plan takes them.
 pub(in crate::stereo) fn pictures_of<'a>(pictures: &Pictures<'a>, masks: Masks<'a>) -> Vec<AnyView<'a>> {
     let masks = [masks.left, masks.right];
     let view = |(view, mask): (AnyView<'a>, Option<_>)| [Some(view), mask.map(AnyView::U8)];
     pictures.views().into_iter().zip(masks).flat_map(view).flatten().collect()
 }
 
-/// What a cost compares of a picture, in 8 bits.
+/// The part of a picture that a cost compares, in 8 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::stereo) enum Compares {
     /// Its grey, on the scale of the pair.
     #[default]
     Grey,
-    /// Its colours on the scale of the pair's, where both pictures have some; else their grey.
+    /// Its colours on the scale of the pair's colours, if both pictures have some; otherwise their grey.
     Colour,
     /// Its grey on a scale of its own.
     OwnGrey,
@@ -158,12 +158,12 @@ pub(in crate::stereo) enum Compares {
     OwnGreen,
     /// Its colours on a scale of their own.
     OwnColours,
-    /// A grey that is learnt: making ready leaves room for it.
+    /// A grey that is learnt; preparation reserves memory for it.
     LearntGrey,
 }
 
 impl Compares {
-    /// Channels of what is compared of a picture, where that is not the grey that every cost has.
+    /// The channels that are compared, unless it is the grey that every cost has.
     fn channels(self, shape: PictureShape) -> Option<usize> {
         match self {
             Self::Grey => None,
@@ -175,7 +175,7 @@ impl Compares {
         }
     }
 
-    /// Channels that are made ready on a scale of the picture's own.
+    /// The channels that are prepared on the picture's own scale.
     fn own_channels(self, shape: PictureShape) -> usize {
         match self {
             Self::Grey | Self::Colour | Self::LearntGrey => 0,
@@ -187,12 +187,12 @@ impl Compares {
     }
 }
 
-/// Numbers that are measured for a pair, and where those begin that tell which views have colour.
+/// The number of values that are measured for a pair, and the index of the first that tells which views have colour.
 const FACTS: usize = 14;
 const COLOURED: usize = 6;
 
 tiepoint_gpu::kernel! {
-    /// What the scales and the comparison of colours depend on, of a view.
+    /// Measures the values of a view that scales and the comparison of colours depend on.
     unsafe kernel measure(groups) = Measure<T: GpuPixel> {
         write found: u32 [FACTS as i128 * groups[2]],
         read pixels: T [plane.numbers(groups[2])],
@@ -212,7 +212,7 @@ tiepoint_gpu::kernel! {
         read found: u32 [FACTS as i128 * groups[2]],
     } {
         bytes_plane: Plane,
-        /// Rows of 0 numbers, here and below: not wanted, or not there.
+        /// Rows of 0 numbers, here and below, mean that it is not wanted or missing.
         grey_plane: Plane,
         compared_plane: Plane,
         mask_plane: Plane,
@@ -252,7 +252,7 @@ fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares: Compares) -> 
         .text(include_str!("pair.cl"))
 }
 
-/// The program that makes a picture of a shape ready, if it is not.
+/// The program that prepares a picture of a shape, unless there is nothing to do.
 pub(in crate::stereo) fn source_of(shape: PictureShape, compares: Compares) -> Option<KernelSource> {
     Some(match shape.pixel {
         PixelKind::U8 if shape.is_ready() => return None,
@@ -263,7 +263,7 @@ pub(in crate::stereo) fn source_of(shape: PictureShape, compares: Compares) -> O
     })
 }
 
-/// Puts the making ready of both views of some pairs into a list, for a cost that compares this of them.
+/// Records the preparation of both views of some pairs, for a cost that compares these parts of them.
 pub(in crate::stereo) fn make_ready(
     commands: &mut Commands,
     gpu: &Gpu,

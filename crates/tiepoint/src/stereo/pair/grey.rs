@@ -1,4 +1,4 @@
-//! Grey images, as they are and in 8 bits, and which pixels hold data.
+//! Grey images, in their own type and in 8 bits, and which pixels hold data.
 
 use super::mirrored;
 use crate::{
@@ -11,13 +11,13 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct Grey {
     image: AnyImage,
-    /// By how many bits 16-bit values exceed 8 bits; unknown for those that were read so.
+    /// The bits by which 16-bit grey made from 8-bit colour exceeds 8 bits; `None` for other images.
     shift: Option<u32>,
 }
 
 impl Grey {
-    /// The grey of an image; pixels that are not finite become 0. Colour of 8 bits gives grey of 16,
-    /// 256 times as large: rounded to 8 bits it would tell fewer pixels apart.
+    /// The grey of an image; pixels that are not finite become 0. 8-bit colour gives 16-bit grey, 256 times as large,
+    /// because rounding to 8 bits would make more pixels equal.
     pub(in crate::stereo) fn new(view: AnyView<'_>, cpu: &Cpu) -> Result<Self> {
         match view {
             AnyView::U8(v) if matches!(v.channels(), 3 | 4) => {
@@ -27,8 +27,8 @@ impl Grey {
         }
     }
 
-    /// Differences up to this may come from the rounding of colours alone: half of one of their values. 0 for images
-    /// that were grey, whose differences were all measured.
+    /// Differences up to this may come from the rounding of colours alone: half a step of theirs. 0 for images that
+    /// were grey, whose differences are all real.
     pub(in crate::stereo) fn rounding(&self) -> u8 {
         self.shift.map_or(0, |shift| 1 << (shift - 1))
     }
@@ -89,9 +89,9 @@ pub(super) fn validity(view: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Op
 
 /// Grey in 8 bits, for costs that compare values and for the gradient.
 ///
-/// 8 bits stay as they are. 16 bits are divided by 256, or by 4, 8 or 16 when neither image of the pair exceeds 10,
-/// 11 or 12 bits. Floats go linearly from the least to the greatest finite value of the pair to 0 to 255; when these
-/// lie within 0 and 1, from there.
+/// 8 bits do not change. 16 bits are divided by 256, or by 4, 8 or 16 if neither image of the pair exceeds 10, 11 or 12
+/// bits. Floats are mapped linearly to 0 to 255, from 0 to 1 if all finite values of the pair lie there, otherwise from
+/// the least to the greatest of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::stereo) struct Bytes {
     shift: u32,

@@ -1,4 +1,4 @@
-//! A pair made ready: grey, grey in 8 bits, what the cost compares, and where either image holds nothing.
+//! A prepared pair: grey, grey in 8 bits, the images that the cost compares, and the masks of both images.
 
 pub(crate) mod gpu;
 mod grey;
@@ -23,7 +23,7 @@ pub(super) struct Pair {
     /// Grey in 8 bits, on one scale.
     bytes: [Image<u8>; 2],
     scale: Bytes,
-    /// What the cost compares, where it is not `bytes`.
+    /// The images that the cost compares, unless it is `bytes`.
     compared: Option<[Image<u8>; 2]>,
     masks: [Option<Image<u8>>; 2],
 }
@@ -70,17 +70,17 @@ impl Pair {
         self.scale
     }
 
-    /// What the cost compares, in 8 bits.
+    /// The image that the cost compares, in 8 bits.
     pub(super) fn compared(&self, view: View) -> &Image<u8> {
         &self.compared.as_ref().unwrap_or(&self.bytes)[view.index()]
     }
 
-    /// Replaces what the cost compares.
+    /// Replaces the images that the cost compares.
     pub(super) fn compare(&mut self, images: [Image<u8>; 2]) {
         self.compared = Some(images);
     }
 
-    /// Replaces what the cost compares in one view.
+    /// Replaces the image that the cost compares in one view.
     pub(super) fn compare_in(&mut self, view: View, image: Image<u8>) {
         self.compared.get_or_insert_with(|| self.bytes.clone())[view.index()] = image;
     }
@@ -101,7 +101,7 @@ impl Pair {
         Ok(Self { grey, bytes, scale: self.scale, compared, masks })
     }
 
-    /// The pair with the roles exchanged: mirrored, so that disparities keep their sign.
+    /// The pair with left and right exchanged, and mirrored so that disparities keep their sign.
     pub(super) fn exchanged(&self) -> Self {
         let mask = |i: usize| self.masks[i].as_ref().map(mirrored);
         let exchange = |[left, right]: &[Image<u8>; 2]| [mirrored(right), mirrored(left)];

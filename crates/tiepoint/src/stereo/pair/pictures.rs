@@ -1,4 +1,4 @@
-//! The pictures of a pair as they were handed over, for costs that compare more than grey.
+//! The caller's pictures of a pair, for costs that compare more than grey.
 
 use super::grey::{Bytes, Grey};
 use crate::{
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// The two pictures, the left one first.
 pub(in crate::stereo) struct Pictures<'a> {
     views: [AnyView<'a>; 2],
-    /// Looked for when it is first asked for.
+    /// Found out when it is first needed.
     are_colour: OnceLock<[bool; 2]>,
 }
 

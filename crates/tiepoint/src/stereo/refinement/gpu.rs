@@ -55,8 +55,8 @@ pub(in crate::stereo) fn sources(options: &StereoOptions) -> Vec<KernelSource> {
     sources
 }
 
-/// Puts [`refine`](super::refine) of the left view, and of the right one if it is there, into a list; the same bits.
-/// `mask` says where the left view holds something.
+/// Records [`refine`](super::refine) of the left view, and of the right one if there is one; the same bits. `mask`
+/// tells where the left view holds data.
 pub(in crate::stereo) fn refine(
     commands: &mut Commands,
     options: &StereoOptions,

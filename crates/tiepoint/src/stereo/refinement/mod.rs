@@ -1,8 +1,8 @@
 //! Refinement of the chosen disparities.
 //!
-//! Both views pass a median of 3×3, so that single errors do not spoil the check. Pixels that the other view
-//! does not confirm are dropped, then small regions that differ from their surroundings. A last median
-//! follows and, if asked for, invalid pixels are filled.
+//! Both views are filtered by a median of 3×3, so that single errors do not spoil the check. Pixels that the other view
+//! does not confirm are dropped, then small regions that differ from their surroundings. A last median follows, and
+//! invalid pixels are filled if asked for.
 
 pub(crate) mod gpu;
 

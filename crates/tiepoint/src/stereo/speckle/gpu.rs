@@ -69,7 +69,7 @@ pub(crate) fn source() -> KernelSource {
         .text(include_str!("speckle.cl"))
 }
 
-/// Puts [`speckle`](super::speckle()) of some maps, in their place, into a list; the same bits.
+/// Records [`speckle`](super::speckle()) of some maps in place; the same bits.
 pub(in crate::stereo) fn speckle(
     commands: &mut Commands,
     map: &GpuStack<f32>,

@@ -65,24 +65,24 @@ impl Selection {
         Self { subpixel, right, confidence, uniqueness }
     }
 
-    /// The same for both views, as learning needs them.
+    /// The options for both views, for learning.
     pub(in crate::stereo) fn of_both(options: &StereoOptions) -> Self {
         Self { right: true, confidence: false, ..Self::of(options) }
     }
 
-    /// The same for the left view alone.
+    /// The options for the left view alone.
     pub(in crate::stereo) fn of_left(options: &StereoOptions) -> Self {
         Self { right: false, confidence: false, ..Self::of(options) }
     }
 }
 
-/// Pixels that a group computes together: as many as have room for their sums in 16 KiB of local memory.
+/// The number of pixels that a group computes together: as many as fit with their sums into 16 KiB of local memory.
 fn pixels(layout: &Layout) -> usize {
     let most = (8192 / layout.padded()).clamp(2, LANES);
     if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 }
 }
 
-/// Right pixels at a time that later left pixels may still correspond to.
+/// The number of right pixels that the current and later left pixels may correspond to.
 fn ring(layout: &Layout) -> usize {
     layout.padded() + pixels(layout)
 }
@@ -147,7 +147,7 @@ impl GpuWinnerTakesAll {
         })
     }
 
-    /// Puts the work into a list; `left` and `right` are the descriptors of the views.
+    /// Records the work; `left` and `right` are the descriptors of the views.
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,

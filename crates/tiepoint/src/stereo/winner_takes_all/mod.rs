@@ -1,8 +1,8 @@
 //! Winner takes all: of all disparities of a pixel the one with the least sum, in the left view and along the diagonals
 //! in the right one.
 //!
-//! Of equal sums the least disparity is taken. In the right view the pixel x′ chooses among S(x′ + d, d); it holds
-//! nothing where the right image does.
+//! Of equal sums the least disparity is taken. In the right view the pixel x′ chooses among S(x′ + d, d); it is invalid
+//! where the right image holds no data.
 //!
 //! Sub-pixel disparities ([`subpixel`](super::subpixel)) follow from the sums beside the least.
 //!
@@ -80,8 +80,8 @@ struct Keys {
 }
 
 impl Keys {
-    /// The greatest key of all means none, so the greatest sum must stay below what remains of 16 bits. Where penalties
-    /// are so large that there is no room for the disparities of a vector, sums are compared one by one.
+    /// The greatest key stands for none, so the greatest sum must stay below what remains of 16 bits. If penalties are
+    /// so large that there is no room for the disparities of a vector, sums are compared one by one.
     #[inline(always)]
     fn of(input: &AggregationInput<'_>) -> Option<Self> {
         let bits = (input.greatest_sum() + 1).leading_zeros().saturating_sub(16);
@@ -184,7 +184,7 @@ pub(super) fn places(input: &AggregationInput<'_>, padded: usize, out: &mut Vec<
 /// The sums of a pixel of both passes, its disparities side by side.
 type Parts<'a, A> = [&'a [A]; 2];
 
-/// Adds the parts; beyond the last of `count` disparities stands the greatest sum.
+/// Adds the parts; sums beyond the last of `count` disparities are set to the greatest value.
 #[inline(always)]
 fn add<S: Simd, A: Value>(simd: S, [a, b]: Parts<'_, A>, count: usize, sums: &mut [u16]) {
     let n = S::u16s::LEN;
@@ -235,7 +235,7 @@ fn least<S: Simd, A: Value>(
     keys.better(best, (first - 1) & !(keys.block() - 1), least.reduce_min())
 }
 
-/// As [`least`], from the sums, where keys have no room.
+/// As [`least`], from the sums, if keys have no room.
 #[inline(always)]
 fn least_one_by_one(sums: &[u16], right: Option<&mut RightRow>, start: usize) -> (usize, u16) {
     let mut best = (0, u16::MAX);
@@ -290,7 +290,7 @@ pub(super) fn select_column<S: Simd, A: Value>(
 }
 
 impl OutputRow<'_> {
-    /// Whether more than the sums beside the least are read.
+    /// Whether more sums than those beside the least are needed.
     #[inline(always)]
     fn needs_sums(&self, input: &AggregationInput<'_>) -> bool {
         input.uniqueness > 0 || self.confidence.is_some() || self.sums.is_some()

@@ -1,9 +1,9 @@
 //! Aggregation in bands of rows, for pairs whose sums exceed a device's memory.
 //!
-//! A first pass downwards goes over all bands but the last and keeps, as a checkpoint, the paths that enter each of
-//! them. Then, from the bottom, each band gets all of its paths: those downwards begin with its checkpoint, those
-//! upwards with what the band below has left. Paths cross the borders of bands, so the sums are those of the whole
-//! image; the pass downwards is computed twice.
+//! A first pass downwards goes over all bands but the last, and keeps the paths that enter the next band as its
+//! checkpoint. Then, from the bottom up, all paths of each band are computed: those downwards begin with its
+//! checkpoint, those upwards with the paths that leave the band below. Paths cross the borders of bands, so the sums
+//! are those of the whole image; the pass downwards is computed twice.
 
 use super::{GpuAggregation, GpuAggregationInput, GpuSums, P2Planes, Walk, words_of_view};
 use crate::{
@@ -29,7 +29,7 @@ pub(in crate::stereo) struct GpuBands<'a> {
 #[derive(Debug)]
 pub(in crate::stereo) struct Checkpoint(Buffer<u32>);
 
-/// Bytes of memory that so many bands take: of the size in `input`, and made from their rows and `margin` rows more.
+/// The bytes of memory that `bands` bands of the size in `input` take; each is made from its rows and `margin` more.
 pub(in crate::stereo) fn band_bytes(
     gpu: &Gpu,
     cost: &CostKernel,
@@ -75,8 +75,8 @@ impl<'a> GpuBands<'a> {
         &self.sums
     }
 
-    /// Puts the loading of a band into a list: `rows` rows, which lie from row `from` on in the descriptors of both
-    /// views and in the grey of the left one.
+    /// Records the loading of a band of `rows` rows, from row `from` on of the descriptors of both views and of the
+    /// grey of the left one.
     pub(in crate::stereo) fn load(
         &self,
         commands: &mut Commands,
@@ -105,7 +105,7 @@ impl<'a> GpuBands<'a> {
         Walk { size, images: 1, views: self.descriptors(), p2_penalties, sums }
     }
 
-    /// Puts the pass downwards over a band into a list. Returns the paths that enter the next.
+    /// Records the pass downwards over a band. Returns the paths that enter the next.
     pub(in crate::stereo) fn record_down(&self, commands: &mut Commands, size: Size) -> Result<Checkpoint> {
         let paths = (&self.entering, &self.leaving);
         commands.stage("aggregate");
@@ -117,7 +117,7 @@ impl<'a> GpuBands<'a> {
         Ok(Checkpoint(checkpoint))
     }
 
-    /// Puts all paths of a band into a list, after those of the band below it. The first band has no checkpoint.
+    /// Records all paths of a band, after those of the band below it. The first band has no checkpoint.
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,

@@ -1,4 +1,4 @@
-//! How images are cut into strips for paths from row to row, and how sums and paths lie on a device.
+//! The division of images into strips for paths from row to row, and the layout of sums and paths on a device.
 
 use super::GpuAggregationInput;
 use crate::{
@@ -18,7 +18,7 @@ use tiepoint_gpu::{Info, KernelSource};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Steps {
     steps: Vec<(isize, usize)>,
-    /// Rows above that steps come from.
+    /// The number of rows above that steps come from.
     depth: usize,
     /// Columns by which strips lean to the left from row to row.
     skew: usize,
@@ -70,8 +70,8 @@ impl Steps {
         self.verticals().map(|v| v.moves).max().unwrap_or(0).max(self.skew)
     }
 
-    /// Disparities of a lane: with few lanes a pixel there are fewer instructions, with many a row takes less time.
-    /// Sixteen directions have registers for no more than 16.
+    /// Disparities of a lane. With few lanes for each pixel there are fewer instructions, with many a row takes less
+    /// time. With sixteen directions there are registers for no more than 16.
     pub(super) fn disparities_of_lane(&self, disparities: usize) -> usize {
         let (lanes, most) = match (self.handed(), self.len()) {
             (0, _) => (4, 32),
@@ -81,7 +81,7 @@ impl Steps {
         disparities.div_ceil(lanes).clamp(4, most)
     }
 
-    /// Strips that a multiprocessor has room for at a time.
+    /// The number of strips that a multiprocessor has room for.
     pub(super) fn strips_at_once(&self) -> usize {
         if self.handed() > 0 { AT_ONCE } else { WARPS_AT_ONCE }
     }
@@ -91,7 +91,7 @@ impl Steps {
         self.verticals().map(|v| v.rows).sum()
     }
 
-    /// Pixels of the strip left of it whose paths a strip keeps.
+    /// The number of pixels of the strip to its left whose paths a strip keeps.
     fn halo(&self) -> usize {
         self.verticals().map(|v| v.rows * v.moves).sum()
     }
@@ -122,7 +122,7 @@ impl Steps {
     }
 }
 
-/// How sums and paths lie on a device.
+/// The layout of sums and paths on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::stereo) struct Layout {
     /// Lanes that exchange numbers.
@@ -138,7 +138,7 @@ pub(in crate::stereo) struct Layout {
 }
 
 impl Layout {
-    /// Pixels of as few lanes as give each `each` disparities or fewer.
+    /// A layout with the fewest lanes for each pixel that leave at most `per_lane` disparities to each.
     pub(in crate::stereo) fn new(
         warp: usize,
         per_lane: usize,
@@ -196,37 +196,36 @@ impl Layout {
 /// Columns that a row is walked between copies of what is needed, and warps of a group there.
 pub(super) const PHASES: usize = 8;
 pub(super) const WALKING: usize = 1;
-/// Up to so many walks of a multiprocessor along rows, more lanes a pixel are faster.
+/// With at most this many walks along rows for each multiprocessor, more lanes for each pixel are faster.
 const FEW_WALKS: usize = 32;
-/// Slots of a strip at most. With fewer, more strips wait for each other; with more, a row of a strip takes longer.
+/// The most slots of a strip. With fewer, more strips wait for each other; with more, a row of a strip takes longer.
 pub(super) const SLOTS: usize = 32;
-/// Warps of a strip at most.
+/// The most warps of a strip.
 const WARPS: usize = 16;
-/// How many rows ahead the loader of a strip copies what a row needs, where local memory has room for it, and where it
-/// has not.
+/// How many rows ahead the loader of a strip copies the data of a row: if local memory has room for it, and if not.
 const AHEAD: [usize; 2] = [4, 2];
-/// Strips on a multiprocessor at a time; and where no path crosses columns, and a strip is one warp.
+/// The most strips on a multiprocessor at a time; the second for strips of one warp, if no path crosses columns.
 const AT_ONCE: usize = 2;
 const WARPS_AT_ONCE: usize = 16;
-/// Buffers in which the strips of a pass hand paths over, by turns. Before a strip writes into one, the strip that is
-/// `BUFFERS - 1` before it must have read it.
+/// The number of buffers in which the strips of a pass hand paths over, in turn. Before a strip writes into one, the
+/// strip `BUFFERS - 1` before it must have read it.
 pub(super) const BUFFERS: usize = 8;
 
-/// Bytes of local memory that are left for other things.
+/// Bytes of local memory that are left unused here.
 const SPARE: usize = 1 << 10;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strip {
     pub(super) slots: usize,
-    /// How many rows ahead the loader copies what a row needs.
+    /// How many rows ahead the loader copies the data of a row.
     pub(super) ahead: usize,
     /// Words of local memory between the right pixels of two lanes of a pixel.
     pub(super) stride: usize,
 }
 
 impl Strip {
-    /// The right pixels that a warp reads at once lie in different banks of local memory: from lane to lane they are an
-    /// odd multiple of the warp's pixels apart.
+    /// The stride is an odd multiple of the warp's pixels, so that the right pixels that a warp reads at once lie in
+    /// different banks of local memory.
     fn new(slots: usize, ahead: usize, layout: &Layout) -> Self {
         let words = slots + layout.per_lane - 1;
         let stride = match layout.warp {
@@ -243,7 +242,8 @@ impl Strip {
         4 * (paths + (self.ahead + 1) * staged)
     }
 
-    /// The most slots, up to `most`, whose data fit into local memory; where no path crosses columns, those of a warp.
+    /// A strip of the most slots, up to `most`, whose data fit into local memory; if no path crosses columns, those of
+    /// a warp.
     pub(super) fn fitting(
         most: usize,
         (steps, layout): (&Steps, &Layout),
@@ -270,13 +270,13 @@ impl Strip {
         self.slots / layout.rows_of_warp() + if steps.handed() > 0 { 2 } else { 0 }
     }
 
-    /// How many strips a pass has.
+    /// The number of strips of a pass.
     pub(super) fn count(&self, size: Size, steps: &Steps) -> usize {
         (size.width + steps.skew * size.height.saturating_sub(1)).div_ceil(self.slots)
     }
 }
 
-/// How the aggregation of an input is laid out on a device.
+/// The layout of the aggregation of an input on a device.
 #[derive(Clone, Debug)]
 pub(super) struct Design {
     pub(super) steps: Steps,

@@ -4,7 +4,7 @@
 //! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`projection`]
 //! chooses the grey of a colour image whose partner is grey. Each has its form for devices.
 //!
-//! What is compared are 8-bit values, each image on its own scale: of two colour images the green channels, else grey.
+//! 8-bit values are compared, each image on its own scale: of two colour images the green channels, otherwise grey.
 
 mod information;
 pub(crate) mod learn;
@@ -45,8 +45,8 @@ impl CostDefinition for MutualInformation {
         Penalties { p1: 12, p2: 39, p2_least: 14, gradient: 4 }
     }
 
-    /// Of two colour images green: were it grey, another gamma of the colours would not be a function of the values and
-    /// could not be learnt. Of a colour image and a grey one the grey of both, until it is known which grey
+    /// Of two colour images green: another gamma of the colours is a function of green, but not of grey, and can be
+    /// learnt only then. Of a colour image and a grey one the grey of both, until it is known which grey
     /// ([`projection`]).
     fn compared(&self, pictures: &Pictures<'_>, pair: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
         if pictures.are_colour() == [true, true] {
@@ -55,7 +55,7 @@ impl CostDefinition for MutualInformation {
             return Ok(Some([left, right]));
         }
         let own = pair.greys().each_ref().map(|grey| Bytes::of(&[grey]));
-        // Where both scales are the pair's, its bytes are what is compared.
+        // If both scales are that of the pair, its bytes are compared.
         Ok((own != [pair.scale(); 2]).then(|| [0, 1].map(|i| own[i].image(&pair.greys()[i], cpu))))
     }
 

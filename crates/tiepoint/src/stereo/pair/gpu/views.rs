@@ -1,4 +1,4 @@
-//! The views of pairs as their stages take them, on a device.
+//! The views of pairs on a device, in the form that the stages take.
 
 use super::{GpuPictures, mirrored};
 use crate::{
@@ -16,12 +16,12 @@ use crate::{
 };
 use std::ops::Range;
 
-/// A view that the host has made ready.
+/// The shape of a view that the host has prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::stereo) struct ViewShape {
     /// The pixels of its grey.
     pub(in crate::stereo) grey: PixelKind,
-    /// Channels of what the cost compares; `None`: the grey in 8 bits.
+    /// The channels that the cost compares; `None`: the grey in 8 bits.
     compared: Option<usize>,
     /// Whether it has pixels without data.
     pub(in crate::stereo) masked: bool,
@@ -40,7 +40,7 @@ impl ViewShape {
     }
 }
 
-/// What the cost compares where it is not the grey in 8 bits.
+/// The image that the cost compares, unless it is the grey in 8 bits.
 fn compared(pair: &Pair, view: View) -> Option<&Image<u8>> {
     Some(pair.compared(view)).filter(|compared| !std::ptr::eq(*compared, pair.bytes(view)))
 }
@@ -65,16 +65,16 @@ pub(in crate::stereo) fn images_of(pair: &Pair) -> Vec<AnyView<'_>> {
 pub(in crate::stereo) struct ViewStacks {
     /// Grey in 8 bits.
     pub(in crate::stereo) bytes: GpuStack<u8>,
-    /// Grey in the picture's type, where that is not 8 bits.
+    /// Grey in the picture's type, unless that has 8 bits.
     pub(in crate::stereo) grey: Option<AnyGpuStack>,
-    /// What the cost compares, where it is not the grey in 8 bits.
+    /// The images that the cost compares, unless it is the grey in 8 bits.
     pub(in crate::stereo) compared: Option<GpuStack<u8>>,
     pub(in crate::stereo) mask: Option<GpuStack<u8>>,
     pub(in crate::stereo) rounding: u8,
 }
 
 impl ViewStacks {
-    /// Memory for views that the host makes ready.
+    /// Memory for views that the host prepares.
     pub(in crate::stereo) fn new(gpu: &Gpu, shape: ViewShape, (size, count): (Size, usize)) -> Result<Self> {
         let ViewShape { grey, compared, masked, rounding } = shape;
         let stack = |channels| GpuStack::new(gpu, size, channels, count);
@@ -90,14 +90,14 @@ impl ViewStacks {
         })
     }
 
-    /// What the host's images are copied to, in the order of [`images_of`].
+    /// The stacks that the host's images are copied to, in the order of [`images_of`].
     pub(in crate::stereo) fn stacks(&self) -> impl Iterator<Item = AnyGpuStack> {
         let bytes = |stack: &Option<GpuStack<u8>>| stack.clone().map(AnyGpuStack::U8);
         let grey = [Some(AnyGpuStack::U8(self.bytes.clone())), self.grey.clone()];
         grey.into_iter().chain([bytes(&self.compared), bytes(&self.mask)]).flatten()
     }
 
-    /// Pictures that need nothing more.
+    /// Pictures that need no preparation.
     pub(super) fn of_ready(bytes: &GpuStack<u8>, pictures: &GpuPictures) -> Self {
         Self::of_bytes(bytes.clone(), None, pictures.given.clone())
     }
@@ -111,7 +111,7 @@ impl ViewStacks {
         Self { bytes, grey: None, compared, mask, rounding: 0 }
     }
 
-    /// What the cost compares in 8 bits.
+    /// The images that the cost compares, in 8 bits.
     pub(in crate::stereo) fn compared(&self) -> &GpuStack<u8> {
         self.compared.as_ref().unwrap_or(&self.bytes)
     }

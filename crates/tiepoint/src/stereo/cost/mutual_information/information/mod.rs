@@ -1,4 +1,4 @@
-//! The table of costs that a disparity map yields.
+//! The table of costs that follows from a disparity map.
 //!
 //! **Formula** (H. Hirschmüller, PAMI 2008, section 2.1; the taps are those of the CUDA program of 2010). A disparity
 //! map says which pixels correspond. P(i, k) is the share of them whose left value is i and whose right value
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! v is small where values occur together more often than by chance. The offset o is the least v, rounded down to a
-//! multiple of 2⁻¹⁸, that is not exceeded on a twentieth of the pixels: what fits best costs nothing.
+//! multiple of 2⁻¹⁸, that is not exceeded on a twentieth of the pixels: the pixels that fit best cost nothing.
 //!
 //! **Numbers.** Counts and their margins are integers. From there on f64 in a stated order: shares are count / total; a
 //! smoothed value is Σ g(t) a(x + t), t ascending, values beyond 0…255 being those at the end; the logarithm is
@@ -30,14 +30,14 @@ use fearless_simd_macros::simd;
 
 /// The Gaussian.
 const TAPS: [f64; 7] = [0.006, 0.061, 0.242, 0.383, 0.242, 0.061, 0.006];
-/// Keeps the logarithm of values that never met finite.
+/// Keeps the logarithm finite for values that never occur together.
 const EPSILON: f64 = 1e-7;
-/// Costs in a nat.
+/// The cost of a nat.
 const SCALE: f64 = 4.0;
 /// The share of pixels that cost nothing.
 const FREE: f64 = 0.05;
 
-/// From here on v lies in classes of [`PARTS`] steps: h is at most 16.2, and v at least −2 · 16.2.
+/// The least v of the first class of [`PARTS`] steps: h is at most 16.2, so v is at least −2 · 16.2.
 const LEAST: f64 = -40.0;
 /// Steps in a nat.
 const STEPS: f64 = 262_144.0;
@@ -45,7 +45,7 @@ const STEPS: f64 = 262_144.0;
 const PARTS: usize = 256;
 const CLASSES: usize = 1 << 16;
 
-/// The Gaussian reaches so far to either side.
+/// How far the Gaussian reaches to either side.
 const REACH: usize = TAPS.len() / 2;
 /// Rows of the table in a task.
 const ROWS: usize = 32;

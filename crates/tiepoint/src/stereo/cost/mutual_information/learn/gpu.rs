@@ -1,5 +1,5 @@
-//! Learning on a device, as a part of a plan or, where the host makes the pair ready, before it. Maps, histograms and
-//! tables stay there.
+//! Learning on a device: as a part of a plan or, if the host prepares the pair, before it. Maps, histograms and tables
+//! stay there.
 
 use super::super::{
     CostTable, LIMIT, VALUES,
@@ -67,7 +67,7 @@ struct LearnTable {
     learns_from: [Compares; 2],
 }
 
-/// The cost that learns from each pair of pictures, of which these have colour.
+/// The cost that learns from each pair; `are_colour` tells which of its pictures have colour.
 pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     const GREY: Compares = Compares::OwnGrey;
     const COLOURS: Compares = Compares::OwnColours;

@@ -19,14 +19,14 @@ use crate::{
     image::{Image, Size},
 };
 
-/// Halvings at most.
+/// The most halvings.
 const LEVELS: usize = 4;
 /// The least side of an image that a table is learnt from at half the size.
 const LEAST_SIDE: usize = 24;
 /// Iterations at the coarsest level.
 const FIRST: usize = 3;
-/// Pixels that a table can be learnt from: of images that have as many, none of the larger ones is searched. From fewer
-/// tables get worse (`docs/notebook/stereo.md`).
+/// Enough pixels to learn a table from: if a reduced image has this many, larger ones are not searched. From fewer
+/// pixels tables are worse (`docs/notebook/stereo.md`).
 const ENOUGH: usize = 120_000;
 
 /// The table for the pair at its full size.
@@ -53,7 +53,7 @@ pub(super) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
     }
 }
 
-/// Rounds of choosing a projection by disparities that the one before gave, at most.
+/// The most rounds of choosing a projection by the disparities of the projection before.
 const ROUNDS: usize = 3;
 
 /// About what [`project`] takes: an aggregation at half the size, and a table for it, each round.
@@ -105,22 +105,22 @@ fn levels(size: Size) -> usize {
     levels
 }
 
-/// How often the pair is halved at least, where its disparities make the table of the pair at its full size: as often
-/// as leaves [`ENOUGH`] pixels, once otherwise.
+/// How often the pair is halved for the disparities from which the table at full size is learnt: as often as leaves
+/// [`ENOUGH`] pixels, otherwise once.
 fn finest(size: Size) -> usize {
     let area = |k: usize| size.width.div_ceil(1 << k) * size.height.div_ceil(1 << k);
     let most = levels(size);
     (1..=most).rev().find(|&k| area(k) >= ENOUGH).unwrap_or(most.min(1))
 }
 
-/// How disparities are searched while learning from coarse to fine: where there are [`ENOUGH`] pixels, along four
+/// The options for disparities while learning from coarse to fine: if there are [`ENOUGH`] pixels, along four
 /// directions.
 fn searching(options: &StereoOptions, size: Size) -> StereoOptions {
     let paths = if finest(size) > 1 { Paths::Four } else { options.paths };
     StereoOptions { paths, ..*options }
 }
 
-/// The options for a pair halved so many times.
+/// The options for a pair halved `times` times.
 fn halved(options: &StereoOptions, times: usize) -> StereoOptions {
     let first = options.min_disparity >> times;
     let last = (options.min_disparity + options.disparities as i32 - 1) >> times;
@@ -133,7 +133,7 @@ fn nearest_to_zero(size: Size, options: &StereoOptions) -> Image<f32> {
     Image::filled(size, 1, 0.clamp(options.min_disparity, last) as f32)
 }
 
-/// Learns from a disparity of zero, then `runs − 1` times from what the table gives.
+/// Learns from a disparity of zero, then `runs − 1` times from the disparities by the table.
 fn iterate(
     pair: &Pair,
     options: &StereoOptions,

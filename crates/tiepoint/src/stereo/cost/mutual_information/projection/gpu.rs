@@ -1,5 +1,5 @@
-//! The search for a projection on a device. Its state stays there; every try is the same list of commands, which does
-//! nothing when the search is over.
+//! The search for a projection on a device. Its state stays there. Every try is the same list of commands, which does
+//! nothing once the search has ended.
 
 use super::super::{
     VALUES,
@@ -65,7 +65,7 @@ tiepoint_gpu::kernel! {
 
 /// Numbers of the state of a search: two projections, the step, and whether it is over.
 const STATE: usize = 10;
-/// Projections of a try, at most.
+/// The most projections of a try.
 const CANDIDATES: usize = 2 * STANDARDS.len();
 
 pub(in super::super) fn source() -> KernelSource {
@@ -98,7 +98,7 @@ pub(in super::super) const BYTES: u64 = {
     (CANDIDATES * numbers) as u64
 };
 
-/// What belongs to the colour view of a pair, on a device.
+/// The search for the projection of a pair's colour view, on a device.
 pub(in super::super) struct GpuProjection {
     gpu: Gpu,
     program: Program,
@@ -126,7 +126,7 @@ impl GpuProjection {
         })
     }
 
-    /// Forgets what was found.
+    /// Resets the search.
     pub(in super::super) fn begin(&self, commands: &mut Commands) -> Result<()> {
         commands.copy((&self.first, 0), (&self.state, 0), STATE)?;
         Ok(commands.zero(&self.information)?)

@@ -1,8 +1,8 @@
-//! Which grey of a colour image belongs to a grey one.
+//! The grey of a colour image that corresponds to a grey image.
 //!
-//! Mutual information learns any mapping of values, but not that of one grey to another grey of the same colours:
-//! Rec. 601 and Rec. 709 luma differ by so much that one is no function of the other. So where one image of a pair is
-//! colour and the other grey, the grey is estimated from the pair itself:
+//! Mutual information learns any mapping of values, but cannot learn one grey from another grey of the same colours:
+//! Rec. 601 and Rec. 709 luma differ, and neither is a function of the other. If one image of a pair is colour and the
+//! other is grey, the grey is therefore estimated from the pair itself:
 //!
 //! ```text
 //! value = 255 (Σ w_c (c / 255)^p)^(1/p),   w ≥ 0,  Σ w_c = 1,  p = 1 or 2 (near light before gamma)
@@ -10,11 +10,11 @@
 //!
 //! with the w and p whose values have the greatest mutual information (of the smoothed histogram) with the other image
 //! at corresponding pixels, by coarse disparities. Luma, the mean and green are tried first, then hill climbing in
-//! steps of ⅛ to ¹⁄₆₄, of at most [`TRIES`] tries. Weights of no standard must have a fiftieth more information than
-//! the best standard: where colours are few, many weights do.
+//! steps of ⅛ to ¹⁄₆₄, of at most [`TRIES`] tries. Weights other than these standards must have a fiftieth more
+//! information than the best standard, because in images of few colours many weights fit about equally well.
 //!
-//! [`gpu`] searches on a device, where the work must be known before it starts: always so many tries, of which those
-//! after the end of the search change nothing.
+//! [`gpu`] searches on a device, where the work must be known before it starts: it always makes [`TRIES`] tries, and
+//! those after the end of the search change nothing.
 //!
 //! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
 
@@ -31,15 +31,15 @@ use crate::{
     image::{Image, Size},
 };
 
-/// What weights add up to.
+/// The sum of the weights.
 const UNIT: u32 = 10_000;
-/// Pixels that are sampled, about.
+/// The approximate number of pixels that are sampled.
 const SAMPLED: usize = 100_000;
-/// What a search moves of the weights: first, and at last.
+/// The first and the last step of the weights in a search.
 const STEPS: [u32; 2] = [UNIT / 8, UNIT / 64];
 /// Tries of a search at most, after the standards: moves, and steps made half as large.
 const TRIES: usize = 20;
-/// Weights of no standard must have so many times the information of the best standard.
+/// Other weights must have this many times the information of the best standard.
 const BETTER: f64 = 1.02;
 /// Rec. 709, Rec. 601, the mean and green.
 const STANDARDS: [[u32; 3]; 4] = [[2126, 7152, 722], [2990, 5870, 1140], [3334, 3333, 3333], [0, UNIT, 0]];
@@ -63,7 +63,7 @@ impl Projection {
         with(false).into_iter().chain(with(true)).collect()
     }
 
-    /// The other power, and `step` of the weights moved from each channel to each.
+    /// The same weights with the other power, and weights of which `step` is moved from one channel to another.
     fn neighbours(self, step: u32) -> Vec<Self> {
         let moved = WAYS.map(|(from, to)| {
             let mut weights = self.weights;
