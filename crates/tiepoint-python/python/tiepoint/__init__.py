@@ -87,9 +87,9 @@ __all__ = [
 
 
 def devices() -> list[Device]:
-    """The devices of this machine, the CPU first. Each is opened, so that all of them work.
+    """The devices of this machine, the CPU first. Each has been opened, so all of them work.
 
-    A process that is forked afterwards may go on with ``device="auto"`` where that is the CPU.
+    A process that is forked afterwards can use ``device="auto"`` only if that is the CPU.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What people hold as images, masks, points and matrices, as the compiled half takes them."""
+"""Images, masks, points and matrices of many libraries, converted to the form that the compiled half takes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         | Sequence[Sequence[Sequence[float]]]
     )
 
-#: Modes of Pillow that become others before they are arrays: indices, inks, and what is premultiplied.
+#: Modes of Pillow that are converted to others before they become arrays: indices, inks, and premultiplied colours.
 _MODES = {
     "1": "L",
     "PA": "RGBA",
@@ -113,7 +113,7 @@ def image(given: Any, what: str) -> npt.NDArray[Any]:
         return found.astype(native, copy=False)
     if native == np.bool_:
         return np.where(found, np.uint8(255), np.uint8(0))
-    # What 32 bits cannot hold is infinite, which is no data.
+    # Values that 32 bits cannot hold become infinite, which means no data.
     with np.errstate(over="ignore"):
         return found.astype(np.float32)
 
@@ -126,7 +126,7 @@ def mask(given: Any, what: str) -> npt.NDArray[np.uint8]:
 
 
 def unmasked(given: Any, mask: Any) -> tuple[Any, Any]:
-    """An image, and where it counts: of a masked array also its own mask, which is True where there is nothing."""
+    """An image and its mask. The mask of a masked array, which is True where there is no data, is taken into account."""
     import sys
 
     numpy = sys.modules.get("numpy")
@@ -162,7 +162,7 @@ def points(given: Any, what: str) -> npt.NDArray[np.float64]:
 
 
 def matrix(given: Any, what: str) -> npt.NDArray[np.float64]:
-    """A matrix (3, 3); of an affine map's (2, 3) with its last row."""
+    """A matrix (3, 3); an affine map's (2, 3) is completed with its last row."""
     import numpy as np
 
     found = array(given, what)
@@ -174,7 +174,7 @@ def matrix(given: Any, what: str) -> npt.NDArray[np.float64]:
 
 
 def batch(images: Iterable[Any]) -> Iterable[Any]:
-    """Images one by one: those of an array (B, C, H, W) with their channels last."""
+    """Images one by one; those of an array (B, C, H, W) with their channels moved to the end."""
     shape = getattr(images, "shape", None)
     if shape is None or len(shape) != 4 or shape[1] not in (1, 2, 3, 4) or shape[3] in (1, 2, 3, 4):
         return images
@@ -195,14 +195,14 @@ class _Batch:
             if len(image) == 1:
                 yield image[0]
             elif hasattr(image, "permute"):
-                # A tensor of PyTorch: on a card the pixels of a row must follow each other.
+                # A tensor of PyTorch. On a card the pixels of a row must be contiguous.
                 yield image.permute(1, 2, 0).contiguous()
             else:
                 yield image.transpose(1, 2, 0).copy()
 
 
 def host(given: Any, what: str) -> Any:
-    """An image in the host's memory, into which it comes from a card."""
+    """An image in the host's memory, to which it is copied if it lies on a card."""
     device = getattr(given, "__dlpack_device__", None)
     if device is None or device()[0] != 2:
         return given

@@ -1,4 +1,4 @@
-"""What options and results have in common."""
+"""The base classes of options and of results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Self = TypeVar("Self", bound="Options")
 
 
 class Options:
-    """Options that are given by name and do not change. `replace` makes others of them."""
+    """Immutable options that are given by name. `replace` makes a changed copy."""
 
     def _given(self) -> dict[str, Any]:
         """The options as they were given."""
@@ -32,9 +32,9 @@ class Options:
 
 
 class Result:
-    """A result: fields that do not change, of which arrays are equal where all their values are."""
+    """A result with immutable fields. Results are equal if all their fields are; arrays are equal if all values are."""
 
-    #: Fields that the caller gave, whose arrays stay as they are.
+    #: Fields that the caller gave, whose arrays are left unchanged.
     _theirs: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -54,11 +54,11 @@ class Result:
         return all(_equal(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self) -> int:
-        # Equal results have equal arrays, so that their shapes agree.
+        # Equal results have equal arrays, so their shapes are equal, too.
         return hash((type(self).__name__, *(getattr(value, "shape", None) for value in self._fields().values())))
 
     def _summary(self) -> list[tuple[str, str]]:
-        """What is told of a result: names and values."""
+        """The names and values that describe a result."""
         return [(name, _short(value)) for name, value in self._fields().items() if value is not None]
 
     def _picture(self) -> Any:

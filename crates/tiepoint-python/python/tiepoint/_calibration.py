@@ -51,7 +51,7 @@ class Calibration(Result):
     disparities : tuple of float, optional
         The least and greatest disparity to be expected.
     affine : bool
-        The cameras see along parallel rays: there is no depth, and only `size` and `disparities` mean anything.
+        The cameras see along parallel rays: there is no depth, and only `size` and `disparities` have a meaning.
     """
 
     focal: float
@@ -90,7 +90,7 @@ class Calibration(Result):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class StereoCalibration(Result):
-    """Two cameras and how they stand to each other, in OpenCV's conventions.
+    """Two cameras and their relative pose, in OpenCV's conventions.
 
     Parameters
     ----------

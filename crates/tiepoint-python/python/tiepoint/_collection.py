@@ -32,7 +32,7 @@ CHOICES = ("auto", "exhaustive", "sequence", "gps", "top-scale")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CollectionOptions(_options.CollectionOptions):
-    """What is done with a collection, as its work folder records it.
+    """How a collection is processed, as its work folder records it.
 
     Its options are those of the library's `CollectionOptions`, but for `list`, and:
 
@@ -45,7 +45,7 @@ class CollectionOptions(_options.CollectionOptions):
     pairs: str | os.PathLike[str] = "auto"  # type: ignore[assignment]
 
     def _core(self) -> dict[str, Any]:
-        """The options as the work folder records them, in which a path means the same from any folder."""
+        """The options as the work folder records them, with absolute paths."""
         given = self._given()
         if given["pairs"] not in CHOICES:
             given.update(pairs="list", list=_there("pairs", self.pairs))
@@ -74,8 +74,8 @@ class VerifiedPair(Result):
     inliers : ndarray
         (M,) bool: which of them the geometry confirms.
     configuration : str
-        What two views they are, by COLMAP's rules: ``"calibrated"``, ``"uncalibrated"``, ``"planar"``, ``"panoramic"``
-        or ``"planar or panoramic"``.
+        The configuration of the two views, by COLMAP's rules: ``"calibrated"``, ``"uncalibrated"``, ``"planar"``,
+        ``"panoramic"`` or ``"planar or panoramic"``.
     fundamental, essential, homography : ndarray or None
         (3, 3) float64: F with ``x_bᵀ F x_a = 0`` in pixels, E likewise for normalised points, and H from a to b.
     """
@@ -98,22 +98,22 @@ class VerifiedPair(Result):
 
 
 class Collection:
-    """Photographs, and all that was found of them, in a work folder.
+    """Photographs, and everything that was found in them, in a work folder.
 
-    What is in the folder is done: every stage goes on where it was left, on any number of threads, devices and machines,
-    and ends with the same bytes. `collect` runs all stages.
+    Every stage continues where it stopped, on any number of threads, devices and machines, and ends with the same
+    bytes. `collect` runs all stages.
 
     Parameters
     ----------
     work : path
-        A work folder that `scan` or `collect` has made, or the command.
+        A work folder that `scan`, `collect` or the command has made.
     max_pixels : int or str, optional
         The most pixels a photograph or mask may have; 2³² if not given. `extract` leaves a larger photograph out and says
-        why; with a higher limit a later `extract` takes it in, for the folder does not record limits.
+        why. The folder does not record limits, so that a later `extract` with a higher limit searches the photograph.
     max_bytes : int or str, optional
         The most bytes a photograph or mask may take in memory, such as ``"8GiB"``; 4 GiB if not given.
     sync : bool
-        Bring what a stage makes to the disk before the stage ends. Without it a power cut may take some of it along.
+        Flush the files of a stage to disk before the stage ends. Without it, a power failure may lose some of them.
     """
 
     def __init__(
@@ -139,10 +139,10 @@ class Collection:
         max_bytes: int | str | None = None,
         sync: bool = True,
     ) -> Collection:
-        """List photographs into a work folder, which is made if it is missing.
+        """List photographs in a work folder, which is created if it does not exist.
 
-        In one that is there, it finds what came, went and changed, and takes over options of pairs and matching. What was
-        made of anything else stays.
+        In an existing folder it finds photographs that were added, removed or changed, and takes over options of pairs
+        and matching. Results of all other photographs are kept.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Collection:
         work : path
             The work folder.
         options : CollectionOptions, optional
-            What is to be done. A folder that was made with other options of features refuses them.
+            How to process the collection. A folder that was made with other options of features refuses them.
         device : Device or str, optional
             Whose threads read.
         max_pixels, max_bytes : optional
@@ -203,24 +203,24 @@ class Collection:
 
     @property
     def options(self) -> CollectionOptions:
-        """What the collection was made with."""
+        """The options of the collection."""
         given = dict(self._core.options)
         listed = given.pop("list")
         return CollectionOptions(**{**given, **({} if listed is None else {"pairs": os.fspath(listed)})})
 
     @property
     def max_pixels(self) -> int:
-        """The most pixels a photograph or mask may have that is read."""
+        """The most pixels that a photograph or mask may have."""
         return self._core.limits[0]
 
     @property
     def max_bytes(self) -> int:
-        """The most bytes a photograph or mask may take in memory that is read."""
+        """The most bytes that a photograph or mask may take in memory."""
         return self._core.limits[1]
 
     @property
     def sync(self) -> bool:
-        """Whether what a stage makes is brought to the disk before the stage ends."""
+        """Whether the files of a stage are flushed to disk before the stage ends."""
         return self._core.sync
 
     def extract(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> dict[str, Any]:
@@ -236,10 +236,10 @@ class Collection:
         Returns
         -------
         dict
-            ``searched``, ``present``, and names with reasons: ``unreadable`` are no pictures that can be read, and left
-            out; ``failed`` are to be tried again, as the system did not give them or they have changed since the scan;
-            and ``without_mask``: the names of photographs that have no mask in the folder of masks. Of these there is a
-            warning, and where most photographs are left out.
+            The numbers ``searched`` and ``present``; names with reasons: ``unreadable`` photographs cannot be read as
+            pictures and are left out; ``failed`` ones are to be tried again, because the system could not read them or
+            they have changed since the scan; and ``without_mask``, the names of photographs without a mask in the
+            folder of masks. A warning tells of those, and of most photographs being left out.
         """
         found = self._core.extract(_devices(device), shard)
         _warn(found.pop("warnings"))
@@ -248,7 +248,7 @@ class Collection:
     def choose_pairs(
         self, *, device: Device | str | None = None, shard: tuple[int, int] = (0, 1)
     ) -> int | None:
-        """Choose the pairs to match; how many there are, or None while other parts are missing.
+        """Choose the pairs to match. Returns how many there are, or None while other parts are missing.
 
         Parameters
         ----------
@@ -277,9 +277,9 @@ class Collection:
         Returns
         -------
         dict
-            ``pairs`` that were tried and ``tiles`` that were made now, pairs ``left_out`` as one of their photographs cannot
-            be read, tiles that were ``present``, and whether all is ``complete``: if not, run it again when the other parts
-            are done.
+            ``pairs`` that were tried and ``tiles`` that were made now; pairs ``left_out`` because one of their
+            photographs cannot be read; tiles that were ``present``; and whether everything is ``complete``: if not, run
+            it again when the other parts are done.
         """
         return self._core.match_pairs(_devices(device), shard)
 
@@ -291,9 +291,9 @@ class Collection:
         path : path
             The database.
         replace : bool
-            Replace a file in the way that was not written by tiepoint.
+            Replace an existing file that was not written by tiepoint.
         descriptors : bool
-            The mapper does not read them; without them the file has a sixth of the size.
+            Write descriptors. COLMAP's mapper does not read them; without them the file has a sixth of the size.
 
         Returns
         -------
@@ -305,7 +305,7 @@ class Collection:
         return written
 
     def status(self, *, device: Device | str | None = None) -> dict[str, Any]:
-        """What is done and what is left, as the command's `collect status` tells it.
+        """What is done and what is left, as the command's `collect status` shows it.
 
         ``missing_features`` and ``missing_match`` are the numbers of photographs and tiles that are left: part ``i`` of
         ``n`` does those that leave ``i`` when divided by ``n``.
@@ -328,7 +328,7 @@ class Collection:
         Raises
         ------
         FormatError
-            When the photograph cannot be read, or was not searched yet.
+            When the photograph cannot be read, or has not been searched yet.
         """
         if name not in self.names:
             raise OptionError(f"the collection has no photograph {name}")
@@ -363,7 +363,7 @@ class Collection:
 
 
 def _warn(sentences: Sequence[str]) -> None:
-    """Warn of what the library says of a stage, where that was called."""
+    """Give the library's warnings of a stage, as of the line that called the stage."""
     for sentence in sentences:
         warnings.warn(sentence, stacklevel=3)
 
@@ -388,10 +388,10 @@ def collect(
     sync: bool = True,
     progress: _Progress = None,
 ) -> Collection:
-    """From photographs to a verified collection, and to COLMAP's database of it.
+    """Make a verified collection of photographs, and write it as COLMAP's database.
 
-    May be ended at any time and called again: what is done is not done twice. ``logging.getLogger("tiepoint")`` hears of
-    every stage, at the level INFO, and of a long one once a minute.
+    It may be interrupted at any time and called again: finished work is not repeated. ``logging.getLogger("tiepoint")``
+    logs every stage at the level INFO, and the progress of a long one once a minute.
 
     Parameters
     ----------
@@ -402,23 +402,23 @@ def collect(
     work : path, optional
         The work folder; the database's name with ``.work`` at its end if not given.
     options : CollectionOptions, optional
-        What is to be done.
+        How to process the collection.
     device : Device, str or sequence of them, optional
         Where to compute; several GPUs share the work.
     replace : bool
         Replace a database that was not written by tiepoint.
     max_unreadable : int, optional
-        End with a `FormatError` where more photographs cannot be read; if not given they are left out.
+        Raise a `FormatError` if more photographs than this cannot be read; if not given, they are left out.
     max_pixels : int or str, optional
         The most pixels a photograph or mask may have; 2³² if not given. A larger photograph is left out, and
-        `Collection.status` says why; a later call with a higher limit takes it in.
+        `Collection.status` says why; a later call with a higher limit includes it.
     max_bytes : int or str, optional
         The most bytes a photograph or mask may take in memory, such as ``"8GiB"``; 4 GiB if not given.
     sync : bool
-        Bring what is made to the disk before it counts as done. Without it a power cut may take some of it along.
+        Flush files to disk before they count as done. Without it, a power failure may lose some of them.
     progress : callable or True, optional
-        What hears how far the work is, on this thread: a function of one argument, which has the fields ``task``, ``done``,
-        ``total`` and ``left_out``; or True for a bar, tqdm's where that is installed. An exception that the function raises
+        Reports progress, on this thread: a function of one argument with the fields ``task``, ``done``, ``total`` and
+        ``left_out``; or True for a progress bar, tqdm's if that is installed. An exception that the function raises
         ends the work.
 
     Returns

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-#: Red, green, blue of what agrees, of what does not, and of features.
+#: Red, green, blue of inliers, of outliers, and of features.
 _AGREES, _STRANGE, _FEATURE = (60, 220, 90), (235, 60, 50), (255, 190, 40)
 
 #: Corners of a circle.
@@ -45,13 +45,14 @@ def draw(
         What to draw: circles of 6σ with their direction; lines from image to image; one image laid on the other; colours
         from far (blue) to near (red).
     *images : array_like
-        The image of features, or both of matches; without them they are black. A registration and disparities have theirs.
-    features : tuple of Features, optional
-        Of matches, which do not know them, the features of both images.
-    outliers : bool
-        Of tie points draw also those that the model does not confirm, in red.
-    limit : int
-        Features or matches at most, the first ones.
+        The image of features, or both images of matches; black if not given. A registration and disparities have their
+        own.
+            features : tuple of Features, optional
+        The features of both images; needed for `Matches`, which do not contain them.
+            outliers : bool
+        Of tie points also draw those that the model does not confirm, in red.
+            limit : int
+        Draw at most this many features or matches, the first ones.
     axes : matplotlib.axes.Axes, optional
         Draw there, lines as lines.
 
@@ -74,7 +75,7 @@ def draw(
 
 
 def small(result: Any) -> _Bytes:
-    """The picture for a notebook, without images: lines are drawn when it has become small, so that none is lost."""
+    """The picture for a notebook, without images: lines are drawn after it was made small, so that none is lost."""
     from ._show import LONGEST
 
     ground, (segments, colours) = _parts(result, (), None, False, 2000)
@@ -85,7 +86,7 @@ def small(result: Any) -> _Bytes:
 def _parts(
     result: Any, images: tuple[Any, ...], features: Any, outliers: bool, limit: int
 ) -> tuple[_Bytes, _Lines]:
-    """What lies below, and the lines upon it."""
+    """The picture, and the lines to draw on it."""
     import numpy as np
 
     if isinstance(result, Features):
@@ -165,7 +166,7 @@ def _circles(found: Features) -> _Lines:
 
 
 def _side_by_side(matches: Any, images: list[Any], features: list[Features]) -> tuple[_Bytes, _Lines]:
-    """Both images, and lines between what belongs together."""
+    """Both images, and lines between matches."""
     import numpy as np
 
     grounds = [_ground([image], of) for image, of in zip(images, features, strict=True)]
@@ -180,7 +181,7 @@ def _side_by_side(matches: Any, images: list[Any], features: list[Features]) -> 
 
 
 def _with_lines(ground: _Bytes, segments: npt.NDArray[np.float64], colours: _Bytes) -> _Bytes:
-    """Lines of a pixel's width on a copy of a picture."""
+    """Lines of one pixel's width on a copy of a picture."""
     import numpy as np
 
     made = ground.copy()

@@ -1,4 +1,4 @@
-"""Detectors: `Sift` and `Surf`, whose options are the library's and the command's."""
+"""Detectors: `Sift` and `Surf`, with the options of the library and of the command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOGETHER = 8
 
 
 class _Detector(Options):
-    """What both detectors do."""
+    """The base of both detectors."""
 
     _kind = ""
     range: tuple[float, float] | None
@@ -63,15 +63,15 @@ class _Detector(Options):
         image : array_like, (H, W) or (H, W, 1 to 4)
             ``uint8``, ``uint16`` or ``float32``: an array, a buffer, or anything with ``__dlpack__``. Truth values become 0
             and 255, and numbers of other types ``float32``, whose `range` is automatic. Colours become grey (Rec. 709). An
-            array on the CUDA device that computes is not copied; the pixels of its rows must follow each other.
+            array on the CUDA device that computes is not copied; the pixels of its rows must be contiguous.
         mask : array_like, (H, W), optional
             Features are kept where it is not 0, and where the image itself is not masked.
 
         Returns
         -------
         Features
-            One row for each feature. The same for any number of threads and any device. Those of an image on a GPU stay
-            there: their arrays are each a `DeviceArray`.
+            One row for each feature, the same for any number of threads and any device. The features of an image on a
+            GPU stay there: each of their arrays is a `DeviceArray`.
         """
         return self._finder.detect(*unmasked(image, mask))
 
@@ -82,9 +82,9 @@ class _Detector(Options):
         ----------
         images : iterable of array_like
             Images as `detect` takes them, or a batch, (B, H, W), (B, H, W, C) or (B, C, H, W). Sizes may differ; a GPU
-            searches those together that are alike.
-        progress : callable or True, optional
-            What hears of the images that are done: see `collect`.
+            searches images of the same size and type together.
+                    progress : callable or True, optional
+            Reports the number of images that are done: see `collect`.
 
         Yields
         ------
@@ -126,19 +126,20 @@ class Sift(_Detector, SiftOptions):
     _kind = "sift"
 
     def describe(self, image: _Image, given: Features) -> tuple[Features, npt.NDArray[np.int64]]:
-        """Describe features that others have found, at their places, scales and angles; on the CPU.
+        """Describe features that another detector has found, at their places, scales and angles; on the CPU.
 
         Parameters
         ----------
         image : array_like, (H, W) or (H, W, 1 to 4)
             As `detect` takes it.
         given : Features
-            What to describe: of `Features.from_arrays` or `tiepoint.interop`.
+            The features to describe, from `Features.from_arrays` or `tiepoint.interop`.
 
         Returns
         -------
         features : Features
-            The given ones in their order with descriptors, but for those outside the image and those too large for it.
+            The given features in their order with descriptors, without those outside the image and those too large for
+            it.
         rows : ndarray
             (M,) int64: which of `given` they are.
         """

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
         @property
         def model(self) -> Model | None: ...
 
-    #: Anything that a model is taken from: a matrix is a homography, or of two rows an affine map.
+    #: Anything that can stand for a model; a matrix of three rows is a homography, one of two rows an affine map.
     _ModelLike: TypeAlias = "Model | Estimate | _HasModel | npt.ArrayLike"
 
     #: The kinds of models.
     _ModelKind = Literal["homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"]
 
-    #: How values between pixels are made.
+    #: How values between pixels are interpolated.
     _Interpolation = Literal["bilinear", "bicubic", "cubic", "lanczos"]
 
 __all__ = ["Estimate", "Model", "estimate", "fit", "warp"]
@@ -45,7 +45,7 @@ class Model(Result):
     Parameters
     ----------
     kind : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
-        What it is.
+        The kind of model.
     matrix : array_like, (3, 3), or (2, 3) of an affine map
         Row-major; acts on columns (x, y, 1), with (0, 0) the centre of the first pixel. An essential matrix acts on rays
         ((u - cx) / fx, (v - cy) / fy, 1).
@@ -63,11 +63,11 @@ class Model(Result):
         matrix = np.array(_arrays.matrix(self.matrix, "the matrix of the model"))
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
-        # Refuses what is no such model.
+        # Refuses a matrix that is no such model.
         _core.invert(self._between_pixels())
 
     def _between_pixels(self) -> tuple[str, _Floats]:
-        """Kind and matrix; of an essential matrix those of the fundamental matrix."""
+        """Kind and matrix; for an essential matrix those of its fundamental matrix."""
         import numpy as np
 
         if self.kind != "essential":
@@ -78,7 +78,7 @@ class Model(Result):
         return "fundamental", b.T @ self.matrix @ a
 
     def apply(self, xy: npt.ArrayLike) -> _Floats:
-        """Where points go.
+        """Map points.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Model(Result):
         Returns
         -------
         ndarray
-            (N, 2) points of B, NaN beyond the horizon; of epipolar geometry (N, 3), the lines p x + q y + r = 0.
+            (N, 2) points of B, NaN beyond the horizon; for epipolar geometry (N, 3), the lines p x + q y + r = 0.
         """
         return _core.apply(self._between_pixels(), _arrays.points(xy, "xy"))
 
@@ -112,10 +112,10 @@ class Model(Result):
         return _core.residuals(self._between_pixels(), _arrays.points(xy_a, "xy_a"), _arrays.points(xy_b, "xy_b"))
 
     def pose(self, xy_a: npt.ArrayLike, xy_b: npt.ArrayLike) -> tuple[_Floats, _Floats]:
-        """How the camera of B stands to that of A, by an essential matrix.
+        """The pose of B's camera relative to A's, from an essential matrix.
 
-        Of the four decompositions (Horn, Recovering Baseline and Orientation from Essential Matrix, 1990) the one that
-        puts most of these points before both cameras.
+        It is the one of the four decompositions (Horn, Recovering Baseline and Orientation from Essential Matrix, 1990)
+        that puts most of these points in front of both cameras.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class Model(Result):
         Returns
         -------
         R : ndarray
-            (3, 3): a point X of A's camera is R X + t in that of B.
+            (3, 3): a point X in A's camera is R X + t in B's.
         t : ndarray
             (3,), of length 1: the scale is not known.
         """
@@ -178,7 +178,7 @@ class Estimate(Result):
         return self.model.__array__(dtype, copy)
 
     def pose(self) -> tuple[_Floats, _Floats]:
-        """How the camera of B stands to that of A, by the inliers of an essential matrix: `Model.pose`."""
+        """The pose of B's camera relative to A's, from the inliers of an essential matrix: see `Model.pose`."""
         if self._pairs is None:
             raise ModelError("the estimate has no essential matrix: expected estimate(…, \"essential\", K=K)")
         a, b = self._pairs
@@ -190,7 +190,7 @@ class Estimate(Result):
         return self.model.matrix
 
     def apply(self, xy: npt.ArrayLike) -> _Floats:
-        """Where points go: `Model.apply`."""
+        """Map points: see `Model.apply`."""
         return self.model.apply(xy)
 
     def _summary(self) -> list[tuple[str, str]]:
@@ -239,7 +239,7 @@ def estimate(
     K: npt.ArrayLike | None = None,  # noqa: N803
     device: Device | str | None = None,
 ) -> Estimate:
-    """Estimate the model that most pairs of points agree on (LO-RANSAC), as the least-squares fit to those that do.
+    """Estimate the model that most pairs of points agree on (LO-RANSAC); it is the least-squares fit to its inliers.
 
     Parameters
     ----------
@@ -252,9 +252,9 @@ def estimate(
     confidence : float
         Stop when a better model would have been found with this probability.
     max_iterations : int
-        Samples at most.
+        The most samples.
     false_alarms : float
-        Refuse a model that chance explains more often than so many times in as many estimates.
+        Refuse a model if, in one estimate, wrong matches are expected to give more models as good as it than this.
     seed : int
         Seed of the sampler.
     quality : array_like, (N,), optional
@@ -289,7 +289,7 @@ def fit(
     K: npt.ArrayLike | None = None,  # noqa: N803
     device: Device | str | None = None,
 ) -> Estimate:
-    """Fit a model to all pairs of points by least squares, with no regard to outliers.
+    """Fit a model to all pairs of points by least squares; outliers count like other pairs.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def fit(
     Returns
     -------
     Estimate
-        Every pair is an inlier, but for points that are not finite.
+        Every pair is an inlier, except those with coordinates that are not finite.
 
     Raises
     ------
@@ -320,7 +320,7 @@ def fit(
 def _estimated(
     xy_a: Any, xy_b: Any, model: Any, quality: Any, cameras: Any, camera: Any, options: Any, device: Any
 ) -> Estimate:
-    """The estimate; by least squares without options."""
+    """The estimate; without options the least-squares fit."""
     if camera is not None:
         if cameras is not None:
             raise OptionError("option K is the camera of both images: give it or cameras")
@@ -343,7 +343,7 @@ def warp(
     fill: float = 0.0,
     device: Device | str | None = None,
 ) -> npt.NDArray[Any] | Any:
-    """Bring an image onto the pixels of another.
+    """Warp an image onto the pixels of another.
 
     Parameters
     ----------
@@ -355,16 +355,16 @@ def warp(
     shape : tuple of int, optional
         Rows and columns of the output; those of `image` if not given.
     interpolation : {"bilinear", "bicubic", "lanczos"}
-        How values between pixels are made. ``"cubic"`` is another name of bicubic.
+        How values between pixels are interpolated. ``"cubic"`` is another name of bicubic.
     fill : float
-        What pixels without input get.
+        The value of pixels without input.
     device : Device or str, optional
         Where to compute; where `image` lies if not given.
 
     Returns
     -------
     ndarray or DeviceArray
-        The image of that shape, of the input's type and channels.
+        An image of that shape, with the input's type and channels.
     """
     pixels: Any = image if hasattr(image, "shape") else _arrays.image(image, "the image")
     if shape is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._core import Device, Features
     from ._geometry import _ModelLike
 
-    #: What chooses rows: an index, a slice, indices, or a mask.
+    #: A choice of rows: an index, a slice, indices, or a mask.
     _Rows = int | slice | Sequence[int] | Sequence[bool] | npt.NDArray[Any]
 
     #: The models that tie points are verified by.
@@ -31,9 +31,9 @@ __all__ = ["Matches", "Rematch", "TiePoints", "match", "nearest", "tie_points"]
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Matches(Result):
-    """Which feature of A shows the same thing as which of B, in the order of A.
+    """Pairs of features of A and B that show the same thing, in the order of A.
 
-    The matches of features that both lie on a GPU stay there: each array is a `DeviceArray`.
+    If the features of both images are on a GPU, their matches stay there: each array is a `DeviceArray`.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Matches(Result):
     distance : ndarray or DeviceArray
         (M,) float32: Euclidean distances of the unit descriptors, 0 to 2.
     ratio : ndarray or DeviceArray
-        (M,) float32: distance over that of the second nearest; small is distinct.
+        (M,) float32: distance divided by that of the second nearest; the smaller, the more distinct.
     """
 
     # `Any` lets code for either be written without asking which.
@@ -66,7 +66,7 @@ class Matches(Result):
 
 
 class Rematch(RematchOptions):
-    """The search that is repeated near what the model predicts, with the options of `RematchOptions`."""
+    """The second search, near the places that the model predicts, with the options of `RematchOptions`."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -82,7 +82,7 @@ class TiePoints(Result):
     distance, ratio : ndarray
         (M,) float32, as in `Matches`.
     inliers : ndarray
-        (M,) bool: which matches agree with the model; all without one.
+        (M,) bool: which matches agree with the model; all of them if there is no model.
     model : Model or None
         From A to B.
     rms : float
@@ -115,7 +115,7 @@ class TiePoints(Result):
         return len(self.pairs)
 
     def __getitem__(self, rows: _Rows) -> TiePoints:
-        """Some of the matches: by a slice, indices, or a mask, as in ``tie[tie.inliers]``. The model stays what it is."""
+        """Some of the matches: by a slice, indices, or a mask, as in ``tie[tie.inliers]``. The model does not change."""
         return dataclasses.replace(self, **_chosen(self, rows, ("pairs", "distance", "ratio", "inliers")))
 
     def to_pandas(self) -> Any:
@@ -161,7 +161,7 @@ def _frame(matches: Any, further: dict[str, Any]) -> Any:
 
 
 def tied(a: Features, b: Features, found: dict[str, Any]) -> TiePoints:
-    """Tie points from what the compiled half says."""
+    """Tie points from the result of the compiled half."""
     model = found["model"]
     return TiePoints(a, b, **{**found, "model": None if model is None else Model(*model)})
 
@@ -179,7 +179,7 @@ def nearest(
     Parameters
     ----------
     a, b : Features
-        Features with descriptors of one kind. Those on a GPU are read there; where both are, the result stays there.
+        Features with descriptors of one kind. Those on a GPU are read there; if both are, the result stays there.
     device : Device or str, optional
         Where to compute; where `a` or `b` lies if not given.
 
@@ -232,7 +232,7 @@ def match(
     Returns
     -------
     Matches
-        In the order of A; on the GPU where both `a` and `b` lie on one.
+        In the order of A; on the GPU if both `a` and `b` are on it.
     """
     near = None if guide is None else (named(guide), radius)
     options = matching(ratio, mutual, same_sign, max_distance)
@@ -261,8 +261,8 @@ def tie_points(
     Parameters
     ----------
     a, b : Features
-        Features with descriptors of one kind. Where one lies on a GPU both are searched there; places and matches come to
-        the host, where the model is estimated.
+        Features with descriptors of one kind. If one is on a GPU, both are searched there; places and matches are
+        copied to the host, where the model is estimated.
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental"} or None
         What relates the images; None leaves the matches unverified.
     ratio, mutual, same_sign, max_distance
@@ -277,7 +277,7 @@ def tie_points(
     Returns
     -------
     TiePoints
-        What the command ``match`` finds. Its arrays are NumPy's, wherever the features lie.
+        The same as the command ``match`` finds. The arrays are NumPy's, wherever the features are.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Makes again what was pickled."""
+"""Restores pickled objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two cameras from their essential matrix, without a decomposition that depends on a library of linear algebra."""
+"""The relative pose of two cameras from their essential matrix, computed without a library of linear algebra."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decompositions(essential: _Floats) -> list[tuple[_Rows, _Vector]]:
     """The four pairs of a rotation and a baseline with ±E = [t]× R (Horn 1990, equations 20 and 24)."""
     (ax, bx, cx), (ay, by, cy), (az, bz, cz) = essential.tolist()
     columns: list[_Vector] = [(ax, ay, az), (bx, by, bz), (cx, cy, cz)]
-    # The baseline is perpendicular to all columns: of the three products of two the longest is the surest.
+    # The baseline is perpendicular to all columns: the longest of their three cross products is the most accurate.
     products = [_cross(columns[i], columns[j]) for i, j in ((0, 1), (1, 2), (2, 0))]
     x, y, z = max(products, key=lambda v: _dot(v, v))
     length = math.sqrt(_dot((x, y, z), (x, y, z)))
@@ -46,7 +46,7 @@ def decompositions(essential: _Floats) -> list[tuple[_Rows, _Vector]]:
 
 
 def _before_both(a: Any, b: Any, r: _Rows, t: _Vector) -> int:
-    """How many rays meet before both cameras, by the nearest points of the two."""
+    """How many pairs of rays meet in front of both cameras, by their nearest points."""
     import numpy as np
 
     x = [r[i][0] * a[0] + r[i][1] * a[1] + r[i][2] for i in range(3)]
@@ -59,7 +59,7 @@ def _before_both(a: Any, b: Any, r: _Rows, t: _Vector) -> int:
 
 
 def pose(essential: _Floats, cameras: tuple[Any, Any], xy_a: _Floats, xy_b: _Floats) -> tuple[_Floats, _Floats]:
-    """Rotation and baseline that put most pairs before both cameras."""
+    """The rotation and baseline that put most pairs in front of both cameras."""
     import numpy as np
 
     a, b = (

@@ -1,4 +1,4 @@
-"""How far long work is: told to a function, drawn as a bar, and logged by ``logging.getLogger("tiepoint")``."""
+"""Progress of long work: reported to a function, drawn as a bar, and logged by ``logging.getLogger("tiepoint")``."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def log() -> logging.Logger:
 
 
 class State(NamedTuple):
-    """How far a task is.
+    """The progress of a task.
 
     Parameters
     ----------
     task : str
-        What is being done: ``"SIFT"``, ``"match"``, …
-    done, total : int
-        Steps done, and steps in all; a step is some rows, images, or what takes as long.
-    left_out : int
-        Of a collection: photographs that the task has left out so far.
+        The name of the task: ``"SIFT"``, ``"match"``, …
+            done, total : int
+        Steps done, and steps in all. A step may be some rows, an image, or other work that takes as long.
+            left_out : int
+        For a collection, the number of photographs that the task has left out so far.
     """
 
     task: str
@@ -53,12 +53,12 @@ class State(NamedTuple):
 
 
 if TYPE_CHECKING:
-    #: What `progress` takes.
+    #: The values that an argument `progress` takes.
     _Progress = Callable[[State], object] | Literal[True] | None
 
 
 class _Bar:
-    """A bar on the terminal or in a notebook: tqdm's where that is installed, else a line of its look."""
+    """A bar on the terminal or in a notebook: tqdm's if that is installed, otherwise a line that looks like it."""
 
     def __init__(self) -> None:
         self._task = ""
@@ -109,7 +109,7 @@ def _clock(seconds: float) -> str:
 
 
 class _Log:
-    """A line a minute, and one at the end of what took longer than a second."""
+    """A line each minute, and one at the end of a task that took longer than a second."""
 
     def __init__(self) -> None:
         self._task = ""
@@ -126,7 +126,7 @@ class _Log:
 
 @contextlib.contextmanager
 def _told(progress: _Progress) -> Iterator[Callable[[State], None] | None]:
-    """What hears of states: the function, the bar and the log; None where nothing does."""
+    """A function that passes states on to the caller's function, the bar and the log; None if there are none of these."""
     if progress is not None and progress is not True and not callable(progress):
         raise OptionError(f"option progress is {progress!r}: expected a function of one argument, True or None")
     bar = _Bar() if progress is True else None
@@ -149,7 +149,7 @@ def _told(progress: _Progress) -> Iterator[Callable[[State], None] | None]:
 
 @contextlib.contextmanager
 def watched(progress: _Progress) -> Iterator[None]:
-    """Calls of this thread within tell `progress` how far they are, about fifty times a second at most."""
+    """Within this context, calls of this thread report to `progress`, at most about fifty times a second."""
     with _told(progress) as tell:
         if tell is None:
             yield
@@ -163,7 +163,7 @@ def watched(progress: _Progress) -> Iterator[None]:
 
 @contextlib.contextmanager
 def counting(task: str, total: int | None, progress: _Progress) -> Iterator[Callable[[int], None]]:
-    """A function that counts steps of a loop of our own; without a total it says only how many are done."""
+    """A function that counts the steps of a loop in Python; without a total it reports only how many are done."""
     with _told(progress) as tell:
         done = 0
 

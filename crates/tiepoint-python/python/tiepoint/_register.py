@@ -1,4 +1,4 @@
-"""Registration and rectification: from two images to the pair as it is wanted."""
+"""Registration and rectification of two images."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Registration(Result):
     fixed, moving : array_like
         The images that were given.
     warped : ndarray or DeviceArray
-        `moving` on the pixels of `fixed`, of its own type and channels, where `moving` lies.
+        `moving` on the pixels of `fixed`, with its own type and channels; on the device where `moving` lies.
     covered : ndarray or DeviceArray
         (H, W) uint8: 255 where `moving` shows something, else 0.
     model : Model
@@ -72,25 +72,25 @@ class Registration(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Rectified(Result):
-    """Two images turned so that what corresponds lies in the same row.
+    """Two images turned so that corresponding points lie in the same row.
 
     Attributes
     ----------
     left, right : ndarray or DeviceArray
-        The rectified images, where those that were given lie; NaN (floats) or 0 where they show nothing.
+        The rectified images, on the device of the given ones; NaN (floats) or 0 where they show nothing.
     valid_left, valid_right : ndarray or DeviceArray
         (H, W) uint8: 255 where they show something, else 0.
     matrix_left, matrix_right : ndarray
-        (3, 3): from each image, freed from its lens, to the rectified one.
+        (3, 3): from each undistorted image to the rectified one.
     calibration : Calibration
-        What `Stereo` needs; `disparities` are those of the tie points.
-    exchanged : bool
-        Whether the second image that was given is the left one.
+        The calibration for `Stereo`; its `disparities` are those of the tie points.
+            exchanged : bool
+        Whether the second of the given images is the left one.
     tie_points : TiePoints or None
         Between the images as they were given; None for a stored rectification.
     points : int
-        Tie points that were judged.
-    rms_vertical : float or None
+        The number of tie points that were compared.
+            rms_vertical : float or None
         Root mean square of the difference of their rows in pixels.
     """
 
@@ -162,15 +162,15 @@ def register(
     Parameters
     ----------
     fixed, moving : array_like, (H, W) or (H, W, 1 to 4)
-        The image that stays, and the one that is warped. The command calls the first REFERENCE. Two on a CUDA device are
-        searched and warped there, and what is found stays there. They are copied to the host only where pixels are
-        transparent or NaN, for simulated views, and where the other one lies there.
+        The image that stays, and the one that is warped. The command calls the first REFERENCE. Two images on a CUDA
+        device are searched and warped there, and the results stay there. They are copied to the host only if pixels are
+        transparent or NaN, for simulated views, or if the other image is there.
     model : {"homography", "affine", "similarity", "rigid", "translation"}
         What relates them.
     detector : Sift or Surf, optional
-        What finds features; ``Sift()`` if not given.
-    mask_fixed, mask_moving : array_like, (H, W), optional
-        Where the images count: not 0. Of a masked array also where it is not masked.
+        The detector of features; ``Sift()`` if not given.
+            mask_fixed, mask_moving : array_like, (H, W), optional
+        Not 0 where the images are used. A masked array is also used only where it is not masked.
     ratio, mutual, same_sign, max_distance
         Matching, as in `match`.
     threshold, confidence, max_iterations, false_alarms, seed
@@ -178,21 +178,22 @@ def register(
     rematch : Rematch or None
         The second search; None leaves it out.
     views : int, optional
-        Simulated views of each image, 1 to 43; if not given, 10 where the images as they are do not suffice.
-    modality : {"auto", "same", "cross"}
-        Whether one sensor made both images. ``"cross"``: they are matched by structure, which does not ask what is bright
-        and what is dark (radar, infrared, maps, depth, day and night). ``"auto"``: so where too few features agree.
+        Simulated views of each image, 1 to 43; if not given, 10 if the images themselves do not suffice.
+            modality : {"auto", "same", "cross"}
+        Whether both images are from one kind of sensor. ``"cross"``: they are matched by structure, which does not
+        depend on what is bright and what is dark (radar, infrared, maps, depth, day and night). ``"auto"``: by
+        structure only if too few features agree.
     interpolation, fill
         The warp, as in `warp`.
     device : Device or str, optional
         Where to compute; the detector's if not given.
     progress : callable or True, optional
-        What hears how far the work is: see `collect`.
+        Reports progress: see `collect`.
 
     Returns
     -------
     Registration
-        What the command ``register`` writes.
+        The same as the command ``register`` writes.
 
     Raises
     ------
@@ -241,41 +242,41 @@ def rectify(
     interpolation: _Interpolation = "bicubic",
     device: Device | str | None = None,
 ) -> Rectified:
-    """Turn two images so that what corresponds lies in the same row.
+    """Turn two images so that corresponding points lie in the same row.
 
     Parameters
     ----------
     left, right : array_like, (H, W) or (H, W, 1 to 4)
-        The pair. Two on a CUDA device are searched and turned there, and stay there, as in `register`.
-    calibration : StereoCalibration or path, optional
-        The cameras; if not given they are found from tie points, with a baseline of 1.
-    stored : bool
+        The pair. Two images on a CUDA device are searched and turned there, and stay there, as in `register`.
+            calibration : StereoCalibration or path, optional
+        The cameras; if not given, they are found from tie points, with a baseline of 1.
+            stored : bool
         Take the rectification that the calibration stores (R1, R2, P1, P2).
-    frame : {"input", "fit", "valid", "all"}, optional
-        What of the images to show: ``"input"`` with a calibration and ``"fit"`` without if not given. The command calls it
-        ``--crop``.
+            frame : {"input", "fit", "valid", "all"}, optional
+        Which part of the images to show; if not given, ``"input"`` with a calibration and ``"fit"`` without. The
+        command calls it ``--crop``.
     focal : float, optional
         Focal length of `left` in pixels, where no calibration is given.
     detector : Sift or Surf, optional
-        What finds features; ``Sift()`` if not given.
-    mask_left, mask_right : array_like, (H, W), optional
-        Where features may lie: not 0.
+        The detector of features; ``Sift()`` if not given.
+            mask_left, mask_right : array_like, (H, W), optional
+        Not 0 where features may lie.
     ratio, mutual, same_sign, max_distance
         Matching, as in `match`.
     threshold : float
-        Largest distance of a tie point from its epipolar line in pixels; with a calibration, of its difference of rows
-        from the median of all.
+        Largest distance of a tie point from its epipolar line in pixels; with a calibration, the largest deviation of
+        its difference of rows from the median of all.
     confidence, max_iterations, false_alarms, seed
         Estimation, as in `estimate`.
     interpolation : {"bilinear", "bicubic", "lanczos"}
-        How values between pixels are made.
+        How values between pixels are interpolated.
     device : Device or str, optional
         Where to compute; the detector's if not given.
 
     Returns
     -------
     Rectified
-        What the command ``rectify`` writes.
+        The same as the command ``rectify`` writes.
     """
     if isinstance(calibration, (str, os.PathLike)):
         calibration = StereoCalibration.read(calibration)

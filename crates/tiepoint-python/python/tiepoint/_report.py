@@ -1,4 +1,4 @@
-"""Reports: one HTML file that shows why images match, how well one lies on the other, how deep a scene is."""
+"""Reports: an HTML file that shows why images match, how well one lies on the other, or the depth of a scene."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Page", "report"]
 
 
 class Page(str):
-    """A page of HTML: text that a console tells the size of, and a notebook shows."""
+    """A page of HTML. A console shows only its size, a notebook the page."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class Page(str):
     def _repr_html_(self) -> str:
         import html
 
-        # A frame: the page's script and style stay its own.
+        # A frame keeps the page's script and style apart from the notebook's.
         return f'<iframe srcdoc="{html.escape(self)}" style="width: 100%; height: 720px; border: 0"></iframe>'
 
 
@@ -44,24 +44,24 @@ def report(
     limit: int | None = None,
     truth: Any = None,
 ) -> Page:
-    """Show a result on one page that stands alone: no network, no server.
+    """Show a result on one self-contained page, which needs neither network nor server.
 
     Parameters
     ----------
     result : TiePoints, Registration, Rectified, Disparities or Collection
-        What to show; of a collection that is finished, its photographs are read once more.
+        The result to show. A collection must be finished; its photographs are read again.
     path : path, optional
         Where to write the page.
     images : tuple of array_like, optional
-        The images A and B; needed for tie points, which do not have them.
-    names : tuple of str
-        What they are called.
+        The images A and B; needed for tie points, which do not contain them.
+            names : tuple of str
+        Their names.
     title : str, optional
         The title of the page.
     limit : int, optional
-        Bytes of the page at most; 20 000 000 if not given. Pictures and matches are reduced to it.
-    truth : array_like, (H, W), optional
-        The true disparities, float32, not finite where they are unknown: the page shows how far these are off.
+        The most bytes of the page; 20 000 000 if not given. Pictures and matches are reduced to fit.
+            truth : array_like, (H, W), optional
+        The true disparities, float32, not finite where they are unknown; the page shows the error of the result.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def report(
 
 
 def _written(page: str, path: str | os.PathLike[str] | None) -> Page:
-    """The page, and its file where one is wanted: whole or not at all."""
+    """The page, also written to a file if a path is given, whole or not at all."""
     if path is not None:
         _core.write_text(path, page)
     return Page(page)
@@ -104,7 +104,7 @@ def _collection(collection: Collection, limit: int | None) -> str:
 
 
 def _support(tie: TiePoints) -> float:
-    """Half the side of what a descriptor sees, in multiples of its scale."""
+    """Half the side of the region that a descriptor covers, in multiples of its scale."""
     return 6.0 if tie.a.descriptors.shape[1] == 128 else 10.0
 
 

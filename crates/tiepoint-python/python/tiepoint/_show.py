@@ -48,7 +48,7 @@ def page(name: str, rows: Iterable[tuple[str, str]], picture: Any) -> str:
 
 
 def features_html(features: _core.Features) -> str:
-    """What a notebook shows of features."""
+    """The representation of features in a notebook."""
     from ._draw import small
 
     width, height = features.image_size
@@ -58,7 +58,7 @@ def features_html(features: _core.Features) -> str:
 
 
 def features_png(features: _core.Features) -> bytes | None:
-    """The picture alone."""
+    """Only the picture."""
     from ._draw import small
 
     return png(small(features)) if len(features) else None

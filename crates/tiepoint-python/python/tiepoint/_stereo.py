@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Disparities", "Stereo", "StereoOptions"]
 
-#: What the numbers of `Disparities.reasons` mean.
+#: The meanings of the numbers of `Disparities.reasons`.
 REASONS = ("valid", "no data", "ambiguous", "occluded", "inconsistent", "speckle")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Disparities(Result):
-    """What dense stereo finds.
+    """The result of dense stereo.
 
-    The maps of images on a GPU stay there, each as a `DeviceArray`; `depth` and `points` bring them to the host.
+    The maps of images on a GPU stay there, each as a `DeviceArray`; `depth` and `points` copy them to the host.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Disparities(Result):
     reasons : ndarray, DeviceArray or None
         (H, W) uint8, if asked for: why there is no disparity; indices of `REASONS`.
     calibration : Calibration or None
-        The pair's, where it was given.
+        The calibration of the pair, if it was given.
     images : tuple
         The left and the right image that were given.
     """
@@ -71,7 +71,7 @@ class Disparities(Result):
         Parameters
         ----------
         calibration : Calibration, Rectified or path, optional
-            What the pair is; if not given, what `Stereo.compute` was given.
+            The calibration of the pair; if not given, that given to `Stereo.compute`.
         device : Device or str, optional
             Whose threads compute.
         """
@@ -85,7 +85,7 @@ class Disparities(Result):
         Parameters
         ----------
         calibration : Calibration, Rectified or path, optional
-            What the pair is; if not given, what `Stereo.compute` was given.
+            The calibration of the pair; if not given, that given to `Stereo.compute`.
         colours : array_like, optional
             The image that colours them; the left one if not given.
         max_depth : float
@@ -144,12 +144,12 @@ class Stereo(StereoOptions):
 
     @classmethod
     def for_calibration(cls, calibration: _CalibrationLike, **options: Any) -> Stereo:
-        """Options that search the disparities that a calibration expects, as the command does.
+        """Options for a search of the disparities that a calibration gives, as the command does.
 
         Parameters
         ----------
         calibration : Calibration, Rectified or path
-            What the pair is.
+            The calibration of the pair.
         **options
             Other options.
         """
@@ -161,7 +161,7 @@ class Stereo(StereoOptions):
 
     @property
     def options(self) -> dict[str, Any]:
-        """All options, with those that follow from others."""
+        """All options, including those that follow from others."""
         core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
         return core.options
 
@@ -180,12 +180,12 @@ class Stereo(StereoOptions):
         Parameters
         ----------
         left, right : array_like, (H, W) or (H, W, 1 to 4)
-            The pair: ``uint8``, ``uint16`` or ``float32``. NaN and transparent pixels hold no data. Where one lies on a CUDA
-            device the pair is computed there, and the maps stay there.
-        calibration : Calibration, Rectified or path, optional
-            What the pair is, for `Disparities.depth` and `Disparities.points`.
-        mask_left, mask_right : array_like, (H, W), optional
-            Where the images hold data: not 0. Of a masked array also where it is not masked.
+            The pair: ``uint8``, ``uint16`` or ``float32``. NaN and transparent pixels hold no data. If one image is on
+            a CUDA device, the pair is computed there, and the maps stay there.
+                    calibration : Calibration, Rectified or path, optional
+            The calibration of the pair, for `Disparities.depth` and `Disparities.points`.
+                    mask_left, mask_right : array_like, (H, W), optional
+            Not 0 where the images hold data. A masked array also holds none where it is masked.
         no_data : float, optional
             Pixels of this value hold no data.
 
@@ -212,22 +212,23 @@ class Stereo(StereoOptions):
     ) -> Iterator[Disparities]:
         """Find the disparities of a sequence of rectified pairs, in their order; the pairs are taken as they are needed.
 
-        A GPU has several pairs at a time: one is sent and one read while it works on a third.
+        A GPU has several pairs at a time: one is copied to it and one back while it works on a third.
 
         Parameters
         ----------
         pairs : iterable of tuple of array_like
-            The left and the right image of each pair, as `compute` takes them; those on a card come to the host first.
-        calibration : Calibration, Rectified or path, optional
-            What the pairs are.
+            The left and the right image of each pair, as `compute` takes them; those on a card are first copied to the
+            host.
+                    calibration : Calibration, Rectified or path, optional
+            The calibration of the pairs.
         no_data : float, optional
             Pixels of this value hold no data.
         in_flight : int, optional
-            Sets of pairs that a GPU has at a time, 1 to 1024; 3 if not given.
-        batch : int
-            Pairs that a GPU computes together, 1 to 1024; more than 1 pays for small images.
-        progress : callable or True, optional
-            What hears of the pairs that are done: see `collect`.
+            The number of sets of pairs that a GPU has at a time, 1 to 1024; 3 if not given.
+                    batch : int
+            The number of pairs that a GPU computes together, 1 to 1024; more than 1 is faster for small images.
+                    progress : callable or True, optional
+            Reports the number of pairs that are done: see `collect`.
 
         Yields
         ------

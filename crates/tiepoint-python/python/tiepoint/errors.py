@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions.
+"""The exceptions of this package.
 
 Every message says what was wrong, what was expected and what to do. A file that cannot be opened, read or written is
 Python's own `OSError` (`FileNotFoundError`, `PermissionError`, …), and an argument of the wrong type a `TypeError`.
@@ -25,7 +25,7 @@ class OptionError(Error, ValueError):
 
 
 class ImageError(Error, ValueError):
-    """An array is no image, or does not fit the operation."""
+    """An array is not an image, or does not fit the operation."""
 
 
 class MismatchError(Error, ValueError):
@@ -45,4 +45,4 @@ class ModelError(Error, ArithmeticError):
 
 
 class DeviceError(Error, RuntimeError):
-    """A device is not there, fails, or lacks a feature."""
+    """A device is missing, fails, or lacks a feature."""

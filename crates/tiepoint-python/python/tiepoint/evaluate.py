@@ -1,4 +1,4 @@
-"""Scores against the truth: what the command ``evaluate`` tells."""
+"""Scores against the truth, as the command ``evaluate`` gives them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class DisparityScore(Result):
-    """How right a disparity map is.
+    """The accuracy of a disparity map.
 
     Attributes
     ----------
@@ -35,11 +35,11 @@ class DisparityScore(Result):
     density : float
         The share of them that had a disparity.
     bad : list of float
-        For every threshold the share that is off by more, or has no disparity.
-    bad_of_valid : list of float
-        The same, of those with a disparity.
-    epe : float
-        Mean distance from the truth in pixels, of those with a disparity.
+        For every threshold the share of pixels whose error is greater, or that have no disparity.
+            bad_of_valid : list of float
+        The same, only of pixels with a disparity.
+            epe : float
+        Mean distance from the truth in pixels, only of pixels with a disparity.
     """
 
     pixels: int
@@ -51,16 +51,16 @@ class DisparityScore(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Repeatability(Result):
-    """How many features come again.
+    """How many features are found again.
 
     Attributes
     ----------
     a, b : int
-        Features of A that lie in B, and of B that lie in A.
-    pairs : int
-        Pairs that correspond.
-    share : float
-        Pairs over the lesser of both.
+        The numbers of features of A that lie in B, and of B that lie in A.
+            pairs : int
+        The number of pairs that correspond.
+            share : float
+        `pairs` divided by the lesser of `a` and `b`.
     """
 
     a: int
@@ -79,9 +79,9 @@ def disparity(
     found, truth : array_like, (H, W)
         ``float32``, not finite where there is none.
     mask : array_like, (H, W), optional
-        Score where it is not 0.
-    thresholds : sequence of float
-        A pixel is bad when it is off by more.
+        Only pixels where it is not 0 are scored.
+            thresholds : sequence of float
+        A pixel is bad if its error is greater than this.
     fill : bool
         Fill invalid pixels from the background first.
     """
@@ -95,14 +95,14 @@ def corner_error(found: Any, truth: Any, size: tuple[int, int]) -> float:
 
 
 def matching_accuracy(xy_a: Any, xy_b: Any, truth: Any) -> list[float]:
-    """Shares of matches that are right to 1, 2, … 10 pixels by the true homography from A to B."""
+    """Shares of matches within 1, 2, … 10 pixels of the true homography from A to B."""
     return _core.matching_accuracy(xy_a, xy_b, named(truth)[1])
 
 
 def repeatability(
     a: Features, b: Features, truth: Any, *, distance: float = 3.0, scale_ratio: float = float("inf")
 ) -> Repeatability:
-    """How many features come again, by the true homography from A to B.
+    """How many features are found again, by the true homography from A to B.
 
     Parameters
     ----------

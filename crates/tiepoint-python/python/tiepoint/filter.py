@@ -1,4 +1,4 @@
-"""Filters of images: what the command ``filter`` does. An image on a CUDA device is filtered there, and the result stays there."""
+"""Filters of images, as in the command ``filter``. Images on a CUDA device are filtered there, and the results stay there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def gauss(
     border: _Border = "clamp",
     device: Device | str | None = None,
 ) -> npt.NDArray[Any] | Any:
-    """Smooth an image; every channel by itself.
+    """Smooth an image, each channel separately.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def gauss(
     sigma : float, optional
         Standard deviation in pixels, 0.1 to 500; 1.6 where neither this nor `size` is given.
     size : int, optional
-        An odd number of taps; without `sigma` that of OpenCV's rule.
+        An odd number of taps; if `sigma` is not given, it follows from the size by OpenCV's rule.
     power_of_two : bool
         Taps 1, 2, 4, … towards the centre and back, of a `size` from 1 to 31.
     border : {"clamp", "reflect", "zero", "skip"}
@@ -149,7 +149,7 @@ def convolve(
     border: _Border = "clamp",
     device: Device | str | None = None,
 ) -> npt.NDArray[Any] | Any:
-    """Filter an image with a small kernel, laid on it as it is written.
+    """Filter an image with a small kernel, which is not mirrored (correlation).
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def convolve(
     normalise : bool
         Divide the weights by their sum, which must not be 0.
     float : bool
-        Give floats, which keep signs and fractions, instead of the image's type.
+        Return floats, which keep signs and fractions, instead of the image's type.
     border : {"clamp", "reflect", "zero", "skip"}
         What lies beyond the edge.
     device : Device or str, optional
@@ -175,7 +175,7 @@ def convolve(
         import numpy as np
 
         weights = np.asarray(kernel, np.float32)
-        # In the order of the command, for the same bits.
+        # The same order as in the command, for the same bits.
         total = sum(weights.ravel().astype(np.float64).tolist())
         if abs(total) < 1e-9:
             raise OptionError("option normalise is True: expected weights whose sum is not 0")
@@ -184,7 +184,7 @@ def convolve(
 
 
 def integral(image: _Image, *, device: Device | str | None = None) -> npt.NDArray[np.uint64]:
-    """The sums of all pixels above and left of each, exact.
+    """The exact sum of all pixels above and to the left of each pixel.
 
     Parameters
     ----------
@@ -196,8 +196,8 @@ def integral(image: _Image, *, device: Device | str | None = None) -> npt.NDArra
     Returns
     -------
     ndarray
-        (H + 1, W + 1) uint64; the first row and column are 0. The pixels of rows ``a`` to ``b`` and columns ``c`` to ``d``
-        sum up to ``s[b, d] - s[a, d] - s[b, c] + s[a, c]``, each end left out.
+        (H + 1, W + 1) uint64; the first row and column are 0. The sum of the pixels of rows ``a:b`` and columns ``c:d``
+        is ``s[b, d] - s[a, d] - s[b, c] + s[a, c]``.
     """
     return _core.integral(device, image)
 
@@ -212,8 +212,8 @@ def resample(
     image : array_like, (H, W) or (H, W, C)
         ``uint8``, ``uint16`` or ``float32``.
     how : {"double", "halve", "mean"}
-        ``"double"`` maps pixel x to 2x, with means between; ``"halve"`` takes every second pixel, ``"mean"`` the mean of
-        four.
+        ``"double"`` maps pixel x to 2x and puts means between; ``"halve"`` takes every second pixel; ``"mean"`` takes
+        the mean of four.
     device : Device or str, optional
         Whose threads compute.
 

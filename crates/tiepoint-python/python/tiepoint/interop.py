@@ -1,7 +1,7 @@
 """Features and matches in the conventions of other libraries, which need not be installed to import this.
 
-Here a keypoint has the standard deviation of its Gaussian as its scale, radians as its angle, and (0, 0) is the centre of
-the first pixel. Other conventions are met here and at files, and nowhere else.
+In this package the scale of a keypoint is the standard deviation of its Gaussian, its angle is in radians, and (0, 0)
+is the centre of the first pixel. Other conventions are converted only here and in files.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def to_opencv(features: Features) -> tuple[list[Any], npt.NDArray[Any]]:
     Returns
     -------
     keypoints : list of cv2.KeyPoint
-        ``size`` is 2σ, ``angle`` is in degrees, ``octave`` packs octave and layer as OpenCV's SIFT does. Where OpenCV is
+        ``size`` is 2σ, ``angle`` is in degrees, ``octave`` packs octave and layer as OpenCV's SIFT does. If OpenCV is
         not installed, objects with the same fields.
-    descriptors : ndarray
-        (N, D) float32; SIFT's from 0 to 255, in the scale of OpenCV's.
+            descriptors : ndarray
+        (N, D) float32; SIFT's from 0 to 255, on the scale of OpenCV's.
     """
     import numpy as np
 
@@ -65,12 +65,12 @@ def to_dmatch(matches: Matches | TiePoints) -> list[Any]:
     Parameters
     ----------
     matches : Matches or TiePoints
-        Of which ``tie[tie.inliers]`` are those that the model confirms.
+        The matches to convert. ``tie[tie.inliers]`` are those that the model confirms.
 
     Returns
     -------
     list of cv2.DMatch
-        Where OpenCV is not installed, objects with the same fields. Distances are those of unit descriptors, 0 to 2.
+        If OpenCV is not installed, objects with the same fields. Distances are those of unit descriptors, 0 to 2.
     """
     import numpy as np
 
@@ -125,14 +125,14 @@ def from_opencv(
 
 
 def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
-    """What LightGlue takes as ``image0`` or ``image1`` of its ``features="sift"``, with a batch of one.
+    """The ``image0`` or ``image1`` that LightGlue takes with ``features="sift"``, as a batch of one.
 
     Parameters
     ----------
     features : Features
         Of `Sift` with ``root=True``; LightGlue was trained on RootSIFT.
     device : torch.device, optional
-        Where the tensors go; needs PyTorch. Without it they are arrays of NumPy.
+        The device of the tensors; needs PyTorch. If not given, arrays of NumPy are returned.
 
     Returns
     -------
@@ -170,12 +170,12 @@ def to_lafs(features: Features, *, magnification: float = 6.0) -> npt.NDArray[np
     features : Features
         Any.
     magnification : float
-        The frame's half axes are so many times σ; 6 is what a descriptor of SIFT sees.
+        The half axes of a frame, in multiples of σ; 6 is the region of a SIFT descriptor.
 
     Returns
     -------
     ndarray
-        (1, N, 2, 3) float32: ``[[a, b, x], [c, d, y]]``; ``torch.from_numpy`` makes a tensor of it.
+        (1, N, 2, 3) float32: ``[[a, b, x], [c, d, y]]``; ``torch.from_numpy`` converts it to a tensor.
     """
     import numpy as np
 
@@ -188,7 +188,7 @@ def to_lafs(features: Features, *, magnification: float = 6.0) -> npt.NDArray[np
 
 
 def to_hloc(features: Features) -> dict[str, npt.NDArray[Any]]:
-    """The arrays that hloc keeps of an image in its HDF5 file.
+    """The arrays that hloc stores for an image in its HDF5 file.
 
     Parameters
     ----------
@@ -217,17 +217,17 @@ def to_hloc(features: Features) -> dict[str, npt.NDArray[Any]]:
 def from_lafs(
     lafs: Any, descriptors: Any = None, *, magnification: float = 6.0, image_size: tuple[int, int] = (0, 0)
 ) -> Features:
-    """Features from kornia's local affine frames; the other way round of `to_lafs`.
+    """Features from kornia's local affine frames; the inverse of `to_lafs`.
 
     Parameters
     ----------
     lafs : array_like, (1, N, 2, 3) or (N, 2, 3)
-        Frames: a tensor in the host's memory, or an array. Of one that is stretched the scale is that of a circle of the
-        same area, and the angle that of its first axis.
+        Frames: a tensor in the host's memory, or an array. A stretched frame gets the scale of a circle of the same
+        area, and the angle of its first axis.
     descriptors : array_like, (1, N, D) or (N, D), optional
         Unit vectors.
     magnification : float
-        The frame's half axes are so many times σ.
+        The half axes of a frame, in multiples of σ.
     image_size : tuple of int
         Width and height of the image.
     """
@@ -250,13 +250,13 @@ def from_lafs(
 
 
 def from_hloc(stored: Mapping[str, Any]) -> Features:
-    """Features from the arrays that hloc keeps of an image; the other way round of `to_hloc`.
+    """Features from the arrays that hloc stores for an image; the inverse of `to_hloc`.
 
     Parameters
     ----------
     stored : mapping
-        ``keypoints`` (N, 2), and as far as they are there ``scores``, ``scales``, ``oris``, ``descriptors`` (D, N) and
-        ``image_size``: a group of an HDF5 file, or a dictionary.
+        A group of an HDF5 file, or a dictionary: ``keypoints`` (N, 2) and, if they exist, ``scores``, ``scales``,
+        ``oris``, ``descriptors`` (D, N) and ``image_size``.
     """
     import numpy as np
 
@@ -276,14 +276,14 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
 
 
 def matches_to_hloc(matches: Matches | TiePoints, features: int) -> dict[str, npt.NDArray[Any]]:
-    """The arrays that hloc keeps of a pair in its HDF5 file.
+    """The arrays that hloc stores for a pair in its HDF5 file.
 
     Parameters
     ----------
     matches : Matches or TiePoints
-        Of tie points those that the model confirms are stored.
-    features : int
-        How many features the first image has.
+        The matches to store; of tie points only those that the model confirms.
+            features : int
+        The number of features of the first image.
 
     Returns
     -------
@@ -301,12 +301,12 @@ def matches_to_hloc(matches: Matches | TiePoints, features: int) -> dict[str, np
 
 
 def matches_from_hloc(stored: Mapping[str, Any]) -> Matches:
-    """Matches from the arrays that hloc keeps of a pair; their ratios are not known: 1.
+    """Matches from the arrays that hloc stores for a pair; their ratios are not known and set to 1.
 
     Parameters
     ----------
     stored : mapping
-        ``matches0``, and ``matching_scores0`` where it is there.
+        ``matches0`` and, if it exists, ``matching_scores0``.
     """
     import numpy as np
 

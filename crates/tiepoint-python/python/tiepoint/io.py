@@ -42,7 +42,7 @@ def read(
     max_bytes: int | str | None = None,
     orient: bool = True,
 ) -> npt.NDArray[Any]:
-    """Read an image, told apart by content: PNG, JPEG, TIFF, JPEG 2000, WebP, BMP, GIF, PNM, PFM or ``.npy``.
+    """Read an image, recognised by its content: PNG, JPEG, TIFF, JPEG 2000, WebP, BMP, GIF, PNM, PFM or ``.npy``.
 
     Parameters
     ----------
@@ -53,18 +53,18 @@ def read(
     max_bytes : int or str, optional
         The most bytes it may take in memory, such as ``"8GiB"``; 4 GiB if not given.
     orient : bool
-        Turn the picture upright as its file says, as ``cv2.imread`` does.
+        Turn the picture upright by the orientation in its file, as ``cv2.imread`` does.
 
     Returns
     -------
     ndarray
-        (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as the file has them; colours as RGB. All bands are
-        kept, and values that mark no data stay. It may be written to.
+        (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as in the file; colours as RGB. All bands are kept,
+        and so are values that mark no data. The array is writable.
 
     Raises
     ------
     FormatError
-        When the file is no image, is damaged, or holds a larger image.
+        When the file is not an image, is damaged, or holds a larger image.
     """
     found: npt.NDArray[Any] = _core.read(path, (max_pixels, max_bytes), orient)
     return found
@@ -88,12 +88,12 @@ def write(path: _Path, image: _Image, *, range: tuple[float, float] | None = Non
     Parameters
     ----------
     path : path
-        ``.png``, ``.tif``, ``.tiff``, ``.pfm``, ``.pgm``, ``.ppm``, ``.pnm`` or ``.pam``.
+        ``.png``, ``.tif``, ``.tiff``, ``.pfm``, ``.pgm``, ``.ppm``, ``.pnm``, ``.pam`` or ``.npy``.
     image : array_like, (H, W) or (H, W, C)
         ``uint8``, ``uint16`` or ``float32``; other numbers are written as ``float32``.
     range : tuple of float, optional
-        The values that are black and white; those beyond are clipped. If not given, floats are taken from 0 to 1 in a
-        format of integers, and those beyond are clipped; formats of floats (``.pfm``, ``.tif``) keep what they get.
+        The values that become black and white; values beyond are clipped. If not given, a format of integers takes
+        floats from 0 to 1 and clips those beyond, and formats of floats (``.pfm``, ``.tif``, ``.npy``) keep all values.
     """
     if range is not None:
         import numpy as np
@@ -129,10 +129,10 @@ def write_matches(
     ----------
     path : path
         ``.csv``, ``.json`` or ``.txt`` (COLMAP's ``matches_importer``).
-    matches : Matches or TiePoints
-        What to write.
-    a, b : Features, optional
-        The features that were matched; tie points have them.
+            matches : Matches or TiePoints
+        The matches to write.
+            a, b : Features, optional
+        The features that were matched; not needed for tie points.
     names : tuple of str
         Names of the images, for ``.json`` and ``.txt``.
     """
@@ -150,17 +150,17 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool = Fa
     Parameters
     ----------
     path : path
-        ``.pfm``, ``.tif`` or ``.png``.
-    scale : float, optional
-        What is stored is so many times the disparity; 256 for 16 bits and else 1 if not given.
-    signed : bool
-        Floats of 0 and below are disparities; otherwise they are unknown.
+        ``.pfm``, ``.tif``, ``.npy``, ``.png`` or another image.
+            scale : float, optional
+        Stored values are this many times the disparity; if not given, 256 for 16 bits and otherwise 1.
+            signed : bool
+        Take floats of 0 and below as disparities; otherwise they are unknown.
     """
     return _core.read_disparity(path, scale, signed)
 
 
 def write_disparity(path: _Path, disparity: Any) -> None:
-    """Write a disparity map: ``.pfm`` (none: +∞), ``.tif`` (none: NaN), ``.png`` (16 bits, 256 times; none: 0)."""
+    """Write a disparity map: ``.pfm`` (none: +∞), ``.tif`` or ``.npy`` (none: NaN), ``.png`` (16 bits, 256 times; none: 0)."""
     disparity = getattr(disparity, "disparity", disparity)
     _core.write_disparity(path, disparity)
 
@@ -187,9 +187,9 @@ def write_points(
     path : path
         ``.ply``.
     found : Disparities
-        What `Stereo.compute` found.
-    calibration : Calibration, Rectified or path, optional
-        What the pair is, where `found` does not know it.
+        The result of `Stereo.compute`.
+            calibration : Calibration, Rectified or path, optional
+        The calibration of the pair, if `found` has none.
     colours : array_like, optional
         The image that colours them; the left one if not given.
     max_depth : float
@@ -200,7 +200,7 @@ def write_points(
     Returns
     -------
     int
-        How many points there are.
+        The number of points.
     """
     fields = rectified(found._calibration(calibration))._fields()
     colours = found.images[0] if colours is None else colours
@@ -208,5 +208,5 @@ def write_points(
 
 
 def read_homography(path: _Path) -> npt.NDArray[np.float64]:
-    """Read nine numbers, or OpenCV's XML or YAML: (3, 3)."""
+    """Read a homography, (3, 3), from a text of nine numbers, or OpenCV's XML or YAML."""
     return _core.read_homography(path)

@@ -1,7 +1,8 @@
 """Registration of rasters: images with a place on the map.
 
 A raster is a dataset of rasterio, a ``DataArray`` of xarray (with or without rioxarray), a `Raster`, or a tuple
-(values, transform, crs, nodata) of which all but the values may be left out or None. None of those packages is needed.
+(values, transform, crs, nodata) in which everything but the values may be missing or None. None of those packages is
+needed.
 
 A transform is affine, with the coefficients a, b, c, d, e, f of ``affine.Affine``: map x = a · column + b · row + c,
 map y = d · column + e · row + f, where (0, 0) is the outer corner of the first pixel, as everywhere in GDAL. Elsewhere in
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Gcp", "Raster", "RasterRegistration", "read", "register"]
 
-#: Neighbours on one side, beyond the nearest, that a value between pixels is made from.
+#: The number of neighbours on one side, beyond the nearest, from which a value between pixels is interpolated.
 _REACH = {"bilinear": 0, "bicubic": 1, "cubic": 1, "lanczos": 2}
 
 
@@ -94,7 +95,7 @@ class Raster(Result):
             holes = None if holes is None else np.moveaxis(holes, -1, 0)
         if holes is not None and holes.any():
             if holes.ndim == 3:
-                # As with nodata: of floats a band is enough.
+                # As with nodata: for floats one band is enough.
                 holes = holes.any(0) if values.dtype.kind == "f" else holes.all(0)
             mask = np.where(holes, 0, 255 if mask is None else np.asarray(mask))
         if values.ndim not in (2, 3) or 0 in values.shape:
@@ -124,15 +125,15 @@ class Raster(Result):
 
     @property
     def profile(self) -> dict[str, Any]:
-        """What ``rasterio.open(path, "w", **profile)`` needs to write the values as a GeoTIFF."""
+        """The profile for ``rasterio.open(path, "w", **profile)`` to write the values as a GeoTIFF."""
         told = {"count": len(self.bands), "dtype": self.values.dtype.name, "crs": self.crs, "nodata": self.nodata}
         return {"driver": "GTiff", "height": self.shape[0], "width": self.shape[1], "transform": self.transform, **told}
 
     def valid(self) -> npt.NDArray[np.uint8]:
         """Where the raster holds data: (H, W) uint8, 255 or 0.
 
-        A pixel holds none where all bands have the value `nodata`; in rasters of floats also where one band has it, or
-        is not finite; and never where `mask` is 0.
+        A pixel holds none if all bands have the value `nodata`; in rasters of floats also if one band has it or is not
+        finite; and where `mask` is 0.
         """
         import numpy as np
 
@@ -148,7 +149,7 @@ class Raster(Result):
         return np.where(holds, np.uint8(255), np.uint8(0))
 
     def to_map(self, xy: Any) -> npt.NDArray[np.float64]:
-        """Map coordinates, (N, 2), of pixels (x, y) of which (0, 0) is the centre of the first."""
+        """Map coordinates, (N, 2), of pixels (x, y), where (0, 0) is the centre of the first pixel."""
         import numpy as np
 
         if self.transform is None:
@@ -193,17 +194,17 @@ class Raster(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class RasterRegistration(Result):
-    """A raster brought onto the grid of another.
+    """A raster warped onto the grid of another.
 
     Attributes
     ----------
     reference, moving : Raster
         The rasters as they were understood.
     warped : Raster
-        All bands of `moving` on the pixels of `reference`, with its transform and CRS. Its `mask` says where it holds
-        data; elsewhere it has its `nodata`, or 0 without.
-    registration : Registration
-        What was found in pixels: model, tie points, and the searched image warped.
+        All bands of `moving` on the pixels of `reference`, with the reference's transform and CRS. Its `mask` tells
+        where it holds data; elsewhere its values are its `nodata`, or 0 if it has none.
+            registration : Registration
+        The registration in pixels: model, tie points, and the searched image warped.
     """
 
     reference: Raster
@@ -264,8 +265,8 @@ class RasterRegistration(Result):
     def to_qgis_points(self, path: _Path) -> None:
         """Write the verified tie points for QGIS's georeferencer (``.points``, QGIS 3.26 and newer).
 
-        The source is `moving`: its own map coordinates where it has a transform, as the georeferencer shows it then,
-        else columns and negative rows from its outer corner. dX, dY and residual are the model's, in pixels of
+        The source is `moving`: its own map coordinates if it has a transform, as the georeferencer then shows it,
+        otherwise columns and negative rows from its outer corner. dX, dY and residual are the model's, in pixels of
         `reference`.
         """
         if self.moving.transform is None:
@@ -283,8 +284,8 @@ class RasterRegistration(Result):
     def to_geojson(self, path: _Path) -> None:
         """Write the verified tie points as GeoJSON: points on the map with their pixels and residuals.
 
-        Coordinates are those of `reference`. Where its CRS is not longitude and latitude by WGS 84, which RFC 7946 asks
-        for, the member ``crs`` of GeoJSON 2008 names it; GDAL and QGIS read that.
+        Coordinates are those of `reference`. If its CRS is not longitude and latitude by WGS 84, which RFC 7946
+        requires, the member ``crs`` of GeoJSON 2008 names it; GDAL and QGIS read that.
         """
         away = self.model.residuals(self.xy_moving, self.xy_reference).tolist()
         rows = zip(self.xy_map.tolist(), self.xy_moving.tolist(), self.xy_reference.tolist(), away, strict=True)
@@ -310,14 +311,14 @@ class RasterRegistration(Result):
 
 
 def read(raster: Any) -> Raster:
-    """What this module understands a raster to be.
+    """Read a raster in any form that this module takes.
 
     Parameters
     ----------
     raster : rasterio dataset, DataArray, Raster or tuple
-        Of a dataset all bands but alpha are read. A ``DataArray`` has the dimensions y and x (or latitude and longitude, or
-        lat and lon), and may have a third one of bands. In a tuple (values, transform, crs, nodata) values are (H, W) or
-        (bands, H, W), or a picture (H, W, 2 to 4). The mask of a masked array counts.
+        All bands of a dataset but alpha are read. A ``DataArray`` has the dimensions y and x (or latitude and
+        longitude, or lat and lon), and may have a third one of bands. In a tuple (values, transform, crs, nodata)
+        values are (H, W) or (bands, H, W), or a picture (H, W, 2 to 4). The mask of a masked array is used.
 
     Returns
     -------
@@ -357,10 +358,10 @@ def register(
     nodata: float | None = None,
     **options: Any,
 ) -> RasterRegistration:
-    """Find where a raster lies on another by what they show, and bring it onto that one's grid.
+    """Find where a raster lies on another by their contents, and warp it onto that one's grid.
 
     The moving raster may have a place on the map, a wrong one, or none: only pixels are compared. Pixels without data are
-    not searched, and no value is made from them.
+    not searched, and no value is interpolated from them.
 
     Parameters
     ----------
@@ -370,14 +371,14 @@ def register(
         What relates their pixels.
     bands : sequence of int, optional
         Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, the first
-        three where there are as many, else the first.
+        three if there are so many, otherwise the first.
     interpolation : {"bilinear", "bicubic", "lanczos"}
-        How values between pixels are made.
-    nodata : float, optional
-        The value of `warped` where it holds no data; if not given that of `moving`, else NaN for floats and none for
-        integers, which are 0 there.
-    **options
-        The further options of `tiepoint.register`: `detector`, `ratio`, `threshold`, `views`, `device`, ….
+        How values between pixels are interpolated.
+            nodata : float, optional
+        The value of `warped` where it holds no data. If not given, that of `moving`; if that has none, NaN for floats
+        and none for integers, which are 0 there.
+            **options
+        Other options of `tiepoint.register`: `detector`, `ratio`, `threshold`, `views`, `device`, ….
 
     Returns
     -------
@@ -431,7 +432,7 @@ def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
     if chosen.dtype not in (np.uint8, np.uint16):
         chosen = np.where(holes, np.nan, chosen).astype(np.float32)
     elif holes.any() and not holes.all():
-        # A flat collar has no corners of its own beside what the raster shows.
+        # A collar of the mean value has no corners that could be found as features.
         middle = np.rint(chosen[:, ~holes].mean(1)).astype(chosen.dtype)
         chosen = np.where(holes, middle[:, None, None], chosen)
     return np.ascontiguousarray(chosen[0] if len(bands) == 1 else np.moveaxis(chosen, 0, -1))
@@ -456,7 +457,7 @@ def _warped(
             given, fill = None, 0
     valid = moving.valid()
     near = {"shape": fixed.shape, "device": device}
-    # Of holes, not of data: a sum of nothing but zeros is exactly 0.
+    # Holes are warped, not data: a sum of only zeros is exactly 0.
     holes = (_eroded(valid, _REACH[interpolation]) == 0).astype(np.float32)
     whole = (warp(holes, found.model, interpolation="bilinear", **near) == 0) & (found.covered != 0)
     through = kept if kept in (np.uint8, np.uint16) else np.dtype(np.float32)
@@ -475,7 +476,7 @@ def _warped(
 
 
 def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type of warped values: those that 32-bit floats cannot hold become such floats."""
+    """The type of warped values: integers of 8 and 16 bits keep theirs, truth values become bytes, all others 32-bit floats."""
     import numpy as np
 
     if dtype.kind == "b":
@@ -484,7 +485,7 @@ def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _eroded(mask: npt.NDArray[np.uint8], reach: int) -> npt.NDArray[np.uint8]:
-    """The pixels of which all neighbours up to `reach` away are in the mask; beyond its edge all are."""
+    """The pixels whose neighbours up to `reach` away are all in the mask; places beyond its edge count as in it."""
     import numpy as np
 
     height, width = mask.shape
@@ -505,7 +506,7 @@ def _coefficients(transform: Any) -> _Coefficients:
 
 
 def _of_dataset(dataset: Any) -> Raster:
-    """A dataset of rasterio, whose transform is the identity where it has no place."""
+    """A dataset of rasterio, whose transform is the identity if it has no place on the map."""
     colours = [getattr(c, "name", "") for c in getattr(dataset, "colorinterp", ())]
     indices = [i for i in dataset.indexes if not (i <= len(colours) and colours[i - 1] == "alpha")]
     if not indices:
@@ -516,13 +517,13 @@ def _of_dataset(dataset: Any) -> Raster:
     return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, dataset.dataset_mask())
 
 
-#: What the dimensions of rows and columns are called.
+#: The names of the dimensions of rows and columns.
 _ROWS, _COLUMNS = ("y", "lat", "latitude"), ("x", "lon", "longitude")
 
 
 def _of_data_array(array: Any) -> Raster:
-    """A DataArray: dimensions by name; place and nodata from ``spatial_ref``, the coordinates and the attributes, and from
-    rioxarray where that is imported and knows more."""
+    """A DataArray: dimensions by name; transform, CRS and nodata from ``spatial_ref``, the coordinates and the attributes,
+    and from rioxarray if that is imported and has more of them."""
     dims = [str(d) for d in array.dims]
     rows, columns = (next((d for d in dims if d in names), None) for names in (_ROWS, _COLUMNS))
     if rows is None or columns is None or len(dims) not in (2, 3):
@@ -567,13 +568,13 @@ def _spacing(centres: Any, name: str) -> tuple[float, float]:
 
 
 def _wkt(crs: Any) -> str:
-    """The CRS as WKT where it can tell, else as it was given, in one line."""
+    """The CRS as WKT if it can be converted, otherwise as it was given, in one line."""
     told = crs.to_wkt() if hasattr(crs, "to_wkt") else str(crs)
     return " ".join(told.split())
 
 
 def _epsg(crs: Any) -> int | None:
-    """The CRS's number at EPSG, if it has one."""
+    """The EPSG code of the CRS, if it has one."""
     if isinstance(crs, int):
         return crs
     if hasattr(crs, "to_epsg"):

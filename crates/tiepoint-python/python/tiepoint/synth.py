@@ -1,4 +1,4 @@
-"""Pictures made by formula, with exact truth: one seed gives one picture on every machine."""
+"""Pictures computed by formulas, with exact truth: the same seed gives the same picture on every machine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StereoPair(Result):
     truth_left, truth_right : ndarray
         (H, W) float32: disparities of either image.
     visible : ndarray
-        (H, W) uint8: 255 where the right image shows what the left one does.
+        (H, W) uint8: 255 where the right image shows the same point as the left one.
     """
 
     left: Any
@@ -68,9 +68,9 @@ def texture(size: tuple[int, int] = (640, 480), *, kind: str = "mixed", seed: in
     size : tuple of int
         Width and height.
     kind : {"mixed", "noise", "blobs", "shapes"}
-        What it is made of.
-    seed : int
-        Which one.
+        The kind of texture.
+            seed : int
+        Seed of the texture.
     dtype : {"uint8", "uint16", "float32"}
         The type of pixels.
     """
@@ -99,7 +99,7 @@ def scene(
     moving_from_reference : Model or array_like, (3, 3), optional
         The homography; the identity if not given.
     texture : {"mixed", "noise", "blobs", "shapes"}
-        What the plane looks like.
+        The texture of the plane.
     seed : int
         Seed of texture and noise.
     blur : float
@@ -107,7 +107,7 @@ def scene(
     noise : float
         Standard deviation of the noise in either image, from 0 (black) to 1 (white).
     gamma, gain, bias : float
-        The moving image's light: v becomes gain · v^gamma + bias.
+        The light of the moving image: v becomes gain · v^gamma + bias.
     dtype : {"uint8", "uint16", "float32"}
         The type of pixels.
     """
@@ -139,19 +139,19 @@ def stereo(
     size : tuple of int
         Width and height of both images.
     disparities : tuple of float
-        The least and the greatest.
-    surfaces : int
-        Surfaces before the background.
-    scenery : {"shapes", "panels"}
-        What the surfaces are.
-    texture : {"mixed", "noise", "blobs", "shapes"}
-        What they look like.
+        The least and the greatest disparity.
+            surfaces : int
+        The number of surfaces in front of the background.
+            scenery : {"shapes", "panels"}
+        The kind of surfaces.
+            texture : {"mixed", "noise", "blobs", "shapes"}
+        The texture of the surfaces.
     seed : int
         Seed of shapes, textures and noise.
     noise : float
         Standard deviation of the noise, from 0 (black) to 1 (white).
     gamma, gain, bias : float
-        The right image's light: v becomes gain · v^gamma + bias.
+        The light of the right image: v becomes gain · v^gamma + bias.
     colour : bool
         Red, green and blue instead of grey.
     dtype : {"uint8", "uint16", "float32"}

@@ -142,15 +142,15 @@ __all__ = [
     "ximgproc",
 ]
 
-#: The OpenCV whose conventions these are, where none is installed.
+#: The version of OpenCV whose conventions these are, if none is installed.
 _VERSION = "5.0.0"
 
-#: What is ours only where OpenCV is not installed.
+#: Names that are this package's only if OpenCV is not installed.
 _STAND_INS = {"KeyPoint": _objects.KeyPoint, "DMatch": _objects.DMatch}
 
 
 def origin(name: str) -> str:
-    """Whose a name of this module is: ``"tiepoint"`` or ``"opencv"``.
+    """The package that a name of this module belongs to: ``"tiepoint"`` or ``"opencv"``.
 
     Parameters
     ----------
@@ -160,13 +160,13 @@ def origin(name: str) -> str:
     Returns
     -------
     str
-        Of a class what the class itself is: ``BFMatcher`` of another norm than Euclid's, and what `warpPerspective` does
-        not do itself, are OpenCV's all the same, as their documentation says.
+        For a class, the package of the class itself. ``BFMatcher`` with a norm other than the Euclidean one, and what
+        `warpPerspective` leaves to OpenCV, are nevertheless OpenCV's, as their documentation says.
 
     Raises
     ------
     AttributeError
-        When neither has it.
+        When neither package has it.
     """
     first, _, rest = name.partition(".")
     here = globals()
@@ -184,7 +184,7 @@ def origin(name: str) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """What this package has no form of its own of."""
+    """Names that this package does not have: OpenCV's own."""
     opencv = _own.opencv()
     if name in _STAND_INS:
         return getattr(opencv, name, _STAND_INS[name])

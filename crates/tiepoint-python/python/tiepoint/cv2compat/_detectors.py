@@ -28,12 +28,12 @@ CV_32F = 5
 _BGR_F32 = (0.114, 0.587, 0.299)
 _BGR = (3735, 19235, 9798)
 
-#: Rows that are made grey together, which stay in a cache.
+#: The number of rows that are made grey together, small enough to stay in a cache.
 _ROWS = 32
 
 
 def grey(image: Any, what: str = "the image") -> Any:
-    """An image as OpenCV understands it: three or four channels are blue, green, red and what does not count."""
+    """An image as OpenCV understands it: three channels are blue, green and red; a fourth is ignored."""
     import numpy as np
 
     if type(image).__name__ == "UMat":
@@ -86,7 +86,7 @@ class Feature2D(Algorithm):
         return tuple(self._points(self._detector().replace(descriptors="none").detect(grey(image), mask)))
 
     def compute(self, image: Any, keypoints: Any, descriptors: Any = None) -> Any:
-        """Descriptors of given keypoints, and the keypoints that they are of; of several images a tuple of each."""
+        """Keypoints that could be described, and their descriptors; for several images a tuple of each."""
         if _several(image):
             both = [self.compute(*one) for one in zip(image, keypoints, strict=True)]
             return tuple(points for points, _ in both), tuple(found for _, found in both)
@@ -111,7 +111,7 @@ class Feature2D(Algorithm):
         return CV_32F
 
     def defaultNorm(self) -> int:  # noqa: N802
-        """The norm that descriptors are compared by."""
+        """The norm by which descriptors are compared."""
         return self._norm
 
 
@@ -143,8 +143,8 @@ class SIFT(Feature2D):
         """`cv2.SIFT_create`; `preset` and `device` are those of `tiepoint.Sift`.
 
         `descriptorType` is 5 for float32 or 0 for uint8. OpenCV's other form has `enable_precise_upscale` in its place.
-        Without precise upscaling places lie a quarter of a pixel too far right and down, as OpenCV's do: the preset is
-        ``"opencv"`` then, and else ``"default"``.
+        Without precise upscaling, places lie a quarter of a pixel too far right and down, as OpenCV's do: the preset is
+        then ``"opencv"``, otherwise ``"default"``.
         """
         if isinstance(descriptorType, bool):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F  # noqa: N806
@@ -274,7 +274,7 @@ class SURF(Feature2D):
     def _points(self, found: Features) -> list[Any]:
         import numpy as np
 
-        # OpenCV's size is that of the filter, and its class the sign of the Laplacian, which is ours turned round.
+        # OpenCV's size is that of the filter, and its class the sign of the Laplacian, which is the opposite of our sign.
         return keypoints(found, found.octave, diameter=9 / 1.2, class_id=-found.sign.astype(np.int64))
 
     def _descriptors(self, found: Features) -> npt.NDArray[Any]:

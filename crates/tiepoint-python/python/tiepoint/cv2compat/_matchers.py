@@ -26,12 +26,12 @@ NORM_L2SQR = 5
 #: FLANN's index of hashes, for bits.
 _LSH = 6
 
-#: Rows of which all distances are held together.
+#: The number of rows whose distances are computed together.
 _TOGETHER = 1024
 
 
 def _table(descriptors: Any, what: str) -> npt.NDArray[Any]:
-    """Descriptors (N, D); none of what is None."""
+    """Descriptors (N, D); an empty table for None."""
     import numpy as np
 
     if descriptors is None:
@@ -65,7 +65,7 @@ class DescriptorMatcher(Algorithm):
 
     @staticmethod
     def create(matcherType: str | int) -> Any:  # noqa: N803
-        """`cv2.DescriptorMatcher.create`: of Euclidean distances ours, of any other OpenCV's."""
+        """`cv2.DescriptorMatcher.create`: for Euclidean distances this package's, for any other OpenCV's."""
         kind = DescriptorMatcher
         if matcherType in ("BruteForce", kind.BRUTEFORCE):
             return BFMatcher()
@@ -76,7 +76,7 @@ class DescriptorMatcher(Algorithm):
         return needed(f"the matcher {matcherType!r}").DescriptorMatcher_create(matcherType)
 
     def add(self, descriptors: Any) -> None:
-        """Adds descriptors to search in: a list of (N, D), an image each."""
+        """Adds descriptors to search in: a list of arrays (N, D), one for each image."""
         some = descriptors if isinstance(descriptors, (list, tuple)) else [descriptors]
         self._trained += [_table(one, "descriptors") for one in some]
 
@@ -96,17 +96,17 @@ class DescriptorMatcher(Algorithm):
         return tuple(self._trained)
 
     def isMaskSupported(self) -> bool:  # noqa: N802
-        """Masks are taken."""
+        """Masks are supported."""
         return True
 
     def clone(self, emptyTrainData: bool = False) -> Any:  # noqa: N803
-        """Another with the same parameters, and the same descriptors unless they are not wanted."""
+        """A copy with the same parameters and, unless `emptyTrainData`, the same descriptors."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__, _trained=[] if emptyTrainData else list(self._trained))
         return made
 
     def match(self, queryDescriptors: Any, trainDescriptors: Any = None, mask: Any = None) -> tuple[Any, ...]:  # noqa: N803
-        """The nearest of each."""
+        """The nearest neighbour of each descriptor."""
         if trainDescriptors is not None and mask is None and not isinstance(mask, (list, tuple)):
             if (found := self._paired(queryDescriptors, trainDescriptors)) is not None:
                 return found
@@ -121,7 +121,7 @@ class DescriptorMatcher(Algorithm):
         mask: Any = None,
         compactResult: bool = False,  # noqa: N803
     ) -> tuple[tuple[Any, ...], ...]:
-        """The nearest `k` of each, the nearest first; among what was added by `add` without `trainDescriptors`."""
+        """The nearest `k` of each, the nearest first; without `trainDescriptors` among the descriptors added by `add`."""
         if isinstance(trainDescriptors, int):
             trainDescriptors, k = None, trainDescriptors  # noqa: N806
         if k < 1:
@@ -139,7 +139,7 @@ class DescriptorMatcher(Algorithm):
         mask: Any = None,
         compactResult: bool = False,  # noqa: N803
     ) -> tuple[tuple[Any, ...], ...]:
-        """All within a distance of each, the nearest first."""
+        """All neighbours of each within a distance, the nearest first."""
         if isinstance(trainDescriptors, (int, float)):
             trainDescriptors, maxDistance = None, trainDescriptors  # noqa: N806
         if self._cross:
@@ -156,7 +156,7 @@ class DescriptorMatcher(Algorithm):
         return a, several
 
     def _paired(self, query: Any, train: Any) -> tuple[Any, ...] | None:
-        """What `match` finds, without a table of all distances; None where a value is no number."""
+        """The matches of `match`, without a table of all distances; None if a value is not a number."""
         a, [b] = self._sides(query, train)
         if len(a) == 0 or len(b) == 0:
             return ()
@@ -173,7 +173,7 @@ class DescriptorMatcher(Algorithm):
         return distance * distance if self._squared else distance
 
     def _search(self, query: Any, train: Any, k: int | None, mask: Any, radius: float = 0.0) -> list[tuple[Any, ...]]:
-        """For each of the query its neighbours, among one image or all that were added."""
+        """The neighbours of each query descriptor, in one image or in all that were added."""
         import numpy as np
 
         a, several = self._sides(query, train)
@@ -217,7 +217,7 @@ class DescriptorMatcher(Algorithm):
 
 
 def _features(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[Features, Features, float] | None:
-    """Both sides as features of one kind, and what a distance of theirs is multiplied by; None with a NaN."""
+    """Both sides as features of one kind, and the factor of their distances; None if there is a NaN."""
     import numpy as np
 
     whole = _bytes(a) and _bytes(b)
@@ -257,7 +257,7 @@ def _ranked(
         if allowed is not None:
             far[~allowed[rows]] = np.inf
         if first is not None and distance is not None:
-            # The nearest is known: the second is what is nearest without it.
+            # The nearest is known; the second nearest is found by leaving it out.
             far[np.arange(len(far)), first[rows]] = np.inf
             second = far.argmin(1)
             away = np.sqrt(far.min(1))
@@ -271,7 +271,7 @@ def _ranked(
 
 
 class BFMatcher(DescriptorMatcher):
-    """`cv2.BFMatcher` of Euclidean distances. Of any other norm it is OpenCV's own, where that is installed.
+    """`cv2.BFMatcher` of Euclidean distances. For any other norm it is OpenCV's own, if that is installed.
 
     Parameters
     ----------
@@ -308,10 +308,10 @@ class BFMatcher(DescriptorMatcher):
 
 
 class FlannBasedMatcher(DescriptorMatcher):
-    """`cv2.FlannBasedMatcher`'s interface on the exact search, which is faster up to sizes that matter.
+    """The interface of `cv2.FlannBasedMatcher` on the exact search, which is faster for practical numbers of features.
 
-    Parameters of the index and of its search have no meaning here. An index of hashes (``algorithm=6``), which is for
-    bits, is OpenCV's own.
+    Parameters of the index and of its search have no effect. An index of hashes (``algorithm=6``), for binary
+    descriptors, is OpenCV's own.
     """
 
     def __new__(cls, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> Any:  # noqa: N803
@@ -328,7 +328,7 @@ class FlannBasedMatcher(DescriptorMatcher):
         return FlannBasedMatcher()
 
     def isMaskSupported(self) -> bool:  # noqa: N802
-        """As OpenCV's own says; masks are taken all the same."""
+        """False, as OpenCV's own; masks are supported nevertheless."""
         return False
 
     def opencv(self) -> Any:

@@ -42,15 +42,15 @@ WARP_FILL_OUTLIERS = 8
 WARP_INVERSE_MAP = 16
 BORDER_CONSTANT = 0
 
-#: Our interpolations by OpenCV's numbers, which takes AREA for LINEAR here.
+#: Our interpolations by OpenCV's numbers. OpenCV replaces AREA by LINEAR here.
 _INTERPOLATIONS: dict[int, _Interpolation] = {INTER_LINEAR: "bilinear", INTER_CUBIC: "bicubic", INTER_AREA: "bilinear", INTER_LANCZOS4: "lanczos"}
 
-#: OpenCV draws fewer samples by default, and then misses models of few inliers.
+#: OpenCV draws fewer samples by default, and therefore misses models of few inliers.
 _ITERATIONS = 50_000
 
 
 def _pairs(a: Any, b: Any, least: int, names: tuple[str, str]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Both sets of points, of which there are enough."""
+    """Both sets of points; fails if there are too few."""
     a, b = (_arrays.points(side, name) for side, name in zip((a, b), names, strict=True))
     if len(a) != len(b):
         raise MismatchError(f"there are {len(a)} {names[0]} and {len(b)} {names[1]}: expected pairs")
@@ -60,7 +60,7 @@ def _pairs(a: Any, b: Any, least: int, names: tuple[str, str]) -> tuple[npt.NDAr
 
 
 def _told(mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Inliers (N, 1), also in the caller's mask where there is one of that size."""
+    """Inliers (N, 1), also written to the caller's mask if it has that size."""
     import numpy as np
 
     found = inliers.astype(np.uint8)[:, None]
@@ -72,7 +72,7 @@ def _told(mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 def _robust(
     a: Any, b: Any, model: _ModelKind, threshold: float, default: float, confidence: float, iterations: int, cameras: Any = None
 ) -> Estimate | None:
-    """The estimate, or None where there is no model."""
+    """The estimate, or None if there is no model."""
     try:
         return estimate(
             a,
@@ -99,9 +99,9 @@ def findHomography(  # noqa: N802
 ) -> tuple[_Matrix, _Inliers]:
     """`cv2.findHomography`: the matrix (3, 3) from source to destination, and inliers (N, 1) uint8.
 
-    Without a model the matrix is None and no point an inlier. Every robust `method`, and OpenCV's ``UsacParams`` in its
-    place, is this package's own estimation, which is deterministic and draws 50 000 samples at most, or `maxIters` where
-    that is more: few inliers are found so. `method` 0 is least squares over all points.
+    Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` in
+    its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples, or `maxIters`
+    if that is more, to find models of few inliers. `method` 0 is least squares over all points.
     """
     import numpy as np
 
@@ -135,10 +135,10 @@ def findFundamentalMat(  # noqa: N802
     maxIters: int = 1000,  # noqa: N803
     mask: Any = None,
 ) -> tuple[_Matrix, _Inliers]:
-    """`cv2.findFundamentalMat`: F (3, 3) with x₂ᵀ F x₁ = 0 and F₃₃ = 1, and inliers (N, 1) uint8; None and None without.
+    """`cv2.findFundamentalMat`: F (3, 3) with x₂ᵀ F x₁ = 0 and F₃₃ = 1, and inliers (N, 1) uint8; both None without a model.
 
-    ``FM_8POINT`` is least squares over all points; every other method this package's own robust estimation, of 8 points
-    or more. ``FM_7POINT``, which gives up to three matrices, is OpenCV's own where that is installed.
+    ``FM_8POINT`` is least squares over all points; every other method is this package's own robust estimation, from 8
+    points or more. ``FM_7POINT``, which gives up to three matrices, is OpenCV's own, if that is installed.
     """
     import numpy as np
 
@@ -173,7 +173,7 @@ def findFundamentalMat(  # noqa: N802
 
 
 def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) -> tuple[_Matrix, _Inliers]:  # noqa: N802
-    """`cv2.findEssentialMat` in its forms: E (3, 3) of length 1, and inliers (N, 1) uint8; None and None without.
+    """`cv2.findEssentialMat` in its forms: E (3, 3) of length 1, and inliers (N, 1) uint8; both None without a model.
 
     (points1, points2, cameraMatrix, method, prob, threshold, maxIters, mask); with focal and pp in place of the matrix;
     and with cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2 there. Every method is this package's own robust
@@ -220,7 +220,7 @@ def _camera(matrix: Any) -> npt.NDArray[np.float64]:
 
 
 def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: Any) -> npt.NDArray[Any]:
-    """Where points would lie without the lens: k1, k2, p1, p2, k3 of OpenCV's model, turned round by repetition."""
+    """Points without lens distortion: OpenCV's model with k1, k2, p1, p2, k3, inverted by iteration."""
     import numpy as np
 
     given = np.zeros(0) if coefficients is None else np.asarray(coefficients, np.float64).ravel()
@@ -264,10 +264,10 @@ def estimateAffine2D(  # noqa: N802
     confidence: float = 0.99,
     refineIters: int = 10,  # noqa: N803
 ) -> tuple[_Matrix, _Inliers]:
-    """`cv2.estimateAffine2D`: the affine map (2, 3), and inliers (N, 1) uint8; the map is None where there is none.
+    """`cv2.estimateAffine2D`: the affine map (2, 3), and inliers (N, 1) uint8; the map is None if there is none.
 
-    Every `method` is this package's own robust estimation, whose result is the least-squares fit to its inliers:
-    `refineIters` has no meaning.
+    Every `method` is this package's own robust estimation, whose result is the least-squares fit to its inliers;
+    `refineIters` has no effect.
     """
     return _affine("affine", 3, from_, to, inliers, ransacReprojThreshold, maxIters, confidence)
 
@@ -282,7 +282,7 @@ def estimateAffinePartial2D(  # noqa: N802
     confidence: float = 0.99,
     refineIters: int = 10,  # noqa: N803
 ) -> tuple[_Matrix, _Inliers]:
-    """`cv2.estimateAffinePartial2D`: turn, zoom and shift (2, 3), and inliers; otherwise as `estimateAffine2D`."""
+    """`cv2.estimateAffinePartial2D`: rotation, scale and shift (2, 3), and inliers; otherwise as `estimateAffine2D`."""
     return _affine("similarity", 2, from_, to, inliers, ransacReprojThreshold, maxIters, confidence)
 
 
@@ -297,8 +297,8 @@ def warpPerspective(  # noqa: N802
 ) -> Any:
     """`cv2.warpPerspective` by `tiepoint.warp`: the image on `dsize`, which is (width, height).
 
-    Pixels of which a neighbour lies outside become `borderValue`. Nearest neighbours, other borders, a border of several
-    values and other types of pixel than uint8, uint16 and float32 are OpenCV's own where that is installed.
+    Pixels with a neighbour outside the image become `borderValue`. Nearest neighbours, other borders, a border of
+    several values, and types of pixel other than uint8, uint16 and float32 are left to OpenCV, if that is installed.
     """
     import numpy as np
 
@@ -306,7 +306,7 @@ def warpPerspective(  # noqa: N802
     image = image if isinstance(image, np.ndarray) else _arrays.array(image, "src")
     value = np.atleast_1d(np.asarray(borderValue, np.float64)).ravel()
     channels = image.shape[2] if image.ndim == 3 else 1
-    # OpenCV's scalars have four values, of which those that are not given are 0.
+    # OpenCV's scalars have four values; those that are not given are 0.
     used = np.pad(value, (0, 4))[:channels]
     here = (
         flags & 7 in _INTERPOLATIONS

@@ -1,4 +1,4 @@
-"""`KeyPoint` and `DMatch` where OpenCV is not installed; where it is, they are its own."""
+"""`KeyPoint` and `DMatch` for use without OpenCV; if OpenCV is installed, its own classes are used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .._core import Features
 
-#: The distance of a match that is none: the greatest 32-bit float.
+#: The distance of an empty match: the greatest 32-bit float.
 FARTHEST = float(0xFFFFFF << 104)
 
 
@@ -53,7 +53,7 @@ class KeyPoint:
 
         given = list(keypoints)
         if given and not hasattr(given[0], "pt"):
-            # After the places OpenCV's other form has the size.
+            # In OpenCV's other form the size follows the places.
             size = keypointIndexes if isinstance(keypointIndexes, (int, float)) else size
             places = np.asarray(given, np.float32).reshape(-1, 2).tolist()
             return tuple(KeyPoint(x, y, size, -1.0, response, octave, class_id) for x, y in places)
@@ -62,7 +62,7 @@ class KeyPoint:
 
     @staticmethod
     def overlap(kp1: Any, kp2: Any) -> float:
-        """The area that both discs share, over the area that they cover."""
+        """The area of the intersection of both discs, divided by that of their union."""
         a, b = float(kp1.size) / 2, float(kp2.size) / 2
         away = math.dist(kp1.pt, kp2.pt)
         if away >= a + b:
@@ -100,13 +100,13 @@ class DMatch:
 
 
 def classes() -> tuple[Any, Any]:
-    """`KeyPoint` and `DMatch`: OpenCV's own where it is installed."""
+    """`KeyPoint` and `DMatch`: OpenCV's own if it is installed."""
     theirs = opencv()
     return getattr(theirs, "KeyPoint", KeyPoint), getattr(theirs, "DMatch", DMatch)
 
 
 def keypoints(features: Features, octave: Any, *, diameter: float = 2.0, class_id: Any = None) -> list[Any]:
-    """Features as keypoints, with so many σ as their diameter."""
+    """Features as keypoints of `diameter` times σ."""
     import numpy as np
 
     made = classes()[0]

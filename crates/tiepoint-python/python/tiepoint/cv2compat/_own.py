@@ -1,4 +1,4 @@
-"""What is ours and what is OpenCV's: its module where it is installed, its namespaces with our names in them."""
+"""OpenCV's module, if it is installed, and its namespaces with the names of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 def opencv() -> Any:
-    """OpenCV's module, or None where it is not installed."""
+    """OpenCV's module, or None if it is not installed."""
     try:
         import cv2  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
@@ -16,7 +16,7 @@ def opencv() -> Any:
 
 
 def needed(for_what: str) -> Any:
-    """OpenCV's module, for what only it does."""
+    """OpenCV's module, for a function that only OpenCV has; raises if it is not installed."""
     from ..errors import OptionError
 
     found = opencv()
@@ -26,9 +26,9 @@ def needed(for_what: str) -> Any:
 
 
 class Algorithm:
-    """What OpenCV's objects with parameters have in common: a getter and a setter of each."""
+    """The base of OpenCV's objects with parameters, each of which has a getter and a setter."""
 
-    #: The name that OpenCV gives.
+    #: OpenCV's name of the algorithm.
     _name = ""
     #: The parameter that ``getX`` and ``setX`` stand for.
     _accessors: dict[str, str] = {}
@@ -56,10 +56,10 @@ class Algorithm:
             raise
 
     def _changed(self) -> None:
-        """After a parameter was set."""
+        """Called after a parameter was set."""
 
     def opencv(self) -> Any:
-        """OpenCV's own object with the same parameters, for what only takes that; its results are OpenCV's."""
+        """OpenCV's own object with the same parameters, for functions that take no other; its results are OpenCV's."""
         raise NotImplementedError
 
     def getDefaultName(self) -> str:  # noqa: N802
@@ -67,15 +67,15 @@ class Algorithm:
         return self._name
 
     def clear(self) -> None:
-        """Forgets nothing: there is nothing to forget."""
+        """Does nothing: there is no state to clear."""
 
     def empty(self) -> bool:
-        """As OpenCV's own says it."""
+        """True, as OpenCV's own."""
         return True
 
 
 def checked(name: str, theirs: Any) -> Any:
-    """A name of OpenCV's; a function that refuses an object of ours says how to get OpenCV's."""
+    """An object of OpenCV. If a function refuses an object of this package, the error tells how to get OpenCV's."""
     if not isinstance(theirs, types.BuiltinFunctionType):
         return theirs
 

@@ -19,7 +19,7 @@ STEREO_SGBM_MODE_HH = 1
 STEREO_SGBM_MODE_SGBM_3WAY = 2
 STEREO_SGBM_MODE_HH4 = 3
 
-#: Directions that costs are gathered along, by mode.
+#: The number of directions along which costs are aggregated, by mode.
 _PATHS = {STEREO_SGBM_MODE_SGBM: 5, STEREO_SGBM_MODE_HH: 8, STEREO_SGBM_MODE_SGBM_3WAY: 4, STEREO_SGBM_MODE_HH4: 4}
 
 #: Parameters of OpenCV's matching cost, with their defaults.
@@ -73,10 +73,11 @@ class StereoSGBM(StereoMatcher):
     ) -> StereoSGBM:
         """`cv2.StereoSGBM_create`.
 
-        `blockSize`, `P1`, `P2` and `preFilterCap` belong to OpenCV's matching cost. They are kept and handed back, and do
-        not count: the cost here is census joined with colour, with penalties that suit it. As in OpenCV's program, both
-        views are always checked against each other, to one pixel where `disp12MaxDiff` is not above 0, and a negative
-        `uniquenessRatio` means 10. 5 paths for ``MODE_SGBM``, 4 for ``MODE_SGBM_3WAY`` and ``MODE_HH4``, 8 for ``MODE_HH``.
+        `blockSize`, `P1`, `P2` and `preFilterCap` belong to OpenCV's matching cost. They are stored and returned but
+        have no effect: the cost here is census joined with colour, with penalties that suit it. As in OpenCV's program,
+        both views are always checked against each other, to one pixel if `disp12MaxDiff` is not above 0, and a negative
+        `uniquenessRatio` means 10. There are 5 paths for ``MODE_SGBM``, 4 for ``MODE_SGBM_3WAY`` and ``MODE_HH4``, 8
+        for ``MODE_HH``.
         """
         given = {
             "minDisparity": minDisparity,
@@ -116,10 +117,10 @@ class StereoSGBM(StereoMatcher):
         )
 
     def compute(self, left: Any, right: Any, disparity: Any = None) -> npt.NDArray[np.int16]:
-        """Disparities (H, W) int16, 16 times; (minDisparity − 1) · 16 where there is none."""
+        """16 times the disparities, (H, W) int16; (minDisparity − 1) · 16 where there is none."""
         import numpy as np
 
-        # Three channels are weighed alike but for the grey of edges: blue, green, red becomes red, green, blue.
+        # Three channels have equal weights except in the grey of edges, so blue, green, red becomes red, green, blue.
         left, right = (_rgb(image) for image in (left, right))
         found = np.asarray(self._stereo.compute(left, right).disparity)
         none = (self._stereo.min_disparity - 1) * 16
@@ -135,7 +136,7 @@ class StereoSGBM(StereoMatcher):
 
 
 def _rgb(image: Any) -> Any:
-    """An image of blue, green and red the other way round."""
+    """An image of blue, green and red, with the order of its channels reversed."""
     import numpy as np
 
     image = image.get() if type(image).__name__ == "UMat" else image
@@ -145,8 +146,8 @@ def _rgb(image: Any) -> Any:
 
 
 def createRightMatcher(matcher_left: Any) -> Any:  # noqa: N802
-    """`cv2.ximgproc.createRightMatcher`: of a `StereoSGBM` of ours another of ours, whose ``compute(right, left)`` gives the
-    disparities of the right view, which are negative as OpenCV's are."""
+    """`cv2.ximgproc.createRightMatcher`: for this package's `StereoSGBM` another one, whose ``compute(right, left)`` gives
+    the disparities of the right view, which are negative as OpenCV's are."""
     if not isinstance(matcher_left, StereoSGBM):
         return needed("a right matcher of OpenCV's matcher").ximgproc.createRightMatcher(matcher_left)
     given = matcher_left._given
@@ -156,7 +157,7 @@ def createRightMatcher(matcher_left: Any) -> Any:  # noqa: N802
 
 
 def createDisparityWLSFilter(matcher_left: Any) -> Any:  # noqa: N802
-    """`cv2.ximgproc.createDisparityWLSFilter`: OpenCV's filter, set up by the parameters of a matcher of ours."""
+    """`cv2.ximgproc.createDisparityWLSFilter`: OpenCV's filter, set up with the parameters of this package's matcher."""
     theirs = needed("createDisparityWLSFilter")
     if not hasattr(theirs, "ximgproc"):
         raise OptionError("createDisparityWLSFilter needs OpenCV's contrib modules: pip install opencv-contrib-python-headless")

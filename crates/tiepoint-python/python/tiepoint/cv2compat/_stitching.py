@@ -9,7 +9,7 @@ from ._own import needed
 
 
 def computeImageFeatures2(featuresFinder: Any, image: Any, mask: Any = None) -> Any:  # noqa: N802, N803
-    """`cv2.detail.computeImageFeatures2`: OpenCV's ``ImageFeatures`` of a detector of ours, or of OpenCV's."""
+    """`cv2.detail.computeImageFeatures2`: OpenCV's ``ImageFeatures``, from a detector of this package or of OpenCV."""
     theirs = needed("stitching")
     if not isinstance(featuresFinder, Feature2D):
         return theirs.detail.computeImageFeatures2(featuresFinder, image, mask)
@@ -24,7 +24,7 @@ def computeImageFeatures2(featuresFinder: Any, image: Any, mask: Any = None) -> 
 
 
 def computeImageFeatures(featuresFinder: Any, images: Any, masks: Any = None) -> Any:  # noqa: N802, N803
-    """`cv2.detail.computeImageFeatures`: the same of several images."""
+    """`cv2.detail.computeImageFeatures`: the same for several images."""
     found = [
         computeImageFeatures2(featuresFinder, *both)
         for both in zip(images, masks or [None] * len(images), strict=True)
