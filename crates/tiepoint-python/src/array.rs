@@ -1,4 +1,4 @@
-//! Results that stay in a device's memory, as arrays for other programs.
+//! Results in a device's memory, as arrays for other programs.
 
 use crate::device::Detached;
 use crate::dlpack::{self, CPU, CUDA, DataType, Exported, consumer_stream};
@@ -22,7 +22,7 @@ pub(crate) enum Numbers {
     F32(Buffer<f32>),
 }
 
-/// Runs one expression for the buffer, whatever it holds.
+/// Evaluates one expression for the buffer, whatever its type of number.
 macro_rules! for_numbers {
     ($numbers:expr, $buffer:ident => $body:expr) => {
         match $numbers {
@@ -65,10 +65,10 @@ impl Numbers {
 
 /// A result in the memory of a GPU: read-only, without gaps.
 ///
-/// It speaks DLPack (1.1) and, on CUDA, the CUDA array interface (3): ``torch.from_dlpack(array)``,
-/// ``cupy.from_dlpack(array)`` and ``jax.numpy.from_dlpack(array)`` see the same memory, in the order of their streams.
-/// That memory is used for nothing else until the last of them is gone and what they had begun is done. ``numpy()``
-/// copies it to the host.
+/// It supports DLPack (1.1) and, on CUDA, the CUDA array interface (3): ``torch.from_dlpack(array)``,
+/// ``cupy.from_dlpack(array)`` and ``jax.numpy.from_dlpack(array)`` share the same memory, in the order of their
+/// streams. That memory is not reused until the last of these arrays is gone and their work on it has finished.
+/// ``numpy()`` copies it to the host.
 #[pyclass(frozen, module = "tiepoint")]
 pub(crate) struct DeviceArray {
     numbers: Detached<Numbers>,
@@ -78,12 +78,12 @@ pub(crate) struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// An array of this shape over the first numbers of the buffer, which may have more.
+    /// An array of this shape over the first numbers of the buffer, which may be longer.
     pub(crate) fn new(numbers: Numbers, shape: Vec<usize>) -> Self {
         Self { numbers: Detached::new(numbers), shape, process: std::process::id() }
     }
 
-    /// An image. Where its rows have gaps, a copy on the device has none.
+    /// An array of an image. If its rows have gaps, it is a copy on the device without gaps.
     pub(crate) fn of_image(py: Python<'_>, image: &AnyGpuImage) -> PyResult<Self> {
         let (Size { width, height }, channels) = (image.size(), image.channels());
         let numbers = py.detach(|| by_pixel!(image, image => image.without_gaps().map(Numbers::from)));
@@ -147,31 +147,31 @@ fn copy<T: Element>(buffer: &Buffer<T>) -> tiepoint::Result<Buffer<T>> {
 
 #[pymethods]
 impl DeviceArray {
-    /// The sides.
+    /// The length of each dimension.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
         pyo3::types::PyTuple::new(py, &self.shape)
     }
 
-    /// How many sides.
+    /// The number of dimensions.
     #[getter]
     fn ndim(&self) -> usize {
         self.shape.len()
     }
 
-    /// How many numbers.
+    /// The number of elements.
     #[getter]
     fn size(&self) -> usize {
         self.len()
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         self.bytes()
     }
 
-    /// The type of the numbers, as NumPy has it.
+    /// The type of the numbers, as a NumPy dtype.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("numpy")?.call_method1("dtype", (name_of(self.numbers.dtype()),))
@@ -226,7 +226,7 @@ impl DeviceArray {
         Ok((CUDA, self.cuda()?.info().index))
     }
 
-    /// A DLPack capsule of this memory. The consumer's stream waits for what makes the array.
+    /// A DLPack capsule of this memory. The consumer's stream waits for the work that computes the array.
     ///
     /// Parameters
     /// ----------
@@ -234,11 +234,11 @@ impl DeviceArray {
     ///     The consumer's CUDA stream: 1 (the default stream, also if not given), 2 (the thread's own) or a handle; −1 when
     ///     the consumer orders the work itself.
     /// max_version : tuple of int, optional
-    ///     The newest DLPack that the consumer knows; before 1 if not given.
+    ///     The newest version of DLPack that the consumer knows; one before 1 if not given.
     /// dl_device : tuple of int, optional
-    ///     Where the consumer wants the array: here, or ``(1, 0)``, the host, which is a copy.
+    ///     The device on which the consumer wants the array: this one, or ``(1, 0)``, the host, for a copy.
     /// copy : bool, optional
-    ///     Whether it wants memory of its own.
+    ///     Whether the consumer wants its own copy.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -285,8 +285,7 @@ impl DeviceArray {
         dlpack::give(py, exported, max_version.is_some_and(|(major, _)| major >= 1))
     }
 
-    /// The CUDA array interface, version 3. The array is complete when this returns, so that there is no stream to wait
-    /// for.
+    /// The CUDA array interface, version 3. The array is complete when this returns, so there is no stream to wait for.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let gpu = self.gpu()?;
@@ -306,7 +305,7 @@ impl DeviceArray {
         Ok(dict!(py, {
             "shape": self.shape(py)?,
             "typestr": typestr,
-            // Not marked as read-only: PyTorch takes no array that is.
+            // Not marked as read-only, because PyTorch refuses read-only arrays.
             "data": (if self.len() == 0 { 0 } else { address }, false),
             "strides": py.None(),
             "stream": py.None(),
@@ -321,7 +320,7 @@ impl DeviceArray {
             .ok_or_else(|| PyTypeError::new_err("an array without sides has no length"))
     }
 
-    /// For pickle: an array of NumPy.
+    /// For pickle: as an array of NumPy.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
         Ok((py.import("numpy")?.getattr("asarray")?, (self.numpy(py)?,)))
     }

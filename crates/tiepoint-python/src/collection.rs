@@ -1,4 +1,4 @@
-//! Collections: the stages of a work folder, and what it holds.
+//! Collections: the stages of a work folder, and its contents.
 
 use crate::device::{abandonable, device_of, interruptible, run_on};
 use crate::errors::{raised, wrong_option};
@@ -29,7 +29,7 @@ impl Collection {
 }
 
 self_cell::self_cell!(
-    /// The results of a collection, which they borrow.
+    /// The results of a collection, together with the collection that they borrow.
     struct Borrowed {
         owner: Arc<tiepoint::collection::Collection>,
         #[covariant]
@@ -39,7 +39,7 @@ self_cell::self_cell!(
 
 type Verified<'c> = tiepoint::collection::Results<'c>;
 
-/// The verified pairs of a finished collection, found out once and read block by block. Threads may share them.
+/// The verified pairs of a finished collection, opened once and read block by block. Threads may share them.
 #[pyclass(frozen, module = "tiepoint._core")]
 pub(crate) struct Results {
     results: Arc<Borrowed>,
@@ -53,7 +53,7 @@ impl Results {
     }
 
     /// The verified pairs whose first photograph is in this block: photographs, matches, inliers, configuration, and F,
-    /// E and H as far as there are.
+    /// E and H if there are any.
     fn pairs_of<'py>(&self, py: Python<'py>, block: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let results = self.results.clone();
         let found = abandonable(py, move || results.borrow_dependent().pairs_of(block))?.map_err(raised)?;
@@ -93,7 +93,7 @@ impl Collection {
         Ok(Self::of(opened, limits, sync))
     }
 
-    /// Lists photographs into a work folder; the collection, and what the scan found.
+    /// Lists photographs in a work folder. Returns the collection, and what the scan found.
     #[staticmethod]
     fn scan<'py>(
         py: Python<'py>,
@@ -145,14 +145,14 @@ impl Collection {
         self.collection.options().shown(py)
     }
 
-    /// The most pixels and bytes in memory of a photograph or mask that is read.
+    /// The most pixels, and the most bytes in memory, of a photograph or mask.
     #[getter]
     fn limits(&self) -> (u64, u64) {
         let limits = self.collection.limits();
         (limits.max_pixels, limits.max_bytes)
     }
 
-    /// Whether what stages make is brought to the disk before they end.
+    /// Whether the files of a stage are flushed to disk before it ends.
     #[getter]
     fn sync(&self) -> bool {
         self.collection.syncs()
@@ -176,7 +176,7 @@ impl Collection {
         }))
     }
 
-    /// Chooses pairs; how many there are and a warning if there are none, None while other parts are missing.
+    /// Chooses pairs. Returns their number, and a warning if there are none; None while other parts are missing.
     fn choose_pairs(
         &self,
         py: Python<'_>,
@@ -252,7 +252,7 @@ impl Collection {
         }))
     }
 
-    /// The features of a photograph and None, or None and the reason for having none.
+    /// The features of a photograph and None, or None and the reason why there are none.
     fn features(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Features>, Option<String>)> {
         if index >= self.collection.photographs().len() {
             return Err(wrong_option(&format!("there is no photograph {index}")));
@@ -272,7 +272,7 @@ impl Collection {
         Ok(Results { results: Arc::new(abandonable(py, open)?.map_err(raised)?) })
     }
 
-    /// The page, and photographs that it has no picture of.
+    /// The page, and the photographs of which it shows no picture.
     fn page(
         &self,
         py: Python<'_>,

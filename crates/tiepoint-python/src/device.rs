@@ -1,15 +1,15 @@
-//! Devices, and how every call runs on one: without the interpreter's lock, and so that Ctrl-C ends it.
+//! Devices, and how every call runs on one: without the interpreter's lock, and interruptible by Ctrl-C.
 //!
-//! **Ctrl-C.** Python notes signals on its main thread only. A call from there waits and looks for signals, while
-//! another thread computes; a signal cancels the work, and the call raises what the signal's handler raised when the
-//! work has ended. Work of other threads on the same device may be cancelled with it; it begins again, and finds the
-//! same. What only reads and knows no safe points, such as a file's reader, is left to end by itself.
+//! **Ctrl-C.** Python handles signals only on its main thread. A call from there waits and checks for signals while
+//! another thread computes. A signal cancels the work; when it has ended, the call raises the exception of the signal's
+//! handler. Work of other threads on the same device may be cancelled with it; it starts again, with the same result.
+//! Work that only reads and cannot be cancelled, such as reading a file, is left to finish in the background.
 //!
-//! **Locks.** No lock of Rust's is waited for while the interpreter's lock is held, because the thread that has it
-//! may need the interpreter's.
+//! **Locks.** No lock of Rust's is waited for while the interpreter's lock is held, because the thread that holds the
+//! former may need the latter.
 //!
-//! **Fork.** The threads of a pool do not live on in a child process, and neither does CUDA. A device notes the process
-//! that it was opened in: in a child the CPU is opened anew, and a GPU is an error that says so.
+//! **Fork.** Neither the threads of a pool nor CUDA survive in a child process. A device remembers the process in which
+//! it was opened: in a child the CPU is opened anew, and the use of a GPU is an error that says so.
 
 use crate::errors::{raised, wrong_option};
 use pyo3::exceptions::PyRuntimeError;
@@ -28,27 +28,27 @@ use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::device::{Cancel, Cpu, Processor, Progress};
 use tiepoint::options;
 
-/// How often a call looks for signals.
+/// The interval at which a call checks for signals.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The process that opened a GPU first; 0: none has.
+/// The process that opened a GPU first; 0 if none has.
 static GPU_PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether `auto` is known to mean the CPU, which a forked process may use.
 static AUTO_IS_CPU: AtomicBool = AtomicBool::new(false);
 
-/// Work on fewer pixels, or pairs of descriptors of 32 values, takes less time than to hand it to other threads.
+/// Work on fewer pixels, or pairs of descriptors of 32 values, takes less time than handing it to other threads.
 const SMALL: usize = 128 * 128;
 
-/// A function of Python's that hears of progress, and what it hears next.
+/// A Python function that progress is reported to, and the progress to report next.
 type Told = (Py<PyAny>, Arc<Mutex<Option<Progress>>>);
 
 thread_local! {
     static WATCH: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
 }
 
-/// From now on calls of this thread tell `told` their progress: task, steps done, steps in all, photographs left out.
-/// Returns what they told it before.
+/// From now on calls of this thread report their progress to `told`: task, steps done, steps in all, photographs left
+/// out. Returns the function that they reported to before.
 #[pyfunction]
 pub(crate) fn watch(told: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
     WATCH.replace(told)
@@ -64,13 +64,12 @@ pub(crate) fn watch(told: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
 /// threads : int, optional
 ///     CPU threads, 1 to 1024; one for every core if not given. Results do not depend on it.
 /// memory : int or str, optional
-///     Bytes that `Stereo` may use on this device where it is given no limit itself: ``"2GiB"``, ``"300M"`` or a
-///     number.
+///     Bytes that `Stereo` may use on this device if its options give no limit: ``"2GiB"``, ``"300M"`` or a number.
 ///
 /// Raises
 /// ------
 /// DeviceError
-///     When a GPU that is asked for is not there.
+///     When the requested GPU does not exist.
 #[pyclass(frozen, module = "tiepoint")]
 pub(crate) struct Device {
     device: tiepoint::device::Device,
@@ -83,7 +82,7 @@ pub(crate) struct Device {
 struct Opened {
     process: u32,
     processor: Processor,
-    /// The same with the calling thread alone.
+    /// The same with only the calling thread.
     alone: Processor,
 }
 
@@ -106,20 +105,21 @@ impl Device {
             .map_err(|given| wrong_option(&format!("option threads is {given}: expected 1 to 1024")))?;
         let memory = memory.map(|given| bytes("memory", given)).transpose()?;
         let made = Self { device, threads, memory, opened: Mutex::default(), cancel: Cancel::new() };
-        // A GPU that is named must be there; the others are opened by the first call.
+        // A named GPU must exist; other devices are opened by the first call.
         if !matches!(device, tiepoint::device::Device::Auto | tiepoint::device::Device::Cpu) {
             py.detach(|| made.processor()).map_err(raised)?;
         }
         Ok(made)
     }
 
-    /// What was asked for: ``"auto"``, ``"cpu"``, ``"cuda:0"``, …
+    /// The requested device: ``"auto"``, ``"cpu"``, ``"cuda:0"``, …
     #[getter]
     fn name(&self) -> String {
         self.device.to_string()
     }
 
-    /// What computes: ``"cpu"``, ``"cuda:0"``, … ``"auto"`` is decided by the first call or by this.
+    /// The device that computes: ``"cpu"``, ``"cuda:0"``, … ``"auto"`` is decided by the first call, or by reading
+    /// this.
     #[getter]
     fn resolved(&self, py: Python<'_>) -> PyResult<String> {
         let processor = py.detach(|| self.processor()).map_err(raised)?;
@@ -138,12 +138,12 @@ impl Device {
         self.memory
     }
 
-    /// Devices that were passed over, and work that the CPU did instead of the GPU, since the last call of this.
+    /// Notes since the last call of this: devices that could not be used, and work that the CPU did instead of the GPU.
     fn take_notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(py.detach(|| self.processor()).map_err(raised)?.take_notes())
     }
 
-    /// Gives memory of the GPU that is kept for the next call back to its driver, for others such as PyTorch.
+    /// Returns GPU memory that is kept for the next call to the driver, for other programs such as PyTorch.
     fn release_memory(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,7 +185,7 @@ impl Device {
         match &*opened {
             Some(o) if o.process == process => return Ok(o.processor.clone()),
             Some(o) if o.processor.gpu.is_some() => return Err(self.forked()),
-            // The pool's threads are those of another process: nothing here can end them.
+            // The pool's threads belong to another process; this one cannot end them.
             Some(_) => std::mem::forget(opened.take()),
             None => {}
         }
@@ -220,8 +220,8 @@ impl Device {
         py.detach(|| self.processor()).map_err(raised)
     }
 
-    /// Runs `work` as [`run`](Self::run) does, but on the calling thread and without looking for signals: for what a
-    /// GPU does in a millisecond or two, where that would take as long.
+    /// Runs `work` as [`run`](Self::run) does, but on the calling thread and without checking for signals: for work
+    /// that takes a GPU a millisecond or two, which starting another thread would double.
     pub(crate) fn run_here<R: Send>(
         &self,
         py: Python<'_>,
@@ -230,7 +230,7 @@ impl Device {
         self.run_on(py, false, Self::processor, work)
     }
 
-    /// Runs `work` without the interpreter's lock, so that Ctrl-C ends it. It may run more than once.
+    /// Runs `work` without the interpreter's lock, interruptible by Ctrl-C. It may run more than once.
     pub(crate) fn run<R: Send>(
         &self,
         py: Python<'_>,
@@ -239,7 +239,7 @@ impl Device {
         self.run_on(py, on_main_thread(py)?, Self::processor, work)
     }
 
-    /// As [`run`](Self::run); so little work that no other thread would help is done by the calling thread alone.
+    /// As [`run`](Self::run), but work so small that other threads would not help is done by the calling thread alone.
     pub(crate) fn run_sized<R: Send>(
         &self,
         py: Python<'_>,
@@ -252,7 +252,7 @@ impl Device {
         }
     }
 
-    /// Runs `work` without the interpreter's lock, so that Ctrl-C ends it, once.
+    /// Runs `work` once, without the interpreter's lock, interruptible by Ctrl-C.
     pub(crate) fn run_once<R: Send>(
         &self,
         py: Python<'_>,
@@ -262,7 +262,7 @@ impl Device {
         py.detach(|| if looks { looking(&self.cancel, None, work) } else { Ok(work()) })?.map_err(raised)
     }
 
-    /// The processor with the calling thread alone where there is no GPU.
+    /// The processor; if it has no GPU, only with the calling thread.
     fn alone(&self) -> tiepoint::Result<Processor> {
         let whole = self.processor()?;
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -294,7 +294,7 @@ impl Device {
             let found =
                 py.detach(|| if looks { looking(&self.cancel, told.as_ref(), work) } else { Ok(work()) })?;
             let Err(tiepoint::Error::Cancelled) = found else { return found.map_err(raised) };
-            // A call of the main thread was ended: this one begins again.
+            // A call of the main thread was interrupted; this one starts again.
             py.detach(|| {
                 while self.cancel.is_cancelled() {
                     std::thread::sleep(Duration::from_millis(1));
@@ -304,7 +304,7 @@ impl Device {
     }
 }
 
-/// Runs work of no device, such as writing a file, so that Ctrl-C ends it.
+/// Runs work that needs no device, such as writing a file, interruptible by Ctrl-C.
 pub(crate) fn interruptible<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Cpu) -> tiepoint::Result<R> + Send,
@@ -315,9 +315,8 @@ pub(crate) fn interruptible<R: Send>(
     py.detach(|| if looks { looking(&cancel, None, || work(&cpu)) } else { Ok(work(&cpu)) })?.map_err(raised)
 }
 
-/// Runs work that changes nothing outside and has no safe points, such as reading a file, so that Ctrl-C ends the call
-/// at once, even where a disk of the network has stopped to answer. The work then goes on by itself, and what it finds
-/// is dropped.
+/// Runs work that has no side effects and cannot be cancelled, such as reading a file. Ctrl-C ends the call at once,
+/// even if a network disk has stopped answering; the work then continues in the background, and its result is dropped.
 pub(crate) fn abandonable<R: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> R + Send + 'static,
@@ -328,7 +327,7 @@ pub(crate) fn abandonable<R: Send + 'static>(
     py.detach(|| {
         let (found, wait) = channel();
         let worker = std::thread::Builder::new().spawn(move || {
-            // The receiver is gone where the call was ended.
+            // The receiver is gone if the call was interrupted.
             let _ = found.send(work());
         });
         let worker = worker.map_err(|e| PyRuntimeError::new_err(format!("no thread can be started: {e}")))?;
@@ -346,8 +345,8 @@ pub(crate) fn abandonable<R: Send + 'static>(
     })
 }
 
-/// Runs `work` on another thread; meanwhile looks for signals, and tells how far the work is. The exception of a signal,
-/// or of what is told, comes when the work, which it cancels, has ended.
+/// Runs `work` on another thread, and meanwhile checks for signals and reports progress. An exception of a signal or of
+/// the progress function cancels the work, and is raised when the work has ended.
 fn looking<R: Send>(cancel: &Cancel, told: Option<&Told>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
     std::thread::scope(|scope| {
         let (done, wait) = channel::<()>();
@@ -375,14 +374,14 @@ fn looking<R: Send>(cancel: &Cancel, told: Option<&Told>, work: impl FnOnce() ->
     })
 }
 
-/// Tells a function of Python's how far the work is, if there is news; the exception that it raises.
+/// Reports new progress, if any, to a Python function; returns the exception that it raises.
 fn tell((told, latest): &Told) -> Option<PyErr> {
     let news = latest.lock().unwrap_or_else(PoisonError::into_inner).take()?;
     Python::attach(|py| told.call1(py, (news.task, news.done, news.total, news.left_out))).err()
 }
 
-/// A value that is dropped without the interpreter's lock: dropping it may wait for a GPU, whose work may wait for
-/// another thread that needs the lock.
+/// A value that is dropped without the interpreter's lock, because dropping it may wait for a GPU, whose work may wait
+/// for another thread that needs the lock.
 pub(crate) struct Detached<T: Send>(ManuallyDrop<T>);
 
 impl<T: Send> Detached<T> {
@@ -404,7 +403,7 @@ impl<T: Send> Drop for Detached<T> {
         #[expect(unsafe_code, reason = "the value is dropped elsewhere")]
         // SAFETY: taken once, and not used afterwards.
         let mut value = Some(unsafe { ManuallyDrop::take(&mut self.0) });
-        // Where the interpreter has ended there is no lock.
+        // If the interpreter has ended, there is no lock.
         let _ = Python::try_attach(|py| py.detach(|| drop(value.take())));
     }
 }
@@ -420,7 +419,7 @@ impl<T> Default for OfProcess<T> {
 }
 
 impl<T> OfProcess<T> {
-    /// The value, made if need be. Not to be called while the interpreter's lock is held.
+    /// The value, made if necessary. It must not be called while the interpreter's lock is held.
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> tiepoint::Result<T>) -> tiepoint::Result<Arc<T>> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
@@ -450,7 +449,7 @@ pub(crate) fn forked(device: &str) -> tiepoint::Error {
     }
 }
 
-/// The exception of a signal that has arrived, on the main thread; nothing on others.
+/// The exception of a signal that has arrived, on the main thread; `None` on others.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough")]
 fn pending() -> Option<PyErr> {
     Python::attach(|py| py.check_signals()).err()
@@ -463,12 +462,12 @@ fn on_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.eq(threading.call_method0("get_ident")?)
 }
 
-/// Bytes, the value of this option: a number, or text as [`options::bytes`] takes it.
+/// The value of this option in bytes: a number, or text as [`options::bytes`] takes it.
 pub(crate) fn bytes(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     amount(option, value, options::bytes, options::BYTES)
 }
 
-/// A number of things, the value of this option: a number, or text as [`options::count`] takes it.
+/// The value of this option as a count: a number, or text as [`options::count`] takes it.
 pub(crate) fn count(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     amount(option, value, options::count, options::COUNT)
 }
@@ -486,7 +485,7 @@ fn amount(
     read(&text).ok_or_else(|| wrong_option(&format!("option {option} is {text}: expected {expected}")))
 }
 
-/// The device that an argument names: itself, one by name, or the default one. Devices by name are opened once.
+/// The device that an argument stands for: a device, one by its name, or the default. Devices by name are opened once.
 pub(crate) fn device_of(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Py<Device>> {
     static NAMED: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let name = match device {
@@ -501,7 +500,7 @@ pub(crate) fn device_of(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> Py
     let named = NAMED.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
     let known = match named.get_item(&name)? {
         Some(known) => known,
-        // Another thread may have been faster; then its device is used.
+        // If another thread was faster, its device is used.
         None => named.call_method1("setdefault", (&name, Device::new(py, &name, None, None)?))?,
     };
     Ok(known.cast_into::<Device>()?.unbind())
@@ -525,7 +524,7 @@ pub(crate) fn run_sized_on<R: Send>(
     device_of(py, device)?.get().run_sized(py, pixels, work)
 }
 
-/// What can run here: a dictionary for the CPU and each GPU, and one with the reason for each driver that is missing.
+/// The devices of this machine: a dictionary for the CPU and each GPU, and one with the reason for each missing driver.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let found = py.detach(|| [Api::Cuda, Api::OpenCl].map(|api| (api, tiepoint::device::gpu::devices(api))));

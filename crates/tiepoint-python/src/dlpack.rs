@@ -1,8 +1,8 @@
 //! DLPack: tensors in capsules, between Python libraries of one process (dmlc/dlpack, version 1.1, and 0.8 before it).
 //!
-//! A capsule holds a structure with a shape, strides, an address and a function that gives it all back. The consumer
-//! of the capsule renames it, and calls that function once, on any thread. Capsules of other libraries are checked
-//! field by field, and the device is asked whether memory lies at the address ([`Gpu::foreign`]).
+//! A capsule holds a structure with a shape, strides, an address and a function that frees everything. The consumer of
+//! the capsule renames it, and calls that function once, on any thread. Capsules of other libraries are checked field
+//! by field, and the device is asked whether there is memory at the address ([`Gpu::foreign`]).
 //!
 //! [`Gpu::foreign`]: tiepoint::device::gpu::Gpu::foreign
 
@@ -21,17 +21,17 @@ pub(crate) const CPU: i64 = 1;
 /// `kDLCUDA`.
 pub(crate) const CUDA: i64 = 2;
 
-/// The version whose structures these are.
+/// The version of these structures.
 pub(crate) const VERSION: [u32; 2] = [1, 1];
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`.
 const READ_ONLY: u64 = 1;
 /// `DLPACK_FLAG_BITMASK_IS_COPIED`.
 const COPIED: u64 = 2;
 
-/// Dimensions that a tensor has at most, as anywhere else.
+/// The most dimensions of a tensor, as in other libraries.
 const MOST_DIMENSIONS: i32 = 64;
 
-/// A type of number: `kDLInt`, `kDLUInt`, `kDLFloat`, `kDLBool`, …, and its bits.
+/// A type of number (`kDLInt`, `kDLUInt`, `kDLFloat`, `kDLBool`, …) and its bits.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DataType {
@@ -86,7 +86,7 @@ struct ManagedVersioned {
     tensor: DlTensor,
 }
 
-/// The function that gives a tensor back.
+/// The function that frees a tensor.
 type Deleter<M> = unsafe extern "C" fn(*mut M);
 
 /// The parts of either structure.
@@ -98,7 +98,7 @@ struct Parts<M> {
     copied: bool,
 }
 
-/// A structure that lies in a capsule: that of version 1, or the one before it.
+/// The structure in a capsule: that of version 1, or the one before it.
 trait Structure: Sized {
     /// The names of capsules before and after they are consumed.
     const NAMES: [&CStr; 2];
@@ -152,7 +152,7 @@ impl Structure for ManagedVersioned {
     }
 }
 
-/// A tensor that was taken out of its capsule; dropping it gives it back.
+/// A tensor that was taken out of its capsule; dropping it calls the producer's deleter.
 pub(crate) struct Taken {
     structure: *mut c_void,
     give_back: unsafe fn(*mut c_void),
@@ -165,8 +165,8 @@ unsafe impl Sync for Taken {}
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // SAFETY: asks for a flag. Deleters may take the interpreter's lock, which hangs once that has ended; what is
-        // left then ends with the process.
+        // SAFETY: reads a flag. Deleters may take the interpreter's lock, which hangs after the interpreter has ended;
+        // the tensor is then left to the end of the process.
         if unsafe { ffi::Py_IsInitialized() } != 0 {
             // SAFETY: the structure was taken once, and is given back once.
             unsafe { (self.give_back)(self.structure) }
@@ -186,7 +186,7 @@ unsafe fn give_back<M: Structure>(structure: *mut c_void) {
     }
 }
 
-/// What a capsule holds, checked as far as that is possible without the device.
+/// The contents of a capsule, checked as far as possible without the device.
 pub(crate) struct Imported {
     pub(crate) address: u64,
     /// The kind of device, such as `kDLCUDA`, and its number.
@@ -217,7 +217,7 @@ pub(crate) fn take(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Imported>
     }
 }
 
-/// Takes a tensor that a producer handed over without a capsule.
+/// Takes a tensor that a producer passed without a capsule.
 ///
 /// # Safety
 /// The pointer must be to a `DLManagedTensorVersioned` that has no other owner.
@@ -257,8 +257,8 @@ fn take_structure<M: Structure>(capsule: &Bound<'_, PyAny>, what: &str) -> PyRes
     checked(*managed.tensor(), Taken { structure, give_back: give_back::<M> }, what)
 }
 
-/// Checks a tensor, which is a copy of the structure's. `owner` frees that structure; it is dropped where the tensor
-/// is refused.
+/// Checks a tensor, which is a copy of the structure's. `owner` frees that structure; it is dropped if the tensor is
+/// refused.
 fn checked(tensor: DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
     let wrong = |why: &str| Err(refused(what, why));
     let DlTensor { data, device, ndim, dtype, shape, strides, byte_offset } = &tensor;
@@ -307,7 +307,7 @@ fn checked(tensor: DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
 }
 
 impl DlTensor {
-    /// Left for a producer to fill in.
+    /// An empty description, to be filled in by a producer.
     pub(crate) const fn empty() -> Self {
         Self {
             data: ptr::null_mut(),
@@ -321,11 +321,11 @@ impl DlTensor {
     }
 }
 
-/// The strides of numbers without gaps, row by row.
+/// The strides of an array without gaps, row by row.
 pub(crate) fn compact(shape: &[usize]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     for i in (1..shape.len()).rev() {
-        // The area fits; where a side is 0 no stride matters.
+        // The area fits; if a side is 0, strides do not matter.
         strides[i - 1] = i64::saturating_mul(strides[i], shape[i].max(1) as i64);
     }
     strides
@@ -339,11 +339,12 @@ pub(crate) struct Exported {
     pub(crate) shape: Vec<usize>,
     /// The memory is the consumer's alone.
     pub(crate) copied: bool,
-    /// Keeps the memory. It holds nothing of Python's: others drop it on any thread, also after the interpreter's end.
+    /// Keeps the memory. It contains no Python objects, because consumers drop it on any thread, even after the
+    /// interpreter has ended.
     pub(crate) owner: Box<dyn Any + Send>,
 }
 
-/// The memory behind an exported capsule: the structure, and what it points to.
+/// The memory behind an exported capsule: the structure, and the data that it points to.
 struct Kept<M> {
     managed: M,
     shape: Vec<i64>,
@@ -393,7 +394,7 @@ fn give_structure<M: Structure>(py: Python<'_>, exported: Exported) -> PyResult<
     Ok(unsafe { Bound::from_owned_ptr(py, made) })
 }
 
-/// Gives back the tensor of a capsule that was never consumed; a consumed one has another name.
+/// Frees the tensor of a capsule that was never consumed; a consumed one has another name.
 unsafe extern "C" fn not_taken<M: Structure>(capsule: *mut ffi::PyObject) {
     let name = M::NAMES[0];
     if has_name(capsule, name) {
@@ -402,14 +403,14 @@ unsafe extern "C" fn not_taken<M: Structure>(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// The deleter: drops what lies behind a capsule. Nothing may unwind into the caller.
+/// The deleter: drops the memory behind a capsule. Nothing may unwind into the caller.
 unsafe extern "C" fn delete<M: Structure>(managed: *mut M) {
     // SAFETY: `give_structure` made the box, which is the manager, and a deleter is called once.
     let kept = unsafe { Box::from_raw((*(*managed).manager()).cast::<Kept<M>>()) };
     let _ = catch_unwind(AssertUnwindSafe(|| drop(kept)));
 }
 
-/// The stream that a consumer names: `None` is the default stream, −1 says that it orders the work itself.
+/// The stream that a consumer names: `None` is the default stream; −1 means that the consumer orders the work itself.
 pub(crate) fn consumer_stream(stream: Option<i64>) -> PyResult<Option<u64>> {
     match stream {
         None => Ok(Some(1)),

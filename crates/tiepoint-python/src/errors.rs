@@ -1,4 +1,4 @@
-//! Errors of the library as exceptions of `tiepoint.errors`, by their kind.
+//! Errors of the library as exceptions of `tiepoint.errors`.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -21,12 +21,12 @@ pub(crate) fn raised(error: Error) -> PyErr {
     made.unwrap_or_else(|failed| failed)
 }
 
-/// The exception for an option that has no meaning.
+/// The exception for an invalid option.
 pub(crate) fn wrong_option(message: &str) -> PyErr {
     named("OptionError", message)
 }
 
-/// The exception for an array that is no image, or does not fit.
+/// The exception for an array that is not an image, or does not fit.
 pub(crate) fn wrong_image(message: &str) -> PyErr {
     named("ImageError", message)
 }
@@ -49,12 +49,12 @@ fn class_of(kind: ErrorKind) -> &'static str {
         ErrorKind::MemoryLimit | ErrorKind::HostMemory | ErrorKind::DeviceMemory => "OutOfMemoryError",
         ErrorKind::TooFewMatches | ErrorKind::Degenerate => "ModelError",
         ErrorKind::Device | ErrorKind::Unsupported => "DeviceError",
-        // The kinds may grow; `Io` is handled above.
+        // Kinds may be added; `Io` is handled above.
         _ => "Error",
     }
 }
 
-/// What the operating system said, without the number that Rust appends.
+/// The operating system's message, without the number that Rust appends.
 fn without_number(source: &std::io::Error) -> String {
     let told = source.to_string();
     told.split(" (os error").next().unwrap_or(&told).to_owned()

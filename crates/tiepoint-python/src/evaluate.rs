@@ -25,7 +25,7 @@ pub(crate) fn corner_error(
     Ok(scores::corner_error(&found, &truth, Size::new(size.0, size.1)))
 }
 
-/// The shares of matches that are right to 1 to 10 pixels.
+/// The shares of matches within 1, 2, … 10 pixels of the truth.
 #[pyfunction]
 pub(crate) fn matching_accuracy(
     a: &Bound<'_, PyAny>,
@@ -40,7 +40,7 @@ pub(crate) fn matching_accuracy(
     Ok(scores::matching_accuracy(&pairs, &homography(truth, "the true matrix")?))
 }
 
-/// How exactly the directions of matched features agree: pairs counted, mean and median error in radians.
+/// The error of the directions of matched features: the number of pairs, mean and median in radians.
 #[pyfunction]
 pub(crate) fn angle_error(
     a: &Bound<'_, PyAny>,
@@ -56,7 +56,7 @@ pub(crate) fn angle_error(
     Ok((found.count, found.bias, found.median))
 }
 
-/// How many features come again: those of A that lie in B, those of B in A, pairs, share.
+/// How many features are found again: the number of A's that lie in B, of B's that lie in A, pairs, and their share.
 #[pyfunction]
 pub(crate) fn repeatability(
     py: Python<'_>,

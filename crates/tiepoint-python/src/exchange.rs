@@ -1,8 +1,8 @@
-//! DLPack's C interface (dmlc/dlpack, version 1.3): a table of functions that a type of tensors names by the attribute
-//! `__dlpack_c_exchange_api__`, in a capsule. PyTorch has it from 2.10 on.
+//! DLPack's C interface (dmlc/dlpack, version 1.3): a table of functions in a capsule, which is the attribute
+//! `__dlpack_c_exchange_api__` of a type of tensors. PyTorch has it from version 2.10 on.
 //!
-//! It gives what `__dlpack__` gives without running Python: PyTorch's own `__dlpack__` makes streams and events as
-//! objects, which takes longer than all else that is done with a small image. The caller orders the streams.
+//! It does the same as `__dlpack__` without running Python code: PyTorch's own `__dlpack__` creates objects for streams
+//! and events, which takes longer than all other work on a small image. The caller orders the streams.
 
 #![expect(unsafe_code, reason = "functions of other programs, behind pointers")]
 
@@ -24,7 +24,7 @@ struct Table {
     _allocate: *const c_void,
     take: Option<unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int>,
     _give: *const c_void,
-    /// Lends a description; not every producer has it.
+    /// Fills in a description; not every producer has this function.
     describe: Option<unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int>,
     current_stream: Option<unsafe extern "C" fn(c_int, i32, *mut *mut c_void) -> c_int>,
 }
@@ -33,7 +33,7 @@ struct Table {
 pub(crate) struct Exchange(&'static Table);
 
 impl Exchange {
-    /// The functions of the type of `object`, where it has any of a version that is known here.
+    /// The functions of the type of `object`, if it has any of a known version.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let py = object.py();
         let capsule = object.get_type().getattr_opt(intern!(py, "__dlpack_c_exchange_api__")).ok()??;
@@ -43,8 +43,8 @@ impl Exchange {
         }
         // SAFETY: a capsule of this name.
         let mut table = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr()) } as *const Table;
-        // SAFETY: the name says that a table lies there, which lives as long as the process; every version of it begins
-        // with its version and the one before it.
+        // SAFETY: a capsule of this name points to a table, which lives as long as the process; every version of it
+        // begins with its version and a pointer to the table before it.
         while let Some(found) = unsafe { table.as_ref() } {
             if found.version[0] == VERSION[0] {
                 return Some(Self(found));
@@ -54,7 +54,7 @@ impl Exchange {
         None
     }
 
-    /// The kind and the number of the device on which the tensor lies; `None` where its producer does not say.
+    /// The kind and the number of the device on which the tensor lies; `None` if its producer does not tell.
     pub(crate) fn device(self, object: &Bound<'_, PyAny>) -> Option<(i64, i64)> {
         let mut told = DlTensor::empty();
         // SAFETY: the table belongs to the type of `object`, and `told` can be written to.
@@ -62,16 +62,15 @@ impl Exchange {
         if answer == 0 {
             return Some((told.device.kind.into(), told.device.id.into()));
         }
-        // The caller then asks `__dlpack_device__`, which gives the reason.
+        // The caller then calls `__dlpack_device__`, which gives the reason.
         drop(PyErr::take(object.py()));
         None
     }
 
-    /// The tensor of a CUDA device, and the stream that is current there for its producer; `None` where `__dlpack__`
-    /// has to be asked.
+    /// The tensor of a CUDA device, and its producer's current stream there; `None` if `__dlpack__` has to be called.
     pub(crate) fn take(self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<(Imported, u64)>> {
         let py = object.py();
-        // PyTorch refuses these in `__dlpack__` only.
+        // PyTorch refuses these only in `__dlpack__`.
         if let Some(asked) = object.getattr_opt(intern!(py, "requires_grad"))?
             && asked.is_truthy()?
         {

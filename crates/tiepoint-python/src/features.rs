@@ -17,10 +17,10 @@ use tiepoint::feature::gpu::{GpuColumns, GpuDescriptors, GpuFeatures};
 use tiepoint::feature::{Descriptors, Keypoint};
 use tiepoint::image::Size;
 
-/// What a detector found in one image: arrays, one row a feature, in the detector's total order.
+/// The features of one image: arrays with one row for each feature, in the detector's order.
 ///
 /// All arrays are read-only. Descriptors are the detector's own memory; every other array is made when it is first
-/// read. The features of an image on a GPU stay there: their arrays are each a `DeviceArray`, and `to` brings them to
+/// read. The features of an image on a GPU stay there: each of their arrays is a `DeviceArray`, and `to` copies them to
 /// the host.
 #[pyclass(frozen, module = "tiepoint")]
 pub(crate) struct Features {
@@ -40,7 +40,7 @@ struct There {
 }
 
 impl There {
-    /// The features, unless the process was forked since.
+    /// The features, unless the process has been forked since.
     fn features(&self) -> PyResult<&GpuFeatures> {
         match self.process == std::process::id() {
             true => Ok(&self.features),
@@ -56,19 +56,19 @@ impl There {
         let features = self.features()?;
         if self.columns.get().is_none() {
             let made = py.detach(|| features.columns()).map_err(raised)?;
-            // Another thread may have been faster: its columns are the same.
+            // If another thread was faster, its columns are the same.
             let _ = self.columns.set(made);
         }
         self.columns.get().ok_or_else(|| wrong_image("columns were not made"))
     }
 }
 
-/// The name of a GPU, as devices are named.
+/// The name of a GPU in the form that devices are named.
 pub(crate) fn name_of(gpu: &Gpu) -> String {
     format!("{}:{}", gpu.info().api, gpu.info().index)
 }
 
-/// A column, once it has been asked for.
+/// A column, made when it is first needed.
 type Column = PyOnceLock<Py<PyAny>>;
 
 struct Columns {
@@ -99,12 +99,12 @@ impl Features {
         Self { here, there, columns: Columns { xy, scale, angle, response, sign, octave, layer } }
     }
 
-    /// The library's features, brought from a device where they lie on one.
+    /// The library's features, copied from the device if they lie on one.
     pub(crate) fn found(&self, py: Python<'_>) -> PyResult<&tiepoint::feature::Features> {
         if let (None, Some(there)) = (self.here.get(), &self.there) {
             let features = there.features()?;
             let found = py.detach(|| features.download()).map_err(raised)?;
-            // Another thread may have been faster: its features are the same.
+            // If another thread was faster, its features are the same.
             let _ = self.here.set(found);
         }
         self.here.get().ok_or_else(|| wrong_image("the features were not copied from the device"))
@@ -115,10 +115,10 @@ impl Features {
         self.there.as_ref().map(|there| &there.device)
     }
 
-    /// The features on a GPU, without a copy where they lie there already.
+    /// The features on a GPU, without a copy if they are already there.
     pub(crate) fn on_gpu(&self, py: Python<'_>, gpu: &Gpu) -> PyResult<GpuFeatures> {
         if let Some(there) = &self.there {
-            // OpenCL shares memory within one opened device alone.
+            // OpenCL shares memory only within one opened device.
             let features = there.features()?;
             match features.on(gpu) {
                 Ok(same) => return Ok(same),
@@ -146,7 +146,7 @@ impl Features {
         }
     }
 
-    /// A column: of a device's memory where the features lie there.
+    /// A column, in the memory of the device on which the features lie.
     fn column<T: Element + gpu::Element>(
         &self,
         py: Python<'_>,
@@ -165,18 +165,18 @@ impl Features {
     }
 }
 
-/// Numbers of a device's memory as an array for others.
+/// Numbers in a device's memory as an array for other programs.
 pub(crate) fn device_array(py: Python<'_>, numbers: Numbers, shape: Vec<usize>) -> PyResult<Py<PyAny>> {
     Ok(Py::new(py, DeviceArray::new(numbers, shape))?.into_any())
 }
 
-/// The array, which can no longer be written.
+/// The array, made read-only.
 fn read_only(array: Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     array.getattr("flags")?.setattr("writeable", false)?;
     Ok(array.unbind())
 }
 
-/// Descriptors as an array over memory that `owner` keeps.
+/// Descriptors as an array over the memory of `owner`.
 #[expect(unsafe_code, reason = "an array over memory that another object owns")]
 fn over<'py, T: Element>(
     owner: &Bound<'py, Features>,
@@ -191,7 +191,7 @@ fn over<'py, T: Element>(
 
 #[pymethods]
 impl Features {
-    /// Features of other programs' arrays.
+    /// Features from arrays of other programs.
     ///
     /// Parameters
     /// ----------
@@ -205,12 +205,12 @@ impl Features {
     ///     As a detector gives them; 0, 1, 0 and 0 if not given.
     /// descriptors : array_like, (N, D), optional
     ///     ``uint8`` (unit vectors times 512) or ``float32`` (unit vectors). Descriptors on a CUDA device stay there, and
-    ///     are not copied; they must not be written as long as these features exist.
+    ///     are not copied; they must not be changed as long as these features exist.
     /// image_size : tuple of int, optional
-    ///     Width and height of the image; (0, 0) where it is not known.
+    ///     Width and height of the image; (0, 0) if it is not known.
     /// device : Device or str, optional
-    ///     The CUDA device on which descriptors lie, where that is not the one by its number; other columns may lie there,
-    ///     too, and are copied to the host.
+    ///     The CUDA device on which descriptors lie, if it is not the one named by its number. Other columns may lie
+    ///     there, too, and are copied to the host.
     #[staticmethod]
     #[pyo3(signature = (*, xy, scale = None, angle = None, response = None, sign = None, octave = None, layer = None,
         descriptors = None, image_size = (0, 0), device = None))]
@@ -258,7 +258,7 @@ impl Features {
             let processor = device.get().opened(py)?;
             let gpu = gpu_for(processor.gpu.as_ref(), id, "descriptors")?;
             let there = descriptors_there(Tensor::of(descriptors, gpu, "descriptors")?, gpu, n)?;
-            // The keypoints alone: their descriptors are on the device.
+            // Only the keypoints: their descriptors are on the device.
             let alone = Descriptors::U8(vec![]);
             let here = tiepoint::feature::Features { keypoints, descriptors: alone, dimension: 0, image };
             here.check().map_err(raised)?;
@@ -320,7 +320,7 @@ impl Features {
         self.column(py, &self.columns.layer, |there| &there.layer, |k| k.layer)
     }
 
-    /// Descriptors, (N, D): uint8, unit vectors times 512, or float32, unit vectors. (N, 0) where none were asked for.
+    /// Descriptors, (N, D): uint8, unit vectors times 512, or float32, unit vectors; (N, 0) if none were computed.
     #[getter]
     fn descriptors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(there) = &slf.get().there {
@@ -340,7 +340,7 @@ impl Features {
         }
     }
 
-    /// The descriptors as unit vectors, (N, D) float32. The products of bytes wrap; those of these do not.
+    /// The descriptors as unit vectors, (N, D) float32. NumPy's products of bytes overflow; products of these do not.
     fn unit<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("tiepoint._features")?.call_method1("unit", (slf,))
     }
@@ -359,13 +359,13 @@ impl Features {
         (self.size().width, self.size().height)
     }
 
-    /// Where the arrays lie: ``"cpu"``, ``"cuda:0"``, …
+    /// The device on which the arrays lie: ``"cpu"``, ``"cuda:0"``, …
     #[getter]
     fn device(&self) -> String {
         self.there.as_ref().map_or_else(|| "cpu".into(), There::name)
     }
 
-    /// These features in the memory of a device; themselves where they lie there.
+    /// These features in the memory of a device; the same object if they are already there.
     ///
     /// Parameters
     /// ----------
@@ -452,7 +452,7 @@ fn filled<T: Element + Copy>(
     given.map_or_else(|| Ok(vec![otherwise; n]), |given| values(&given, what, Some(n)))
 }
 
-/// The column itself, or a copy on the host where it lies on a CUDA device.
+/// The column itself, or a copy on the host if it lies on a CUDA device.
 fn on_host<'py>(
     py: Python<'py>,
     column: &Bound<'py, PyAny>,
@@ -465,7 +465,7 @@ fn on_host<'py>(
     Tensor::of(column, gpu, what)?.into_host(py, gpu, what)
 }
 
-/// How many values each descriptor has, where this is the shape of those of `n` features.
+/// The number of values of each descriptor, if this shape is that of `n` descriptors.
 fn dimension(shape: &[usize], n: usize) -> PyResult<usize> {
     match *shape {
         [found, dimension] if found == n => Ok(dimension),
@@ -480,7 +480,7 @@ fn wrong_type(found: impl std::fmt::Display) -> PyErr {
     ))
 }
 
-/// The descriptors of `n` features in memory of another program, and how many values each has.
+/// The descriptors of `n` features in memory of another program, and the number of values of each.
 fn descriptors_there(tensor: Tensor, gpu: &Gpu, n: usize) -> PyResult<(GpuDescriptors, usize)> {
     let dimension = dimension(tensor.shape(), n)?;
     let descriptors = match tensor.dtype() {
@@ -491,7 +491,7 @@ fn descriptors_there(tensor: Tensor, gpu: &Gpu, n: usize) -> PyResult<(GpuDescri
     Ok((descriptors, dimension))
 }
 
-/// The descriptors of `n` features and how many values each has.
+/// The descriptors of `n` features, and the number of values of each.
 fn read_descriptors(object: &Bound<'_, PyAny>, n: usize) -> PyResult<(Descriptors, usize)> {
     let py = object.py();
     let array = py.import("numpy")?.call_method1("require", (object, py.None(), ["C", "A"]))?;

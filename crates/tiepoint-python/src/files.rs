@@ -23,7 +23,7 @@ use tiepoint::matching::{
 use tiepoint::stereo::cloud::{self, CloudOptions, PlyFormat};
 use tiepoint::stereo::files::{self as disparity_files, DisparityReading};
 
-/// How large an image may be, as given: the most pixels, and the most bytes in memory. None stands for the default.
+/// The limits of an image as given: the most pixels, and the most bytes in memory. None stands for the default.
 pub(crate) type Limits<'py> = (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
 
 /// The limits for reading images, checked.
@@ -159,7 +159,7 @@ pub(crate) fn read_points(py: Python<'_>, path: PathBuf) -> PyResult<[Bound<'_, 
     Ok([rows(py, places)?, rows(py, colours)?])
 }
 
-/// Writes the points of a disparity map as PLY, and returns how many there are.
+/// Writes the points of a disparity map as PLY, and returns their number.
 #[pyfunction]
 pub(crate) fn write_points(
     py: Python<'_>,

@@ -72,7 +72,7 @@ impl Finder {
         })
     }
 
-    /// The options, those from the preset included.
+    /// The options, including those from the preset.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match &self.detector {
@@ -100,7 +100,7 @@ impl Finder {
         found.map(Features::new)
     }
 
-    /// Features at the places of given ones, and the rows of those that could be described.
+    /// Features at the places of given ones, and the rows of the given ones that could be described.
     fn describe<'py>(
         &self,
         py: Python<'py>,
@@ -119,7 +119,7 @@ impl Finder {
         Ok((Features::new(found), vector(py, rows.into_iter().map(|row| row as i64).collect())))
     }
 
-    /// The features of several images, which a GPU searches together where they have one size and type.
+    /// The features of several images, which a GPU searches together if they have one size and type.
     fn detect_together(&self, py: Python<'_>, images: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Features>> {
         let places = images.iter().map(|image| place(image, "an image")).collect::<PyResult<Vec<_>>>()?;
         if places.iter().any(|place| matches!(place, Place::Cuda(_))) {
@@ -140,7 +140,7 @@ impl Finder {
 }
 
 impl Finder {
-    /// The features of an image in the memory of a CUDA device, left there. The mask may lie on the host.
+    /// The features of an image in the memory of a CUDA device, which stay there. The mask may be on the host.
     fn detect_there(
         &self,
         py: Python<'_>,
@@ -152,7 +152,7 @@ impl Finder {
         let gpu = gpu_for(processor.gpu.as_ref(), id, "the image")?;
         let image = Tensor::of(image, gpu, "the image")?.image(gpu, "the image")?;
         let mask = mask.map(|mask| mask_there(mask, gpu)).transpose()?;
-        // The first call compiles kernels, which Ctrl-C may end.
+        // The first call compiles kernels, which Ctrl-C can interrupt.
         if !self.opened.is_made() {
             device.run(py, |processor| self.finder(processor).map(drop))?;
         }
@@ -164,7 +164,7 @@ impl Finder {
         Ok(Features::on_device(found, self.device.clone_ref(py)))
     }
 
-    /// What `detect` does to an image of the host, on a device: grey, range, search.
+    /// The steps of `detect` for an image on the host, on a device: grey, range, search.
     pub(crate) fn search_there(
         &self,
         finder: &tiepoint::feature::Finder,
@@ -175,7 +175,7 @@ impl Finder {
         if let Some(ready) = prepare_on_device(image, mask, self.range)? {
             return finder.detect_on_device(&ready, mask.map(Pixels::from));
         }
-        // The host finds out where transparent pixels and holes are, and fills the latter.
+        // The host finds transparent pixels and holes, and fills the holes.
         let (image, mask) = (image.download()?, mask.map(GpuImage::download).transpose()?);
         let ready = prepare(image, mask, self.range, &processor.cpu)?;
         finder.detect_on_device(ready.image.view(), ready.mask.view().map(Pixels::from))
@@ -189,7 +189,7 @@ impl Finder {
         self.device.get()
     }
 
-    /// The device as Python has it.
+    /// The device as a Python object.
     pub(crate) fn device_object(&self) -> &Py<Device> {
         &self.device
     }

@@ -99,8 +99,8 @@ fn camera_of(matrix_: &Bound<'_, PyAny>) -> PyResult<Camera> {
     Ok(Camera { focal: [fx, fy], principal: [cx, cy], distortion: Distortion::default() })
 }
 
-/// The model that pairs of places agree on, which of them do, their root mean square residual, and samples drawn. Without
-/// options the least-squares fit to all.
+/// The model that most pairs of places agree on, which of them agree, their root mean square residual, and the number
+/// of samples drawn. Without options it is the least-squares fit to all pairs.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "those of the Python function")]
 pub(crate) fn estimate<'py>(
@@ -145,7 +145,7 @@ pub(crate) fn residuals<'py>(
     Ok(vector(py, tiepoint::geometry::estimate::residuals(&model, &correspondences(a, b, None)?)))
 }
 
-/// Where places go: (N, 2), NaN beyond the horizon; of a fundamental matrix the lines they go to, (N, 3).
+/// Places mapped by a model: (N, 2), NaN beyond the horizon; for a fundamental matrix the epipolar lines, (N, 3).
 #[pyfunction]
 pub(crate) fn apply<'py>(
     py: Python<'py>,
@@ -166,7 +166,7 @@ pub(crate) fn apply<'py>(
     }
 }
 
-/// The inverse of a model; None where it has none.
+/// The inverse of a model; None if it has none.
 #[pyfunction]
 pub(crate) fn invert<'py>(py: Python<'py>, model: NamedModel<'py>) -> PyResult<Option<NamedModel<'py>>> {
     let inverse = model_of(&model.0, &model.1)?.inverse();

@@ -1,12 +1,12 @@
 //! Images of Python as views of the library, and images of the library as arrays.
 //!
-//! Whatever NumPy can see without a copy is taken: its own arrays, DLPack of the host's memory, the buffer protocol,
-//! `__array_interface__`, `__array__`. An image is (height, width) or (height, width, channels) of `uint8`, `uint16` or
-//! `float32`; `_arrays.py` makes one of other numbers, and says what is no image. The pixels of a row must follow each
-//! other; rows may lie any distance apart. Every other layout is packed, which is a copy.
+//! Every object that NumPy can read without a copy is taken: its own arrays, DLPack in the host's memory, the buffer
+//! protocol, `__array_interface__`, `__array__`. An image is (height, width) or (height, width, channels) of `uint8`,
+//! `uint16` or `float32`; `_arrays.py` converts other numbers, and reports what is not an image. The pixels of a row
+//! must be contiguous; rows may be any distance apart. Every other layout is copied.
 //!
-//! The memory is read while the interpreter's lock is released: a caller that writes into an image meanwhile gets a result
-//! of old and new pixels mixed, as with any array shared between threads.
+//! The memory is read while the interpreter's lock is released. If another thread writes into an image meanwhile, the
+//! result mixes old and new pixels, as with any array shared between threads.
 
 use crate::array::DeviceArray;
 use crate::errors::wrong_image;
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use tiepoint::by_pixel;
 use tiepoint::image::{AnyImage, AnyView, Image, ImageView, PixelKind, Size};
 
-/// An image of the caller: its memory, kept alive by the array that has it.
+/// An image of the caller: its memory, kept alive by its array.
 pub(crate) struct Input {
     _array: Py<PyUntypedArray>,
     data: *const u8,
@@ -48,7 +48,7 @@ impl Input {
         };
         let (size, channels) = image_shape(array.shape(), what)?;
         let Some(stride) = row_stride(array, kind) else {
-            // Not `ascontiguousarray`, which leaves an array as it is whose elements are not aligned.
+            // Not `ascontiguousarray`, which does not copy an array of unaligned elements.
             let packed = array.call_method1("copy", ("C",))?;
             return Self::of_array(packed.cast::<PyUntypedArray>()?, what);
         };
@@ -63,8 +63,8 @@ impl Input {
     fn typed<T: Copy + Default>(&self) -> ImageView<'_, T> {
         let (row, height) = (self.size.width * self.channels, self.size.height);
         let length = if row == 0 || height == 0 { 0 } else { (height - 1) * self.stride + row };
-        // SAFETY: the array has these elements, by its shape and strides, aligned and of this type; `self._array`
-        // keeps them. The module says what a result is when others write them meanwhile.
+        // SAFETY: by its shape and strides the array has these elements, aligned and of this type; `self._array` keeps
+        // them. The module's documentation tells what happens if others write them meanwhile.
         let data = match length {
             0 => &[],
             _ => unsafe { std::slice::from_raw_parts(self.data.cast::<T>(), length) },
@@ -98,7 +98,7 @@ pub(crate) fn image_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)
     }
 }
 
-/// Elements from row to row, where the pixels of a row follow each other.
+/// Elements from row to row, if the pixels of a row are contiguous.
 fn row_stride(array: &Bound<'_, PyUntypedArray>, kind: PixelKind) -> Option<usize> {
     let (shape, strides) = (array.shape(), array.strides());
     let bytes = by_pixel!(type kind, T => size_of::<T>());
@@ -118,7 +118,7 @@ fn start(array: &Bound<'_, PyUntypedArray>, kind: PixelKind) -> PyResult<*const 
     Ok(by_pixel!(type kind, T => any.cast::<PyArrayDyn<T>>()?.data().cast_const().cast()))
 }
 
-/// The type of the pixels, where it is one of the library's.
+/// The type of the pixels, if it is one of the library's.
 fn kind(array: &Bound<'_, PyUntypedArray>) -> Option<PixelKind> {
     let (py, found) = (array.py(), array.dtype());
     let kinds = [
@@ -129,7 +129,7 @@ fn kind(array: &Bound<'_, PyUntypedArray>) -> Option<PixelKind> {
     kinds.into_iter().find_map(|(wanted, kind)| found.is_equiv_to(&wanted).then_some(kind))
 }
 
-/// What the function of `_arrays.py` makes of an object that is not taken as it is.
+/// The result of the function of `_arrays.py` for an object that must be converted.
 fn converted<'py>(
     function: &str,
     object: &Bound<'py, PyAny>,
@@ -139,7 +139,7 @@ fn converted<'py>(
     Ok(made.cast_into::<PyUntypedArray>()?)
 }
 
-/// The object as an array of NumPy, without a copy where NumPy can.
+/// The object as an array of NumPy, without a copy if possible.
 fn array<'py>(
     function: &str,
     object: &Bound<'py, PyAny>,
@@ -148,7 +148,7 @@ fn array<'py>(
     if let Ok(array) = object.cast_exact::<PyUntypedArray>() {
         return Ok(array.clone());
     }
-    // A result of ours on a GPU, for what is computed on the host.
+    // A result of this package on a GPU, for work on the host.
     if let Ok(array) = object.cast::<DeviceArray>() {
         return Ok(array.get().numpy(object.py())?.cast_into::<PyUntypedArray>()?);
     }
@@ -162,7 +162,7 @@ fn array<'py>(
     converted(function, object, what)
 }
 
-/// The mask that an object holds: not 0 where pixels count.
+/// The mask that an object holds: not 0 where pixels are used.
 pub(crate) fn mask(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Input>> {
     let Some(object) = object else { return Ok(None) };
     let mut array = array("mask", object, "the mask")?;
@@ -232,7 +232,7 @@ fn cast<'py, T: Element>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAr
     Ok(made.cast_into::<PyArrayDyn<T>>()?)
 }
 
-/// The values of an array of one dimension, or of `expected` values where that is given.
+/// The values of an array of one dimension; there must be `expected` if that is given.
 pub(crate) fn values<T: Element + Copy>(
     object: &Bound<'_, PyAny>,
     what: &str,

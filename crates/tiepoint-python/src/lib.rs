@@ -1,8 +1,8 @@
 //! The compiled half of the Python package `tiepoint`: arrays in, arrays out, no algorithm.
 //!
-//! What users see is in `python/tiepoint/`: options, results and their documentation. This crate takes arrays apart
-//! without a copy (`image`), runs the library without the interpreter's lock (`device`), and hands results back as
-//! arrays over Rust's memory. One file a topic; a function here is one function of the library.
+//! The public interface is in `python/tiepoint/`: options, results and their documentation. This crate reads arrays
+//! without a copy (`image`), runs the library without the interpreter's lock (`device`), and returns results as arrays
+//! over Rust's memory. There is one file for each topic; each function here calls one function of the library.
 
 #![expect(clippy::doc_markdown, reason = "what Python shows is numpydoc, not Markdown")]
 #![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]

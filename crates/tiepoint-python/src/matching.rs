@@ -21,8 +21,8 @@ use tiepoint::register::{Rematch, TieOptions, TiePoints, tie_points_on_device};
 /// A model by the name of its kind and its matrix.
 pub(crate) type NamedModel<'py> = (String, Bound<'py, PyAny>);
 
-/// Both sides, and the device, on the GPU where one of them lies, or on the one that was asked for; `None` where
-/// neither lies on a GPU. What lies there already is not copied.
+/// Both sides on a GPU, and the device: the requested one, or that on which one of them lies; `None` if neither lies on
+/// a GPU. Features that are already there are not copied.
 fn sides_there(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,
@@ -39,8 +39,7 @@ fn sides_there(
     Ok(Some((device, [a.on_gpu(py, gpu)?, b.on_gpu(py, gpu)?])))
 }
 
-/// A search where one of the sides lies on a GPU. `None` where neither does, or the GPU lacks the memory or a
-/// feature.
+/// A search on the GPU on which one of the sides lies. `None` if neither does, or the GPU lacks memory or a feature.
 fn on_gpu<R: Send>(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,
@@ -54,7 +53,7 @@ fn on_gpu<R: Send>(
     }
 }
 
-/// Whether both sides lie on a GPU, so that what is found stays there.
+/// Whether both sides lie on a GPU, so that the results stay there.
 fn both_there(a: &Bound<'_, Features>, b: &Bound<'_, Features>) -> bool {
     a.get().device_there().is_some() && b.get().device_there().is_some()
 }
@@ -70,12 +69,12 @@ fn arrays_there<'py, const N: usize>(
     made.try_into().map_err(|_| wrong_image("arrays were not made"))
 }
 
-/// How much there is to compare: a pair of descriptors takes a quarter of the time of a pixel of a detector.
+/// The amount of work, in pixels of a detector: a pair of descriptors takes a quarter of the time of a pixel.
 fn work(a: &tiepoint::feature::Features, b: &tiepoint::feature::Features) -> usize {
     a.len().saturating_mul(b.len()) / 4
 }
 
-/// For each feature of A the index of its nearest neighbour in B (−1: none), its distance and that of the second.
+/// For each feature of A the index of its nearest neighbour in B (−1 if none), its distance, and that of the second.
 #[pyfunction]
 pub(crate) fn nearest<'py>(
     py: Python<'py>,
@@ -107,7 +106,7 @@ pub(crate) fn nearest<'py>(
     Ok([vector(py, index), vector(py, far(|n| n.distance)), vector(py, far(|n| n.second))])
 }
 
-/// The options of matching, near a model where one is given with a radius.
+/// The options of matching; near a model if `guide` gives one with a radius.
 fn match_options(
     options: &Bound<'_, PyDict>,
     guide: Option<(NamedModel<'_>, f64)>,

@@ -17,7 +17,7 @@ use tiepoint::options::{Kind, Named, OptionTable, Value};
 use tiepoint::register::Rematch;
 use tiepoint::stereo::StereoOptions;
 
-/// Names that other programs have for a value of ours: the option, their name, ours.
+/// Other programs' names of values: the option, their name, ours.
 const SYNONYMS: [(&str, &str, &str); 3] =
     [("preset", "lowe", "default"), ("interpolation", "cubic", "bicubic"), ("descriptors", "f32", "float")];
 
@@ -27,12 +27,12 @@ fn ours(option: &str, name: String) -> String {
     synonym.map_or(name, |(_, _, ours)| (*ours).to_owned())
 }
 
-/// A named value: its name, or what is shown as its name (`8` for the paths `"8"`).
+/// A named value, from its name or an object that is displayed as its name (`8` for the paths `"8"`).
 pub(crate) fn named<T: Named>(value: &Bound<'_, PyAny>) -> PyResult<T> {
     T::from_name(&ours(T::OPTION, value.str()?.to_string())).map_err(raised)
 }
 
-/// A value of Python's as the library's tables take it. Anything but a number, a truth value or None is taken as
+/// A Python value in the form that the library's tables take. Anything but a number, a truth value or None is taken as
 /// text.
 fn value(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     if given.is_none() {
@@ -104,7 +104,7 @@ pub(crate) trait Options: OptionTable {
 
 impl<T: OptionTable> Options for T {}
 
-/// The tables of the library's options, from which `_options.py` is written: for each struct its purpose and its
+/// The tables of the library's options, from which `_options.py` is generated: for each struct its purpose and its
 /// fields.
 #[pyfunction]
 pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -122,7 +122,7 @@ pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Adds a table. Options whose value is another in one of `presets` have no default of their own.
+/// Adds a table. Options whose value differs in one of `presets` get no default.
 fn table<T: OptionTable + Default>(all: &Bound<'_, PyDict>, name: &str, presets: &[T]) -> PyResult<()> {
     let py = all.py();
     let fields = T::default().fields().into_iter().map(|field| {

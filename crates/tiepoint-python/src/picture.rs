@@ -1,4 +1,4 @@
-//! Images where the caller has them: in the host's memory, or on a GPU, where their results stay.
+//! Images where the caller has them: in the host's memory, or on a GPU, on which their results stay.
 
 use crate::array::DeviceArray;
 use crate::device::{Detached, device_of, run_sized_on};
@@ -18,7 +18,7 @@ pub(crate) enum Picture {
 }
 
 impl Picture {
-    /// The image that an object holds; `device` is the one that was asked for, `what` names the image in errors.
+    /// The image that an object holds; `device` is the requested one, `what` names the image in errors.
     pub(crate) fn of(
         object: &Bound<'_, PyAny>,
         device: Option<&Bound<'_, PyAny>>,
@@ -35,7 +35,7 @@ impl Picture {
         Ok(Self::There(Detached::new(image)))
     }
 
-    /// The image of a result of ours, for work where it lies.
+    /// The image of a result of this package, for work on the device on which it lies.
     fn of_ours(array: &DeviceArray, device: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Self> {
         if let Some(device) = device {
             let processor = device_of(device.py(), Some(device))?.get().opened(device.py())?;
@@ -57,7 +57,7 @@ impl Picture {
         }
     }
 
-    /// Numbers a pixel.
+    /// The number of channels.
     pub(crate) fn channels(&self) -> usize {
         match self {
             Self::Host(image) => image.view().channels(),
@@ -65,7 +65,7 @@ impl Picture {
         }
     }
 
-    /// Works on the image where it lies: on the GPU that has it, otherwise on a device.
+    /// Runs work on the image: on the GPU that has it, otherwise on a device.
     pub(crate) fn run<R: Send>(
         &self,
         py: Python<'_>,
@@ -91,7 +91,7 @@ impl Picture {
         }
     }
 
-    /// The image in the host's memory, into which it is copied from a GPU.
+    /// The image in the host's memory, copied from the GPU if it is there.
     pub(crate) fn on_host(&self, py: Python<'_>) -> PyResult<AnyCow<'_>> {
         match self {
             Self::Host(image) => Ok(AnyCow::Borrowed(image.view())),
@@ -100,7 +100,7 @@ impl Picture {
     }
 }
 
-/// A mask in the host's memory, into which it is copied from a GPU.
+/// A mask in the host's memory, copied from the GPU if it is there.
 pub(crate) fn mask_on_host(
     object: Option<&Bound<'_, PyAny>>,
     device: Option<&Bound<'_, PyAny>>,
@@ -114,7 +114,7 @@ pub(crate) fn mask_on_host(
     mask(Some(&DeviceArray::of_image(py, &there.into())?.numpy(py)?))
 }
 
-/// A mask on a GPU, to which it is copied from the host.
+/// A mask on a GPU, copied from the host if it is there.
 pub(crate) fn mask_there(object: &Bound<'_, PyAny>, gpu: &Gpu) -> PyResult<GpuImage<u8>> {
     match place(object, "the mask")? {
         Place::Cuda(id) => {

@@ -1,4 +1,4 @@
-//! Rectification: two images turned so that what corresponds lies in the same row.
+//! Rectification: two images turned so that corresponding points lie in the same row.
 
 use crate::device::run_on;
 use crate::errors::raised;
@@ -23,8 +23,8 @@ use tiepoint::image::{Made, PixelKind, Size, prepare};
 use tiepoint::options::Named;
 use tiepoint::register::{Modality, TieOptions, TiePicture, TiePoints, Views, tie_pictures};
 
-/// A rectification with its options, which are checked before a device is opened: by calibrated cameras where `rig` has
-/// them, else by cameras found from tie points.
+/// A rectification with its options, which are checked before a device is opened. It uses the calibrated cameras of
+/// `rig` if given, otherwise cameras found from tie points.
 #[pyclass(frozen, module = "tiepoint._core")]
 pub(crate) struct Rectify {
     rig: Option<StereoCalibration>,
@@ -87,7 +87,7 @@ impl Rectify {
     }
 }
 
-/// How two images are turned, whether they were given in the other order, and how well rows agree.
+/// The rectification of two images, whether they were given in reverse order, and how well rows agree.
 struct Placed {
     rectification: Rectification,
     exchanged: bool,
@@ -153,7 +153,7 @@ fn tied_here(
     Ok(Tied::here(found.0, found.1))
 }
 
-/// A rectified pair as it is handed back.
+/// A rectified pair, to be returned.
 struct Rectified {
     placed: Placed,
     images: [Made; 2],
@@ -169,7 +169,7 @@ impl Rectified {
     ) -> tiepoint::Result<Self> {
         let [a, b] = if placed.exchanged { [right, left] } else { [left, right] };
         let Rectification { left: view_a, right: view_b, .. } = &placed.rectification;
-        // Pictures of the host are warped there.
+        // Pictures on the host are warped there.
         let alone = Processor::from(processor.cpu.clone());
         let warped = |view: &RectifiedView, picture: &Picture| {
             let picture = picture.pixels();

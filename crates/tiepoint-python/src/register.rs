@@ -78,7 +78,7 @@ impl Register {
 }
 
 impl Register {
-    /// Warps MOVING onto the pixels of FIXED, whose size is `size`. The result lies where MOVING lies.
+    /// Warps MOVING onto the pixels of FIXED, whose size is `size`. The result is on the device of MOVING.
     fn warp(
         &self,
         result: &Bound<'_, PyDict>,

@@ -28,7 +28,7 @@ fn optional<'py>(view: &Bound<'py, PyDict>, key: &str) -> PyResult<Option<Bound<
     Ok(view.get_item(key)?.filter(|value| !value.is_none()))
 }
 
-/// What a view shows, taken out of Python.
+/// The contents of a view, converted from Python.
 enum Shown {
     Matches {
         pictures: [(String, Input); 2],
@@ -195,7 +195,7 @@ impl Shown {
     }
 }
 
-/// A heading, tiles of what and how much, and views.
+/// A heading, tiles of names and values, and views.
 type Part<'py> = (String, Vec<(String, String)>, Vec<Bound<'py, PyDict>>);
 
 /// The page: a title, a sentence, and sections of a heading, tiles and views.

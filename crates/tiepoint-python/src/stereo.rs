@@ -42,7 +42,7 @@ impl Stereo {
         Ok(Self { stereo, device, there: OfProcess::default() })
     }
 
-    /// The options, the penalties included.
+    /// The options, including the penalties.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let options = self.stereo.options();
@@ -92,7 +92,7 @@ fn maps(py: Python<'_>, found: StereoResult) -> PyResult<Bound<'_, PyDict>> {
     }))
 }
 
-/// A sequence of pairs, of which a GPU has several at a time.
+/// A sequence of pairs, several of which are on a GPU at a time.
 #[pyclass(frozen, module = "tiepoint._core")]
 pub(crate) struct StereoStream {
     stream: Mutex<tiepoint::stereo::StereoStream>,
@@ -120,7 +120,7 @@ impl StereoStream {
         Ok(Self { stream: Mutex::new(stream), device, process: std::process::id() })
     }
 
-    /// Takes the next pair, which is copied; whether as many pairs are under way as may be, so that the oldest is to be
+    /// Takes the next pair, which is copied. Returns whether the stream is full, so that the oldest result should be
     /// taken.
     fn push(
         &self,
@@ -137,7 +137,7 @@ impl StereoStream {
         })
     }
 
-    /// The maps of the oldest pair; None where there is none.
+    /// The maps of the oldest pair; None if there is none.
     fn pop<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.with(py, |stream, _| stream.pop())?.map(|found| maps(py, found)).transpose()
     }
@@ -164,7 +164,7 @@ impl StereoStream {
 }
 
 impl Stereo {
-    /// As `compute`, where at least one image lies on a GPU. The maps stay there.
+    /// As `compute`, if at least one image lies on a GPU. The maps stay there.
     fn compute_there<'py>(
         &self,
         py: Python<'py>,
@@ -176,7 +176,7 @@ impl Stereo {
         for (held, (picture, mask)) in
             [&mut held_left, &mut held_right].into_iter().zip(pair.iter().zip(masks))
         {
-            // The host finds out where transparent pixels and `no_data` are.
+            // The host finds transparent pixels and those of the value `no_data`.
             if no_data.is_some() || matches!(picture.channels(), 2 | 4) {
                 *held = self::held(picture.on_host(py)?.view(), mask, no_data).map_err(raised)?;
             }
@@ -191,7 +191,7 @@ impl Stereo {
         })?;
         let found = match found {
             Some(found) => found,
-            // Too large for the device at once: in bands of rows, through the host.
+            // Too large for the device at once: it is computed in bands of rows, through the host.
             None => {
                 let (left, right) = (pair[0].on_host(py)?, pair[1].on_host(py)?);
                 self.device.get().run(py, |processor| {
@@ -215,7 +215,7 @@ impl Stereo {
         }))
     }
 
-    /// Dense stereo on the GPU, made at the first images there.
+    /// Dense stereo on the GPU, made for the first images there.
     fn on_gpu(&self, processor: &Processor) -> tiepoint::Result<Arc<GpuStereo>> {
         self.there.get_or_make(|| GpuStereo::new(processor, *self.stereo.options()))
     }
@@ -232,7 +232,7 @@ fn numbers(reasons: &Image<Reason>) -> tiepoint::Result<Image<u8>> {
     Image::from_vec(reasons.data().iter().map(|&reason| reason as u8).collect(), reasons.size(), 1)
 }
 
-/// Where a view holds data: where its mask says so, its alpha is not 0, and not all channels are `no_data`.
+/// Where a view holds data: where its mask is not 0, its alpha is not 0, and not all channels are `no_data`.
 fn held<'a>(image: AnyView<'_>, mask: Option<&'a Input>, no_data: Option<f32>) -> tiepoint::Result<Mask<'a>> {
     Mask::from(mask_view(mask)).and(Mask::of_data(image, no_data))
 }

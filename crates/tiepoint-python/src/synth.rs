@@ -1,4 +1,4 @@
-//! Pictures made by formula, with exact truth.
+//! Pictures computed by formulas, with exact truth.
 
 use crate::device::run_on;
 use crate::errors::{raised, wrong_option};
@@ -57,7 +57,8 @@ fn photometry((gamma, gain, bias): (f64, f64, f64)) -> Photometry {
     Photometry::default().with_gamma(gamma).with_gain(gain).with_bias(bias)
 }
 
-/// Two images of a plane and the homography between them: reference, moving, moving from reference.
+/// Two images of a plane and the homography between them: reference, moving, and the homography from the first to the
+/// second.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the options of a scene")]
 pub(crate) fn scene<'py>(

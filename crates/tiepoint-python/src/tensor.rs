@@ -1,9 +1,10 @@
 //! Arrays of other programs in the memory of a CUDA device: PyTorch's, CuPy's, JAX's, Numba's.
 //!
-//! There are three ways in. By DLPack's C interface (`exchange`) our queue waits for the producer's current stream. By
-//! `__dlpack__` the producer makes our queue wait. By the CUDA array interface (version 3) our queue waits for the
-//! stream that the array names. Nothing is copied. An image is as in `image`: the pixels of a row follow each other,
-//! and rows may lie any distance apart; every other layout is refused with advice, since packing it would be a copy.
+//! There are three ways to read them. With DLPack's C interface (`exchange`) our queue waits for the producer's current
+//! stream. With `__dlpack__` the producer makes our queue wait. With the CUDA array interface (version 3) our queue
+//! waits for the stream that the array names. Nothing is copied. An image is as in `image`: the pixels of a row are
+//! contiguous, and rows may be any distance apart; every other layout is refused with advice, because it would have to
+//! be copied.
 
 use crate::device::{Device, device_of};
 use crate::dlpack::{self, CPU, CUDA, DataType, Imported, Taken};
@@ -20,13 +21,13 @@ use tiepoint::image::Size;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 
 pub(crate) enum Place {
-    /// Where NumPy can see it.
+    /// In the host's memory, where NumPy can read it.
     Host,
-    /// On the CUDA device of this number; `None` where the number is not known.
+    /// On the CUDA device of this number; `None` if the number is not known.
     Cuda(Option<u32>),
 }
 
-/// Where an object's numbers lie; `what` names it in errors.
+/// Where the numbers of an object are; `what` names it in errors.
 pub(crate) fn place(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Place> {
     if object.cast::<PyUntypedArray>().is_ok() {
         return Ok(Place::Host);
@@ -72,7 +73,7 @@ pub(crate) fn gpu_for<'g>(gpu: Option<&'g Gpu>, id: Option<u32>, what: &str) -> 
     )))
 }
 
-/// The device of an array: the one that is given, or the CUDA device of its number.
+/// The device of an array: the given one, or the CUDA device of its number.
 pub(crate) fn cuda_device(
     py: Python<'_>,
     given: Option<&Bound<'_, PyAny>>,
@@ -102,7 +103,7 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
-    /// The array that an object of this device holds. The device's queue waits until it is complete.
+    /// The array that an object on this device holds. The device's queue waits until it is complete.
     pub(crate) fn of(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
         if let Some(exchange) = Exchange::of(object)
             && let Some((imported, stream)) = exchange.take(object, what)?
@@ -198,8 +199,8 @@ impl Tensor {
 
     #[expect(unsafe_code, reason = "an address of another program")]
     fn typed<T: Element>(self, gpu: &Gpu, layout: (Size, usize, usize)) -> PyResult<GpuImage<T>> {
-        // SAFETY: the producer says that these numbers lie there, and keeps them for the owner; the queue waits for its
-        // stream. The device is asked whether the memory is its own.
+        // SAFETY: the producer guarantees that these numbers are there, and keeps them for the owner; the queue waits
+        // for its stream. The device is asked whether the memory is its own.
         unsafe { GpuImage::foreign(gpu, self.address, layout, self.owner) }.map_err(raised)
     }
 
@@ -211,7 +212,7 @@ impl Tensor {
         self.dtype
     }
 
-    /// All numbers, which must lie without gaps.
+    /// All numbers, which must be without gaps.
     #[expect(unsafe_code, reason = "an address of another program")]
     pub(crate) fn buffer<T: Element>(self, gpu: &Gpu, what: &str) -> PyResult<Buffer<T>> {
         let compact = dlpack::compact(&self.shape);
@@ -228,7 +229,7 @@ impl Tensor {
         unsafe { gpu.foreign(self.address, len, self.owner) }.map_err(|e| raised(e.into()))
     }
 
-    /// A copy of the array in the host's memory, for what is needed there.
+    /// A copy of the array in the host's memory.
     pub(crate) fn into_host<'py>(
         self,
         py: Python<'py>,
@@ -263,7 +264,7 @@ fn wait_for(gpu: &Gpu, handle: u64) -> PyResult<()> {
     gpu.wait_for(stream).map_err(|e| raised(e.into()))
 }
 
-/// The name of a type of number, as NumPy has it.
+/// NumPy's name of a type of number.
 pub(crate) fn name_of(dtype: DataType) -> String {
     let kind = match dtype.code {
         0 => "int",
@@ -359,8 +360,8 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
     Ok(Interface { address, dtype, shape, strides, stream })
 }
 
-/// What an array of a CUDA device says of itself, checked as far as that is possible without the device; for tests on
-/// machines without one.
+/// The description of an array on a CUDA device, checked as far as possible without the device; for tests on machines
+/// without one.
 #[pyfunction]
 pub(crate) fn described<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let py = object.py();

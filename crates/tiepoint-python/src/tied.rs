@@ -16,7 +16,7 @@ use tiepoint::register::{Modality, TieOptions, TiePoints, Views, tie_pictures_on
 /// Masks of both images as the caller gives them.
 pub(crate) type Masks<'py> = [Option<Bound<'py, PyAny>>; 2];
 
-/// Two pictures tied together, and their features where they were found.
+/// Two pictures tied together, and their features on the device on which they were found.
 pub(crate) struct Tied {
     features: [Found; 2],
     pub(crate) tie: TiePoints,
@@ -28,7 +28,7 @@ enum Found {
 }
 
 impl Tied {
-    /// Two pictures tied together on the GPU on which both lie; `None` where they do not, or where it takes the host.
+    /// Two pictures tied together on the GPU on which both lie; `None` if they do not, or if the host is needed.
     pub(crate) fn there(
         py: Python<'_>,
         finder: &Finder,
