@@ -20,7 +20,7 @@ pub enum Detector {
 }
 
 named! {
-    /// Which features, without how they are found.
+    /// The kind of features, without options.
     pub enum DetectorKind as "detector" {
         /// Lowe's SIFT.
         #[default]
@@ -56,7 +56,7 @@ impl Detector {
         }
     }
 
-    /// A finder of these features on the processor's GPU, or on its CPU where it has none.
+    /// A finder of these features on the processor's GPU, or on its CPU if it has none.
     ///
     /// # Errors
     /// As [`check`](Self::check), and [`Error::Device`] when the GPU refuses the kernels.
@@ -105,9 +105,9 @@ impl Detector {
     }
 }
 
-/// A detector on the device that it was opened for, which keeps its memory from image to image. Threads may
-/// share it. The result is the same on every device: where a GPU lacks memory or a feature the CPU searches,
-/// and a [note](Processor::take_notes) says so.
+/// A detector on the device for which it was opened. It keeps its memory from image to image, and threads may share it.
+/// The result is the same on every device: if a GPU lacks memory or a feature, the CPU searches, and a
+/// [note](Processor::take_notes) says so.
 #[derive(Debug)]
 pub struct Finder {
     processor: Processor,
@@ -148,7 +148,7 @@ fn is_for_cpu(error: &Error) -> bool {
     is_of_memory(error) || error.is_device_limit()
 }
 
-/// Runs one expression for either detector on a GPU.
+/// Evaluates one expression for either detector on a GPU.
 macro_rules! on_gpu {
     ($gpu:expr, $detector:ident => $body:expr) => {
         match $gpu {
@@ -173,7 +173,7 @@ impl Finder {
         self.search(on_gpu, || self.on_cpu(image, mask))
     }
 
-    /// A search by the GPU where there is one that can, otherwise by the CPU.
+    /// Searches on the GPU if there is one that can, otherwise on the CPU.
     fn search<R>(
         &self,
         on_gpu: impl FnOnce(&OnGpu) -> Result<R>,
@@ -195,8 +195,8 @@ impl Finder {
         found
     }
 
-    /// The features of a grey image, left in the memory of the processor's GPU; none where `mask` is 0. Image and
-    /// mask may lie there too, and are then not copied.
+    /// The features of a grey image, which stay in the memory of the processor's GPU; none where `mask` is 0. If image
+    /// and mask are already there, they are not copied.
     ///
     /// # Errors
     /// As [`detect`](Self::detect), and [`Error::Device`] when the processor has no GPU.
@@ -228,8 +228,8 @@ impl Finder {
     }
 
     /// Reserves memory of a GPU, and of the host for its results, for two images of this shape without masks, for
-    /// instance while they are still being read. With too little memory nothing is reserved, and the search reports
-    /// it.
+    /// instance while they are still being read. If there is too little memory, nothing is reserved, and the search
+    /// reports it.
     pub fn reserve_for_two(&self, size: Size, pixel: PixelKind) {
         if let Some(gpu) = &self.on_gpu {
             // The search meets the same error and reports it.
@@ -237,8 +237,8 @@ impl Finder {
         }
     }
 
-    /// The features of two grey images, each as [`detect`](Self::detect) finds it, which stay in a GPU's memory too
-    /// where it found them: for [`tie_pictures`](crate::register::tie_pictures).
+    /// The features of two grey images, each as [`detect`](Self::detect) finds them, for
+    /// [`tie_pictures`](crate::register::tie_pictures). If a GPU found them, they also stay in its memory.
     ///
     /// # Errors
     /// As [`detect`](Self::detect), for each image.
@@ -272,8 +272,8 @@ impl Finder {
         [one(0), one(1)]
     }
 
-    /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches
-    /// images together that follow each other and have one size and one type of pixel.
+    /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches successive
+    /// images of one size and one type of pixel together.
     pub fn detect_batch<'a, I>(&self, images: I) -> Vec<Result<Features>>
     where
         I: IntoIterator,
@@ -290,7 +290,7 @@ impl Finder {
         found
     }
 
-    /// The features of images that a GPU can search together; `None` where each must be searched alone.
+    /// The features of images that a GPU can search together; `None` if each must be searched alone.
     fn together(&self, images: &[AnyView<'_>]) -> Option<Vec<Features>> {
         let gpu = self.on_gpu.as_ref().filter(|_| images.len() > 1)?;
         if images.iter().any(|image| image.channels() != 1 || image.size().is_empty()) {
@@ -345,7 +345,7 @@ impl Finder {
         self.limit
     }
 
-    /// The number of parts in which the last image was searched: 1, or more where the GPU's memory was too small.
+    /// The number of parts in which the last image was searched: 1, or more if the GPU's memory was too small.
     pub fn parts(&self) -> usize {
         self.on_gpu.as_ref().map_or(1, |gpu| on_gpu!(gpu, detector => detector.parts()))
     }

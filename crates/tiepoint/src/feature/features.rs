@@ -1,4 +1,4 @@
-//! What a detector finds in an image: keypoints and their descriptors.
+//! The features of an image: keypoints and their descriptors.
 
 use super::Keypoint;
 use crate::device::Cpu;
@@ -18,7 +18,7 @@ named! {
     }
 }
 
-/// Something of descriptors of either kind of values.
+/// One of two types, by the kind of values of descriptors.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ByValue<B, F> {
     /// Of 8-bit values: a unit vector times 512 (SIFT: rounded and saturated at 255).
@@ -30,8 +30,8 @@ pub enum ByValue<B, F> {
 /// The descriptors of a set of keypoints, one after the other.
 pub type Descriptors = ByValue<Vec<u8>, Vec<f32>>;
 
-/// Code for whichever kind of values it is: of what a [`ByValue`] holds, a `ByValue` of it (`map`), or of what two hold,
-/// where `else` is for two kinds.
+/// Evaluates an expression for either kind of values: for the contents of a [`ByValue`]; with `map`, giving a `ByValue`
+/// again; or for the contents of two, where `else` is for two different kinds.
 macro_rules! by_value {
     (map $value:expr, $v:ident => $body:expr) => {
         match $value {
@@ -61,7 +61,7 @@ impl Descriptors {
     }
 }
 
-/// What a detector found in one image.
+/// The features of one image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Features {
     /// Keypoints in their total [order](Keypoint::order).
@@ -85,7 +85,7 @@ impl Features {
         self.keypoints.is_empty()
     }
 
-    /// Checks that there is one descriptor for each keypoint, for features that no detector made.
+    /// Checks that there is one descriptor for each keypoint, for features that do not come from a detector.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when there are more values, or fewer.

@@ -26,8 +26,8 @@ pub struct Keypoint {
 }
 
 impl Keypoint {
-    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer). Where
-    /// the [largest](super::select::Keep) are kept, scale descending comes before all of these; where whole levels are,
+    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer). If
+    /// the [largest](super::select::Keep) are kept, scale descending comes before all of these; for whole levels,
     /// octave and layer descending.
     pub fn order(&self, other: &Self) -> Ordering {
         other
@@ -41,7 +41,7 @@ impl Keypoint {
             .then(self.layer.cmp(&other.layer))
     }
 
-    /// Whether the two are equal but for their directions.
+    /// Whether the two differ only in their directions.
     pub(super) fn is_same_position(&self, other: &Self) -> bool {
         Self { angle: other.angle, ..*self }.order(other).is_eq()
     }

@@ -8,9 +8,9 @@
 //! a limit of 8192 gives about 10 000 to 15 000 features. Levels overlap in scale, so some of the features left out are
 //! larger than some of those kept.
 //!
-//! By scale more of SIFT's features are found again and more points of a scene are reconstructed; of SURF's features, whose
-//! large filters are sampled sparsely, more are found again by response. So these are the defaults
-//! (`docs/notebook/features.md`).
+//! SIFT's features selected by scale are found again more often, and more points of a scene are reconstructed from
+//! them. SURF's large filters are sampled sparsely, and its features selected by response are found again more often.
+//! Hence the defaults (`docs/notebook/features.md`).
 
 use super::order::Rank;
 use super::{Features, Keypoint};
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 named! {
     /// Which features come first.
     pub enum Keep as "keep" {
-        /// They are seen again from near and far, and placed more widely. SIFT's default.
+        /// They are found again from near and far, and are spread more widely. SIFT's default.
         #[default]
         "scale": Scale, "The largest scales, as VLFeat and COLMAP do";
         /// SURF's default.
@@ -59,7 +59,7 @@ options! {
     }
 }
 
-/// A selection ranks all features and keeps either the first of them or as many spread over the image.
+/// The rule of a selection: how features are ranked, and which of them are kept.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     rank: Rank,
@@ -119,7 +119,7 @@ impl Selection {
         self.rule().rank
     }
 
-    /// At most this many of the first by rank can be selected; a search need not keep the others.
+    /// Only this many of the first by rank can be selected; a search need not keep the others.
     pub(crate) fn early_limit(self) -> usize {
         match self.rule().take {
             Take::First(limit) => limit,
@@ -127,8 +127,8 @@ impl Selection {
         }
     }
 
-    /// The number of features of a part of an image from which it pays to drop those that are not selected in the
-    /// part, since they are not selected in the whole image either.
+    /// From this many features of a part of an image on, it pays to drop those that are not selected in the part,
+    /// because they are not selected in the whole image either.
     pub(crate) fn pays_from(self) -> usize {
         match self.rule().take {
             Take::First(limit) | Take::Levels(limit) => limit.saturating_mul(2).saturating_add(1024),
@@ -136,7 +136,7 @@ impl Selection {
         }
     }
 
-    /// Of whole levels, the positions that they must have, for kernels.
+    /// The number of positions that whole levels must have, for kernels.
     pub(crate) fn positions_of_levels(self) -> Option<u32> {
         match self.rule().take {
             Take::Levels(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
@@ -149,13 +149,13 @@ impl Selection {
         u32::try_from(self.early_limit()).unwrap_or(u32::MAX)
     }
 
-    /// Whether the first [`early_limit`](Self::early_limit) features are not yet the selected ones, so that the host
-    /// has to [`apply`](Self::apply) the rule to them.
+    /// Whether the host still has to [`apply`](Self::apply) the rule to the first [`early_limit`](Self::early_limit)
+    /// features.
     pub(crate) fn is_finished_by_host(self) -> bool {
         matches!(self.rule().take, Take::Spread(_))
     }
 
-    /// What may be selected in a part of an image, before the features of all parts are together.
+    /// The selection for a part of an image, before the features of all parts are joined.
     pub(crate) fn of_part(self) -> Self {
         if self.early_limit() == usize::MAX { Self::ALL } else { self }
     }
@@ -169,7 +169,7 @@ impl Selection {
         Ok(self.of(found, cpu))
     }
 
-    /// The selected ones of features that a detector made.
+    /// The selected ones of features that come from a detector.
     pub(crate) fn of(self, found: &Features, cpu: &Cpu) -> Features {
         let Rule { rank, take } = self.rule();
         let mut ranked: Vec<(Keypoint, usize)> = found.keypoints.iter().copied().zip(0..).collect();
@@ -185,7 +185,7 @@ impl Selection {
     }
 }
 
-/// How many of the first keypoints, which come level by level, are those of as few whole levels as have `n` positions.
+/// The number of keypoints in the fewest whole levels that have `n` positions; the keypoints are sorted level by level.
 fn in_levels(ranked: &[(Keypoint, usize)], n: usize) -> usize {
     let (mut positions, mut kept) = (0, 0);
     for level in ranked.chunk_by(|(a, _), (b, _)| (a.octave, a.layer) == (b.octave, b.layer)) {

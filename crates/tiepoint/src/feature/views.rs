@@ -5,7 +5,7 @@
 //! θ.
 //! Each view of a picture is that picture turned by φ, smoothed along x by σ = 0.8 √(t² − 1) against aliasing and
 //! compressed by t (their section 3); the tilts are √2ᵏ and the turns 72°/t apart, below 180° (their section 4). A
-//! detector searches the views, and what it finds is put back into the picture: position and direction by the inverse
+//! detector searches the views, and its features are mapped back to the picture: position and direction by the inverse
 //! map, the scale by the root of its determinant. Keypoints whose window reaches beyond the picture are left out.
 //!
 //! The views of one tilt have one size, so that a GPU searches them side by side. Arithmetic on places is f64, with
@@ -21,7 +21,7 @@ use crate::numeric::{atan2, exp_f64, sin_cos};
 use crate::{Error, Result, by_pixel};
 use std::f64::consts::PI;
 
-/// Views of a picture at most: tilts up to 4√2.
+/// The most views of a picture: tilts up to 4√2.
 pub const MOST_VIEWS: usize = 43;
 
 /// Degrees between turns at a tilt of 1.
@@ -30,16 +30,16 @@ const TURN: f64 = 72.0;
 /// Radius of the window that must lie within the picture, in units of the scale: 6 √2, as in the authors' program.
 const WINDOW: f64 = 8.5;
 
-/// Pixels of a turned picture at most.
+/// The most pixels of a turned picture.
 const LARGEST: usize = 1 << 27;
 
-/// Pixels of the views that are searched together, unless one alone has more.
+/// The most pixels of views that are searched together, unless one view alone has more.
 const TOGETHER: usize = 1 << 24;
 
 /// Grey beyond the picture.
 const BEYOND: f32 = 0.5;
 
-/// How a picture is seen in a simulated view.
+/// A simulated view of a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct View {
     /// Compression along x after the turn, 1 or more.
@@ -49,7 +49,7 @@ pub struct View {
 }
 
 impl View {
-    /// The picture as it is.
+    /// The picture itself.
     pub const PLAIN: Self = Self { tilt: 1.0, turn: 0.0 };
 
     /// The first `n` views, at most [`MOST_VIEWS`], tilt by tilt: complete tilts end after 1, 5, 10, 18, 28 and 43.
@@ -108,7 +108,7 @@ impl View {
         warped(&smooth, &Homography::from(turned_from_view), size, cpu)
     }
 
-    /// A keypoint of the view in its picture; `None` where its window reaches beyond.
+    /// A keypoint of the view in its picture; `None` if its window reaches beyond the picture.
     fn put_back(self, k: &Keypoint, picture: Size, picture_from_view: &Affine) -> Option<Keypoint> {
         let [x, y] = picture_from_view.apply([f64::from(k.x), f64::from(k.y)]);
         let [rx, ry] = [0, 1].map(|i| picture_from_view.matrix()[i]);
@@ -164,9 +164,8 @@ fn taps(sigma: f64) -> Vec<f32> {
 }
 
 impl Finder {
-    /// The features of the first `n` [views](View::first) of a grey picture, each in the place that it has in the
-    /// picture; none where `mask` is 0. Of the detector's limit on the number of features every view has its share by
-    /// area.
+    /// The features of the first `n` [views](View::first) of a grey picture, each at its place in the picture; none
+    /// where `mask` is 0. The detector's limit on the number of features is divided among the views by area.
     ///
     /// # Errors
     /// As [`detect`](Self::detect); [`Error::Option`] for no view or more than [`MOST_VIEWS`]; [`Error::Image`] for a

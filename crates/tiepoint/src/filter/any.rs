@@ -1,9 +1,8 @@
 //! Filters of images of any pixel type, in the host's memory or on a GPU, with the same bits everywhere.
 //!
-//! An image in the host's memory is filtered by the GPU of a processor, or by its CPU. Where the GPU lacks memory or a
-//! feature the CPU computes the same, and a note of the processor says so. An image on a GPU is filtered there, and its
-//! result stays there: the queue of its device has the work when a call returns, and the host does not wait, but for
-//! blobs.
+//! An image in the host's memory is filtered by the GPU of a processor, or by its CPU. If the GPU lacks memory or a
+//! feature, the CPU computes the same, and a note of the processor says so. An image on a GPU is filtered there, and
+//! its result stays there: the work is queued when a call returns, and the host does not wait, except for blobs.
 
 use super::convolve::{self, Kernel};
 use super::gauss::{self, GaussOptions};
@@ -180,7 +179,7 @@ fn placed<'a>(image: &'a Pixels<'_>) -> ByPixel<Placed<'a, u8>, Placed<'a, u16>,
     }
 }
 
-/// Works on the grey of an image, where the image lies.
+/// Runs `work` on the grey of an image, where the image lies.
 fn of_grey<R>(image: &Pixels<'_>, cpu: &Cpu, work: impl FnOnce(&Pixels<'_>) -> Result<R>) -> Result<R> {
     match image {
         Pixels::Host(view) => work(&grey(view, cpu)?.view().into()),
@@ -188,8 +187,8 @@ fn of_grey<R>(image: &Pixels<'_>, cpu: &Cpu, work: impl FnOnce(&Pixels<'_>) -> R
     }
 }
 
-/// A filter's result: where the image lies on a GPU from there, else from the processor's GPU, or from its CPU where
-/// there is no GPU or the GPU cannot compute it.
+/// A filter's result: computed on the GPU on which the image lies, otherwise on the processor's GPU, or on its CPU if
+/// there is no GPU or it cannot.
 fn filtered<I: GpuPixel, O: Element>(
     name: &str,
     image: Placed<'_, I>,

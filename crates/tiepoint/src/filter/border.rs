@@ -1,4 +1,4 @@
-//! Bands of rows and borders, as all filters treat them.
+//! Bands of rows and borders, for all filters.
 
 use crate::image::Border;
 use tiepoint_gpu::KernelSource;
@@ -43,7 +43,7 @@ pub(crate) fn extend<E: Copy>(padded: &mut [E], radius: usize, channels: usize, 
     }
 }
 
-/// For [`Border::Skip`]: gives the `radius` pixels at either end of a filtered row their input values again.
+/// For [`Border::Skip`]: restores the input values of the `radius` pixels at either end of a filtered row.
 pub(crate) fn keep_ends<T: Copy>(row: &mut [T], source: &[T], radius: usize, channels: usize) {
     let n = (radius * channels).min(row.len());
     row[..n].copy_from_slice(&source[..n]);

@@ -1,4 +1,4 @@
-//! Filters on a GPU: [`GpuFilter`], and what their kernels share.
+//! Filters on a GPU: [`GpuFilter`], and the code that their kernels share.
 //!
 //! [`GpuFilter`] has a constructor for every filter, beside its CPU form. The separable ones share a kernel, `tile.h`,
 //! which does the vertical and the horizontal pass at once; filters that reach farther than a tile's margin take two
@@ -41,8 +41,8 @@ pub(crate) enum Steps<I: Element, O: Element> {
     Two(Step<Columns<'static, I>>, Step<Rows<'static, I, O>>),
 }
 
-/// A kernel, and how many elements of the output a group makes. Groups are counted along one dimension, as there may be
-/// many below each other, and images along the third.
+/// A kernel, and the number of elements of the output that a group makes. Groups are counted along one dimension,
+/// because there may be many below each other, and images along the third.
 #[derive(Clone, Debug)]
 pub(crate) struct Step<A> {
     kernel: Kernel<A>,
@@ -154,7 +154,7 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         Ok(out)
     }
 
-    /// Puts the work for an image into a list. `to` has the size that [`output_size`](Self::output_size) gives.
+    /// Records the work for an image. `to` must have the size that [`output_size`](Self::output_size) gives.
     ///
     /// # Errors
     /// As [`filter`](Self::filter), and [`Error::Image`] when `to` has the wrong shape.
@@ -252,7 +252,7 @@ pub(crate) fn for_kernels(source: KernelSource, channels: usize) -> KernelSource
     source.text(include_str!("vector.h"))
 }
 
-/// For kernels: the border rule, and what follows from it about elements and windows.
+/// For kernels: the border rule, and the functions for elements and windows that depend on it.
 pub(super) fn border_for_kernels(source: KernelSource, border: Border) -> KernelSource {
     border::for_kernels(source, border).text(include_str!("elements.h"))
 }
@@ -277,7 +277,7 @@ pub(super) struct Shape {
 /// Bytes of local memory of a group on nearly every GPU.
 pub(super) const LOCAL_MEMORY: u32 = 48 << 10;
 
-/// Lanes of a group that stand above each other in a tile.
+/// The number of lanes of a group that are above each other in a tile.
 const SEGMENTS: usize = LANES as usize / (TILE_WIDTH / ACROSS);
 
 struct Tile {
@@ -292,7 +292,8 @@ impl Shape {
         self.columns.map(|n| n * self.channels)
     }
 
-    /// Outputs of a column that a lane computes together: every row that it loads serves all of them.
+    /// The number of outputs of a column that a lane computes together, so that every row is loaded once for all of
+    /// them.
     fn rows_a_lane(&self) -> usize {
         // Local memory is to hold every plane of a tile.
         let rows = if self.planes == 1 { 16 } else { 8 };
@@ -305,7 +306,7 @@ impl Shape {
         self.rows[0] + self.rows_a_lane() + self.rows[1]
     }
 
-    /// Groups that a multiprocessor is to hold at a time, with windows and sums in registers.
+    /// The number of groups on a multiprocessor at a time, with windows and sums in registers.
     fn resident(&self) -> u32 {
         if self.planes < 3 && self.window() <= WHOLE_WINDOW { 3 } else { 2 }
     }

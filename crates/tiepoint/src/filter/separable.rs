@@ -29,11 +29,11 @@ pub(super) trait Passes: Sync {
 
     /// Rows above and below the centre, columns left and right of it.
     fn radius(&self) -> usize;
-    /// The pixels as they are, where the types agree.
+    /// The pixels without conversion, if the types agree.
     fn input<T: Pixel>(values: &[T]) -> Option<&[Self::In]>;
     /// A pixel of another type.
     fn convert<T: Pixel>(value: T) -> Self::In;
-    /// The output as it is, where the types agree.
+    /// The output without conversion, if the types agree.
     fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [Self::Out]>;
     /// Converts the result to the type of the output.
     fn finish<T: Pixel>(value: Self::Out) -> T;

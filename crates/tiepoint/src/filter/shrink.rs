@@ -1,4 +1,4 @@
-//! An image made smaller by any factor: every pixel is the mean of the area that it covers.
+//! Shrinking an image by any factor: every pixel is the mean of the area that it covers.
 //!
 //! ```text
 //! out(i, j) = Σ_y Σ_x w(j, y) w(i, x) in(x, y)
@@ -52,7 +52,7 @@ pub fn shrink<T: Pixel>(image: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Resul
     Ok(out)
 }
 
-/// What each of `to` pixels covers of `from` pixels.
+/// The pixels, of `from`, that each of `to` pixels covers.
 fn covers(from: usize, to: usize) -> Vec<Cover> {
     let (n, m) = (from as u128, to as u128);
     // In units of 1/m of an input pixel, an output pixel is n wide and an input pixel m: all integers.

@@ -1,4 +1,4 @@
-//! CSV: a header, then a line a feature. Descriptors of whole numbers from 0 to 255 are 8-bit ones; floats
+//! CSV: a header, then one line for each feature. Descriptors of whole numbers from 0 to 255 are 8-bit ones; floats
 //! always have a point or an exponent.
 
 use super::{
@@ -78,7 +78,7 @@ fn keypoint<'a>(fields: &mut impl Iterator<Item = &'a str>, line: usize) -> Resu
     })
 }
 
-/// Appends a word: a byte where it is a whole number from 0 to 255.
+/// Appends a word, as a byte if it is a whole number from 0 to 255.
 fn push(values: &mut Values, word: &str) -> Result<(), String> {
     let digits = word.bytes().all(|b| b.is_ascii_digit());
     match (word.parse::<u8>(), word.parse::<f32>()) {

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, SeqAccess, Vi
 use std::fmt;
 use std::io::{self, Write};
 
-/// One feature a line; floats in the shortest form that reads back to the same bits.
+/// Writes one feature in each line; floats in the shortest form that reads back to the same bits.
 pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()> {
     let Size { width, height } = features.image;
     let kind = match features.descriptors {
@@ -164,7 +164,7 @@ impl<'de> DeserializeSeed<'de> for Push<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        // Decimals are rounded to f32 once, without the step over f64.
+        // Decimals are rounded directly to f32, not first to f64.
         deserializer.deserialize_f32(self)
     }
 }

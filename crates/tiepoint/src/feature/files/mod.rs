@@ -8,11 +8,11 @@
 //! | `.sift` | VLFeat's text: `x y scale angle d1 … d128`, no header | place, 8-bit descriptors |
 //! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | place, 8-bit descriptors |
 //!
-//! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold
-//! SIFT descriptors of 128 values from 0 to 255; unit vectors are written as 512 times themselves, rounded
-//! and saturated. Values keep their order (Lowe's, OpenCV's and COLMAP's), but for `.sift`, where they take
-//! VLFeat's. Read back from the foreign two, features have response 0, sign 1, octave 0 and layer 0. Every
-//! format keeps the order of the features, so that indices mean the same there and here.
+//! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
+//! descriptors of 128 values from 0 to 255; unit vectors are written times 512, rounded and saturated. The values are
+//! in the order of Lowe, OpenCV and COLMAP, except in `.sift`, which has VLFeat's. Features read from the two foreign
+//! formats have response 0, sign 1, octave 0 and layer 0. Every format keeps the order of the features, so that indices
+//! stay valid.
 
 mod colmap;
 mod csv;
@@ -47,8 +47,8 @@ pub enum FeatureFormat {
 }
 
 impl FeatureFormat {
-    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is found
-    /// early.
+    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is reported at
+    /// once.
     ///
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
@@ -116,7 +116,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Features> {
     parse(&bytes, format, path)
 }
 
-/// The features in `bytes`, the content of a feature file; `name` stands for the file in errors.
+/// The features in `bytes`, the content of a feature file, which errors call `name`.
 ///
 /// # Errors
 /// [`Error::Format`] when the content is not what the format demands.

@@ -1,5 +1,5 @@
-//! NPZ: a zip archive of one `.npy` file (version 1.0) for each array. Written as `numpy.savez` does,
-//! uncompressed; those of `numpy.savez_compressed` are read too.
+//! NPZ: a zip archive of one `.npy` file (version 1.0) for each array. It is written uncompressed, as `numpy.savez`
+//! does; files of `numpy.savez_compressed` are read, too.
 
 use crate::{
     feature::{Descriptors, Features, Keypoint},
@@ -14,14 +14,15 @@ use rawzip::{
 };
 use std::io::{self, Read, Write};
 
-/// 1980-01-01, the first day of zip, in seconds from 1970: the same features give the same file.
+/// 1980-01-01, the first day that zip can store, in seconds from 1970. With a fixed date the same features give the
+/// same file.
 const DATE: i64 = 315_532_800;
 
-/// Largest size of an array as a multiple of the whole file. Features compress to about a half; a file made
-/// to exhaust memory reaches a thousand times its size.
+/// The largest size of an array as a multiple of the whole file. Features compress to about a half; a file made to
+/// exhaust memory expands to a thousand times its size.
 const MOST_INFLATED: u64 = 100;
 
-/// An array as NumPy names it: its element type, its shape and its bytes.
+/// An array: NumPy's name of its element type, its shape and its bytes.
 struct Array {
     kind: &'static str,
     shape: Vec<usize>,
@@ -182,7 +183,7 @@ impl<'a> Archive<'a> {
         Ok((array.shape, floats))
     }
 
-    /// The size of the image; 0 × 0 where the file does not have it.
+    /// The size of the image; 0 × 0 if the file does not contain it.
     fn size(&self) -> Result<Size, String> {
         if !self.entries.iter().any(|e| e.name == "image.npy") {
             return Ok(Size::default());

@@ -1,6 +1,6 @@
-//! VLFeat's text file of the `sift` command: a line a feature of `x y scale angle d1 … d128`, no header,
-//! pixel centres at integers, angles in radians from +x towards +y. VLFeat truncates 512 times the unit vector to 8
-//! bits; here it is rounded. Its eight directions turn the other way: direction o of a cell is (8 − o) mod 8 here.
+//! The text file of VLFeat's `sift` command: one line `x y scale angle d1 … d128` for each feature, no header, pixel
+//! centres at integers, angles in radians from +x towards +y. VLFeat truncates 512 times the unit vector to 8 bits;
+//! here it is rounded. Its eight directions turn the other way: direction o of a cell is (8 − o) mod 8 here.
 
 use super::text::{features, read_line, write_line};
 use crate::feature::Features;
@@ -15,7 +15,7 @@ pub(super) fn write(out: &mut impl Write, features: &Features, descriptors: &[u8
     })
 }
 
-/// Reverses the directions of every cell; twice gives the same again.
+/// Reverses the directions of every cell; applied twice it changes nothing.
 fn turn(descriptors: &mut [u8]) {
     for cell in descriptors.as_chunks_mut::<8>().0 {
         cell[1..].reverse();

@@ -9,7 +9,7 @@ use std::{
     str::FromStr,
 };
 
-/// The number that `word` is, or what was wrong with the field `name` in line `line`.
+/// `word` as a number, or an error that names the field `name` in line `line`.
 pub(super) fn number<T: FromStr>(word: &str, name: impl Display, line: usize) -> Result<T, String> {
     word.parse().map_err(|_| format!("line {line}: {name} is {word:?}, not a {}", std::any::type_name::<T>()))
 }
@@ -78,7 +78,7 @@ pub(super) fn features(keypoints: Vec<Keypoint>, descriptors: Vec<u8>) -> Featur
     Features { keypoints, descriptors, dimension: 128, image }
 }
 
-/// The angle brought into \[0, 2π).
+/// The angle, reduced to \[0, 2π).
 fn turned(angle: f32) -> f32 {
     if (0.0..TAU).contains(&angle) {
         return angle;

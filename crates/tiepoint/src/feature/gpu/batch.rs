@@ -1,5 +1,5 @@
-//! Many images of one size, some at a time: while the results of some travel to the host, the next are searched, and
-//! those after them travel to the device.
+//! Many images of one size, some at a time: while the results of some are copied to the host, the next are searched,
+//! and those after them are copied to the device.
 
 use super::pipeline::{Core, Pipeline};
 use super::search::Search;
@@ -12,13 +12,13 @@ use crate::image::gpu::AnyGpuImage;
 use crate::image::{AnyView, PixelKind, Pixels, Size};
 use tiepoint_gpu::Mark;
 
-/// Pixels of the first octave that are searched at a time, few enough for a device's memory.
-// With fewer pixels more of the transfers is hidden, but the search itself becomes slower by more than that gains.
+/// The number of pixels of the first octave that are searched at a time, small enough for a device's memory.
+// With fewer pixels, more of the transfers overlap with work, but the search itself slows down by more than that gains.
 pub(crate) const AT_A_TIME: usize = 1 << 27;
 
 impl<P: Pipeline> Search<P> {
-    /// Searches images that lie all on the device or all in the host's memory, `pixels` at a time. With `keep` the
-    /// features stay on the device too.
+    /// Searches images that are all on the device or all in the host's memory, `pixels` at a time. With `keep` the
+    /// features also stay on the device.
     pub(crate) fn detect_batch(
         &mut self,
         core: &Core<P>,
@@ -98,7 +98,7 @@ impl<P: Pipeline> Search<P> {
         }
         let mut all = Vec::new();
         for (i, (mut found, mut copies)) in found.into_iter().zip(copies).enumerate() {
-            // There was too little room: search again, with more.
+            // There was too little room: search again with more.
             while found.is_none() {
                 copies = self.begin_part(core, &images(i)?, 0, keep)?;
                 found = self.fetched(core, 0, true)?;
@@ -127,8 +127,7 @@ impl<P: Pipeline> Search<P> {
         }
     }
 
-    /// Reserves memory and records the work for two images of the host's memory that are searched one after the
-    /// other.
+    /// Reserves memory and records the work for two images in the host's memory that are searched one after the other.
     pub(super) fn reserve_for_two(&mut self, core: &Core<P>, size: Size, pixel: PixelKind) -> Result<()> {
         self.reserve(core, P::layout(&core.options, size, 1)?, pixel, false)?;
         self.feed = Some(Feed::of(self.feed.take(), core, (size, pixel), (2, 2))?);
@@ -158,8 +157,8 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// The one that was `kept`, or a new one, for half of what is searched at a time when images come from the device,
-    /// so that there is something to search while others travel.
+    /// `kept`, or a new feed if it does not fit. It takes half as many images at a time as a search of images on the
+    /// device, so that the device can search some while others are copied.
     fn of<P: Pipeline>(
         kept: Option<Self>,
         core: &Core<P>,

@@ -1,4 +1,4 @@
-//! Features as arrays in a device's memory, one for each property, as other programs take them.
+//! Features as arrays in a device's memory, one for each property, in the form that other programs take.
 
 use super::{GpuDescriptors, GpuFeatures};
 use crate::device::gpu::{Buffer, Commands, Gpu};
@@ -51,7 +51,7 @@ pub struct GpuColumns {
 }
 
 impl GpuFeatures {
-    /// The properties of the keypoints, each in memory of its own. The host does not wait.
+    /// The properties of the keypoints, each in its own memory. The host does not wait.
     ///
     /// # Errors
     /// [`Error::Memory`] when the device's memory is too small.
@@ -78,8 +78,9 @@ impl GpuFeatures {
         Ok(columns)
     }
 
-    /// Features of an image whose descriptors, `dimension` numbers each, lie on a device already. Descriptors of
-    /// another program at an address where kernels cannot read several numbers at a time are copied on the device.
+    /// Features of an image whose descriptors, of `dimension` numbers each, are already on a device. Descriptors of
+    /// another program are copied on the device if their address does not allow kernels to read several numbers at a
+    /// time.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when there are more or fewer descriptors than keypoints, [`Error::Memory`] when the device's
@@ -113,7 +114,7 @@ impl GpuFeatures {
         &self.descriptors
     }
 
-    /// Numbers of a descriptor; 0 where none were asked for.
+    /// The number of values of a descriptor; 0 if there are none.
     pub fn dimension(&self) -> usize {
         self.dimension
     }

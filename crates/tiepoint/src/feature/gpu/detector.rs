@@ -1,4 +1,4 @@
-//! A detector on a GPU: what SIFT and SURF have in common.
+//! A detector on a GPU: the code shared by SIFT and SURF.
 
 use super::batch::AT_A_TIME;
 use super::pipeline::{Core, Pipeline, is_of_memory};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// features are those of the CPU, bit for bit.
 ///
 /// The memory for images of one size is kept; for another size, another number of images or another type of pixel it is
-/// made anew. Threads may share a detector: each search that runs beside others has memory of its own.
+/// allocated anew. Threads may share a detector: searches that run at the same time each have their own memory.
 #[derive(Debug)]
 pub struct GpuDetector<P: Pipeline> {
     pub(crate) core: Core<P>,
@@ -44,8 +44,8 @@ impl<P: Pipeline> GpuDetector<P> {
         })
     }
 
-    /// Limits the device's memory for a search to this many bytes, not counting what the caller has put there. SIFT
-    /// searches an image that needs more in bands of rows, with the same result. This is for a device that is shared;
+    /// Limits the device memory of a search to this many bytes, not counting the caller's own memory there. SIFT
+    /// searches an image that needs more in bands of rows, with the same result. Use it if the device is shared:
     /// without a limit a search may take all free memory.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
@@ -53,8 +53,8 @@ impl<P: Pipeline> GpuDetector<P> {
         Self { idle: Scratch::default(), ..self }
     }
 
-    /// Makes room for this many features of an image at first, 1 to 2²⁶, instead of a number guessed from its size. The
-    /// room grows where there are more.
+    /// Makes room for this many features of an image at first, 1 to 2²⁶, instead of a number estimated from its size.
+    /// The room grows if there are more.
     #[must_use]
     pub fn with_capacity(mut self, features: usize) -> Self {
         self.core.capacity = features.clamp(1, 1 << 26);
@@ -85,7 +85,8 @@ impl<P: Pipeline> GpuDetector<P> {
     }
 
     /// Finds the features of several grey images of one size and one type of pixel, which together fill the device
-    /// better than one. While some are searched, those in the host's memory travel to the device, and features back.
+    /// better than one. While some are searched, others are copied from the host's memory to the device, and features
+    /// are copied back.
     ///
     /// # Errors
     /// As [`detect`](Self::detect), and [`Error::Mismatch`] when sizes or types of pixel differ.
@@ -97,7 +98,7 @@ impl<P: Pipeline> GpuDetector<P> {
         self.detect_at_a_time(images, AT_A_TIME)
     }
 
-    /// As [`detect_batch`](Self::detect_batch), with so many pixels at a time.
+    /// As [`detect_batch`](Self::detect_batch), `pixels` at a time.
     pub(crate) fn detect_at_a_time<'a, I>(&self, images: I, pixels: usize) -> Result<Vec<Features>>
     where
         I: IntoIterator,
@@ -112,8 +113,8 @@ impl<P: Pipeline> GpuDetector<P> {
         }
     }
 
-    /// As [`detect_batch`](Self::detect_batch), one image at a time, whose features stay on the device too where there
-    /// is memory for the whole search.
+    /// As [`detect_batch`](Self::detect_batch), one image at a time. The features also stay on the device if there is
+    /// memory for the whole search.
     pub(crate) fn detect_and_keep_batch(&self, images: &[AnyView<'_>]) -> Result<Vec<FoundFeatures>> {
         let images = self.checked(images)?;
         match self.search(|search| search.detect_batch(&self.core, &images, (0, true))) {
@@ -124,8 +125,7 @@ impl<P: Pipeline> GpuDetector<P> {
         }
     }
 
-    /// As [`detect`](Self::detect), of an image whose features stay on the device too where there is memory for the
-    /// whole search.
+    /// As [`detect`](Self::detect). The features also stay on the device if there is memory for the whole search.
     pub(crate) fn detect_and_keep(
         &self,
         image: AnyView<'_>,
@@ -137,8 +137,8 @@ impl<P: Pipeline> GpuDetector<P> {
         self.search(|search| search.detect_and_keep(&self.core, &image, mask.as_ref()))
     }
 
-    /// Reserves memory of the device and the host for two images of this shape without masks; the caller may do
-    /// something else meanwhile.
+    /// Reserves memory of the device and the host for two images of this shape without masks, while the caller does
+    /// something else.
     pub(crate) fn reserve_for_two(&self, size: Size, pixel: PixelKind) -> Result<()> {
         self.search(|search| search.reserve_for_two(&self.core, size, pixel))
     }
@@ -171,18 +171,18 @@ impl<P: Pipeline> GpuDetector<P> {
         self.search(|search| search.enqueue(&self.core, images, mask.as_ref()))
     }
 
-    /// Takes back features that are no longer needed, of any image, and reuses their memory for the next. This is
-    /// worth it for many images in a row, as new memory can cost more time than the search.
+    /// Takes back features of any image that are no longer needed, and reuses their memory for the next. This helps
+    /// with many images in a row, because new memory can take more time than the search.
     pub fn recycle(&self, features: impl IntoIterator<Item = Features>) {
         self.core.recycled.put(features);
     }
 
-    /// How many kernels the last search launched.
+    /// The number of kernels that the last search launched.
     pub fn launches(&self) -> usize {
         self.launches.load(Ordering::Relaxed)
     }
 
-    /// In how many parts the last image was searched; 1 is the whole.
+    /// The number of parts in which the last image was searched; 1 means as a whole.
     pub fn parts(&self) -> usize {
         self.parts.load(Ordering::Relaxed)
     }

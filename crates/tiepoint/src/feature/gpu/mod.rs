@@ -21,7 +21,7 @@ use crate::Result;
 use crate::device::gpu::{Buffer, Gpu};
 use crate::image::Size;
 
-/// What a detector found in one image, in a device's memory. A clone is the same memory.
+/// The features of one image, in a device's memory. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuFeatures {
     /// The number of features: one number.
@@ -33,18 +33,18 @@ pub struct GpuFeatures {
     pub(crate) image: Size,
 }
 
-/// Features in the host's memory and, where a GPU found them, in its memory too, so that a search of them there need
-/// not upload them.
+/// Features in the host's memory and, if a GPU found them, also in its memory, so that they need not be uploaded for a
+/// search there.
 #[derive(Clone, Debug)]
 pub struct FoundFeatures {
     /// The features.
     pub features: Features,
-    /// The same, in memory that may have room for more, and whose counter may count more than there was room for.
+    /// The same features. Their memory may have room for more, and their counter may exceed the room.
     pub(crate) on_device: Option<GpuFeatures>,
 }
 
 impl From<Features> for FoundFeatures {
-    /// Features that lie in the host's memory alone.
+    /// Features that are only in the host's memory.
     fn from(features: Features) -> Self {
         Self { features, on_device: None }
     }
@@ -55,9 +55,9 @@ impl From<Features> for FoundFeatures {
 pub(crate) struct GpuKeypoints {
     /// [`WORDS`] each; those of image i begin at number i · `capacity`.
     pub(crate) keypoints: Buffer<u32>,
-    /// For each image how many were found: more than `capacity` when that was too small, the rest is then missing.
+    /// The number found in each image: more than `capacity` if that was too small; the rest is then missing.
     pub(crate) counts: Buffer<u32>,
-    /// How many fit for one image.
+    /// The number of keypoints of one image that fit.
     pub(crate) capacity: usize,
 }
 
@@ -87,7 +87,7 @@ impl GpuFeatures {
         })
     }
 
-    /// The features, when the device has finished.
+    /// Waits for the device and copies the features to the host.
     ///
     /// # Errors
     /// [`crate::Error::Device`] when it failed.
@@ -98,7 +98,7 @@ impl GpuFeatures {
         Ok(Features { keypoints, descriptors, dimension: self.dimension, image: self.image })
     }
 
-    /// The features without their descriptors, when the device has finished.
+    /// Waits for the device and copies the features without their descriptors to the host.
     ///
     /// # Errors
     /// [`crate::Error::Device`] when it failed.
@@ -107,7 +107,7 @@ impl GpuFeatures {
         Ok(words.chunks_exact(WORDS).map(from_words).collect())
     }
 
-    /// How many features there are; waits for all work.
+    /// The number of features; waits for all work.
     pub(crate) fn len(&self) -> Result<usize> {
         Ok((self.count.first(1)?[0] as usize).min(self.capacity()))
     }

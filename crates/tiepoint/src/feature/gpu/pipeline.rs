@@ -1,4 +1,4 @@
-//! What SIFT and SURF implement for [`GpuDetector`](super::GpuDetector).
+//! The trait that SIFT and SURF implement for [`GpuDetector`](super::GpuDetector).
 
 use super::results::{Lists, Recycled};
 use crate::device::Cpu;
@@ -12,13 +12,13 @@ use crate::{Error, Result};
 use std::fmt::Debug;
 use std::ops::Range;
 
-/// What a pipeline is made for. It serves images as long as this stays the same.
+/// The images that a pipeline is made for. It can be used as long as this stays the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Purpose<L> {
     pub(crate) layout: L,
     pub(crate) pixel: PixelKind,
     pub(crate) masked: bool,
-    /// Features of an image that there is room for.
+    /// The number of features of an image that fit.
     pub(crate) capacity: usize,
 }
 
@@ -29,7 +29,7 @@ pub trait Pipeline: Sized + Debug + Send {
     type Options: Copy + Debug + Send + Sync;
     /// The layout of some images of one size in memory.
     type Layout: Clone + Debug + PartialEq + Send;
-    /// The kernels and tables that depend on the options alone.
+    /// The kernels and tables that depend only on the options.
     type Stages: Debug + Send + Sync;
     /// How an image that needs too much memory is searched.
     type Parts: Parts<Self>;
@@ -41,10 +41,10 @@ pub trait Pipeline: Sized + Debug + Send {
 
     fn layout(options: &Self::Options, size: Size, images: usize) -> Result<Self::Layout>;
 
-    /// Pixels of an image as the first octave has them.
+    /// The number of pixels of an image in the first octave.
     fn pixels(layout: &Self::Layout) -> usize;
 
-    /// How many features an image with much detail has.
+    /// The number of features of an image with much detail.
     fn usual_capacity(layout: &Self::Layout) -> usize;
 
     /// Bytes of the device's memory that a pipeline takes, images and mask included.
@@ -54,7 +54,8 @@ pub trait Pipeline: Sized + Debug + Send {
 
     fn stages(gpu: &Gpu, cpu: &Cpu, options: &Self::Options) -> Result<Self::Stages>;
 
-    /// Reserves the memory, and records the work, which reads its mask from `mask`. What `old` has may be used again.
+    /// Reserves the memory, and records the work, which reads its mask from `mask`. The memory of `old` may be used
+    /// again.
     fn new(
         core: &Core<Self>,
         purpose: Purpose<Self::Layout>,
@@ -70,8 +71,8 @@ pub trait Pipeline: Sized + Debug + Send {
     /// second buffer, which the recorded work reads.
     fn begin(&self, images: &[AnyGpuImage], mask: Option<[&GpuImage<u8>; 2]>) -> Result<()>;
 
-    /// Commands that complete the search of some images each, so that their results can travel while others are
-    /// completed; empty when [`begin`](Self::begin) does everything.
+    /// Commands that each complete the search of some images, so that their results can be copied while others are
+    /// completed; empty if [`begin`](Self::begin) does everything.
     fn parcels(&self) -> &[(Range<usize>, Commands)];
 
     fn lists(&self) -> Lists<'_>;
@@ -123,7 +124,7 @@ impl<P: Pipeline> Parts<P> for WholeOnly {
     }
 }
 
-/// What all searches of a detector share.
+/// The state that all searches of a detector share.
 #[derive(Debug)]
 pub struct Core<P: Pipeline> {
     pub(crate) gpu: Gpu,

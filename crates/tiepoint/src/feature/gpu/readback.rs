@@ -9,17 +9,18 @@ use crate::feature::{Descriptors, Features, Keypoint, WORDS, from_words};
 use std::ops::Range;
 use tiepoint_gpu::{Element, Transfer};
 
-/// Memory that the device writes. The counts come with as many features of an image as are expected, so that the host
-/// waits once. The features of many images come in parcels: one travels while the device makes the next.
+/// Memory that the device writes. The counts are sent together with as many features of an image as are expected, so
+/// that the host waits only once. The features of many images are sent in parcels: one is copied while the device
+/// computes the next.
 #[derive(Debug)]
 pub(super) struct ReadbackSlot {
     counts: Pinned<u32>,
     keypoints: Pinned<u32>,
     bytes: Pinned<u8>,
     floats: Pinned<f32>,
-    /// Features of an image that there is room for.
+    /// The number of features of an image that fit.
     room: usize,
-    /// Features of an image that are on their way: a few more than the images before had.
+    /// The number of features of an image that are sent: a few more than the images before had.
     expected: usize,
     /// Images in their order, and their transfers.
     parcels: Vec<(Range<usize>, Transfer)>,
@@ -38,8 +39,8 @@ impl ReadbackSlot {
         })
     }
 
-    /// Makes room for the expected features. While no number is known, that is as many as the lists can hold or the
-    /// selection can use.
+    /// Makes room for the expected features. As long as no number is known, these are as many as the lists can hold or
+    /// the selection can use.
     pub(super) fn expect(&mut self, lists: &Lists<'_>) -> Result<()> {
         if self.expected == 0 {
             self.expected = lists.capacity.min(lists.selection.early_limit());
@@ -67,7 +68,7 @@ impl ReadbackSlot {
         Ok(())
     }
 
-    /// Sends the results of all images on their way, as part of the work in the queue.
+    /// Queues the copying of the results of all images to the host.
     pub(super) fn fetch(&mut self, lists: &Lists<'_>) -> Result<()> {
         let images = 0..lists.images();
         let commands = self.downloads(lists, images.clone())?;
@@ -75,7 +76,8 @@ impl ReadbackSlot {
         Ok(())
     }
 
-    /// Sends the results of some images, which follow those of the last call, beside what is put into the queue later.
+    /// Copies the results of some images, which follow those of the last call, to the host, beside work that is queued
+    /// later.
     pub(super) fn fetch_beside(&mut self, lists: &Lists<'_>, images: Range<usize>) -> Result<()> {
         let commands = self.downloads(lists, images.clone())?;
         self.parcels.push((images, lists.keypoints.gpu().download_beside(commands)?));
@@ -110,8 +112,8 @@ impl ReadbackSlot {
         Ok(commands)
     }
 
-    /// The features of every image, once they have come. When there are more than were expected, the rest is fetched if
-    /// the lists are still what was searched (`kept`).
+    /// Waits for the features of every image. If there are more than were expected, the rest is fetched, provided that
+    /// the lists have not been overwritten (`kept`).
     pub(super) fn arrival(
         &mut self,
         lists: &Lists<'_>,
@@ -189,8 +191,8 @@ impl ReadbackSlot {
     }
 }
 
-/// From this many features of an image on, several threads copy them. For fewer, the copy gains less than the
-/// device's writing loses to pages that then lie in the caches of many cores.
+/// From this many features of an image on, several threads copy them. For fewer, the copy gains less than the device's
+/// next writing loses because the pages are then in the caches of many cores.
 const MANY: usize = 1 << 15;
 
 const TASK: usize = 128;
@@ -210,8 +212,8 @@ fn take_values<T: Element>(values: &[T], to: &mut Vec<T>, cpu: &Cpu) {
     renew(to, values.len(), |i| tasks.get(i).copied().unwrap_or_else(last), cpu);
 }
 
-/// Fills a vector with what tasks give, in its own memory if there is enough.
-// Threads write to memory as it comes: to zero it first takes longer than one thread alone.
+/// Fills a vector with the results of tasks, in its own memory if there is enough.
+// Threads write to uninitialised memory: zeroing it first takes longer than copying with one thread.
 fn renew<const N: usize, T: Copy + Send>(
     to: &mut Vec<T>,
     len: usize,

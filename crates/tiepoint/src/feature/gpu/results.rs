@@ -1,4 +1,4 @@
-//! Features on their way from a device's lists to the host's memory.
+//! Copying features from a device's lists to the host's memory.
 
 use super::readback::ReadbackSlot;
 use super::{GpuDescriptors, GpuFeatures};
@@ -12,10 +12,10 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tiepoint_gpu::Element;
 
-/// What a search of some images of one size leaves in the device's memory.
+/// The results of a search of some images of one size, in the device's memory.
 #[derive(Clone, Debug)]
 pub struct Lists<'d> {
-    /// How many there are in every image: more than `capacity` where that was too small, and not all are there.
+    /// The number of features of every image: more than `capacity` if that was too small and some are missing.
     pub(crate) counts: &'d Buffer<u32>,
     /// In their total order; those of image i begin at number i · `capacity`.
     pub(crate) keypoints: &'d Buffer<u32>,
@@ -36,8 +36,8 @@ impl Lists<'_> {
         Features { keypoints: Vec::new(), descriptors, dimension: self.dimension, image: self.size }
     }
 
-    /// A copy of the wanted features of an image, of which `found` were found. While the host does not know that
-    /// number, the copy has all for which there is room.
+    /// A copy of the selected features of an image, of which `found` were found. If the host does not know that number,
+    /// the copy contains all that there is room for.
     pub(super) fn copy(&self, image: usize, found: Option<usize>) -> Result<GpuFeatures> {
         let (gpu, mut commands) = (self.keypoints.gpu(), Commands::new());
         let most = self.selection.early_limit();
@@ -75,8 +75,8 @@ pub(crate) enum Arrival {
 }
 
 impl Arrival {
-    /// The features, or `None` when the images must be searched again; `make_room` is called where there was too
-    /// little.
+    /// The features, or `None` if the images must be searched again; `make_room` is called if there was too little
+    /// room.
     pub(crate) fn or_else_room(self, make_room: impl FnOnce(usize)) -> Option<Vec<Features>> {
         match self {
             Self::All(found) => Some(found),
@@ -89,7 +89,7 @@ impl Arrival {
     }
 }
 
-/// The results of two searches, one of which may still be under way.
+/// The results of two searches, one of which may still be running.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(super) slots: [ReadbackSlot; 2],
@@ -105,7 +105,7 @@ impl Results {
         self.slots.iter_mut().try_for_each(|slot| slot.expect(lists))
     }
 
-    /// Sends the results of all images on their way to one of the slots, as part of the work in the queue.
+    /// Queues the copying of the results of all images to one of the slots.
     pub(crate) fn fetch(&mut self, slot: usize, lists: &Lists<'_>) -> Result<()> {
         self.slots[slot].prepare(lists)?;
         self.slots[slot].fetch(lists)
@@ -123,8 +123,8 @@ impl Results {
         let gpu = lists.keypoints.gpu();
         // The lists may still be read for the other slot.
         self.slots[1 - slot].hold()?;
-        // Taking new pages while the device writes to others is so slow that parcels pay off only in memory that was
-        // used before (`docs/notebook/features.md`).
+        // Taking new pages while the device writes to others is slow, so parcels pay off only in memory that was used
+        // before (`docs/notebook/features.md`).
         if recycled.len() < lists.images() {
             parcels.iter().try_for_each(|(_, complete)| gpu.run(complete))?;
             return self.fetch(slot, lists);
@@ -143,7 +143,7 @@ impl Results {
 pub(crate) struct Recycled(Mutex<Vec<Features>>);
 
 impl Recycled {
-    /// Images whose features are kept at most.
+    /// The most images whose features are kept.
     const MOST: usize = 64;
 
     pub(crate) fn put(&self, features: impl IntoIterator<Item = Features>) {

@@ -16,7 +16,7 @@ pub(crate) struct Search<P: Pipeline> {
     pub(crate) pipeline: Option<P>,
     /// The mask that the pipeline reads.
     pub(crate) mask: Option<GpuImage<u8>>,
-    /// Room for features of an image, once a smaller room has proved too small; 0 before.
+    /// The number of features of an image to make room for, after a smaller number was exceeded; 0 before that.
     pub(crate) capacity: usize,
     /// For images that come from the host one at a time.
     pub(crate) input: Option<Staging>,
@@ -66,7 +66,7 @@ impl<P: Pipeline> Search<P> {
         if self.pipeline.as_ref().is_some_and(|pipeline| *pipeline.purpose() == purpose) {
             return Ok(());
         }
-        // The old memory may be what makes room for the new.
+        // The old memory may be needed for the new.
         let old = self.pipeline.take();
         self.parts = None;
         core.within_limit(&purpose)?;
@@ -83,7 +83,7 @@ impl<P: Pipeline> Search<P> {
         self.pipeline.as_ref().ok_or_else(nothing)
     }
 
-    /// Puts the search of these images, of one size and one type of pixel, into the queue, without its parcels.
+    /// Queues the search of these images, of one size and one type of pixel, without its parcels.
     pub(super) fn begin(
         &mut self,
         core: &Core<P>,
@@ -115,7 +115,7 @@ impl<P: Pipeline> Search<P> {
         image: &Pixels<'_>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Features> {
-        // An image that did not fit is not tried as a whole again.
+        // An image that did not fit as a whole is not tried as a whole again.
         let kept = self.parts.take().filter(|p| p.serves(image.size(), image.pixel(), mask.is_some()));
         let found = match kept {
             None => self.whole(core, image, mask),
@@ -155,8 +155,8 @@ impl<P: Pipeline> Search<P> {
         })
     }
 
-    /// Calls `search` with the image on the device. One that is sent there is sent after the memory for its search has
-    /// been reserved, so that it does not travel in vain.
+    /// Calls `search` with the image on the device. An image in the host's memory is sent only after the memory for its
+    /// search has been reserved, so that it is not sent in vain.
     fn with_image<R>(
         &mut self,
         core: &Core<P>,
@@ -182,7 +182,7 @@ impl<P: Pipeline> Search<P> {
         image: &Pixels<'_>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<GpuFeatures> {
-        // The host selects, and puts parts together.
+        // The host makes the selection, and joins parts.
         if P::selection(&core.options).is_finished_by_host() || self.parts.is_some() {
             return GpuFeatures::upload(&core.gpu, &self.detect(core, image, mask)?);
         }
@@ -231,7 +231,7 @@ impl<P: Pipeline> Search<P> {
         Ok(FoundFeatures { features, on_device })
     }
 
-    /// Sends the results of what was searched to one of the two slots; parcels are completed first.
+    /// Queues the copying of the results to one of the two slots; parcels are completed first.
     pub(super) fn fetch(&mut self, core: &Core<P>, slot: usize) -> Result<()> {
         let pipeline = self.pipeline.as_ref().ok_or_else(nothing)?;
         let (lists, parcels) = (pipeline.lists(), pipeline.parcels());
@@ -241,8 +241,8 @@ impl<P: Pipeline> Search<P> {
         }
     }
 
-    /// The features from a slot, once they have come; `None` when there was too little room for them, and more has been
-    /// made. `last`: nothing was searched since.
+    /// Waits for the features in a slot; `None` if there was too little room for them, which has then been enlarged.
+    /// `last` means that nothing has been searched since.
     pub(super) fn fetched(
         &mut self,
         core: &Core<P>,

@@ -1,4 +1,4 @@
-//! Features on their way from the host to a device, without a wait for the work in its queue.
+//! Sending features from the host to a device without waiting for the work in its queue.
 
 use super::super::{Descriptors, Features, WORDS, to_words};
 use super::{GpuDescriptors, GpuFeatures};
@@ -6,8 +6,8 @@ use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu, Pinned};
 use tiepoint_gpu::Mark;
 
-/// Host memory that features are copied to, from which the device reads them when its queue comes to it. It grows as
-/// far as some features need.
+/// Host memory to which features are copied, and from which the device reads them when its queue reaches that point. It
+/// grows as needed.
 #[derive(Debug)]
 pub(crate) struct Sending {
     gpu: Gpu,
@@ -24,7 +24,8 @@ impl Sending {
         Ok(Self { gpu: gpu.clone(), count, keypoints, descriptors, sent: gpu.mark()? })
     }
 
-    /// The same features on the device once its queue has come there. Those with descriptors of floats are waited for.
+    /// The same features on the device, once its queue has reached that point. For descriptors of floats the host
+    /// waits.
     pub(crate) fn send(&mut self, features: &Features) -> Result<GpuFeatures> {
         let Descriptors::U8(bytes) = &features.descriptors else {
             return GpuFeatures::upload(&self.gpu, features);

@@ -1,4 +1,4 @@
-//! Images on their way from the host to a device.
+//! Sending images from the host to a device.
 
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
@@ -7,8 +7,8 @@ use crate::image::{AnyView, ByPixel, PixelKind, Pixels, Rect, Size};
 use crate::{Result, by_pixel};
 use tiepoint_gpu::Mark;
 
-/// A grey image on the device, and memory of the host that it is filled from. Images of one size and type of pixel that
-/// come one after the other share both.
+/// A grey image on the device, and the host memory from which it is filled. Successive images of one size and type of
+/// pixel share both.
 #[derive(Debug)]
 pub(crate) struct Staging {
     image: AnyGpuImage,
@@ -22,7 +22,7 @@ impl Staging {
         Ok(Self { image, host })
     }
 
-    /// The one that was `kept`, if it is for images of this type and size, or a new one.
+    /// `kept`, if it is for images of this type and size, or a new one.
     pub(crate) fn of(kept: Option<Self>, gpu: &Gpu, pixel: PixelKind, size: Size) -> Result<Self> {
         kept.filter(|kept| kept.serves(pixel, size)).map_or_else(|| Self::new(gpu, pixel, size), Ok)
     }
@@ -31,7 +31,7 @@ impl Staging {
         self.image.pixel() == pixel && self.image.size() == size
     }
 
-    /// The same pixels on the device, once the work in its queue has come there.
+    /// The same pixels on the device, once its queue has reached that point.
     pub(crate) fn fill(&mut self, view: AnyView<'_>) -> Result<AnyGpuImage> {
         by_pixel!((&mut self.host, view), (host, view) => host.fill(view, &Cpu::sequential()))?;
         Ok(self.image.clone())
@@ -45,7 +45,7 @@ impl Staging {
         Ok(self.image.clone())
     }
 
-    /// The rows of an image from `first` on, as many as there is room for.
+    /// As many rows of an image from `first` on as fit.
     pub(crate) fn rows(&mut self, image: &Pixels<'_>, first: usize) -> Result<AnyGpuImage> {
         match image {
             Pixels::Host(view) => {

@@ -8,7 +8,7 @@ use crate::feature::{WORDS, for_kernels};
 use tiepoint_gpu::{Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
-    /// Sorts runs, one group a run; the second dimension is the image.
+    /// Sorts runs, one group for each; the second dimension is the image.
     unsafe kernel sort_runs(groups) = SortRuns {
         write order: u64 [groups[1] * capacity],
         read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
@@ -17,7 +17,8 @@ tiepoint_gpu::kernel! {
         capacity: u32,
     }
 
-    /// Merges sorted runs of `size`, a power of two, one lane a keypoint; the second dimension is the image.
+    /// Merges sorted runs of `size`, a power of two, with one lane for each keypoint; the second dimension is the
+    /// image.
     unsafe kernel merge_runs(groups) = MergeRuns {
         write to: u64 [groups[1] * capacity],
         read from: u64 [groups[1] * capacity],
@@ -33,7 +34,7 @@ tiepoint_gpu::kernel! {
 const LEVEL_SLOTS: usize = 32 * 16;
 
 tiepoint_gpu::kernel! {
-    /// Counts the keypoints of every level, and its positions; the second dimension is the image.
+    /// Counts the keypoints and the positions of every level; the second dimension is the image.
     unsafe kernel count_levels(groups) = CountLevels {
         write levels: u32 [groups[1] * 2 * LEVEL_SLOTS as i128],
         read order: u64 [groups[1] * capacity],
@@ -43,7 +44,7 @@ tiepoint_gpu::kernel! {
         capacity: u32,
     }
 
-    /// Leaves the keypoints of the coarsest levels in the count.
+    /// Reduces the count to the keypoints of the coarsest levels.
     unsafe kernel keep_levels(groups) = KeepLevels {
         write counts: u32 [groups[1]],
         read levels: u32 [groups[1] * 2 * LEVEL_SLOTS as i128],
@@ -56,7 +57,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Puts keypoints into their total order, and leaves those of whole levels where these are selected.
+/// Sorts keypoints into their total order, and keeps only those of whole levels if these are selected.
 #[derive(Clone, Debug)]
 pub struct GpuOrder {
     sort_runs: Kernel<SortRuns<'static>>,
@@ -108,10 +109,10 @@ impl GpuOrder {
         })
     }
 
-    /// Writes, for each of several images, its first `counts[image]` keypoints in their order: the lower halves are
-    /// their indices. The keypoints of image i begin at i · `capacity`, and so does their order. `spare` is as large as
-    /// `order`; the result is in the one that is returned. Where whole levels are selected, the counts become those of
-    /// their keypoints, unless they exceed the capacity.
+    /// Writes the order of the first `counts[image]` keypoints of each of several images; the lower halves of its
+    /// numbers are their indices. The keypoints of image i begin at i · `capacity`, and so does their order. `spare` is
+    /// as large as `order`; the result is in the one that is returned. If whole levels are selected, the counts become
+    /// those of their keypoints, unless they exceed the capacity.
     pub(crate) fn record<'b>(
         &self,
         commands: &mut Commands,

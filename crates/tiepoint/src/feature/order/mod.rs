@@ -1,5 +1,5 @@
-//! The order of keypoints: by what a selection ranks them by, and then by [`Keypoint::order`], which leaves
-//! no two different keypoints equal. So results depend neither on threads nor on the device.
+//! The order of keypoints: by the rank of a selection, and then by [`Keypoint::order`], by which no two different
+//! keypoints are equal. Results therefore depend neither on threads nor on the device.
 
 pub(crate) mod gpu;
 
@@ -8,11 +8,11 @@ pub(crate) use gpu::GpuOrder;
 use super::Keypoint;
 use std::cmp::Ordering;
 
-/// What keypoints are ranked by: a number that follows from one, the greatest first.
+/// A rank: a number that is computed from a keypoint; the greatest come first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rank {
     pub(crate) value: fn(&Keypoint) -> f32,
-    /// For kernels: 32 bits that sort as it does, of `k`.
+    /// For kernels: an expression of `k` that gives 32 bits which sort in the same order.
     pub(crate) key: &'static str,
 }
 

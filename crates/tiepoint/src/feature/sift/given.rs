@@ -1,8 +1,8 @@
-//! Descriptors of keypoints that others have found.
+//! Descriptors of given keypoints, such as those of other programs.
 //!
-//! A keypoint is described in the octave and layer that it names where a search there finds its scale, so that those of
-//! [`Sift::detect`] get the same descriptors again; otherwise in the finest layer that is not finer than its scale by
-//! more than half a layer. Its place, scale and angle are taken as they are.
+//! A keypoint is described in the octave and layer that it names if a search there could find its scale, so that
+//! keypoints of [`Sift::detect`] get the same descriptors again; otherwise in the finest layer that is at most half a
+//! layer finer than its scale. Its place, scale and angle are not changed.
 
 use super::describe::{as_bytes, describe};
 use super::refine::Point;
@@ -15,9 +15,9 @@ use crate::{Result, numeric};
 use std::f32::consts::LN_2;
 
 impl Sift {
-    /// Describes keypoints of a grey image: their features in the given order, each with the octave and layer that it
-    /// was described in, and the indices of the keypoints that they belong to. Keypoints outside the image and those too
-    /// large for its last octave are left out. Nothing is selected.
+    /// Describes keypoints of a grey image. Returns their features in the given order, each with the octave and layer
+    /// in which it was described, and the indices of their keypoints. Keypoints outside the image and those too large
+    /// for its last octave are left out. Nothing is selected.
     ///
     /// # Errors
     /// [`Error::Image`](crate::Error::Image) when the image is empty or has several channels,
@@ -66,7 +66,7 @@ impl Sift {
     }
 }
 
-/// Where a keypoint is described, if it can be.
+/// The point at which a keypoint is described; `None` if it cannot be.
 fn placed(keypoint: &Keypoint, octaves: &[(i8, Size)], options: &SiftOptions) -> Option<Point> {
     let times = |layers: f32| numeric::exp(layers / f32::from(options.levels) * LN_2);
     let level = |octave: i8, layer: u8| pixel(octave) * options.sigma * times(f32::from(layer));

@@ -18,13 +18,13 @@
 //!
 //! [`GpuSift`] does the same on a GPU.
 //!
-//! Wide viewpoints are left to [simulated views](super::views): affine shape by iteration on second moments finds less
-//! for more time (`docs/notebook/features.md`).
+//! Wide changes of viewpoint are left to [simulated views](super::views): iterating on second moments for the affine
+//! shape finds fewer matches in more time (`docs/notebook/features.md`).
 //!
 //! # Memory
-//! The octaves are streamed: bands of rows enter at the top, and of every level only the rows that a later
-//! stage still needs are alive, a few hundred. Memory follows the width of the image, not its area, and the
-//! result does not depend on the height of the bands.
+//! The octaves are streamed in bands of rows. Of every level only the rows that a later stage still needs are in
+//! memory, a few hundred. Memory grows with the width of the image, not its area, and the result does not depend on the
+//! height of the bands.
 //!
 //! # Conventions
 //! Doubling maps pixel x to 2x, so positions carry no offset (OpenCV's default is off by +0.25 px, its
@@ -94,8 +94,8 @@ impl Sift {
         &self.options
     }
 
-    /// Finds the features of one grey image. Where `mask` is given, keypoints on pixels whose mask is 0 are
-    /// left out. f32 images are taken on the scale 0 to 1; values beyond are clamped and NaN counts as 0.
+    /// Finds the features of one grey image. If `mask` is given, keypoints on pixels whose mask is 0 are left out. f32
+    /// images are on the scale 0 to 1; values beyond are clamped, and NaN counts as 0.
     ///
     /// # Errors
     /// [`Error::Image`](crate::Error::Image) when the image is empty or has several channels,
@@ -156,8 +156,8 @@ impl<'m> Search<'m> {
         Self { options: *options, size, mask, keypoints, bytes, floats, waiting, floor, most }
     }
 
-    /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that
-    /// can be.
+    /// Finds the extrema in the rows of an octave that are ready, and refines, orients and describes those for which
+    /// all rows are in memory.
     fn advance(&mut self, octave: &Octave, ready: &Ready, cpu: &Cpu) -> Result<()> {
         const ROWS: usize = 8;
         let index = usize::from(octave.number.abs_diff(self.options.first_octave));
@@ -209,7 +209,7 @@ impl<'m> Search<'m> {
         self.mask.is_none_or(|m| m.row(y)[x] != 0)
     }
 
-    /// Drops features that can no longer be selected, once there are twice as many as can be.
+    /// Drops features that can no longer be selected, once there are twice as many as can be selected.
     fn prune(&mut self, cpu: &Cpu) {
         if self.keypoints.len() < self.most {
             return;

@@ -8,8 +8,8 @@ use crate::options::{Above, AboveTo, named, options};
 named! {
     /// Whose conventions are followed where the paper leaves details open.
     pub enum SiftPreset as "preset" {
-        /// Ours: thresholds and windows as OpenCV's; orientation and descriptor about the exact sub-pixel position,
-        /// gradients split between the two nearest bins, points that move to and fro kept.
+        /// Our own: thresholds and windows as OpenCV's; orientation and descriptor about the exact sub-pixel position,
+        /// gradients split between the two nearest bins, and points that move to and fro are kept.
         #[default]
         "default": Default, "Unbiased positions, OpenCV's thresholds";
         /// Its half-pixel doubling (+0.25 px) included; descriptors about whole pixels.
@@ -77,7 +77,7 @@ impl SiftOptions {
         Self { preset, ..Self::default() }
     }
 
-    /// Values of a descriptor; 0 when none is wanted.
+    /// The number of values of a descriptor; 0 if none is wanted.
     pub(crate) fn dimension(&self) -> usize {
         match self.descriptors {
             DescriptorKind::U8 | DescriptorKind::F32 => super::DIMENSION,

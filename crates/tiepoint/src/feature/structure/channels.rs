@@ -5,8 +5,8 @@
 //! at σ = 0.8 and 1.6:  m = |∇(G_σ ∗ n)|,  m ← min(m / (mean m + 0.05), 4),  bin = angle of ∇ / 30° mod 6
 //! ```
 //!
-//! A pixel adds m to the two bins that its angle lies between, linearly. Means are local ones (`means`). Within 3 pixels
-//! of what does not count gradients are 0.
+//! A pixel divides m linearly between the two bins that its angle lies between. Means are local ones (`means`). Within
+//! 3 pixels of pixels that do not count, gradients are 0.
 
 use super::intensity::{Intensity, near};
 use super::lanes::{BINS, COUNTS, LANES, pixels_mut};
@@ -19,21 +19,21 @@ use crate::image::{Image, Size};
 use crate::numeric::atan2;
 use fearless_simd::Simd;
 
-/// What is added to the deviation of brightness, white being 1: structure this weak is noise.
+/// Added to the deviation of brightness (white is 1): structure this weak is noise.
 const NOISE: f32 = 0.02;
-/// What is added to the mean of gradients.
+/// Added to the mean of gradients.
 const FLAT: f32 = 0.05;
 /// The largest share of one pixel.
 const CAP: f32 = 4.0;
-/// The scales of the gradients: σ of the first, and of what leads from it to the second (1.6² = 0.8² + 1.386²).
+/// The σ of the first scale, and that of the blur from the first to the second (1.6² = 0.8² + 1.386²).
 const SIGMAS: [f64; 2] = [0.8, 1.385_640_646_055_102];
-/// Pixels near what does not count whose gradients it changes.
+/// The distance up to which pixels that do not count change gradients.
 const MARGIN: usize = 3;
 
 /// The structure of a picture.
 #[derive(Debug)]
 pub(crate) struct Channels {
-    /// Six bins a pixel, and whether it counts: [`lanes`](super::lanes).
+    /// Six bins for each pixel, and whether it counts: [`lanes`](super::lanes).
     pub(crate) lanes: Image<f32>,
     /// The sum of the bins.
     pub(super) strength: Image<f32>,
@@ -89,7 +89,7 @@ pub(crate) fn halved_lanes(channels: &Channels, cpu: &Cpu) -> Result<Image<f32>>
     halve_mean(channels.lanes.view(), cpu)
 }
 
-/// Brightness less its local mean, over its deviation.
+/// Brightness less its local mean, divided by its deviation.
 fn normalised(intensity: &Intensity, cpu: &Cpu) -> Result<Image<f32>> {
     let size = intensity.size();
     let at = |x: usize, y: usize| (intensity.grey.row(y)[x], intensity.counts.row(y)[x]);
@@ -119,7 +119,7 @@ fn gradient(image: &Image<f32>, x: usize, y: usize) -> [f32; 2] {
     [0.5 * across, 0.5 * down]
 }
 
-/// What a row of bins is made of.
+/// The input of a row of bins.
 struct Row<'a> {
     blurred: [&'a Image<f32>; 2],
     magnitudes: &'a [f32],

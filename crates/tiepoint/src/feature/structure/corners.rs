@@ -1,8 +1,8 @@
 //! Corners of structure: maxima of det / trace of the tensor of the strength's gradient, spread evenly.
 //!
 //! The strength is smoothed by σ = 0.8, its gradient's products by σ = 1.5. A maximum of 5 × 5 pixels is a corner; its
-//! place is that of a parabola through its neighbours along each axis. No more than four lie in a cell of a grid so
-//! wide that about as many as are wanted fit the area that counts.
+//! place is the top of a parabola through its neighbours along each axis. At most four are kept in each cell of a grid,
+//! whose cells are so large that about the wanted number fits the area that counts.
 
 use super::channels::Channels;
 use super::intensity::near;
@@ -14,9 +14,9 @@ use crate::feature::Keypoint;
 use crate::filter::gauss::{GaussOptions, gauss};
 use crate::image::Image;
 
-/// No corner is nearer than this to the border, or to what does not count.
+/// No corner is nearer than this to the border, or to pixels that do not count.
 const MARGIN: usize = 6;
-/// Corners in a cell at most.
+/// The most corners in a cell.
 const IN_A_CELL: usize = 4;
 /// The least side of a cell.
 const LEAST_CELL: f64 = 8.0;
@@ -96,7 +96,7 @@ fn corner(response: &Image<f32>, x: usize, y: usize) -> Keypoint {
     }
 }
 
-/// Where the parabola through three neighbouring values is highest.
+/// The place at which the parabola through three neighbouring values is highest.
 fn top([left, middle, right]: [f32; 3]) -> f32 {
     let bend = left - 2.0 * middle + right;
     if bend < 0.0 { (0.5 * (left - right) / bend).clamp(-0.5, 0.5) } else { 0.0 }

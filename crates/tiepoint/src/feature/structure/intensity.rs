@@ -1,8 +1,8 @@
 //! The input of the structure stages: grey from 0 to 1, and which pixels count.
 //!
 //! Pictures that were turned, cut out of a mosaic or masked by painting have a border that shows nothing, with strong
-//! edges. **Void** is what is dark (no pixel of 5 × 5 above 10/255), connected with the border of the picture, and at
-//! least 0.2 % of it.
+//! edges. **Void** is an area that is dark (no pixel of 5 × 5 above 10/255), connected with the border of the picture,
+//! and at least 0.2 % of it.
 
 use crate::Result;
 use crate::by_pixel;
@@ -21,7 +21,7 @@ pub(crate) struct Intensity {
 const DARK: f32 = 10.0 / 255.0;
 /// Pixels from the middle of the square that must be dark to its sides.
 const REACH: usize = 2;
-/// The least share of the picture that is taken for void.
+/// The least share of the picture that can be void.
 const LEAST: f64 = 0.002;
 
 impl Intensity {
@@ -50,7 +50,7 @@ impl Intensity {
         self.grey.size()
     }
 
-    /// At a smaller size, or its own. A pixel counts where all that it covers did.
+    /// The same at a smaller size, or its own. A pixel counts if all pixels that it covers do.
     pub(crate) fn shrunk(&self, size: Size, cpu: &Cpu) -> Result<Self> {
         if size == self.size() {
             return Ok(self.clone());

@@ -1,4 +1,4 @@
-//! Images of eight values a pixel: six directions, one that is free, and whether the pixel counts.
+//! Images with eight values for each pixel: six directions, one unused value, and whether the pixel counts.
 
 use crate::image::Image;
 

@@ -1,5 +1,5 @@
-//! Local means: weighted by a Gaussian of about σ = 12 pixels among the pixels that count, on a grid of a quarter of the
-//! size, and linear between its points.
+//! Local means of the pixels that count, weighted by a Gaussian of about σ = 12 pixels. They are computed on a grid of
+//! a quarter of the size, and interpolated linearly between its points.
 
 use super::channels::rows_into;
 use crate::Result;
@@ -12,10 +12,10 @@ use crate::image::{Image, Size};
 const STEP: usize = 4;
 /// In pixels of the grid.
 const SIGMA: f64 = 3.0;
-/// A mean of fewer pixels than this share of the Gaussian's weight is drawn to 0.
+/// If the pixels that count have less than this share of the Gaussian's weight, their mean is reduced towards 0.
 const LEAST: f32 = 1e-3;
 
-/// Between which two points of the grid a pixel lies, and how near to the second.
+/// The two points of the grid that a pixel lies between, and the weight of the second.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     first: usize,
@@ -32,7 +32,7 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// Of all channels but the last, which are products with the last, the weight.
+    /// The means of all channels but the last. Those are products with the last, which is the weight.
     pub(super) fn of(weighted: &Image<f32>, cpu: &Cpu) -> Result<Self> {
         let (size, channels) = (weighted.size(), weighted.channels());
         let small = Size::new(size.width.div_ceil(STEP), size.height.div_ceil(STEP));

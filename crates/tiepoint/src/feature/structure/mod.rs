@@ -1,15 +1,15 @@
-//! Structure: what pictures of different sensors have in common. Where one is bright the other may be dark, but edges lie
-//! in the same places and run the same way.
+//! Structure, which pictures of different sensors have in common: where one is bright the other may be dark, but edges
+//! are in the same places and have the same directions.
 //!
-//! 1. **Intensity** (`intensity`): grey from 0 to 1, and which pixels count. A dark border that shows nothing does not.
+//! 1. **Intensity** (`intensity`): grey from 0 to 1, and which pixels count. Those of a dark border do not.
 //! 2. **Channels** (`channels`): brightness less its local mean, over its local deviation; gradients at two scales, each
 //!    over its local mean; their directions folded to 180° and shared between six bins. No sign of contrast remains,
 //!    and no unit of brightness.
 //! 3. **Corners** (`corners`): where edges of several directions meet, spread evenly over the picture, to parts of a
 //!    pixel.
 //! 4. **Descriptor** (`polar`): the channels around a corner on three rings of twelve sectors. A turn of the picture by
-//!    30° moves sectors and bins by one: it permutes the bytes, so that no direction is assigned to a corner,
-//!    which no two sensors would agree on.
+//!    30° moves sectors and bins by one, which only permutes the bytes. Corners therefore need no direction, on which
+//!    different sensors would not agree.
 //!
 //! **Numbers.** f32 without fusing, but for the filters that are called; local means are sums in the order of `shrink`
 //! and `gauss`. No value depends on the threads or the SIMD level.
@@ -32,7 +32,7 @@ use crate::Result;
 use crate::device::Cpu;
 use crate::image::Size;
 
-/// Corners of a level at most.
+/// The most corners of a level.
 const MOST: usize = 1500;
 
 /// A picture at one size, with its corners.

@@ -1,10 +1,10 @@
 //! The descriptor: channels on three rings around a corner, in twelve sectors each.
 //!
-//! Rings of 8, 17 and 29 pixels take channels smoothed by σ = 3.6, 5.6 and 8.8. A cell's six bins are divided by their
-//! length plus 0.3; the mean descriptor of the picture, which says nothing, is taken away; the rest is brought to
-//! length 400, rounded to −127..=127 and stored with 128 added.
+//! Rings of 8, 17 and 29 pixels use channels smoothed by σ = 3.6, 5.6 and 8.8. A cell's six bins are divided by their
+//! length plus 0.3; the mean descriptor of the picture is subtracted, because it does not distinguish corners; the rest
+//! is scaled to length 400, rounded to −127..=127 and stored with 128 added.
 //!
-//! The picture turned by 30° has every sector's cell in the next sector, and every bin in the next bin.
+//! A turn of the picture by 30° moves every sector's cell to the next sector, and every bin to the next bin.
 
 use super::channels::Channels;
 use super::halved_lanes;
@@ -19,13 +19,13 @@ use fearless_simd::Simd;
 /// Sectors of a ring, and turns that permute a descriptor.
 pub(crate) const TURNS: usize = 12;
 const RADII: [f32; 3] = [8.0, 17.0, 29.0];
-/// What leads at half the size from one ring's channels to those of the next: from 2 × 2 pixels, whose variance is ¼, to
-/// σ = 3.6, to 5.6 and to 8.8.
+/// The blurs, at half the size, from each ring's channels to those of the next: from 2 × 2 pixels, whose variance is ¼,
+/// to σ = 3.6, to 5.6 and to 8.8.
 const SIGMAS: [f64; 3] = [1.782_553, 2.144_761, 3.394_113];
 const RING: usize = TURNS * BINS;
 /// Bytes of a descriptor.
 pub(super) const LENGTH: usize = RADII.len() * RING;
-/// What is added to the length of a cell: structure this weak is noise.
+/// Added to the length of a cell: structure this weak is noise.
 const WEAK: f32 = 0.3;
 const UNIT: f32 = 400.0;
 
@@ -83,7 +83,7 @@ fn quantise(cells: &[f32], mean: &[f32], out: &mut [u8]) {
     }
 }
 
-/// The features of the picture turned by `turns` times 30°, from +x towards +y; their places stay.
+/// The descriptors for the picture turned by `turns` times 30°, from +x towards +y; places are not changed.
 pub(crate) fn turned(features: &Features, turns: usize) -> Features {
     let Descriptors::U8(bytes) = &features.descriptors else { return features.clone() };
     let mut out = vec![0; bytes.len()];

@@ -12,12 +12,11 @@
 //! Sources: H. Bay, A. Ess, T. Tuytelaars, L. Van Gool, *Speeded-Up Robust Features*, CVIU 110, 2008;
 //! M. Agrawal, K. Konolige, M. Blas, *Center Surround Extremas*, ECCV 2008, for the descriptor of OpenSURF.
 //!
-//! **Streaming.** The image is read once, 64 rows at a time. Of the integral image and of every response
-//! layer only the rows still needed are kept, and a keypoint is described as soon as the rows below it are
-//! there ([`stream`]). Memory follows the width of the image and not its area.
+//! **Streaming.** The image is read once, 64 rows at a time. Of the integral image and of every response layer only the
+//! rows still needed are kept, and a keypoint is described as soon as the rows below it have been read ([`stream`]).
+//! Memory grows with the width of the image, not its area.
 //!
-//! **GPU.** [`GpuSurf`] holds the whole image in the device's memory; stage by stage it has the bits of the
-//! CPU.
+//! **GPU.** [`GpuSurf`] holds the whole image in the device's memory; every stage has the bits of the CPU.
 //!
 //! **Numbers.** Pixels are integers (8-bit 0 to 255, others 0 to 65535), so that box sums and wavelets are
 //! exact. From there on every stage states the order of its f32 operations; sums over the samples of an
@@ -59,8 +58,8 @@ use crate::{
     image::{ImageView, Pixel, Size, check_mask},
 };
 
-/// A SURF detector that keeps its tables and buffers from image to image; buffers are made anew only when the
-/// size or the pixel type changes. Threads may share it.
+/// A SURF detector that keeps its tables and buffers from image to image; buffers are allocated anew only when the size
+/// or the pixel type changes. Threads may share it.
 #[derive(Debug)]
 pub struct Surf {
     options: SurfOptions,
@@ -122,7 +121,7 @@ impl Surf {
     }
 }
 
-/// The features of a grey image; [`Surf`] is the form that keeps its buffers.
+/// The features of a grey image; use [`Surf`] to keep its buffers for further images.
 ///
 /// # Errors
 /// [`Error::Option`] for options out of range, and as [`Surf::detect`].

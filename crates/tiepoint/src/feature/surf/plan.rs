@@ -20,9 +20,9 @@ pub(super) struct Filter {
     pub across: [isize; 2],
     /// The two lobes of Dxy, in x and in y.
     pub diagonal: [isize; 4],
-    /// What the sums of Dxx and Dyy are multiplied by.
+    /// The factor of the sums of Dxx and Dyy.
     pub norm: f32,
-    /// What the sum of Dxy is multiplied by: its own norm times 0.9.
+    /// The factor of the sum of Dxy: its own norm times 0.9.
     pub norm_xy: f32,
 }
 

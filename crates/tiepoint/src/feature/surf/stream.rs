@@ -36,7 +36,7 @@ const ROWS_A_TASK: usize = 16;
 
 const GROUP: usize = 16;
 
-/// The tables that follow from the options alone.
+/// The tables that depend only on the options.
 #[derive(Debug)]
 pub(super) struct Tables {
     octaves: Vec<Octave>,
@@ -124,7 +124,7 @@ pub(super) struct Buffers<A> {
     waiting: Vec<Keypoint>,
 }
 
-/// Keypoints in any order, and their descriptors one behind the other.
+/// Keypoints in any order, and their descriptors one after the other.
 #[derive(Default)]
 struct Described {
     keypoints: Vec<Keypoint>,
@@ -270,7 +270,7 @@ impl<A: Total> Buffers<A> {
         let (ready, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(complete);
         self.waiting = waiting;
         let mut ready: Vec<Keypoint> = ready;
-        // In tiles, so that windows read rows that are in the cache.
+        // In tiles, so that the rows of windows are in the cache.
         ready.sort_by_key(|k| k.x as usize / TILE);
         let dimension = options.dimension();
         let mut values = vec![0.0; ready.len() * dimension];

@@ -8,10 +8,10 @@ use crate::image::gpu::GpuPixel;
 use crate::image::{Border, Size};
 use tiepoint_gpu::{Element, KernelSource};
 
-/// Rows of outputs that a lane makes with a kernel that is not a product.
+/// Rows of outputs that a lane computes with a kernel that is not a product.
 const ROWS: usize = 8;
 
-/// Up to so many weights are constants of the program, all in one expression; more are read from memory.
+/// Up to this many weights are constants of the program, all in one expression; more are read from memory.
 const SMALL: usize = 81;
 
 /// Reach before and after the anchor.
@@ -44,7 +44,7 @@ fn factors<O: GpuPixel>(source: KernelSource, column: &[f32], row: &[f32]) -> Ke
     conversions::<O>(source).table_f32("COLUMN", column).table_f32("ROW", row)
 }
 
-/// The program of a kernel that is no product.
+/// The program of a kernel that is not a product.
 fn whole<I: Element, O: GpuPixel>(kernel: &Kernel, border: Border, channels: usize) -> KernelSource {
     let shape = shape(kernel, border, channels);
     let source = gpu::for_kernels(KernelSource::new("convolve"), channels)

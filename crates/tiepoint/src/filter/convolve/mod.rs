@@ -7,9 +7,8 @@
 //! The kernel is not flipped, as in OpenCV's `filter2D`; with [`Kernel::flipped`] the result is a convolution
 //! in the strict sense. The anchor of an even size is the pixel right of and below the middle.
 //!
-//! A kernel that is the product of a column and a row is run as two passes: width + height products a pixel
-//! instead of width · height. No weight may differ from that product by more than 10⁻⁶ of the greatest
-//! weight.
+//! A kernel that is the product of a column and a row is run as two passes: width + height products for each pixel
+//! instead of width · height. No weight may differ from that product by more than 10⁻⁶ of the greatest weight.
 //!
 //! **Numbers.** f32, not rescaled: the first product, then fused multiply-adds, rows from the top, in a row
 //! from the left. As two passes: down the columns first, then along the row, in the same way. Integer results
@@ -117,7 +116,7 @@ fn factors(weights: &[f32], size: Size) -> Option<(Vec<f32>, Vec<f32>)> {
     is_product.then_some((column, row))
 }
 
-/// `view` filtered with `kernel`; every channel by itself. `O` is the pixel type wanted: f32 keeps signs and
+/// `view` filtered with `kernel`, each channel separately. `O` is the pixel type of the result: f32 keeps signs and
 /// fractions.
 ///
 /// # Errors
@@ -133,7 +132,7 @@ pub fn convolve<T: Pixel, O: Pixel>(
     Ok(out)
 }
 
-/// [`convolve`] into memory of the caller's: an image of the shape of `view`.
+/// [`convolve`] into the caller's memory: an image of the shape of `view`.
 ///
 /// # Errors
 /// [`Error::Mismatch`] for an output of another shape.

@@ -12,9 +12,9 @@
 //! end (`bytes`); within 2 grey levels of the real-valued result. 8-bit with more taps: as 16-bit. A NaN
 //! spreads over its window.
 //!
-//! **Speed.** Memory bounds the f32 form: one read and one write of the image. For each pair of taps the
-//! 8-bit form takes two loads, a widening and a multiplication in the vertical pass, and a load and a paired
-//! product in the horizontal one. The sums between the passes are one row and stay in the first-level cache.
+//! **Speed.** The f32 form is limited by memory: one read and one write of the image. For each pair of taps the 8-bit
+//! form takes two loads, a widening and a multiplication in the vertical pass, and a load and a paired product in the
+//! horizontal one. The sums between the passes are one row, and stay in the first-level cache.
 //!
 //! Source of [`Taps::PowerOfTwo`]: M. Schösau, Bachelor's thesis, Hochschule Mittweida 2019 (filters of 3, 5,
 //! 9 and 15 taps; three border policies).
@@ -34,7 +34,7 @@ use crate::{
     options::options,
 };
 
-/// Most taps that 8-bit images are filtered with in integers.
+/// The most taps with which 8-bit images are filtered in integers.
 pub const FIXED_SIZE: usize = 31;
 
 options! {
@@ -65,7 +65,7 @@ impl GaussOptions {
     }
 }
 
-/// `view` smoothed; every channel by itself.
+/// `view` smoothed, each channel separately.
 ///
 /// # Errors
 /// [`Error::Option`](crate::Error::Option) for options out of range.
@@ -75,7 +75,7 @@ pub fn gauss<T: Pixel>(view: ImageView<'_, T>, options: &GaussOptions, cpu: &Cpu
     Ok(out)
 }
 
-/// [`gauss`] into memory of the caller's: an image of the shape of `view`.
+/// [`gauss`] into the caller's memory: an image of the shape of `view`.
 ///
 /// # Errors
 /// As [`gauss`], and [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.

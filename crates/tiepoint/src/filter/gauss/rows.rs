@@ -1,4 +1,4 @@
-//! One row of a symmetric separable filter in f32: the building blocks of everything that smooths.
+//! One row of a symmetric separable filter in f32, from which all smoothing is built.
 //!
 //! A kernel of 2r + 1 taps is given by its centre and one side, `taps[0..=r]`. Both passes compute
 //!

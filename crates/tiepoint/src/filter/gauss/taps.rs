@@ -5,11 +5,11 @@ use crate::{Error, Result, numeric::exp_f64};
 /// Most taps of a filter.
 pub const MAX_SIZE: usize = 4095;
 
-/// Which weights smooth the image. All are normalised to a sum of 1.
+/// The weights that smooth the image. All are normalised to a sum of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Taps {
-    /// A sampled Gaussian of standard deviation σ, in pixels: 0.1 to 500. It reaches as far as OpenCV's does
-    /// or farther: radius ⌈3σ⌉ for 8-bit images, whose rounding hides the rest, and ⌈4σ⌉ for others.
+    /// A sampled Gaussian of standard deviation σ, in pixels: 0.1 to 500. It reaches at least as far as OpenCV's:
+    /// radius ⌈3σ⌉ for 8-bit images, whose rounding hides the rest, and ⌈4σ⌉ for others.
     Sigma(f64),
     /// A Gaussian of an odd number of taps, 1 to [`MAX_SIZE`], after OpenCV's rule: a fixed table for 1 to 9
     /// taps (3: 1 2 1, 5: 1 4 6 4 1, …), σ = 0.3·((size − 1)/2 − 1) + 0.8 above.
@@ -29,7 +29,7 @@ impl Default for Taps {
 }
 
 impl Taps {
-    /// The taps of what is given of a filter; without σ and size the default.
+    /// The taps for the given σ and size; the default if neither is given.
     pub fn of(sigma: Option<f64>, size: Option<usize>, power_of_two: bool) -> Self {
         match (sigma, size) {
             (None, Some(size)) if power_of_two => Self::PowerOfTwo(size),

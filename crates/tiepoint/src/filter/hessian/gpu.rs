@@ -75,7 +75,7 @@ tiepoint_gpu::kernel! {
 /// Blobs in a device's memory, in any order. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct FoundBlobs {
-    /// How many there are, which may be more than the memory holds.
+    /// The number of blobs, which may be more than the memory holds.
     count: Buffer<u32>,
     words: Buffer<u32>,
 }
@@ -101,7 +101,7 @@ impl FoundBlobs {
         Ok(Self { count: gpu.buffer(1)?, words: gpu.buffer(capacity.max(1) * WORDS)? })
     }
 
-    /// Waits for the device and gives the blobs in their order; or their number, where the memory did not hold all.
+    /// Waits for the device and returns the blobs in their order; or their number, if the memory did not hold all.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) when it failed.
@@ -158,7 +158,7 @@ impl<T: GpuPixel> GpuBlobs<T> {
         }
     }
 
-    /// Puts the work for an image into a list. Every run begins anew.
+    /// Records the work for an image. Every run starts with an empty list of blobs.
     ///
     /// # Errors
     /// As [`blobs`](Self::blobs), and [`Error::Image`](crate::Error::Image) when `response` has another size.

@@ -15,7 +15,7 @@
 //! **Numbers.** The D are exact integers, of [`Pixel::level`]: 8-bit, or 16-bit for 16-bit and float images.
 //! d = D · (1 / (81 · white)) in f32, det = fma(−weight, dxy · dxy, dxx · dyy).
 //!
-//! **Speed.** Three rows of column sums a row, then 23 additions a pixel; nothing else is stored.
+//! **Speed.** Three rows of column sums for each row, then 23 additions for each pixel; nothing else is stored.
 
 pub(crate) mod gpu;
 
@@ -82,7 +82,7 @@ pub fn response<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu:
     Ok(out)
 }
 
-/// [`response`] into memory of the caller's: an image of one channel and the size of `view`.
+/// [`response`] into the caller's memory: an image of one channel and the size of `view`.
 ///
 /// # Errors
 /// As [`response`], and [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
@@ -222,8 +222,7 @@ fn maxima(det: &Image<f32>, y: usize, threshold: f32) -> impl Iterator<Item = (u
     })
 }
 
-/// Dxx, Dyy and Dxy at one pixel by the definition: the reference, and the sign of the few pixels that need
-/// it.
+/// Dxx, Dyy and Dxy at one pixel by the definition: the reference of tests, and the source of the sign of blobs.
 fn derivatives<T: Pixel>(view: ImageView<'_, T>, border: Border, x: usize, y: usize) -> [i64; 3] {
     let at = |i: isize, j: isize| {
         let x = border.index(x as isize + i, view.size().width);

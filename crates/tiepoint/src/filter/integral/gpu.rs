@@ -21,7 +21,7 @@ const GROUP: u32 = 256;
 const TILE: Size = Size { width: GROUP as usize, height: 32 };
 
 tiepoint_gpu::kernel! {
-    /// Integrals of images, rows 1 and columns 1 on; rows 0 and columns 0 are zero already. One group a tile.
+    /// Integrals of images from row 1 and column 1 on; row 0 and column 0 are already zero. One group for each tile.
     pub(crate) unsafe kernel integral(groups) = Arguments<T: GpuPixel, A: GpuSum> {
         write out: A [images * (height + 1) * out_pitch] aligned 16,
         read pixels: T [images * height * pitch] aligned 4 * size_of::<T>(),
@@ -99,7 +99,7 @@ impl<A: GpuSum> GpuIntegral<A> {
         Ok(integral)
     }
 
-    /// Bytes of the device's memory for the integrals of so many images.
+    /// The bytes of device memory for the integrals of `images` images.
     pub(crate) fn taken(size: Size, images: usize) -> usize {
         let pitch = Self::ALIGNMENT + size.width.next_multiple_of(Self::ALIGNMENT);
         let tiles = size.width.div_ceil(TILE.width) * size.height.div_ceil(TILE.height);
@@ -115,7 +115,7 @@ impl<A: GpuSum> GpuIntegral<A> {
         self.size
     }
 
-    /// How many images.
+    /// The number of images.
     pub fn images(&self) -> usize {
         self.images
     }
@@ -131,12 +131,12 @@ impl<A: GpuSum> GpuIntegral<A> {
         self.pitch
     }
 
-    /// Where I(0, 0) of the first image lies.
+    /// The index of I(0, 0) of the first image.
     pub fn origin(&self) -> usize {
         Self::ALIGNMENT - 1
     }
 
-    /// The same sums on a device, for stages that take them from either place.
+    /// The same sums on a device, for stages that can use sums of either.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -148,7 +148,7 @@ impl<A: GpuSum> GpuIntegral<A> {
         Ok(to)
     }
 
-    /// The sums of one image, when the device has finished.
+    /// Waits for the device and copies the sums of one image to the host.
     ///
     /// # Errors
     /// [`Error::Device`] when it failed or there is no such image.

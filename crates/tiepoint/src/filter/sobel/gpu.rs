@@ -8,7 +8,7 @@ use crate::image::gpu::{self, GpuPixel};
 use crate::{Error, Result};
 use tiepoint_gpu::{Element, KernelSource};
 
-/// The result that is made of the column sums; the kernel has the same names.
+/// The result that is computed from the column sums; the kernel uses the same names.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::filter) enum Form {
     X,
@@ -16,7 +16,7 @@ pub(in crate::filter) enum Form {
     Magnitude,
 }
 
-/// Channels at most: a tile's margin.
+/// The most channels: a tile's margin.
 const CHANNELS: usize = 32;
 
 fn shape<T: GpuPixel>(border: Border, channels: usize, form: Form) -> Shape {

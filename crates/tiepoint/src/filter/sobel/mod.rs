@@ -6,9 +6,9 @@
 //!      −1 0 1         1  2  1
 //! ```
 //!
-//! Gradients are in grey levels times eight a pixel, x to the right and y down. Those of 8-bit images are
-//! i16, of 16-bit images i32, of float images f32. The magnitude has the pixel type of the image; integers
-//! are cut off to whole numbers and saturate.
+//! Gradients are eight times the difference of grey levels from pixel to pixel, x to the right and y down. Those of
+//! 8-bit images are i16, of 16-bit images i32, of float images f32. The magnitude has the pixel type of the image;
+//! integers are truncated and saturate.
 //!
 //! **Numbers.** Integers are exact. f32: with s = fma(2, a₀, a₋₁ + a₊₁) down the column, gx = s₊₁ − s₋₁; with
 //! d = a₊₁ − a₋₁ down the column, gy = fma(2, d₀, d₋₁ + d₊₁); magnitude = √fma(gx, gx, gy · gy).
@@ -117,7 +117,7 @@ pub fn x<T: Sobel>(view: ImageView<'_, T>, border: Border, cpu: &Cpu) -> Result<
     Ok(out)
 }
 
-/// [`x`] into memory of the caller's: an image of the shape of `view`.
+/// [`x`] into the caller's memory: an image of the shape of `view`.
 ///
 /// # Errors
 /// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
@@ -140,7 +140,7 @@ pub fn y<T: Sobel>(view: ImageView<'_, T>, border: Border, cpu: &Cpu) -> Result<
     Ok(out)
 }
 
-/// [`y`] into memory of the caller's: an image of the shape of `view`.
+/// [`y`] into the caller's memory: an image of the shape of `view`.
 ///
 /// # Errors
 /// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
@@ -163,7 +163,7 @@ pub fn magnitude<T: Sobel>(view: ImageView<'_, T>, border: Border, cpu: &Cpu) ->
     Ok(out)
 }
 
-/// [`magnitude`] into memory of the caller's: an image of the shape of `view`.
+/// [`magnitude`] into the caller's memory: an image of the shape of `view`.
 ///
 /// # Errors
 /// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.

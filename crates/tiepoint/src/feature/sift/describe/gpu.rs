@@ -32,9 +32,9 @@ tiepoint_gpu::kernel! {
         image_stride: u64,
         first_image: i32,
         limit: u32,
-        /// Keypoints of an image at most, in every list.
+        /// The most keypoints of an image in every list.
         capacity: u32,
-        /// Values of a descriptor, for which the program is compiled; 0 where none are wanted.
+        /// Values of a descriptor, for which the program is compiled; 0 if none are wanted.
         dimension: u32,
         octave_count: i32,
     }
@@ -83,10 +83,10 @@ impl GpuDescribe {
         Ok(Self { kernel, dimension: options.dimension() as u32 })
     }
 
-    /// Writes the first features of some images in their order and their descriptors, and how many features there
-    /// were: more than the capacity, which is the same for all lists, when there was too little room for them or for
-    /// the points that they come from. `from` are the points, the features and their order; `wanted` the images, and
-    /// how many features of each.
+    /// Writes the first features of some images in their order, their descriptors, and the number of features. The
+    /// number exceeds the capacity, which is the same for all lists, if there was too little room for the features or
+    /// for the points that they come from. `from` are the points, the features and their order; `wanted` are the images
+    /// and the number of features of each.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,

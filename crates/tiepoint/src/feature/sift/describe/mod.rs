@@ -10,13 +10,13 @@
 //!
 //! # Domain-size pooling
 //! J. Dong, S. Soatto, *Domain-Size Pooling in Local Descriptors: DSP-SIFT*, CVPR 2015: a point seen from near or far
-//! is detected at a slightly other scale, so its descriptor is averaged over several sizes of its window. Here d̄ = Σ
-//! d(kσ) over k = 1, 1½, 2, where d(kσ) is the descriptor above with cells 3kσ wide, of the same level and direction,
+//! is detected at a slightly different scale, so its descriptor is averaged over several sizes of its window. Here d̄ =
+//! Σ d(kσ) over k = 1, 1½, 2, where d(kσ) is the descriptor above with cells 3kσ wide, of the same level and direction,
 //! normalised and clipped; d̄ is normalised again (by its sum for RootSIFT). The paper pools windows from ⅙ to 4⁄3,
 //! COLMAP from ⅙ to 3, of patches that they resample.
 //!
-//! These three sizes give the most right matches and the most points of a reconstruction of those that were compared
-//! (`docs/notebook/features.md`).
+//! Of all combinations that were compared, these three sizes give the most right matches and the most points of a
+//! reconstruction (`docs/notebook/features.md`).
 //!
 //! Contributions are fixed point as in [`orient`](super::orient), so their order does not matter. The norms
 //! are sums of rounded squares in sixteen partial sums (by index modulo 16, ascending), added as a binary
@@ -137,7 +137,7 @@ pub(super) fn describe(
     }
 }
 
-/// Reads a value of every cache line of a point's window, so that the lines are fetched together: otherwise the
+/// Reads a value of every cache line of a point's window, so that the lines are fetched together. Otherwise the
 /// histograms would spend most of their time waiting for one line after the other.
 fn fetch(octave: &Octave, point: &Point) {
     const LINE: usize = 16;
@@ -235,7 +235,7 @@ impl<S: Simd> Window<S> for Cells {
     }
 }
 
-/// For each of [`LANES`] pixels, the first of its eight bins and what it adds to them.
+/// For each of [`LANES`] pixels, the first of its eight bins, and its contributions to them.
 #[repr(align(64))]
 struct Shares {
     bin: [i32; LANES],

@@ -14,7 +14,7 @@ use tiepoint_gpu::{Kernel, KernelSource};
 // A candidate is packed into 16 bits: column, row and layer.
 const _: () = assert!(Plan::SEARCHED[0] <= 256 && Plan::SEARCHED[1] <= 16, "see CANDIDATE in extrema.cl");
 
-/// Work groups that a multiprocessor is to hold at a time, so that enough reads are under way. Four leave too few
+/// The number of work groups on a multiprocessor at a time, so that enough reads are in flight. Four leave too few
 /// registers.
 const RESIDENT: u32 = 3;
 
@@ -25,7 +25,7 @@ tiepoint_gpu::kernel! {
         write counts: u32 [groups[2]],
         read values: f32 [groups[2] * image_stride],
         read octaves: u32 as Octave [octave_count * Plan::OCTAVE_WORDS as i128],
-        /// One number where there is no mask.
+        /// One number if there is no mask.
         read masks: u8 [(groups[2] - 1) * mask_stride + mask_pitch * height],
     } {
         image_stride: u64,

@@ -17,10 +17,10 @@ use crate::feature::gpu::GpuDetector;
 
 /// A SIFT detector on a GPU. Its features are those of [`super::Sift`], bit for bit.
 ///
-/// It takes about 4 · (levels + 3) · 4/3 bytes for every pixel of the first octave: 32 for a pixel of an image that is
-/// not doubled, 128 for one that is. An image for which there is no such memory is searched in bands of rows, with the
-/// same result: [`parts`](Self::parts) tells how many. The narrower they are, the more is computed twice: of 400
-/// megapixels, doubled, a fifth with 16 bytes a pixel and as much again with 8; with less than 6 it is refused.
+/// It takes about 4 · (levels + 3) · 4/3 bytes for every pixel of the first octave: 32 for each pixel of an image that
+/// is not doubled, 128 if it is. An image that needs too much memory is searched in bands of rows, with the same
+/// result: [`parts`](Self::parts) tells how many. The narrower they are, the more is computed twice: for 400
+/// megapixels, doubled, a fifth with 16 bytes for each pixel, and as much again with 8; with less than 6 it is refused.
 ///
 /// ```no_run
 /// use tiepoint::device::Device;

@@ -1,8 +1,8 @@
 //! The stages one after the other, and the memory between them.
 //!
-//! From the image to the descriptors nothing waits for the host: every stage counts what it finds on the device, and
-//! all launches but the first, which reads the image, are one graph. Many images are described a few at a time, and the
-//! features of some travel to the host while others are described.
+//! From the image to the descriptors nothing waits for the host: the counts of every stage stay on the device, and all
+//! launches but the first, which reads the image, are one graph. Many images are described a few at a time, and the
+//! features of some are copied to the host while others are described.
 
 use super::bands::Bands;
 use super::plan::{GpuLevels, Plan};
@@ -25,16 +25,16 @@ use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::{Error, Result, by_pixel};
 use std::ops::Range;
 
-/// Parcels in which many images are described, and their features come to the host.
+/// The number of parcels in which many images are described and their features are copied to the host.
 const PARCELS: usize = 4;
 
-/// The stages but the first, whose kernels depend on the type of pixel.
+/// The stages except the first, whose kernels depend on the type of pixel.
 #[derive(Debug)]
 pub struct Stages {
     options: SiftOptions,
     scale_space: GpuScaleSpace,
     extrema: GpuExtrema,
-    /// `None` where keypoints stay upright.
+    /// `None` if keypoints stay upright.
     orient: Option<GpuOrient>,
     order: GpuOrder,
     describe: GpuDescribe,

@@ -1,4 +1,4 @@
-//! Where everything lies in the device's memory.
+//! The layout of the device's memory.
 
 use crate::device::gpu::{Buffer, Gpu};
 use crate::feature::gpu::GpuKeypoints;
@@ -47,7 +47,7 @@ impl OctavePlan {
         self.pitch * self.size.height
     }
 
-    /// How many rows the octave makes of this many of the image.
+    /// The number of rows of the octave for this many rows of the image.
     pub(crate) fn rows_of(&self, rows: usize) -> usize {
         if self.number < 0 { rows * 2 } else { rows >> self.number }
     }
@@ -111,7 +111,7 @@ impl Plan {
         Some(Self { images: 1, octaves, seed: None, image_stride, ..*self })
     }
 
-    /// How many octaves give level 0 of the next.
+    /// The number of octaves from which level 0 of the next is made.
     pub(crate) fn decimated(&self) -> usize {
         self.octaves.len() - usize::from(self.seed.is_none())
     }
@@ -206,8 +206,8 @@ impl GpuLevels {
     }
 }
 
-/// Groups that share the keypoints of all images of a launch: many more than run at a time, since windows differ in
-/// size.
+/// The number of groups that share the keypoints of all images of a launch: many more than run at a time, because
+/// windows differ in size.
 const GROUPS: usize = 1 << 15;
 
 /// The groups that look around points, each around one at a time; images in the second dimension.

@@ -25,9 +25,9 @@ pub(super) const BINS: usize = 36;
 /// rounding.
 const PADDED: usize = 2 * BINS;
 
-/// For each bin, what was added to it as the first of two neighbours and what was added to the next bin as
-/// the second: a gradient adds one aligned pair. There are two histograms in turn, so that an addition need
-/// not wait for the one before it, which is most often to the same bin.
+/// For each bin, the sum that was added to it as the first of two neighbours, and the sum that was added to the next
+/// bin as the second: a gradient adds one aligned pair. Two histograms are used in turn, so that an addition need not
+/// wait for the one before, which is most often to the same bin.
 type Histogram = [[[i32; 2]; PADDED]; 2];
 
 /// The directions of a point in radians, \[0, 2π), by ascending bin.
@@ -124,7 +124,7 @@ impl<S: Simd> Window<S> for Directions {
     }
 }
 
-/// For each of [`LANES`] pixels, its bin and what it adds to that bin and to the next.
+/// For each of [`LANES`] pixels, its bin, and its contributions to that bin and to the next.
 #[derive(Default)]
 #[repr(align(64))]
 struct Votes {

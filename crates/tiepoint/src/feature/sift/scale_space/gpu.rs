@@ -1,14 +1,14 @@
-//! The [scale space](super) on a GPU: whole levels, each once from memory and once to it.
+//! The [scale space](super) on a GPU: whole levels, each read from memory once and written once.
 //!
 //! # Launches
-//! Level l of an octave needs level l − 1, and level 0 of the next octave is every second pixel of level S, written
-//! along with it. So octave o can be S levels behind octave o − 1, and one launch makes all levels of a turn:
-//! three launches an octave for S = 3. The last octaves, small enough for the local memory of one work group, are
-//! made by a single launch.
+//! Level l of an octave needs level l − 1, and level 0 of the next octave is every second pixel of level S, written at
+//! the same time. Octave o can therefore be S levels behind octave o − 1, and one launch makes one level of each octave
+//! that is in progress: three launches for each octave if S = 3. The last octaves, small enough for the local memory of
+//! one work group, are made by a single launch.
 //!
 //! # Programs
-//! All levels of a turn have the same remainder by S. The levels of each remainder are a program of their own: programs
-//! compile side by side, and all levels in one took longer than all other programs of SIFT.
+//! All levels of a launch have the same remainder by S. There is one program for each remainder, because programs are
+//! compiled side by side, and a single one took longer to compile than all other programs of SIFT.
 //!
 //! # Cost
 //! With the default options a pixel of an octave takes 178 additions and multiplications, 6 writes and 5 reads; at
@@ -31,7 +31,7 @@ const HALO: usize = 16;
 const WIDTH: usize = GROUP - 2 * HALO;
 /// Rows that a lane blurs at a time.
 const ROWS: usize = 8;
-/// Rows that take as long as filling a window.
+/// Filling a window takes as long as this many rows.
 const FILLING: usize = 16;
 /// f32s of a row of a tile. Four more than a multiple of 32, so that two rows lie in different banks.
 const TILE_PITCH: usize = GROUP + 4;
@@ -60,7 +60,7 @@ tiepoint_gpu::kernel! {
     }
 
     /// A level of each of up to three octaves, which do not depend on each other, of all images (the third dimension).
-    /// With one level an octave, three octaves are under way at a time.
+    /// If octaves have one level, three octaves are in progress at a time.
     unsafe kernel blur_levels(groups) = BlurLevels {
         write levels: f32 [groups[2] * image_stride] aligned 16,
     } {
@@ -87,7 +87,7 @@ tiepoint_gpu::kernel_struct! {
 }
 
 tiepoint_gpu::kernel! {
-    /// All levels of the last octaves, from level 0 of the first of them: one group an image.
+    /// All levels of the last octaves, from level 0 of the first of them: one group for each image.
     unsafe kernel blur_small(groups) = BlurSmall {
         write levels: f32 [groups[2] * image_stride] aligned 16,
         read octaves: u32 as Octave [end * Plan::OCTAVE_WORDS as i128],
@@ -136,7 +136,7 @@ struct Task<'p> {
     decimates: bool,
 }
 
-/// Adds what every program needs.
+/// Adds the code that every program needs.
 fn shared(source: KernelSource, options: &SiftOptions) -> KernelSource {
     let source = source.define("ALIGNMENT", Plan::ALIGNMENT).define("HALO", HALO);
     border_rule::for_kernels(source, border(options)).text(include_str!("pitch.h"))
@@ -335,8 +335,8 @@ impl Room {
         Self(gpu.info().units as usize * RESIDENT)
     }
 
-    /// Rows that one group computes. Each group begins by filling its window, so few groups are less work; but only
-    /// some run at a time, and the last of them should leave little of the device idle.
+    /// The number of rows that one group computes. Each group begins by filling its window, so few groups are less
+    /// work; but only some run at a time, and the last of them should leave little of the device idle.
     fn rows(self, sizes: &[Size], images: usize) -> usize {
         let turns = |rows| (groups_of(sizes, rows) * images).div_ceil(self.0);
         let highest = sizes.iter().map(|size| size.height).max().unwrap_or(0);
@@ -349,8 +349,8 @@ fn groups_of(sizes: &[Size], rows: usize) -> usize {
     sizes.iter().map(|size| size.width.div_ceil(WIDTH) * size.height.div_ceil(rows)).sum()
 }
 
-/// Whether a level with rows, or columns, on either side fits into a [`SMALL_TILE`]. Four more are for sums that begin
-/// inside the level and end beyond it.
+/// Whether a level, with rows or columns added on either side, fits into a [`SMALL_TILE`]. Four more are for sums that
+/// begin inside the level and end beyond it.
 fn fits_local_memory(Size { width, height }: Size) -> bool {
     let around = 2 * HALO + 4;
     (height + around).saturating_mul(width).max(((width + around) | 1).saturating_mul(height)) <= SMALL_TILE

@@ -21,8 +21,8 @@ use fearless_simd_macros::simd;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut, Range};
 
-/// Rows of the first octave in a band. Any number gives the same result: with fewer threads wait for each other, with
-/// more memory grows (`docs/notebook/features.md`).
+/// Rows of the first octave in a band. Any number gives the same result: with fewer rows, threads wait for each other;
+/// with more, memory grows (`docs/notebook/features.md`).
 const BAND: usize = 64;
 
 const ROWS_PER_TASK: usize = 8;
@@ -109,8 +109,8 @@ impl Level {
     }
 }
 
-/// Rows of an octave that the later stages can process. Extrema are searched and refined at once, while their
-/// rows are in the cache, and described when all rows around them are in memory.
+/// The rows of an octave that later stages can process. Extrema are searched and refined at once, while their rows are
+/// in the cache, and described when all rows around them are in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ready {
     /// Rows in which extrema can now be searched; every row occurs once.
@@ -198,7 +198,7 @@ impl Octave {
         self.levels[0].append(rows);
     }
 
-    /// Whether enough rows wait in level 0, or all have come.
+    /// Whether enough rows wait in level 0, or it is complete.
     fn is_due(&self) -> bool {
         let end = self.levels[0].end();
         end == self.size.height || end >= self.levels[1].end() + self.band

@@ -11,7 +11,7 @@ use crate::filter::integral::GpuSum;
 use crate::{Result, feature};
 use tiepoint_gpu::KernelSource;
 
-/// Lanes that describe one keypoint: as many as it can have values.
+/// Lanes that describe one keypoint: as many as a descriptor has values at most.
 const GROUP: u32 = 128;
 
 tiepoint_gpu::kernel! {
@@ -56,7 +56,7 @@ pub(crate) fn source<A: GpuSum>(options: &SurfOptions) -> KernelSource {
         .text(include_str!("describe.cl"))
 }
 
-/// Writes the descriptors of the oriented keypoints, where any are wanted.
+/// Writes the descriptors of the oriented keypoints, if any are wanted.
 pub(crate) fn record<A: GpuSum>(
     commands: &mut Commands,
     options: &SurfOptions,

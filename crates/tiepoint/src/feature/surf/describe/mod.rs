@@ -96,7 +96,7 @@ impl Square {
         }
     }
 
-    /// Half the diagonal of what a keypoint of scale `s` needs of the image, in pixels.
+    /// Half the diagonal of the part of the image that a keypoint of scale `s` needs, in pixels.
     pub(super) fn reach(&self, s: f32) -> f32 {
         self.half * std::f32::consts::SQRT_2 * s + s + 3.0
     }
@@ -152,7 +152,7 @@ impl Square {
         }
     }
 
-    /// The sums over each cell of the `N` values that `parts` makes of a sample: `[value][cell]`.
+    /// The sums over each cell of the `N` values that `parts` computes from a sample: `[value][cell]`.
     #[inline(always)]
     fn sums<const N: usize>(
         &self,

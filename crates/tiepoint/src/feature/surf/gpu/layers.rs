@@ -1,4 +1,4 @@
-//! Which responses are computed and searched, and where they lie: the plan as tables for the kernels.
+//! The plan as tables for the kernels: which responses are computed and searched, and their layout.
 
 use crate::Result;
 use crate::device::gpu::{Buffer, Gpu};
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 pub(crate) const TILE: [u32; 2] = [32, 8];
 
-/// Responses of a lane, `TILE[1]` rows apart: the border around a group's samples is then small against the samples.
+/// Responses of a lane, `TILE[1]` rows apart, so that the border around a group's samples is small compared with them.
 pub(crate) const ROWS_PER_LANE: usize = 4;
 
 /// The groups that share the keypoints of every image: enough to fill the device.
@@ -40,7 +40,7 @@ pub(crate) struct Grid {
     pub first: usize,
     /// Responses from row to row.
     pub pitch: usize,
-    /// How many times its sampling step is halved against the octave's.
+    /// How many times its sampling step is halved compared with the octave's.
     pub finer: u32,
 }
 

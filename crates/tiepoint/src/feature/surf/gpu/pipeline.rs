@@ -41,7 +41,7 @@ impl Pipeline for SurfPipeline {
     const NAME: &'static str = "SURF";
     type Options = SurfOptions;
     type Layout = Layout;
-    /// The kernels that depend on the options alone. The others also depend on the type of sums.
+    /// The kernels that depend only on the options. The others also depend on the type of sums.
     type Stages = GpuOrder;
     type Parts = WholeOnly;
 

@@ -1,4 +1,4 @@
-//! Where an image is cut into bands.
+//! The division of an image into bands.
 
 use super::super::plan::{Part, Plan};
 use crate::feature::sift::SiftOptions;
@@ -6,7 +6,7 @@ use crate::feature::sift::describe::reach;
 use crate::feature::sift::refine::REACH;
 use crate::feature::sift::scale_space::taps;
 
-/// The most rows computed for a row of the image; beyond that the CPU is no slower.
+/// The most rows that are computed for each row of the image; beyond that the CPU is as fast.
 const MOST_WORK: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Bands of about `step` rows beside the halo; `None` where the image has no two such bands.
+    /// Bands of about `step` rows besides the halo; `None` if the image is too low for two such bands.
     pub(super) fn new(whole: &Plan, seam: &Seam, step: usize) -> Option<Self> {
         let (height, step) = (whole.whole.height, step.next_multiple_of(seam.alignment));
         // The last band ends with the image.
@@ -33,7 +33,7 @@ impl Cut {
         Some(Self { band, rest, step, halo: seam.halo })
     }
 
-    /// Of the cuts that take at most so many bytes, the one that computes the fewest rows.
+    /// Of the cuts within the given number of bytes, the one that computes the fewest rows.
     pub(super) fn within(
         whole: &Plan,
         options: &SiftOptions,
@@ -73,13 +73,13 @@ impl Cut {
     }
 }
 
-/// What bands of some octaves must keep to where they are cut.
+/// The conditions for cutting bands of some octaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seam {
     octaves: usize,
     /// Rows of the image that are a whole and even number of rows in each of the octaves, and whole in the next.
     pub(super) alignment: usize,
-    /// Rows of the image on either side of a core that its features read, or that the octaves after the band's need.
+    /// The rows of the image on either side of a core that its features, or the octaves after the band's, need.
     pub(super) halo: usize,
 }
 

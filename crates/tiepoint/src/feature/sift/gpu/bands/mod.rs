@@ -1,13 +1,12 @@
 //! Images whose scale space exceeds the device's memory, searched in bands of rows: the same bits with less memory.
 //!
-//! The finest octaves take nearly all memory. A band is some rows of the image, whose first octaves are made as if it
-//! were an image of its own. Where it was cut they are wrong, by as many rows as Gaussians reach; so extrema are taken
-//! in its core only, and the halo around it (see [`cut`]) holds the wrong rows and those that refinement and
-//! description read. Level 0 of the octave after them is put together from all cores, and what remains is searched at
-//! once.
+//! The finest octaves take nearly all memory. A band is some rows of the image; its first octaves are made as if it
+//! were a separate image. At its cuts as many rows are wrong as Gaussians reach. Extrema are therefore taken only in
+//! its core, and the halo around it (see [`cut`]) holds the wrong rows and those that refinement and description read.
+//! Level 0 of the octave after these is assembled from all cores, and the remaining octaves are searched at once.
 //!
-//! Bands have one height, and so one plan and one graph in the same memory. They begin at rows that are whole and even
-//! in every octave: then pixels are paired, kept and rounded as in the image.
+//! All bands have the same height, and use one plan and one graph in the same memory. They begin at rows that are whole
+//! and even in every octave, so that pixels are paired, kept and rounded as in the image.
 
 mod cut;
 #[cfg(test)]
@@ -27,7 +26,7 @@ use crate::{Error, Result};
 use cut::Cut;
 use std::slice;
 
-/// Searches an image in bands, whose memory it keeps.
+/// Searches an image in bands, and keeps their memory.
 #[derive(Debug)]
 pub struct Bands {
     cut: Cut,
@@ -85,7 +84,7 @@ impl Bands {
         Ok(band.values.gpu().run(&commands)?)
     }
 
-    /// The features of the octaves after the bands', once all rows have come.
+    /// The features of the octaves after the bands', when all rows are complete.
     fn search_rest(&mut self, pixel: PixelKind) -> Result<Option<Features>> {
         let (Some(plan), Some(rest)) = (&self.cut.rest, &mut self.rest) else { return Ok(None) };
         loop {
@@ -180,7 +179,7 @@ fn for_parts(core: &Core<SiftPipeline>) -> Result<Core<SiftPipeline>> {
     Core::new(&core.gpu, &core.cpu, options)
 }
 
-/// Bytes that may be taken, or `None` where that is unknown.
+/// The number of bytes that may be taken, or `None` if that is unknown.
 fn memory(core: &Core<SiftPipeline>) -> Result<Option<u64>> {
     core.gpu.release_memory()?;
     // A part is left to the driver.
