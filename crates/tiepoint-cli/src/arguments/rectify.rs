@@ -89,7 +89,7 @@ pub(crate) struct RectifyArguments {
     /// disparities begin at 0 [default: input with a calibration, fit without]
     #[arg(long, value_parser = named::<OutputFrame>())]
     pub(crate) crop: Option<OutputFrame>,
-    /// How values between pixels are found
+    /// How values between pixels are interpolated
     #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
     pub(crate) interpolation: Interpolation,
     #[command(flatten)]

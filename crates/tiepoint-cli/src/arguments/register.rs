@@ -44,7 +44,7 @@ pub(crate) struct RegisterArguments {
     /// A picture of both images and their matches
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
-    /// How values between pixels are found
+    /// How values between pixels are interpolated
     #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
     pub(crate) interpolation: Interpolation,
     /// The matrix of the model to FILE, as text: a row a line. It maps from MOVING to REFERENCE

@@ -23,7 +23,7 @@ class SiftOptions(Options):
         -1 doubles the image first, 0 does not (Lowe, section 3.3: doubled, about four times as many stable points).
         Allowed: -1 to 0.
     octaves : int, optional
-        Octaves at most; by default as many as the image has room for. Allowed: at least 1.
+        The most octaves; by default as many as the image has room for. Allowed: at least 1.
     levels : int
         Levels of an octave that are searched (Lowe, section 3.2: 3). Allowed: 1 to 8.
     contrast : float
@@ -42,16 +42,16 @@ class SiftOptions(Options):
         calls it ``--rootsift``.
     domain_size_pooling : bool
         Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches, for
-        about five times the time of description; on the CPU, also where there is a GPU.
+        about five times the time of description; always on the CPU, even if there is a GPU.
     descriptors : {"u8", "float", "none"}
-        Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none: keypoints alone.
+        Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none, which gives only keypoints.
     max_features : int, optional
-        Features to keep at most, each direction of a position counted; of whole levels the positions at which no
-        further level is taken; by default all, the strongest first.
+        The most features to keep, where each direction of a position counts as one; for whole levels, the number of
+        positions from which on no further level is taken; by default all, the strongest first.
     keep : {"scale", "response", "levels"}
-        Which come first where there are more.
+        Which features are kept if there are more.
     even : bool
-        Spread those that are kept evenly over the image; not of whole levels.
+        Spread the kept features evenly over the image; not with whole levels.
     """
 
     preset: Literal["default", "opencv", "vlfeat"] = "default"
@@ -91,18 +91,18 @@ class SurfOptions(Options):
         Pixels from sample to sample in the first octave; they double with every octave. None: the preset's, 1 without
         one.
     upright : bool
-        Leaves the orientation out: for images that are not turned against each other.
+        No orientation. For images that are not turned against each other.
     extended : bool
         Descriptors of 128 values instead of 64: the sums split by the sign of the other derivative.
     descriptors : {"float", "none"}
-        Form of the descriptors: unit vectors, or none: keypoints alone, which have an angle too.
+        Form of the descriptors: unit vectors, or none, which gives only keypoints with their angles.
     max_features : int, optional
-        Features to keep at most, each direction of a position counted; of whole levels the positions at which no
-        further level is taken; by default all, the strongest first.
+        The most features to keep, where each direction of a position counts as one; for whole levels, the number of
+        positions from which on no further level is taken; by default all, the strongest first.
     keep : {"scale", "response", "levels"}
-        Which come first where there are more.
+        Which features are kept if there are more.
     even : bool
-        Spread those that are kept evenly over the image; not of whole levels.
+        Spread the kept features evenly over the image; not with whole levels.
     """
 
     preset: Literal["paper", "opensurf", "opencv"] = "paper"
@@ -132,7 +132,7 @@ class MatchOptions(Options):
         Keep a match only when each feature is the other's nearest. The command's ``--one-way`` switches it off.
     same_sign : bool
         Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008, section
-        4.3). Halves the work; not for pictures of unlike sensors. The command's ``--any-sign`` switches it off.
+        4.3). Halves the work; not for pictures of different sensors. The command's ``--any-sign`` switches it off.
     max_distance : float, optional
         Keep a match only up to this distance between unit descriptors; none: keep all. Allowed: 0 to 2.
     """
@@ -155,9 +155,9 @@ class RobustOptions(Options):
     confidence : float
         Stop when a better model would have been found with this probability. Allowed: 0 to below 1.
     max_iterations : int
-        Samples at most. Allowed: 1 to 1000000000.
+        The most samples. Allowed: 1 to 1000000000.
     false_alarms : float
-        Refuse a model for which wrong matches agree as well more often than so many times in as many estimates: the
+        Refuse a model if, in one estimate, wrong matches are expected to give more models as good as it than this: the
         number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any. Allowed: above 0.
     seed : int
         Seed of the sampler; the same seed gives the same result everywhere.
@@ -182,8 +182,7 @@ class RematchOptions(Options):
     ratio : float
         Ratio among the candidates there. Allowed: above 0, at most 1. The command calls it ``--rematch-ratio``.
     rounds : int
-        How often search and refinement alternate at most. Allowed: at least 1. The command calls it ``--rematch-
-        rounds``.
+        The most rounds of search and refinement. Allowed: at least 1. The command calls it ``--rematch-rounds``.
     """
 
     radius: float = 2.0
@@ -198,9 +197,9 @@ class WarpOptions(Options):
     Parameters
     ----------
     interpolation : {"bilinear", "bicubic", "lanczos"}
-        How values between pixels are found.
+        How values between pixels are interpolated.
     fill : float
-        What pixels without input get in all channels: a value of the image's pixel type.
+        The value of pixels without input, in all channels: a value of the image's pixel type.
     """
 
     interpolation: Literal["bilinear", "bicubic", "lanczos"] = "bicubic"
@@ -216,7 +215,7 @@ class RepeatabilityOptions(Options):
     distance : float
         Largest distance in pixels of B; 1, 2 and 3 are usual. Allowed: above 0, at most 1000.
     scale_ratio : float
-        Largest ratio of the scales, either way; infinite: scales do not count. Allowed: at least 1.
+        Largest ratio of the scales, either way; if infinite, scales are not compared. Allowed: at least 1.
     """
 
     distance: float = 3.0
@@ -230,50 +229,52 @@ class StereoOptions(Options):
     Parameters
     ----------
     disparities : int
-        How many whole disparities are searched. Allowed: 1 to 4096.
+        The number of whole disparities that are searched. Allowed: 1 to 4096.
     min_disparity : int
         The least disparity searched: left (x, y) shows what right (x - d, y) shows. Allowed: -32768 to 32767.
     cost : {"ad-census", "census", "ad", "mi"}
-        What pixels are compared by.
+        The cost by which pixels are compared.
     census_window : {"5x5", "7x7", "9x7", "symmetric"}, optional
         Cost census: the window of pixels that are compared with its centre; by default 5x5.
     iterations : int, optional
-        Cost mi: learn mutual information at full size only, so many times, first from disparity 0; by default from
+        Cost mi: learn mutual information only at full size, this many times, first from disparity 0; by default from
         coarse to fine. Allowed: 1 to 100.
     paths : {4, 5, 8, 16}
-        Directions that costs are gathered along.
+        The number of directions along which costs are aggregated.
     p1 : int, optional
-        Penalty of a change of disparity by one along a path, in units of the cost; by default what suits the cost.
-    p2 : int, optional
-        Penalty of a larger change, where the image is smooth; by default what suits the cost. Allowed: 0 to 4000.
-    p2_least : int, optional
-        P2 falls at edges of the image, but not below this; equal to P2 it does not fall; by default what suits the
+        Penalty of a change of disparity by one along a path, in units of the cost; by default a value that suits the
         cost.
+    p2 : int, optional
+        Penalty of a larger change, where the image is smooth; by default a value that suits the cost. Allowed: 0 to
+        4000.
+    p2_least : int, optional
+        P2 falls at edges of the image, but not below this; if equal to P2, it does not fall; by default a value that
+        suits the cost.
     gradient : int, optional
-        Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default what suits the cost. Allowed: 1
-        to 255.
+        Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default a value that suits the cost.
+        Allowed: 1 to 255.
     uniqueness : int
-        By how many percent the best sum must lie below all but its neighbours'; elsewhere the pixel is invalid.
-        Allowed: 0 to 100.
+        By how many percent the best sum must be below all others except its neighbours'; otherwise the pixel is
+        invalid. Allowed: 0 to 100.
     subpixel : {"off", "parabola", "equiangular"}
-        How disparities between whole ones are found.
+        How fractions of disparities are found.
     right_view : {"off", "diagonal", "aggregated"}
-        What the left view is checked against.
+        The right view against which the left one is checked.
     max_difference : float
-        By how many pixels the two views' disparities may differ. Allowed: at least 0.
+        The most pixels by which the two views' disparities may differ. Allowed: at least 0.
     speckle_size : int
         Remove regions of fewer pixels; 0 removes none.
     speckle_difference : float
-        By how much neighbours of one region may differ. Allowed: at least 0.
+        The most by which neighbours in one region may differ. Allowed: at least 0.
     median : {0, 3, 5}
-        Side of the last median filter; 0: no filter at all.
+        Side of the last median filter; 0 for no filter at all.
     fill : bool
         Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
         2.5.3).
     memory : int or str, optional
-        Memory to use at most beside images and results; none: no limit. The result does not depend on it.
+        The most memory to use besides images and results; none: no limit. The result does not depend on it.
     device_memory : int or str, optional
-        A GPU's memory to use at most, about; by default what is free. A larger pair is computed there in bands of rows,
+        About the most GPU memory to use; by default all that is free. A larger pair is computed there in bands of rows,
         with the same result.
     right : bool
         Also give the disparities of the right view.
@@ -329,7 +330,7 @@ class CollectionOptions(Options):
         -1 doubles the image first, 0 does not (Lowe, section 3.3: doubled, about four times as many stable points).
         Allowed: -1 to 0.
     octaves : int, optional
-        Octaves at most; by default as many as the image has room for. Allowed: at least 1.
+        The most octaves; by default as many as the image has room for. Allowed: at least 1.
     levels : int
         Levels of an octave that are searched (Lowe, section 3.2: 3). Allowed: 1 to 8.
     contrast : float
@@ -348,38 +349,39 @@ class CollectionOptions(Options):
         calls it ``--rootsift``.
     domain_size_pooling : bool
         Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches, for
-        about five times the time of description; on the CPU, also where there is a GPU.
+        about five times the time of description; always on the CPU, even if there is a GPU.
     descriptors : {"u8", "float", "none"}
-        Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none: keypoints alone.
+        Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none, which gives only keypoints.
     max_features : int, optional
-        Features to keep at most, each direction of a position counted; of whole levels the positions at which no
-        further level is taken; by default all, the strongest first.
+        The most features to keep, where each direction of a position counts as one; for whole levels, the number of
+        positions from which on no further level is taken; by default all, the strongest first.
     keep : {"scale", "response", "levels"}
-        Which come first where there are more.
+        Which features are kept if there are more.
     even : bool
-        Spread those that are kept evenly over the image; not of whole levels.
+        Spread the kept features evenly over the image; not with whole levels.
     pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "list"}
         How pairs are chosen.
     exhaustive_up_to : int
-        Pairs auto: all pairs of up to so many photographs, whatever the device, so that the database is the same on
-        any.
+        Pairs auto: match all pairs if there are at most this many photographs, whatever the device, so that the
+        database is the same on any.
     overlap : int
-        Pairs sequence: each photograph with so many that follow it, and those 1, 2, 4, … places on, up to 2 to the
-        power of this. Allowed: 1 to 10000.
+        Pairs sequence: match each photograph with this many that follow it, and with those 1, 2, 4, … places on, up to
+        2 to the power of one less than this. Allowed: 1 to 10000.
     neighbours : int
-        Pairs gps: each photograph with so many of the nearest. Allowed: 1 to 10000.
+        Pairs gps: match each photograph with this many of the nearest. Allowed: 1 to 10000.
     max_metres : float
-        Pairs gps: with none that is farther, in metres. Allowed: above 0.
+        Pairs gps: the greatest distance of a neighbour, in metres. Allowed: above 0.
     top_features : int
-        Pairs top-scale: compare so many of the largest features of each photograph. Allowed: 1 to 10000.
+        Pairs top-scale: compare this many of the largest features of each photograph. Allowed: 1 to 10000.
     top_matches : int
-        Pairs top-scale: so many mutual matches of them make a pair. Allowed: 1 to 10000.
+        Pairs top-scale: this many mutual matches of them make a pair. Allowed: 1 to 10000.
     top_partners : int
-        Pairs top-scale: keep so many of the best partners of each photograph. Allowed: 1 to 10000.
+        Pairs top-scale: keep this many of the best partners of each photograph. Allowed: 1 to 10000.
     list : path, optional
-        Pairs list: the file, one pair of names a line, separated by a space, or by a tab where names hold spaces.
+        Pairs list: the file, with one pair of names in each line, separated by a space, or by a tab if names contain
+        spaces.
     closure : bool
-        After the chosen pairs, match those photographs too that have a verified partner in common: one round.
+        After the chosen pairs, also match photographs that have a verified partner in common, in one round.
     ratio : float, optional
         Keep a match when its distance is below this share of the distance to the second nearest; none: keep all (Lowe,
         IJCV 2004, section 7.1: 0.8 loses 5 % of the correct matches and 90 % of the false). Allowed: above 0, at most
@@ -388,7 +390,7 @@ class CollectionOptions(Options):
         Keep a match only when each feature is the other's nearest. The command's ``--one-way`` switches it off.
     same_sign : bool
         Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008, section
-        4.3). Halves the work; not for pictures of unlike sensors. The command's ``--any-sign`` switches it off.
+        4.3). Halves the work; not for pictures of different sensors. The command's ``--any-sign`` switches it off.
     max_distance : float, optional
         Keep a match only up to this distance between unit descriptors; none: keep all. Allowed: 0 to 2.
     threshold : float
@@ -397,31 +399,31 @@ class CollectionOptions(Options):
     confidence : float
         Stop when a better model would have been found with this probability. Allowed: 0 to below 1.
     min_iterations : int
-        Samples at least, for each model.
+        The fewest samples for each model.
     max_iterations : int
-        Samples at most, for each model. Allowed: 1 to 1000000000.
+        The most samples for each model. Allowed: 1 to 1000000000.
     min_inlier_ratio : float
         Draw samples until a model of this share of inliers would have been found with the confidence, or of the least
-        number of inliers where that is more. Allowed: above 0, at most 1.
+        number of inliers if that is more. Allowed: above 0, at most 1.
     min_inliers : int
-        Fewer inliers are no agreement. Allowed: at least 8.
+        The fewest inliers of a model. Allowed: at least 8.
     min_essential_ratio : float
         An essential matrix needs this share of a fundamental matrix's inliers. Allowed: above 0, at most 1.
     max_homography_ratio : float
-        Above this share of inliers of the epipolar geometry a homography says all there is. Allowed: above 0, at most
-        1.
+        If a homography has more than this share of the epipolar geometry's inliers, the pair is planar or panoramic.
+        Allowed: above 0, at most 1.
     detect_watermark : bool
-        Tell watermarks: matches at the borders that one shift explains.
+        Recognise watermarks: matches at the borders that one shift explains.
     watermark_border : float
         Width of the border where watermarks are, as a share of the diagonal. Allowed: 0 to 0.5.
     watermark_ratio : float
         The share of inliers that must lie in the borders of both images, and then obey one shift, for a watermark.
         Allowed: above 0, at most 1.
     false_alarms : float
-        Refuse a model for which wrong matches agree as well more often than so many times in as many pairs. Allowed:
-        above 0.
+        Refuse a model if, for one pair, wrong matches are expected to give more models as good as it than this.
+        Allowed: above 0.
     seed : int
-        Seed of the samples, which besides depend on the pair's key and their number alone.
+        Seed of the samples, which otherwise depend only on the pair's key and their number.
     """
 
     block: int | None = None

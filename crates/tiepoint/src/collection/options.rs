@@ -78,28 +78,29 @@ options! {
     pub struct PairOptions {
         /// How pairs are chosen.
         choice / with_choice: PairChoice = PairChoice::Auto, name "pairs", flag "pairs";
-        /// Pairs auto: all pairs of up to so many photographs, whatever the device, so that the database is the same on
-        /// any.
+        /// Pairs auto: match all pairs if there are at most this many photographs, whatever the device, so that the
+        /// database is the same on any.
         ///
         /// The default is 12.5 million pairs, less than an hour on a data-centre GPU and days on two cores, of which the
         /// command warns before it begins.
         exhaustive_up_to / with_exhaustive_up_to: u32 = 5000, unit "N";
-        /// Pairs sequence: each photograph with so many that follow it, and those 1, 2, 4, … places on, up to 2 to the
-        /// power of this.
+        /// Pairs sequence: match each photograph with this many that follow it, and with those 1, 2, 4, … places on, up
+        /// to 2 to the power of one less than this.
         overlap / with_overlap: u32 = 10 => 1..=10_000, unit "N";
-        /// Pairs gps: each photograph with so many of the nearest.
+        /// Pairs gps: match each photograph with this many of the nearest.
         neighbours / with_neighbours: u32 = 50 => 1..=10_000, unit "N";
-        /// Pairs gps: with none that is farther, in metres.
+        /// Pairs gps: the greatest distance of a neighbour, in metres.
         max_metres / with_max_metres: f64 = 100.0 => Above(0.0), unit "M";
-        /// Pairs top-scale: compare so many of the largest features of each photograph.
+        /// Pairs top-scale: compare this many of the largest features of each photograph.
         top_features / with_top_features: u32 = 512 => 1..=10_000, unit "N";
-        /// Pairs top-scale: so many mutual matches of them make a pair.
+        /// Pairs top-scale: this many mutual matches of them make a pair.
         top_matches / with_top_matches: u32 = 4 => 1..=10_000, unit "N";
-        /// Pairs top-scale: keep so many of the best partners of each photograph.
+        /// Pairs top-scale: keep this many of the best partners of each photograph.
         top_partners / with_top_partners: u32 = 100 => 1..=10_000, unit "N";
-        /// Pairs list: the file, one pair of names a line, separated by a space, or by a tab where names hold spaces.
+        /// Pairs list: the file, with one pair of names in each line, separated by a space, or by a tab if names
+        /// contain spaces.
         list / with_list: Option<PathBuf> = None;
-        /// After the chosen pairs, match those photographs too that have a verified partner in common: one round.
+        /// After the chosen pairs, also match photographs that have a verified partner in common, in one round.
         closure / with_closure: bool = true, without "Leave out the second round, of photographs with a verified partner in common";
     }
     check this {

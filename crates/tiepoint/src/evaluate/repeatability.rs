@@ -18,7 +18,7 @@ options! {
     pub struct RepeatabilityOptions {
         /// Largest distance in pixels of B; 1, 2 and 3 are usual.
         distance / with_distance: f64 = 3.0 => AboveTo(0.0, 1000.0), unit "PX";
-        /// Largest ratio of the scales, either way; infinite: scales do not count.
+        /// Largest ratio of the scales, either way; if infinite, scales are not compared.
         ///
         /// A's scale is carried to B by the square root of the truth's change of area. √2 is half an octave and about
         /// the overlap of 0.6 that the curves of Mikolajczyk et al. are drawn for.

@@ -38,12 +38,12 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct Selection {
-        /// Features to keep at most, each direction of a position counted; of whole levels the positions at which no
-        /// further level is taken; by default all, the strongest first.
+        /// The most features to keep, where each direction of a position counts as one; for whole levels, the number of
+        /// positions from which on no further level is taken; by default all, the strongest first.
         limit / with_limit: Option<usize> = None, name "max_features", unit "N";
-        /// Which come first where there are more.
+        /// Which features are kept if there are more.
         keep / with_keep: Keep = Keep::Scale;
-        /// Spread those that are kept evenly over the image; not of whole levels.
+        /// Spread the kept features evenly over the image; not with whole levels.
         ///
         /// The cells of a square grid hold about four of the features wanted each, and round by round every cell gives
         /// its next.

@@ -48,7 +48,7 @@ options! {
         mutual / with_mutual: bool = true, flag "!one-way",
             without "Also keep matches of which only one side is the other's nearest";
         /// Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008,
-        /// section 4.3). Halves the work; not for pictures of unlike sensors.
+        /// section 4.3). Halves the work; not for pictures of different sensors.
         same_sign / with_same_sign: bool = true, flag "!any-sign",
             without "Also compare bright-on-dark features with dark-on-bright ones";
         /// Keep a match only up to this distance between unit descriptors; none: keep all.

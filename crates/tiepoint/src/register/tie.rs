@@ -40,7 +40,7 @@ options! {
         radius / with_radius: f64 = 2.0 => 1.0..=100.0, flag "rematch-radius";
         /// Ratio among the candidates there.
         ratio / with_ratio: f32 = 0.9 => AboveTo(0.0, 1.0), flag "rematch-ratio", unit "SHARE";
-        /// How often search and refinement alternate at most.
+        /// The most rounds of search and refinement.
         ///
         /// They end when a round finds the matches of the round before.
         rounds / with_rounds: u8 = 2 => 1.., flag "rematch-rounds", unit "N";

@@ -71,61 +71,64 @@ options! {
     /// Semi-Global Matching of rectified pairs (Hirschmüller, PAMI 2008).
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct StereoOptions {
-        /// How many whole disparities are searched.
+        /// The number of whole disparities that are searched.
         disparities / with_disparities: usize = 128 => 1..=4096, unit "N";
         /// The least disparity searched: left (x, y) shows what right (x - d, y) shows.
         min_disparity / with_min_disparity: i32 = 0 => -32768..=32767, unit "D";
-        /// What pixels are compared by.
+        /// The cost by which pixels are compared.
         cost / with_cost: Cost = Cost::AdCensus;
         /// Cost census: the window of pixels that are compared with its centre; by default 5x5.
         census_window / with_census_window: Option<CensusWindow> = None, unit "WINDOW";
-        /// Cost mi: learn mutual information at full size only, so many times, first from disparity 0; by default from
-        /// coarse to fine.
+        /// Cost mi: learn mutual information only at full size, this many times, first from disparity 0; by default
+        /// from coarse to fine.
         ///
         /// From coarse to fine: on images halved up to four times, from the coarsest to the finest, once at each level but
         /// three times at the coarsest (Hirschmüller 2008, section 2.1). The finest is half the size; where a smaller one
         /// has 120 000 pixels, that one, and four directions are enough. Costs about a third of a run, of large pictures a
         /// twentieth. At full size the CUDA program of 2010 learnt three times.
         iterations / with_iterations: Option<u8> = None => 1..=100, unit "N";
-        /// Directions that costs are gathered along.
+        /// The number of directions along which costs are aggregated.
         paths / with_paths: Paths = Paths::Eight;
-        /// Penalty of a change of disparity by one along a path, in units of the cost; by default what suits the cost.
+        /// Penalty of a change of disparity by one along a path, in units of the cost; by default a value that suits
+        /// the cost.
         ///
         /// See [`Penalties`] for this and the next three.
         p1 / with_p1: Option<u16> = None, unit "P";
-        /// Penalty of a larger change, where the image is smooth; by default what suits the cost.
+        /// Penalty of a larger change, where the image is smooth; by default a value that suits the cost.
         p2 / with_p2: Option<u16> = None => 0..=4000, unit "P";
-        /// P2 falls at edges of the image, but not below this; equal to P2 it does not fall; by default what suits the
-        /// cost.
+        /// P2 falls at edges of the image, but not below this; if equal to P2, it does not fall; by default a value
+        /// that suits the cost.
         p2_least / with_p2_least: Option<u16> = None, unit "P";
-        /// Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default what suits the cost.
+        /// Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default a value that suits the
+        /// cost.
         gradient / with_gradient: Option<u8> = None => 1..=255, unit "G";
-        /// By how many percent the best sum must lie below all but its neighbours'; elsewhere the pixel is invalid.
+        /// By how many percent the best sum must be below all others except its neighbours'; otherwise the pixel is
+        /// invalid.
         uniqueness / with_uniqueness: u8 = 0 => 0..=100, unit "PERCENT";
-        /// How disparities between whole ones are found.
+        /// How fractions of disparities are found.
         subpixel / with_subpixel: Subpixel = Subpixel::Equiangular;
-        /// What the left view is checked against.
+        /// The right view against which the left one is checked.
         right_view / with_right_view: RightView = RightView::Diagonal;
-        /// By how many pixels the two views' disparities may differ.
+        /// The most pixels by which the two views' disparities may differ.
         max_difference / with_max_difference: f32 = 1.0 => 0.0.., unit "PX";
         /// Remove regions of fewer pixels; 0 removes none.
         speckle_size / with_speckle_size: usize = 50, unit "N";
-        /// By how much neighbours of one region may differ.
+        /// The most by which neighbours in one region may differ.
         speckle_difference / with_speckle_difference: f32 = 2.0 => 0.0.., unit "PX";
-        /// Side of the last median filter; 0: no filter at all.
+        /// Side of the last median filter; 0 for no filter at all.
         ///
         /// Unless it is 0 both views also pass one of 3×3 before the check.
         median / with_median: usize = 5 => [0, 3, 5], unit "N";
         /// Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
         /// 2.5.3).
         fill / with_fill: bool = false;
-        /// Memory to use at most beside images and results; none: no limit. The result does not depend on it.
+        /// The most memory to use besides images and results; none: no limit. The result does not depend on it.
         ///
         /// At least half of it is for sums and paths. An image that needs more is computed in groups of rows, in up to
         /// 1.7 times the time. The first call keeps to 128 MiB of sums and paths where it can, which takes less time
         /// than to have more memory cleared; later calls use what they may.
         memory / with_memory: Option<u64> = Some(1 << 30), unit "BYTES";
-        /// A GPU's memory to use at most, about; by default what is free. A larger pair is computed there in bands of
+        /// About the most GPU memory to use; by default all that is free. A larger pair is computed there in bands of
         /// rows, with the same result.
         device_memory / with_device_memory: Option<u64> = None, unit "BYTES";
         /// Also give the disparities of the right view.

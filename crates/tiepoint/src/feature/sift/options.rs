@@ -29,7 +29,7 @@ options! {
         preset / with_preset: SiftPreset = SiftPreset::Default;
         /// -1 doubles the image first, 0 does not (Lowe, section 3.3: doubled, about four times as many stable points).
         first_octave / with_first_octave: i8 = -1 => -1..=0;
-        /// Octaves at most; by default as many as the image has room for.
+        /// The most octaves; by default as many as the image has room for.
         octaves / with_octaves: Option<u8> = None => 1.., unit "N";
         /// Levels of an octave that are searched (Lowe, section 3.2: 3).
         levels / with_levels: u8 = 3 => 1..=8, unit "N";
@@ -52,11 +52,11 @@ options! {
         root / with_root: bool = false, flag "rootsift",
             without "Compare descriptors as they are, not by the Hellinger distance";
         /// Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches,
-        /// for about five times the time of description; on the CPU, also where there is a GPU.
+        /// for about five times the time of description; always on the CPU, even if there is a GPU.
         ///
         /// See [`describe`](super::describe).
         domain_size_pooling / with_domain_size_pooling: bool = false;
-        /// Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none: keypoints alone.
+        /// Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none, which gives only keypoints.
         descriptors / with_descriptors: DescriptorKind = DescriptorKind::U8;
     }
     tables {

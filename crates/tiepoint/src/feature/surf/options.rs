@@ -49,11 +49,11 @@ options! {
         ///
         /// OpenSURF's 2 is what the paper calls its fast variant.
         step / with_step: u8 = 1 => [1, 2, 4], unit "N";
-        /// Leaves the orientation out: for images that are not turned against each other.
+        /// No orientation. For images that are not turned against each other.
         upright / with_upright: bool = false;
         /// Descriptors of 128 values instead of 64: the sums split by the sign of the other derivative.
         extended / with_extended: bool = false;
-        /// Form of the descriptors: unit vectors, or none: keypoints alone, which have an angle too.
+        /// Form of the descriptors: unit vectors, or none, which gives only keypoints with their angles.
         descriptors / with_descriptors: DescriptorKind = DescriptorKind::F32
             => [DescriptorKind::F32, DescriptorKind::None];
     }

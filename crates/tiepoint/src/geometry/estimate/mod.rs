@@ -68,10 +68,10 @@ options! {
         threshold_px / with_threshold_px: f64 = 3.0 => Above(0.0), name "threshold", flag "inlier-distance", unit "PX";
         /// Stop when a better model would have been found with this probability.
         confidence / with_confidence: f64 = 0.9999 => 0.0..1.0, unit "P";
-        /// Samples at most.
+        /// The most samples.
         max_iterations / with_max_iterations: usize = 50_000 => 1..=1_000_000_000, unit "N";
-        /// Refuse a model for which wrong matches agree as well more often than so many times in as many estimates: the
-        /// number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any.
+        /// Refuse a model if, in one estimate, wrong matches are expected to give more models as good as it than this:
+        /// the number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any.
         ///
         /// The default: once in a million pairs of unrelated images, were the places of their matches independent.
         false_alarms / with_false_alarms: f64 = 1e-6 => OrInfinite(Above(0.0)), unit "N";

@@ -18,30 +18,31 @@ options! {
         threshold_px / with_threshold_px: f64 = 4.0 => Above(0.0), name "threshold", flag "inlier-distance", unit "PX";
         /// Stop when a better model would have been found with this probability.
         confidence / with_confidence: f64 = 0.999 => 0.0..1.0, unit "P";
-        /// Samples at least, for each model.
+        /// The fewest samples for each model.
         min_iterations / with_min_iterations: usize = 100, unit "N";
-        /// Samples at most, for each model.
+        /// The most samples for each model.
         max_iterations / with_max_iterations: usize = 10_000 => 1..=1_000_000_000, unit "N";
         /// Draw samples until a model of this share of inliers would have been found with the confidence, or of the
-        /// least number of inliers where that is more.
+        /// least number of inliers if that is more.
         min_inlier_ratio / with_min_inlier_ratio: f64 = 0.25 => AboveTo(0.0, 1.0), unit "SHARE";
-        /// Fewer inliers are no agreement.
+        /// The fewest inliers of a model.
         min_inliers / with_min_inliers: usize = 15 => 8.., unit "N";
         /// An essential matrix needs this share of a fundamental matrix's inliers.
         min_essential_ratio / with_min_essential_ratio: f64 = 0.95 => AboveTo(0.0, 1.0), unit "SHARE";
-        /// Above this share of inliers of the epipolar geometry a homography says all there is.
+        /// If a homography has more than this share of the epipolar geometry's inliers, the pair is planar or
+        /// panoramic.
         max_homography_ratio / with_max_homography_ratio: f64 = 0.8 => AboveTo(0.0, 1.0), unit "SHARE";
-        /// Tell watermarks: matches at the borders that one shift explains.
+        /// Recognise watermarks: matches at the borders that one shift explains.
         detect_watermark / with_detect_watermark: bool = true, without "Take matches at the borders that one shift explains for a model";
         /// Width of the border where watermarks are, as a share of the diagonal.
         watermark_border / with_watermark_border: f64 = 0.1 => 0.0..=0.5, unit "SHARE";
         /// The share of inliers that must lie in the borders of both images, and then obey one shift, for a watermark.
         watermark_ratio / with_watermark_ratio: f64 = 0.7 => AboveTo(0.0, 1.0), unit "SHARE";
-        /// Refuse a model for which wrong matches agree as well more often than so many times in as many pairs.
+        /// Refuse a model if, for one pair, wrong matches are expected to give more models as good as it than this.
         ///
         /// See [`RobustOptions::false_alarms`](crate::geometry::RobustOptions::false_alarms).
         false_alarms / with_false_alarms: f64 = 1e-6 => OrInfinite(Above(0.0)), unit "N";
-        /// Seed of the samples, which besides depend on the pair's key and their number alone.
+        /// Seed of the samples, which otherwise depend only on the pair's key and their number.
         seed / with_seed: u64 = 0, unit "N";
     }
     check this {

@@ -63,9 +63,9 @@ options! {
     /// How to warp.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct WarpOptions {
-        /// How values between pixels are found.
+        /// How values between pixels are interpolated.
         interpolation / with_interpolation: Interpolation = Interpolation::Bicubic;
-        /// What pixels without input get in all channels: a value of the image's pixel type.
+        /// The value of pixels without input, in all channels: a value of the image's pixel type.
         fill / with_fill: f32 = 0.0 => OrInfinite(..), unit "V";
     }
 }
