@@ -85,9 +85,9 @@ typedef ulonglong2 u64x2;
 // Four of the bytes of `a` (numbers 0 to 3) and `b` (4 to 7), whose numbers are the digits of `selector`, lowest first.
 #define BYTE_PERM(a, b, selector) __byte_perm(a, b, selector)
 #define WARP_SYNC() __syncwarp()
-// COPY_ASYNC starts a copy of a word from global to local memory, which goes on beside what follows (cp.async). The
-// copies of a lane have arrived after its COPY_WAIT_ALL. COPY_COMMIT ends a batch of them; after COPY_WAIT(n) all
-// batches have arrived but the last n.
+// COPY_ASYNC starts a copy of a word from global to local memory, which runs beside the following instructions
+// (cp.async). The copies of a lane have arrived after its COPY_WAIT_ALL. COPY_COMMIT ends a batch of them; after
+// COPY_WAIT(n) all batches except the last n have arrived.
 #if __CUDA_ARCH__ >= 800
 #define COPY_ASYNC(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory")

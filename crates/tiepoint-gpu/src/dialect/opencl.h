@@ -29,7 +29,7 @@ typedef ulong2 u64x2;
 #define U64X2(a, b) ((ulong2)(a, b))
 
 #define KERNEL_OF(width, height) __kernel __attribute__((reqd_work_group_size(width, height, 1))) void
-// No bound of registers: the option that the compiler has for it changes nothing.
+// Registers are not limited: the compiler's option for it has no effect.
 #define KERNEL_RESIDENT(width, height, groups) KERNEL_OF(width, height)
 // The head of a declared kernel.
 #define KERNEL(name) KERNEL_##name
@@ -53,7 +53,7 @@ typedef ulong2 u64x2;
 #define GROUPS_Y ((i32)get_num_groups(1))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #ifdef cl_nv_pragma_unroll
-// Seen by other groups too.
+// Visible to other groups, too.
 #define FENCE() asm volatile("membar.gl;" ::: "memory")
 #else
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
@@ -62,7 +62,7 @@ typedef ulong2 u64x2;
 #ifdef FMA_IN_INTEGERS
 // a * b + c rounded once, for devices that have no such instruction.
 FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
-    // Where a number is 0, infinite or NaN, there is nothing to round twice.
+    // If a number is 0, infinite or NaN, nothing is rounded twice.
     const f32 product = a * b;
     const u32 ab = (as_uint(a) ^ as_uint(b)) & 0x80000000u;
     const u32 a_bits = as_uint(a) & 0x7fffffffu, b_bits = as_uint(b) & 0x7fffffffu, c_bits = as_uint(c) & 0x7fffffffu;
@@ -82,7 +82,7 @@ FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
     i32 exponent = a_exponent - a_up + b_exponent - b_up - 14;
     const i32 apart = exponent - (c_exponent - c_up - 38);
 
-    // Aligned to one exponent. The last bit stands for all that are shifted out: where bits are, at most one bit
+    // Aligned to one exponent. The last bit stands for all bits that are shifted out; if there are any, at most one bit
     // cancels.
     if (apart > 0) {
         s = apart > 63 ? 1ul : (s >> apart) | (u64)((s & ((1ul << apart) - 1ul)) != 0ul);
@@ -98,7 +98,7 @@ FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
         sign = p > s ? ab : ab ^ 0x80000000u;
     }
 
-    // 24 bits stay, fewer of a denormal number.
+    // 24 bits are kept, fewer of a denormal number.
     const i32 top = 63 - (i32)clz(sum);
     const i32 drop = max(top - 23, -149 - exponent);
     if (drop > top + 1) return as_float(sign);
@@ -135,7 +135,7 @@ FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
 // Sum of `c` and the four products of the bytes of `a` and `b`.
 FUNCTION u32 DOT4(u32 a, u32 b, u32 c) {
 #ifdef cl_nv_pragma_unroll
-    // NVIDIA has an instruction for it, which its OpenCL C has no name for.
+    // NVIDIA has an instruction for it, but its OpenCL C has no name for it.
     u32 sum;
     asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
     return sum;
@@ -179,9 +179,9 @@ FUNCTION u32 BYTE_PERM(u32 a, u32 b, u32 selector) {
 #define WARP_SYNC() asm volatile("bar.warp.sync -1;" ::: "memory")
 #endif
 
-// COPY_ASYNC copies a word from global to local memory, beside what follows where a device can. The copies of a lane
-// have arrived after its COPY_WAIT_ALL. COPY_COMMIT ends a batch of them; after COPY_WAIT(n) all batches have arrived
-// but the last n.
+// COPY_ASYNC copies a word from global to local memory, beside the following instructions if a device can. The copies
+// of a lane have arrived after its COPY_WAIT_ALL. COPY_COMMIT ends a batch of them; after COPY_WAIT(n) all batches
+// except the last n have arrived.
 #if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 80
 #define COPY_ASYNC(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"((u32)(size_t)(to)), "l"((u64)(from)) : "memory")

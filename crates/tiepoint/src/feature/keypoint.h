@@ -5,7 +5,7 @@ typedef struct {
     u32 octave_layer;
     // +1 or -1.
     i32 sign;
-    // Free for the detector's own use.
+    // For the detector's own use.
     u32 mark;
 } Keypoint;
 
@@ -17,7 +17,7 @@ FUNCTION u32 sortable(f32 v) {
 
 FUNCTION i32 compare(u32 a, u32 b) { return a < b ? -1 : (a > b ? 1 : 0); }
 
-// The order of two numbers, or where they are equal that by later keys.
+// The order of two numbers, or if they are equal, that by later keys.
 FUNCTION i32 compare_f32(f32 a, f32 b, i32 later) {
     i32 c = compare(sortable(a), sortable(b));
     return c != 0 ? c : later;

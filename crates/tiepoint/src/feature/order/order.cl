@@ -1,7 +1,6 @@
-// Puts keypoints into their order by merging: runs of RUN are sorted in local memory, then WAYS runs at a time are
-// merged, every keypoint finding its position by a search in each of the other runs. The keypoints stay where they are;
-// what moves is a 64-bit number with what the keypoint is ranked by (RANK_KEY) above its index. Most comparisons need
-// nothing else.
+// Sorts keypoints by merging: runs of RUN are sorted in local memory, then WAYS runs at a time are merged, where every
+// keypoint finds its position by a search in each of the other runs. The keypoints themselves are not moved, only
+// 64-bit numbers with the keypoint's rank (RANK_KEY) above its index. Most comparisons need nothing else.
 
 // Whether `a` comes before `b`; an index beyond the count comes last. Equal keypoints are equal in every word, so the
 // index, which depends on the order of threads, does not change the result.
@@ -12,7 +11,7 @@ FUNCTION i32 before(const GLOBAL Keypoint *keypoints, u32 count, u64 a, u64 b) {
     return c < 0 || (c == 0 && i < j);
 }
 
-// Sorts runs of RUN (bitonic), one group a run; the second dimension is the image.
+// Sorts runs of RUN (bitonic), one group for each run; the second dimension is the image.
 KERNEL(sort_runs) {
     const u32 capacity = args.capacity;
     LOCAL u64 run[RUN];
@@ -84,7 +83,7 @@ FUNCTION u32 slot_of(const GLOBAL Keypoint *k) {
     return ((k->octave_layer >> 8) - 127u) * 16u + (k->octave_layer & 15u);
 }
 
-// Whether two keypoints differ in nothing but their direction.
+// Whether two keypoints differ only in their direction.
 FUNCTION i32 is_same_position(const GLOBAL Keypoint *a, const GLOBAL Keypoint *b) {
     return BITS_OF(a->x) == BITS_OF(b->x) && BITS_OF(a->y) == BITS_OF(b->y) && BITS_OF(a->scale) == BITS_OF(b->scale)
         && BITS_OF(a->response) == BITS_OF(b->response) && a->octave_layer == b->octave_layer;
@@ -115,8 +114,8 @@ KERNEL(count_levels) {
     }
 }
 
-// Reduces the count of every image (the second dimension) to the keypoints of the coarsest levels that have as many
-// positions as are wanted. A count beyond the capacity stays, so that the host makes room.
+// Reduces the count of every image (the second dimension) to the keypoints of the coarsest levels that have the wanted
+// number of positions. A count beyond the capacity is left unchanged, so that the host makes room.
 KERNEL(keep_levels) {
     u32 count = counts[GROUP_Y], positions = 0, kept = 0;
     if (LANE_X > 0 || count == 0 || count > args.capacity) return;

@@ -1,12 +1,12 @@
-// The gradients of the pixels around a keypoint, as window.rs takes them: what orient.cl and describe.cl share.
+// The gradients of the pixels around a keypoint, as in window.rs; shared by orient.cl and describe.cl.
 //
 // A group of LANES works on one keypoint. The pixels of its window are counted row after row without gaps, and lane l
 // takes pixels l, l + LANES, ...: no lane idles however narrow or slanted the window is, and neighbouring lanes read
 // neighbouring pixels.
 //
-// Neighbouring pixels fall into the same bins, where atomics would wait for each other. So a histogram has several
-// columns, `[bin][column]`, and neighbouring lanes add into different ones. At the end the columns are added up; sums
-// are of integers, so that their order does not matter.
+// Neighbouring pixels fall into the same bins, where atomics would wait for each other. A histogram therefore has
+// several columns, `[bin][column]`, and neighbouring lanes add to different ones. At the end the columns are added up;
+// sums are of integers, so that their order does not matter.
 //
 // 32 bits are enough. The most that options allow is a scale of 22.6 (sigma 4, one level, VLFeat's offset of 1.5
 // layers) in a level that was blurred by 6.9: differences of neighbours are below 0.12 in x and y, and the weights of
@@ -54,8 +54,8 @@ FUNCTION Span around(f32 centre, i32 radius, i32 n) {
     return span;
 }
 
-// A pixel and its four neighbours. They are subtracted only when they are needed, so that the reads for the next
-// pixel are under way while this one is worked on.
+// A pixel and its four neighbours. They are subtracted only when they are needed, so that the next pixel is read while
+// this one is processed.
 typedef struct {
     i32 x, y;
     f32 left, right, above, below;

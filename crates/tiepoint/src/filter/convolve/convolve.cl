@@ -7,7 +7,7 @@
 #endif
 
 FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
-    // What each output reads at this weight; at the next weight it reads what the output below it reads now.
+    // The pixel that each output reads at this weight; at the next weight it reads that of the output below it.
     MID rows[V][2];
     UNROLL
     for (i32 r = 0; r < V; r++) {

@@ -1,5 +1,5 @@
-// A kernel that is no product, weight by weight, rows from the top and in a row from the left. A lane makes V outputs
-// below each other: a pixel, once read, serves all of them.
+// A kernel that is not a product, weight by weight, rows from the top and in a row from the left. A lane makes V
+// outputs below each other, so that a pixel is read once for all of them.
 
 #define HEIGHT (UP + DOWN + 1)
 #define WIDTH ((LEFT + RIGHT) / CHANNELS + 1)

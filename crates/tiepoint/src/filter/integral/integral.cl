@@ -7,17 +7,17 @@
 // such sums, to the first that has published its bottom row (the look-back of Merrill and Garland 2016, over columns).
 // Waits are short, since neither of the two sums that tiles publish first waits for the tiles above.
 //
-// What is published is one word: the sum, and above it the mark of this run, so that a word is either old or complete
-// and needs neither a fence nor to be cleared. The last group of a run makes the mark of the next.
+// Each sum is published as one word: the sum, and above it the mark of this run. A word is therefore either old or
+// complete, and needs no fence and no clearing. The last group of a run sets the mark of the next.
 //
-// A lane has ROWS rows of four pixels; ROW_GROUPS lanes stand above one another.
+// A lane has ROWS rows of four pixels; ROW_GROUPS lanes are above one another.
 
 #define QUADS (TILE_WIDTH / 4)
 #define ROW_GROUPS (GROUP / QUADS)
 #define ROWS (TILE_HEIGHT / ROW_GROUPS)
 // Lanes that scan a row, or visit tiles to the left, together.
 #define PARTS (GROUP / TILE_HEIGHT)
-// Tiles above that are asked at a time.
+// Tiles above that are read at a time.
 #define WINDOW 2
 
 // A published word: of a row, 24 bits of the sum and the mark; of a column, SUM_BITS of the sum, its kind and the mark.
@@ -116,8 +116,8 @@ FUNCTION SUM sum_above(volatile GLOBAL u64 *words, i64 stride, i32 looking, u32 
     return above;
 }
 
-// Publishes what the tiles below need of one column, whose sum in this tile and left of it is `own`, and gives the sum
-// above it. `just_above` is the word of the tile above as it was some time ago.
+// Publishes the sum of one column for the tiles below, where `own` is the sum in this tile and to the left of it, and
+// gives the sum above it. `just_above` is the word of the tile above, read some time ago.
 FUNCTION SUM publish_column(volatile GLOBAL u64 *words, i64 stride, i32 tiles_above, u64 just_above, SUM own,
                             u32 mark) {
     const u32 is_sum = mark << 2 | COLUMN_SUM, is_bottom = mark << 2 | BOTTOM_ROW;

@@ -1,4 +1,4 @@
-// Column sums and differences, then what FORM makes of them: the arithmetic of mod.rs.
+// Column sums and differences, then the result of FORM: the arithmetic of mod.rs.
 
 #if FORM == X
 #define SUMS 0
@@ -14,7 +14,7 @@ FUNCTION MID smooth(MID a, MID b, MID c) { return FMA(2.0f, b, a + c); }
 FUNCTION PIXEL magnitude(MID x, MID y) { return SQRT(FMA(x, x, y * y)); }
 #else
 FUNCTION MID smooth(MID a, MID b, MID c) { return a + 2 * b + c; }
-// The root cut off to a whole number: from the root in f32, off by less than 1.
+// The root truncated to a whole number: from the root in f32, whose error is less than 1.
 FUNCTION PIXEL magnitude(MID x, MID y) {
     u64 square = (u64)((i64)x * x) + (u64)((i64)y * y);
     u64 root = (u64)SQRT((f32)square);

@@ -1,4 +1,4 @@
-// Whether a match (x, y in A, u, v in B) agrees with a model, and what it adds to the sums of a step: residual.rs.
+// Whether a match (x, y in A, u, v in B) agrees with a model, and its terms in the sums of a step: residual.rs.
 
 #if KIND == HOMOGRAPHY
 FUNCTION i32 agrees(const f64 *m, f64 x, f64 y, f64 u, f64 v, f64 limit) {

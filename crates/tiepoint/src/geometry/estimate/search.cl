@@ -1,8 +1,8 @@
-// The search of search.rs for one kind of model, and the steps of improve.rs: a work group a pair, a lane a sample of a
-// batch.
+// The search of search.rs for one kind of model, and the steps of improve.rs: one work group for each pair, one lane
+// for each sample of a batch.
 //
 // From Rust: KIND, ROWS (matches of a sample), LANES, SUMS, SHARES, SMALLEST, and IMPROVING, SETTLING, GAIN, DAMPED and
-// MOST_DAMPED of improve.rs. The state lies in local memory, and every turn of the one loop passes the same barriers,
+// MOST_DAMPED of improve.rs. The state is in local memory, and every turn of the single loop passes the same barriers,
 // whether it judges a batch or computes a step.
 
 #define PAIR_NUMBERS 20
@@ -163,7 +163,7 @@ FUNCTION f64 widening(u32 phase, u32 move) {
 }
 
 KERNEL(search_models) {
-    // What every lane of a step or of a batch found.
+    // The results of every lane, of a step or of a batch.
     LOCAL f64 pool[LANES * (SUMS + 1)];
     LOCAL f64 sums[SUMS];
     LOCAL u32 counts[LANES];
@@ -260,7 +260,7 @@ KERNEL(search_models) {
             sums[lane] = pool[lane];
         }
         BARRIER();
-        // Settling compares the loss at the last step's model with the least before, and goes on from the lower one.
+        // Settling compares the loss at the last step's model with the least before, and continues from the lower one.
         if (phase == SETTLE && lane == 0) {
             gained = move == 0u || (stepped && sums[0] < loss);
             if (gained) {

@@ -1,4 +1,4 @@
-// Writes the matches of a pair behind those that are there, in any order, one lane a feature of A.
+// Appends the matches of a pair, in any order, with one lane for each feature of A.
 KERNEL(accept_matches) {
     const Rule rule = args.rule;
     u32 i = (u32)GROUP_X * LANES + (u32)LANE_X;

@@ -1,11 +1,11 @@
-// What every search for nearest neighbours shares: which rows are compared with which, by which group, and how what the
-// groups found becomes one result.
+// Code shared by every search for nearest neighbours: which rows are compared with which, by which group, and how the
+// results of the groups are merged.
 //
-// Each side lies packed in rows of its own: first the bright features, then, from the next multiple of BLOCK, the dark
-// ones, so that a search goes through one run of rows. These are the four regions: A bright, A dark, B bright, B dark;
+// Each side is packed in its own rows: first the bright features, then, from the next multiple of BLOCK, the dark ones,
+// so that a search goes through one run of rows. These are the four regions: A bright, A dark, B bright, B dark;
 // `regions_a` and `regions_b` hold their counts. A group compares BLOCK rows of one region (queries) with some tiles of
-// its counterpart (targets); what it found is merged at the end, in the order of distances and indices, so that no cut
-// shows in the result.
+// its counterpart (targets). The results are merged at the end by distance and index, so that they do not depend on the
+// division into groups.
 //
 // From Rust: BLOCK; TILE, targets that a group takes at a time; FLOATS, 1 for f32; and where descriptors are read,
 // their type VALUE, DIMENSION, and WORDS of a packed row.
@@ -69,7 +69,7 @@ FUNCTION u32 at_most(u32 n, u32 most) { return n < most ? n : most; }
 
 FUNCTION u32 divided(u32 n, u32 by) { return (n + by - 1) / by; }
 
-// Where the dark features of a side begin.
+// The first row of the dark features of a side.
 FUNCTION u32 dark_start(const GLOBAL u32 *regions) { return divided(regions[0], BLOCK) * BLOCK; }
 
 // The counts of the two regions of the side that a region belongs to.
@@ -86,7 +86,7 @@ FUNCTION u32 region_start(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions
     return (region & 1) != 0 ? dark_start(side_of(regions_a, regions_b, region)) : 0;
 }
 
-// Into how many parts targets are cut, so that about `parts` groups have work.
+// The number of parts into which targets are divided, so that about `parts` groups have work.
 FUNCTION u32 splits_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 parts) {
     u32 blocks = 0, tiles = 1;
     for (u32 i = 0; i < 4; i++) {
@@ -110,7 +110,7 @@ FUNCTION u32 region_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b,
     return region;
 }
 
-// What one group has to do.
+// The work of one group.
 typedef struct {
     // First packed row of the queries and of the targets, each on its side.
     u32 query, target;

@@ -1,4 +1,4 @@
-// Which feature every row of regions.h is, before a search, and whose nearest neighbours were found, after it.
+// The order of the rows of regions.h before a search, and the merging of results after it.
 
 // Counts the bright features of every run of LANES.
 KERNEL(count_bright) {
@@ -11,7 +11,7 @@ KERNEL(count_bright) {
     if (LANE_X == 0) bright[GROUP_X] = sum;
 }
 
-// Writes which feature every packed row is, and the counts of the regions. Features keep their order.
+// Writes the index of each packed row's feature, and the counts of the regions. Features keep their order.
 KERNEL(order_rows) {
     const u32 by_sign = args.by_sign;
     // Bright features before this run, and all of them; then the bright ones up to each lane.
@@ -45,7 +45,7 @@ KERNEL(order_rows) {
     if (run == 0 && lane < 2) regions[lane] = lane == 0 ? sums[1] : features - sums[1];
 }
 
-// Merges what the groups found, one lane a query, and gives the features their own indices again.
+// Merges the results of the groups, with one lane for each query, and restores the features' own indices.
 KERNEL(merge_found) {
     const u32 parts = args.cut.parts;
     u32 splits = splits_of(regions_a, regions_b, parts), block = (u32)GROUP_X, lane = (u32)LANE_X, row;

@@ -1,4 +1,4 @@
-// What both guided searches share.
+// Code shared by both guided searches.
 
 // The squared distance of two descriptors, by the contract of product/mod.rs.
 FUNCTION Distance distance_of(const GLOBAL VALUE *a, const GLOBAL VALUE *b) {

@@ -1,7 +1,7 @@
 // The search for nearest neighbours of matching/gpu/regions.h among the pairs that a fundamental matrix allows: every
-// pair is tested, one lane a query, and the descriptors of those that pass are compared. The test is that of
-// guided/mod.rs in f64; one in f32, which lets through whatever could pass, goes before it, as many cards do f64 at a
-// small share of the speed.
+// pair is tested, with one lane for each query, and the descriptors of those that pass are compared. The test is that
+// of guided/mod.rs in f64. A test in f32, which passes everything that could pass in f64, comes first, because many
+// cards compute f64 much more slowly.
 
 // What the test needs of a packed row: of A the line (a, b, c) that the model predicts and the radius times its norm,
 // squared; of B the place. Not a number where nothing can match.

@@ -1,8 +1,8 @@
 // The search for nearest neighbours among the pairs allowed by a model that predicts places. The places of each side,
-// those that the model predicts for A and those of B, hang in chains, one for each slot of a table of square cells; a
-// feature is compared with those in the cells that its circle meets. A chain has no order: of equally near features the
-// one of the smallest index is the nearest, so that the order does not show in the result. The test is that of
-// guided/mod.rs in f64.
+// those that the model predicts for A and those of B, are in linked lists, one for each slot of a table of square
+// cells; a feature is compared with those in the cells that its circle meets. A chain has no order: of equally near
+// features the one of the smallest index is the nearest, so that the order does not show in the result. The test is
+// that of guided/mod.rs in f64.
 //
 // From Rust besides those of regions.h: LANES; PROJECTIVE, 1 for a homography, 0 for an affine map.
 
@@ -23,7 +23,7 @@ FUNCTION u32 slot_of(i32 column, i32 row, u32 slots) {
     return (mixed ^ mixed >> 15) & (slots - 1);
 }
 
-// One feature a lane. Links count from 1; 0 ends a chain.
+// One feature for each lane. Links count from 1; 0 ends a list.
 KERNEL(fill_cells) {
     const f64 *m = args.model;
     u32 features = at_most(*count, args.capacity), i = (u32)GROUP_X * LANES + (u32)LANE_X;
@@ -62,7 +62,7 @@ KERNEL(search_near) {
     Best best = best_none();
     Place own = places[i];
     if (IS_FINITE_F64(own.x)) {
-        // A little more than the radius, so that what passes the test lies in these cells in spite of rounding.
+        // A little more than the radius, so that everything that passes the test is in these cells despite rounding.
         f64 reach = args.radius * (1.0 + 1e-9), cells = args.cells_a_pixel;
         f64 reach_x = reach + fabs(own.x) * 1e-12, reach_y = reach + fabs(own.y) * 1e-12;
         i32 left = cell_of(own.x - reach_x, cells), right = cell_of(own.x + reach_x, cells);

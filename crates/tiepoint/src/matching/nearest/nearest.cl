@@ -1,5 +1,5 @@
-// The search for the two nearest neighbours of matching/gpu/regions.h by multiply-adds, on any device. Both ways are
-// searched alike; no product of all pairs is ever stored.
+// The search for the two nearest neighbours of matching/gpu/regions.h by multiply-adds, on any device. The searches
+// from A to B and from B to A are alike; the products are not stored.
 //
 // A group is 16 x 16 lanes of 8 x 8 products; CHUNK words of both sides at a time lie in local memory, interleaved so
 // that four queries or targets are one access.

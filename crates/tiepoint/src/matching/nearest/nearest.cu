@@ -2,12 +2,12 @@
 // values: the same bits, as the products are whole numbers. sm_80 and later.
 //
 // A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time
-// into local memory, STAGES of them on their way. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a
-// time, and every lane keeps the two smallest of what it sees of each query. Comparing is the bottleneck: the cores
-// deliver products faster than lanes compare them. So what is compared is one integer, |b|^2 - 2ab, with a number below
-// it that tells a lane's targets apart: one multiply-add and at most three minima or maxima a product. Length and
-// product of 128 bytes take 24 bits, which leaves 8 for the number: after a turn of 256 targets a lane, 1024 in all, it
-// begins anew.
+// into local memory, with STAGES tiles in flight. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a
+// time, and every lane keeps the two smallest keys that it sees of each query. Comparing is the bottleneck: the cores
+// deliver products faster than lanes compare them. A key is therefore one integer, |b|^2 - 2ab, with a number below it
+// that tells a lane's targets apart: one multiply-add and at most three minima or maxima for each product. Length and
+// product of 128 bytes take 24 bits, which leaves 8 for the number: after a turn of 256 targets of a lane, 1024 in all,
+// it begins anew.
 //
 // Fragments (PTX ISA, mma.m16n8k32): with g = lane / 4 and t = lane % 4, a lane holds of A the rows g and g + 8, bytes
 // 4t.. and 16 + 4t.., of B column g likewise, of D rows g and g + 8, columns 2t and 2t + 1.
@@ -20,7 +20,7 @@
 #define STRIDE (4 * WORDS + 16)
 #define THREADS (32 * WARPS)
 #define QUERIES (2 * ROW_TILES)
-// Targets in a turn, and what stands for no target: above all keys, and above all distances when shifted.
+// Targets in a turn, and the key of no target: above all keys, and above all distances when shifted.
 #define TURN (4 << SHIFT)
 #define NO_KEY 0x7fffffff
 

@@ -3,7 +3,8 @@
 // From Rust besides: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for
 // rows one by one.
 
-// Packs descriptors by `order`, one lane a row; rows of the last block of a region that stand for no feature are 0.
+// Packs descriptors by `order`, with one lane for each row; rows without a feature, in the last block of a region, are
+// 0.
 KERNEL(pack_rows) {
     u32 block = (u32)GROUP_X, lane = (u32)LANE_X, row = block * BLOCK + lane;
     u32 dark = dark_start(regions), is_dark = row >= dark, place = is_dark ? row - dark : row;

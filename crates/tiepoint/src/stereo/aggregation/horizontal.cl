@@ -1,9 +1,9 @@
-// The paths along rows: a row is walked from either side by LANES lanes of a warp, a pixel a step.
+// The paths along rows: a row is walked from either side by LANES lanes of a warp, one pixel in each step.
 //
 // A walk is a row in one direction; u counts its columns. Place p is disparity p from the left and PADDED - 1 - p from
 // the right, so that from one pixel to the next the right pixels move up by one place in both.
 
-// What a walk needs for PHASES columns, in words of local memory: P2, the left pixels, and the right pixels that enter
+// The data of a walk for PHASES columns, in words of local memory: P2, the left pixels, and the right pixels that enter
 // at its first place.
 #define STAGED_LEFT PHASES
 #define STAGED_RIGHT (STAGED_LEFT + PHASES * PLANES)

@@ -1,5 +1,5 @@
-// The recurrence of mod.rs for a pixel, whose disparities lie in LANES lanes, PER_LANE in each: what the paths along
-// rows and those from row to row have in common.
+// The recurrence of mod.rs for a pixel, whose disparities are in LANES lanes, PER_LANE in each; shared by the paths
+// along rows and those from row to row.
 //
 // Disparities are held by places; each kernel says which disparity a place is. Word j of a lane holds its places j and
 // j + PAIRS, so that the words before and after it hold the places beside these two.

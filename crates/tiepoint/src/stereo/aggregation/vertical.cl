@@ -3,7 +3,7 @@
 // u and v count columns and rows in the order of a pass. A pixel has the slot u + SKEW v: slots lean to the left from
 // row to row, so that every step comes from the same slot or from one further left. A group holds the paths of a strip
 // of COLUMNS slots and goes through all rows in which these lie in the image; a pixel's disparities lie in LANES lanes
-// of a warp. Groups that are free take strips from left to right, so a strip that is waited for has begun.
+// of a warp. Free groups take strips from left to right, so that a strip on which another waits has always begun.
 //
 // Place p is disparity p.
 //
@@ -18,14 +18,14 @@
 // the last dy rows before the border, at every column, normalised.
 
 #define WARPS (COLUMNS / PIXELS_OF_WARP)
-// Warps beside them: the loader, which copies what the next rows need of the views, and the halo warp. Where no path
-// crosses columns a group is one warp, which is its own loader and waits for no other group.
+// Warps beside them: the loader, which copies the data of the views for the next rows, and the halo warp. If no path
+// crosses columns, a group is one warp, which is its own loader and waits for no other group.
 #define HELPERS (HANDED > 0 ? 2 : 0)
-// Rows of what the loader copies: the one that is computed, and AHEAD that are on their way.
+// Rows that the loader has copied: the one that is computed, and AHEAD that are being copied.
 #define STAGED_ROWS (AHEAD + 1)
 
-// What a row needs, in words of local memory: the right pixels, the left pixels, and P2 of all paths. The right pixels
-// of a lane's places lie side by side, and those that a warp reads at once in different banks.
+// The data of a row, in words of local memory: the right pixels, the left pixels, and P2 of all paths. The right pixels
+// of a lane's places lie side by side, and those that a warp reads at once are in different banks.
 #define RIGHTS (LANES * STRIDE)
 #define RIGHTS_OF_LANE (COLUMNS + PER_LANE - 1)
 // How many of them a lane of the loader copies: those of lane LANE_X % LANES from m = LANE_X / LANES on, every

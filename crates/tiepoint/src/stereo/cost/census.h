@@ -1,5 +1,5 @@
-// The census of a pixel, and in how many bits two differ: census.rs. COMPARISONS is COMPARE(bit, ax, ay, bx, by) for
-// every pair of pixels.
+// The census of a pixel, and the number of bits in which two differ: census.rs. COMPARISONS is COMPARE(bit, ax, ay, bx,
+// by) for every pair of pixels.
 
 #define COMPARE(bit, ax, ay, bx, by) \
     descriptor[(bit) / 32] |= \

@@ -2,7 +2,7 @@
 #define FARTHEST 4
 #define NEIGHBOURS (2 * FARTHEST + 1)
 
-// What the descriptor of a pixel is made from: the grey around it, and what the cost compares in 8 bits.
+// The input of a pixel's descriptor: the grey around it, and the values that the cost compares in 8 bits.
 typedef struct {
     // The rows around it and the columns, those of the nearest pixels inside.
     const GLOBAL PIXEL *rows[NEIGHBOURS];
@@ -21,12 +21,12 @@ FUNCTION void look_around(View *view, const GLOBAL PIXEL *grey, i32 pitch, i32 w
     }
 }
 
-// The grey that lies so far to the right and below.
+// The grey at this offset to the right and below.
 FUNCTION PIXEL grey_at(const View *view, i32 right, i32 below) {
     return view->rows[FARTHEST + below][view->columns[FARTHEST + right]];
 }
 
-// A channel of what is compared.
+// A channel of the compared image.
 FUNCTION u32 compared_at(const View *view, i32 x, i32 y, i32 channels, i32 channel) {
     return view->compared[(u64)y * view->compared_pitch + (u64)x * channels + channel];
 }

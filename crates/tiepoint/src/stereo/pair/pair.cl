@@ -1,4 +1,4 @@
-// A pair made ready: the arithmetic of grey.rs and pictures.rs. PIXEL is that of the picture, GREY that of its grey.
+// Preparation of a pair: the arithmetic of grey.rs and pictures.rs. PIXEL is the picture's type, GREY that of its grey.
 
 // Of what a pair's scales and colours depend on: the greatest grey of 16 bits, minus the least float where that is
 // below 0, the greatest float where that is above 1; the same of the channels; whether either picture has colour.
@@ -72,7 +72,7 @@ KERNEL(measure) {
         }
     }
     found += (u64)GROUP_Z * FACTS;
-    // A value that is out of date here costs one more atomic operation, nothing else.
+    // An outdated value here only causes one more atomic operation.
     UNROLL
     for (i32 i = 0; i < COLOURED; i++) {
         if (most[i] > found[i]) ATOMIC_MAX(&found[i], most[i]);

@@ -19,7 +19,7 @@ FUNCTION void local_join(LOCAL_POINTER u32 *parent, u32 a, u32 b) {
         const u32 low = a < b ? a : b, high = a < b ? b : a;
         const u32 before = ATOMIC_MIN(&parent[high], low);
         if (before == high) return;
-        // Another lane was first: what it joined must be joined too.
+        // Another lane was first: the region that it joined must be joined, too.
         a = before;
         b = low;
     }

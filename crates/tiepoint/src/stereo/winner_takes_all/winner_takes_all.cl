@@ -87,7 +87,7 @@ KERNEL(winner_takes_all) {
     }
 #endif
 
-    // The margins, too: what lies outside the disparities of a pixel never wins.
+    // The margins, too: places outside the disparities of a pixel never win.
     for (i32 i = lane; i < PIXELS * PITCH; i += LANES) totals[i] = NONE;
     BARRIER();
 #if SECOND

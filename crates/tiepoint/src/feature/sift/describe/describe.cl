@@ -1,6 +1,6 @@
 // The descriptors of keypoints; mod.rs describes what is computed. One group a keypoint.
 
-// The keypoint's frame: where it is, and its axes divided by the width of a cell.
+// The keypoint's frame: its position, and its axes divided by the width of a cell.
 typedef struct {
     f32 x, y, angle, cosine, sine;
 } Frame;
@@ -44,16 +44,16 @@ FUNCTION f32 first_bin(f32 v) {
     return rounded > 0.0f ? rounded : 0.0f;
 }
 
-// Shares out between two neighbouring directions of a cell.
+// Divides a contribution between two neighbouring directions of a cell.
 FUNCTION void add_to_cell(LOCAL_POINTER u32 *cell, i32 first, i32 second, f32 part, f32 share_of_second) {
     f32 second_part = part * share_of_second;
     ATOMIC_ADD(cell + first, (u32)to_integer(part - second_part));
     ATOMIC_ADD(cell + second, (u32)to_integer(second_part));
 }
 
-// Adds a pixel's gradient to its eight bins in a column, which lanes share whose pixels lie COLUMNS apart: seldom in
-// one bin. A column for every lane would need no atomics, but four times the local memory, and then a third of the
-// lanes.
+// Adds a pixel's gradient to its eight bins in a column. Lanes whose pixels lie COLUMNS apart share a column; they
+// seldom add to the same bin. A column for every lane would need no atomics, but four times the local memory, which
+// would leave room for only a third of the lanes.
 FUNCTION void add_gradient(LOCAL_POINTER u32 *column, const Sample *s, const Frame *f) {
     f32 gx = s->right - s->left, gy = s->below - s->above;
     f32 dx = (f32)s->x - f->x, dy = (f32)s->y - f->y;
@@ -125,8 +125,8 @@ FUNCTION i32 number_pixels(LOCAL_POINTER i32 *first_of_row, LOCAL_POINTER i32 *c
     return n;
 }
 
-// Adds the gradients of a lane's pixels, of `n` that are numbered, to its column. The next pixel is read while one is
-// worked on.
+// Adds the gradients of a lane's pixels, of the `n` numbered ones, to its column. The next pixel is read while one is
+// processed.
 FUNCTION void add_window(LOCAL_POINTER u32 *column, const LOCAL_POINTER i32 *first_of_row,
                          const LOCAL_POINTER i32 *column_less_first, const Point *point, const Frame *frame, i32 top,
                          i32 n, i32 lane) {
@@ -186,7 +186,7 @@ FUNCTION u32 found_in(const GLOBAL u32 *feature_counts, const GLOBAL u32 *point_
 }
 
 // Writes the first `limit` features of an image (the second dimension, from `first_image` on) in their `order`, with
-// their descriptors where these have values, and how many features there were.
+// their descriptors if these have values, and the number of features.
 KERNEL(describe) {
     const u32 capacity = args.capacity;
     LOCAL u32 sums[DIMENSION * COLUMNS];

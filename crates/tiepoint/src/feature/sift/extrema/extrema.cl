@@ -33,10 +33,10 @@ FUNCTION i32 beats_the_rest(const Levels *levels, i32 layer, i32 x, i32 y, f32 v
 #define CANDIDATE(column, row, layer) (u16)((column) | (row) << 8 | (layer) << 12)
 
 // One group searches 256 columns and up to 16 rows of an octave. A lane goes down one column and holds the DoG of
-// three rows, so that a pixel is read once and the threshold and the neighbours above, below, finer and coarser cost
-// no access to memory. The few pixels in a hundred that remain are compared with the others, which the neighbouring
-// lanes have just brought into the cache. Extrema gather in local memory, so that they are refined by lanes side by
-// side. Of 2x2x2 pixels at most one is a maximum and one a minimum: the list is never too short.
+// three rows, so that a pixel is read once, and the threshold and the neighbours above, below, finer and coarser need
+// no access to memory. The few pixels in a hundred that remain are compared with the other neighbours, which the
+// neighbouring lanes have just read into the cache. Extrema are collected in local memory, so that lanes refine them
+// side by side. Of 2x2x2 pixels at most one is a maximum and one a minimum, so the list is always long enough.
 KERNEL(find_points) {
     const u32 capacity = args.capacity;
     const f32 threshold = args.limits.threshold;
@@ -61,7 +61,7 @@ KERNEL(find_points) {
     i32 x = x0 + lane;
     if (x >= BORDER && x < levels.width - BORDER && first < end) {
         f32 above[LEVELS + 2], own[LEVELS + 2], below[LEVELS + 2];
-        // The row after, on its way while a row is looked at.
+        // The next row is read while a row is searched.
         f32 coming[LEVELS + 3];
         const GLOBAL f32 *at = levels.values + (u64)(first - 1) * levels.pitch + x;
         f32 finer = at[0], next_finer = at[levels.pitch];

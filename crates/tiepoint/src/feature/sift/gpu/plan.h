@@ -1,4 +1,4 @@
-// Where the levels of an octave lie; `Plan::table` in plan.rs writes the same words.
+// The layout of the levels of an octave; `Plan::table` in plan.rs writes the same words.
 typedef struct {
     i32 width, height, pitch;
     // -1 is the image at twice its size.

@@ -41,7 +41,7 @@ FUNCTION void add_direction(LOCAL_POINTER u32 *column, const Sample *s, f32 x, f
 #endif
 }
 
-// Adds the gradients of a lane's pixels of a window to its column. The next pixel is read while one is worked on.
+// Adds the gradients of a lane's pixels of a window to its column. The next pixel is read while one is processed.
 FUNCTION void add_window(LOCAL_POINTER u32 *column, const Point *point, f32 sigma, i32 lane) {
     f32 falloff = -0.5f / (sigma * sigma);
     i32 radius = (i32)ROUND_EVEN(3.0f * sigma);
@@ -88,7 +88,7 @@ FUNCTION void smooth(LOCAL_POINTER i64 *smoothed, LOCAL_POINTER i64 *histogram, 
     BARRIER();
 }
 
-// Appends the point once for every peak of its smoothed histogram, a bin a lane.
+// Appends the point once for every peak of its smoothed histogram, with one lane for each bin.
 FUNCTION void append_peaks(GLOBAL Keypoint *features, GLOBAL u32 *feature_count, u32 feature_capacity,
                            const GLOBAL Keypoint *point, const LOCAL_POINTER i64 *smoothed, i32 lane) {
     i64 greatest = smoothed[0];
@@ -109,7 +109,7 @@ FUNCTION void append_peaks(GLOBAL Keypoint *features, GLOBAL u32 *feature_count,
     }
 }
 
-// Appends every point with every of its directions to the features of its image: the second dimension.
+// Appends every point with each of its directions to the features of its image, the second dimension.
 KERNEL(orient) {
     const u32 feature_capacity = args.feature_capacity, point_capacity = args.point_capacity;
     LOCAL u32 sums[BINS * LANES];

@@ -1,14 +1,14 @@
 // One step of the scale space for a strip of WIDTH columns and rows y0 to y1 - 1; instantiated for each level with
 //   BLUR            the function's name
 //   RADIUS, TAP(k)  the Gaussian: centre and one side
-// What is blurred comes from input.h.
+// The input is read by input.h.
 //
-// A lane goes down one column: the rows under its window stay in registers, ROWS vertical sums come at a time and go
-// to local memory, where each lane takes 8 neighbours of a row for the horizontal sums. So a pixel is read once (and
-// the HALO on either side of a strip), and a value from local memory serves a dozen multiplications. The two halves
-// of the tile take turns, so that one barrier a turn suffices; the next rows are read meanwhile. Rows are counted
-// from y0, a multiple of ROWS; columns beyond the image are computed from its border like any other, and stored where
-// the row's padding has room for them.
+// A lane goes down one column: the rows under its window stay in registers. It writes ROWS vertical sums at a time to
+// local memory, from which each lane takes 8 neighbours of a row for the horizontal sums. A pixel is therefore read
+// once (and the HALO on either side of a strip), and a value from local memory is used in a dozen multiplications. The
+// two halves of the tile are used in turn, so that one barrier for each suffices; the next rows are read meanwhile.
+// Rows are counted from y0, a multiple of ROWS; columns beyond the image are computed from its border like any other,
+// and stored if the row's padding has room for them.
 
 #if RADIUS <= HALO
 
@@ -18,7 +18,7 @@ FUNCTION void BLUR(LOCAL_POINTER f32 *tile, SOURCE, GLOBAL f32 *RESTRICT to, GLO
     i32 lane = LANE_X, pitch = pitch_of(width), half_pitch = pitch_of(width / 2);
     i32 column = border_index(x0 - HALO + lane, width);
     SOURCE_COLUMN(column);
-    // Where this lane's eight horizontal sums lie: four blocks of a row, then the next row, so that the sixteen-byte
+    // The place of this lane's eight horizontal sums: four blocks of a row, then the next row, so that the sixteen-byte
     // reads of eight lanes touch every bank once.
     i32 block = (lane / 32 * 4 + lane % 4) * 8, row = lane / 4 % ROWS;
     i32 stores = block < WIDTH && x0 + block < pitch;

@@ -1,5 +1,5 @@
-// What a step of the scale space blurs. Bits as mod.rs; the order of a sum is that of filter/gauss/rows.rs.
-// BASE: the image from 0 to 1, doubled if so wished; otherwise the level below.
+// The input of a step of the scale space. Bits as mod.rs; the order of a sum is that of filter/gauss/rows.rs.
+// BASE: the image from 0 to 1, doubled if asked for; otherwise the level below.
 #if BASE
 typedef struct {
     const GLOBAL PIXEL *pixels;

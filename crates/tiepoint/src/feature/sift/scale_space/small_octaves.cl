@@ -21,8 +21,9 @@ FUNCTION void blur_four(f32 *sums, const LOCAL_POINTER f32 *at, i32 stride, CONS
     }
 }
 
-// All levels of the last octaves, from level 0 of the first of them: one group an image, everything in local memory.
-// They are so small that launches would take longer than the work. Octaves before `decimated` give level 0 of the next.
+// All levels of the last octaves, from level 0 of the first of them: one group for each image, everything in local
+// memory. They are so small that launches would take longer than the work. Level 0 of the next octave is made only of
+// octaves before `decimated`.
 KERNEL(blur_small) {
     const i32 decimated = args.decimated;
     // A level with HALO rows before it and after, and its vertical sums with HALO columns.

@@ -1,5 +1,5 @@
-// Descriptors, as mod.rs beside this: one group a keypoint. Wavelets first, a sample a lane; then the sums of cells,
-// a value of a cell a lane, each in its stated order.
+// Descriptors, as in mod.rs beside this: one group for each keypoint. First wavelets, with one lane for each sample;
+// then the sums of cells, with one lane for each value of a cell, in the stated order.
 
 KERNEL(describe) {
     LOCAL f32 along[SAMPLES_OF_SQUARE], aside[SAMPLES_OF_SQUARE];

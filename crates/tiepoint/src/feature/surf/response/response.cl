@@ -1,5 +1,5 @@
-// The responses of all layers that are computed, as mod.rs beside this: 32 reads of the integral image each, almost
-// all from the first-level cache, since a group's samples lie together.
+// The responses of all layers that are computed, as in mod.rs beside this: 32 reads of the integral image each, almost
+// all from the first-level cache, because a group's samples lie together.
 
 // A layer, as `computed` of gpu/layers.rs writes it.
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
     f32 norm, norm_xy;
     // The samples where the filter lies inside the image.
     i32 columns[2], rows[2];
-    // Where its responses lie: responses from row to row, and the index of the first in two halves.
+    // The layout of its responses: responses from row to row, and the index of the first in two halves.
     i32 pitch;
     u32 low, high;
 } ResponseLayer;

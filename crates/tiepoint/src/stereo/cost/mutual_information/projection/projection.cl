@@ -1,8 +1,8 @@
-// The grey of a colour image that belongs to a grey one: mod.rs.
+// The grey of a colour image that corresponds to a grey image: mod.rs.
 
-// What the state of a search holds: the best projection so far, the best standard, what is moved of the weights (0
-// before the standards are tried), and whether the search is over. A projection is the weights of red, green and blue
-// and whether it is of squares.
+// The state of a search: the best projection so far, the best standard, the step of the weights (0 before the standards
+// are tried), and whether the search is over. A projection is the weights of red, green and blue, and whether it is of
+// squares.
 #define OWN 0
 #define STANDARD 4
 #define STEP 8
@@ -21,7 +21,7 @@ FUNCTION Projection projection_at(const GLOBAL u32 *state, i32 place) {
     return p;
 }
 
-// What a try compares: the standards, or the neighbours of the best projection.
+// The candidates of a try: the standards, or the neighbours of the best projection.
 FUNCTION Projection candidate(const GLOBAL u32 *state, i32 n) {
     const u32 step = state[STEP];
     Projection p = projection_at(state, OWN);
@@ -92,7 +92,7 @@ KERNEL(count) {
     if (LANE_X == 0 && in_all > 0u) ATOMIC_ADD(&tally[TALLY - 1], in_all);
 }
 
-// Goes on with the first of the best candidates, or with half the step. One group.
+// Continues with the first of the best candidates, or with half the step. One group.
 KERNEL(choose) {
     LOCAL f64 sums[VALUES];
     if (state[OVER] != 0u) return;
