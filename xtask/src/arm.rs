@@ -17,7 +17,7 @@ const RUST: [&str; 5] = ["cargo", "rustc", "libstd-rust-dev:arm64", "gcc", "libc
 const LINKER: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc";
 const RUNNER: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64 -L /usr/aarch64-linux-gnu";
 
-/// Tests whose names contain these are left out: GPUs have a processor of their own.
+/// Tests whose names contain these are left out, because GPUs do not depend on the CPU's instructions.
 const LEFT_OUT: [&str; 2] = ["gpu", "bisect"];
 
 /// Binds the workspace and the registry's crates into the folder, in a mount namespace of its own so that nothing stays

@@ -1,4 +1,4 @@
-//! `cargo xtask card`: what needs a card, for a machine that has one and neither Rust nor a network.
+//! `cargo xtask card`: packs the tests that need a card, for a machine that has one but neither Rust nor a network.
 
 use crate::{Result, at, built, cargo, claims, python_package, remove, succeed, told, workspace};
 use std::fs;

@@ -1,11 +1,11 @@
-//! Each claim of the README is held by tests that `docs/claims.md` names, and what was wrong once by those of
-//! `docs/trust.md`: that they exist, and that they run.
+//! Checks that the tests exist and run that `docs/claims.md` names for each claim of the README, and `docs/trust.md`
+//! for each past error.
 
 use crate::{Result, workspace};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// What stands after a file whose tests are skipped where there is no card.
+/// The mark of a file whose tests are skipped if there is no card.
 const ON_A_CARD: &str = " (on a card)";
 
 /// The pages, each with the column of its tests.
@@ -61,7 +61,7 @@ pub(crate) fn on_a_card() -> Result<String> {
     Ok(all(&read()?)?.iter().filter(|test| test.on_a_card).map(told).collect())
 }
 
-/// Fails where a page names a Rust test that `cargo test -- --list` does not list: its file may belong to no program.
+/// Fails if a page names a Rust test that `cargo test -- --list` does not list: its file may not belong to any program.
 pub(crate) fn check(listed: &str) -> Result<()> {
     let runs = |test: &str| {
         let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
@@ -75,8 +75,8 @@ pub(crate) fn check(listed: &str) -> Result<()> {
     Ok(())
 }
 
-/// Tells the claimed tests in Python that were skipped, by pytest's own report (`--junit-xml`). Fails where one did not
-/// run at all, and under CI where one was skipped that needs no card.
+/// Prints the claimed tests in Python that were skipped, by pytest's own report (`--junit-xml`). Fails if one did not
+/// run at all and, under CI, if one was skipped that needs no card.
 pub(crate) fn check_python(report: &Path) -> Result<()> {
     let text = read_to_string(report).map_err(|e| format!("{}: {e}", report.display()))?;
     let pages = read()?;

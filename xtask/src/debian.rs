@@ -1,10 +1,10 @@
-//! Packages of Debian and Ubuntu, installed where this process may.
+//! Packages of Debian and Ubuntu, installed if this process may.
 
 use crate::{Result, runs, told};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Installs packages. Where it may not, the error has the command for doing so by hand.
+/// Installs packages. If it may not, the error gives the command for doing so by hand.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
     let names = packages.join(" ");
     let by_hand = format!("install {names} (sudo apt-get install {names})");
@@ -31,7 +31,7 @@ fn apt(arguments: &[&str]) -> Result<()> {
     told(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null())).map(drop)
 }
 
-/// Makes sure that a program can be started, if need be by installing packages.
+/// Makes sure that a program can be started, installing packages if necessary.
 pub(crate) fn need(program: &str, packages: &[&str]) -> Result<()> {
     if runs(program, &["--version"]) {
         return Ok(());

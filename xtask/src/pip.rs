@@ -1,14 +1,14 @@
-//! Packages of Python, unpacked into folders of their own below the target folder.
+//! Python packages, unpacked into separate folders below the target folder.
 
 use crate::{Result, at, debian, remove, runs, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The file in a folder of packages that says what was asked for.
+/// The file in a folder of packages that records the requested packages.
 const ASKED: &str = "asked-for.txt";
 
-/// The whole path of `home`, with packages unpacked into it unless it holds what these words ask for. They come beside
-/// their place first, so that a fetch that broke off leaves nothing that looks whole.
+/// The full path of `home`, into which these packages are unpacked unless it already holds them. They are first
+/// unpacked beside it, so that an interrupted fetch leaves nothing that looks complete.
 pub(crate) fn unpack(packages: &[&str], options: &[&str], home: &Path) -> Result<PathBuf> {
     let asked = [options, packages].concat().join("\n");
     if std::fs::read_to_string(home.join(ASKED)).is_ok_and(|there| there == asked) {

@@ -1,5 +1,5 @@
-//! What tests need beside Rust, installed where this process may: two OpenCL devices, NVRTC, packages of Python, and a
-//! browser.
+//! The software that tests need besides Rust, installed if this process may: two OpenCL devices, NVRTC, Python
+//! packages, and a browser.
 
 use crate::{Result, cluster, nvrtc, opencl, python_package, python_site, report, workspace};
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ pub(crate) struct Prepared {
     pub(crate) site: Option<PathBuf>,
     /// The packages for the tests of the recipe for a cluster.
     pub(crate) cluster: Option<PathBuf>,
-    /// Whether a browser is there for the pages of reports.
+    /// Whether there is a browser for the pages of reports.
     pub(crate) browser: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test that this machine can run, and a line on those that it cannot.
+//! `cargo xtask test`: runs every test that this machine can run, and prints a line about those that it cannot.
 
 use crate::prepare::{self, Variables};
 use crate::{
@@ -77,7 +77,7 @@ fn listed(which: &[&str], data: &Path, variables: &Variables) -> Result<String> 
     told(&mut command(&list, data, variables.clone())).map_err(|e| format!("{e} ({})", list.join(" ")))
 }
 
-/// Fails where a test that is left out was renamed, since it would run.
+/// Fails if a test that is left out was renamed, because it would run.
 fn check_left_out(data: &Path, variables: &Variables) -> Result<()> {
     let names = listed(&["--workspace", "--lib"], data, variables)?;
     match opencl::NOT_ON_RUSTICL.iter().find(|name| !names.contains(**name)) {

@@ -5,7 +5,7 @@ use crate::prepare::{self, Variables};
 use crate::{Result, data_folder, test};
 use std::time::{Duration, Instant};
 
-/// How long, where nothing is said.
+/// The duration if none is given.
 const SECONDS: u64 = 300;
 
 /// The tests, each with its variable, how much of it a round asks for, and what that is.

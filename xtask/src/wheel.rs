@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What builds and checks the wheel.
+/// The packages that build and check the wheel.
 const TOOLS: [&str; 4] = ["maturin==1.16.0", "ziglang==0.17.1", "auditwheel==6.8.2", "abi3audit==0.0.26"];
 
 const LARGEST: u64 = 15_000_000;
@@ -86,7 +86,7 @@ fn compile(sdist: &Path, folder: &Path, packages: &Path) -> Result<()> {
 }
 
 /// Makes the lock file of a source distribution fit it. Maturin leaves out the members of the workspace that the
-/// package does not need, but not what the lock file says of them, so that `--locked` would fail.
+/// package does not need, but not their entries in the lock file, so that `--locked` would fail.
 fn lock(sdist: &Path) -> Result<()> {
     let folder = sdist.with_extension("").with_extension("");
     let home = sdist.parent().unwrap_or(sdist);

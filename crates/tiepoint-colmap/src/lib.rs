@@ -13,8 +13,8 @@
 //! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
 //! F, E and H go from the image of the smaller id to the other, row by row, and hold in COLMAP's pixels.
 //!
-//! Rows are written in the order of their keys in one transaction, into a file beside the place that is brought to the
-//! disk and renamed at the end. `application_id` tells databases that were written here from others.
+//! Rows are written in the order of their keys in one transaction, into a file beside the final one, which is flushed
+//! to disk and renamed at the end. `application_id` tells databases that were written here from others.
 
 mod place;
 mod rows;
@@ -36,7 +36,7 @@ use tiepoint::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExportOptions {
-    /// Whether a file that is in the way and was not written here is replaced. Default false.
+    /// Whether an existing file that was not written here is replaced. Default false.
     pub replace: bool,
     /// Whether descriptors are left out: the mapper does not read them, and without them the file has a sixth of the
     /// size. Default false.
@@ -57,7 +57,7 @@ impl ExportOptions {
     }
 }
 
-/// What a database holds.
+/// The contents of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Exported {
@@ -76,7 +76,7 @@ pub struct Exported {
 }
 
 impl Exported {
-    /// That no pair was verified, where one could have been.
+    /// A warning if no pair was verified although one could have been.
     pub fn warning(&self) -> Option<String> {
         let none = self.pairs == 0 && self.images > 1;
         none.then(|| "no two photographs were found to show the same thing".into())
@@ -138,8 +138,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// Passes the features of all photographs on in their order, read ahead by another thread; `None` for one that cannot
-/// be read.
+/// Passes on the features of all photographs in their order, read ahead by another thread; `None` for a photograph that
+/// cannot be read.
 fn for_each_features(
     collection: &Collection,
     mut take: impl FnMut(usize, Option<&Features>) -> Result<()>,

@@ -1,9 +1,9 @@
-//! Where a database goes: what may be in the way, and the file that takes its place when it is finished.
+//! The place of a database: an existing file there, and the file that replaces it when it is finished.
 //!
-//! The new database is made beside its place, brought to the disk and renamed. Until then the old database stays as
-//! it is, with the files that `SQLite` keeps beside it: these hold transactions that are part of it. Before the new
-//! one takes its place, `SQLite` itself closes the old one while nothing else can use it. Then all that was committed
-//! is in the database, and no file is left beside it that would be taken for a part of the new one.
+//! The new database is made beside its place, flushed to disk and renamed. Until then the old database is not changed,
+//! nor are the files that `SQLite` keeps beside it, which hold transactions that are part of it. Before the new one
+//! replaces it, `SQLite` itself closes the old one while nothing else can use it. Then everything that was committed is
+//! in the database, and no file is left beside it that would be taken for a part of the new one.
 
 use crate::schema::APPLICATION;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -18,7 +18,7 @@ use tiepoint::{Error, Result};
 /// Files that `SQLite` keeps beside a database that is in use, or was not closed.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// How long another program may hold the database that is in the way.
+/// How long to wait for another program that uses the existing database.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An unfinished database. It is removed unless it takes its place.
@@ -29,7 +29,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Begins a database beside its place. Where that is a symbolic link, the file that it leads to is replaced.
+    /// Begins a database beside its place. If that is a symbolic link, the file that it leads to is replaced.
     pub(crate) fn beside(path: &Path, replace: bool) -> Result<Self> {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => {
@@ -48,7 +48,7 @@ impl Unfinished {
         self.file.path()
     }
 
-    /// Takes its place; with `sync`, on the disk.
+    /// Moves it to its place, flushed to disk with `sync`.
     pub(crate) fn take_place(self, sync: bool) -> Result<()> {
         let place = self.file.target().to_owned();
         let mut old = self.old()?;
@@ -70,8 +70,8 @@ impl Unfinished {
         Ok(())
     }
 
-    /// The database in the way, opened and locked; `None` where there is none, or only a file that may be replaced
-    /// and is no database.
+    /// The existing database, opened and locked; `None` if there is none, or only a file that may be replaced and is
+    /// not a database.
     fn old(&self) -> Result<Option<Connection>> {
         let path = self.file.target();
         let beside = beside(path);

@@ -1,7 +1,7 @@
 //! The tables of COLMAP 4.1.
 
-/// A file that is written once, by one process, and is thrown away when that ends early: it needs no journal, and is
-/// brought to the disk as a whole before it takes its place.
+/// For a file that is written once, by one process, and is discarded if that ends early: it needs no journal, and is
+/// flushed to disk as a whole before it is moved to its place.
 pub(crate) const PRAGMAS: &str = "
     PRAGMA page_size = 16384;
     PRAGMA journal_mode = OFF;

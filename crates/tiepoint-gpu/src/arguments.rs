@@ -16,7 +16,8 @@ pub type Definitions = Vec<(&'static str, String)>;
 /// natural alignment of its members.
 #[expect(unsafe_code, reason = "kernels read what it writes")]
 pub unsafe trait Value: Copy {
-    /// What the extents of buffers compute with: whole numbers as `i128`, which no product of three overflows.
+    /// The numbers that extents of buffers are computed with: whole numbers as `i128`, so that no product of three
+    /// overflows.
     type Extent;
 
     /// The value for extents.
@@ -111,11 +112,11 @@ pub unsafe trait KernelArguments {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It reads what no group of the launch writes.
+    /// It reads numbers that no group of the launch writes.
     Read,
     /// It writes, and no other argument is the same memory.
     Write,
-    /// It writes what other groups of the launch read.
+    /// It writes numbers that other groups of the launch read.
     Shared,
 }
 

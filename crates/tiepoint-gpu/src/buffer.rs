@@ -1,4 +1,4 @@
-//! Memory of the device, and pinned host memory, which a device reads and writes by itself.
+//! Memory of the device, and pinned host memory, which a device reads and writes directly.
 
 use crate::driver::{Driver, DriverMark, Raw};
 use crate::element::{bytes, bytes_mut};
@@ -43,7 +43,7 @@ impl Free {
         Some(memory)
     }
 
-    /// Removes what was freed first until no more than `most` bytes stay.
+    /// Removes the memory that was freed first until at most `most` bytes are left.
     fn excess(&mut self, most: usize) -> Vec<Raw> {
         let mut excess = Vec::new();
         while self.bytes > most {
@@ -93,7 +93,7 @@ struct PinnedStart(*mut u8);
 unsafe impl Send for PinnedStart {}
 
 impl PinnedPool {
-    /// Bytes that are kept at most.
+    /// The most bytes that are kept.
     const MOST: usize = 512 << 20;
     /// Smaller memory is not kept.
     const LEAST: usize = 1 << 20;
@@ -105,7 +105,7 @@ impl PinnedPool {
         Some(start)
     }
 
-    /// Keeps memory that no transfer uses any more; false where there is too much.
+    /// Keeps memory that no transfer uses any more; returns false if there is too much.
     fn keep(&self, bytes: usize, start: *mut u8) -> bool {
         let mut free = self.free();
         let keeps = bytes >= Self::LEAST && free.bytes + bytes <= Self::MOST;
@@ -191,7 +191,7 @@ impl Pool {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the driver back what exceeds the bound.
+    /// Returns memory beyond the bound to the driver.
     fn shrink(&self, driver: &dyn Driver) -> Result<()> {
         let most = usize::try_from(driver.info().memory / 2).unwrap_or(usize::MAX);
         let excess = self.free().excess(most);
@@ -227,7 +227,7 @@ impl Pool {
         }
     }
 
-    /// Gives everything back to the driver, lent memory after the work of other libraries.
+    /// Returns everything to the driver; lent memory after the work of other libraries.
     pub(crate) fn clear(&self, driver: &dyn Driver) {
         self.lent().mark(driver);
         let marked: Vec<_> = self.lent().marked.iter().map(|(mark, _)| mark.clone()).collect();
@@ -247,9 +247,9 @@ pub(crate) struct Memory {
     bytes: usize,
     /// Whether other libraries know its address.
     shared: AtomicBool,
-    /// The owner, where another library allocated it.
+    /// The owner, if another library allocated it.
     owner: Option<Keeper>,
-    /// Where memory of another library begins; 0 for memory of this crate, which is aligned to everything.
+    /// The address of memory of another library; 0 for memory of this crate, which is aligned to everything.
     address: u64,
     /// Of another library's memory, the number of the last work that reads it.
     last_read: AtomicU64,
@@ -269,7 +269,7 @@ impl Memory {
         let raw = match gpu.pool().take(bytes, driver) {
             Some(raw) => raw,
             None => driver.allocate(bytes).or_else(|error| {
-                // Memory in the pool may be what is missing.
+                // Memory that the pool keeps may be missing.
                 driver.finish()?;
                 gpu.pool().clear(driver);
                 driver.allocate(bytes).map_err(|_| error)
@@ -366,8 +366,8 @@ impl<T: Element> Buffer<T> {
         Self { memory: Arc::new(memory), len, element: PhantomData }
     }
 
-    /// The numbers at an address that is a multiple of `bytes`, for kernels that read so many at a time: this memory if
-    /// it is aligned so, otherwise a copy made in the queue. Only memory of other programs can be aligned less.
+    /// The numbers at an address that is a multiple of `bytes`, for kernels that read that many at a time: this memory
+    /// if its address is one, otherwise a copy made in the queue. Only memory of other programs can be aligned less.
     ///
     /// # Errors
     /// [`Error::Memory`], [`Error::Driver`].
@@ -381,8 +381,8 @@ impl<T: Element> Buffer<T> {
         Ok(copy)
     }
 
-    /// Bytes of the device's memory that `len` numbers take: somewhat more than they have, so that buffers of similar
-    /// size can follow each other in the same memory.
+    /// The bytes of device memory that `len` numbers take: somewhat more than they need, so that buffers of similar
+    /// size can reuse the same memory.
     pub fn taken(len: usize) -> usize {
         Memory::rounded(len.saturating_mul(size_of::<T>()).min(isize::MAX as usize / 2))
     }
@@ -460,8 +460,8 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// Host memory that the device reads and writes by itself, without a copy by the driver: for transfers that run while
-/// other work does. See [`crate::Commands::upload`] and [`crate::Commands::download`].
+/// Host memory that the device reads and writes directly, without a copy by the driver, for transfers that run beside
+/// other work. See [`crate::Commands::upload`] and [`crate::Commands::download`].
 #[derive(Debug)]
 pub struct Pinned<T: Element> {
     pub(crate) memory: Arc<PinnedMemory>,
@@ -511,7 +511,7 @@ impl PinnedMemory {
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
-        // A transfer may still be under way, in any queue.
+        // A transfer may still be running, in any queue.
         let _ = self.gpu.driver().finish_all();
         if !self.gpu.pinned_pool().keep(self.len, self.start) {
             self.gpu.driver().free_host(self.start);
@@ -527,17 +527,17 @@ impl<T: Element> Pinned<T> {
         Ok(Self { memory: Arc::new(memory), len, element: PhantomData })
     }
 
-    /// How many numbers.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Room for so many numbers: other memory of a power of two where this has fewer.
+    /// Makes room for this many numbers. If there are fewer, it is replaced by memory for a power of two.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -548,7 +548,7 @@ impl<T: Element> Pinned<T> {
         Ok(())
     }
 
-    /// The numbers, once all work has finished.
+    /// The numbers. Waits until all work has finished.
     ///
     /// # Safety
     /// While they are borrowed no commands may be run that were recorded before and write here.
@@ -563,7 +563,7 @@ impl<T: Element> Pinned<T> {
         Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast(), self.len) })
     }
 
-    /// Some of the numbers, once the queue has come to a mark.
+    /// Some of the numbers. Waits until the queue has reached a mark.
     ///
     /// # Safety
     /// Work behind the mark must not write them, nor any that is run while they are borrowed.
@@ -580,7 +580,7 @@ impl<T: Element> Pinned<T> {
         Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast::<T>().add(range.start), range.len()) })
     }
 
-    /// The numbers to be written, once all work has finished.
+    /// The numbers to be written. Waits until all work has finished.
     ///
     /// # Safety
     /// While they are borrowed no commands may be run that were recorded before and use them.
@@ -594,7 +594,7 @@ impl<T: Element> Pinned<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
     }
 
-    /// The numbers to be written, once the queue has come to a mark.
+    /// The numbers to be written. Waits until the queue has reached a mark.
     ///
     /// # Safety
     /// Work behind the mark must not use them, nor any that is run while they are borrowed.

@@ -15,14 +15,14 @@ use std::time::{Duration, SystemTime};
 
 const MAGIC: &[u8; 8] = b"tpgpu 1\n";
 
-/// Bytes of all files at most. A program takes some ten to a hundred thousand.
+/// The most bytes of all files. A program takes ten to a hundred thousand.
 const MOST: u64 = 256 << 20;
 /// A temporary file that is older was left by a process that ended.
 const LEFT: Duration = Duration::from_secs(3600);
 
 /// The folder by these environment variables; `None` where the cache is off or no folder is known.
 fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // An empty variable counts as one that is not set: the folder would be a part of the current one.
+    // An empty variable counts as not set: otherwise the folder would be a part of the current one.
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if variable("TIEPOINT_CACHE").is_some() {
         return named("TIEPOINT_CACHE");
@@ -56,7 +56,7 @@ fn load_from(folder: &Path, key: &str) -> Option<Vec<u8>> {
     let key_len = usize::try_from(u64::from_le_bytes(*key_len)).ok()?;
     let check = u64::from_le_bytes(check.try_into().ok()?);
     let binary = rest.strip_prefix(key.as_bytes()).filter(|_| key_len == key.len())?;
-    // Where this cannot be noted, the file counts as used when it was made.
+    // If this cannot be recorded, the file counts as used when it was made.
     let _ = file.set_modified(SystemTime::now());
     (hash(binary) == check).then(|| binary.to_vec())
 }

@@ -1,10 +1,10 @@
-//! Ending work that is under way.
+//! Cancelling running work.
 
 use crate::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ends work that is under way: work that was given a clone returns [`Error::Cancelled`] at its next safe point after
+/// Cancels running work: work that was given a clone returns [`Error::Cancelled`] at its next safe point after
 /// [`cancel`](Self::cancel). It stays cancelled until [`reset`](Self::reset).
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
@@ -15,17 +15,17 @@ impl Cancel {
         Self::default()
     }
 
-    /// Ends the work of all clones.
+    /// Cancels the work of all clones.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Lets work begin again. Work that has not come to a safe point since [`cancel`](Self::cancel) goes on.
+    /// Allows work again. Work that has not reached a safe point since [`cancel`](Self::cancel) continues.
     pub fn reset(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether work is to end.
+    /// Whether work is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

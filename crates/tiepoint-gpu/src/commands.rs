@@ -12,7 +12,7 @@ pub(crate) enum Argument {
     Values(Block),
 }
 
-/// Where rows lie, in bytes.
+/// The layout of rows, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
     /// The first.
@@ -105,7 +105,7 @@ pub struct Commands {
     pub(crate) list: Vec<Command>,
     /// The device of the kernels and memory in `list`; `None` as long as it is empty.
     device: Option<DeviceId>,
-    /// Where stages begin: index into `list`, name.
+    /// The beginning of each stage: index into `list`, and name.
     pub(crate) stages: Vec<(usize, &'static str)>,
 }
 
@@ -115,7 +115,7 @@ impl Commands {
         Self::default()
     }
 
-    /// What follows belongs to this stage, whose time a profile shows.
+    /// Commands added from now on belong to this stage, whose time a profile shows.
     pub fn stage(&mut self, name: &'static str) {
         self.stages.push((self.list.len(), name));
     }
@@ -125,7 +125,7 @@ impl Commands {
         self.list.iter().for_each(|command| command.read_by(work));
     }
 
-    /// Fails for what another device, or another [`Gpu::open`] of the same one, made.
+    /// Fails for objects of another device, or of another [`Gpu::open`] of the same one.
     pub(crate) fn belongs(&mut self, device: &DeviceId) -> Result<()> {
         match &self.device {
             Some(first) => first.check(device),
@@ -141,7 +141,7 @@ impl Commands {
         self.device.as_ref().map_or(Ok(()), |own| own.check(device))
     }
 
-    /// Runs a kernel on `groups` work groups. Nothing happens where one of the numbers is 0.
+    /// Runs a kernel on `groups` work groups. Nothing happens if one of the numbers is 0.
     ///
     /// # Errors
     /// [`Error::Usage`] for too many groups, or a buffer that is too short, elsewhere, or written and given twice.
@@ -345,12 +345,12 @@ impl Commands {
         }
     }
 
-    /// How many kernels are launched.
+    /// The number of kernels that are launched.
     pub fn launches(&self) -> usize {
         self.list.iter().map(Command::launches).sum()
     }
 
-    /// All of `other` after what is here.
+    /// Appends all commands of `other`.
     ///
     /// # Errors
     /// [`Error::Usage`] when it belongs to another device.
@@ -364,9 +364,9 @@ impl Commands {
         Ok(())
     }
 
-    /// Two pieces of work that may run at the same time, if the device can: both begin when what is here has finished,
-    /// and what follows begins when both have. They must not write what the other reads or writes. Their stages are
-    /// forgotten.
+    /// Appends two lists that may run at the same time, if the device can: both begin when the commands before have
+    /// finished, and the commands after begin when both have. They must not write numbers that the other reads or
+    /// writes. Their stages are dropped.
     ///
     /// # Errors
     /// [`Error::Usage`] when one belongs to another device.
@@ -414,7 +414,7 @@ impl Graph {
         Ok([graph(one, first), graph(other, second)])
     }
 
-    /// Puts the work into the device's queue.
+    /// Queues the work.
     ///
     /// # Errors
     /// [`Error::Driver`], [`Error::Cancelled`].

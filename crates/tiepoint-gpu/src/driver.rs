@@ -1,4 +1,4 @@
-//! The interface that both drivers implement. All that differs between CUDA and OpenCL lies behind it.
+//! The interface that both drivers implement. Everything that differs between CUDA and OpenCL is behind it.
 
 use crate::commands::Command;
 use crate::foreign::private;
@@ -19,16 +19,16 @@ pub(crate) trait DriverProgram: Debug + Send + Sync {
     fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<dyn DriverKernel>>;
 }
 
-/// Commands that were prepared to be run again and again.
+/// Commands that were prepared to be run repeatedly.
 pub(crate) trait DriverGraph: Any + Debug + Send + Sync {
     fn launch(&self) -> Result<()>;
 }
 
-/// A point in the queue whose time is noted.
+/// A point in the queue whose time is recorded.
 pub(crate) trait DriverMark: Any + Debug + Send + Sync {}
 
-/// What can run beside the queue. Each kind has a queue of its own: the bus carries both directions at the same time
-/// while kernels run.
+/// The kinds of work that can run beside the queue. Each has its own queue: the bus carries both directions at the same
+/// time while kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     ToDevice,
@@ -52,14 +52,14 @@ pub(crate) enum Work<'a> {
 pub(crate) trait Driver: Debug + Send + Sync {
     fn info(&self) -> &Info;
 
-    /// Whether the driver promises f32 arithmetic as IEEE 754 has it, with denormals. Otherwise the device is tested
-    /// when it is opened (`ieee.rs`).
+    /// Whether the driver promises f32 arithmetic by IEEE 754, with denormals. Otherwise the device is tested when it
+    /// is opened (`ieee.rs`).
     fn promises_ieee(&self) -> bool {
         true
     }
 
-    /// Whether a group goes on while others wait for it, and every loop runs to its end. Otherwise the device is tested
-    /// when it is opened (`trial.rs`).
+    /// Whether a group continues while others wait for it, and every loop runs to its end. Otherwise the device is
+    /// tested when it is opened (`trial.rs`).
     fn promises_progress(&self) -> bool {
         true
     }
@@ -87,7 +87,7 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn mark(&self) -> Result<Arc<dyn DriverMark>>;
     fn wait(&self, mark: &dyn DriverMark) -> Result<()>;
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64>;
-    /// `None` where the driver has nothing better than the commands one by one.
+    /// `None` if the driver can only run the commands one by one.
     fn graph(&self, _commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>> {
         Ok(None)
     }

@@ -1,6 +1,6 @@
-//! What a buffer can hold.
+//! The types of numbers that a buffer can hold.
 
-/// A number that lies in a buffer as it lies in memory, and is a kernel's type of the same name.
+/// A number that has the same bytes in a buffer as in memory, and the kernel's type of the same name.
 pub trait Element: Copy + Default + Send + Sync + 'static + sealed::Sealed {
     /// The kernel's type.
     const NAME: &'static str;

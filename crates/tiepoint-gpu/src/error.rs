@@ -1,4 +1,4 @@
-//! What can go wrong between a program and a GPU.
+//! Errors of GPUs and their drivers.
 
 use crate::Api;
 
@@ -22,7 +22,7 @@ pub enum Error {
     Driver {
         /// The driver.
         api: Api,
-        /// What was tried and what came back.
+        /// The call, and its answer.
         reason: String,
     },
     /// No device of this number.
@@ -42,7 +42,7 @@ pub enum Error {
         device: String,
         /// Bytes asked for.
         asked: u64,
-        /// Bytes free, where the driver tells.
+        /// Free bytes, if the driver tells.
         free: Option<u64>,
     },
     /// The device lacks what a kernel needs.
@@ -60,13 +60,13 @@ pub enum Error {
         program: String,
         /// The device.
         device: String,
-        /// What the compiler says.
+        /// The compiler's messages.
         log: String,
     },
     /// The caller ended the work ([`crate::Cancel`]).
     #[error("cancelled")]
     Cancelled,
-    /// A call of this crate that cannot be right.
+    /// A wrong call of this crate.
     #[error("{0}")]
     Usage(String),
 }

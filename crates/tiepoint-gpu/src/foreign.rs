@@ -26,7 +26,7 @@ impl fmt::Debug for Keeper {
 pub struct ForeignStream(u64);
 
 impl ForeignStream {
-    /// The default stream that waits for all others but those that were made not to block.
+    /// The default stream, which waits for all others except those that were made not to block.
     pub const LEGACY: Self = Self(1);
     /// The calling thread's own default stream.
     pub const PER_THREAD: Self = Self(2);

@@ -1,9 +1,9 @@
-//! Whether a device computes f32 as IEEE 754 says, tried out where its driver does not promise it.
+//! A trial whether a device computes f32 by IEEE 754, if its driver does not promise it.
 //!
-//! Mesa's rusticl promises neither denormals nor correctly rounded division, and has both. A trial proves nothing of
-//! the values that it leaves out, but no device is known that rounds wrongly or drops denormals only now and then. It
-//! is quick, for every opening; the test `arithmetic_has_the_bits_of_rust` holds all macros of the dialect to Rust's
-//! bits, fusion where none is written, and constants from Rust, on more values.
+//! Mesa's rusticl promises neither denormals nor correctly rounded division, but has both. A trial proves nothing about
+//! other values, but no device is known that rounds wrongly or drops denormals only sometimes. It is fast enough to run
+//! whenever a device is opened. The test `arithmetic_has_the_bits_of_rust` compares all macros of the dialect with
+//! Rust's bits on more values, and also tests that nothing is fused unless written so, and constants from Rust.
 
 #![expect(unsafe_code, reason = "the kernel's promise, see its declaration")]
 
@@ -37,7 +37,7 @@ KERNEL(ieee) {
     out[OPERATIONS * i + 4] = FMA(a[i], b[i], c[i]);
 }";
 
-/// Fails where sum, product, quotient, root or fused product and sum of numbers of every size differ from the CPU's.
+/// Fails if sum, product, quotient, root, or fused product and sum of numbers of any size differ from the CPU's.
 pub(crate) fn check(gpu: &Gpu) -> Result<()> {
     let source = KernelSource::new("ieee").define("OPERATIONS", OPERATIONS);
     let source = source.kernel::<Ieee<'_>>([64, 1]).text(KERNEL);

@@ -5,7 +5,7 @@
 //! into a list of [`Commands`] over [`Buffer`]s, which is [run](Gpu::run) once or kept as a [`Graph`]. Nothing here
 //! knows of images.
 //!
-//! Both drivers are loaded at run time. Where there is none, [`devices`] and [`Gpu::open`] say [`Error::Absent`].
+//! Both drivers are loaded at run time. If there is none, [`devices`] and [`Gpu::open`] return [`Error::Absent`].
 //!
 //! ```no_run
 //! use tiepoint_gpu::{Api, Commands, Gpu, KernelSource, kernel};
@@ -97,7 +97,7 @@ impl Display for Api {
     }
 }
 
-/// What a device says of itself.
+/// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     /// The driver that offers it.
@@ -139,9 +139,10 @@ impl Display for Info {
 /// The devices of one driver.
 #[derive(Debug, Default)]
 pub struct Devices {
-    /// Those that can be asked what they are, by ascending number.
+    /// The devices whose properties can be read, by ascending number.
     pub found: Vec<Info>,
-    /// Why others are not listed: a platform that fails beside one that works, a device that does not say what it is.
+    /// Why others are not listed: a platform that fails beside one that works, or a device whose properties cannot be
+    /// read.
     pub refused: Vec<Error>,
 }
 
@@ -178,7 +179,7 @@ pub fn devices(api: Api) -> Result<Devices> {
     }
 }
 
-/// How many devices there are, for people.
+/// The number of devices, in words.
 fn numbered(count: usize) -> String {
     match count {
         0 => "it has no device".into(),
@@ -259,7 +260,7 @@ pub struct StageTime {
     pub name: &'static str,
     /// Seconds, all runs together.
     pub seconds: f64,
-    /// How often it ran.
+    /// The number of runs.
     pub calls: u64,
 }
 
@@ -282,7 +283,8 @@ impl Gpu {
         }
     }
 
-    /// As [`open`](Self::open), also a device that ends loops early: for tests of kernels whose loops are short.
+    /// As [`open`](Self::open), but also opens a device that ends loops early: for tests of kernels whose loops are
+    /// short.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -330,8 +332,8 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// Opens the same device again with a queue of its own, whose work runs beside that of this one. Like two devices
-    /// they share no memory, programs or times. The new one is profiled if this one is, and ends with it.
+    /// Opens the same device again with its own queue, whose work runs beside that of this one. Like two devices they
+    /// share no memory, programs or times. The new one is profiled if this one is, and is cancelled with it.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -406,22 +408,22 @@ impl Gpu {
         }
     }
 
-    /// Whether both are the same device and queue: what one made the other can use.
+    /// Whether both are the same device and queue, so that each can use the objects of the other.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// What the device says of itself.
+    /// The device's properties.
     pub fn info(&self) -> &Info {
         self.driver().info()
     }
 
-    /// Bytes of memory that are free, where the driver tells; memory kept for reuse counts as taken.
+    /// The bytes of free memory, if the driver tells; memory kept for reuse counts as taken.
     pub fn free_memory(&self) -> Option<u64> {
         self.driver().free_bytes()
     }
 
-    /// Gives memory that is kept for reuse back to the driver.
+    /// Returns memory that is kept for reuse to the driver.
     ///
     /// # Errors
     /// [`Error::Driver`].
@@ -450,7 +452,7 @@ impl Gpu {
         Ok(buffer)
     }
 
-    /// Host memory that the device reaches by itself, with undefined values.
+    /// Host memory that the device accesses directly, with undefined values.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -485,7 +487,7 @@ impl Gpu {
         sources.into_iter().filter(|source| is_new(source.for_api(api))).collect()
     }
 
-    /// Puts work into the queue. Only a profiled device waits for it.
+    /// Queues work. Only a profiled device waits for it.
     ///
     /// # Errors
     /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`], [`Error::Cancelled`].
@@ -543,7 +545,7 @@ impl Gpu {
         Ok(Mark { mark: self.driver().mark()?, device: self.id().clone() })
     }
 
-    /// Waits until the queue has come to a mark.
+    /// Waits until the queue has reached a mark.
     ///
     /// # Errors
     /// [`Error::Usage`] for another device's mark, [`Error::Driver`] when the work before it failed.
@@ -564,7 +566,7 @@ impl Gpu {
         self.driver().seconds_between(start.as_ref(), end.as_ref())
     }
 
-    /// Work to be run again and again.
+    /// A graph of work that is run repeatedly.
     ///
     /// # Errors
     /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`].
@@ -609,7 +611,7 @@ impl Gpu {
         }
     }
 
-    /// The times noted so far, which then begin anew.
+    /// The times recorded so far; recording then starts anew.
     pub fn take_stages(&self) -> Vec<StageTime> {
         std::mem::take(&mut *self.0.stages.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! How far the queue of a device has come, as the host knows without asking.
+//! The progress of a device's queue, as far as the host knows without asking.
 
 use crate::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ impl Queue {
         self.given.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Calls `wait`, which waits for all work, and notes that what was given before it is done.
+    /// Calls `wait`, which waits for all work, and records that all work given before is done.
     pub(crate) fn waiting<R>(&self, wait: impl FnOnce() -> Result<R>) -> Result<R> {
         // Work has its number after it was given, so that all up to this number is waited for.
         let given = self.given.load(Ordering::Acquire);

@@ -1,13 +1,13 @@
-//! What a driver says nothing of, tried out when a device is opened: whether loops run to their end, and whether the
-//! groups of a launch may wait for one another.
+//! A trial, when a device is opened, of properties that a driver does not tell: whether loops run to their end, and
+//! whether the groups of a launch may wait for one another.
 //!
 //! Mesa's llvmpipe (rusticl on a CPU) ends all loops of a kernel after 65 535 turns in all (`gallivm`,
-//! `LP_MAX_TGSI_LOOP_ITERATIONS`; seen with 22.3) and goes on behind them as if they were done: results are wrong,
-//! the same in every run, and no error is raised. Such a device is refused. A group that waits for one that began
-//! before it needs the other to go on meanwhile, which OpenCL does not promise. Where it does not, what needs it is
-//! refused alone ([`Gpu::require_waiting`]), and the library lets the CPU do it.
+//! `LP_MAX_TGSI_LOOP_ITERATIONS`; seen with 22.3) and continues after them as if they had finished: results are wrong,
+//! the same in every run, and no error is raised. Such a device is refused. A group that waits for one that started
+//! before it needs the other to continue meanwhile, which OpenCL does not promise. If it does not, only work that needs
+//! this is refused ([`Gpu::require_waiting`]), and the library runs it on the CPU.
 //!
-//! The kernel ends on every device: a group waits so many turns, and none waits any longer once one gave up.
+//! The kernel ends on every device: a group waits a limited number of turns, and once one has given up, no other waits.
 
 #![expect(unsafe_code, reason = "the kernel's promise, see its declaration")]
 

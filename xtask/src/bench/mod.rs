@@ -16,7 +16,7 @@ use opencv::OpenCv;
 use std::time::{Duration, Instant};
 use tiepoint::device::Cpu;
 
-/// One run of something; returns how many features it found, `None` where it looks for none.
+/// One run of something; returns the number of features it found, or `None` if it does not look for any.
 type Run<'a> = dyn FnMut(&Cpu) -> tiepoint::Result<Option<usize>> + 'a;
 
 struct Row<'a> {

@@ -74,7 +74,7 @@ pub(super) fn check(own: &Stream, info: &Info, address: u64, bytes: usize) -> Re
     Ok(())
 }
 
-/// The number of the device that the address belongs to; `None` for host memory and for what is not allocated.
+/// The number of the device that the address belongs to; `None` for host memory and for memory that is not allocated.
 fn device_of(address: u64) -> Result<Option<u32>> {
     // The kind is an unsigned number, 0 where it is not known; 2 is the device's.
     let (mut kind, mut device) = (0_u32, -1_i32);

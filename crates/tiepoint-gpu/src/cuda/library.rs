@@ -75,7 +75,7 @@ pub(super) fn check(call: &str, result: CUresult) -> Result<()> {
     })
 }
 
-/// Fails where a library lacks one of these functions, which would be a panic when it is called.
+/// Fails if a library lacks one of these functions, because calling it would panic.
 pub(super) fn complete(library: &str, functions: &[&str], has: impl Fn(&[u8]) -> bool) -> Result<()> {
     match functions.iter().find(|name| !has(name.as_bytes())) {
         None => Ok(()),

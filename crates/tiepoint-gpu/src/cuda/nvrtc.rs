@@ -21,7 +21,7 @@ const FUNCTIONS: [&str; 10] = [
     "nvrtcVersion",
 ];
 
-/// Fails where NVRTC is not there.
+/// Fails if NVRTC is missing.
 fn start() -> Result<()> {
     // SAFETY: opens a library.
     if !unsafe { sys::is_culib_present() } {
@@ -36,7 +36,7 @@ fn start() -> Result<()> {
     complete("libnvrtc.so", &FUNCTIONS, has)
 }
 
-/// The version of NVRTC; fails where it is not there, or is too old or too new for cards of this capability.
+/// The version of NVRTC; fails if it is missing, or too old or too new for cards of this capability.
 pub(super) fn compiles_for(capability: u32) -> Result<String> {
     start()?;
     let (mut major, mut minor) = (0, 0);

@@ -1,4 +1,4 @@
-//! Which devices there are, and what they are.
+//! The devices of all platforms, and their properties.
 
 use super::failed;
 use crate::{Api, Devices, Error, Info, Result};
@@ -10,7 +10,7 @@ use opencl3::error_codes::{
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// Held while devices are looked up and opened: PoCL sets itself up at the first call, and two first calls at a time
+/// Held while devices are listed and opened: PoCL initialises itself at the first call, and two first calls at a time
 /// crash it (seen with 3.1).
 pub(super) static LOOKING: Mutex<()> = Mutex::new(());
 
