@@ -27,6 +27,10 @@ pub(crate) struct StereoArguments {
     /// number
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
+    /// Write what is added to x to come to the other image, as mgm, s2p and ASP do: of the left image minus the
+    /// disparity, of the right image the disparity
+    #[arg(long)]
+    pub(crate) offsets: bool,
     /// Disparities of the right image; named as --output is. Whole ones, unless --right-view aggregated finds them
     #[arg(long, value_name = "FILE")]
     pub(crate) output_right: Option<String>,
