@@ -19,7 +19,8 @@ use tiepoint::register::{Modality, Views};
 /// What is known of the cameras where there is no calibration.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct CameraArguments {
-    /// Focal length of LEFT in pixels, where no calibration is given [default: that in the photographs' camera data
+    /// Focal length of LEFT in pixels, where no calibration is given; of a rectified pair, whose principal points are then
+    /// those in the middle, or of a photograph [default: that in the photographs' camera data
     /// (EXIF), as `collect` takes it; where there is none, found from the tie points, by which it may be wrong by two or
     /// three times]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
@@ -32,6 +33,10 @@ pub(crate) struct CameraArguments {
 impl CameraArguments {
     pub(crate) fn are_given(&self) -> bool {
         self.focal.is_some() || self.baseline.is_some()
+    }
+
+    pub(crate) fn has_focal(&self) -> bool {
+        self.focal.is_some()
     }
 
     pub(crate) fn cameras(&self) -> Cameras {

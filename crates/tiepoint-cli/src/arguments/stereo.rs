@@ -70,7 +70,7 @@ pub(crate) struct StereoArguments {
         allow_negative_numbers = true
     )]
     pub(crate) max_depth: MaxDepth,
-    /// What the rectified pair is: Middlebury calib.txt, what `rectify --output-calibration` wrote, OpenCV .yml or .xml
+    /// What the rectified pair is: Middlebury or KITTI calib.txt, what `rectify --output-calibration` wrote, OpenCV .yml or .xml
     /// with P1 and P2 or Q
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
@@ -167,15 +167,20 @@ fn max_depth(text: &str) -> Result<MaxDepth, String> {
 impl StereoArguments {
     /// Fails where flags contradict each other.
     pub(crate) fn check(&self) -> Outcome {
-        if self.calibration.is_none() && !self.rectify && (self.depth.is_some() || self.cloud.is_some()) {
+        let unknown = self.calibration.is_none() && !self.rectify && !self.cameras.has_focal();
+        if unknown && (self.depth.is_some() || self.cloud.is_some()) {
             return Err(Failure::usage(
-                "--depth, --cloud: how the pair was taken? Give --calibration FILE, or --rectify for two photographs",
+                "--depth, --cloud: how the pair was taken? Give --calibration FILE, --focal and --baseline of a rectified pair, \
+                 or --rectify for two photographs",
             ));
         }
-        if !self.rectify && self.cameras.are_given() {
+        if self.calibration.is_some() && self.cameras.are_given() {
             return Err(Failure::usage(
-                "--focal, --baseline: go with --rectify; a calibration file holds both",
+                "--focal, --baseline: go without --calibration, whose file holds both",
             ));
+        }
+        if unknown && self.cameras.are_given() {
+            return Err(Failure::usage("--baseline: goes with --focal, or with --rectify"));
         }
         if self.rectify && (self.mask.is_some() || self.mask_right.is_some() || self.truth.is_some()) {
             return Err(Failure::usage(

@@ -190,6 +190,23 @@ fn depth_and_points() {
     assert_eq!(lines, number(&near, "points") + 10.0, "a line a point, and a header of ten");
     let json = folder.works(format!("{run} --disparities 40"));
     assert_eq!(number(&json, "disparities"), 40.0, "as asked for");
+    // The same cameras without a file, but for doffs, and in KITTI's.
+    let plain = "stereo l.png r.png --disparities 26 -o e.pfm --json";
+    folder.put(
+        "kitti.txt",
+        "P0: 300 0 99.5 0 0 300 74.5 0 0 0 1 0\nP1: 300 0 99.5 -150 0 300 74.5 0 0 0 1 0\n",
+    );
+    folder.works(format!("{plain} --focal 300 --baseline 0.5 --depth y.tif --cloud y.ply --ascii"));
+    folder.works(format!("{plain} --calibration kitti.txt --depth k.tif --cloud k.ply --ascii"));
+    for (d, z) in folder.disparities("e.pfm").data().iter().zip(folder.floats("y.tif").data()) {
+        assert!(
+            if d.is_finite() { (z * d - 150.0).abs() < 0.01 } else { z.is_nan() },
+            "disparity {d}, depth {z}"
+        );
+    }
+    assert_eq!(folder.text("y.ply"), folder.text("k.ply"), "in the middle is the principal point");
+    assert_eq!(folder.read("y.tif"), folder.read("k.tif"));
+    folder.refuses(format!("{run} --focal 300"), 2, &["--calibration"]);
 
     calibrate(201, "");
     folder.refuses(&all, 1, &["200x150", "201x150"]);

@@ -62,10 +62,12 @@ impl Ready {
     /// A rectified pair. It is surveyed where its range must be known, and where it is the first: one that is not
     /// rectified is seldom alone.
     pub(super) fn of(sides: [Side; 2], work: &Work<'_>, is_first: bool, cpu: &Cpu) -> Outcome<Self> {
+        let cameras = work.arguments.cameras.cameras();
+        let calibration = work.calibration.or_else(|| cameras.rectified(sides[0].image.size()));
         let mut ready = Self {
             sides,
             options: work.options,
-            calibration: work.calibration,
+            calibration,
             survey: None,
             rectified: None,
             halvings: 0,

@@ -260,6 +260,33 @@ fn middlebury() {
 }
 
 #[test]
+fn kitti() {
+    let grey = "P0: 7.0e+02 0 600 0 0 700 180 0 0 0 1 0\nP1: 700 0 600 -3.5e+02 0 700 180 0 0 0 1 0\n";
+    let colour =
+        "P2: 700 0 600 42 0 700 180 0.25 0 0 1 0.003\nP3: 700 0 600 -336 0 700 180 2.5 0 0 1 0.004\n";
+    let rectified = |text: &str| RectifiedCalibration::parse(text, "calib.txt");
+    let found = rectified(grey).unwrap();
+    assert_eq!(
+        (found.focal, found.principal, found.doffs, found.baseline),
+        (700.0, [600.0, 180.0], 0.0, 0.5)
+    );
+    let both = format!("{grey}{colour}R0_rect: 1 0 0 0 1 0 0 0 1\nTr: 1 2 3\n");
+    assert_eq!(rectified(&both).unwrap().baseline, 378.0 / 700.0, "of the colour cameras");
+    let long = format!("calib_time: 09-Jan-2012 13:57:47\n{}", both.replace('P', "P_rect_0"));
+    assert_eq!(rectified(&long).unwrap().baseline, 378.0 / 700.0, "calib_cam_to_cam.txt");
+    for (text, why) in [
+        (grey.replace("-3.5e+02 0", "0"), "line 2: P1 has 11 numbers"),
+        (grey.replace("-3.5e+02", "far"), "line 2"),
+        (grey.replace("-3.5e+02", "3.5e+02"), "baseline"),
+        ("P0: 1 0 0 0 0 1 0 0 0 0 1 0\n".to_owned(), "without P2 and P3"),
+    ] {
+        let refused = rectified(&text).unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}, but {why} is wrong");
+    }
+    assert!(StereoCalibration::parse(&both, "calib.txt").is_err(), "it has no cameras to rectify");
+}
+
+#[test]
 fn what_is_written_is_read() {
     let pair = RectifiedCalibration {
         size: Some(Size::new(641, 480)),
