@@ -61,7 +61,7 @@ pub(crate) struct RectifyArguments {
     pub(crate) left: PathBuf,
     /// The picture taken from the right
     pub(crate) right: PathBuf,
-    /// The cameras: OpenCV .yml or .xml (M1 D1 M2 D2 R T), or Middlebury calib.txt; give it again for a second
+    /// The cameras: OpenCV .yml or .xml (M1 D1 M2 D2 R T), Kalibr camchain.yaml, or Middlebury calib.txt; give it again for a second
     /// file (extrinsics). Without, the cameras are found from tie points
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Vec<PathBuf>,

@@ -255,8 +255,14 @@ class Stereo(StereoOptions):
 
         Parameters
         ----------
-        cost, left, right, scale, mask_left, mask_right
-            As in `optimize`.
+        cost : array_like, (H, W, disparities)
+            As in `optimize`, like all that follows.
+        left, right : array_like
+            The pair.
+        scale : float, optional
+            By which costs become whole numbers.
+        mask_left, mask_right : array_like, (H, W), optional
+            Where the images hold data: not 0.
 
         Returns
         -------

@@ -63,7 +63,7 @@ impl RectifiedCalibration {
     fn of(document: &Document) -> Result<Self> {
         match document.syntax {
             Syntax::Middlebury => opencv::middlebury(document),
-            Syntax::Yaml | Syntax::Xml | Syntax::Kitti => opencv::rectified(document),
+            Syntax::Yaml | Syntax::Xml | Syntax::Kalibr | Syntax::Kitti => opencv::rectified(document),
         }
     }
 
