@@ -150,7 +150,7 @@ pub fn write_matches<'a>(
             for (first, second, exchanged) in [(a, b, false), (b, a, true)] {
                 let folder = path.join(format!("Pastis{first}"));
                 std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
-                write_atomically(&folder.join(format!("{second}.txt")), |out| {
+                write_atomically(folder.join(format!("{second}.txt")), |out| {
                     inliers().try_for_each(|&MatchRow { a_xy, b_xy, .. }| {
                         let ([x, y], [u, v]) = if exchanged { (b_xy, a_xy) } else { (a_xy, b_xy) };
                         writeln!(out, "{x:?} {y:?} {u:?} {v:?} 1.0")

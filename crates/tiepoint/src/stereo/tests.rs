@@ -382,7 +382,7 @@ fn unknown_costs_are_never_chosen_and_wrong_volumes_refused() {
         (options, (&floats).into(), Some(0.0), "positive"),
         (options, (&floats).into(), Some(1000.0), "no room"),
         (options.with_right_view(RightView::Aggregated), (&floats).into(), None, "left view only"),
-        (options, AnyView::from(&Image::filled(Size::new(9, 9), count, 1u8)), None, "9x9"),
+        (options, AnyView::from(&Image::filled(Size::new(9, 9), count, 1_u8)), None, "9x9"),
     ] {
         let refused = optimize(options, costs, scale).unwrap_err().to_string();
         assert!(refused.contains(why), "{refused}, but {why} is wrong");

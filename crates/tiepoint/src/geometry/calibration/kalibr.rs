@@ -18,7 +18,7 @@ impl Section<'_> {
     fn words(&self, key: &str) -> Parsed<(usize, Vec<&str>)> {
         let behind =
             |line: &&str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
-        let at = self.lines.iter().position(|line| behind(line));
+        let at = self.lines.iter().position(behind);
         let at = at.ok_or_else(|| format!("line {}: {} has no {key}", self.first, self.name))?;
         let more = self.lines[at + 1..].iter().take_while(|line| !line.contains(':'));
         let rest = self.lines[at].split_once(':').map_or("", |(_, rest)| rest);

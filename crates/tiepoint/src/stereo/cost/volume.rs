@@ -4,7 +4,7 @@ use super::{CensusWindow, CostDefinition, MatchingCost};
 use crate::{
     Error, Result, by_pixel,
     device::Cpu,
-    image::{AnyView, Image, PixelKind},
+    image::{AnyView, Image, Pixel, PixelKind},
     stereo::{INVALID, Penalties, StereoOptions, StereoResult},
 };
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl<'a> CostVolume<'a> {
         let joined = |a: (f32, f32), b: (f32, f32)| (a.0.min(b.0), a.1.max(b.1));
         let of_row = |y| {
             by_pixel!(costs, view => {
-                let finite = view.row(y).iter().map(|&c| f32::from(c)).filter(|c| c.is_finite());
+                let finite = view.row(y).iter().map(|c| c.to_f32()).filter(|c| c.is_finite());
                 finite.fold(none, |range, c| joined(range, (c, c)))
             })
         };
@@ -127,7 +127,7 @@ impl MatchingCost for CostVolume<'_> {
         by_pixel!(self.costs, view => {
             let given = &view.row(y)[columns.start * count..columns.end * count];
             for (out, &cost) in out.iter_mut().zip(given) {
-                let cost = f32::from(cost);
+                let cost = cost.to_f32();
                 // Also what is not finite costs the most.
                 let whole = ((cost - offset) * scale).round_ties_even();
                 *out = if cost.is_finite() { whole as u16 } else { greatest };
