@@ -18,12 +18,17 @@ use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let words = arguments::streams::named(std::env::args_os());
-    output::keep_stdout_for_data(words.iter().any(|word| arguments::streams::is_stdout(word)));
-    let outcome = match arguments::Arguments::try_parse_from(words) {
-        Ok(arguments) => commands::run(&arguments),
-        Err(error) => refuse(&error),
-    };
+    let variable = |name: &str| std::env::var(name).ok();
+    let outcome =
+        arguments::like::translated(std::env::args_os().collect(), variable).and_then(|(words, told)| {
+            told.iter().for_each(|told| output::print_error(&format!("tiepoint: {told}")));
+            let words = arguments::streams::named(words);
+            output::keep_stdout_for_data(words.iter().any(|word| arguments::streams::is_stdout(word)));
+            match arguments::Arguments::try_parse_from(words) {
+                Ok(arguments) => commands::run(&arguments),
+                Err(error) => refuse(&error),
+            }
+        });
     let outcome = outcome.and_then(|()| output::check_stdout());
     if let Err(failure) = &outcome {
         output::print_error(&format!("tiepoint: {failure}"));

@@ -11,7 +11,8 @@
 //! | `rigs`, `frames` and theirs | nothing: COLMAP makes them when it opens the database |
 //!
 //! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
-//! F, E and H go from the image of the smaller id to the other, row by row, and hold in COLMAP's pixels.
+//! Where it is asked for, the layout is that of 3.8, which Debian and Ubuntu have: later versions read it, too, but it
+//! holds no gravity. F, E and H go from the image of the smaller id to the other, row by row, and hold in COLMAP's pixels.
 //!
 //! Rows are written in the order of their keys in one transaction, into a file beside the final one, which is flushed
 //! to disk and renamed at the end. `application_id` tells databases that were written here from others.
@@ -41,6 +42,8 @@ pub struct ExportOptions {
     /// Whether descriptors are left out: the mapper does not read them, and without them the file has a sixth of the
     /// size. Default false.
     pub without_descriptors: bool,
+    /// Whether the layout is that of COLMAP 3.8, which opens no newer one. Default false.
+    pub old_layout: bool,
 }
 
 impl ExportOptions {
@@ -54,6 +57,12 @@ impl ExportOptions {
     #[must_use]
     pub fn with_without_descriptors(self, without_descriptors: bool) -> Self {
         Self { without_descriptors, ..self }
+    }
+
+    /// These options with another [`old_layout`](Self::old_layout).
+    #[must_use]
+    pub fn with_old_layout(self, old_layout: bool) -> Self {
+        Self { old_layout, ..self }
     }
 }
 
@@ -100,8 +109,8 @@ pub fn export(
     let results = collection.results(cpu)?;
     let cpu = &cpu.begin_task("export", collection.photographs().len() + results.blocks());
     let fault = |e: rusqlite::Error| Error::io(path, std::io::Error::other(e));
-    let database = open(unfinished.path()).map_err(fault)?;
-    let mut tables = Tables::prepare(&database).map_err(fault)?;
+    let database = open(unfinished.path(), options.old_layout).map_err(fault)?;
+    let mut tables = Tables::prepare(&database, options.old_layout).map_err(fault)?;
     let mut exported = Exported::default();
     let mut sizes = Vec::with_capacity(collection.photographs().len());
     for_each_features(collection, |index, features| {
@@ -130,10 +139,11 @@ pub fn export(
 
 /// An empty database with COLMAP's tables, in a transaction. It has no journal: a database whose writing is
 /// interrupted is thrown away.
-fn open(path: &Path) -> rusqlite::Result<Connection> {
+fn open(path: &Path, old_layout: bool) -> rusqlite::Result<Connection> {
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     database.execute_batch(schema::PRAGMAS)?;
     database.execute_batch(schema::TABLES)?;
+    database.execute_batch(if old_layout { schema::OLD_TABLES } else { schema::NEW_TABLES })?;
     database.execute_batch("BEGIN")?;
     Ok(database)
 }
@@ -178,19 +188,25 @@ struct Tables<'d> {
     descriptors: Statement<'d>,
     cameras: Statement<'d>,
     images: Statement<'d>,
-    priors: Statement<'d>,
+    /// `None`: positions are columns of the images.
+    priors: Option<Statement<'d>>,
     matches: Statement<'d>,
     geometries: Statement<'d>,
 }
 
 impl<'d> Tables<'d> {
-    fn prepare(database: &'d Connection) -> rusqlite::Result<Self> {
+    fn prepare(database: &'d Connection, old_layout: bool) -> rusqlite::Result<Self> {
+        let (descriptors, images) = match old_layout {
+            true => ("?, ?, 128, ?", "?, ?, ?, NULL, NULL, NULL, NULL, ?, ?, ?"),
+            false => ("?, 0, ?, 128, ?", "?, ?, ?"),
+        };
+        let priors = "INSERT INTO pose_priors VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
         Ok(Self {
             keypoints: database.prepare("INSERT INTO keypoints VALUES (?, ?, 6, ?)")?,
-            descriptors: database.prepare("INSERT INTO descriptors VALUES (?, 0, ?, 128, ?)")?,
+            descriptors: database.prepare(&format!("INSERT INTO descriptors VALUES ({descriptors})"))?,
             cameras: database.prepare("INSERT INTO cameras VALUES (?, ?, ?, ?, ?, ?)")?,
-            images: database.prepare("INSERT INTO images VALUES (?, ?, ?)")?,
-            priors: database.prepare("INSERT INTO pose_priors VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?,
+            images: database.prepare(&format!("INSERT INTO images VALUES ({images})"))?,
+            priors: (!old_layout).then(|| database.prepare(priors)).transpose()?,
             matches: database.prepare("INSERT INTO matches VALUES (?, ?, 2, ?)")?,
             geometries: database.prepare(
                 "INSERT INTO two_view_geometries (pair_id, rows, cols, data, config, F, E, H) VALUES (?, ?, 2, ?, ?, ?, ?, ?)",
@@ -231,18 +247,24 @@ impl<'d> Tables<'d> {
         for ((index, photograph), camera) in collection.photographs().iter().enumerate().zip(camera_of) {
             let (id, Some(camera)) = (index + 1, camera) else { continue };
             exported.images += 1;
-            self.images.execute(params![id, photograph.name, camera + 1])?;
             let (position, gravity) = (photograph.metadata.position, photograph.metadata.gravity);
+            exported.positions += usize::from(position.is_some());
+            let Some(priors) = &mut self.priors else {
+                let [x, y, z] =
+                    [0, 1, 2].map(|i| position.map(|at| [at.latitude, at.longitude, at.altitude][i]));
+                self.images.execute(params![id, photograph.name, camera + 1, x, y, z])?;
+                continue;
+            };
+            self.images.execute(params![id, photograph.name, camera + 1])?;
             if position.is_none() && gravity.is_none() {
                 continue;
             }
-            exported.positions += usize::from(position.is_some());
             let (place, system) = match position {
                 Some(at) => ([at.latitude, at.longitude, at.altitude], WGS84),
                 None => ([f64::NAN; 3], NO_SYSTEM),
             };
             let (place, gravity) = (floats(&place), floats(&gravity.unwrap_or([f64::NAN; 3])));
-            self.priors.execute(params![id, id, camera + 1, CAMERA, place, covariance, gravity, system])?;
+            priors.execute(params![id, id, camera + 1, CAMERA, place, covariance, gravity, system])?;
         }
         Ok(())
     }

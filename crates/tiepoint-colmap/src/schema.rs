@@ -1,4 +1,4 @@
-//! The tables of COLMAP 4.1.
+//! The tables of COLMAP 4.1, and of 3.8.
 
 /// For a file that is written once, by one process, and is discarded if that ends early: it needs no journal, and is
 /// flushed to disk as a whole before it is moved to its place.
@@ -14,8 +14,46 @@ pub(crate) const PRAGMAS: &str = "
 /// `application_id` of databases that are written here: \"tiep\".
 pub(crate) const APPLICATION: i32 = 0x7469_6570;
 
+/// Tables that are the same in both layouts.
 pub(crate) const TABLES: &str = "
     PRAGMA application_id = 0x74696570;
+    CREATE TABLE cameras (
+        camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+        model INTEGER NOT NULL,
+        width INTEGER NOT NULL,
+        height INTEGER NOT NULL,
+        params BLOB,
+        prior_focal_length INTEGER NOT NULL
+    );
+    CREATE TABLE keypoints (
+        image_id INTEGER PRIMARY KEY NOT NULL,
+        rows INTEGER NOT NULL,
+        cols INTEGER NOT NULL,
+        data BLOB,
+        FOREIGN KEY (image_id) REFERENCES images (image_id) ON DELETE CASCADE
+    );
+    CREATE TABLE matches (
+        pair_id INTEGER PRIMARY KEY NOT NULL,
+        rows INTEGER NOT NULL,
+        cols INTEGER NOT NULL,
+        data BLOB
+    );
+    CREATE TABLE two_view_geometries (
+        pair_id INTEGER PRIMARY KEY NOT NULL,
+        rows INTEGER NOT NULL,
+        cols INTEGER NOT NULL,
+        data BLOB,
+        config INTEGER NOT NULL,
+        F BLOB,
+        E BLOB,
+        H BLOB,
+        qvec BLOB,
+        tvec BLOB
+    );
+";
+
+/// The others of 4.1.
+pub(crate) const NEW_TABLES: &str = "
     PRAGMA user_version = 4010100;
     CREATE TABLE rigs (
         rig_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
@@ -31,14 +69,6 @@ pub(crate) const TABLES: &str = "
         FOREIGN KEY (rig_id) REFERENCES rigs (rig_id) ON DELETE CASCADE
     );
     CREATE UNIQUE INDEX rig_sensor_assignment ON rig_sensors (sensor_id, sensor_type);
-    CREATE TABLE cameras (
-        camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
-        model INTEGER NOT NULL,
-        width INTEGER NOT NULL,
-        height INTEGER NOT NULL,
-        params BLOB,
-        prior_focal_length INTEGER NOT NULL
-    );
     CREATE TABLE frames (
         frame_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
         rig_id INTEGER NOT NULL,
@@ -71,13 +101,6 @@ pub(crate) const TABLES: &str = "
         coordinate_system INTEGER NOT NULL
     );
     CREATE UNIQUE INDEX pose_prior_data_assignment ON pose_priors (corr_data_id, corr_sensor_id, corr_sensor_type);
-    CREATE TABLE keypoints (
-        image_id INTEGER PRIMARY KEY NOT NULL,
-        rows INTEGER NOT NULL,
-        cols INTEGER NOT NULL,
-        data BLOB,
-        FOREIGN KEY (image_id) REFERENCES images (image_id) ON DELETE CASCADE
-    );
     CREATE TABLE descriptors (
         image_id INTEGER PRIMARY KEY NOT NULL,
         type INTEGER NOT NULL,
@@ -86,22 +109,31 @@ pub(crate) const TABLES: &str = "
         data BLOB,
         FOREIGN KEY (image_id) REFERENCES images (image_id) ON DELETE CASCADE
     );
-    CREATE TABLE matches (
-        pair_id INTEGER PRIMARY KEY NOT NULL,
-        rows INTEGER NOT NULL,
-        cols INTEGER NOT NULL,
-        data BLOB
+";
+
+/// The others of 3.8: no rigs and frames, positions beside the names, one type of descriptors.
+pub(crate) const OLD_TABLES: &str = "
+    PRAGMA user_version = 3800;
+    CREATE TABLE images (
+        image_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+        name TEXT NOT NULL UNIQUE,
+        camera_id INTEGER NOT NULL,
+        prior_qw REAL,
+        prior_qx REAL,
+        prior_qy REAL,
+        prior_qz REAL,
+        prior_tx REAL,
+        prior_ty REAL,
+        prior_tz REAL,
+        CONSTRAINT image_id_check CHECK (image_id >= 0 AND image_id < 2147483647),
+        FOREIGN KEY (camera_id) REFERENCES cameras (camera_id)
     );
-    CREATE TABLE two_view_geometries (
-        pair_id INTEGER PRIMARY KEY NOT NULL,
+    CREATE UNIQUE INDEX index_name ON images (name);
+    CREATE TABLE descriptors (
+        image_id INTEGER PRIMARY KEY NOT NULL,
         rows INTEGER NOT NULL,
         cols INTEGER NOT NULL,
         data BLOB,
-        config INTEGER NOT NULL,
-        F BLOB,
-        E BLOB,
-        H BLOB,
-        qvec BLOB,
-        tvec BLOB
+        FOREIGN KEY (image_id) REFERENCES images (image_id) ON DELETE CASCADE
     );
 ";

@@ -212,8 +212,10 @@ impl Collection {
         path: PathBuf,
         replace: bool,
         descriptors: bool,
+        old_layout: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let options = ExportOptions::default().with_replace(replace).with_without_descriptors(!descriptors);
+        let options = options.with_old_layout(old_layout);
         let written =
             interruptible(py, |cpu| tiepoint_colmap::export(&self.collection, path, &options, cpu))?;
         Ok(dict!(py, {

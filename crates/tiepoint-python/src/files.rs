@@ -18,8 +18,9 @@ use tiepoint::geometry::calibration::{
 use tiepoint::image::{OutputFormat, ReadOptions, Size};
 use tiepoint::matching::{
     Match,
-    files::{self as match_files, MatchRow},
+    files::{self as match_files, MatchFormat, MatchRow},
 };
+use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{self, CloudOptions, PlyFormat};
 use tiepoint::stereo::files::{self as disparity_files, DisparityReading};
 
@@ -95,12 +96,13 @@ pub(crate) fn write_features(py: Python<'_>, path: PathBuf, features: &Bound<'_,
     py.detach(|| feature_files::write(&path, found)).map_err(raised)
 }
 
-/// Writes matches in the format of the name's extension.
+/// Writes matches in a format, of the name's extension unless one is given.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the columns of a table")]
 pub(crate) fn write_matches(
     py: Python<'_>,
     path: PathBuf,
+    format: Option<&str>,
     names: (String, String),
     a: &Bound<'_, Features>,
     b: &Bound<'_, Features>,
@@ -118,16 +120,18 @@ pub(crate) fn write_matches(
         let keypoint = usize::try_from(i).ok().and_then(|i| keypoints.get(i));
         let index = u32::try_from(i).ok().zip(keypoint);
         index
-            .map(|(i, k)| (i, [k.x, k.y]))
+            .map(|(i, k)| (i, [k.x, k.y], k.scale))
             .ok_or_else(|| wrong_image(&format!("pairs name the feature {i} of {}", keypoints.len())))
     };
     let row = |i: usize| {
-        let ((ia, a_xy), (ib, b_xy)) = (place(a, pairs[i][0])?, place(b, pairs[i][1])?);
+        let ((ia, a_xy, a_scale), (ib, b_xy, b_scale)) = (place(a, pairs[i][0])?, place(b, pairs[i][1])?);
         let pair = Match { a: ia, b: ib, distance: distance[i], ratio: ratio[i] };
-        Ok(MatchRow { pair, a_xy, b_xy, inlier: inliers.as_ref().is_none_or(|inliers| inliers[i]) })
+        let (scales, inlier) = ([a_scale, b_scale], inliers.as_ref().is_none_or(|inliers| inliers[i]));
+        Ok(MatchRow { pair, a_xy, b_xy, scales, inlier })
     };
     let rows = (0..pairs.len()).map(row).collect::<PyResult<Vec<_>>>()?;
-    py.detach(|| match_files::write_matches(&path, [names.0.as_str(), names.1.as_str()], &rows))
+    let format = format.map(MatchFormat::from_name).transpose().map_err(raised)?;
+    py.detach(|| match_files::write_matches(&path, format, [names.0.as_str(), names.1.as_str()], &rows))
         .map_err(raised)
 }
 

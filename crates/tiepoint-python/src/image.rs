@@ -39,18 +39,23 @@ unsafe impl Sync for Input {}
 impl Input {
     /// The image that an object holds; `what` names it in errors.
     pub(crate) fn of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
-        Self::of_array(&array("image", object, what)?, what)
+        Self::of_array(&array("image", object, what)?, what, image_shape)
     }
 
-    fn of_array(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<Self> {
+    /// The cost volume that an object holds: an image with a channel for each disparity.
+    pub(crate) fn volume(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
+        Self::of_array(&array("image", object, what)?, what, volume_shape)
+    }
+
+    fn of_array(array: &Bound<'_, PyUntypedArray>, what: &str, shape: Shape) -> PyResult<Self> {
         let Some(kind) = kind(array) else {
-            return Self::of_array(&converted("image", array.as_any(), what)?, what);
+            return Self::of_array(&converted("image", array.as_any(), what)?, what, shape);
         };
-        let (size, channels) = image_shape(array.shape(), what)?;
+        let (size, channels) = shape(array.shape(), what)?;
         let Some(stride) = row_stride(array, kind) else {
             // Not `ascontiguousarray`, which does not copy an array of unaligned elements.
             let packed = array.call_method1("copy", ("C",))?;
-            return Self::of_array(packed.cast::<PyUntypedArray>()?, what);
+            return Self::of_array(packed.cast::<PyUntypedArray>()?, what, shape);
         };
         Ok(Self { data: start(array, kind)?, _array: array.clone().unbind(), kind, size, channels, stride })
     }
@@ -79,6 +84,18 @@ impl Input {
             AnyView::F32(view) if view.channels() == 1 => Ok(view),
             _ => Err(wrong_image(&format!("{what}: expected (height, width) of float32"))),
         }
+    }
+}
+
+/// What gives size and channels of an array of this shape; the name is for errors.
+type Shape = fn(&[usize], &str) -> PyResult<(Size, usize)>;
+
+fn volume_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)> {
+    match *shape {
+        [height, width, disparities] if disparities > 0 => Ok((Size::new(width, height), disparities)),
+        _ => Err(wrong_image(&format!(
+            "{what} has the shape {shape:?}: expected (height, width, disparities)"
+        ))),
     }
 }
 
@@ -171,7 +188,7 @@ pub(crate) fn mask(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Input>>
     } else if kind(&array) != Some(PixelKind::U8) {
         array = converted("mask", array.as_any(), "the mask")?;
     }
-    let mask = Input::of_array(&array, "the mask")?;
+    let mask = Input::of_array(&array, "the mask", image_shape)?;
     match mask.view() {
         AnyView::U8(view) if view.channels() == 1 => Ok(Some(mask)),
         _ => Err(wrong_image("the mask: expected (height, width) of numbers or bool")),

@@ -5,7 +5,7 @@ use crate::device::{Detached, Device, OfProcess, abandonable, device_of, run_on}
 use crate::errors::{raised, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;
-use crate::image::{Input, mask_view, output, rows};
+use crate::image::{Input, mask, mask_view, output, rows};
 use crate::options::Options;
 use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
@@ -79,6 +79,44 @@ impl Stereo {
         })?;
         maps(py, found)
     }
+
+    /// The disparities by a cost volume, or with `sums` what the paths add up to; `given` are both images and their masks.
+    fn optimize<'py>(
+        &self,
+        py: Python<'py>,
+        cost: &Bound<'py, PyAny>,
+        scale: Option<f32>,
+        given: [Option<Bound<'py, PyAny>>; 4],
+        sums: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let cost = Input::volume(cost, "the cost volume")?;
+        let [left, right, mask_left, mask_right] = given;
+        let image = |image: Option<Bound<'py, PyAny>>, what| {
+            Input::of(&image.unwrap_or_else(|| py.None().into_bound(py)), what)
+        };
+        let (left, right) = (image(left, "the left image")?, image(right, "the right image")?);
+        let (mask_left, mask_right) = (mask(mask_left.as_ref())?, mask(mask_right.as_ref())?);
+        let found = self.device.get().run_sized(py, left.view().size().area(), |processor| {
+            let a = held(left.view(), mask_left.as_ref(), None)?;
+            let b = held(right.view(), mask_right.as_ref(), None)?;
+            let masks = Masks { left: a.view(), right: b.view() };
+            let (cost, pair) = ((cost.view(), scale), [left.view(), right.view()]);
+            match sums {
+                true => self.stereo.aggregate(cost, pair, masks, processor).map(Either::Sums),
+                false => self.stereo.optimize(cost, pair, masks, processor).map(Either::Maps),
+            }
+        })?;
+        match found {
+            Either::Sums(sums) => output(py, sums),
+            Either::Maps(found) => maps(py, found).map(Bound::into_any),
+        }
+    }
+}
+
+/// What becomes of a cost volume.
+enum Either {
+    Sums(Image<u16>),
+    Maps(StereoResult),
 }
 
 /// The maps of a pair as arrays.

@@ -71,6 +71,13 @@ def test_matches_are_written(tmp_path, features):
         tp.io.write_matches(tmp_path / "matches.json", matches)
     tp.io.write_matches(tmp_path / "matches.txt", matches, a=features[0], b=features[1], names=("x.png", "y.png"))
     assert (tmp_path / "matches.txt").read_text().startswith("x.png y.png\n")
+    for name, columns in [("asp", 6), ("s2p", 4)]:
+        tp.io.write_matches(tmp_path / "m.txt", tie, format=name)
+        lines = np.loadtxt(tmp_path / "m.txt")
+        assert lines.shape == (tie.inliers.sum(), columns)
+        assert np.array_equal(lines[:, :2].astype(np.float32), tie.xy_a[tie.inliers])
+    with pytest.raises(tp.OptionError, match="format is pastis"):
+        tp.io.write_matches(tmp_path / "m.txt", tie, format="pastis")
 
 
 @pytest.mark.parametrize("extension", ["pfm", "tif", "png"])

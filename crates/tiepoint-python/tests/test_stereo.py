@@ -147,3 +147,39 @@ def test_calibrations_that_are_none():
         tp.Calibration(focal=1.0, principal=(0, 0), baseline=0).Q  # noqa: B018
     with pytest.raises(tp.OptionError, match="option p1 is -5"):
         tp.Stereo(p1=-5)
+
+
+def census(image):
+    """The census of 5x5 pixels, (H, W, 24)."""
+    padded = np.pad(image, 2, mode="edge")
+    height, width = image.shape
+    windows = [padded[y : y + height, x : x + width] for y in range(5) for x in range(5) if (x, y) != (2, 2)]
+    return np.stack(windows, -1) < image[..., None]
+
+
+def test_a_cost_volume_is_aggregated_as_the_cost_itself(pair):
+    a, b = census(pair.left), census(pair.right)
+    columns = np.arange(pair.left.shape[1])
+    cost = np.stack([(a != b[:, np.maximum(columns - d, 0)]).sum(-1) for d in range(40)], -1)
+    options = {"disparities": 40, "device": "cpu", "confidence": True, **dict(p1=10, p2=39, p2_least=14, gradient=4)}
+    expected = tp.Stereo(cost="census", **options).compute(pair.left, pair.right)
+    stereo = tp.Stereo(**options)
+    for dtype, scale in [(np.uint8, None), (np.uint16, None), (np.float32, 1), (np.float64, 1)]:
+        given = stereo.optimize(cost.astype(dtype), pair.left, pair.right, scale=scale)
+        assert np.array_equal(given.disparity, expected.disparity, equal_nan=True), dtype
+        assert np.array_equal(given.confidence, expected.confidence), dtype
+    # Disparities first, as networks have them; a view is packed.
+    network = np.ascontiguousarray(cost.transpose(2, 0, 1)).astype(np.float32) / 24
+    found = stereo.optimize(network.transpose(1, 2, 0), pair.left, pair.right, scale=24)
+    assert np.array_equal(found.disparity, expected.disparity, equal_nan=True)
+    sums = stereo.aggregate(cost.astype(np.uint8), pair.left, pair.right)
+    assert sums.shape == (*pair.left.shape, 40) and sums.dtype == np.uint16
+    near = np.abs(sums.argmin(-1) - expected.disparity)[~np.isnan(expected.disparity)]
+    assert (near <= 0.5).mean() > 0.9
+    unknown = network.transpose(1, 2, 0).copy()
+    unknown[:, 100:120] = np.nan
+    assert np.isnan(stereo.optimize(unknown, pair.left, pair.right).disparity[:, 100:120]).all()
+    with pytest.raises(tp.ImageError, match="height, width, disparities"):
+        stereo.optimize(cost[..., 0], pair.left, pair.right)
+    with pytest.raises(tp.MismatchError, match="39 disparities"):
+        stereo.optimize(cost[..., 1:].astype(np.uint8), pair.left, pair.right)

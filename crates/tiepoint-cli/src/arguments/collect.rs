@@ -173,6 +173,10 @@ pub(crate) struct OutputArguments {
     /// Leave descriptors out: the mapper does not read them, and the file has a sixth of the size
     #[arg(long)]
     pub(crate) no_descriptors: bool,
+    /// The version of COLMAP whose layout the database has: 4.1, or 3.8 (Debian's), which opens no newer one. Later versions
+    /// bring either up to date
+    #[arg(long, value_name = "VERSION", default_value = "4.1", value_parser = ["3.8", "4.1"])]
+    pub(crate) colmap: String,
     /// Also write the verified pairs to FILE as a list of names, as COLMAP and hloc read it
     #[arg(long, value_name = "FILE")]
     pub(crate) pair_list: Option<PathBuf>,

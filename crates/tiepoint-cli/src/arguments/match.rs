@@ -1,6 +1,7 @@
 //! `tiepoint match`.
 
 use super::matching::PairArguments;
+use super::values::named;
 use crate::failure::{Failure, Outcome};
 use crate::output::check_image;
 use clap::Args;
@@ -13,9 +14,13 @@ pub(crate) struct MatchArguments {
     pub(crate) a: PathBuf,
     /// The second image
     pub(crate) b: PathBuf,
-    /// Matches to FILE: .csv .json .txt (COLMAP: names relative to the folder of both, pixels as they are stored)
+    /// Matches to FILE: .csv .json .txt (COLMAP: names relative to the folder of both, pixels as they are stored) .points
+    /// (QGIS)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// What the matches are written as, where the name of the file does not say it
+    #[arg(long, requires = "output", value_parser = named::<MatchFormat>())]
+    pub(crate) format: Option<MatchFormat>,
     /// A picture of both images and their matches: inliers green, outliers faint
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
@@ -30,10 +35,16 @@ impl MatchArguments {
     /// Fails if a result could not be written, or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         let files = self.pair.files([&self.a, &self.b])?;
-        files.writes(self.output.iter().chain(&self.draw).chain(&self.output_model)).check()?;
-        if let Some(path) = &self.output {
-            MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
-        }
+        // MicMac's folder may be there already, with the matches of other pairs.
+        let output = self.output.iter().filter(|_| self.format != Some(MatchFormat::MicMac));
+        files.writes(output.chain(&self.draw).chain(&self.output_model)).check()?;
+        self.format()?;
         self.draw.as_deref().map_or(Ok(()), check_image)
+    }
+
+    /// The format of the matches, where they are written.
+    pub(crate) fn format(&self) -> Outcome<Option<MatchFormat>> {
+        let of = |path| MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()));
+        self.output.as_ref().map(|path| self.format.map_or_else(|| of(path), Ok)).transpose()
     }
 }

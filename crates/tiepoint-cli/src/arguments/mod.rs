@@ -10,6 +10,7 @@ pub(crate) mod detect;
 pub(crate) mod detector;
 pub(crate) mod evaluate;
 pub(crate) mod filter;
+pub(crate) mod like;
 pub(crate) mod limits;
 pub(crate) mod r#match;
 pub(crate) mod matching;
@@ -89,6 +90,10 @@ pub(crate) enum Command {
     /// Turn LEFT and RIGHT so that corresponding points lie in the same row
     Rectify(RectifyArguments),
     /// Disparities of rectified pairs
+    #[command(
+        after_help = "`tiepoint stereo --like mgm …` takes the command line and the environment of mgm and mgm_multi, \
+                            as s2p and ASP call them; so does a link to tiepoint of the name mgm or mgm_multi."
+    )]
     Stereo(StereoArguments),
     /// One filter on one image
     #[command(subcommand)]

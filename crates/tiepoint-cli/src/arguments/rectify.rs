@@ -19,8 +19,9 @@ use tiepoint::register::{Modality, Views};
 /// What is known about the cameras without a calibration.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct CameraArguments {
-    /// Focal length of LEFT in pixels, if no calibration is given [default: from the photographs' camera data (EXIF),
-    /// as in `collect`; without these found from the tie points, which may be wrong by a factor of two or three]
+    /// Focal length of LEFT in pixels, if no calibration is given: of a photograph, or of a rectified pair, whose principal
+    /// points are then taken to be in the middle [default: from the photographs' camera data (EXIF), as in `collect`;
+    /// without these found from the tie points, which may be wrong by a factor of two or three]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     focal: Option<f64>,
     /// Distance between the two cameras, if no calibration is given; depth has its unit [default: 1]
@@ -31,6 +32,10 @@ pub(crate) struct CameraArguments {
 impl CameraArguments {
     pub(crate) fn are_given(&self) -> bool {
         self.focal.is_some() || self.baseline.is_some()
+    }
+
+    pub(crate) fn has_focal(&self) -> bool {
+        self.focal.is_some()
     }
 
     pub(crate) fn cameras(&self) -> Cameras {
@@ -55,8 +60,8 @@ pub(crate) struct RectifyArguments {
     pub(crate) left: PathBuf,
     /// The picture taken from the right
     pub(crate) right: PathBuf,
-    /// The cameras: OpenCV .yml or .xml (M1 D1 M2 D2 R T), or Middlebury calib.txt; give it again for a second
-    /// file (extrinsics). Without it the cameras are found from tie points
+    /// The cameras: OpenCV .yml or .xml (M1 D1 M2 D2 R T), Kalibr camchain.yaml, or Middlebury calib.txt; give it again for
+    /// a second file (extrinsics). Without it the cameras are found from tie points
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Vec<PathBuf>,
     /// Use the rectification in the calibration file (R1 R2 P1 P2) instead of computing one

@@ -27,6 +27,10 @@ pub(crate) struct StereoArguments {
     /// number
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
+    /// Write offsets, which are added to x to come to the other image, as mgm, s2p and ASP do: for the left image minus the
+    /// disparity, for the right image the disparity
+    #[arg(long)]
+    pub(crate) offsets: bool,
     /// Disparities of the right image; named as --output is. They are whole numbers, except with --right-view
     /// aggregated
     #[arg(long, value_name = "FILE")]
@@ -67,8 +71,8 @@ pub(crate) struct StereoArguments {
         allow_negative_numbers = true
     )]
     pub(crate) max_depth: MaxDepth,
-    /// The calibration of the rectified pair: Middlebury calib.txt, a file of `rectify --output-calibration`, or OpenCV
-    /// .yml or .xml with P1 and P2 or Q
+    /// The calibration of the rectified pair: Middlebury or KITTI calib.txt, a file of `rectify --output-calibration`, or
+    /// OpenCV .yml or .xml with P1 and P2 or Q
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
     /// Rectify the pair first, as `rectify` does without a calibration: for two photographs. Disparities are those of
@@ -164,15 +168,20 @@ fn max_depth(text: &str) -> Result<MaxDepth, String> {
 impl StereoArguments {
     /// Fails if flags contradict each other.
     pub(crate) fn check(&self) -> Outcome {
-        if self.calibration.is_none() && !self.rectify && (self.depth.is_some() || self.cloud.is_some()) {
+        let unknown = self.calibration.is_none() && !self.rectify && !self.cameras.has_focal();
+        if unknown && (self.depth.is_some() || self.cloud.is_some()) {
             return Err(Failure::usage(
-                "--depth, --cloud: how the pair was taken? Give --calibration FILE, or --rectify for two photographs",
+                "--depth, --cloud: how the pair was taken? Give --calibration FILE, --focal and --baseline of a rectified pair, \
+                 or --rectify for two photographs",
             ));
         }
-        if !self.rectify && self.cameras.are_given() {
+        if self.calibration.is_some() && self.cameras.are_given() {
             return Err(Failure::usage(
-                "--focal, --baseline: go with --rectify; a calibration file holds both",
+                "--focal, --baseline: go without --calibration, whose file holds both",
             ));
+        }
+        if unknown && self.cameras.are_given() {
+            return Err(Failure::usage("--baseline: goes with --focal, or with --rectify"));
         }
         if self.rectify && (self.mask.is_some() || self.mask_right.is_some() || self.truth.is_some()) {
             return Err(Failure::usage(

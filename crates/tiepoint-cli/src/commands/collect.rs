@@ -312,8 +312,10 @@ fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collect
 
 fn export(collection: &Collection, output: &OutputArguments, context: &Context) -> Outcome {
     let timed = Timed::start("export", context);
-    let options =
-        ExportOptions::default().with_replace(output.replace).with_without_descriptors(output.no_descriptors);
+    let options = ExportOptions::default()
+        .with_replace(output.replace)
+        .with_without_descriptors(output.no_descriptors)
+        .with_old_layout(output.colmap == "3.8");
     let exported = tiepoint_colmap::export(collection, output.output()?, &options, &context.processor.cpu)?;
     if let Some(path) = &output.pair_list {
         write_pair_list(collection, path, context)?;

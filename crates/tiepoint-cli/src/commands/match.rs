@@ -17,8 +17,8 @@ const ADVICE: &str = "Try --model fundamental for a scene with depth, --views 43
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
-    let colmap = |path: &PathBuf| matches!(MatchFormat::of(path), Ok(MatchFormat::Colmap));
-    let stored = arguments.output.as_ref().is_some_and(colmap);
+    let format = arguments.format()?;
+    let stored = format.is_some_and(MatchFormat::is_of_stored_pixels);
     let search =
         PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, ADVICE).as_stored(stored);
     let (paths, page_of) = ([arguments.a.as_path(), &arguments.b], &arguments.pair.report);
@@ -26,13 +26,13 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let described = describe(arguments, &pair, &search, context);
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {
-            let names = names_of([&arguments.a, &arguments.b], path);
+            let names = names_of([&arguments.a, &arguments.b], format);
             let images = MatchedImages {
                 names: names.each_ref().map(String::as_str),
                 sizes: Some(pair.features.each_ref().map(|features| features.image)),
                 model: pair.tie.b_from_a,
             };
-            write_matches(path, images, &pair.rows())?;
+            write_matches(path, format, images, &pair.rows())?;
         }
         if let Some((path, model)) = arguments.output_model.as_ref().zip(pair.tie.b_from_a) {
             write_model(path, &model)?;
@@ -52,9 +52,9 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
 
 /// The names of the images in a file of matches: their paths. For COLMAP, which names images relative to a folder,
 /// these are relative to the deepest folder that holds both.
-fn names_of(paths: [&PathBuf; 2], output: &Path) -> [String; 2] {
-    let common = match MatchFormat::of(output) {
-        Ok(MatchFormat::Colmap) => {
+fn names_of(paths: [&PathBuf; 2], format: Option<MatchFormat>) -> [String; 2] {
+    let common = match format {
+        Some(MatchFormat::Colmap) => {
             let folders = paths.map(|path| path.parent().unwrap_or(Path::new("")).components());
             let [a, b] = folders;
             a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a).collect()

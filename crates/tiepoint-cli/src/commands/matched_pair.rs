@@ -312,7 +312,8 @@ impl MatchedPair {
         let [a, b] = &self.features;
         let row = |(m, inlier): (&Match, bool)| {
             let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
-            MatchRow { pair: *m, a_xy: [p.x, p.y], b_xy: [q.x, q.y], inlier }
+            let scales = [p.scale, q.scale];
+            MatchRow { pair: *m, a_xy: [p.x, p.y], b_xy: [q.x, q.y], scales, inlier }
         };
         self.tie.matches.iter().zip(self.agreeing()).map(row).collect()
     }

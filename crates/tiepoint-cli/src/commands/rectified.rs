@@ -8,7 +8,7 @@ use std::path::Path;
 use tiepoint::ErrorKind;
 use tiepoint::collection::Metadata;
 use tiepoint::device::Cpu;
-use tiepoint::geometry::calibration::Projection;
+use tiepoint::geometry::calibration::{Projection, RectifiedCalibration};
 use tiepoint::geometry::rectify::{
     FromTiePoints, OutputFrame, Rectification, SelfCalibrationOptions, from_tie_points,
 };
@@ -43,6 +43,24 @@ pub(crate) struct Cameras {
     pub(crate) focal: Option<f64>,
     /// The distance between the cameras.
     pub(crate) baseline: Option<f64>,
+}
+
+impl Cameras {
+    /// A rectified pair of this size whose principal points are in the middle; `None` where no focal length is given.
+    pub(crate) fn rectified(&self, size: Size) -> Option<RectifiedCalibration> {
+        let (baseline, middle) = (self.baseline.unwrap_or(1.0), |n: usize| (n as f64 - 1.0) / 2.0);
+        let principal = [middle(size.width), middle(size.height)];
+        let (projection, range, size) = (Projection::Perspective, None, Some(size));
+        self.focal.map(|focal| RectifiedCalibration {
+            size,
+            focal,
+            principal,
+            doffs: 0.0,
+            baseline,
+            range,
+            projection,
+        })
+    }
 }
 
 /// Photographs with their tie points.

@@ -3,6 +3,40 @@
 use super::*;
 
 #[test]
+fn matches_are_written_as_other_programs_read_them() {
+    let folder = Folder::new("match-formats");
+    folder.scene();
+    folder.works("match a.png b.png -o m.csv");
+    let inliers: Vec<Vec<String>> = folder
+        .text("m.csv")
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>())
+        .filter(|row| row[6] == "1")
+        .collect();
+    assert!(inliers.len() > 30);
+    for (line, file, columns) in [
+        ("-o run-a__b.txt --format asp", "run-a__b.txt", &[0, 1, 3, 4][..]),
+        ("-o sift_matches.txt --format s2p", "sift_matches.txt", &[0, 1, 2, 3]),
+        ("-o Homol --format micmac", "Homol/Pastisa.png/b.png.txt", &[0, 1, 2, 3]),
+        ("-o Homol --format micmac", "Homol/Pastisb.png/a.png.txt", &[2, 3, 0, 1]),
+    ] {
+        folder.works(format!("match a.png b.png {line}"));
+        let text = folder.text(file);
+        assert_eq!(text.lines().count(), inliers.len(), "{file}");
+        for (line, row) in text.lines().zip(&inliers) {
+            let words: Vec<_> = line.split(' ').collect();
+            let found: Vec<_> = columns.iter().map(|&i| words[i]).collect();
+            assert_eq!(found, row[..4].iter().map(String::as_str).collect::<Vec<_>>(), "{file}: {line}");
+        }
+    }
+    folder.works("match a.png b.png -o a.points");
+    assert_eq!(folder.text("a.points").lines().count(), 1 + inliers.len(), "QGIS");
+    folder.refuses("match a.png b.png -o a.pts", 2, &["a.pts", ".points"]);
+    folder.refuses("match a.png b.png --format asp", 2, &["--output"]);
+}
+
+#[test]
 fn threads_do_not_change_a_byte() {
     let folder = Folder::new("threads");
     folder.scene();

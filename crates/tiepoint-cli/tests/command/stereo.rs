@@ -107,6 +107,46 @@ fn finds_the_truth_and_says_so() {
 }
 
 #[test]
+fn like_mgm_takes_the_lines_of_s2p() {
+    let folder = Folder::new("mgm");
+    let pair = folder.stereo("", &scene([2.0, 24.0]));
+    for (name, image) in [("l.tif", &pair.left), ("r.tif", &pair.right)] {
+        let hole = |x: usize, y: usize| (60..70).contains(&x) && (40..80).contains(&y);
+        let value = |x, y| if hole(x, y) { f32::NAN } else { f32::from(image.row(y)[x]) * 3.5 };
+        folder.write(name, Image::from_fn(image.size(), value));
+    }
+    folder.works(
+        "stereo l.tif r.tif --disparities 28 --cost census --speckle-size 0 --median 3 --confidence ours.tif -o ours.pfm \
+         --output-right right.pfm",
+    );
+    let line = "-r -27 -R -0.25 -s vfit -t census -O 8 -confidence_consensusL c.tif l.tif r.tif d.tif cost.tif back.tif";
+    let environment = [("MEDIAN", "1"), ("CENSUS_NCC_WIN", "5"), ("TSGM", "3"), ("OMP_NUM_THREADS", "1")];
+    let [_, told] = succeeds(folder.tiepoint(format!("stereo --like mgm {line}")).envs(environment));
+    assert!(told.contains("cost.tif"), "{told}");
+    let offsets = folder.disparities("ours.pfm");
+    let minus = Image::from_fn(offsets.size(), |x, y| match offsets.row(y)[x] {
+        d if d.is_finite() => 0.0 - d,
+        d => d,
+    });
+    assert_eq!(folder.disparities("d.tif"), minus, "the other sign");
+    assert!(folder.disparities("d.tif").data().iter().any(|d| *d < -1.0), "disparities of mgm are negative");
+    assert_eq!(folder.disparities("back.tif"), folder.disparities("right.pfm"), "back");
+    assert_eq!(folder.image("c.tif"), folder.image("ours.tif"), "confidence");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tiepoint"), folder.at("mgm_multi")).unwrap();
+        let mut link = Command::new(folder.at("mgm_multi"));
+        let line = line.replace("d.tif", "e.tif");
+        link.args(["-S", "6"]).args(line.split(' ')).envs(environment).current_dir(&folder.0);
+        let [_, told] = succeeds(&mut link);
+        assert!(told.contains("-S 6"), "{told}");
+        assert_eq!(folder.disparities("e.tif"), minus, "by its name");
+    }
+    folder.refuses("stereo l.png r.png --disparities 28 --offsets -o d.png", 2, &["d.png", "-27"]);
+    folder.refuses("stereo --like mgm l.tif r.tif", 2, &["LEFT RIGHT DISPARITY"]);
+}
+
+#[test]
 fn negative_disparities() {
     let folder = Folder::new("negative");
     folder.stereo("", &scene([-20.0, -3.0]));
@@ -150,6 +190,23 @@ fn depth_and_points() {
     assert_eq!(lines, number(&near, "points") + 10.0, "a line a point, and a header of ten");
     let json = folder.works(format!("{run} --disparities 40"));
     assert_eq!(number(&json, "disparities"), 40.0, "as asked for");
+    // The same cameras without a file, but for doffs, and in KITTI's.
+    let plain = "stereo l.png r.png --disparities 26 -o e.pfm --json";
+    folder.put(
+        "kitti.txt",
+        "P0: 300 0 99.5 0 0 300 74.5 0 0 0 1 0\nP1: 300 0 99.5 -150 0 300 74.5 0 0 0 1 0\n",
+    );
+    folder.works(format!("{plain} --focal 300 --baseline 0.5 --depth y.tif --cloud y.ply --ascii"));
+    folder.works(format!("{plain} --calibration kitti.txt --depth k.tif --cloud k.ply --ascii"));
+    for (d, z) in folder.disparities("e.pfm").data().iter().zip(folder.floats("y.tif").data()) {
+        assert!(
+            if d.is_finite() { (z * d - 150.0).abs() < 0.01 } else { z.is_nan() },
+            "disparity {d}, depth {z}"
+        );
+    }
+    assert_eq!(folder.text("y.ply"), folder.text("k.ply"), "in the middle is the principal point");
+    assert_eq!(folder.read("y.tif"), folder.read("k.tif"));
+    folder.refuses(format!("{run} --focal 300"), 2, &["--calibration"]);
 
     calibrate(201, "");
     folder.refuses(&all, 1, &["200x150", "201x150"]);

@@ -283,7 +283,9 @@ class Collection:
         """
         return self._core.match_pairs(_devices(device), shard)
 
-    def export(self, path: _Path, *, replace: bool = False, descriptors: bool = True) -> dict[str, int]:
+    def export(
+        self, path: _Path, *, replace: bool = False, descriptors: bool = True, colmap: str = "4.1"
+    ) -> dict[str, int]:
         """Write COLMAP's database of the finished collection.
 
         Parameters
@@ -294,13 +296,18 @@ class Collection:
             Replace an existing file that was not written by tiepoint.
         descriptors : bool
             Write descriptors. COLMAP's mapper does not read them; without them the file has a sixth of the size.
+        colmap : str
+            The version of COLMAP whose layout the database has: ``"4.1"``, or ``"3.8"``, which opens no newer one. Later versions
+            bring either up to date.
 
         Returns
         -------
         dict
             Numbers of ``images``, ``cameras``, ``keypoints``, verified ``pairs``, ``inliers``, and ``positions``.
         """
-        written = self._core.export(path, replace, descriptors)
+        if colmap not in ("3.8", "4.1"):
+            raise OptionError(f"option colmap is {colmap}: expected 3.8 or 4.1")
+        written = self._core.export(path, replace, descriptors, colmap == "3.8")
         _warn(written.pop("warnings"))
         return written
 

@@ -200,6 +200,84 @@ class Stereo(StereoOptions):
         known = None if calibration is None else rectified(calibration)
         return Disparities(**found, calibration=known, images=(left, right))
 
+    def optimize(
+        self,
+        cost: Any,
+        left: _Image,
+        right: _Image,
+        calibration: _CalibrationLike | None = None,
+        *,
+        scale: float | None = None,
+        mask_left: _Image | None = None,
+        mask_right: _Image | None = None,
+    ) -> Disparities:
+        """Find the disparities of a rectified pair by a cost volume of your own: of a network, of another census.
+
+        Everything behind the cost is as in `compute`: paths, sub-pixel disparities, the check of both views. The CPU
+        computes.
+
+        Parameters
+        ----------
+        cost : array_like, (H, W, disparities)
+            ``uint8``, ``uint16`` or ``float32``: how unlike left (x, y) and right (x − (min_disparity + i), y) are, the least
+            being the best. What is not finite is unknown, and never chosen.
+        left, right : array_like
+            The pair: edges of the left image let P2 fall, and both say where they hold data.
+        calibration : Calibration, Rectified or path, optional
+            What the pair is, for `Disparities.depth` and `Disparities.points`.
+        scale : float, optional
+            Costs become whole numbers: less the least one where that is negative, times this, rounded, 4000 at most. If
+            not given, integers stay as they are, and the greatest of floats becomes 1023. Sums are fastest where the
+            greatest becomes at most 96.
+        mask_left, mask_right : array_like, (H, W), optional
+            Where the images hold data: not 0.
+
+        Returns
+        -------
+        Disparities
+            Penalties are in units of the scaled cost; by default they are to its greatest as they are for census.
+        """
+        found = self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=False)
+        known = None if calibration is None else rectified(calibration)
+        return Disparities(**found, calibration=known, images=(left, right))
+
+    def aggregate(
+        self,
+        cost: Any,
+        left: _Image,
+        right: _Image,
+        *,
+        scale: float | None = None,
+        mask_left: _Image | None = None,
+        mask_right: _Image | None = None,
+    ) -> npt.NDArray[np.uint16]:
+        """Sum a cost volume over all paths, for a program that chooses disparities by itself.
+
+        Parameters
+        ----------
+        cost : array_like, (H, W, disparities)
+            As in `optimize`, like all that follows.
+        left, right : array_like
+            The pair.
+        scale : float, optional
+            By which costs become whole numbers.
+        mask_left, mask_right : array_like, (H, W), optional
+            Where the images hold data: not 0.
+
+        Returns
+        -------
+        ndarray
+            (H, W, disparities) uint16: the sums, the least being the best.
+        """
+        return self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=True)
+
+    def _by_volume(
+        self, cost: Any, left: Any, right: Any, scale: float | None, mask_left: Any, mask_right: Any, *, sums: bool
+    ) -> Any:
+        core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
+        (a, mask_a), (b, mask_b) = unmasked(left, mask_left), unmasked(right, mask_right)
+        return core.optimize(cost, scale, [a, b, mask_a, mask_b], sums)
+
     def compute_many(
         self,
         pairs: Iterable[tuple[_Image, _Image]],

@@ -122,26 +122,30 @@ def write_matches(
     a: Features | None = None,
     b: Features | None = None,
     names: tuple[str, str] = ("a", "b"),
+    format: str | None = None,
 ) -> None:
-    """Write matches in the format of the name's extension.
+    """Write matches as other programs read them.
 
     Parameters
     ----------
     path : path
-        ``.csv``, ``.json`` or ``.txt`` (COLMAP's ``matches_importer``).
-            matches : Matches or TiePoints
+        ``.csv``, ``.json``, ``.txt`` (COLMAP's ``matches_importer``) or ``.points`` (QGIS, in pixels of b).
+    matches : Matches or TiePoints
         The matches to write.
-            a, b : Features, optional
+    a, b : Features, optional
         The features that were matched; not needed for tie points.
     names : tuple of str
-        Names of the images, for ``.json`` and ``.txt``.
+        Names of the images, for ``.json``, ``.txt`` and MicMac.
+    format : str, optional
+        What the extension does not say: ``"asp"`` (text with uncertainties for the Ames Stereo Pipeline), ``"micmac"`` (`path`
+        is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"colmap"``, ``"qgis"``.
     """
     inliers = None
     if isinstance(matches, TiePoints):
         a, b, inliers = a or matches.a, b or matches.b, matches.inliers
     if a is None or b is None:
         raise OptionError("the features that were matched are needed: give a and b")
-    _core.write_matches(path, names, a, b, matches.pairs, matches.distance, matches.ratio, inliers)
+    _core.write_matches(path, format, names, a, b, matches.pairs, matches.distance, matches.ratio, inliers)
 
 
 def read_disparity(path: _Path, *, scale: float | None = None, signed: bool = False) -> npt.NDArray[np.float32]:

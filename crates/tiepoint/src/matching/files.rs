@@ -1,9 +1,18 @@
-//! Match files: `.csv`, `.json` and COLMAP's text (`.txt`).
+//! Match files: `.csv`, `.json`, COLMAP's text (`.txt`), and what other programs read tie points from.
+//!
+//! | format | lines | read by |
+//! |---|---|---|
+//! | `asp` | `x1 y1 σ1 x2 y2 σ2` | the Ames Stereo Pipeline (`--matches-as-txt`, in `PREFIX-IMAGE1__IMAGE2.txt`) |
+//! | `micmac` | `x1 y1 x2 y2 1.0` | MicMac, from `Homol/PastisIMAGE1/IMAGE2.txt` and, exchanged, `Homol/PastisIMAGE2/IMAGE1.txt` |
+//! | `s2p` | `x1 y1 x2 y2` | s2p, from `sift_matches.txt` of a tile |
+//! | `qgis` | `mapX,mapY,sourceX,sourceY,enable,…` | QGIS's georeferencer, from `IMAGE.points` |
+//!
+//! The centre of the first pixel is 0 everywhere but in QGIS, which counts from the corner of the first and upwards.
 
 use super::Match;
 use crate::geometry::Model;
 use crate::image::Size;
-use crate::options::Named;
+use crate::options::{Named, named};
 use crate::{
     Error, Result,
     files::{format_of, write_atomically},
@@ -23,20 +32,30 @@ pub struct MatchRow {
     pub a_xy: [f32; 2],
     /// Position of the feature in the second image, in pixels.
     pub b_xy: [f32; 2],
+    /// Scales σ of both features, in pixels.
+    pub scales: [f32; 2],
     /// Whether the match agrees with the estimated model; true if no model was estimated.
     pub inlier: bool,
 }
 
-/// A format of match files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MatchFormat {
-    /// `.csv`: header and lines of `ax,ay,bx,by,distance,ratio,inlier,a,b`.
-    Csv,
-    /// `.json`: `{"images":[…],"matches":[{"ax":…},…]}`; a ratio that is no number is null.
-    Json,
-    /// `.txt`, for COLMAP's `matches_importer`: the names of both images, a line of two indices for each match, and an
-    /// empty line. Only inliers are written.
-    Colmap,
+named! {
+    /// A format of match files.
+    pub enum MatchFormat as "format" {
+        /// Header and lines of `ax,ay,bx,by,distance,ratio,inlier,a,b`.
+        #[default]
+        "csv": Csv, "A line for each match, with distance, ratio, whether it is an inlier, and indices";
+        /// `{"images":[…],"matches":[{"ax":…},…]}`; a ratio that is no number is null.
+        "json": Json, "The same with names, sizes and the model";
+        /// The names of both images, a line of two indices for each match, and an empty line.
+        "colmap": Colmap, "Inliers, for COLMAP's matches_importer";
+        /// The uncertainty is the scale of the keypoint, as in its binary files.
+        "asp": Asp, "Inliers with uncertainties, as text of the Ames Stereo Pipeline";
+        /// FILE is the folder; it gets both directions.
+        "micmac": MicMac, "Inliers as a folder Homol of MicMac, named by --output";
+        "s2p": S2p, "Inliers as sift_matches.txt of s2p";
+        /// Pixels of the second image stand for places on the map.
+        "qgis": Qgis, "Inliers as ground control points of QGIS: A is placed on B, in B's pixels";
+    }
 }
 
 impl MatchFormat {
@@ -46,8 +65,17 @@ impl MatchFormat {
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
-        let known = [("csv", Self::Csv), ("json", Self::Json), ("txt", Self::Colmap)];
-        format_of(path.as_ref(), &known, "a match file; use .csv, .json or .txt (COLMAP text)")
+        let known = [("csv", Self::Csv), ("json", Self::Json), ("txt", Self::Colmap), ("points", Self::Qgis)];
+        let what = "a match file; use .csv, .json, .txt (COLMAP text) or .points (QGIS)";
+        format_of(path.as_ref(), &known, what)
+    }
+
+    /// Whether its pixels are those that are stored, whatever the picture's orientation.
+    pub const fn is_of_stored_pixels(self) -> bool {
+        match self {
+            Self::Csv | Self::Json => false,
+            Self::Colmap | Self::Asp | Self::MicMac | Self::S2p | Self::Qgis => true,
+        }
     }
 }
 
@@ -69,34 +97,74 @@ impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
     }
 }
 
-/// Writes matches to `path` in the format of its extension, [whole or not at all](write_atomically).
+/// Writes matches to `path` in a format, of its extension unless one is given, [whole or not at all](write_atomically).
 ///
 /// # Errors
-/// [`Error::Format`] when the extension is unknown or COLMAP could not read a name (white space),
-/// [`Error::Io`] when the file cannot be written.
+/// [`Error::Format`] when the extension is unknown, or the format cannot hold a name (COLMAP: white space; MicMac: one
+/// that is no file's), [`Error::Io`] when the file cannot be written.
 pub fn write_matches<'a>(
     path: impl AsRef<Path>,
+    format: Option<MatchFormat>,
     images: impl Into<MatchedImages<'a>>,
     rows: &[MatchRow],
 ) -> Result<()> {
     let (path, images) = (path.as_ref(), images.into());
-    let format = MatchFormat::of(path)?;
+    let format = format.map_or_else(|| MatchFormat::of(path), Ok)?;
     let unreadable = |name: &&str| name.is_empty() || name.contains(char::is_whitespace);
     if format == MatchFormat::Colmap
         && let Some(name) = images.names.iter().find(|n| unreadable(n))
     {
         return Err(Error::format(path, format!("COLMAP's match file cannot hold the image name {name:?}")));
     }
-    write_atomically(path, |out| match format {
-        MatchFormat::Csv => csv(out, rows),
-        MatchFormat::Json => json(out, &images, rows),
-        MatchFormat::Colmap => colmap(out, images.names, rows),
-    })
+    let inliers = || rows.iter().filter(|row| row.inlier);
+    match format {
+        MatchFormat::Csv => write_atomically(path, |out| csv(out, rows)),
+        MatchFormat::Json => write_atomically(path, |out| json(out, &images, rows)),
+        MatchFormat::Colmap => write_atomically(path, |out| colmap(out, images.names, rows)),
+        MatchFormat::Asp => write_atomically(path, |out| {
+            inliers().try_for_each(|MatchRow { a_xy: [ax, ay], b_xy: [bx, by], scales: [a, b], .. }| {
+                writeln!(out, "{ax:?} {ay:?} {a:?} {bx:?} {by:?} {b:?}")
+            })
+        }),
+        MatchFormat::S2p => write_atomically(path, |out| {
+            inliers().try_for_each(|MatchRow { a_xy: [ax, ay], b_xy: [bx, by], .. }| {
+                writeln!(out, "{ax:?} {ay:?} {bx:?} {by:?}")
+            })
+        }),
+        MatchFormat::Qgis => write_atomically(path, |out| {
+            writeln!(out, "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual")?;
+            inliers().try_for_each(|MatchRow { a_xy, b_xy, .. }| {
+                let [[ax, ay], [bx, by]] = [a_xy, b_xy].map(|[x, y]| [x + 0.5, 0.0 - (y + 0.5)]);
+                writeln!(out, "{bx:?},{by:?},{ax:?},{ay:?},1,0,0,0")
+            })
+        }),
+        MatchFormat::MicMac => {
+            let names = images.names.map(|name| Path::new(name).file_name().and_then(|name| name.to_str()));
+            let [Some(a), Some(b)] = names else {
+                let names = images.names;
+                return Err(Error::format(
+                    path,
+                    format!("MicMac's matches cannot be of {names:?}: no names of files"),
+                ));
+            };
+            for (first, second, exchanged) in [(a, b, false), (b, a, true)] {
+                let folder = path.join(format!("Pastis{first}"));
+                std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
+                write_atomically(folder.join(format!("{second}.txt")), |out| {
+                    inliers().try_for_each(|&MatchRow { a_xy, b_xy, .. }| {
+                        let ([x, y], [u, v]) = if exchanged { (b_xy, a_xy) } else { (a_xy, b_xy) };
+                        writeln!(out, "{x:?} {y:?} {u:?} {v:?} 1.0")
+                    })
+                })?;
+            }
+            Ok(())
+        }
+    }
 }
 
 fn csv(out: &mut impl Write, rows: &[MatchRow]) -> io::Result<()> {
     writeln!(out, "ax,ay,bx,by,distance,ratio,inlier,a,b")?;
-    for MatchRow { pair, a_xy: [ax, ay], b_xy: [bx, by], inlier } in rows {
+    for MatchRow { pair, a_xy: [ax, ay], b_xy: [bx, by], inlier, .. } in rows {
         let Match { a, b, distance, ratio } = pair;
         let inlier = u8::from(*inlier);
         writeln!(out, "{ax:?},{ay:?},{bx:?},{by:?},{distance:?},{ratio:?},{inlier},{a},{b}")?;
@@ -124,7 +192,7 @@ fn json(out: &mut impl Write, images: &MatchedImages<'_>, rows: &[MatchRow]) -> 
     }
     write!(out, "\"matches\":[")?;
     for (i, row) in rows.iter().enumerate() {
-        let MatchRow { pair: Match { a, b, distance, ratio }, a_xy, b_xy, inlier } = row;
+        let MatchRow { pair: Match { a, b, distance, ratio }, a_xy, b_xy, inlier, .. } = row;
         let [ax, ay, bx, by] = [a_xy[0], a_xy[1], b_xy[0], b_xy[1]].map(Number);
         let [distance, ratio] = [*distance, *ratio].map(Number);
         let comma = if i > 0 { "," } else { "" };
@@ -150,10 +218,10 @@ mod tests {
         let folder = Folder::new("matches");
         let path = |extension: &str| folder.join(format!("a.{extension}"));
         let pair = Match { a: 3, b: 4, distance: 12.0, ratio: f32::NAN };
-        let row = MatchRow { pair, a_xy: [1.0, 2.5], b_xy: [0.1, 7.0], inlier: true };
+        let row = MatchRow { pair, a_xy: [1.0, 2.5], b_xy: [0.1, 7.0], scales: [1.6, 3.0], inlier: true };
         let rows = [row, MatchRow { pair: Match { ratio: 0.5, ..pair }, inlier: false, ..row }];
         let text = |extension: &str| {
-            write_matches(path(extension), ["a \"1\".png", "b.png"], &rows)?;
+            write_matches(path(extension), None, ["a \"1\".png", "b.png"], &rows)?;
             Ok::<_, Error>(std::fs::read_to_string(path(extension)).unwrap())
         };
         let csv = "ax,ay,bx,by,distance,ratio,inlier,a,b\n1.0,2.5,0.1,7.0,12.0,NaN,1,3,4\n1.0,2.5,0.1,7.0,12.0,0.5,0,3,4\n";
@@ -166,8 +234,25 @@ mod tests {
             text("txt").unwrap_err().to_string().contains("image name"),
             "a name that COLMAP cannot read"
         );
-        write_matches(path("txt"), ["a.png", "b.png"], &rows).unwrap();
+        write_matches(path("txt"), None, ["a.png", "b.png"], &rows).unwrap();
         assert_eq!(std::fs::read_to_string(path("txt")).unwrap(), "a.png b.png\n3 4\n\n", "COLMAP");
+        for (format, at, expected) in [
+            (MatchFormat::Asp, "run-a__b.txt", "1.0 2.5 1.6 0.1 7.0 3.0\n"),
+            (MatchFormat::S2p, "sift_matches.txt", "1.0 2.5 0.1 7.0\n"),
+            (MatchFormat::MicMac, "Homol/Pastisa.tif/b.tif.txt", "1.0 2.5 0.1 7.0 1.0\n"),
+            (MatchFormat::MicMac, "Homol/Pastisb.tif/a.tif.txt", "0.1 7.0 1.0 2.5 1.0\n"),
+            (
+                MatchFormat::Qgis,
+                "a.tif.points",
+                "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual\n0.6,-7.5,1.5,-3.0,1,0,0,0\n",
+            ),
+        ] {
+            let path = folder.join(if format == MatchFormat::MicMac { "Homol" } else { at });
+            write_matches(&path, Some(format), ["x/a.tif", "y/b.tif"], &rows).unwrap();
+            assert_eq!(std::fs::read_to_string(folder.join(at)).unwrap(), expected, "{format}");
+        }
+        let nameless = write_matches(folder.join("Homol"), Some(MatchFormat::MicMac), ["", "b"], &rows);
+        assert!(nameless.unwrap_err().to_string().contains("no names of files"));
         assert!(text("xyz").unwrap_err().to_string().contains(".json"), "the known extensions are listed");
     }
 }

@@ -78,10 +78,10 @@ pub use stream::{PendingStereo, StereoStream};
 use crate::{
     Error, ErrorKind, Result,
     device::{Computing, Cpu, Processor, Scratch, gpu::Gpu},
-    image::{AnyView, Image, ImageView},
+    image::{AnyView, Image, ImageView, Mask},
 };
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
-use cost::{CostSource, Custom, Learn, gpu::GpuCost};
+use cost::{CostSource, CostVolume, Custom, Learn, gpu::GpuCost};
 use gpu::{PlanCache, PlanInput};
 use maps::GpuMaps;
 use pair::{
@@ -153,6 +153,8 @@ struct Prepared<'a> {
     penalties: Penalties,
     workspace: &'a mut Workspace,
     cpu: Cpu,
+    /// Where the costs come from, if some of them may be unknown.
+    volume: Option<&'a CostVolume<'a>>,
 }
 
 /// Which pixels hold data: 0 where they do not. Pixels that are not finite never do.
@@ -268,17 +270,108 @@ impl Stereo {
         if cost.greatest() > 4000 {
             return Err(Error::option("greatest cost", cost.greatest(), "0 to 4000"));
         }
+        self.by_costs_given((cost, None), [left, right], masks, &processor.cpu, |prepared| {
+            self.disparities(prepared, processor)
+        })
+    }
+
+    /// As [`compute`](Self::compute) from a cost volume of the caller's, on the CPU: of a census in other windows, of a
+    /// network. The images supply the gradient that P2 follows, and both say where they hold data.
+    ///
+    /// `costs` is as large as the images, with a channel for each disparity: channel i of (x, y) is how unlike
+    /// left (x, y) and right (x − ([`min_disparity`](StereoOptions::min_disparity) + i), y) are, the least being the
+    /// best. A cost that is not finite is unknown: it counts as the greatest, and a pixel for which nothing better is
+    /// found is invalid. Costs become integers: less the least one where that is negative, times `scale`, rounded. By
+    /// default integers stay as they are, and fractions are scaled so that the greatest becomes 1023. Sums are fastest
+    /// where the greatest becomes at most 96. Penalties are in units of the scaled cost, and by default in the
+    /// proportion to the greatest that they have for census.
+    ///
+    /// # Errors
+    /// As [`compute_with`](Self::compute_with), [`Error::Mismatch`] when the volume does not fit the images or the
+    /// options, [`Error::Image`] when it holds no finite cost.
+    pub fn optimize(
+        &self,
+        (costs, scale): (AnyView<'_>, Option<f32>),
+        pair: [AnyView<'_>; 2],
+        masks: Masks<'_>,
+        processor: &Processor,
+    ) -> Result<StereoResult> {
+        self.with_volume(costs, scale, pair, masks, &processor.cpu, |prepared| {
+            self.disparities(prepared, processor)
+        })
+    }
+
+    /// The sums over all paths of a cost volume, as large and in the same order: what [`optimize`](Self::optimize)
+    /// chooses disparities from, for a program that does so by itself. A left pixel without data costs nothing.
+    ///
+    /// # Errors
+    /// As [`optimize`](Self::optimize).
+    pub fn aggregate(
+        &self,
+        (costs, scale): (AnyView<'_>, Option<f32>),
+        pair: [AnyView<'_>; 2],
+        masks: Masks<'_>,
+        processor: &Processor,
+    ) -> Result<Image<u16>> {
+        self.with_volume(costs, scale, pair, masks, &processor.cpu, |prepared| {
+            let Prepared { pair, source, penalties, workspace, cpu, .. } = prepared;
+            self.check_sums(source.greatest(), penalties)?;
+            let mut sums = Image::try_filled(pair.size(), self.options.disparities, 0)?;
+            // The selection always writes disparities.
+            let mut disparity = Image::new(pair.size());
+            let output = AggregationOutput {
+                disparity: Some(&mut disparity),
+                sums: Some(sums.data_mut()),
+                ..AggregationOutput::default()
+            };
+            let input = AggregationInput::new(source, pair, &self.options, penalties);
+            aggregate(&input, output, workspace, &cpu.part(pair.size().area()))?;
+            Ok(sums)
+        })
+    }
+
+    fn with_volume<R>(
+        &self,
+        costs: AnyView<'_>,
+        scale: Option<f32>,
+        pair: [AnyView<'_>; 2],
+        masks: Masks<'_>,
+        cpu: &Cpu,
+        work: impl FnOnce(Prepared<'_>) -> Result<R>,
+    ) -> Result<R> {
+        if costs.size() != pair[0].size() {
+            let (costs, left) = (costs.size(), pair[0].size());
+            return Err(Error::Mismatch(format!(
+                "a cost volume of {costs} pixels for a left image of {left}"
+            )));
+        }
+        let volume = &CostVolume::new(costs, scale, &self.options, cpu)?;
+        let known = volume.mask(cpu);
+        let left = Mask::from(known.as_ref().map(Image::view)).and(Mask::from(masks.left))?;
+        let masks = Masks { left: left.view(), right: masks.right };
+        self.by_costs_given((volume, Some(volume)), pair, masks, cpu, work)
+    }
+
+    /// Makes a pair ready whose costs the caller has, and goes on with `work`.
+    fn by_costs_given<R>(
+        &self,
+        (cost, volume): (&dyn MatchingCost, Option<&CostVolume<'_>>),
+        [left, right]: [AnyView<'_>; 2],
+        masks: Masks<'_>,
+        cpu: &Cpu,
+        work: impl FnOnce(Prepared<'_>) -> Result<R>,
+    ) -> Result<R> {
         if self.options.right_view == RightView::Aggregated {
             let expected = "diagonal or off: a custom cost knows the left view only";
             return Err(Error::option("right_view", RightView::Aggregated, expected));
         }
         let penalties = self.options.penalties_for(cost.penalties());
         penalties.check()?;
-        let pair = Pair::new(&Pictures::new(left, right)?, masks, &processor.cpu)?;
-        let cpu = processor.cpu.begin_task("stereo", pair.size().area());
+        let pair = Pair::new(&Pictures::new(left, right)?, masks, cpu)?;
+        let cpu = cpu.begin_task("stereo", pair.size().area());
         self.with_workspace(|workspace| {
             let source = &Custom(cost);
-            self.disparities(Prepared { pair: &pair, source, penalties, workspace, cpu }, processor)
+            work(Prepared { pair: &pair, source, penalties, workspace, cpu, volume })
         })
     }
 
@@ -311,7 +404,8 @@ impl Stereo {
                 gpu: processor.gpu.as_ref(),
             };
             let source = &*cost.source(learn)?;
-            work(Prepared { pair: &pair, source, penalties: options.penalties(), workspace, cpu })
+            let penalties = options.penalties();
+            work(Prepared { pair: &pair, source, penalties, workspace, cpu, volume: None })
         })
     }
 
@@ -391,7 +485,7 @@ impl Stereo {
     }
 
     fn on_cpu(&self, prepared: Prepared<'_>) -> Result<StereoResult> {
-        let Prepared { pair, source, penalties, workspace, cpu } = prepared;
+        let Prepared { pair, source, penalties, workspace, cpu, volume } = prepared;
         self.check_sums(source.greatest(), penalties)?;
         let input = &AggregationInput::new(source, pair, &self.options, penalties);
         let cpu = &cpu;
@@ -426,6 +520,9 @@ impl Stereo {
                 AggregationOutput { disparity: Some(&mut disparity), ..AggregationOutput::default() };
             aggregate(&input, output, workspace, &cpu.part(pixels))?;
             out.right = Some(pair::mirrored(&disparity));
+        }
+        if let Some(volume) = volume {
+            volume.withdraw(&mut out);
         }
         self.refine(&mut out, pair, cpu)?;
         Ok(out)

@@ -273,6 +273,122 @@ fn a_custom_cost_states_its_penalties() {
     assert!(refused.contains("custom cost"), "{refused}");
 }
 
+/// The census costs of a pair as a volume, a channel for each disparity.
+fn census_volume([left, right]: &[Image<u8>; 2], least: i32, count: usize) -> Image<u8> {
+    let Size { width, height } = left.size();
+    let at = |image: &Image<u8>, x: i64, y: i64| {
+        image.row(y.clamp(0, height as i64 - 1) as usize)[x.clamp(0, width as i64 - 1) as usize]
+    };
+    let window = || (-2..=2).flat_map(|dy| (-2..=2).map(move |dx| (dx, dy)));
+    let census = |image: &Image<u8>, x: i64, y: i64| -> Vec<bool> {
+        window().map(|(dx, dy)| at(image, x + dx, y + dy) < at(image, x, y)).collect()
+    };
+    let mut costs = Vec::new();
+    for y in 0..height as i64 {
+        let rights: Vec<_> = (0..width as i64).map(|x| census(right, x, y)).collect();
+        for x in 0..width as i64 {
+            let a = census(left, x, y);
+            costs.extend((0..count as i64).map(|i| {
+                let b = &rights[(x - i64::from(least) - i).clamp(0, width as i64 - 1) as usize];
+                a.iter().zip(b).filter(|(a, b)| a != b).count() as u8
+            }));
+        }
+    }
+    Image::from_vec(costs, left.size(), count).unwrap()
+}
+
+#[test]
+fn a_volume_of_census_costs_is_stereo_by_census() {
+    let pair = shifted(Size::new(90, 40), 9, 5);
+    let views = pair.each_ref().map(AnyView::from);
+    let (least, count) = (3, 21);
+    let bytes = census_volume(&pair, least, count);
+    let words = Image::from_vec(bytes.data().iter().map(|&c| u16::from(c)).collect(), bytes.size(), count);
+    let floats = Image::from_vec(
+        bytes.data().iter().map(|&c| f32::from(c) / 8.0 - 1.0).collect(),
+        bytes.size(),
+        count,
+    );
+    let volumes: [(AnyImage, _); 3] =
+        [(bytes.into(), None), (words.unwrap().into(), None), (floats.unwrap().into(), Some(8.0))];
+    let census = Cost::Census(CensusWindow::Five);
+    let options = StereoOptions {
+        disparities: count,
+        min_disparity: least,
+        cost: census,
+        right: true,
+        confidence: true,
+        reasons: true,
+        uniqueness: 3,
+        ..Default::default()
+    };
+    let options = options.with_penalties(census.penalties());
+    let expected = compute(options, &pair, Masks::default(), &Cpu::sequential());
+    for (volume, scale) in &volumes {
+        for (cpu, name) in every_cpu() {
+            let stereo = Stereo::new(options).unwrap();
+            let costs = (volume.view(), *scale);
+            let found = stereo.optimize(costs, views, Masks::default(), &cpu.into()).unwrap();
+            assert!(found == expected, "{:?} on {name}", volume.view().pixel());
+        }
+    }
+    // The program that chooses by itself: of all sums the first of the least.
+    let plain = StereoOptions { median: 0, speckle_size: 0, ..options };
+    let plain = plain.with_right_view(RightView::Off).with_subpixel(super::Subpixel::Off);
+    let stereo = Stereo::new(StereoOptions { uniqueness: 0, right: false, ..plain }).unwrap();
+    let processor = Cpu::sequential().into();
+    let costs = (volumes[0].0.view(), None);
+    let sums = stereo.aggregate(costs, views, Masks::default(), &processor).unwrap();
+    let chosen = stereo.optimize(costs, views, Masks::default(), &processor).unwrap().disparity;
+    for (sums, d) in sums.data().chunks_exact(count).zip(chosen.data()) {
+        let best = (0..count).min_by_key(|&i| sums[i]).unwrap();
+        assert_eq!(*d, (least + best as i32) as f32);
+    }
+}
+
+#[test]
+fn unknown_costs_are_never_chosen_and_wrong_volumes_refused() {
+    let pair = shifted(Size::new(90, 40), 9, 5);
+    let views = pair.each_ref().map(AnyView::from);
+    let count = 16;
+    let known = census_volume(&pair, 0, count);
+    // A pixel without any cost, and columns where what is right is unknown.
+    let unknown = |x: usize, y: usize, i: usize| (x, y) == (50, 20) || (60..63).contains(&x) && i > 4;
+    let mut floats = Image::filled(known.size(), count, 0.0);
+    for (place, (to, &cost)) in floats.data_mut().iter_mut().zip(known.data()).enumerate() {
+        let (pixel, i) = (place / count, place % count);
+        *to = if unknown(pixel % 90, pixel / 90, i) { f32::NAN } else { f32::from(cost) };
+    }
+    let options = StereoOptions { disparities: count, reasons: true, median: 0, ..Default::default() };
+    let optimize = |options: StereoOptions, costs: AnyView<'_>, scale| {
+        let (stereo, cpu) = (Stereo::new(options)?, Cpu::with_threads(2)?);
+        stereo.optimize((costs, scale), views, Masks::default(), &cpu.into())
+    };
+    let found = optimize(options, (&floats).into(), Some(1.0)).unwrap();
+    assert_eq!(found.reasons.unwrap().row(20)[50], Reason::NoData);
+    for y in 0..40 {
+        for (x, d) in found.disparity.row(y).iter().enumerate().filter(|(_, d)| d.is_finite()) {
+            assert!(!unknown(x, y, d.round() as usize), "({x}, {y}) has {d}");
+        }
+        assert!(found.disparity.row(y)[70..].iter().filter(|d| (**d - 9.0).abs() < 0.5).count() > 15, "{y}");
+    }
+    let scaled = optimize(options, (&floats).into(), None).unwrap().disparity;
+    assert!(right_share(&scaled, 9, 0.5) > 0.9, "of a scale by itself");
+    let nothing = Image::filled(known.size(), count, f32::NAN);
+    for (options, costs, scale, why) in [
+        (options.with_disparities(17), AnyView::from(&floats), None, "16 disparities"),
+        (options, (&pair[0]).into(), None, "1 disparities"),
+        (options, (&nothing).into(), None, "no finite cost"),
+        (options, (&floats).into(), Some(0.0), "positive"),
+        (options, (&floats).into(), Some(1000.0), "no room"),
+        (options.with_right_view(RightView::Aggregated), (&floats).into(), None, "left view only"),
+        (options, AnyView::from(&Image::filled(Size::new(9, 9), count, 1_u8)), None, "9x9"),
+    ] {
+        let refused = optimize(options, costs, scale).unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}, but {why} is wrong");
+    }
+}
+
 #[test]
 fn one_object_serves_several_threads() {
     let stereo = Stereo::new(StereoOptions::default().with_disparities(24)).unwrap();

@@ -121,7 +121,7 @@ fn check_paths(
 ) -> Outcome {
     for job in jobs {
         job.check()?;
-        options.map_or(Ok(()), |options| job.check_range(options))?;
+        options.map_or(Ok(()), |options| job.check_range(options, arguments.offsets))?;
     }
     let masks = [&arguments.mask, &arguments.mask_right];
     let inputs = jobs.iter().flat_map(|job| {
@@ -145,11 +145,16 @@ impl PairJob<'_> {
     }
 
     /// Fails if a format cannot hold the disparities that are searched.
-    fn check_range(&self, options: &StereoOptions) -> Outcome {
+    fn check_range(&self, options: &StereoOptions, offsets: bool) -> Outcome {
         let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
-        for path in self.output.iter().chain(&self.right) {
+        let of_left = self.output.iter().map(|path| (path, offsets));
+        for (path, offsets) in of_left.chain(self.right.iter().map(|path| (path, false))) {
             let format = DisparityFormat::of(path).map_err(wrong)?;
-            format.check_range(path, options.min_disparity, options.disparities).map_err(wrong)?;
+            let least = match offsets {
+                true => 1 - options.min_disparity - options.disparities as i32,
+                false => options.min_disparity,
+            };
+            format.check_range(path, least, options.disparities).map_err(wrong)?;
         }
         Ok(())
     }
@@ -202,7 +207,7 @@ impl PairJob<'_> {
             ready.halved(arguments.halvings(), cpu)
         });
         let ready = ready.map_err(named)?;
-        self.check_range(&ready.options)?;
+        self.check_range(&ready.options, arguments.offsets)?;
         Ok((ready, clock.spent(cpu)))
     }
 
@@ -286,7 +291,10 @@ impl PairJob<'_> {
     fn write(&self, computed: &Computed, arguments: &StereoArguments, cpu: &Cpu) -> Outcome<Option<u64>> {
         let Computed { ready, found, .. } = computed;
         if let Some(path) = &self.output {
-            files::write(path, found.disparity.view())?;
+            match arguments.offsets {
+                true => files::write(path, offsets(&found.disparity).view())?,
+                false => files::write(path, found.disparity.view())?,
+            }
         }
         if let Some((path, right)) = self.right.as_ref().zip(found.right.as_ref()) {
             files::write(path, right.view())?;
@@ -315,6 +323,13 @@ impl PairJob<'_> {
         let colours = (&ready.sides[0].image).into();
         Ok(Some(write_ply(path, disparity, colours, calibration, &options)?))
     }
+}
+
+/// Offsets, which are added to x to come to the right image.
+fn offsets(disparity: &Image<f32>) -> Image<f32> {
+    let mut offsets = disparity.clone();
+    offsets.data_mut().iter_mut().filter(|d| d.is_finite()).for_each(|d| *d = 0.0 - *d);
+    offsets
 }
 
 /// The result for a pair, and the device that found it.

@@ -63,10 +63,12 @@ impl Ready {
     /// A rectified pair. It is surveyed if its range has to be found, and if it is the first: when its rows do not
     /// agree, those of the other pairs hardly do.
     pub(super) fn of(sides: [Side; 2], work: &Work<'_>, is_first: bool, cpu: &Cpu) -> Outcome<Self> {
+        let cameras = work.arguments.cameras.cameras();
+        let calibration = work.calibration.or_else(|| cameras.rectified(sides[0].image.size()));
         let mut ready = Self {
             sides,
             options: work.options,
-            calibration: work.calibration,
+            calibration,
             survey: None,
             rectified: None,
             halvings: 0,

@@ -30,6 +30,34 @@ fn a_database_in_the_way_is_kept_unless_it_is_ours() {
     folder.fails("collect export --work nowhere --output other.db", 1);
 }
 
+#[test]
+fn the_layout_of_colmap_3_8_holds_the_same() {
+    let folder = Folder::new("collect-colmap");
+    whole(&folder);
+    folder.works(format!("{EXPORT} --colmap 3.8"));
+    let (new, old) = (folder.at("whole.db"), folder.at("other.db"));
+    for (sql, at_least) in [
+        ("SELECT count(*) FROM cameras WHERE length(params) = 32", 1),
+        ("SELECT sum(camera_id * image_id) FROM images WHERE name <> ''", 3),
+        ("SELECT sum(rows * cols + length(data)) FROM keypoints", 1000),
+        ("SELECT sum(rows * cols + length(data)) FROM descriptors", 1000),
+        ("SELECT sum(rows * cols + length(data)) FROM matches", 50),
+        ("SELECT sum(rows * config + length(F) + length(data)) FROM two_view_geometries", 50),
+    ] {
+        let found = count(&old, sql);
+        assert!(found == count(&new, sql) && found >= at_least, "{sql}: {found}");
+    }
+    let tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
+    assert_eq!(count(&old, tables), 6, "no rigs, frames and priors");
+    assert_eq!(
+        count(&old, "SELECT count(*) FROM pragma_table_info('images')"),
+        10,
+        "priors beside the names"
+    );
+    assert_eq!(count(&old, "PRAGMA user_version"), 3800);
+    folder.refuses(format!("{REPLACE} --colmap 3.7"), 2, &["3.8", "4.1"]);
+}
+
 /// A database and the files beside it belong together: they are left alone until the new database is in its place, and
 /// while another program uses them.
 #[test]

@@ -1,6 +1,6 @@
 //! The content of a calibration file in any of its syntaxes: named numbers and matrices.
 
-use super::{middlebury, xml, yaml};
+use super::{kalibr, kitti, middlebury, xml, yaml};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,8 @@ pub(super) struct Entry {
 pub(super) enum Syntax {
     Yaml,
     Xml,
+    Kalibr,
+    Kitti,
     Middlebury,
 }
 
@@ -49,6 +51,8 @@ impl Document {
         let entries = |syntax| match syntax {
             Syntax::Yaml => yaml::parse(text),
             Syntax::Xml => xml::parse(text),
+            Syntax::Kalibr => kalibr::parse(text),
+            Syntax::Kitti => kitti::parse(text),
             Syntax::Middlebury => middlebury::parse(text),
         };
         let found = syntax(text).and_then(|s| Ok((s, entries(s)?)));
@@ -113,6 +117,8 @@ fn syntax(text: &str) -> Parsed<Syntax> {
         _ if start.is_empty() => Err("the file is empty".into()),
         _ if start.starts_with('<') => Ok(Syntax::Xml),
         _ if start.starts_with('%') || start.starts_with("---") => Ok(Syntax::Yaml),
+        _ if start.starts_with("cam0:") => Ok(Syntax::Kalibr),
+        _ if kitti::is_kitti(start) => Ok(Syntax::Kitti),
         Some(b':') => Ok(Syntax::Yaml),
         Some(b'=') => Ok(Syntax::Middlebury),
         _ => Err(

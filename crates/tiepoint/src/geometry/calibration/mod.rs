@@ -6,6 +6,8 @@
 //! - OpenCV YAML and XML, under the names that its samples and most programs give: `M1 D1 M2 D2 R T`
 //!   (`K1`, `cameraMatrix1`, `distCoeffs1`, …), `R1 R2 P1 P2 Q`, in one file or in several (intrinsics and
 //!   extrinsics; or one `camera_matrix` file a camera, the left one first);
+//! - Kalibr's `camchain.yaml` of two cameras;
+//! - KITTI `calib.txt` and `calib_cam_to_cam.txt`, of a rectified pair: `P2 P3`, or `P0 P1`;
 //! - Middlebury `calib.txt`: `cam0 cam1 doffs baseline width height ndisp vmin vmax`.
 //!
 //! **Conventions.** A point at X in the left camera lies at R X + T in the right one (OpenCV), so a left
@@ -14,6 +16,8 @@
 
 mod camera;
 mod document;
+mod kalibr;
+mod kitti;
 mod middlebury;
 mod opencv;
 mod rectified;

@@ -43,7 +43,7 @@ pub struct RectifiedCalibration {
 }
 
 impl RectifiedCalibration {
-    /// Reads Middlebury `calib.txt`, or `P1` and `P2`, or `Q`, from OpenCV YAML or XML.
+    /// Reads Middlebury's or KITTI's `calib.txt`, or `P1` and `P2`, or `Q`, from OpenCV YAML or XML.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format)
@@ -63,7 +63,7 @@ impl RectifiedCalibration {
     fn of(document: &Document) -> Result<Self> {
         match document.syntax {
             Syntax::Middlebury => opencv::middlebury(document),
-            Syntax::Yaml | Syntax::Xml => opencv::rectified(document),
+            Syntax::Yaml | Syntax::Xml | Syntax::Kalibr | Syntax::Kitti => opencv::rectified(document),
         }
     }
 

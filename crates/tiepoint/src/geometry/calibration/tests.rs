@@ -260,6 +260,70 @@ fn middlebury() {
 }
 
 #[test]
+fn kalibr() {
+    let camera = |f: f64| {
+        format!(
+            "  camera_model: pinhole\n  distortion_coeffs: [-0.25, 0.03,\n    1.0e-03, -1.25e-04]\n  distortion_model: radtan\n  \
+             intrinsics: [{f}, 534.25, 342.5, 234.75]\n  resolution: [640, 480]\n  rostopic: /cam/image_raw\n"
+        )
+    };
+    let pose = "  T_cn_cnm1:\n  - [1.0, 0.0, 0.0, -3.5]\n  - [0.0, 1.0, 0.0, 0.25]\n  - [0.0, 0.0, 1.0, 0.0]\n  - [0.0, 0.0, \
+                0.0, 1.0]\n";
+    let text = format!("cam0:\n  cam_overlaps: [1]\n{}cam1:\n{pose}{}", camera(533.5), camera(537.0));
+    let found = StereoCalibration::parse(&text, "camchain.yaml").unwrap();
+    let expected = StereoCalibration::parse(YAML, "stereo.yml").unwrap();
+    let [left, right] = found.cameras;
+    assert_eq!((left.focal, left.principal), (expected.cameras[0].focal, expected.cameras[0].principal));
+    assert_eq!(right.focal, [537.0, 534.25]);
+    assert_eq!(left.distortion, right.distortion);
+    assert_ne!(left.distortion, Distortion::default());
+    assert_eq!((found.size, found.rotation), (expected.size, expected.rotation));
+    assert_eq!(found.translation, expected.translation);
+    let without = StereoCalibration::parse(&text.replace("radtan", "none"), "camchain.yaml").unwrap();
+    assert_eq!(without.cameras[0].distortion, Distortion::default());
+    for (text, why) in [
+        (text.replace("radtan", "equidistant"), "line 6: distortion_model is equidistant: expected radtan"),
+        (text.replace("pinhole", "omni"), "camera_model is omni"),
+        (text.replace("342.5, ", ""), "line 7: intrinsics has 3 numbers"),
+        (text.replace("T_cn_cnm1", "T_cam_imu"), "cam1 has no T_cn_cnm1"),
+        (text.replace("cam1:", "other:"), "1 cameras"),
+    ] {
+        let refused = StereoCalibration::parse(&text, "camchain.yaml").unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}, but {why} is wrong");
+    }
+    for end in 0..text.len() {
+        drop(StereoCalibration::parse(&text[..end], "cut"));
+    }
+}
+
+#[test]
+fn kitti() {
+    let grey = "P0: 7.0e+02 0 600 0 0 700 180 0 0 0 1 0\nP1: 700 0 600 -3.5e+02 0 700 180 0 0 0 1 0\n";
+    let colour =
+        "P2: 700 0 600 42 0 700 180 0.25 0 0 1 0.003\nP3: 700 0 600 -336 0 700 180 2.5 0 0 1 0.004\n";
+    let rectified = |text: &str| RectifiedCalibration::parse(text, "calib.txt");
+    let found = rectified(grey).unwrap();
+    assert_eq!(
+        (found.focal, found.principal, found.doffs, found.baseline),
+        (700.0, [600.0, 180.0], 0.0, 0.5)
+    );
+    let both = format!("{grey}{colour}R0_rect: 1 0 0 0 1 0 0 0 1\nTr: 1 2 3\n");
+    assert_eq!(rectified(&both).unwrap().baseline, 378.0 / 700.0, "of the colour cameras");
+    let long = format!("calib_time: 09-Jan-2012 13:57:47\n{}", both.replace('P', "P_rect_0"));
+    assert_eq!(rectified(&long).unwrap().baseline, 378.0 / 700.0, "calib_cam_to_cam.txt");
+    for (text, why) in [
+        (grey.replace("-3.5e+02 0", "0"), "line 2: P1 has 11 numbers"),
+        (grey.replace("-3.5e+02", "far"), "line 2"),
+        (grey.replace("-3.5e+02", "3.5e+02"), "baseline"),
+        ("P0: 1 0 0 0 0 1 0 0 0 0 1 0\n".to_owned(), "without P2 and P3"),
+    ] {
+        let refused = rectified(&text).unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}, but {why} is wrong");
+    }
+    assert!(StereoCalibration::parse(&both, "calib.txt").is_err(), "it has no cameras to rectify");
+}
+
+#[test]
 fn what_is_written_is_read() {
     let pair = RectifiedCalibration {
         size: Some(Size::new(641, 480)),

@@ -24,11 +24,13 @@ pub(crate) mod mutual_information;
 mod row;
 #[cfg(test)]
 pub(super) mod tests;
+mod volume;
 
 pub use census::CensusWindow;
 pub(super) use custom::Custom;
 pub use custom::MatchingCost;
 pub(super) use row::{Column, CostRow, RowLayout};
+pub(super) use volume::CostVolume;
 
 use super::{
     Penalties, StereoOptions, View,

@@ -1,0 +1,286 @@
+//! Command lines of other programs, as this command's: `tiepoint stereo --like mgm …`, or by the name under which it is
+//! started.
+//!
+//! **mgm** (and `mgm_multi`), as s2p and the Ames Stereo Pipeline call it: `mgm [options] LEFT RIGHT DISPARITY [COST
+//! [BACKFLOW]]`. Its disparities are what is added to x to come to the other image, so its range is ours with the signs
+//! changed. Penalties are in units of its own costs: they count in proportion to its defaults. Sources: the options in
+//! `docs/external_algorithms.rst` of the Ames Stereo Pipeline, the calls in `s2p/block_matching.py`.
+
+use crate::failure::{Failure, Outcome};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use tiepoint::stereo::{CensusWindow, Cost};
+
+/// Options of mgm without a counterpart that are followed by a value, and variables of its environment.
+const IGNORED: [&str; 12] = [
+    "-S",
+    "-wl",
+    "-wr",
+    "-aP1",
+    "-aP2",
+    "-aThresh",
+    "-truncDist",
+    "-p",
+    "-m",
+    "-M",
+    "-l",
+    "-confidence_consensusR",
+];
+const IGNORED_VARIABLES: [&str; 2] = ["MINDIFF", "USE_TRUNCATED_LINEAR_POTENTIALS"];
+
+/// The words of a command line as this command takes them, and what was ignored; `variable` reads the environment.
+pub(crate) fn translated(
+    words: Vec<OsString>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Outcome<(Vec<OsString>, Option<String>)> {
+    let name = words.first().and_then(|word| Path::new(word).file_stem()).and_then(OsStr::to_str);
+    let rest = match words.get(1..4) {
+        _ if matches!(name, Some("mgm" | "mgm_multi")) => &words[1..],
+        Some([stereo, like, program]) if stereo == "stereo" && like == "--like" => match program.to_str() {
+            Some("mgm" | "mgm_multi") => &words[4..],
+            _ => {
+                let program = program.display();
+                return Err(Failure::usage(format!("--like {program}: expected mgm or mgm_multi")));
+            }
+        },
+        _ => return Ok((words, None)),
+    };
+    let mgm = Mgm::read(rest)?;
+    let (mut line, ignored) = mgm.line(variable)?;
+    line.insert(0, words.first().cloned().unwrap_or_default());
+    let told =
+        (!ignored.is_empty()).then(|| format!("of mgm, without a counterpart here: {}", ignored.join(", ")));
+    Ok((line, told))
+}
+
+/// A command line of mgm.
+struct Mgm {
+    range: [f64; 2],
+    distance: String,
+    subpixel: String,
+    directions: String,
+    penalties: [Option<f64>; 2],
+    confidence: Option<OsString>,
+    files: Vec<OsString>,
+    /// Flags of ours, which begin with two dashes.
+    ours: Vec<OsString>,
+    ignored: Vec<String>,
+}
+
+impl Mgm {
+    fn read(words: &[OsString]) -> Outcome<Self> {
+        let mut found = Self {
+            range: [-30.0, 30.0],
+            distance: "ad".into(),
+            subpixel: "none".into(),
+            directions: "4".into(),
+            penalties: [None; 2],
+            confidence: None,
+            files: Vec::new(),
+            ours: Vec::new(),
+            ignored: Vec::new(),
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let option = match word.to_str() {
+                Some(text) if text.starts_with("--") => {
+                    found.ours.push(word.clone());
+                    continue;
+                }
+                Some(text) if text.starts_with('-') && text.len() > 1 => text,
+                _ => {
+                    found.files.push(word.clone());
+                    continue;
+                }
+            };
+            let value = words
+                .next()
+                .ok_or_else(|| Failure::usage(format!("mgm's {option}: its value is missing")))?;
+            let text = || value.to_string_lossy().into_owned();
+            let number = || number(option, &text());
+            match option {
+                "-r" => found.range[0] = number()?,
+                "-R" => found.range[1] = number()?,
+                "-t" => found.distance = text(),
+                "-s" => found.subpixel = text(),
+                "-O" => found.directions = text(),
+                "-P1" => found.penalties[0] = Some(number()?),
+                "-P2" => found.penalties[1] = Some(number()?),
+                "-confidence_consensusL" => found.confidence = Some(value.clone()),
+                _ if IGNORED.contains(&option) => found.ignored.push(format!("{option} {}", text())),
+                _ => {
+                    let known = IGNORED.join(" ");
+                    return Err(Failure::usage(format!(
+                        "mgm's {option}: expected -r -R -t -s -O -P1 -P2 -confidence_consensusL {known}"
+                    )));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The line of this command, without its name, and what was ignored.
+    fn line(self, variable: impl Fn(&str) -> Option<String>) -> Outcome<(Vec<OsString>, Vec<String>)> {
+        let Self { range: [low, high], penalties, mut ignored, .. } = self;
+        let given = |name: &str| {
+            let value = variable(name).filter(|value| !value.is_empty());
+            value.map(|value| number(name, &value)).transpose()
+        };
+        let [left, right, disparity, outputs @ ..] = &self.files[..] else {
+            return Err(Failure::usage(
+                "mgm: expected [options] LEFT RIGHT DISPARITY [COST [BACKFLOW]], or --help in place of all",
+            ));
+        };
+        if low > high {
+            return Err(Failure::usage(format!("mgm's -r {low} -R {high}: expected -r not above -R")));
+        }
+        if let [cost, ..] = outputs {
+            ignored.push(format!("the file of costs, {}", cost.display()));
+        }
+        let window = given("CENSUS_NCC_WIN")?.unwrap_or(3.0);
+        let cost = match self.distance.as_str() {
+            "census" | "ncc" if window <= 5.0 => Cost::Census(CensusWindow::Five),
+            "census" | "ncc" if window <= 7.0 => Cost::Census(CensusWindow::Seven),
+            "census" | "ncc" => Cost::Census(CensusWindow::NineBySeven),
+            _ => Cost::AbsoluteDifference,
+        };
+        if !matches!(self.distance.as_str(), "census" | "ad") {
+            ignored.push(format!("-t {}: {cost} in its place", self.distance));
+        }
+        let subpixel = match self.subpixel.as_str() {
+            "none" => "off",
+            "vfit" => "equiangular",
+            _ => "parabola",
+        };
+        if self.subpixel == "cubic" {
+            ignored.push("-s cubic: parabola in its place".into());
+        }
+        let paths = match self.directions.as_str() {
+            "2" => "4",
+            given => given,
+        };
+        let (least, most) = ((-high).floor() as i64, (-low).ceil() as i64);
+        let mut flags = vec![
+            "--offsets".to_owned(),
+            format!("--min-disparity={least}"),
+            format!("--disparities={}", most.saturating_sub(least).saturating_add(1)),
+            format!("--cost={cost}"),
+            format!("--paths={paths}"),
+            format!("--subpixel={subpixel}"),
+            format!("--speckle-size={}", given("REMOVESMALLCC")?.unwrap_or(0.0).max(0.0)),
+        ];
+        if let Cost::Census(window) = &cost {
+            flags.push(format!("--census-window={}", tiepoint::options::Named::name(*window)));
+        }
+        let ours = cost.penalties();
+        for (name, penalty, theirs, ours) in
+            [("p1", penalties[0], 8.0, ours.p1), ("p2", penalties[1], 32.0, ours.p2)]
+        {
+            if let Some(penalty) = penalty {
+                flags.push(format!("--{name}={}", (penalty / theirs * f64::from(ours)).round()));
+            }
+        }
+        let median = given("MEDIAN")?.unwrap_or(0.0);
+        flags.push(format!(
+            "--median={}",
+            if median <= 0.0 {
+                0
+            } else if median <= 1.0 {
+                3
+            } else {
+                5
+            }
+        ));
+        match given("TESTLRRL")? {
+            Some(0.0) => flags.push("--right-view=off".into()),
+            _ => flags.push(format!("--max-difference={}", given("TESTLRRL_TAU")?.unwrap_or(1.0))),
+        }
+        if let Some(threads) = given("OMP_NUM_THREADS")? {
+            flags.push(format!("--threads={threads}"));
+        }
+        for name in IGNORED_VARIABLES {
+            if let Some(value) = given(name)?.filter(|value| *value > 0.0) {
+                ignored.push(format!("{name}={value}"));
+            }
+        }
+        // What is said in our own flags comes first.
+        let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+        let said: Vec<_> = self.ours.iter().map(|flag| name(&flag.to_string_lossy())).collect();
+        flags.retain(|flag| !said.contains(&name(flag)));
+        let mut line: Vec<OsString> = vec!["stereo".into()];
+        line.extend(flags.into_iter().map(OsString::from).chain(self.ours));
+        let files = [("--output", Some(disparity)), ("--output-right", outputs.get(1))];
+        for (flag, file) in files.into_iter().chain([("--confidence", self.confidence.as_ref())]) {
+            line.extend(file.into_iter().flat_map(|file| [flag.into(), file.clone()]));
+        }
+        line.extend(["--".into(), left.clone(), right.clone()]);
+        Ok((line, ignored))
+    }
+}
+
+fn number(name: &str, text: &str) -> Outcome<f64> {
+    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| Failure::usage(format!("mgm's {name} {text}: expected a number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str, environment: &str) -> Outcome<(String, Option<String>)> {
+        let words = line.split_whitespace().map(OsString::from).collect();
+        let pairs: Vec<_> = environment.split_whitespace().filter_map(|pair| pair.split_once('=')).collect();
+        let variable = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
+        let (words, told) = translated(words, variable)?;
+        let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        Ok((words.join(" "), told))
+    }
+
+    #[test]
+    fn lines_of_s2p_and_asp_become_ours() {
+        let mgm = "MEDIAN=1 CENSUS_NCC_WIN=5 TSGM=3 OMP_NUM_THREADS=1";
+        let multi = "REMOVESMALLCC=25 MINDIFF=1 CENSUS_NCC_WIN=7 SUBPIX=2";
+        for (line, environment, expected, told) in [
+            (
+                "mgm -r -61 -R 12 -s vfit -t census -O 8 -confidence_consensusL c.tif l.tif r.tif d.tif",
+                mgm,
+                "mgm stereo --offsets --min-disparity=-12 --disparities=74 --cost=census --paths=8 \
+                 --subpixel=equiangular --speckle-size=0 --census-window=5x5 --median=3 --max-difference=1 --threads=1 \
+                 --output d.tif --confidence c.tif -- l.tif r.tif",
+                "",
+            ),
+            (
+                "/opt/bin/mgm_multi -r 3 -R 9 -S 6 -s vfit -t census -O 16 -wl a.tif -wr b.tif -P1 16.0 -P2 64.0 l r d.tif",
+                multi,
+                "/opt/bin/mgm_multi stereo --offsets --min-disparity=-9 --disparities=7 --cost=census --paths=16 \
+                 --subpixel=equiangular --speckle-size=25 --census-window=7x7 --p1=40 --p2=156 --median=0 \
+                 --max-difference=1 --output d.tif -- l r",
+                "-S 6, -wl a.tif, -wr b.tif, MINDIFF=1",
+            ),
+            (
+                "tiepoint stereo --like mgm -r -2.5 -R -0.5 -t sd -s cubic -O 2 --threads=2 l.tif r.tif d.tif c.tif b.tif",
+                "TESTLRRL=0 OMP_NUM_THREADS=7",
+                "tiepoint stereo --offsets --min-disparity=0 --disparities=4 --cost=ad --paths=4 --subpixel=parabola \
+                 --speckle-size=0 --median=0 --right-view=off --threads=2 --output d.tif --output-right b.tif \
+                 -- l.tif r.tif",
+                "the file of costs, c.tif, -t sd: ad in its place, -s cubic: parabola in its place",
+            ),
+            ("tiepoint stereo l r -o d.tif", "", "tiepoint stereo l r -o d.tif", ""),
+        ] {
+            let (found, ignored) = of(line, environment).unwrap();
+            assert_eq!(found, expected);
+            assert!(ignored.unwrap_or_default().ends_with(told), "{told}");
+        }
+        for (line, why) in [
+            ("mgm l r", "LEFT RIGHT DISPARITY"),
+            ("mgm -r 5 -R 4 l r d", "not above"),
+            ("mgm -r x -R 4 l r d", "expected a number"),
+            ("mgm -Q 4 l r d", "expected -r -R"),
+            ("mgm l r d -r", "value is missing"),
+            ("tiepoint stereo --like sgbm l r d", "expected mgm"),
+        ] {
+            let refused = of(line, "").unwrap_err().to_string();
+            assert!(refused.contains(why), "{line}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `camchain.yaml` of Kalibr: two cameras, `cam0` and `cam1`, and how the second stands to the first.
+//!
+//! Of each camera `intrinsics` (fx, fy, cx, cy), `distortion_model`, `distortion_coeffs`, `resolution`; of the second
+//! `T_cn_cnm1`, a matrix of 4x4 that maps points of the first camera to points of the second, as R and T do here. Cameras
+//! are pinholes with OpenCV's distortion (`radtan`: k1 k2 p1 p2) or none. They become `M1 D1 M2 D2 R T` of OpenCV.
+
+use super::document::{Entry, Matrix, Parsed, Value, number};
+
+/// The lines of a camera, and the number of the first.
+struct Section<'a> {
+    name: &'a str,
+    first: usize,
+    lines: Vec<&'a str>,
+}
+
+impl Section<'_> {
+    /// The words behind a key, with the number of its line; a list may go on in the lines below.
+    fn words(&self, key: &str) -> Parsed<(usize, Vec<&str>)> {
+        let behind =
+            |line: &&str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
+        let at = self.lines.iter().position(behind);
+        let at = at.ok_or_else(|| format!("line {}: {} has no {key}", self.first, self.name))?;
+        let more = self.lines[at + 1..].iter().take_while(|line| !line.contains(':'));
+        let rest = self.lines[at].split_once(':').map_or("", |(_, rest)| rest);
+        let text = std::iter::once(rest).chain(more.copied());
+        let words = text.flat_map(|text| text.split(['[', ']', ',', ' ', '\t']));
+        Ok((self.first + 1 + at, words.filter(|word| !word.is_empty() && *word != "-").collect()))
+    }
+
+    fn numbers<const N: usize>(&self, key: &str) -> Parsed<(usize, [f64; N])> {
+        let (line, words) = self.words(key)?;
+        let numbers = words.into_iter().map(|word| number(word, key, line)).collect::<Parsed<Vec<f64>>>()?;
+        let found = <[f64; N]>::try_from(numbers);
+        let found = found.map_err(|n| format!("line {line}: {key} has {} numbers: expected {N}", n.len()))?;
+        Ok((line, found))
+    }
+
+    /// Fails unless the word behind a key is one of these.
+    fn require(&self, key: &str, known: &[&str]) -> Parsed<()> {
+        let (line, words) = self.words(key)?;
+        match words[..] {
+            [word] if known.contains(&word) => Ok(()),
+            _ => Err(format!("line {line}: {key} is {}: expected {}", words.join(" "), known.join(" or "))),
+        }
+    }
+}
+
+pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
+    let mut sections: Vec<Section<'_>> = vec![];
+    for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#')) {
+        match (line.strip_suffix(':').filter(|name| name.starts_with("cam")), sections.last_mut()) {
+            (Some(name), _) => sections.push(Section { name, first: i + 1, lines: vec![] }),
+            (None, Some(section)) => section.lines.push(line),
+            (None, None) => {}
+        }
+    }
+    let [left, right] = &sections[..] else {
+        return Err(format!("a camchain of Kalibr of {} cameras: expected cam0 and cam1", sections.len()));
+    };
+    let matrix = |key: &str, line: usize, rows: usize, data: Vec<f64>| {
+        let value = Value::Matrix(Matrix { rows, columns: data.len() / rows, data });
+        Entry { key: key.into(), value, line }
+    };
+    let mut entries = vec![];
+    for (section, [camera, lens]) in [(left, ["M1", "D1"]), (right, ["M2", "D2"])] {
+        section.require("camera_model", &["pinhole"])?;
+        section.require("distortion_model", &["radtan", "none"])?;
+        let (line, [fx, fy, cx, cy]) = section.numbers("intrinsics")?;
+        entries.push(matrix(camera, line, 3, vec![fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]));
+        if section.require("distortion_model", &["radtan"]).is_ok() {
+            let (line, distortion) = section.numbers::<4>("distortion_coeffs")?;
+            entries.push(matrix(lens, line, 1, distortion.to_vec()));
+        }
+    }
+    let (line, size) = left.numbers::<2>("resolution")?;
+    for (key, value) in ["image_width", "image_height"].into_iter().zip(size) {
+        entries.push(Entry { key: key.into(), value: Value::Number(value), line });
+    }
+    let (line, pose) = right.numbers::<16>("T_cn_cnm1")?;
+    let rows = || pose.chunks(4).take(3);
+    entries.push(matrix("R", line, 3, rows().flat_map(|row| row[..3].to_vec()).collect()));
+    entries.push(matrix("T", line, 3, rows().map(|row| row[3]).collect()));
+    Ok(entries)
+}

@@ -1,0 +1,49 @@
+//! `calib.txt` of KITTI: lines of `P0: ` and twelve numbers, the projections of the rectified grey cameras 0 and 1 and of
+//! the colour cameras 2 and 3, all in the frame of camera 0; in `calib_cam_to_cam.txt` they are `P_rect_00` to
+//! `P_rect_03`. The pair is that of the colour cameras where the file has them.
+//!
+//! The projections become `P1` and `P2` of OpenCV. A shift up or forward against camera 0, of millimetres, is left out: the
+//! rows of the pictures correspond. Other keys are stepped over.
+
+use super::document::{Entry, Matrix, Parsed, Value, number};
+
+/// Whether a file is one of KITTI's: OpenCV's have no number behind `P2:`.
+pub(super) fn is_kitti(text: &str) -> bool {
+    let keys = ["P0:", "P2:", "P_rect_00:", "P_rect_02:"];
+    let mut behind = text.lines().filter_map(|line| keys.iter().find_map(|key| line.strip_prefix(key)));
+    behind.any(|rest| rest.split_whitespace().next().is_some_and(|word| word.parse::<f64>().is_ok()))
+}
+
+pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
+    let projection = |camera: usize| {
+        let lines = text.lines().enumerate();
+        let found = lines.filter_map(|(i, line)| Some((i + 1, line.split_once(':')?)));
+        let keys = [format!("P{camera}"), format!("P_rect_0{camera}")];
+        let mut found = found.filter(|(_, (key, _))| keys.iter().any(|known| key.trim() == known));
+        found.next().map(|(line, (key, values))| {
+            let numbers = values.split_whitespace().map(|word| number(word, key, line));
+            let numbers = numbers.collect::<Parsed<Vec<f64>>>()?;
+            let projection = <[f64; 12]>::try_from(numbers);
+            projection
+                .map(|p| (line, p))
+                .map_err(|n| format!("line {line}: {key} has {} numbers: expected 12", n.len()))
+        })
+    };
+    for [left, right] in [[2, 3], [0, 1]] {
+        if let (Some(left), Some(right)) = (projection(left), projection(right)) {
+            let ((line, mut left), (second, mut right)) = (left?, right?);
+            right[3] -= left[3];
+            left[3] = 0.0;
+            for projection in [&mut left, &mut right] {
+                (projection[7], projection[11]) = (0.0, 0.0);
+            }
+            let entry = |key: &str, line, data: [f64; 12]| Entry {
+                key: key.into(),
+                value: Value::Matrix(Matrix { rows: 3, columns: 4, data: data.to_vec() }),
+                line,
+            };
+            return Ok(vec![entry("P1", line, left), entry("P2", second, right)]);
+        }
+    }
+    Err("a calibration of KITTI without P2 and P3, and without P0 and P1".into())
+}

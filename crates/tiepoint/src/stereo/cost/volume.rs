@@ -1,0 +1,137 @@
+//! A cost volume of the caller's: the costs of every pixel at every disparity, computed before.
+
+use super::{CensusWindow, CostDefinition, MatchingCost};
+use crate::{
+    Error, Result, by_pixel,
+    device::Cpu,
+    image::{AnyView, Image, Pixel, PixelKind},
+    stereo::{INVALID, Penalties, StereoOptions, StereoResult},
+};
+use std::ops::Range;
+
+/// The greatest cost that fractions are scaled to, unless the caller states a scale.
+const FRACTIONS: f32 = 1023.0;
+
+/// The greatest cost that sums have room for.
+const GREATEST: f32 = 4000.0;
+
+/// Costs as the caller has them, and how they become integers: less `offset`, times `scale`, rounded to even.
+pub(in crate::stereo) struct CostVolume<'a> {
+    costs: AnyView<'a>,
+    offset: f32,
+    scale: f32,
+    greatest: u16,
+    min_disparity: i32,
+}
+
+impl<'a> CostVolume<'a> {
+    pub(in crate::stereo) fn new(
+        costs: AnyView<'a>,
+        scale: Option<f32>,
+        options: &StereoOptions,
+        cpu: &Cpu,
+    ) -> Result<Self> {
+        if costs.channels() != options.disparities {
+            return Err(Error::Mismatch(format!(
+                "a cost volume of {} disparities where the options search {}",
+                costs.channels(),
+                options.disparities
+            )));
+        }
+        let none = (f32::INFINITY, f32::NEG_INFINITY);
+        let joined = |a: (f32, f32), b: (f32, f32)| (a.0.min(b.0), a.1.max(b.1));
+        let of_row = |y| {
+            by_pixel!(costs, view => {
+                let finite = view.row(y).iter().map(|c| c.to_f32()).filter(|c| c.is_finite());
+                finite.fold(none, |range, c| joined(range, (c, c)))
+            })
+        };
+        let (least, most) = cpu.collect(costs.size().height, of_row).into_iter().fold(none, joined);
+        if least > most {
+            return Err(Error::Image("the cost volume holds no finite cost".into()));
+        }
+        let offset = least.min(0.0);
+        let spread = most - offset;
+        let scale = match scale {
+            Some(scale) if scale > 0.0 && scale.is_finite() => scale,
+            Some(scale) => return Err(Error::option("scale", scale, "a positive number")),
+            None if costs.pixel() == PixelKind::F32 && spread > 0.0 => FRACTIONS / spread,
+            None => 1.0,
+        };
+        let greatest = (spread * scale).round_ties_even();
+        if greatest > GREATEST {
+            let expected = format!("at most {}: sums have no room for greater costs", GREATEST / spread);
+            return Err(Error::option("scale", scale, expected));
+        }
+        let min_disparity = options.min_disparity;
+        Ok(Self { costs, offset, scale, greatest: greatest as u16, min_disparity })
+    }
+
+    /// Where a pixel has a cost at some disparity: not 0. `None`: everywhere.
+    pub(in crate::stereo) fn mask(&self, cpu: &Cpu) -> Option<Image<u8>> {
+        let AnyView::F32(costs) = &self.costs else { return None };
+        let mut mask = Image::new(costs.size());
+        let (width, count) = (costs.size().width.max(1), costs.channels());
+        cpu.for_chunks(mask.data_mut(), width, |y, row| {
+            for (known, costs) in row.iter_mut().zip(costs.row(y).chunks_exact(count)) {
+                *known = u8::from(costs.iter().any(|cost| cost.is_finite()));
+            }
+        });
+        mask.data().contains(&0).then_some(mask)
+    }
+
+    /// Makes those pixels invalid whose disparity has no cost.
+    pub(in crate::stereo) fn withdraw(&self, found: &mut StereoResult) {
+        let AnyView::F32(costs) = &self.costs else { return };
+        let (count, least) = (costs.channels(), self.min_disparity);
+        let known = |x: i64, y: usize, d: f32| {
+            let place = (d.round_ties_even() as i64 - i64::from(least)).clamp(0, count as i64 - 1) as usize;
+            usize::try_from(x)
+                .is_ok_and(|x| costs.row(y).get(x * count + place).is_some_and(|c| c.is_finite()))
+        };
+        for y in 0..costs.size().height {
+            for (x, d) in found.disparity.row_mut(y).iter_mut().enumerate() {
+                if d.is_finite() && !known(x as i64, y, *d) {
+                    *d = INVALID;
+                    if let Some(confidence) = &mut found.confidence {
+                        confidence.row_mut(y)[x] = 0.0;
+                    }
+                }
+            }
+            for (x, d) in found.right.iter_mut().flat_map(|right| right.row_mut(y).iter_mut().enumerate()) {
+                if d.is_finite() && !known(x as i64 + *d as i64, y, *d) {
+                    *d = INVALID;
+                }
+            }
+        }
+    }
+}
+
+impl MatchingCost for CostVolume<'_> {
+    fn greatest(&self) -> u16 {
+        self.greatest
+    }
+
+    /// Those of the census of 24 bits, in proportion.
+    fn penalties(&self) -> Penalties {
+        let census = CensusWindow::Five;
+        let Penalties { p1, p2, p2_least, gradient } = CostDefinition::penalties(&census);
+        let (most, bits) = (u32::from(self.greatest), u32::from(census.bits()));
+        let [p1, p2, p2_least] = [p1, p2, p2_least].map(|p| (u32::from(p) * most).div_ceil(bits) as u16);
+        Penalties { p1, p2, p2_least, gradient }
+    }
+
+    fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]) {
+        let count = self.costs.channels();
+        let (offset, scale, greatest) = (self.offset, self.scale, self.greatest);
+        by_pixel!(self.costs, view => {
+            let given = &view.row(y)[columns.start * count..columns.end * count];
+            for (out, &cost) in out.iter_mut().zip(given) {
+                let cost = cost.to_f32();
+                // Also what is not finite costs the most.
+                let whole = ((cost - offset) * scale).round_ties_even();
+                *out = if cost.is_finite() { whole as u16 } else { greatest };
+            }
+        });
+    }
+}
