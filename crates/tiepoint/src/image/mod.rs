@@ -7,6 +7,7 @@ mod alpha;
 mod bmp;
 mod by_pixel;
 mod contents;
+mod exr;
 #[cfg(test)]
 mod file_tests;
 mod foreign;
