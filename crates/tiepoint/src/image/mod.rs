@@ -16,6 +16,7 @@ pub mod gpu;
 pub(crate) mod grey;
 mod jpeg;
 mod jpeg2000;
+mod jpegxl;
 mod mask;
 pub(crate) mod npy;
 mod orientation;
