@@ -25,9 +25,15 @@ impl From<DecodeErrors> for Fault {
 pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
     let mut bytes = request.bytes(source)?;
     let progressive = check_frame(&bytes)?;
-    let end = end(&bytes).ok_or("the JPEG has no end marker; it is truncated")?;
+    let end = end(&bytes);
     // What follows is no picture: a phone's video, a second picture, a maker's notes.
-    bytes.truncate(end);
+    bytes.truncate(end.unwrap_or(bytes.len()));
+    if end.is_none() {
+        if progressive {
+            return Err("the JPEG has no end marker; it is truncated".into());
+        }
+        bytes.extend(END);
+    }
     let orientation = orientation::of_jpeg(&bytes);
     let options =
         DecoderOptions::default().set_max_width(1 << 16).set_max_height(1 << 16).set_strict_mode(true);
@@ -50,7 +56,9 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     let mut pixels: Vec<u8> = zeros(size.area() * channels)?;
     decoder.decode_into(&mut pixels)?;
     drop(decoder);
-    drop(bytes);
+    if end.is_none() {
+        check_whole(bytes, options.jpeg_set_out_colorspace(out), &pixels)?;
+    }
     let decoded = Decoded::whole(pixels, size, request.layout(channels), request)?;
     Ok(Decoded { orientation, ..decoded })
 }
@@ -66,6 +74,22 @@ pub(super) fn write(out: impl io::Write, view: &AnyView<'_>) -> io::Result<()> {
     encoder.set_sampling_factor(SamplingFactor::F_1_1);
     let colour = if view.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
     encoder.encode(view.to_image().data(), width, height, colour).map_err(io::Error::other)
+}
+
+/// What ends a picture.
+const END: [u8; 2] = [0xff, 0xd9];
+
+/// Fails where a picture without an end marker is cut off: then what stands behind its last byte changes it.
+fn check_whole(mut bytes: Vec<u8>, options: DecoderOptions, pixels: &[u8]) -> Result<(), Fault> {
+    bytes.truncate(bytes.len() - END.len());
+    bytes.extend([0x6d; 64].into_iter().chain(END));
+    let mut again: Vec<u8> = zeros(pixels.len())?;
+    let found =
+        JpegDecoder::new_with_options(ZCursor::new(bytes.as_slice()), options).decode_into(&mut again);
+    if found.is_ok() && again == pixels {
+        return Ok(());
+    }
+    Err("the JPEG has no end marker, and data of its picture are missing; it is truncated".into())
 }
 
 /// Where the picture ends, behind its end marker. Segments are as long as they say; inside a scan 0xff is followed by 0
