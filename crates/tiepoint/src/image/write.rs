@@ -113,6 +113,8 @@ pub struct Known<'a> {
     pub no_data: Option<f64>,
     /// 0 where pixels hold no data; `None` where all do.
     pub valid: Option<&'a Image<u8>>,
+    /// Compress a TIFF by Deflate, without loss; other formats are as they are.
+    pub deflate: bool,
 }
 
 /// Writes an image with what is known of it, as far as the format can say it.
@@ -141,7 +143,8 @@ pub fn write_known<'a>(
         AnyView::U16(_) => known.no_data.filter(|v| held::<u16>(*v).is_some()),
         AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
     };
-    let mut extra = Extra { layout: known.layout, place: known.place, no_data, mask: None };
+    let Known { layout: named, place, deflate, .. } = *known;
+    let mut extra = Extra { layout: named, place, no_data, mask: None, deflate };
     let (mut beside, mut made) = (None, None);
     let format = OutputFormat::of(path)?;
     if known.place.is_some() && format != OutputFormat::Tiff {
