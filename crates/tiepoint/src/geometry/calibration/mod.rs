@@ -3,9 +3,11 @@
 //! [`StereoCalibration`] describes two cameras and their relative pose: what rectification needs.
 //! [`RectifiedCalibration`] is a pair of images already rectified: what turns disparity into depth. Both are
 //! read from
-//! - OpenCV YAML and XML, under the names that its samples and most programs give: `M1 D1 M2 D2 R T`
+//! - OpenCV YAML, XML and JSON, under the names that its samples and most programs give: `M1 D1 M2 D2 R T`
 //!   (`K1`, `cameraMatrix1`, `distCoeffs1`, …), `R1 R2 P1 P2 Q`, in one file or in several (intrinsics and
 //!   extrinsics; or one `camera_matrix` file a camera, the left one first);
+//! - ROS `camera_info` YAML, the left camera's file and the right one's: `camera_matrix distortion_coefficients
+//!   rectification_matrix projection_matrix`. Their pose is that of the rectification, R = R₂ᵀ R₁;
 //! - Middlebury `calib.txt`: `cam0 cam1 doffs baseline width height ndisp vmin vmax`.
 //!
 //! **Conventions.** A point at X in the left camera lies at R X + T in the right one (OpenCV), so a left
@@ -14,6 +16,7 @@
 
 mod camera;
 mod document;
+mod json;
 mod middlebury;
 mod opencv;
 mod rectified;
