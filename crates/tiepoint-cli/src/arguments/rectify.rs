@@ -56,8 +56,8 @@ pub(crate) struct RectifyArguments {
     pub(crate) left: PathBuf,
     /// The picture taken from the right
     pub(crate) right: PathBuf,
-    /// The cameras: OpenCV .yml or .xml (M1 D1 M2 D2 R T), or Middlebury calib.txt; give it again for a second
-    /// file (extrinsics). Without, the cameras are found from tie points
+    /// The cameras: OpenCV .yml, .xml or .json (M1 D1 M2 D2 R T), or Middlebury calib.txt; give it again for a
+    /// second file (extrinsics; of ROS's camera_info the right camera's). Without, the cameras are found from tie points
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Vec<PathBuf>,
     /// Take the rectification of the calibration file (R1 R2 P1 P2) instead of computing one
@@ -65,7 +65,7 @@ pub(crate) struct RectifyArguments {
     pub(crate) stored: bool,
     #[command(flatten)]
     pub(crate) cameras: CameraArguments,
-    /// The rectified left picture: .png .tif .pfm .npy. It is made of RIGHT where that was taken from the left. Where it
+    /// The rectified left picture: .png .tif .pfm .exr .npy. It is made of RIGHT where that was taken from the left. Where it
     /// shows nothing of its input it is transparent (.png of 8 bits), NaN (floats), masked (.tif) or masked by FILE.msk
     /// beside it (.png of 16 bits), all of which `stereo` heeds
     #[arg(long, value_name = "IMAGE")]
@@ -73,14 +73,21 @@ pub(crate) struct RectifyArguments {
     /// The rectified right picture
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_right: Option<PathBuf>,
+    /// Whole numbers of any format with an alpha channel in place of masks and of values of no data: opaque where the
+    /// outputs show their input
+    #[arg(long)]
+    pub(crate) alpha: bool,
+    /// Compress a .tif by Deflate, without loss
+    #[arg(long)]
+    pub(crate) compress: bool,
     /// Where the left output shows its input: 255, else 0
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_left: Option<PathBuf>,
     /// Where the right output shows its input
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_right: Option<PathBuf>,
-    /// What the rectified pair is, for `stereo --calibration`: .txt (Middlebury), .yml or .xml (OpenCV: P1, P2, Q). From
-    /// tie points alone the baseline is 1, unless --baseline says it
+    /// What the rectified pair is, for `stereo --calibration`: .txt (Middlebury), .yml, .xml or .json (OpenCV: P1, P2,
+    /// Q), or with a name such as camera_info.yaml what ROS says of the right camera. From tie points alone the baseline is 1, unless --baseline says it
     #[arg(long, value_name = "FILE")]
     pub(crate) output_calibration: Option<PathBuf>,
     /// A picture of both outputs with lines along rows

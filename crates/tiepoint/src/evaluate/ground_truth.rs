@@ -33,7 +33,18 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
         return Err("the OpenCV XML has no complete <data>".into());
     }
     let yaml = || inside("data:", "]")?.split_once('[').map(|(_, d)| d);
-    let data = xml.or_else(yaml).or_else(|| inside("\"matrix\":[", "]")).unwrap_or(text);
+    let data = xml.or_else(yaml).or_else(|| inside("\"matrix\":[", "]"));
+    // What `match` prints stands in lines of words around the matrix.
+    let printed = || {
+        let row = |line: &str| line.split_whitespace().filter(|w| w.parse::<f64>().is_ok()).count() == 3;
+        let lines: Vec<&str> = text.lines().collect();
+        let rows = lines
+            .windows(3)
+            .find(|three| three.iter().all(|line| row(line) && line.split_whitespace().count() == 3))?;
+        Some(rows.join(" "))
+    };
+    let printed = if data.is_none() && text.lines().count() > 3 { printed() } else { None };
+    let data = data.or(printed.as_deref()).unwrap_or(text);
     let words = data.split(|c: char| c.is_whitespace() || c == ',' || c == ';').filter(|w| !w.is_empty());
     let mut h = [0.0; 9];
     let mut count = 0;
