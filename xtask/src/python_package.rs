@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests import; NumPy is all that the package needs.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "numpy>=2.0",
     "opencv-contrib-python-headless==5.0.0.93",
     "pytest==9.2.0",
@@ -21,6 +21,7 @@ const PACKAGES: [&str; 10] = [
     "xarray==2026.9.0",
     "pillow==13.0.0",
     "tifffile==2026.3.3",
+    "openexr==3.5.3",
 ];
 
 pub(crate) fn prepare() -> Result<PathBuf> {
