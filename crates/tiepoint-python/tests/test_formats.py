@@ -341,7 +341,8 @@ def test_rectified_pictures_open_as_what_they_are(command, rectified):
 def test_calibrations_are_what_their_names_say(rectified):
     of = [tp.Calibration.read(rectified / f"c.{extension}") for extension in ["txt", "yml", "xml", "json"]]
     for name in ["c.yml", "c.xml", "c.json"]:
-        q = cv2.FileStorage(str(rectified / name), cv2.FILE_STORAGE_READ).getNode("Q").mat()
+        storage = cv2.FileStorage(str(rectified / name), cv2.FILE_STORAGE_READ)
+        q = storage.getNode("Q").mat()
         assert np.isclose(q[2, 3], of[0].focal, rtol=1e-12), name
     for other in of[1:]:
         assert np.allclose([other.focal, *other.principal, other.doffs, other.baseline],
