@@ -57,7 +57,7 @@ pub(crate) struct RectifyArguments {
     /// The picture taken from the right
     pub(crate) right: PathBuf,
     /// The cameras: OpenCV .yml, .xml or .json (M1 D1 M2 D2 R T), or Middlebury calib.txt; give it again for a
-    /// second file (extrinsics; of ROS's camera_info the right camera's). Without, the cameras are found from tie points
+    /// second file (extrinsics; of ROS's `camera_info` the right camera's). Without, the cameras are found from tie points
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Vec<PathBuf>,
     /// Take the rectification of the calibration file (R1 R2 P1 P2) instead of computing one
@@ -87,7 +87,7 @@ pub(crate) struct RectifyArguments {
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_right: Option<PathBuf>,
     /// What the rectified pair is, for `stereo --calibration`: .txt (Middlebury), .yml, .xml or .json (OpenCV: P1, P2,
-    /// Q), or with a name such as camera_info.yaml what ROS says of the right camera. From tie points alone the baseline is 1, unless --baseline says it
+    /// Q), or with a name such as `camera_info.yaml` what ROS says of the right camera. From tie points alone the baseline is 1, unless --baseline says it
     #[arg(long, value_name = "FILE")]
     pub(crate) output_calibration: Option<PathBuf>,
     /// A picture of both outputs with lines along rows

@@ -1,4 +1,4 @@
-//! OpenEXR: floats, the first layer of a file without deep data; every value stays as it is.
+//! EXR: floats, the first layer of a file without deep data; every value stays as it is.
 
 use super::{
     AnyView, ImageView, Layout, Pixel, Size,
@@ -9,6 +9,16 @@ use ::exr::error::Error as Failed;
 use ::exr::meta::{MetaData, header::Header};
 use ::exr::prelude::*;
 use std::io::{self, Cursor, Write};
+
+/// What is decompressed. The decoder of B44 takes for granted that a file is sound, and DWA has none.
+const READ: [Compression; 6] = [
+    Compression::Uncompressed,
+    Compression::RLE,
+    Compression::ZIP1,
+    Compression::ZIP16,
+    Compression::PIZ,
+    Compression::PXR24,
+];
 
 /// Bytes of samples that a byte of the file can stand for at most.
 const RATIO: u64 = 2048;
@@ -29,6 +39,12 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> std::resul
     let headers = MetaData::read_from_buffered(&mut source, false)?.headers;
     let header =
         headers.iter().find(|header| !header.deep).ok_or("OpenEXR with deep data alone is not read")?;
+    if let Some(other) = headers.iter().map(|header| header.compression).find(|kind| !READ.contains(kind)) {
+        return Err(format!(
+            "OpenEXR with {other} is not read; convert it: oiiotool IN --compression zip -o OUT.exr"
+        )
+        .into());
+    }
     let (order, layout) = order(header);
     if header.channels.list.iter().any(|channel| channel.sampling != Vec2(1, 1)) {
         return Err(

@@ -127,7 +127,7 @@ macro_rules! sample {
 }
 
 /// Files written by OpenCV (the compressed TIFFs and the JPEGs), GDAL and tifffile (palette.tif and the TIFFs below it),
-/// Pillow, libjxl, OpenEXR and NumPy (the formats below those), and byte by byte after the formats' specifications.
+/// Pillow, libjxl, `OpenEXR` and NumPy (the formats below those), and byte by byte after the formats' specifications.
 fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
     let rgb = sample_of(3, colour);
     let rgb16 = sample_of(3, |g, x| colour(g, x).into_iter().map(|v| u16::from(v) * 257).collect());

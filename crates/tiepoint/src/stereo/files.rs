@@ -34,7 +34,7 @@ pub enum DisparityFormat {
     Png,
     /// Floats, NaN where there is none.
     Tiff,
-    /// As TIFF, an OpenEXR.
+    /// As TIFF, but `.exr`.
     Exr,
     /// As TIFF, an array of NumPy.
     Npy,

@@ -33,7 +33,7 @@ fn value(key: &str, json: &Json) -> Parsed<Value> {
 
 fn nested(rows: &[Json]) -> Option<Matrix> {
     if let Some(data) = numbers(rows) {
-        return (!data.is_empty()).then(|| Matrix { rows: 1, columns: data.len(), data });
+        return (!data.is_empty()).then_some(Matrix { rows: 1, columns: data.len(), data });
     }
     let rows: Vec<Vec<f64>> = rows.iter().map(|row| numbers(row.as_array()?)).collect::<Option<_>>()?;
     let columns = rows.first()?.len();
