@@ -87,7 +87,8 @@ pub(crate) struct RectifyArguments {
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_right: Option<PathBuf>,
     /// What the rectified pair is, for `stereo --calibration`: .txt (Middlebury), .yml, .xml or .json (OpenCV: P1, P2,
-    /// Q), or with a name such as `camera_info.yaml` what ROS says of the right camera. From tie points alone the baseline is 1, unless --baseline says it
+    /// Q), or with a name such as `camera_info.yaml` what ROS says of the right camera. From tie points alone the baseline
+    /// is 1, unless --baseline says it
     #[arg(long, value_name = "FILE")]
     pub(crate) output_calibration: Option<PathBuf>,
     /// A picture of both outputs with lines along rows
