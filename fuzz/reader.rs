@@ -17,14 +17,17 @@ fn read(reader: &str, data: &[u8]) {
     match reader {
         // Behind the bytes by which each format is told.
         "bmp" => image::decode(b"BM", data),
+        "exr" => image::decode(b"\x76\x2f\x31\x01", data),
         "gif" => image::decode(b"GIF8", data),
         "jpeg" => image::decode(&[0xff, 0xd8, 0xff], data),
         "jpeg2000" => image::decode(b"\xff\x4f\xff\x51", data),
+        "jpegxl" => image::decode(b"\xff\x0a", data),
         "npy" => image::decode(b"\x93NUMPY\x01\0", data),
         "pfm" | "pnm" => image::decode(b"P", data),
         "png" => image::decode(b"\x89PNG\r\n\x1a\n", data),
         "tiff" => image::decode(&[], data),
         "webp" => image::decode(b"RIFF\0\x10\0\0WEBP", data),
+        "calibration_json" => calibration::read("{", data),
         "calibration_txt" => calibration::read("cam0=[", data),
         "calibration_xml" => calibration::read("<", data),
         "calibration_yaml" => calibration::read("%YAML:1.0\n", data),

@@ -54,6 +54,12 @@ fn calibrations() {
              <data>{data}</data></{name}>\n"
         );
     }
+    let matrix = |(name, rows, cols, data): &(&str, u8, u8, &str)| {
+        let list = data.replace(' ', ", ");
+        format!("\"{name}\": {{\"rows\": {rows}, \"cols\": {cols}, \"dt\": \"d\", \"data\": [{list}]}}")
+    };
+    let json = parts.iter().map(matrix).collect::<Vec<_>>().join(", ");
+    seed("calibration_json", "all", format!("\"image_width\": 64, \"image_height\": 48, {json}}}").as_bytes(), 0);
     xml += "<image_width>64</image_width><image_height>48</image_height></opencv_storage>";
     seed("calibration_yaml", "all", yaml.as_bytes(), 0);
     seed("calibration_xml", "all", xml.as_bytes(), 0);
@@ -130,6 +136,8 @@ fn samples() {
             "bmp" => seed("bmp", name, &bytes, 2),
             "gif" => seed("gif", name, &bytes, 4),
             "j2k" => seed("jpeg2000", name, &bytes, 4),
+            "exr" => seed("exr", name, &bytes, 4),
+            "jxl" => seed("jpegxl", name, &bytes, 2),
             "npy" => seed("npy", name, &bytes, 8),
             _ => ["tiff", "georeference"].into_iter().for_each(|target| seed(target, name, &bytes, 0)),
         }

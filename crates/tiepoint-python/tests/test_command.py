@@ -124,6 +124,7 @@ COMMAND_ALONE = {
     "help verbose quiet json profile": "how a program talks; Python has results and logging",
     "threads": "of Device",
     "output output-right output-left valid-left valid-right output-calibration output-model": "results are fields, which tp.io writes",
+    "alpha compress": "how a file is written, beside its pixels",
     "draw overlay blend preview preview-range": "tp.draw",
     "report report-limit truth truth-scale": "tp.report",
     "list": "an iterable of images or pairs",
@@ -134,7 +135,7 @@ COMMAND_ALONE = {
     "detector": "Sift or Surf",
     "views modality": "of tp.register; tp.tie_points has features, which have no views",
     "mask-b": "of Sift.detect; tp.tie_points has features",
-    "depth cloud ascii max-depth": "Disparities.depth, Disparities.points, tp.io.write_points",
+    "depth depth-scale cloud ascii max-depth": "Disparities.depth, Disparities.points, tp.io.write_points",
     "blobs": "tp.filter.blobs",
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tiepoint as tp
 
+cv2 = pytest.importorskip("cv2")
 rasterio = pytest.importorskip("rasterio")
 tifffile = pytest.importorskip("tifffile")
 Image = pytest.importorskip("PIL.Image")
@@ -187,6 +188,18 @@ def test_formats_of_others(tmp_path):
         assert np.array_equal(np.load(tmp_path / "b.npy"), array)
 
 
+def test_openexr_both_ways(tmp_path):
+    openexr = pytest.importorskip("OpenEXR")
+    floats = np.float32(colour()) / 7 - 3
+    tp.write(tmp_path / "a.exr", floats)
+    with openexr.File(str(tmp_path / "a.exr")) as file:
+        assert np.array_equal(file.channels()["RGB"].pixels, floats)
+    halves = {"RGB": colour().astype(np.float16), "Z": floats[..., 0].copy()}
+    with openexr.File({"compression": openexr.PIZ_COMPRESSION, "type": openexr.scanlineimage}, halves) as file:
+        file.write(str(tmp_path / "b.exr"))
+    assert np.array_equal(tp.read(tmp_path / "b.exr"), np.dstack([colour(), floats[..., :1]]))
+
+
 def test_sparse_tiles_hold_no_data(tmp_path):
     with rasterio.open(
         tmp_path / "s.tif", "w", driver="GTiff", dtype="uint8", count=1, width=96, height=64, tiled=True,
@@ -203,7 +216,7 @@ REFUSED = {
     "photo.avif": "avifdec",
     "image.ntf": "gdal_translate",
     "image.vrt": "gdal_translate",
-    "image.jxl": "djxl",
+    "film.mp4": "ffmpeg",
     "pointer.png": "git lfs pull",
 }
 
@@ -214,7 +227,7 @@ def test_what_is_not_read_is_named_with_what_converts_it(tmp_path):
         "photo.avif": b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf",
         "image.ntf": b"NITF02.10" + b" " * 400,
         "image.vrt": b'<VRTDataset rasterXSize="5" rasterYSize="5">',
-        "image.jxl": b"\xff\x0a\x7a\x1f",
+        "film.mp4": b"\0\0\0\x18ftypisom\0\0\2\0isommp42",
         "pointer.png": b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n",
     }.items():
         (tmp_path / name).write_bytes(content)
@@ -299,9 +312,9 @@ def rectified(command, tmp_path_factory):
     for name, grey in [("l", pair.left), ("r", tp.warp(pair.right, turn))]:
         tp.write(folder / f"{name}.tif", grey.astype(np.uint16) * 16)
     files = [f"--output-left={folder}/L.{{}}", f"--output-right={folder}/R.{{}}"]
-    for extension in ["tif", "png", "pfm"]:
+    for extension, kind in {"tif": "txt", "png": "yml", "pfm": "xml", "exr": "json"}.items():
         named = [word.format(extension) for word in files]
-        calibration = f"--output-calibration={folder}/c.{'txt' if extension == 'tif' else 'yml' if extension == 'png' else 'xml'}"
+        calibration = f"--output-calibration={folder}/c.{kind}"
         done = command("rectify", folder / "l.tif", folder / "r.tif", *named, calibration, text=True)
         assert done.returncode == 0, done.stderr
     return folder
@@ -326,7 +339,11 @@ def test_rectified_pictures_open_as_what_they_are(command, rectified):
 
 
 def test_calibrations_are_what_their_names_say(rectified):
-    of = [tp.Calibration.read(rectified / f"c.{extension}") for extension in ["txt", "yml", "xml"]]
+    of = [tp.Calibration.read(rectified / f"c.{extension}") for extension in ["txt", "yml", "xml", "json"]]
+    for name in ["c.yml", "c.xml", "c.json"]:
+        storage = cv2.FileStorage(str(rectified / name), cv2.FILE_STORAGE_READ)
+        q = storage.getNode("Q").mat()
+        assert np.isclose(q[2, 3], of[0].focal, rtol=1e-12), name
     for other in of[1:]:
         assert np.allclose([other.focal, *other.principal, other.doffs, other.baseline],
                            [of[0].focal, *of[0].principal, of[0].doffs, of[0].baseline], rtol=1e-12)  # fmt: skip

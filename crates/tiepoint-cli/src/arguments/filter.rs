@@ -17,8 +17,11 @@ use tiepoint::image::{Border, OutputFormat, Size};
 pub(crate) struct FilterFiles {
     /// The image
     pub(crate) input: PathBuf,
-    /// Where to write: .png .tif .pfm; .tif and .pfm keep signs and fractions
+    /// Where to write: .png .tif .pfm .exr .npy, of which all but .png keep signs and fractions
     pub(crate) output: PathBuf,
+    /// Compress a .tif by Deflate, without loss
+    #[arg(long)]
+    pub(crate) compress: bool,
     /// The pixels beyond the edge
     #[arg(long, value_parser = named::<Border>(), default_value_t)]
     pub(crate) border: Border,
@@ -42,7 +45,7 @@ pub(crate) enum FilterArguments {
         #[arg(long, requires = "size", conflicts_with = "sigma")]
         power_of_two: bool,
     },
-    /// Gradients. Those along x and y are signed and need .tif or .pfm
+    /// Gradients. Those along x and y are signed and need .tif, .pfm, .exr or .npy
     Sobel {
         #[command(flatten)]
         files: FilterFiles,
@@ -71,7 +74,7 @@ pub(crate) enum FilterArguments {
         /// Divide the kernel by its sum
         #[arg(long)]
         normalise: bool,
-        /// Write floats, which keep signs and fractions: .tif or .pfm
+        /// Write floats, which keep signs and fractions: .tif .pfm .exr .npy
         #[arg(long)]
         float: bool,
     },
@@ -124,7 +127,7 @@ impl FilterArguments {
         if signed && !holds_floats(output) {
             let path = output.display();
             return Err(Failure::usage(format!(
-                "{path}: cannot hold signs and fractions (expected .tif or .pfm)"
+                "{path}: cannot hold signs and fractions (expected .tif, .pfm, .exr or .npy)"
             )));
         }
         if let Self::Convolve { kernel, normalise, .. } = self {
@@ -136,7 +139,10 @@ impl FilterArguments {
 
 /// Whether the format of `output` holds signs and fractions.
 pub(crate) fn holds_floats(output: &Path) -> bool {
-    matches!(OutputFormat::of(output), Ok(OutputFormat::Tiff | OutputFormat::Pfm))
+    matches!(
+        OutputFormat::of(output),
+        Ok(OutputFormat::Tiff | OutputFormat::Pfm | OutputFormat::Exr | OutputFormat::Npy)
+    )
 }
 
 /// Parses rows separated by semicolons or line breaks, with values separated by commas or white space; or reads them

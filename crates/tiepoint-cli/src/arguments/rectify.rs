@@ -60,8 +60,9 @@ pub(crate) struct RectifyArguments {
     pub(crate) left: PathBuf,
     /// The picture taken from the right
     pub(crate) right: PathBuf,
-    /// The cameras: OpenCV .yml or .xml (M1 D1 M2 D2 R T), Kalibr camchain.yaml, or Middlebury calib.txt; give it again for
-    /// a second file (extrinsics). Without it the cameras are found from tie points
+    /// The cameras: OpenCV .yml, .xml or .json (M1 D1 M2 D2 R T), ROS camera_info, Kalibr camchain.yaml, or Middlebury
+    /// calib.txt; give it again for a second file (extrinsics; for `camera_info` the right camera's). Without it the
+    /// cameras are found from tie points
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Vec<PathBuf>,
     /// Use the rectification in the calibration file (R1 R2 P1 P2) instead of computing one
@@ -69,22 +70,30 @@ pub(crate) struct RectifyArguments {
     pub(crate) stored: bool,
     #[command(flatten)]
     pub(crate) cameras: CameraArguments,
-    /// The rectified left picture: .png .tif .pfm .npy. If RIGHT was taken from the left, it is made from RIGHT. Pixels
-    /// without input are transparent (.png of 8 bits), NaN (floats), masked (.tif) or masked by FILE.msk beside it
+    /// The rectified left picture: .png .tif .pfm .exr .npy. If RIGHT was taken from the left, it is made from RIGHT.
+    /// Pixels without input are transparent (.png of 8 bits), NaN (floats), masked (.tif) or masked by FILE.msk beside it
     /// (.png of 16 bits); `stereo` takes account of all these
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_left: Option<PathBuf>,
     /// The rectified right picture
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_right: Option<PathBuf>,
+    /// Write integer pictures of any format with an alpha channel, opaque where they show their input, in place of masks
+    /// and no-data values
+    #[arg(long)]
+    pub(crate) alpha: bool,
+    /// Compress a .tif by Deflate, without loss
+    #[arg(long)]
+    pub(crate) compress: bool,
     /// A mask of the left output: 255 where it shows its input, else 0
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_left: Option<PathBuf>,
     /// A mask of the right output
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_right: Option<PathBuf>,
-    /// The calibration of the rectified pair, for `stereo --calibration`: .txt (Middlebury), .yml or .xml (OpenCV: P1,
-    /// P2, Q). Without a calibration the baseline is 1, unless --baseline gives it
+    /// The calibration of the rectified pair, for `stereo --calibration`: .txt (Middlebury), .yml, .xml or .json (OpenCV:
+    /// P1, P2, Q), or with a name such as `camera_info.yaml` ROS's file of the right camera. Without a calibration the
+    /// baseline is 1, unless --baseline gives it
     #[arg(long, value_name = "FILE")]
     pub(crate) output_calibration: Option<PathBuf>,
     /// A picture of both outputs with lines along rows

@@ -22,8 +22,8 @@ pub(crate) struct StereoArguments {
     /// spaces; - reads stdin. Empty lines and those beginning with # are skipped
     #[arg(long, value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
-    /// Disparities to FILE: .pfm (none: +inf), .tif and .npy (none: NaN), .png (16 bits: 256 times the disparity, none: 0).
-    /// For several pairs a folder (LEFT.pfm in it), or a pattern: {} stands for the left image's name, %04d for its
+    /// Disparities to FILE: .pfm (none: +inf), .tif .exr .npy (none: NaN), .png (16 bits: 256 times the disparity, none:
+    /// 0). For several pairs a folder (LEFT.pfm in it), or a pattern: {} stands for the left image's name, %04d for its
     /// number
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
@@ -50,11 +50,15 @@ pub(crate) struct StereoArguments {
         allow_hyphen_values = true
     )]
     pub(crate) preview_range: Range,
-    /// Depth to FILE: .pfm .tif, in the unit of the baseline; needs --calibration or --rectify; named as --output is
+    /// Depth to FILE: .pfm .tif .exr .npy, in the unit of the baseline, or .png (16 bits, see --depth-scale); needs
+    /// --calibration, --focal or --rectify; named as --output is
     #[arg(long, value_name = "FILE")]
     pub(crate) depth: Option<String>,
+    /// A .png of depths holds S times the depth, and 0 where there is none; 1000 stores metres as millimetres
+    #[arg(long, value_name = "S", requires = "depth", default_value_t = 1000.0, value_parser = depth_scale)]
+    pub(crate) depth_scale: f32,
     /// Points in colour, x right, y down, z forward from the left camera, in the unit of the baseline; needs
-    /// --calibration or --rectify; named as --output is
+    /// --calibration, --focal or --rectify; named as --output is
     #[arg(long, value_name = "PLY")]
     pub(crate) cloud: Option<String>,
     /// Write the points as text
@@ -128,6 +132,11 @@ fn disparities(text: &str) -> Result<Disparities, String> {
     }
     let count = text.parse().ok().filter(|n| (1..=4096).contains(n)).map(Disparities::Count);
     count.ok_or_else(|| "expected 1 to 4096, or auto".to_owned())
+}
+
+fn depth_scale(text: &str) -> Result<f32, String> {
+    let scale = text.parse().ok().filter(|s: &f32| *s > 0.0 && s.is_finite());
+    scale.ok_or_else(|| "expected a number above 0".to_owned())
 }
 
 /// How often the pair is halved.

@@ -4,24 +4,25 @@ use crate::arguments::filter::{FilterArguments, FilterFiles, holds_floats, parse
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::input::Reader;
-use crate::output::{Clock, Part};
+use crate::output::{Clock, Part, write_picture};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use tiepoint::filter::any;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::Blob;
-use tiepoint::image::{self, AnyImage};
+use tiepoint::image::{AnyImage, Known};
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
-    let FilterFiles { input, output, limits, .. } = filter.files();
+    let FilterFiles { input, output, limits, compress, .. } = filter.files();
     let mut clock = Clock::start(&context.processor.cpu);
     let image = clock
         .time(Part::Read, || Reader { limits: limits.options(), cpu: &context.processor.cpu }.image(input))?
         .image;
     let filtered = clock.time(Part::Compute, || apply(filter, &image, context))?;
+    let known = Known { deflate: *compress, ..Known::default() };
+    clock.time(Part::Write, || write_picture(output, &filtered, &known, context))?;
     context.print_notes();
-    clock.time(Part::Write, || image::write(output, &filtered))?;
     let size = filtered.size();
     context.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3));
     context.report(|| {

@@ -9,13 +9,14 @@ use crate::draw::{Canvas, rows};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part, write_picture};
 use serde_json::{Value, json};
+use std::path::Path;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::feature::{Features, Keypoint};
 use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
-use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image};
+use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View};
@@ -269,7 +270,10 @@ fn write(
     let masks = [&arguments.valid_left, &arguments.valid_right];
     for (i, warped) in images.iter().enumerate() {
         if let Some(path) = outputs[i] {
-            write_picture(path, &warped.image, &warped.known(), context)?;
+            let opaque = if arguments.alpha { with_alpha(warped, path)? } else { None };
+            let warped = opaque.as_ref().unwrap_or(warped);
+            let known = Known { deflate: arguments.compress, ..warped.known() };
+            write_picture(path, &warped.image, &known, context)?;
         }
         if let Some(path) = masks[i] {
             let whole = || Image::filled(warped.image.size(), 1, 255_u8);
@@ -285,6 +289,20 @@ fn write(
         image::write(path, &rows(&canvas(left)?, &canvas(right)?)?.into_image())?;
     }
     Ok(())
+}
+
+/// The picture with alpha where it has whole numbers; floats say by NaN what they do not show.
+fn with_alpha(warped: &FileImage, path: &Path) -> Outcome<Option<FileImage>> {
+    if matches!(warped.image, AnyImage::F32(_)) {
+        return Ok(None);
+    }
+    if !warped.layout.is_usual() {
+        let (path, n) = (path.display(), warped.image.channels());
+        return Err(Failure::work(format!("{path}: --alpha: for grey and colour, not for {n} bands")));
+    }
+    let whole = || Image::filled(warped.image.size(), 1, 255_u8);
+    let shown = warped.shown.clone().unwrap_or_else(whole);
+    Ok(Some(image::with_alpha(&warped.image, &shown)?.into()))
 }
 
 fn summarise(arguments: &RectifyArguments, pair: &RectifiedPair, clock: &Clock, context: &Context) {

@@ -139,7 +139,8 @@ impl Laid {
     }
 
     /// Writes the warped image, with REFERENCE's place on the map if it has one and the format can hold it.
-    fn write_warped(&self, path: &Path, reference: &Path, context: &Context) -> Outcome {
+    fn write_warped(&self, path: &Path, arguments: &RegisterArguments, context: &Context) -> Outcome {
+        let reference = arguments.reference.as_path();
         let (shown, named) = (path.display(), reference.display());
         let place = image::read_georeference(reference)?;
         let is_union = self.reference.is_some();
@@ -156,13 +157,14 @@ impl Laid {
         }
         let known = self.file.known();
         let valid = known.valid.filter(|_| is_tiff || self.has_holes);
-        let known = Known { place: place.as_ref().filter(|_| holds), valid, ..known };
+        let known =
+            Known { place: place.as_ref().filter(|_| holds), valid, deflate: arguments.compress, ..known };
         write_picture(path, &self.file.image, &known, context)
     }
 
     fn write(&self, arguments: &RegisterArguments, pair: &MatchedPair, context: &Context) -> Outcome {
         if let Some(path) = &arguments.output {
-            self.write_warped(path, &arguments.reference, context)?;
+            self.write_warped(path, arguments, context)?;
         }
         if let Some(path) = &arguments.overlay {
             let (own, seen) = match &self.reference {

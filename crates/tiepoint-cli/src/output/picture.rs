@@ -16,7 +16,7 @@ pub(crate) fn write_picture(
     if cut > 0 {
         let (shown, all) = (path.display(), picture.size().area() * picture.channels());
         context.note(&format!(
-            "{shown}: {cut} of {all} values lie outside 0 to 1 and are cut to it; .tif and .pfm keep them"
+            "{shown}: {cut} of {all} values lie outside 0 to 1 and are cut to it; .tif, .pfm, .exr and .npy keep them"
         ));
     }
     Ok(image::write_known(path, picture, known)?)

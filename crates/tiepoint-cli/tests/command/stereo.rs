@@ -213,7 +213,11 @@ fn depth_and_points() {
     folder.put("calib.txt", "cam0=[1 2");
     folder.refuses(run, 1, &["calib.txt"]);
     calibrate(200, "");
-    for more in ["--depth z.png", "--cloud c.obj", "--cloud c.ply --max-depth 0"] {
+    folder.works(format!("{run} --depth z.png"));
+    assert_eq!(folder.read("z.png")[24], 16, "bits of a PNG of millimetres");
+    for more in
+        ["--depth z.jpg", "--depth z.png --depth-scale 0", "--cloud c.obj", "--cloud c.ply --max-depth 0"]
+    {
         folder.fails(format!("{run} {more}"), 2);
     }
     for more in ["--depth z.tif", "--cloud c.ply"] {

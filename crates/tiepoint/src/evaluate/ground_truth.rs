@@ -33,7 +33,9 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
         return Err("the OpenCV XML has no complete <data>".into());
     }
     let yaml = || inside("data:", "]")?.split_once('[').map(|(_, d)| d);
-    let data = xml.or_else(yaml).or_else(|| inside("\"matrix\":[", "]")).unwrap_or(text);
+    let data = xml.or_else(yaml).or_else(|| inside("\"matrix\":[", "]"));
+    let printed = if data.is_none() { printed(text) } else { None };
+    let data = data.or(printed.as_deref()).unwrap_or(text);
     let words = data.split(|c: char| c.is_whitespace() || c == ',' || c == ';').filter(|w| !w.is_empty());
     let mut h = [0.0; 9];
     let mut count = 0;
@@ -50,6 +52,16 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
     }
     let rows = std::array::from_fn(|i| [h[3 * i], h[3 * i + 1], h[3 * i + 2]]);
     Homography::new(rows).map_err(|e| format!("the matrix cannot be inverted: {e}"))
+}
+
+/// The matrix in what `match` prints: three lines of three numbers, among lines of words.
+fn printed(text: &str) -> Option<String> {
+    let is_row = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.len() == 3 && words.iter().all(|word| word.parse::<f64>().is_ok())
+    };
+    let rows: Vec<&str> = text.lines().filter(is_row).collect();
+    (rows.len() == 3).then(|| rows.join(" "))
 }
 
 #[cfg(test)]
@@ -80,6 +92,9 @@ mod tests {
             format!("{}\n{}\n{}\n", words[..3].join(" "), words[3..6].join("\t"), words[6..].join("  "));
         assert_eq!(parsed(&rows), Ok(H), "text");
         assert_eq!(parsed(&words.join(",")), Ok(H), "commas");
+        let printed = format!("a 1.png - b.png: 5 of 7 matches agree, 3.1 ms\n{rows}device cpu\n");
+        assert_eq!(parsed(&printed), Ok(H), "as `match` prints it");
+        assert!(parsed(&format!("words\n{rows}{rows}")).is_err(), "two matrices");
         let xml = format!(
             "<opencv_storage><H12><rows>3</rows><dt>d</dt><data>\n{rows}</data></H12></opencv_storage>"
         );

@@ -201,7 +201,8 @@ impl FileImage {
 
     /// What is to be written beside the pixels.
     pub fn known(&self) -> Known<'_> {
-        Known { layout: Some(self.layout), place: None, no_data: self.no_data, valid: self.shown.as_ref() }
+        let (layout, valid) = (Some(self.layout), self.shown.as_ref());
+        Known { layout, no_data: self.no_data, valid, ..Known::default() }
     }
 }
 

@@ -127,7 +127,7 @@ macro_rules! sample {
 }
 
 /// Files written by OpenCV (the compressed TIFFs and the JPEGs), GDAL and tifffile (palette.tif and the TIFFs below it),
-/// Pillow and NumPy (the formats below those), and byte by byte after the formats' specifications.
+/// Pillow, libjxl, `OpenEXR` and NumPy (the formats below those), and byte by byte after the formats' specifications.
 fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
     let rgb = sample_of(3, colour);
     let rgb16 = sample_of(3, |g, x| colour(g, x).into_iter().map(|v| u16::from(v) * 257).collect());
@@ -167,6 +167,14 @@ fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
         ("colour.bmp", sample!("colour.bmp"), sample_of(3, colour)),
         ("palette.gif", sample!("palette.gif"), sample_of(3, |g, _| palette(g))),
         ("words.j2k", sample!("words.j2k"), sample_of(1, |g, _| vec![u16::from(g) * 16])),
+        ("words.jxl", sample!("words.jxl"), sample_of(1, |g, _| vec![u16::from(g) * 257])),
+        ("colour.jxl", sample!("colour.jxl"), sample_of(3, colour)),
+        (
+            "colour.exr",
+            sample!("colour.exr"),
+            sample_of(3, |g, x| colour(g, x).into_iter().map(f32::from).collect()),
+        ),
+        ("float.exr", sample!("float.exr"), sample_of(1, |g, _| vec![f32::from(g) / 255.0])),
         ("words.npy", sample!("words.npy"), sample_of(1, |g, _| vec![u16::from(g) * 129])),
         (
             "float_predictor.tif",
@@ -212,10 +220,13 @@ fn what_holds_no_data_is_hidden() {
         );
     let valid = Image::from_fn(size, |x, _| if x == 39 { 0_u8 } else { 255 });
     let file = Scratch::new("tif");
-    for (no_data, valid, zeros) in
-        [(Some(7.0), None, 10 * 17), (None, Some(&valid), 30), (Some(-1.0), None, 0)]
-    {
-        write_known(&file.0, &ramp, &Known { no_data, valid, ..Known::default() }).unwrap();
+    for (no_data, valid, zeros, deflate) in [
+        (Some(7.0), None, 10 * 17, false),
+        (None, Some(&valid), 30, false),
+        (None, Some(&valid), 30, true),
+        (Some(-1.0), None, 0, true),
+    ] {
+        write_known(&file.0, &ramp, &Known { no_data, valid, deflate, ..Known::default() }).unwrap();
         let read = read_file(&file.0, &options).unwrap();
         assert_eq!(read.image, ramp.clone().into(), "{no_data:?}");
         let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
@@ -434,9 +445,12 @@ fn truncated_files_are_told() {
     }
     for (name, bytes) in [("grey.jpg", sample!("grey.jpg")), ("progressive.jpg", sample!("progressive.jpg"))]
     {
-        for end in [3, bytes.len() / 2, bytes.len() - 2] {
+        for end in [3, bytes.len() / 2, bytes.len() - 5] {
             assert!(decoded(&bytes[..end]).is_err(), "{name} cut to {end}");
         }
+        let markless = decoded(&bytes[..bytes.len() - 2]);
+        let expected = decoded(bytes).ok().filter(|_| name == "grey.jpg");
+        assert_eq!(markless.ok(), expected, "{name}: whole but for its end marker, if it has but one scan");
     }
 }
 

@@ -7,7 +7,7 @@ const RAW: &str = "darktable-cli IN OUT.tif, or dcraw -T -c IN > OUT.tif";
 const GDAL: &str = "gdal_translate IN OUT.tif";
 const HEIF: &str = "heif-convert IN OUT.png";
 
-const KNOWN: [Foreign; 33] = [
+const KNOWN: [Foreign; 30] = [
     (4, b"ftypheic", "HEIC", HEIF),
     (4, b"ftypheix", "HEIC", HEIF),
     (4, b"ftypmif1", "HEIF", HEIF),
@@ -31,9 +31,6 @@ const KNOWN: [Foreign; 33] = [
     (0, b"\x89HDF\r\n\x1a\n", "HDF5", GDAL),
     (0, b"EHFA_HEADER_TAG", "ERDAS Imagine", GDAL),
     (0, b"#?RADIANCE", "Radiance HDR", "magick IN OUT.pfm"),
-    (0, b"\x76\x2f\x31\x01", "OpenEXR", "magick IN OUT.pfm"),
-    (0, b"\xff\x0a", "JPEG XL", "djxl IN OUT.png"),
-    (4, b"JXL ", "JPEG XL", "djxl IN OUT.png"),
     (0, b"8BPS", "Photoshop", "magick IN[0] OUT.png"),
     (0, b"gimp xcf", "GIMP", "magick IN OUT.png"),
     (0, b"DDS ", "DDS", "magick IN OUT.png"),
@@ -56,7 +53,7 @@ pub(super) fn refusal(head: &[u8]) -> String {
 }
 
 /// The formats that are read.
-const READ: &str = "PNG, JPEG, TIFF, JPEG 2000, WebP, BMP, GIF, PNM, PFM and .npy";
+const READ: &str = "PNG, JPEG, TIFF, JPEG 2000, JPEG XL, WebP, BMP, GIF, OpenEXR, PNM, PFM and .npy";
 
 /// Why a raw photograph that is stored as a TIFF is not read.
 pub(super) fn raw() -> String {

@@ -25,9 +25,15 @@ impl From<DecodeErrors> for Fault {
 pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
     let mut bytes = request.bytes(source)?;
     let progressive = check_frame(&bytes)?;
-    let end = end(&bytes).ok_or("the JPEG has no end marker; it is truncated")?;
+    let end = end(&bytes);
     // Other data may follow the picture: a phone's video, a second picture, a maker's notes.
-    bytes.truncate(end);
+    bytes.truncate(end.unwrap_or(bytes.len()));
+    if end.is_none() {
+        if progressive {
+            return Err("the JPEG has no end marker; it is truncated".into());
+        }
+        bytes.extend(END);
+    }
     let orientation = orientation::of_jpeg(&bytes);
     let options =
         DecoderOptions::default().set_max_width(1 << 16).set_max_height(1 << 16).set_strict_mode(true);
@@ -50,7 +56,9 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     let mut pixels: Vec<u8> = zeros(size.area() * channels)?;
     decoder.decode_into(&mut pixels)?;
     drop(decoder);
-    drop(bytes);
+    if end.is_none() {
+        check_whole(bytes, options.jpeg_set_out_colorspace(out), &pixels)?;
+    }
     let decoded = Decoded::whole(pixels, size, request.layout(channels), request)?;
     Ok(Decoded { orientation, ..decoded })
 }
@@ -66,6 +74,27 @@ pub(super) fn write(out: impl io::Write, view: &AnyView<'_>) -> io::Result<()> {
     encoder.set_sampling_factor(SamplingFactor::F_1_1);
     let colour = if view.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
     encoder.encode(view.to_image().data(), width, height, colour).map_err(io::Error::other)
+}
+
+/// The marker that ends a picture.
+const END: [u8; 2] = [0xff, 0xd9];
+
+/// Fails if a picture without an end marker is cut off: then bytes that follow its last one change it.
+fn check_whole(mut bytes: Vec<u8>, options: DecoderOptions, pixels: &[u8]) -> Result<(), Fault> {
+    let end = bytes.len() - END.len();
+    let mut again: Vec<u8> = zeros(pixels.len())?;
+    // One of these may happen to equal the missing data, but not all.
+    for fill in [0x6d, 0x92, 0xb5, 0xfe] {
+        bytes.truncate(end);
+        bytes.extend([fill; 64].into_iter().chain(END));
+        let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes.as_slice()), options);
+        if decoder.decode_into(&mut again).is_err() || again != pixels {
+            return Err(
+                "the JPEG has no end marker, and data of its picture are missing; it is truncated".into()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The offset behind the picture's end marker. Segments outside of scans give their length; inside a scan, 0xff is

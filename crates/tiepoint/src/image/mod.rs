@@ -7,6 +7,7 @@ mod alpha;
 mod bmp;
 mod by_pixel;
 mod contents;
+mod exr;
 #[cfg(test)]
 mod file_tests;
 mod foreign;
@@ -15,6 +16,7 @@ pub mod gpu;
 pub(crate) mod grey;
 mod jpeg;
 mod jpeg2000;
+mod jpegxl;
 mod mask;
 pub(crate) mod npy;
 mod orientation;

@@ -3,7 +3,7 @@
 use super::{
     AnyImage, FileImage, Georeference, Image, Mask, Size, bmp,
     contents::upright,
-    foreign, gif, grey, jpeg, jpeg2000, npy, pfm, png, pnm,
+    exr, foreign, gif, grey, jpeg, jpeg2000, jpegxl, npy, pfm, png, pnm,
     rows::{Channels, Decoded, Request, Source},
     tiff, webp,
 };
@@ -232,6 +232,8 @@ fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::resu
         [0, 0, 0, 12, b'j', b'P', b' ', b' ', ..] | [0xff, 0x4f, 0xff, 0x51, ..] => {
             jpeg2000::read(source, request)
         }
+        [0xff, 0x0a, ..] | [0, 0, 0, 12, b'J', b'X', b'L', b' ', ..] => jpegxl::read(source, request),
+        [0x76, 0x2f, 0x31, 0x01, ..] => exr::read(source, request),
         [0x93, b'N', b'U', b'M', b'P', b'Y', 1..=3, ..] => npy::read(source, request),
         head => Err(foreign::refusal(head).into()),
     }

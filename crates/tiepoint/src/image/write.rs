@@ -3,7 +3,7 @@
 use super::{
     AnyImage, AnyView, Georeference, Image, ImageView, Layout, Pixel,
     contents::held,
-    jpeg, npy, pfm, png, pnm,
+    exr, jpeg, npy, pfm, png, pnm,
     tiff::{self, Extra},
     with_alpha,
 };
@@ -29,6 +29,8 @@ pub enum OutputFormat {
     Pnm,
     /// `.pam`: 1 to 4 channels.
     Pam,
+    /// `.exr`: floats, 1 to 4 channels; integers keep their values.
+    Exr,
     /// `.npy`: every pixel type and channel count as it is.
     Npy,
     /// `.jpg`, `.jpeg`: 8 bits, grey or colour, for pictures that are looked at.
@@ -50,18 +52,19 @@ impl OutputFormat {
             ("ppm", Self::Ppm),
             ("pnm", Self::Pnm),
             ("pam", Self::Pam),
+            ("exr", Self::Exr),
             ("npy", Self::Npy),
             ("jpg", Self::Jpeg),
             ("jpeg", Self::Jpeg),
         ];
-        let what = "an image format that can be written; use .png, .tif, .tiff, .pfm, .pgm, .ppm, .pnm, .pam, .npy or .jpg";
+        let what = "an image format that can be written; use .png, .tif, .tiff, .pfm, .pgm, .ppm, .pnm, .pam, .exr, .npy or .jpg";
         format_of(path.as_ref(), &known, what)
     }
 
     /// How many values of an image this format clamps: finite floats outside 0 to 1, where it holds integers.
     pub fn cuts<'a>(self, image: impl Into<AnyView<'a>>) -> usize {
         let AnyView::F32(view) = image.into() else { return 0 };
-        if matches!(self, Self::Tiff | Self::Pfm | Self::Npy) {
+        if matches!(self, Self::Tiff | Self::Pfm | Self::Exr | Self::Npy) {
             return 0;
         }
         let outside = |v: &&f32| v.is_finite() && !(0.0..=1.0).contains(*v);
@@ -77,7 +80,7 @@ impl OutputFormat {
                 return Err("a JPEG holds 8 bits: use .png or .tif for what has more".into());
             }
             Self::Jpeg => &[1, 3],
-            Self::Png | Self::Pam => &[1, 2, 3, 4],
+            Self::Png | Self::Pam | Self::Exr => &[1, 2, 3, 4],
             Self::Pfm | Self::Pnm => &[1, 3],
             Self::Pgm => &[1],
             Self::Ppm => &[3],
@@ -109,6 +112,8 @@ pub struct Known<'a> {
     pub no_data: Option<f64>,
     /// 0 where pixels hold no data; `None` where all do.
     pub valid: Option<&'a Image<u8>>,
+    /// Compress a TIFF by Deflate, without loss; other formats are as they are.
+    pub deflate: bool,
 }
 
 /// Writes an image with what is known about it, as far as the format can hold it.
@@ -117,7 +122,7 @@ pub struct Known<'a> {
 /// |---|---|
 /// | TIFF | the no-data value and its tag where the image has one, NaN in floats, else a mask in the file |
 /// | PNG, PAM of 8 bits | transparent |
-/// | PFM | NaN |
+/// | PFM, EXR | NaN |
 /// | `.npy` of floats | as they are: a [`FileImage`](super::FileImage) holds NaN or its no-data value there |
 /// | the others | as they are, with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
 ///
@@ -138,7 +143,8 @@ pub fn write_known<'a>(
         AnyView::U16(_) => known.no_data.filter(|v| held::<u16>(*v).is_some()),
         AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
     };
-    let mut extra = Extra { layout: known.layout, place: known.place, no_data, mask: None };
+    let Known { layout: named, place, deflate, .. } = *known;
+    let mut extra = Extra { layout: named, place, no_data, mask: None, deflate };
     let (mut beside, mut made) = (None, None);
     let format = OutputFormat::of(path)?;
     if known.place.is_some() && format != OutputFormat::Tiff {
@@ -151,8 +157,8 @@ pub fn write_known<'a>(
         (OutputFormat::Png | OutputFormat::Pam, AnyView::U8(_), Some(valid)) if layout.is_usual() => {
             made = Some(with_alpha(&view.to_image(), valid)?);
         }
-        (OutputFormat::Pfm | OutputFormat::Npy, AnyView::F32(_), _) => {}
-        (OutputFormat::Pfm, view, Some(valid)) => made = Some(with_nan(view, valid)),
+        (OutputFormat::Pfm | OutputFormat::Exr | OutputFormat::Npy, AnyView::F32(_), _) => {}
+        (OutputFormat::Pfm | OutputFormat::Exr, view, Some(valid)) => made = Some(with_nan(view, valid)),
         (_, _, Some(valid)) => beside = Some(valid),
     }
     write_view(path, made.as_ref().map_or(view, AnyImage::view), &extra)?;
@@ -194,6 +200,7 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
         OutputFormat::Pfm => pfm::write(out, &view),
         OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm => pnm::write(out, &view, false),
         OutputFormat::Pam => pnm::write(out, &view, true),
+        OutputFormat::Exr => exr::write(out, &view),
         OutputFormat::Npy => npy::write(out, &view),
         OutputFormat::Jpeg => jpeg::write(out, &view),
     })
@@ -219,6 +226,7 @@ pub(crate) fn write_values(
         OutputFormat::Png => write_atomically(path, |out| png::write_levels(out, view, level)),
         OutputFormat::Tiff => write_atomically(path, |out| tiff::write_floats(out, view, value)),
         OutputFormat::Pfm => write_atomically(path, |out| pfm::write_floats(out, view, value)),
+        OutputFormat::Exr => write_atomically(path, |out| exr::write_floats(out, view, value)),
         OutputFormat::Npy => write_atomically(path, |out| npy::write_floats(out, view, value)),
         OutputFormat::Pgm
         | OutputFormat::Ppm
@@ -226,7 +234,7 @@ pub(crate) fn write_values(
         | OutputFormat::Pam
         | OutputFormat::Jpeg => Err(Error::format(
             path,
-            format!("{format:?} holds no floats; use .pfm, .png, .tif, .tiff or .npy"),
+            format!("{format:?} holds no floats; use .pfm, .png, .tif, .tiff, .exr or .npy"),
         )),
     }
 }

@@ -3,7 +3,7 @@
 //! | file | a disparity d | none |
 //! |---|---|---|
 //! | `.pfm` | d as a float | +∞ |
-//! | `.tif`, `.npy` | d as a float | NaN |
+//! | `.tif`, `.exr`, `.npy` | d as a float | NaN |
 //! | `.png` | 16 bits: 256 · d to nearest, ties to even, at least 1 | 0 |
 //!
 //! PNG follows the convention of the KITTI benchmark (Menze and Geiger, CVPR 2015, its development kit), which also
@@ -34,6 +34,8 @@ pub enum DisparityFormat {
     Png,
     /// Floats, NaN where there is none.
     Tiff,
+    /// As TIFF, but `.exr`.
+    Exr,
     /// As TIFF, an array of NumPy.
     Npy,
 }
@@ -45,8 +47,9 @@ impl DisparityFormat {
     /// [`Error::Format`] when the extension is unknown.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
         let (pfm, png) = (("pfm", Self::Pfm), ("png", Self::Png));
-        let known = [pfm, png, ("tif", Self::Tiff), ("tiff", Self::Tiff), ("npy", Self::Npy)];
-        format_of(path.as_ref(), &known, "a disparity map; use .pfm, .png, .tif, .tiff or .npy")
+        let (tif, exr) = (("tif", Self::Tiff), ("exr", Self::Exr));
+        let known = [pfm, png, tif, ("tiff", Self::Tiff), exr, ("npy", Self::Npy)];
+        format_of(path.as_ref(), &known, "a disparity map; use .pfm, .png, .tif, .tiff, .exr or .npy")
     }
 
     /// Fails when this format cannot hold the results of a search from `min_disparity` over `disparities` whole
@@ -61,7 +64,7 @@ impl DisparityFormat {
                 let asked = format!("disparities {min_disparity} to {greatest}");
                 Err(Error::format(path.as_ref(), unfit(&asked)))
             }
-            Self::Png | Self::Pfm | Self::Tiff | Self::Npy => Ok(()),
+            Self::Png | Self::Pfm | Self::Tiff | Self::Exr | Self::Npy => Ok(()),
         }
     }
 }
@@ -85,6 +88,34 @@ pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>) -> Result<()
     }
     let value = if format == DisparityFormat::Pfm { infinite } else { missing };
     image::write_values(path, disparity, value, level)
+}
+
+/// Writes depths to `path`, as [`write()`] writes disparities, but a PNG holds `scale` times the depth in 16 bits, to nearest,
+/// and 0 where there is none. Gives how many depths a PNG cannot hold, which are 0 there, too.
+///
+/// # Errors
+/// As [`write()`]; [`Error::Format`] for a scale that is not above 0.
+pub fn write_depth(path: impl AsRef<Path>, depth: ImageView<'_, f32>, scale: f32) -> Result<usize> {
+    let path = path.as_ref();
+    if DisparityFormat::of(path)? != DisparityFormat::Png {
+        return write(path, depth).map(|()| 0);
+    }
+    if !(scale > 0.0 && scale.is_finite()) {
+        return Err(Error::format(
+            path,
+            format!("the scale of depths is {scale}: expected a number above 0"),
+        ));
+    }
+    let scaled = Image::from_fn(depth.size(), |x, y| depth.row(y)[x] * scale);
+    let unfit = |z: &&f32| z.is_finite() && rounded(**z) == 0;
+    let outside = scaled.data().iter().filter(unfit).count();
+    image::write_values(path, scaled.view(), missing, rounded)?;
+    Ok(outside)
+}
+
+/// To the nearest of 1 to 65535; 0 for what has none.
+fn rounded(z: f32) -> u16 {
+    if (0.5..65_535.5).contains(&z) { u16::from_f32(z) } else { 0 }
 }
 
 fn infinite(d: f32) -> f32 {
@@ -177,7 +208,7 @@ mod tests {
         let folder = Folder::new("disparity-floats");
         let there = map(&[0.0, -3.25, 1e-20, INVALID, 4000.125, 17.3]);
         let odd = map(&[0.0, -3.25, 1e-20, f32::NAN, 4000.125, 17.3]);
-        for name in ["d.pfm", "d.tif", "D.TIFF"] {
+        for name in ["d.pfm", "d.tif", "D.TIFF", "d.exr", "d.npy"] {
             let path = folder.0.join(name);
             for map in [&there, &odd] {
                 write(&path, map.view()).unwrap();
@@ -202,6 +233,20 @@ mod tests {
         assert_eq!(stored.data(), [1, 256, 4429, 0, 65535, 1], "256 a pixel, 0 for none, at least 1");
         let back = read(&path, &DisparityReading::default()).unwrap();
         assert_eq!(back.data(), [1.0 / 256.0, 1.0, 4429.0 / 256.0, INVALID, 65535.0 / 256.0, 1.0 / 256.0]);
+    }
+
+    #[test]
+    fn depths_become_millimetres() {
+        let folder = Folder::new("depth-png");
+        let path = folder.0.join("z.png");
+        let metres = map(&[1.2344, 65.535, 65.536, INVALID, f32::NAN, 1e-4]);
+        assert_eq!(write_depth(&path, metres.view(), 1000.0).unwrap(), 2, "two are too far and too near");
+        let AnyImage::U16(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
+            panic!("16 bits")
+        };
+        assert_eq!(stored.data(), [1234, 65535, 0, 0, 0, 0]);
+        assert_eq!(write_depth(folder.0.join("z.exr"), metres.view(), 1.0).unwrap(), 0, "floats hold all");
+        assert!(write_depth(&path, metres.view(), 0.0).is_err(), "no scale");
     }
 
     #[test]

@@ -166,11 +166,7 @@ impl PairJob<'_> {
             .iter()
             .chain(&self.right)
             .try_for_each(|p| DisparityFormat::of(p).map(drop).map_err(wrong))?;
-        if let Some(path) = &self.depth
-            && DisparityFormat::of(path).map_err(wrong)? == DisparityFormat::Png
-        {
-            return Err(Failure::usage(format!("{}: depth is written as .pfm or .tif", path.display())));
-        }
+        self.depth.iter().try_for_each(|p| DisparityFormat::of(p).map(drop).map_err(wrong))?;
         let ply = |path: &&PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("ply"));
         if let Some(path) = self.cloud.as_ref().filter(|path| !ply(path)) {
             return Err(Failure::usage(format!("{}: points are written as .ply", path.display())));
@@ -216,7 +212,7 @@ impl PairJob<'_> {
         let cpu = &Cpu::sequential();
         let mut clock = Clock::start(cpu);
         let found = &computed.found;
-        let points = clock.time(Part::Write, || self.write(computed, work.arguments, cpu))?;
+        let points = clock.time(Part::Write, || self.write(computed, work, cpu))?;
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
         let valid = valid as f64 / size.area().max(1) as f64;
@@ -288,7 +284,8 @@ impl PairJob<'_> {
     }
 
     /// Writes the results that were asked for. Returns the number of points if a cloud was written.
-    fn write(&self, computed: &Computed, arguments: &StereoArguments, cpu: &Cpu) -> Outcome<Option<u64>> {
+    fn write(&self, computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<Option<u64>> {
+        let arguments = work.arguments;
         let Computed { ready, found, .. } = computed;
         if let Some(path) = &self.output {
             match arguments.offsets {
@@ -312,7 +309,15 @@ impl PairJob<'_> {
         let Some(calibration) = &ready.calibration else { return Ok(None) };
         let disparity = found.disparity.view();
         if let Some(path) = &self.depth {
-            files::write(path, depth(disparity, calibration, cpu)?.view())?;
+            let (depth, scale) = (depth(disparity, calibration, cpu)?, arguments.depth_scale);
+            let lost = files::write_depth(path, depth.view(), scale)?;
+            if lost > 0 {
+                let (path, most) = (path.display(), 65535.0 / scale);
+                work.context.note(&format!(
+                    "{path}: {lost} depths are not held and 0: a 16-bit PNG holds up to {most} at --depth-scale {scale}; .tif and \
+                     .exr hold all"
+                ));
+            }
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         let bound = match arguments.max_depth {

@@ -1,6 +1,6 @@
 //! The content of a calibration file in any of its syntaxes: named numbers and matrices.
 
-use super::{kalibr, kitti, middlebury, xml, yaml};
+use super::{json, kalibr, kitti, middlebury, xml, yaml};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,7 @@ pub(super) struct Entry {
 pub(super) enum Syntax {
     Yaml,
     Xml,
+    Json,
     Kalibr,
     Kitti,
     Middlebury,
@@ -51,6 +52,7 @@ impl Document {
         let entries = |syntax| match syntax {
             Syntax::Yaml => yaml::parse(text),
             Syntax::Xml => xml::parse(text),
+            Syntax::Json => json::parse(text),
             Syntax::Kalibr => kalibr::parse(text),
             Syntax::Kitti => kitti::parse(text),
             Syntax::Middlebury => middlebury::parse(text),
@@ -116,14 +118,15 @@ fn syntax(text: &str) -> Parsed<Syntax> {
     match sign {
         _ if start.is_empty() => Err("the file is empty".into()),
         _ if start.starts_with('<') => Ok(Syntax::Xml),
+        _ if start.starts_with('{') => Ok(Syntax::Json),
         _ if start.starts_with('%') || start.starts_with("---") => Ok(Syntax::Yaml),
         _ if start.starts_with("cam0:") => Ok(Syntax::Kalibr),
         _ if kitti::is_kitti(start) => Ok(Syntax::Kitti),
         Some(b':') => Ok(Syntax::Yaml),
         Some(b'=') => Ok(Syntax::Middlebury),
         _ => Err(
-            "not a calibration of a known kind; OpenCV YAML (%YAML:1.0), OpenCV XML (<opencv_storage>) and \
-                  Middlebury calib.txt (cam0=[…]) are read"
+            "not a calibration of a known kind; OpenCV YAML (%YAML:1.0), XML (<opencv_storage>) and JSON, ROS \
+             camera_info YAML and Middlebury calib.txt (cam0=[…]) are read"
                 .into(),
         ),
     }

@@ -3,9 +3,11 @@
 //! [`StereoCalibration`] describes two cameras and their relative pose, which rectification needs.
 //! [`RectifiedCalibration`] describes a pair that is already rectified, and turns disparity into depth. Both are read
 //! from
-//! - OpenCV YAML and XML, under the names that its samples and most programs give: `M1 D1 M2 D2 R T`
+//! - OpenCV YAML, XML and JSON, under the names that its samples and most programs give: `M1 D1 M2 D2 R T`
 //!   (`K1`, `cameraMatrix1`, `distCoeffs1`, …), `R1 R2 P1 P2 Q`, in one file or in several (intrinsics and
 //!   extrinsics; or one `camera_matrix` file a camera, the left one first);
+//! - ROS `camera_info` YAML, the left camera's file and the right one's: `camera_matrix distortion_coefficients
+//!   rectification_matrix projection_matrix`. Their pose is that of the rectification, R = R₂ᵀ R₁;
 //! - Kalibr's `camchain.yaml` of two cameras;
 //! - KITTI `calib.txt` and `calib_cam_to_cam.txt`, of a rectified pair: `P2 P3`, or `P0 P1`;
 //! - Middlebury `calib.txt`: `cam0 cam1 doffs baseline width height ndisp vmin vmax`.
@@ -16,6 +18,7 @@
 
 mod camera;
 mod document;
+mod json;
 mod kalibr;
 mod kitti;
 mod middlebury;

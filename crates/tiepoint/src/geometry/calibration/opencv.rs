@@ -5,7 +5,7 @@ use super::{
     Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
     check_rotation,
 };
-use crate::geometry::matrix::{IDENTITY, Mat3};
+use crate::geometry::matrix::{IDENTITY, Mat3, product, times, transpose};
 use crate::image::Size;
 use crate::{Error, Result};
 
@@ -63,17 +63,28 @@ pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
         return Err(other.wrong("a Middlebury calib.txt is complete: give it alone"));
     }
     let cameras = cameras(documents)?;
-    let (document, entry) = require(documents, ROTATION, "the rotation from the left to the right camera")?;
-    let rotation = rotation(document, entry)?;
-    let (document, entry) =
-        require(documents, TRANSLATION, "the translation from the left to the right camera")?;
-    let translation = document.vector(entry)?;
+    let stored = stored(documents)?;
+    let posed = if find(documents, ROTATION).is_none() { ros(documents)? } else { None };
+    let (document, rotation, translation) = match &posed {
+        Some(rectified) => {
+            let (rotation, translation) = pose(rectified);
+            (&documents[1], rotation, translation)
+        }
+        None => {
+            let (document, entry) =
+                require(documents, ROTATION, "the rotation from the left to the right camera")?;
+            let turned = rotation(document, entry)?;
+            let (document, entry) =
+                require(documents, TRANSLATION, "the translation from the left to the right camera")?;
+            (document, turned, document.vector(entry)?)
+        }
+    };
     let wrong = |e: Error| match e {
         Error::Mismatch(reason) => document.wrong(reason),
         other => other,
     };
     let size = size(documents)?;
-    let stored = stored(documents)?;
+    let stored = stored.or(posed);
     let calibration = StereoCalibration { cameras, size, rotation, translation, stored };
     calibration.check().map_err(wrong)?;
     Ok(calibration)
@@ -174,13 +185,40 @@ fn stored(documents: &[Document]) -> Result<Option<StoredRectification>> {
     Ok(Some(StoredRectification { rotations, projections: [d3.fixed(p1)?, d4.fixed(p2)?] }))
 }
 
-/// A rectified pair from P1 and P2, or from Q.
+/// The rectification in the files of ROS, the left camera's and the right one's.
+fn ros(documents: &[Document]) -> Result<Option<StoredRectification>> {
+    let [left, right] = documents else { return Ok(None) };
+    let found = [left, right].map(|d| d.find("rectification_matrix").zip(d.find("projection_matrix")));
+    let [Some((r1, p1)), Some((r2, p2))] = found else { return Ok(None) };
+    let rotations = [rotation(left, r1)?, rotation(right, r2)?];
+    Ok(Some(StoredRectification { rotations, projections: [left.fixed(p1)?, right.fixed(p2)?] }))
+}
+
+/// How the right camera stands to the left one: both turned upright, they are one beside the other.
+fn pose(rectified: &StoredRectification) -> (Mat3, [f64; 3]) {
+    let ([r1, r2], [_, p2]) = (rectified.rotations, rectified.projections);
+    let back = transpose(&r2);
+    (product(&back, &r1), times(&back, [p2[0][3] / p2[0][0], p2[1][3] / p2[1][1], 0.0]))
+}
+
+/// A rectified pair from P1 and P2, or from Q, or from ROS's right camera: the left one has no shift there, and is the same
+/// otherwise.
 pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
     let size = size(std::slice::from_ref(document))?;
-    let found = match (document.find("P1"), document.find("P2"), document.find("Q")) {
+    let ros = document.find("projection_matrix");
+    let found = match (document.find("P1"), document.find("P2"), document.find("Q").or(ros)) {
         (Some(p1), Some(p2), _) => {
             let projections = [document.fixed(p1)?, document.fixed(p2)?];
             from_projections(&projections).map_err(|r| document.wrong(format!("line {}: {r}", p2.line)))?
+        }
+        (_, _, Some(entry)) if entry.key == "projection_matrix" => {
+            let right: [[f64; 4]; 3] = document.fixed(entry)?;
+            let mut left = right;
+            left[0][3] = 0.0;
+            from_projections(&[left, right]).map_err(|r| {
+                document
+                    .wrong(format!("line {}: {r}; of ROS's files give that of the right camera", entry.line))
+            })?
         }
         (_, _, Some(q)) => {
             from_q(&document.fixed(q)?).map_err(|r| document.wrong(format!("line {}: {r}", q.line)))?

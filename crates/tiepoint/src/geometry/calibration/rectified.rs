@@ -43,7 +43,8 @@ pub struct RectifiedCalibration {
 }
 
 impl RectifiedCalibration {
-    /// Reads Middlebury's or KITTI's `calib.txt`, or `P1` and `P2`, or `Q`, from OpenCV YAML or XML.
+    /// Reads Middlebury's or KITTI's `calib.txt`; `P1` and `P2`, or `Q`, from OpenCV YAML, XML or JSON; or the right
+    /// camera's `camera_info` of ROS.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format)
@@ -63,7 +64,9 @@ impl RectifiedCalibration {
     fn of(document: &Document) -> Result<Self> {
         match document.syntax {
             Syntax::Middlebury => opencv::middlebury(document),
-            Syntax::Yaml | Syntax::Xml | Syntax::Kalibr | Syntax::Kitti => opencv::rectified(document),
+            Syntax::Yaml | Syntax::Xml | Syntax::Json | Syntax::Kalibr | Syntax::Kitti => {
+                opencv::rectified(document)
+            }
         }
     }
 
@@ -182,19 +185,55 @@ impl RectifiedCalibration {
         text + "</opencv_storage>\n"
     }
 
-    /// Fails unless the extension is one that [`write`](Self::write) knows: Middlebury's `calib.txt`, or OpenCV's YAML
-    /// or XML.
+    /// As `cv2.FileStorage` writes JSON.
+    fn to_json(self) -> String {
+        let mut all = serde_json::Map::new();
+        if let Some(Size { width, height }) = self.size {
+            all.extend([("image_width".into(), width.into()), ("image_height".into(), height.into())]);
+        }
+        for (name, [rows, cols], data) in self.matrices() {
+            let matrix = serde_json::json!({
+                "type_id": "opencv-matrix", "rows": rows, "cols": cols, "dt": "d", "data": data,
+            });
+            all.insert(name.into(), matrix);
+        }
+        format!("{:#}\n", serde_json::Value::Object(all))
+    }
+
+    /// ROS's `camera_info` of the right camera, whose projection holds the baseline.
+    fn to_ros(self) -> String {
+        let Size { width, height } = self.size.unwrap_or_default();
+        let [_, (_, _, right), _] = self.matrices();
+        let camera: Vec<f64> = right.chunks(4).flat_map(|row| row[..3].to_vec()).collect();
+        let mut text = format!(
+            "image_width: {width}\nimage_height: {height}\ncamera_name: right\ndistortion_model: plumb_bob\n"
+        );
+        for (name, [rows, cols], data) in [
+            ("camera_matrix", [3, 3], camera),
+            ("distortion_coefficients", [1, 5], vec![0.0; 5]),
+            ("rectification_matrix", [3, 3], crate::geometry::matrix::IDENTITY.concat()),
+            ("projection_matrix", [3, 4], right),
+        ] {
+            let data = data.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(", ");
+            text += &format!("{name}:\n  rows: {rows}\n  cols: {cols}\n  data: [{data}]\n");
+        }
+        text
+    }
+
+    /// Fails unless [`write`](Self::write) knows the name: Middlebury's `calib.txt`, OpenCV's YAML, XML or JSON, or ROS's YAML
+    /// if the name contains `camera_info`. Only the first holds an affine pair.
     ///
     /// # Errors
     /// [`Error::Format`] listing the extensions.
     pub fn check_name(path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         match extension(path).as_str() {
-            "txt" | "yml" | "yaml" | "xml" => Ok(()),
+            "txt" | "yml" | "yaml" | "xml" | "json" => Ok(()),
             other => Err(Error::format(
                 path,
                 format!(
-                    "{other:?} is not the extension of a calibration; use .txt (Middlebury), .yml, .yaml or .xml (OpenCV)"
+                    "{other:?} is not the extension of a calibration; use .txt (Middlebury), .yml, .yaml, .xml or .json \
+                     (OpenCV), or a name such as camera_info.yaml (ROS)"
                 ),
             )),
         }
@@ -208,12 +247,22 @@ impl RectifiedCalibration {
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         Self::check_name(path)?;
+        let ros = path.file_name().is_some_and(|name| name.to_string_lossy().contains("camera_info"));
         let text = match (extension(path).as_str(), self.projection) {
             ("txt", _) => self.to_text(),
             (_, Projection::Affine) => {
-                return Err(Error::format(path, "OpenCV's files hold no affine cameras; write .txt"));
+                return Err(Error::format(
+                    path,
+                    "OpenCV's and ROS's files hold no affine cameras; write .txt",
+                ));
             }
             ("xml", _) => self.to_xml(),
+            ("json", _) => self.to_json(),
+            _ if ros && self.doffs != 0.0 => {
+                let reason = "ROS's files hold no cameras whose principal points differ; write .txt or .yml";
+                return Err(Error::format(path, reason));
+            }
+            _ if ros => self.to_ros(),
             _ => self.to_yaml(),
         };
         write_atomically(path, |out| out.write_all(text.as_bytes()))

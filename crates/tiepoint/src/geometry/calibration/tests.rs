@@ -337,12 +337,58 @@ fn what_is_written_is_read() {
     assert_eq!(RectifiedCalibration::parse(&pair.to_text(), "calib.txt").unwrap(), pair, "every digit");
     let bare = RectifiedCalibration { size: None, range: None, ..pair };
     assert_eq!(RectifiedCalibration::parse(&bare.to_text(), "calib.txt").unwrap(), bare, "without size");
+    let folder = crate::files::tests::Folder::new("calibrations");
+    for (name, doffs) in
+        [("c.yml", pair.doffs), ("c.xml", pair.doffs), ("c.json", pair.doffs), ("camera_info.yaml", 0.0)]
+    {
+        let (path, pair) = (folder.0.join(name), RectifiedCalibration { doffs, range: None, ..pair });
+        pair.write(&path).unwrap();
+        let read = RectifiedCalibration::read(&path).unwrap();
+        let off = [read.focal - pair.focal, read.baseline - pair.baseline, read.doffs - pair.doffs];
+        assert!(off.iter().all(|v| v.abs() < 1e-12), "{name}: {read:?}");
+        assert_eq!((read.size, read.principal), (pair.size, pair.principal), "{name}");
+    }
+    assert!(pair.write(folder.0.join("camera_info.yaml")).is_err(), "ROS has one principal point");
     let affine = RectifiedCalibration::affine(pair.size, pair.range);
     assert_eq!(RectifiedCalibration::parse(&affine.to_text(), "calib.txt").unwrap(), affine, "affine");
     assert_eq!(affine.depth(5.0), None, "no depth");
     assert!(affine.check_metric().unwrap_err().to_string().contains("no metric depth"));
     let refused = StereoCalibration::parse(&affine.to_text(), "calib.txt");
     assert!(refused.unwrap_err().to_string().contains("affine"), "no cameras");
+}
+
+/// Two files as ROS's `camera_calibration` writes them.
+#[test]
+fn ros_files_of_two_cameras_make_a_pair() {
+    let file = |turn: [f64; 9], along: f64| {
+        let data = |values: &[f64]| values.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(", ");
+        format!(
+            "image_width: 640\nimage_height: 480\ncamera_name: narrow\ncamera_matrix:\n  rows: 3\n  cols: 3\n  data: [530.0, 0.0, \
+             342.0, 0.0, 531.0, 235.0, 0.0, 0.0, 1.0]\ndistortion_model: plumb_bob\ndistortion_coefficients:\n  rows: 1\n  cols: \
+             5\n  data: [-0.25, 0.03, 0.001, -0.0001, 0.0]\nrectification_matrix:\n  rows: 3\n  cols: 3\n  data: [{}]\n\
+             projection_matrix:\n  rows: 3\n  cols: 4\n  data: [520.0, 0.0, 330.0, {along:?}, 0.0, 520.0, 240.0, 0.0, 0.0, 0.0, 1.0, \
+             0.0]\n",
+            data(&turn)
+        )
+    };
+    let (s, c) = libm::sincos(0.1);
+    let left = file([c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c], 0.0);
+    let right = file([c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0], -260.0);
+    let documents = [&left, &right].map(|text| Document::parse(text, Path::new("left.yaml")).unwrap());
+    let rig = opencv::stereo(&documents).unwrap();
+    assert_eq!((rig.size, rig.cameras[0].distortion.k1), (Some(Size::new(640, 480)), -0.25));
+    // A point before both: seen by the left camera, turned upright, it is half a unit further right than in the right one.
+    let stored = rig.stored.unwrap();
+    let point = [0.3, -0.2, 4.0];
+    let there = std::array::from_fn(|i| times(&rig.rotation, point)[i] + rig.translation[i]);
+    let [a, b] = [times(&stored.rotations[0], point), times(&stored.rotations[1], there)];
+    let off = [a[0] - b[0] - 0.5, a[1] - b[1], a[2] - b[2]];
+    assert!(off.iter().all(|v| v.abs() < 1e-12), "{off:?}");
+    let pair = RectifiedCalibration::parse(&right, "right.yaml").unwrap();
+    assert_eq!((pair.focal, pair.baseline, pair.doffs), (520.0, 0.5, 0.0));
+    assert!(rectified_refusal(&left).contains("right camera"), "the left camera's file tells no distance");
+    let fisheye = right.replace("plumb_bob", "equidistant");
+    assert!(rectified_refusal(&fisheye).contains("equidistant"), "another lens");
 }
 
 #[test]

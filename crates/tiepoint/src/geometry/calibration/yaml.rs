@@ -1,7 +1,8 @@
-//! The part of YAML that OpenCV's `FileStorage` writes.
+//! The part of YAML that OpenCV's `FileStorage` and ROS's `camera_info` files have.
 //!
 //! Entries of the outermost level are read: `key: number`, `key: [ numbers ]` and `key: !!opencv-matrix` with
-//! its indented `rows`, `cols`, `dt` and `data: [ … ]`. Texts, lists and other maps are skipped.
+//! its indented `rows`, `cols`, `dt` and `data: [ … ]`, which ROS writes without the tag and the type. Texts, lists and
+//! other maps are skipped.
 
 use super::document::{Entry, Matrix, MatrixParts, Parsed, Value, number};
 
@@ -56,7 +57,13 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
 
 fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Parsed<Value> {
     if rest == "!!opencv-matrix" {
-        return matrix(key, line, lines);
+        return matrix(key, line, lines, MatrixParts::default());
+    }
+    if rest.is_empty() && lines.peek().is_some_and(|(_, inner)| inner.trim_start().starts_with("rows:")) {
+        return matrix(key, line, lines, MatrixParts { kind: Some("d".into()), ..MatrixParts::default() });
+    }
+    if key == "distortion_model" && !matches!(unquoted(rest), "plumb_bob" | "rational_polynomial") {
+        return Err(format!("line {line}: the lens is {rest}: only plumb_bob is supported (k1 k2 p1 p2 k3)"));
     }
     if rest.starts_with('[') {
         let words = flow(key, rest, line, lines)?;
@@ -77,8 +84,7 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
     })
 }
 
-fn matrix(key: &str, line: usize, lines: &mut Lines<'_>) -> Parsed<Value> {
-    let mut parts = MatrixParts::default();
+fn matrix(key: &str, line: usize, lines: &mut Lines<'_>, mut parts: MatrixParts) -> Parsed<Value> {
     while let Some((at, text)) = lines.inner() {
         let Some((part, rest)) = text.split_once(':') else {
             return Err(format!("line {at}: expected a part of {key}, found {:?}", shortened(text)));

@@ -1,4 +1,4 @@
-//! Uncompressed TIFF in strips; BigTIFF where 32-bit offsets do not suffice.
+//! TIFF in strips, uncompressed unless Deflate is asked for; BigTIFF where 32-bit offsets do not suffice.
 
 use super::geo::Georeference;
 use crate::image::{AnyView, Image, ImageView, Layout, Pixel};
@@ -35,6 +35,8 @@ pub(in crate::image) struct Extra<'a> {
     pub(in crate::image) no_data: Option<f64>,
     /// 0 where pixels hold no data.
     pub(in crate::image) mask: Option<&'a Image<u8>>,
+    /// Compress the strips.
+    pub(in crate::image) deflate: bool,
 }
 
 /// Writes the pixels in their own type, and `extra`.
@@ -143,18 +145,38 @@ fn rows_and_directory<T: Pixel>(
     } else {
         Width::Classic
     };
-    let strip_bytes = |i: usize| row_bytes * rows_per_strip.min(size.height - i * rows_per_strip) as u64;
+    let mut strip = Vec::new();
+    let fill = |i: usize, strip: &mut Vec<u8>| {
+        strip.clear();
+        (i * rows_per_strip..size.height.min((i + 1) * rows_per_strip))
+            .for_each(|y| push(view.row(y), strip));
+    };
+    let packed: Option<Vec<Vec<u8>>> = extra
+        .deflate
+        .then(|| {
+            let packed = |i| {
+                fill(i, &mut strip);
+                deflated(&strip)
+            };
+            (0..strips).map(packed).collect::<io::Result<_>>()
+        })
+        .transpose()?;
+    let strip_bytes = |i: usize| match &packed {
+        Some(packed) => packed[i].len() as u64,
+        None => row_bytes * rows_per_strip.min(size.height - i * rows_per_strip) as u64,
+    };
+    let lengths: Vec<u64> = (0..strips).map(strip_bytes).collect();
     let field = |tag, kind, values| Field { tag, kind, values };
     let mut fields = vec![
         field(256, FieldType::Long, vec![size.width as u64]),
         field(257, FieldType::Long, vec![size.height as u64]),
         field(258, FieldType::Short, vec![8 * size_of::<T>() as u64; channels]),
-        field(259, FieldType::Short, vec![1]),
+        field(259, FieldType::Short, vec![if extra.deflate { 8 } else { 1 }]),
         field(262, FieldType::Short, vec![photometric]),
         field(273, width.offset(), vec![0; strips]),
         field(277, FieldType::Short, vec![channels as u64]),
         field(278, FieldType::Long, vec![rows_per_strip as u64]),
-        field(279, width.offset(), (0..strips).map(strip_bytes).collect()),
+        field(279, width.offset(), lengths.clone()),
         field(284, FieldType::Short, vec![1]),
     ];
     let beside = layout.colours..channels;
@@ -168,22 +190,27 @@ fn rows_and_directory<T: Pixel>(
     fields.extend(more);
 
     let start = (width.head() + width.directory_len(&fields)).next_multiple_of(16) as u64;
-    for (i, offset) in fields[5].values.iter_mut().enumerate() {
-        *offset = start + i as u64 * row_bytes * rows_per_strip as u64;
+    let mut behind = start;
+    for (offset, length) in fields[5].values.iter_mut().zip(&lengths) {
+        *offset = behind;
+        behind += length;
     }
-    let end = (start + image_bytes).next_multiple_of(16);
+    let end = behind.next_multiple_of(16);
     let mut head = width.header();
     head.extend(width.directory(&fields, width.head() as u64, extra.mask.map(|_| end)));
     head.resize(start as usize, 0);
     out.write_all(&head)?;
-    let mut bytes = Vec::new();
-    for y in 0..size.height {
-        bytes.clear();
-        push(view.row(y), &mut bytes);
-        out.write_all(&bytes)?;
+    for i in 0..strips {
+        match &packed {
+            Some(packed) => out.write_all(&packed[i])?,
+            None => {
+                fill(i, &mut strip);
+                out.write_all(&strip)?;
+            }
+        }
     }
     let Some(mask) = extra.mask else { return Ok(()) };
-    out.write_all(&vec![0; (end - start - image_bytes) as usize])?;
+    out.write_all(&vec![0; (end - behind) as usize])?;
     let packed = deflated_bits(mask)?;
     let mut fields = vec![
         field(254, FieldType::Long, vec![4]),
@@ -202,16 +229,22 @@ fn rows_and_directory<T: Pixel>(
     out.write_all(&packed)
 }
 
+fn deflated(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(bytes)?;
+    packed.finish()
+}
+
 /// A mask as one compressed strip: a bit a pixel, each row starting at a byte.
 fn deflated_bits(mask: &Image<u8>) -> io::Result<Vec<u8>> {
-    let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    let mut bits = Vec::new();
     for y in 0..mask.size().height {
         let byte = |eight: &[u8]| {
             (0..8).fold(0, |byte, i| byte << 1 | u8::from(eight.get(i).is_some_and(|m| *m != 0)))
         };
-        packed.write_all(&mask.row(y).chunks(8).map(byte).collect::<Vec<u8>>())?;
+        bits.extend(mask.row(y).chunks(8).map(byte));
     }
-    packed.finish()
+    deflated(&bits)
 }
 
 /// Whether offsets have 32 or 64 bits.
