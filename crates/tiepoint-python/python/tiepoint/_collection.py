@@ -283,7 +283,9 @@ class Collection:
         """
         return self._core.match_pairs(_devices(device), shard)
 
-    def export(self, path: _Path, *, replace: bool = False, descriptors: bool = True) -> dict[str, int]:
+    def export(
+        self, path: _Path, *, replace: bool = False, descriptors: bool = True, progress: _Progress = None
+    ) -> dict[str, int]:
         """Write COLMAP's database of the finished collection.
 
         Parameters
@@ -294,13 +296,16 @@ class Collection:
             Replace an existing file that was not written by tiepoint.
         descriptors : bool
             Write descriptors. COLMAP's mapper does not read them; without them the file has a sixth of the size.
+        progress : callable or True, optional
+            Told how far the work is, as by `collect`.
 
         Returns
         -------
         dict
             Numbers of ``images``, ``cameras``, ``keypoints``, verified ``pairs``, ``inliers``, and ``positions``.
         """
-        written = self._core.export(path, replace, descriptors)
+        with watched(progress):
+            written = self._core.export(path, replace, descriptors)
         _warn(written.pop("warnings"))
         return written
 
