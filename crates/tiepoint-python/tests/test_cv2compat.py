@@ -325,6 +325,16 @@ def test_models_that_are_not_there(points):
     assert compat.findEssentialMat(a[:4], a[:4], np.eye(3)) == (None, None)
 
 
+def test_few_inliers_are_found_whatever_max_iters_is(points):
+    """One in ten agrees, which OpenCV's 2000 samples by default miss."""
+    a, _, matrix = points
+    b = homography_of(a, matrix)
+    wrong = np.arange(len(a)) % 10 != 0
+    b[wrong] = np.random.default_rng(1).uniform(0, 300, (wrong.sum(), 2))
+    found, mask = compat.findHomography(a, b, compat.RANSAC, 1.0, maxIters=2000)
+    assert np.abs(homography_of(a, found) - homography_of(a, matrix)).max() < 1 and mask.ravel()[~wrong].all()
+
+
 def test_maps_of_points_fit_all_their_inliers(points, opencv):
     """As OpenCV refines them: the refinement of its own, of the same inliers, changes nothing."""
     a, b, _ = points

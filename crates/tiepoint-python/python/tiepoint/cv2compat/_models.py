@@ -106,8 +106,8 @@ def findHomography(  # noqa: N802
 
     Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` in
     its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples, or `maxIters`
-    if that is more, to find models of few inliers. The matrix is
-    the least-squares fit to all inliers, as OpenCV's is. `method` 0 is least squares over all points.
+    if that is more, to find models of few inliers. The matrix is the least-squares fit to all inliers, as OpenCV's is.
+    `method` 0 is least squares over all points.
     """
     import numpy as np
 
