@@ -123,9 +123,9 @@ pub fn export(
     })?;
     tables.insert_images(collection, &sizes, &mut exported).map_err(fault)?;
     for block in 0..results.blocks() {
-        cpu.check()?;
         cpu.advance(1);
         for pair in results.pairs_of(block)? {
+            cpu.check()?;
             exported.pairs += 1;
             exported.inliers += tables.insert_pair(&pair).map_err(fault)? as u64;
         }

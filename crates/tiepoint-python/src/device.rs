@@ -277,16 +277,10 @@ impl Device {
         chosen: fn(&Self) -> tiepoint::Result<Processor>,
         work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
-        let told: Option<Told> =
-            WATCH.with_borrow(|told| told.as_ref().map(|told| (told.clone_ref(py), Arc::default())));
+        let told = listener(py);
         let work = || {
             let mut processor = chosen(self)?;
-            if let Some((_, latest)) = &told {
-                let latest = latest.clone();
-                let keep =
-                    move |progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
-                processor.cpu = processor.cpu.observed(keep);
-            }
+            processor.cpu = told_of(processor.cpu, told.as_ref());
             work(&processor)
         };
         let looks = looks || told.is_some();
@@ -309,10 +303,23 @@ pub(crate) fn interruptible<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Cpu) -> tiepoint::Result<R> + Send,
 ) -> PyResult<R> {
-    let cancel = Cancel::new();
-    let cpu = Cpu::sequential().cancelled_by(&cancel);
-    let looks = on_main_thread(py)?;
-    py.detach(|| if looks { looking(&cancel, None, || work(&cpu)) } else { Ok(work(&cpu)) })?.map_err(raised)
+    let (cancel, told) = (Cancel::new(), listener(py));
+    let cpu = told_of(Cpu::sequential().cancelled_by(&cancel), told.as_ref());
+    let looks = on_main_thread(py)? || told.is_some();
+    py.detach(|| if looks { looking(&cancel, told.as_ref(), || work(&cpu)) } else { Ok(work(&cpu)) })?
+        .map_err(raised)
+}
+
+/// The function that is told how far this thread's work is.
+fn listener(py: Python<'_>) -> Option<Told> {
+    WATCH.with_borrow(|told| told.as_ref().map(|told| (told.clone_ref(py), Arc::default())))
+}
+
+/// The same device; its work leaves its progress for the listener.
+fn told_of(cpu: Cpu, told: Option<&Told>) -> Cpu {
+    let Some((_, latest)) = told else { return cpu };
+    let latest = latest.clone();
+    cpu.observed(move |progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress))
 }
 
 /// Runs work that has no side effects and cannot be cancelled, such as reading a file. Ctrl-C ends the call at once,

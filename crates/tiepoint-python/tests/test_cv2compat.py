@@ -45,7 +45,7 @@ def distances(a, b):
 
 
 def test_whose_a_name_is(alone, monkeypatch, opencv):
-    for name in ["SIFT_create", "BFMatcher", "xfeatures2d.SURF_create", "ximgproc.createRightMatcher", "KeyPoint"]:
+    for name in ["SIFT_create", "BFMatcher", "xfeatures2d.SURF_create", "xfeatures2d_SURF", "ximgproc.createRightMatcher", "KeyPoint"]:
         assert compat.origin(name) == "tiepoint"
     assert compat.__version__.split(".")[0] == "5"
     with pytest.raises(AttributeError, match="ORB_create is OpenCV's own, which is not installed"):
@@ -323,6 +323,30 @@ def test_models_that_are_not_there(points):
     assert compat.estimateAffine2D(a[:2], a[:2])[0] is None and compat.estimateAffine2D(a[:2], a[:2])[1].shape == (2, 1)
     assert compat.findFundamentalMat(a[:5], a[:5]) == (None, None)
     assert compat.findEssentialMat(a[:4], a[:4], np.eye(3)) == (None, None)
+
+
+def test_few_inliers_are_found_whatever_max_iters_is(points):
+    """One in ten agrees, which OpenCV's 2000 samples by default miss."""
+    a, _, matrix = points
+    b = homography_of(a, matrix)
+    wrong = np.arange(len(a)) % 10 != 0
+    b[wrong] = np.random.default_rng(1).uniform(0, 300, (wrong.sum(), 2))
+    found, mask = compat.findHomography(a, b, compat.RANSAC, 1.0, maxIters=2000)
+    assert np.abs(homography_of(a, found) - homography_of(a, matrix)).max() < 1 and mask.ravel()[~wrong].all()
+
+
+def test_maps_of_points_fit_all_their_inliers(points, opencv):
+    """As OpenCV refines them: the refinement of its own, of the same inliers, changes nothing."""
+    a, b, _ = points
+    found, mask = compat.findHomography(a, b, compat.RANSAC, 5.0)
+    inliers = mask.ravel() == 1
+    wanted, _ = opencv.findHomography(a[inliers], b[inliers], 0)
+    corners = np.array([[0, 0], [300, 0], [300, 300], [0, 300]], float)
+    assert np.abs(homography_of(corners, found) - homography_of(corners, wanted)).max() < 0.02
+    for estimate, kind in [(compat.estimateAffine2D, "affine"), (compat.estimateAffinePartial2D, "similarity")]:
+        found, mask = estimate(a, b, ransacReprojThreshold=20.0)
+        inliers = mask.ravel() == 1
+        assert np.array_equal(found, tp.fit(a[inliers], b[inliers], kind).matrix[:2])
 
 
 def test_least_squares_over_all():

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import sys
+import sysconfig
 import threading
 
 import numpy as np
@@ -214,6 +216,8 @@ def test_one_object_serves_many_threads(scene):
     for thread in threads:
         thread.join()
     assert found == wanted * 4
+    # A free-threaded interpreter takes its lock again where a module has not said that it needs none.
+    assert not sysconfig.get_config_var("Py_GIL_DISABLED") or not sys._is_gil_enabled()
 
 
 def test_repr_says_what_it_is(features):

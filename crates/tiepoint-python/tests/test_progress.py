@@ -58,6 +58,15 @@ def test_what_a_function_raises_ends_the_work(folder, tmp_path):
         tp.collect(folder, tmp_path / "a.db", device="cpu", progress=stop)
     told = []
     tp.collect(folder, tmp_path / "a.db", device="cpu", progress=told.append)
+    told.clear()
+    collection = tp.Collection(tmp_path / "a.db.work")
+    wanted = collection.export(tmp_path / "b.db")
+    assert collection.export(tmp_path / "b.db", progress=told.append) == wanted
+    rises(told)
+    assert {s.task for s in told} == {"export"} and told[-1].done == told[-1].total
+    with pytest.raises(LookupError):
+        collection.export(tmp_path / "c.db", progress=stop)
+    assert not list(tmp_path.glob("*.part")), "a database is whole or not there"
     for wrong in ("yes", 3):
         with pytest.raises(tp.OptionError, match="option progress"):
             tp.collect(folder, tmp_path / "b.db", progress=wrong)

@@ -284,7 +284,13 @@ class Collection:
         return self._core.match_pairs(_devices(device), shard)
 
     def export(
-        self, path: _Path, *, replace: bool = False, descriptors: bool = True, colmap: str = "4.1"
+        self,
+        path: _Path,
+        *,
+        replace: bool = False,
+        descriptors: bool = True,
+        colmap: str = "4.1",
+        progress: _Progress = None,
     ) -> dict[str, int]:
         """Write COLMAP's database of the finished collection.
 
@@ -299,6 +305,8 @@ class Collection:
         colmap : str
             The version of COLMAP whose layout the database has: ``"4.1"``, or ``"3.8"``, which opens no newer one. Later versions
             bring either up to date.
+        progress : callable or True, optional
+            Told how far the work is, as by `collect`.
 
         Returns
         -------
@@ -307,7 +315,8 @@ class Collection:
         """
         if colmap not in ("3.8", "4.1"):
             raise OptionError(f"option colmap is {colmap}: expected 3.8 or 4.1")
-        written = self._core.export(path, replace, descriptors, colmap == "3.8")
+        with watched(progress):
+            written = self._core.export(path, replace, descriptors, colmap == "3.8")
         _warn(written.pop("warnings"))
         return written
 

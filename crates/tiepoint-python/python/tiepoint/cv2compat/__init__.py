@@ -73,6 +73,7 @@ StereoSGBM_MODE_HH4 = STEREO_SGBM_MODE_HH4
 StereoMatcher_DISP_SHIFT = StereoMatcher.DISP_SHIFT
 StereoMatcher_DISP_SCALE = StereoMatcher.DISP_SCALE
 
+xfeatures2d_SURF = SURF
 xfeatures2d: _own.Namespace = _own.Namespace(
     "xfeatures2d", {"SIFT": SIFT, "SIFT_create": SIFT.create, "SURF": SURF, "SURF_create": SURF.create}
 )
@@ -139,6 +140,7 @@ __all__ = [
     "origin",
     "warpPerspective",
     "xfeatures2d",
+    "xfeatures2d_SURF",
     "ximgproc",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +73,10 @@ def _told(mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 def _robust(
     a: Any, b: Any, model: _ModelKind, threshold: float, default: float, confidence: float, iterations: int, cameras: Any = None
 ) -> Estimate | None:
-    """The estimate, or None if there is no model."""
+    """The estimate, or None if there is no model. For a map of points the matrix is the least-squares fit to all its
+    inliers, as OpenCV's is; `estimate` itself gives less weight to inliers far from most of the others."""
     try:
-        return estimate(
+        found = estimate(
             a,
             b,
             model,
@@ -84,6 +86,9 @@ def _robust(
             false_alarms=math.inf,
             cameras=cameras,
         )
+        if model in ("fundamental", "essential"):
+            return found
+        return dataclasses.replace(found, model=fit(a[found.inliers], b[found.inliers], model).model)
     except ModelError:
         return None
 
@@ -101,7 +106,8 @@ def findHomography(  # noqa: N802
 
     Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` in
     its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples, or `maxIters`
-    if that is more, to find models of few inliers. `method` 0 is least squares over all points.
+    if that is more, to find models of few inliers. The matrix is the least-squares fit to all inliers, as OpenCV's is.
+    `method` 0 is least squares over all points.
     """
     import numpy as np
 
