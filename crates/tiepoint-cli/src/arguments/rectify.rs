@@ -60,7 +60,7 @@ pub(crate) struct RectifyArguments {
     pub(crate) left: PathBuf,
     /// The picture taken from the right
     pub(crate) right: PathBuf,
-    /// The cameras: OpenCV .yml, .xml or .json (M1 D1 M2 D2 R T), ROS camera_info, Kalibr camchain.yaml, or Middlebury
+    /// The cameras: OpenCV .yml, .xml or .json (M1 D1 M2 D2 R T), ROS `camera_info`, Kalibr camchain.yaml, or Middlebury
     /// calib.txt; give it again for a second file (extrinsics; for `camera_info` the right camera's). Without it the
     /// cameras are found from tie points
     #[arg(long, value_name = "FILE")]

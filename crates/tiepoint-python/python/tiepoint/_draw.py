@@ -47,11 +47,11 @@ def draw(
     *images : array_like
         The image of features, or both images of matches; black if not given. A registration and disparities have their
         own.
-            features : tuple of Features, optional
+    features : tuple of Features, optional
         The features of both images; needed for `Matches`, which do not contain them.
-            outliers : bool
+    outliers : bool
         Of tie points also draw those that the model does not confirm, in red.
-            limit : int
+    limit : int
         Draw at most this many features or matches, the first ones.
     axes : matplotlib.axes.Axes, optional
         Draw there, lines as lines.

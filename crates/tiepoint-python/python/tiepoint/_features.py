@@ -83,7 +83,7 @@ class _Detector(Options):
         images : iterable of array_like
             Images as `detect` takes them, or a batch, (B, H, W), (B, H, W, C) or (B, C, H, W). Sizes may differ; a GPU
             searches images of the same size and type together.
-                    progress : callable or True, optional
+        progress : callable or True, optional
             Reports the number of images that are done: see `collect`.
 
         Yields

@@ -40,9 +40,9 @@ class State(NamedTuple):
     ----------
     task : str
         The name of the task: ``"SIFT"``, ``"match"``, …
-            done, total : int
+    done, total : int
         Steps done, and steps in all. A step may be some rows, an image, or other work that takes as long.
-            left_out : int
+    left_out : int
         For a collection, the number of photographs that the task has left out so far.
     """
 

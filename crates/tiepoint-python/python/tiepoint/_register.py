@@ -84,13 +84,13 @@ class Rectified(Result):
         (3, 3): from each undistorted image to the rectified one.
     calibration : Calibration
         The calibration for `Stereo`; its `disparities` are those of the tie points.
-            exchanged : bool
+    exchanged : bool
         Whether the second of the given images is the left one.
     tie_points : TiePoints or None
         Between the images as they were given; None for a stored rectification.
     points : int
         The number of tie points that were compared.
-            rms_vertical : float or None
+    rms_vertical : float or None
         Root mean square of the difference of their rows in pixels.
     """
 
@@ -169,7 +169,7 @@ def register(
         What relates them.
     detector : Sift or Surf, optional
         The detector of features; ``Sift()`` if not given.
-            mask_fixed, mask_moving : array_like, (H, W), optional
+    mask_fixed, mask_moving : array_like, (H, W), optional
         Not 0 where the images are used. A masked array is also used only where it is not masked.
     ratio, mutual, same_sign, max_distance
         Matching, as in `match`.
@@ -179,7 +179,7 @@ def register(
         The second search; None leaves it out.
     views : int, optional
         Simulated views of each image, 1 to 43; if not given, 10 if the images themselves do not suffice.
-            modality : {"auto", "same", "cross"}
+    modality : {"auto", "same", "cross"}
         Whether both images are from one kind of sensor. ``"cross"``: they are matched by structure, which does not
         depend on what is bright and what is dark (radar, infrared, maps, depth, day and night). ``"auto"``: by
         structure only if too few features agree.
@@ -248,18 +248,18 @@ def rectify(
     ----------
     left, right : array_like, (H, W) or (H, W, 1 to 4)
         The pair. Two images on a CUDA device are searched and turned there, and stay there, as in `register`.
-            calibration : StereoCalibration or path, optional
+    calibration : StereoCalibration or path, optional
         The cameras; if not given, they are found from tie points, with a baseline of 1.
-            stored : bool
+    stored : bool
         Take the rectification that the calibration stores (R1, R2, P1, P2).
-            frame : {"input", "fit", "valid", "all"}, optional
+    frame : {"input", "fit", "valid", "all"}, optional
         Which part of the images to show; if not given, ``"input"`` with a calibration and ``"fit"`` without. The
         command calls it ``--crop``.
     focal : float, optional
         Focal length of `left` in pixels, where no calibration is given.
     detector : Sift or Surf, optional
         The detector of features; ``Sift()`` if not given.
-            mask_left, mask_right : array_like, (H, W), optional
+    mask_left, mask_right : array_like, (H, W), optional
         Not 0 where features may lie.
     ratio, mutual, same_sign, max_distance
         Matching, as in `match`.

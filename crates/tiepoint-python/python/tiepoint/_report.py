@@ -54,13 +54,13 @@ def report(
         Where to write the page.
     images : tuple of array_like, optional
         The images A and B; needed for tie points, which do not contain them.
-            names : tuple of str
+    names : tuple of str
         Their names.
     title : str, optional
         The title of the page.
     limit : int, optional
         The most bytes of the page; 20 000 000 if not given. Pictures and matches are reduced to fit.
-            truth : array_like, (H, W), optional
+    truth : array_like, (H, W), optional
         The true disparities, float32, not finite where they are unknown; the page shows the error of the result.
 
     Returns

@@ -182,9 +182,9 @@ class Stereo(StereoOptions):
         left, right : array_like, (H, W) or (H, W, 1 to 4)
             The pair: ``uint8``, ``uint16`` or ``float32``. NaN and transparent pixels hold no data. If one image is on
             a CUDA device, the pair is computed there, and the maps stay there.
-                    calibration : Calibration, Rectified or path, optional
+        calibration : Calibration, Rectified or path, optional
             The calibration of the pair, for `Disparities.depth` and `Disparities.points`.
-                    mask_left, mask_right : array_like, (H, W), optional
+        mask_left, mask_right : array_like, (H, W), optional
             Not 0 where the images hold data. A masked array also holds none where it is masked.
         no_data : float, optional
             Pixels of this value hold no data.
@@ -297,15 +297,15 @@ class Stereo(StereoOptions):
         pairs : iterable of tuple of array_like
             The left and the right image of each pair, as `compute` takes them; those on a card are first copied to the
             host.
-                    calibration : Calibration, Rectified or path, optional
+        calibration : Calibration, Rectified or path, optional
             The calibration of the pairs.
         no_data : float, optional
             Pixels of this value hold no data.
         in_flight : int, optional
             The number of sets of pairs that a GPU has at a time, 1 to 1024; 3 if not given.
-                    batch : int
+        batch : int
             The number of pairs that a GPU computes together, 1 to 1024; more than 1 is faster for small images.
-                    progress : callable or True, optional
+        progress : callable or True, optional
             Reports the number of pairs that are done: see `collect`.
 
         Yields

@@ -36,9 +36,9 @@ class DisparityScore(Result):
         The share of them that had a disparity.
     bad : list of float
         For every threshold the share of pixels whose error is greater, or that have no disparity.
-            bad_of_valid : list of float
+    bad_of_valid : list of float
         The same, only of pixels with a disparity.
-            epe : float
+    epe : float
         Mean distance from the truth in pixels, only of pixels with a disparity.
     """
 
@@ -57,9 +57,9 @@ class Repeatability(Result):
     ----------
     a, b : int
         The numbers of features of A that lie in B, and of B that lie in A.
-            pairs : int
+    pairs : int
         The number of pairs that correspond.
-            share : float
+    share : float
         `pairs` divided by the lesser of `a` and `b`.
     """
 
@@ -80,7 +80,7 @@ def disparity(
         ``float32``, not finite where there is none.
     mask : array_like, (H, W), optional
         Only pixels where it is not 0 are scored.
-            thresholds : sequence of float
+    thresholds : sequence of float
         A pixel is bad if its error is greater than this.
     fill : bool
         Fill invalid pixels from the background first.

@@ -47,7 +47,7 @@ def to_opencv(features: Features) -> tuple[list[Any], npt.NDArray[Any]]:
     keypoints : list of cv2.KeyPoint
         ``size`` is 2σ, ``angle`` is in degrees, ``octave`` packs octave and layer as OpenCV's SIFT does. If OpenCV is
         not installed, objects with the same fields.
-            descriptors : ndarray
+    descriptors : ndarray
         (N, D) float32; SIFT's from 0 to 255, on the scale of OpenCV's.
     """
     import numpy as np
@@ -282,7 +282,7 @@ def matches_to_hloc(matches: Matches | TiePoints, features: int) -> dict[str, np
     ----------
     matches : Matches or TiePoints
         The matches to store; of tie points only those that the model confirms.
-            features : int
+    features : int
         The number of features of the first image.
 
     Returns

@@ -155,9 +155,9 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool = Fa
     ----------
     path : path
         ``.pfm``, ``.tif``, ``.npy``, ``.png`` or another image.
-            scale : float, optional
+    scale : float, optional
         Stored values are this many times the disparity; if not given, 256 for 16 bits and otherwise 1.
-            signed : bool
+    signed : bool
         Take floats of 0 and below as disparities; otherwise they are unknown.
     """
     return _core.read_disparity(path, scale, signed)
@@ -192,7 +192,7 @@ def write_points(
         ``.ply``.
     found : Disparities
         The result of `Stereo.compute`.
-            calibration : Calibration, Rectified or path, optional
+    calibration : Calibration, Rectified or path, optional
         The calibration of the pair, if `found` has none.
     colours : array_like, optional
         The image that colours them; the left one if not given.

@@ -203,7 +203,7 @@ class RasterRegistration(Result):
     warped : Raster
         All bands of `moving` on the pixels of `reference`, with the reference's transform and CRS. Its `mask` tells
         where it holds data; elsewhere its values are its `nodata`, or 0 if it has none.
-            registration : Registration
+    registration : Registration
         The registration in pixels: model, tie points, and the searched image warped.
     """
 
@@ -374,10 +374,10 @@ def register(
         three if there are so many, otherwise the first.
     interpolation : {"bilinear", "bicubic", "lanczos"}
         How values between pixels are interpolated.
-            nodata : float, optional
+    nodata : float, optional
         The value of `warped` where it holds no data. If not given, that of `moving`; if that has none, NaN for floats
         and none for integers, which are 0 there.
-            **options
+    **options
         Other options of `tiepoint.register`: `detector`, `ratio`, `threshold`, `views`, `device`, ….
 
     Returns

@@ -69,7 +69,7 @@ def texture(size: tuple[int, int] = (640, 480), *, kind: str = "mixed", seed: in
         Width and height.
     kind : {"mixed", "noise", "blobs", "shapes"}
         The kind of texture.
-            seed : int
+    seed : int
         Seed of the texture.
     dtype : {"uint8", "uint16", "float32"}
         The type of pixels.
@@ -140,11 +140,11 @@ def stereo(
         Width and height of both images.
     disparities : tuple of float
         The least and the greatest disparity.
-            surfaces : int
+    surfaces : int
         The number of surfaces in front of the background.
-            scenery : {"shapes", "panels"}
+    scenery : {"shapes", "panels"}
         The kind of surfaces.
-            texture : {"mixed", "noise", "blobs", "shapes"}
+    texture : {"mixed", "noise", "blobs", "shapes"}
         The texture of the surfaces.
     seed : int
         Seed of shapes, textures and noise.

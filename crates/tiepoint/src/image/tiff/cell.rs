@@ -192,7 +192,7 @@ fn unpacked(packed: Vec<u8>, coding: Coding, needed: usize) -> Result<Vec<u8>, F
     }
 }
 
-/// Decodes PackBits: after a byte n ≥ 0, n + 1 bytes follow as they are; after n < 0, one byte stands for 1 − n of it.
+/// Decodes `PackBits`: after a byte n ≥ 0, n + 1 bytes follow as they are; after n < 0, one byte stands for 1 − n of it.
 fn unpacked_bits(packed: &[u8], needed: usize) -> Result<Vec<u8>, Fault> {
     let (mut bytes, mut rest) = (Vec::new(), packed);
     while let Some((&head, after)) = rest.split_first() {
