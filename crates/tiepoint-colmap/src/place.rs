@@ -63,6 +63,8 @@ impl Unfinished {
             }
             files::sync_folder_of(&place)?;
         }
+        // Windows replaces no file that is open.
+        let old = old.filter(|_| cfg!(unix));
         self.file.take_place(sync)?;
         // The lock is held until here: a program that uses the old database puts files beside it, which would now
         // belong to the new one.

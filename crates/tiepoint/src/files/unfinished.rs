@@ -20,7 +20,7 @@ const LEFT: Duration = Duration::from_secs(24 * 60 * 60);
 const LONGEST: usize = 180;
 
 /// A file beside its final path, `.NAME.MACHINE-PROCESS-NUMBER.part`. It is removed when this goes out of scope, unless
-/// it has been moved to its path. It is locked until then: an unlocked one was left by a killed process, and
+/// it has been moved to its path. On Unix it is locked until then: an unlocked one was left by a killed process, and
 /// [`remove_unfinished`] removes it.
 #[derive(Debug)]
 pub struct Unfinished {
@@ -106,8 +106,10 @@ impl Unfinished {
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(locked) => {
                     // If the file system has no locks, unfinished files are never removed there, so an error does not
-                    // matter.
-                    let _ = locked.lock();
+                    // matter. A lock of Windows would keep SQLite's own handle from writing the file.
+                    if cfg!(unix) {
+                        let _ = locked.lock();
+                    }
                     // Another process that removes abandoned files may have removed this one before it was locked.
                     if is_at(&locked, &path)? {
                         return Ok(Self { path, target, permissions, locked, placed: false });
