@@ -20,8 +20,8 @@ from test_command import command
 ROOT = pathlib.Path(__file__).parents[3]
 SITE = ROOT / "docs/python"
 PAGES = [*sorted(SITE.glob("**/*.md")), ROOT / "README.md", ROOT / "crates/tiepoint-python/README.md"]
-#: Pages of links and of what the docstrings say.
-WITHOUT = {"users", "benchmarks", "methods/index"}
+#: Pages of links, of what the docstrings say, and of what other folders hold.
+WITHOUT = {"users", "benchmarks", "collections", "files", "methods/index"}
 
 
 def blocks(page):
