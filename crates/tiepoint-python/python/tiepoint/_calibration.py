@@ -80,13 +80,14 @@ class Calibration(Result):
 
     @classmethod
     def read(cls, path: _Path) -> Calibration:
-        """Read Middlebury's or KITTI's ``calib.txt``, OpenCV's YAML, XML or JSON with P1 and P2, or Q, or the right camera's
-        ``camera_info`` of ROS."""
+        """Read Middlebury's or KITTI's ``calib.txt``, OpenCV's YAML, XML or JSON with P1 and P2, or Q, or the right
+        camera's ``camera_info`` of ROS."""
         return cls(**_core.read_rectified(path))
 
     def write(self, path: _Path) -> None:
         """Write what `read` and the command take, by the name: ``.txt`` (Middlebury, the only one for affine cameras),
-        ``.yml``, ``.xml`` or ``.json`` (OpenCV: P1, P2 and Q), or such as ``camera_info.yaml`` (ROS, the right camera)."""
+        ``.yml``, ``.xml`` or ``.json`` (OpenCV: P1, P2 and Q), or such as ``camera_info.yaml`` (ROS, the right
+        camera)."""
         _core.write_rectified(path, self._fields())
 
 
@@ -137,8 +138,8 @@ class StereoCalibration(Result):
 
     @classmethod
     def read(cls, *paths: _Path) -> StereoCalibration:
-        """Read one file, or several that complete each other: OpenCV's YAML, XML or JSON, ROS's ``camera_info`` (the left
-        camera's file first), Kalibr's ``camchain.yaml`` of two cameras, or Middlebury's ``calib.txt``."""
+        """Read one file, or several that complete each other: OpenCV's YAML, XML or JSON, ROS's ``camera_info`` (the
+        left camera's file first), Kalibr's ``camchain.yaml`` of two cameras, or Middlebury's ``calib.txt``."""
         return cls(**_core.read_calibration(list(paths)))
 
 

@@ -42,8 +42,8 @@ def read(
     max_bytes: int | str | None = None,
     orient: bool = True,
 ) -> npt.NDArray[Any]:
-    """Read an image, recognised by its content: PNG, JPEG, TIFF, JPEG 2000, JPEG XL, WebP, BMP, GIF, OpenEXR, PNM, PFM or
-    ``.npy``.
+    """Read an image, recognised by its content: PNG, JPEG, TIFF, JPEG 2000, JPEG XL, WebP, BMP, GIF, OpenEXR, PNM, PFM
+    or ``.npy``.
 
     Parameters
     ----------
@@ -89,13 +89,14 @@ def write(path: _Path, image: _Image, *, range: tuple[float, float] | None = Non
     Parameters
     ----------
     path : path
-        ``.png``, ``.tif``, ``.tiff``, ``.pfm``, ``.pgm``, ``.ppm``, ``.pnm``, ``.pam``, ``.exr``, ``.npy`` or ``.jpg`` (8 bits).
+        ``.png``, ``.tif``, ``.tiff``, ``.pfm``, ``.pgm``, ``.ppm``, ``.pnm``, ``.pam``, ``.exr``, ``.npy`` or
+        ``.jpg`` (8 bits).
     image : array_like, (H, W) or (H, W, C)
         ``uint8``, ``uint16`` or ``float32``; other numbers are written as ``float32``.
     range : tuple of float, optional
         The values that become black and white; values beyond are clipped. If not given, a format of integers takes
-        floats from 0 to 1 and clips those beyond, and formats of floats (``.pfm``, ``.tif``, ``.exr``, ``.npy``) keep all
-        values.
+        floats from 0 to 1 and clips those beyond, and formats of floats (``.pfm``, ``.tif``, ``.exr``, ``.npy``) keep
+        all values.
     """
     if range is not None:
         import numpy as np
@@ -166,8 +167,8 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool = Fa
 
 
 def write_disparity(path: _Path, disparity: Any) -> None:
-    """Write a disparity map: ``.pfm`` (none: +∞), ``.tif``, ``.exr`` or ``.npy`` (none: NaN), ``.png`` (16 bits, 256 times;
-    none: 0)."""
+    """Write a disparity map: ``.pfm`` (none: +∞), ``.tif``, ``.exr`` or ``.npy`` (none: NaN), ``.png`` (16 bits, 256
+    times; none: 0)."""
     disparity = getattr(disparity, "disparity", disparity)
     _core.write_disparity(path, disparity)
 
