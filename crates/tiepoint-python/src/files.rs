@@ -70,7 +70,7 @@ pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>) -> 
     let cut = OutputFormat::of(&path).map_err(raised)?.cuts(image.view());
     if cut > 0 {
         let text = format!(
-            "{}: {cut} values lie outside 0 to 1 and are cut to it; .tif, .pfm and .npy keep them",
+            "{}: {cut} values lie outside 0 to 1 and are cut to it; .tif, .pfm, .exr and .npy keep them",
             path.display()
         );
         py.import("warnings")?.call_method1("warn", (text,))?;

@@ -75,8 +75,8 @@ pub(crate) struct StereoArguments {
         allow_negative_numbers = true
     )]
     pub(crate) max_depth: MaxDepth,
-    /// The calibration of the rectified pair: Middlebury or KITTI calib.txt, a file of `rectify --output-calibration`, or
-    /// OpenCV .yml or .xml with P1 and P2 or Q
+    /// The calibration of the rectified pair: Middlebury or KITTI calib.txt, a file of `rectify --output-calibration`, OpenCV
+    /// .yml, .xml or .json with P1 and P2 or Q, or the right camera's `camera_info` of ROS
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
     /// Rectify the pair first, as `rectify` does without a calibration: for two photographs. Disparities are those of
