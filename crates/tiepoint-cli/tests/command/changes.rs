@@ -187,7 +187,7 @@ impl User {
             // Not by this process: the tests beside this one start programs, which would inherit the open copy for a
             // moment, and a program that is open for writing cannot be started.
             let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tiepoint")).arg(&copy).status().unwrap();
-            assert!(copied.success());
+            assert!(copied.success(), "{copied}");
             std::os::unix::fs::chown(&folder.0, Some(NOBODY), Some(NOBODY)).unwrap();
             copy
         });
