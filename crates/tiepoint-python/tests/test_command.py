@@ -124,7 +124,7 @@ COMMAND_ALONE = {
     "help verbose quiet json profile": "how a program talks; Python has results and logging",
     "threads": "of Device",
     "output output-right output-left valid-left valid-right output-calibration output-model": "results are fields, which tp.io writes",
-    "alpha compress": "how a file is written, beside its pixels",
+    "alpha compress format offsets": "how a file is written; tp.io.write_matches has the format",
     "draw overlay blend preview preview-range": "tp.draw",
     "report report-limit truth truth-scale": "tp.report",
     "list": "an iterable of images or pairs",
