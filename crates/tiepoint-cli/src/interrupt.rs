@@ -35,7 +35,7 @@ pub(crate) fn cancel() -> Cancel {
     Cancel::from(caught.any.clone())
 }
 
-/// If a signal has come, ends the process by it, so that shells and `make` see it. Otherwise returns.
+/// Ends the process by the signal that was caught, so that shells and `make` see it; does nothing if none was.
 pub(crate) fn pass_on() {
     let signal = CAUGHT.get().map_or(0, |caught| caught.signal.load(Ordering::Relaxed));
     if signal != 0 {

@@ -1,12 +1,11 @@
-//! Memory of the device, and pinned host memory, which a device reads and writes directly.
+//! Memory of the device.
 
 use crate::driver::{Driver, DriverMark, Raw};
 use crate::element::{bytes, bytes_mut};
 use crate::foreign::Keeper;
-use crate::{Commands, DeviceId, Element, Error, Gpu, Mark, Result};
+use crate::{Commands, DeviceId, Element, Error, Gpu, Result};
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -71,59 +70,6 @@ struct Lent {
     fresh: Vec<Loan>,
     /// Freed before an event, the oldest first.
     marked: VecDeque<(Arc<dyn DriverMark>, Vec<Loan>)>,
-}
-
-/// Pinned memory that is free, by its size. Taking it from the driver costs more than filling it: 0.5 ms a megabyte.
-#[derive(Debug, Default)]
-pub(crate) struct PinnedPool {
-    free: Mutex<FreePinned>,
-}
-
-#[derive(Debug, Default)]
-struct FreePinned {
-    pieces: BTreeMap<usize, Vec<PinnedStart>>,
-    bytes: usize,
-}
-
-#[derive(Debug)]
-struct PinnedStart(*mut u8);
-
-#[expect(unsafe_code, reason = "a pointer to memory that nobody uses")]
-// SAFETY: it is plain memory, which the pool alone knows.
-unsafe impl Send for PinnedStart {}
-
-impl PinnedPool {
-    /// The most bytes that are kept.
-    const MOST: usize = 512 << 20;
-    /// Smaller memory is not kept.
-    const LEAST: usize = 1 << 20;
-
-    fn take(&self, bytes: usize) -> Option<*mut u8> {
-        let mut free = self.free();
-        let PinnedStart(start) = free.pieces.get_mut(&bytes)?.pop()?;
-        free.bytes -= bytes;
-        Some(start)
-    }
-
-    /// Keeps memory that no transfer uses any more; returns false if there is too much.
-    fn keep(&self, bytes: usize, start: *mut u8) -> bool {
-        let mut free = self.free();
-        let keeps = bytes >= Self::LEAST && free.bytes + bytes <= Self::MOST;
-        if keeps {
-            free.bytes += bytes;
-            free.pieces.entry(bytes).or_default().push(PinnedStart(start));
-        }
-        keeps
-    }
-
-    pub(crate) fn clear(&self, driver: &dyn Driver) {
-        let free = std::mem::take(&mut *self.free());
-        free.pieces.into_values().flatten().for_each(|PinnedStart(start)| driver.free_host(start));
-    }
-
-    fn free(&self) -> MutexGuard<'_, FreePinned> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Lent {
@@ -257,7 +203,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Sizes go up in steps of an eighth of their power of two, so that a pool serves images of similar size.
-    fn rounded(bytes: usize) -> usize {
+    pub(crate) fn rounded(bytes: usize) -> usize {
         let step = (bytes.next_power_of_two() / 16).max(256);
         bytes.max(1).next_multiple_of(step)
     }
@@ -460,160 +406,10 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// Host memory that the device reads and writes directly, without a copy by the driver, for transfers that run beside
-/// other work. See [`crate::Commands::upload`] and [`crate::Commands::download`].
-#[derive(Debug)]
-pub struct Pinned<T: Element> {
-    pub(crate) memory: Arc<PinnedMemory>,
-    len: usize,
-    element: PhantomData<T>,
-}
-
-#[derive(Debug)]
-pub(crate) struct PinnedMemory {
-    gpu: Gpu,
-    pub(crate) start: *mut u8,
-    /// In bytes.
-    len: usize,
-}
-
-#[expect(unsafe_code, reason = "a pointer to memory of its own")]
-// SAFETY: it is plain memory; `Pinned` reads and writes it only when the device has finished.
-unsafe impl Send for PinnedMemory {}
-#[expect(unsafe_code, reason = "a pointer to memory of its own")]
-// SAFETY: as above; writing takes `&mut Pinned`.
-unsafe impl Sync for PinnedMemory {}
-
-impl PinnedMemory {
-    fn new(gpu: &Gpu, len: usize) -> Result<Self> {
-        let len = if len < PinnedPool::LEAST { len.max(1) } else { Memory::rounded(len) };
-        let start = match gpu.pinned_pool().take(len) {
-            Some(start) => start,
-            None => Self::zeroed(gpu, len)?,
-        };
-        Ok(Self { gpu: gpu.clone(), start, len })
-    }
-
-    fn zeroed(gpu: &Gpu, len: usize) -> Result<*mut u8> {
-        let start = gpu.driver().allocate_host(len)?;
-        #[expect(unsafe_code, reason = "driver memory comes with anything in it, also with nothing")]
-        // SAFETY: `len` bytes from `start` were just allocated.
-        unsafe {
-            start.write_bytes(0, len);
-        }
-        Ok(start)
-    }
-
-    pub(crate) fn device(&self) -> &DeviceId {
-        self.gpu.id()
-    }
-}
-
-impl Drop for PinnedMemory {
-    fn drop(&mut self) {
-        // A transfer may still be running, in any queue.
-        let _ = self.gpu.driver().finish_all();
-        if !self.gpu.pinned_pool().keep(self.len, self.start) {
-            self.gpu.driver().free_host(self.start);
-        }
-    }
-}
-
-impl<T: Element> Pinned<T> {
-    pub(crate) fn new(gpu: &Gpu, len: usize) -> Result<Self> {
-        let bytes = len.checked_mul(size_of::<T>()).filter(|&b| isize::try_from(b).is_ok());
-        let bytes = bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))?;
-        let memory = PinnedMemory::new(gpu, bytes)?;
-        Ok(Self { memory: Arc::new(memory), len, element: PhantomData })
-    }
-
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether it has no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Makes room for this many numbers. If there are fewer, it is replaced by memory for a power of two.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
-    pub fn reserve(&mut self, len: usize) -> Result<()> {
-        if self.len < len {
-            *self = Self::new(&self.memory.gpu, len.next_power_of_two())?;
-        }
-        Ok(())
-    }
-
-    /// The numbers. Waits until all work has finished.
-    ///
-    /// # Safety
-    /// While they are borrowed no commands may be run that were recorded before and write here.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] when the device fails.
-    #[expect(unsafe_code, reason = "the device writes the memory, which nothing tells the compiler")]
-    pub unsafe fn numbers(&self) -> Result<&[T]> {
-        self.memory.gpu.finish()?;
-        // SAFETY: `len` numbers were allocated and written, and the device has finished. To record new work that writes
-        // here takes a `&mut` of this object, and the caller runs none that was recorded before.
-        Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast(), self.len) })
-    }
-
-    /// Some of the numbers. Waits until the queue has reached a mark.
-    ///
-    /// # Safety
-    /// Work behind the mark must not write them, nor any that is run while they are borrowed.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] beyond the end, [`Error::Driver`] when the device fails.
-    #[expect(unsafe_code, reason = "the device writes the memory, which nothing tells the compiler")]
-    pub unsafe fn numbers_at(&self, mark: &Mark, range: Range<usize>) -> Result<&[T]> {
-        if range.start > range.end || range.end > self.len {
-            return Err(Error::Usage(format!("the numbers {range:?} leave host memory of {}", self.len)));
-        }
-        self.memory.gpu.wait(mark)?;
-        // SAFETY: as `numbers`, a part of them; the caller has put no work that writes here behind the mark.
-        Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast::<T>().add(range.start), range.len()) })
-    }
-
-    /// The numbers to be written. Waits until all work has finished.
-    ///
-    /// # Safety
-    /// While they are borrowed no commands may be run that were recorded before and use them.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] when the device fails.
-    #[expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
-    pub unsafe fn numbers_mut(&mut self) -> Result<&mut [T]> {
-        self.memory.gpu.finish()?;
-        // SAFETY: as `numbers`, borrowed mutably.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
-    }
-
-    /// The numbers to be written. Waits until the queue has reached a mark.
-    ///
-    /// # Safety
-    /// Work behind the mark must not use them, nor any that is run while they are borrowed.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] when the device fails.
-    #[expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
-    pub unsafe fn numbers_mut_after(&mut self, mark: &Mark) -> Result<&mut [T]> {
-        self.memory.gpu.wait(mark)?;
-        // SAFETY: as `numbers_at`, borrowed mutably.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
-    }
-}
-
 #[cfg(test)]
 #[expect(unsafe_code, reason = "the promise of a test's kernel")]
 mod tests {
     use super::*;
-    use crate::driver::{Side, Work};
     use crate::{Api, KernelSource};
 
     crate::kernel! {
@@ -682,24 +478,5 @@ mod tests {
         assert_eq!(free.excess(150), [Raw(2)]);
         assert_eq!(free.excess(0), [Raw(3)]);
         assert_eq!((free.bytes, free.pieces.len()), (0, 0));
-    }
-
-    /// Host memory may be reused only when no queue uses it. That includes the sides' queues, whose work the main queue
-    /// may not know of, for instance after an error.
-    #[test]
-    fn host_memory_is_free_when_every_queue_is_done() {
-        for gpu in crate::listed::listed(&[Api::OpenCl]) {
-            let (driver, len) = (gpu.driver(), 1 << 20);
-            let from = gpu.upload(&vec![7_u32; len]).unwrap();
-            let mut to = gpu.pinned::<u32>(len).unwrap();
-            let mut commands = Commands::new();
-            for _ in 0..20 {
-                commands.download(&from, &mut to).unwrap();
-            }
-            gpu.finish().unwrap();
-            let mark = driver.beside(Side::ToHost, Work::Commands(&commands.list), &[]).unwrap();
-            driver.finish_all().unwrap();
-            assert!(driver.is_done(mark.as_ref()).unwrap(), "{gpu:?}: transfers are over");
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! A list of work for the device: the pipeline as data.
 
 use crate::arguments::{Block, KernelArguments};
-use crate::buffer::{Memory, PinnedMemory};
+use crate::buffer::Memory;
 use crate::driver::{DriverGraph, DriverKernel, Side, Work};
+use crate::pinned::PinnedMemory;
 use crate::{Buffer, DeviceId, Element, Error, Gpu, Kernel, Mark, Pinned, Result};
 use std::sync::Arc;
 

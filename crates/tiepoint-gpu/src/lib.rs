@@ -52,6 +52,7 @@ mod ieee;
 #[path = "../tests/listed/mod.rs"]
 mod listed;
 mod opencl;
+mod pinned;
 mod program;
 mod queue;
 mod source;
@@ -61,12 +62,13 @@ mod trial;
 pub use arguments::{
     Access, Bound, Definitions, KernelArguments, Member, Value, alignment, parameter_list, structure,
 };
-pub use buffer::{Buffer, Pinned};
+pub use buffer::Buffer;
 pub use cancel::Cancel;
 pub use commands::{Commands, Graph};
 pub use element::Element;
 pub use error::{Error, Result};
 pub use foreign::ForeignStream;
+pub use pinned::Pinned;
 pub use program::{Kernel, Program};
 pub use source::KernelSource;
 pub use transfer::Transfer;
@@ -230,7 +232,7 @@ struct Shared {
     // Declared before the driver, because fields are dropped in this order: programs first.
     programs: Mutex<HashMap<String, Program>>,
     pool: buffer::Pool,
-    pinned: buffer::PinnedPool,
+    pinned: pinned::PinnedPool,
     queue: queue::Queue,
     profiled: AtomicBool,
     cancel: Mutex<Option<Cancel>>,
@@ -317,7 +319,7 @@ impl Gpu {
             id,
             programs: Mutex::default(),
             pool: buffer::Pool::default(),
-            pinned: buffer::PinnedPool::default(),
+            pinned: pinned::PinnedPool::default(),
             queue: queue::Queue::default(),
             profiled: AtomicBool::new(false),
             cancel: Mutex::default(),
@@ -376,7 +378,7 @@ impl Gpu {
         &self.0.pool
     }
 
-    fn pinned_pool(&self) -> &buffer::PinnedPool {
+    fn pinned_pool(&self) -> &pinned::PinnedPool {
         &self.0.pinned
     }
 

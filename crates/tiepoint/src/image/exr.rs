@@ -1,7 +1,7 @@
 //! EXR: floats, the first layer of a file without deep data; every value stays as it is.
 
 use super::{
-    AnyView, ImageView, Layout, Pixel, Size,
+    ImageView, Layout, Pixel, Size,
     rows::{Decoded, Request, Source, reserve},
 };
 use crate::files::Fault;
@@ -107,25 +107,8 @@ fn order(header: &Header) -> (Vec<usize>, Layout) {
     (order, Layout { channels, first: 0, colours, alpha: alpha.map(|_| opaque) })
 }
 
-/// Writes every value as a float, without loss.
-pub(super) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
-    match view {
-        AnyView::U8(v) => write_channels(out, *v, f32::from),
-        AnyView::U16(v) => write_channels(out, *v, f32::from),
-        AnyView::F32(v) => write_channels(out, *v, |v| v),
-    }
-}
-
-/// Writes floats, each as `value` makes it.
-pub(super) fn write_floats(
-    out: impl Write,
-    view: ImageView<'_, f32>,
-    value: fn(f32) -> f32,
-) -> io::Result<()> {
-    write_channels(out, view, value)
-}
-
-fn write_channels<T: Pixel>(
+/// Writes `value` of every number.
+pub(super) fn write<T: Pixel>(
     mut out: impl Write,
     view: ImageView<'_, T>,
     value: fn(T) -> f32,

@@ -123,7 +123,7 @@ impl Found<'_> {
     }
 }
 
-/// Decodes up to what is wanted.
+/// Decodes until an event for which the condition holds.
 fn advance(
     decoder: &mut JxlDecoder,
     input: &mut &[u8],

@@ -1,7 +1,7 @@
 //! PFM: 32-bit floats, one or three channels, rows from the bottom up.
 
 use super::{
-    AnyView, ImageView, Pixel, Size,
+    ImageView, Pixel, Size,
     pnm::Header,
     rows::{Decoded, Request, Rows, Source, zeros},
 };
@@ -35,25 +35,12 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
     rows.finish()
 }
 
-/// Writes all values as they are.
-pub(super) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
-    match view {
-        AnyView::U8(v) => write_rows(out, *v, f32::from),
-        AnyView::U16(v) => write_rows(out, *v, f32::from),
-        AnyView::F32(v) => write_rows(out, *v, |v| v),
-    }
-}
-
-/// Writes `value` of every float.
-pub(super) fn write_floats(
-    out: impl Write,
-    view: ImageView<'_, f32>,
-    value: fn(f32) -> f32,
+/// Writes `value` of every number.
+pub(super) fn write<T: Pixel>(
+    mut out: impl Write,
+    view: ImageView<'_, T>,
+    value: fn(T) -> f32,
 ) -> io::Result<()> {
-    write_rows(out, view, value)
-}
-
-fn write_rows<T: Pixel>(mut out: impl Write, view: ImageView<'_, T>, value: fn(T) -> f32) -> io::Result<()> {
     let size = view.size();
     let magic = if view.channels() == 3 { "PF" } else { "Pf" };
     write!(out, "{magic}\n{} {}\n-1.0\n", size.width, size.height)?;

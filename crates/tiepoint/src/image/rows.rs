@@ -78,7 +78,7 @@ pub(super) struct Request<'a> {
     pub(super) channels: Channels,
     /// Bytes in the file.
     pub(super) file_len: u64,
-    /// Receives the size and pixel type where nothing more is wanted.
+    /// Set if only the size and the pixel type are asked for: reading then stops once it holds them.
     pub(super) shape: Option<&'a Cell<Option<(Size, PixelKind)>>>,
 }
 

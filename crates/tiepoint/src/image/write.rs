@@ -197,10 +197,10 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
     write_atomically(path, |out| match format {
         OutputFormat::Png => png::write(out, &view),
         OutputFormat::Tiff => tiff::write(out, &view, extra),
-        OutputFormat::Pfm => pfm::write(out, &view),
+        OutputFormat::Pfm => by_pixel!(view, v => pfm::write(out, v, Pixel::to_f32)),
         OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm => pnm::write(out, &view, false),
         OutputFormat::Pam => pnm::write(out, &view, true),
-        OutputFormat::Exr => exr::write(out, &view),
+        OutputFormat::Exr => by_pixel!(view, v => exr::write(out, v, Pixel::to_f32)),
         OutputFormat::Npy => npy::write(out, &view),
         OutputFormat::Jpeg => jpeg::write(out, &view),
     })
@@ -220,13 +220,11 @@ pub(crate) fn write_values(
         return Err(Error::format(path, format!("expected pixels of one channel, found {found}")));
     }
     match format {
-        OutputFormat::Png if is_stdout(path) => {
-            write_atomically(path, |out| pfm::write_floats(out, view, value))
-        }
+        OutputFormat::Png if is_stdout(path) => write_atomically(path, |out| pfm::write(out, view, value)),
         OutputFormat::Png => write_atomically(path, |out| png::write_levels(out, view, level)),
         OutputFormat::Tiff => write_atomically(path, |out| tiff::write_floats(out, view, value)),
-        OutputFormat::Pfm => write_atomically(path, |out| pfm::write_floats(out, view, value)),
-        OutputFormat::Exr => write_atomically(path, |out| exr::write_floats(out, view, value)),
+        OutputFormat::Pfm => write_atomically(path, |out| pfm::write(out, view, value)),
+        OutputFormat::Exr => write_atomically(path, |out| exr::write(out, view, value)),
         OutputFormat::Npy => write_atomically(path, |out| npy::write_floats(out, view, value)),
         OutputFormat::Pgm
         | OutputFormat::Ppm

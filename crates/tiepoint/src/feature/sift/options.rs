@@ -77,7 +77,7 @@ impl SiftOptions {
         Self { preset, ..Self::default() }
     }
 
-    /// The number of values of a descriptor; 0 if none is wanted.
+    /// The number of values of a descriptor; 0 without descriptors.
     pub(crate) fn dimension(&self) -> usize {
         match self.descriptors {
             DescriptorKind::U8 | DescriptorKind::F32 => super::DIMENSION,

@@ -126,7 +126,7 @@ fn syntax(text: &str) -> Parsed<Syntax> {
         Some(b'=') => Ok(Syntax::Middlebury),
         _ => Err(
             "not a calibration of a known kind; OpenCV YAML (%YAML:1.0), XML (<opencv_storage>) and JSON, ROS \
-             camera_info YAML and Middlebury calib.txt (cam0=[…]) are read"
+             camera_info YAML, Kalibr camchain.yaml (cam0:), Middlebury calib.txt (cam0=[…]) and KITTI calib.txt (P2:) are read"
                 .into(),
         ),
     }

@@ -205,29 +205,19 @@ fn pose(rectified: &StoredRectification) -> (Mat3, [f64; 3]) {
 /// otherwise.
 pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
     let size = size(std::slice::from_ref(document))?;
-    let ros = document.find("projection_matrix");
-    let found = match (document.find("P1"), document.find("P2"), document.find("Q").or(ros)) {
-        (Some(p1), Some(p2), _) => {
-            let projections = [document.fixed(p1)?, document.fixed(p2)?];
-            from_projections(&projections).map_err(|r| document.wrong(format!("line {}: {r}", p2.line)))?
-        }
-        (_, _, Some(entry)) if entry.key == "projection_matrix" => {
-            let right: [[f64; 4]; 3] = document.fixed(entry)?;
-            let mut left = right;
-            left[0][3] = 0.0;
-            from_projections(&[left, right]).map_err(|r| {
-                document
-                    .wrong(format!("line {}: {r}; of ROS's files give that of the right camera", entry.line))
-            })?
-        }
-        (_, _, Some(q)) => {
-            from_q(&document.fixed(q)?).map_err(|r| document.wrong(format!("line {}: {r}", q.line)))?
-        }
-        _ => {
-            return Err(
-                document.wrong("no P1 and P2, and no Q: expected the calibration of a rectified pair")
-            );
-        }
+    let wrong = |entry: &Entry, reason: String| document.wrong(format!("line {}: {reason}", entry.line));
+    let found = if let (Some(p1), Some(p2)) = (document.find("P1"), document.find("P2")) {
+        from_projections(&[document.fixed(p1)?, document.fixed(p2)?]).map_err(|r| wrong(p2, r))?
+    } else if let Some(q) = document.find("Q") {
+        from_q(&document.fixed(q)?).map_err(|r| wrong(q, r))?
+    } else if let Some(projection) = document.find("projection_matrix") {
+        let right: [[f64; 4]; 3] = document.fixed(projection)?;
+        let mut left = right;
+        left[0][3] = 0.0;
+        from_projections(&[left, right])
+            .map_err(|r| wrong(projection, format!("{r}; of ROS's files give that of the right camera")))?
+    } else {
+        return Err(document.wrong("no P1 and P2, and no Q: expected the calibration of a rectified pair"));
     };
     Ok(RectifiedCalibration { size, ..found })
 }

@@ -34,7 +34,7 @@ tiepoint_gpu::kernel! {
         limit: u32,
         /// The most keypoints of an image in every list.
         capacity: u32,
-        /// Values of a descriptor, for which the program is compiled; 0 if none are wanted.
+        /// Values of a descriptor, for which the program is compiled; 0 without descriptors.
         dimension: u32,
         octave_count: i32,
     }

@@ -56,7 +56,7 @@ pub(crate) fn source<A: GpuSum>(options: &SurfOptions) -> KernelSource {
         .text(include_str!("describe.cl"))
 }
 
-/// Writes the descriptors of the oriented keypoints, if any are wanted.
+/// Writes the descriptors of the oriented keypoints, unless the options leave descriptors out.
 pub(crate) fn record<A: GpuSum>(
     commands: &mut Commands,
     options: &SurfOptions,
