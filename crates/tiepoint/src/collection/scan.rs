@@ -107,11 +107,12 @@ pub(super) fn with_reasons<P: AsRef<Path>, S: Serializer>(
 }
 
 /// Extensions of the images that a collection takes.
-const READ: [&str; 13] =
-    ["jpg", "jpeg", "jpe", "png", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "pam", "pfm", "jfif"];
+const READ: [&str; 21] = [
+    "jpg", "jpeg", "jpe", "jfif", "png", "tif", "tiff", "webp", "jp2", "j2k", "jpf", "jpx", "jxl", "bmp", "gif",
+    "pnm", "ppm", "pgm", "pbm", "pam", "pfm",
+];
 /// Extensions of images that a collection refuses, with a message.
-const NOT_READ: [&str; 12] =
-    ["heic", "heif", "avif", "webp", "jp2", "bmp", "gif", "dng", "cr2", "nef", "arw", "jxl"];
+const NOT_READ: [&str; 7] = ["heic", "heif", "avif", "dng", "cr2", "nef", "arw"];
 
 /// Lists the image files among `inputs` and in the folders among them, named relative to their common folder, with
 /// their masks. Slots are in the order of names.

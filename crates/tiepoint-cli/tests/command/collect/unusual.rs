@@ -193,6 +193,19 @@ fn pictures_that_cannot_be_read_are_left_out() {
 }
 
 #[test]
+fn every_format_of_colour_pictures_is_taken() {
+    let folder = Folder::new("collect-formats");
+    let samples = ["colour.webp", "words.j2k", "words.jxl", "colour.bmp", "palette.gif", "colour.jpg"];
+    for name in samples {
+        let from = format!("{}/../tiepoint/tests/samples/{name}", env!("CARGO_MANIFEST_DIR"));
+        folder.put(&format!("images/{name}"), std::fs::read(from).unwrap());
+    }
+    let said = folder.notes("collect images --output some.db --device cpu");
+    assert!(!said.contains("left out"), "{said}");
+    assert_eq!(count(&folder.at("some.db"), IMAGES), samples.len() as i64, "{said}");
+}
+
+#[test]
 fn a_photograph_that_was_too_large_is_found_with_a_higher_limit() {
     let folder = Folder::new("collect-limits");
     photographs(&folder);
