@@ -195,6 +195,7 @@ fn pictures_that_cannot_be_read_are_left_out() {
 #[test]
 fn every_format_of_colour_pictures_is_taken() {
     let folder = Folder::new("collect-formats");
+    std::fs::create_dir(folder.at("images")).unwrap();
     let samples = ["colour.webp", "words.j2k", "words.jxl", "colour.bmp", "palette.gif", "colour.jpg"];
     for name in samples {
         let from = format!("{}/../tiepoint/tests/samples/{name}", env!("CARGO_MANIFEST_DIR"));
