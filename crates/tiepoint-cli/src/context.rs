@@ -31,7 +31,7 @@ impl Context {
             false => device.open_cpu(threads).map(Processor::from),
         };
         let context = Self::with(processor.map_err(unavailable)?, Vec::new(), &cancel, global, Log::None)?;
-        if !has_gpu_form && matches!(device, Device::Cuda(_) | Device::OpenCl(_)) {
+        if !has_gpu_form && !matches!(device, Device::Auto | Device::Cpu) {
             context.note(&format!("this command has no GPU form: the CPU computes in place of {device}"));
         }
         Ok(context)
@@ -147,6 +147,20 @@ impl Context {
         }
     }
 
+    /// Prints what the CPU did while kernels were being compiled, with --verbose.
+    fn explain_waiting(&self) {
+        for (processor, gpu) in self.all().filter_map(|p| Some((p, p.gpu.as_ref()?.info()))) {
+            let pieces = processor.take_not_ready();
+            if pieces > 0 {
+                let device = format!("{}:{}", gpu.api, gpu.index);
+                self.explain(&format!(
+                    "the CPU did {pieces} pieces of work while kernels of {device} were being compiled; --device {device} \
+                     waits for them"
+                ));
+            }
+        }
+    }
+
     /// Adds the times of stages that were measured by another profile.
     pub(crate) fn add_stages(&self, stages: &[StageTime]) {
         if let Some(profile) = self.processor.cpu.profile() {
@@ -157,6 +171,7 @@ impl Context {
     /// Ends the command: prints the remaining notes, and with --profile the times of the stages.
     pub(crate) fn close(&self) {
         self.print_notes();
+        self.explain_waiting();
         if self.profile {
             self.progress.suspend(|| print_error(profile_table(&self.processor.cpu).trim_end()));
         }

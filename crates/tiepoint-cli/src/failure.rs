@@ -1,7 +1,6 @@
 //! The reasons why a command fails, and their exit codes.
 
 use crate::arguments::flag_of;
-use std::process::ExitCode;
 use tiepoint::{Error, ErrorKind};
 
 /// The kind of a failure, with its message.
@@ -44,10 +43,10 @@ impl Failure {
         }
     }
 
-    pub(crate) fn code(&self) -> ExitCode {
+    pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Usage(_) => ExitCode::from(2),
-            Self::Work(_) | Self::Interrupted(_) => ExitCode::FAILURE,
+            Self::Usage(_) => 2,
+            Self::Work(_) | Self::Interrupted(_) => 1,
         }
     }
 }

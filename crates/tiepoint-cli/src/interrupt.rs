@@ -7,6 +7,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tiepoint::device::Cancel;
+use tiepoint::device::gpu::compilers_are_busy;
 
 /// The signals that were caught; global, because signals belong to the process.
 static CAUGHT: OnceLock<Caught> = OnceLock::new();
@@ -33,6 +34,15 @@ pub(crate) fn cancel() -> Cancel {
         caught
     });
     Cancel::from(caught.any.clone())
+}
+
+/// Ends the process at once if kernels are still being compiled beside its work, which has ended: what compilers'
+/// libraries do at the end of a process fails while they are in use, and a compilation may take seconds. What is
+/// compiled is on disk.
+pub(crate) fn leave_compilers(code: u8) {
+    if compilers_are_busy() {
+        low_level::exit(c_int::from(code));
+    }
 }
 
 /// Ends the process by the signal that was caught, so that shells and `make` see it; does nothing if none was.

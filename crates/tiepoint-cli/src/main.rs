@@ -34,7 +34,9 @@ fn main() -> ExitCode {
         output::print_error(&format!("tiepoint: {failure}"));
     }
     interrupt::pass_on();
-    outcome.map_or_else(|failure| failure.code(), |()| ExitCode::SUCCESS)
+    let code = outcome.map_or_else(|failure| failure.code(), |()| 0);
+    interrupt::leave_compilers(code);
+    ExitCode::from(code)
 }
 
 /// Prints help or version, or returns what is wrong with the command line.

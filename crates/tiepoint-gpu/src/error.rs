@@ -53,6 +53,12 @@ pub enum Error {
         /// What it lacks.
         feature: &'static str,
     },
+    /// A program is still being compiled ([`crate::Gpu::handing_over`]).
+    #[error("{device} is still being prepared: its kernels are being compiled")]
+    NotReady {
+        /// The device's name.
+        device: String,
+    },
     /// A kernel does not compile.
     #[error("{program} does not compile for {device}:\n{log}")]
     Compile {

@@ -41,6 +41,7 @@ mod buffer;
 mod cache;
 mod cancel;
 mod commands;
+mod compiler;
 mod cuda;
 pub mod dialect;
 mod driver;
@@ -74,6 +75,8 @@ pub use source::KernelSource;
 pub use transfer::Transfer;
 
 use commands::Command;
+use compiler::{Compiler, Patience};
+pub use compiler::{compilers_are_busy, stop_compilers};
 use driver::{Driver, DriverMark};
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
@@ -226,11 +229,15 @@ impl DeviceId {
 
 /// One device and its queue. A clone is the same device and queue.
 #[derive(Clone)]
-pub struct Gpu(Arc<Shared>);
+pub struct Gpu {
+    shared: Arc<Shared>,
+    patience: Patience,
+}
 
 struct Shared {
     // Declared before the driver, because fields are dropped in this order: programs first.
     programs: Mutex<HashMap<String, Program>>,
+    compiler: Compiler,
     pool: buffer::Pool,
     pinned: pinned::PinnedPool,
     queue: queue::Queue,
@@ -273,7 +280,7 @@ impl Gpu {
     /// [`Error::Absent`], [`Error::Index`], [`Error::Driver`] also when the device computes wrongly.
     pub fn open(api: Api, index: u32) -> Result<Self> {
         let gpu = Self::open_for_short_loops(api, index)?;
-        match gpu.0.trial.get() {
+        match gpu.shared.trial.get() {
             Some(Trial::CutsLoops) => Err(Error::Driver {
                 api,
                 reason: format!(
@@ -315,9 +322,10 @@ impl Gpu {
         };
         let Info { api, index, name, .. } = driver.info();
         let id = DeviceId(format!("{api}:{index} ({name})").into());
-        let gpu = Self(Arc::new(Shared {
+        let shared = Shared {
             id,
             programs: Mutex::default(),
+            compiler: Compiler::default(),
             pool: buffer::Pool::default(),
             pinned: pinned::PinnedPool::default(),
             queue: queue::Queue::default(),
@@ -326,11 +334,12 @@ impl Gpu {
             stages: Mutex::default(),
             trial: OnceLock::new(),
             driver,
-        }));
+        };
+        let gpu = Self { shared: Arc::new(shared), patience: Patience::Waits };
         if !gpu.driver().promises_ieee() {
             ieee::check(&gpu)?;
         }
-        let _ = gpu.0.trial.set(tried(&gpu)?);
+        let _ = gpu.shared.trial.set(tried(&gpu)?);
         Ok(gpu)
     }
 
@@ -340,7 +349,8 @@ impl Gpu {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn beside(&self) -> Result<Self> {
-        let beside = Self::open_for_short_loops(self.info().api, self.info().index)?;
+        let opened = Self::open_for_short_loops(self.info().api, self.info().index)?;
+        let beside = Self { patience: self.patience.clone(), ..opened };
         beside.profile(self.is_profiled());
         *beside.cancel() = self.cancel().clone();
         Ok(beside)
@@ -354,7 +364,7 @@ impl Gpu {
     }
 
     fn cancel(&self) -> MutexGuard<'_, Option<Cancel>> {
-        self.0.cancel.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.cancel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn check_cancel(&self) -> Result<()> {
@@ -367,23 +377,23 @@ impl Gpu {
     }
 
     fn driver(&self) -> &dyn Driver {
-        self.0.driver.as_ref()
+        self.shared.driver.as_ref()
     }
 
     pub(crate) fn id(&self) -> &DeviceId {
-        &self.0.id
+        &self.shared.id
     }
 
     fn pool(&self) -> &buffer::Pool {
-        &self.0.pool
+        &self.shared.pool
     }
 
     fn pinned_pool(&self) -> &pinned::PinnedPool {
-        &self.0.pinned
+        &self.shared.pinned
     }
 
     fn queue(&self) -> &queue::Queue {
-        &self.0.queue
+        &self.shared.queue
     }
 
     /// Fails when kernels may not use `f64` here.
@@ -403,7 +413,7 @@ impl Gpu {
     /// [`Error::Unsupported`].
     pub fn require_waiting(&self) -> Result<()> {
         let lacks = |feature| Error::Unsupported { device: self.info().name.clone(), feature };
-        match self.0.trial.get() {
+        match self.shared.trial.get() {
             _ if !self.info().has_whole_words => Err(lacks("64-bit atomics")),
             Some(Trial::Passed) => Ok(()),
             _ => Err(lacks("work groups that go on while others wait for them")),
@@ -412,7 +422,7 @@ impl Gpu {
 
     /// Whether both are the same device and queue, so that each can use the objects of the other.
     pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// The device's properties.
@@ -431,8 +441,8 @@ impl Gpu {
     /// [`Error::Driver`].
     pub fn release_memory(&self) -> Result<()> {
         self.finish()?;
-        self.0.pool.clear(self.driver());
-        self.0.pinned.clear(self.driver());
+        self.shared.pool.clear(self.driver());
+        self.shared.pinned.clear(self.driver());
         Ok(())
     }
 
@@ -462,27 +472,72 @@ impl Gpu {
         Pinned::new(self, len)
     }
 
+    /// The same device and queue for work that does not wait for compilers because the CPU can do it meanwhile:
+    /// [`program`](Self::program) then fails with [`Error::NotReady`] instead of compiling, and the program is compiled
+    /// by other threads beside the work, of a lower priority where the system has such. What these threads have begun
+    /// they finish; the rest is left when the last handle of the device is dropped.
+    #[must_use]
+    pub fn handing_over(&self) -> Self {
+        Self { patience: Patience::Leaves, ..self.clone() }
+    }
+
+    /// As [`handing_over`](Self::handing_over), where the first `requests` requests for programs fail, whatever is
+    /// compiled: for tests that hand work over at a moment of their choice.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn handing_over_after(&self, requests: usize) -> Self {
+        Self { patience: Patience::LeavesUntil(Arc::new(requests.into())), ..self.clone() }
+    }
+
     /// A program, compiled if neither this device object nor the cache on disk has it.
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Driver`], [`Error::Cancelled`].
+    /// [`Error::Compile`], [`Error::Driver`], [`Error::Cancelled`]; [`Error::NotReady`] from a device that is
+    /// [handing over](Self::handing_over).
     pub fn program(&self, source: &KernelSource) -> Result<Program> {
+        if self.patience.refuses() {
+            return Err(self.not_ready());
+        }
         let key = source.for_api(self.info().api);
         if let Some(program) = self.programs().get(&key) {
             return Ok(program.clone());
         }
         self.check_cancel()?;
+        let stored = match self.shared.compiler.state_of(&key) {
+            Some(Ok(())) => return Err(self.not_ready()),
+            Some(Err(error)) => return Err(error),
+            None => Program::stored(self, source),
+        };
         // Without the lock, so that other threads can compile meanwhile.
-        let program = Program::new(self, source)?;
+        let program = match (stored, &self.patience) {
+            (Some(stored), _) => stored,
+            (None, Patience::Waits) => Program::compiled(self, source)?,
+            (None, Patience::Leaves | Patience::LeavesUntil(_)) => {
+                self.shared.compiler.add(&self.shared, key, source.clone());
+                return Err(self.not_ready());
+            }
+        };
         Ok(self.programs().entry(key).or_insert(program).clone())
     }
 
+    /// Whether programs are being compiled beside its work: see [`handing_over`](Self::handing_over).
+    pub fn is_compiling(&self) -> bool {
+        self.shared.compiler.is_busy()
+    }
+
+    fn not_ready(&self) -> Error {
+        Error::NotReady { device: self.info().name.clone() }
+    }
+
     fn programs(&self) -> MutexGuard<'_, HashMap<String, Program>> {
-        self.0.programs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Those of `sources` that [`program`](Self::program) has not compiled or loaded yet, each once.
     pub fn unknown(&self, sources: Vec<KernelSource>) -> Vec<KernelSource> {
+        if self.patience.refuses() {
+            return sources;
+        }
         let (programs, api) = (self.programs(), self.info().api);
         let mut seen = HashSet::new();
         let mut is_new = |key: String| !programs.contains_key(&key) && seen.insert(key);
@@ -595,15 +650,15 @@ impl Gpu {
 
     /// Whether the device's time of every stage is measured from now on. [`run`](Self::run) then waits for the work.
     pub fn profile(&self, on: bool) {
-        self.0.profiled.store(on, Ordering::Relaxed);
+        self.shared.profiled.store(on, Ordering::Relaxed);
     }
 
     pub(crate) fn is_profiled(&self) -> bool {
-        self.0.profiled.load(Ordering::Relaxed)
+        self.shared.profiled.load(Ordering::Relaxed)
     }
 
     fn note(&self, name: &'static str, seconds: f64) {
-        let mut stages = self.0.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stages = self.shared.stages.lock().unwrap_or_else(PoisonError::into_inner);
         match stages.iter_mut().find(|s| s.name == name) {
             Some(stage) => {
                 stage.seconds += seconds;
@@ -615,6 +670,6 @@ impl Gpu {
 
     /// The times recorded so far; recording then starts anew.
     pub fn take_stages(&self) -> Vec<StageTime> {
-        std::mem::take(&mut *self.0.stages.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.shared.stages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

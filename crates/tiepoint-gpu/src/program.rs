@@ -18,26 +18,30 @@ pub struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(gpu: &Gpu, source: &KernelSource) -> Result<Self> {
-        let text = source.for_api(gpu.info().api);
-        let program = Self::compiled(gpu, source, &text)?;
-        let (device, name, declarations) = (gpu.id().clone(), source.name(), source.declarations().into());
-        Ok(Self { program, device, name, declarations })
+    /// The program from the cache on disk, if it has it.
+    pub(crate) fn stored(gpu: &Gpu, source: &KernelSource) -> Option<Self> {
+        let binary = cache::load(&Self::key(gpu, source))?;
+        // A file that the driver refuses (another version's, or broken) is compiled again.
+        let program = gpu.driver().load(source.name(), &binary).ok()?;
+        Some(Self::of(gpu, source, program))
     }
 
-    fn compiled(gpu: &Gpu, source: &KernelSource, text: &str) -> Result<Arc<dyn DriverProgram>> {
+    /// The program, compiled and kept in the cache on disk.
+    pub(crate) fn compiled(gpu: &Gpu, source: &KernelSource) -> Result<Self> {
         let driver = gpu.driver();
-        let key = format!("{}\n{text}", driver.binary_key());
-        if let Some(binary) = cache::load(&key) {
-            // A file that the driver refuses (another version's, or broken) is compiled again.
-            if let Ok(program) = driver.load(source.name(), &binary) {
-                return Ok(program);
-            }
-        }
-        let binary = driver.compile(source.name(), text)?;
+        let binary = driver.compile(source.name(), &source.for_api(gpu.info().api))?;
         let program = driver.load(source.name(), &binary)?;
-        cache::store(&key, &binary);
-        Ok(program)
+        cache::store(&Self::key(gpu, source), &binary);
+        Ok(Self::of(gpu, source, program))
+    }
+
+    fn key(gpu: &Gpu, source: &KernelSource) -> String {
+        format!("{}\n{}", gpu.driver().binary_key(), source.for_api(gpu.info().api))
+    }
+
+    fn of(gpu: &Gpu, source: &KernelSource, program: Arc<dyn DriverProgram>) -> Self {
+        let (device, name, declarations) = (gpu.id().clone(), source.name(), source.declarations().into());
+        Self { program, device, name, declarations }
     }
 
     /// The kernel that its source declared by [`KernelSource::kernel`] with these arguments.

@@ -40,6 +40,13 @@ static AUTO_IS_CPU: AtomicBool = AtomicBool::new(false);
 /// Work on fewer pixels, or pairs of descriptors of 32 values, takes less time than handing it to other threads.
 const SMALL: usize = 128 * 128;
 
+/// Waits for the kernels that are just being compiled beside other work: at the interpreter's end, which compilers do not
+/// survive.
+#[pyfunction]
+pub(crate) fn stop_compilers(py: Python<'_>) {
+    py.detach(tiepoint::device::gpu::stop_compilers);
+}
+
 /// A Python function that progress is reported to, and the progress to report next.
 type Told = (Py<PyAny>, Arc<Mutex<Option<Progress>>>);
 
@@ -60,7 +67,8 @@ pub(crate) fn watch(told: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
 /// ----------
 /// name : str
 ///     ``"auto"`` (a GPU if there is one, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"opencl"`` or
-///     ``"opencl:1"``.
+///     ``"opencl:1"``. The first use of a GPU on a machine waits until its kernels are compiled; with ``"auto"`` and
+///     with ``"cpu+cuda"``, ``"cpu+opencl:1"`` and the like the CPU works meanwhile.
 /// threads : int, optional
 ///     CPU threads, 1 to 1024; one for every core if not given. Results do not depend on it.
 /// memory : int or str, optional

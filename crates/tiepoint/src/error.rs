@@ -90,6 +90,12 @@ pub enum Error {
         /// What it lacks.
         feature: String,
     },
+    /// A GPU's kernels are still being compiled ([`Device::Auto`](crate::device::Device::Auto)).
+    #[error("{device} is still being prepared: its kernels are being compiled")]
+    NotReady {
+        /// The device's name.
+        device: String,
+    },
 }
 
 /// Whose memory is too small.
@@ -160,6 +166,8 @@ pub enum ErrorKind {
     Device,
     /// A device lacks a feature that the CPU has.
     Unsupported,
+    /// A device is still being prepared; the CPU is ready.
+    NotReady,
     /// The caller ended the work.
     Cancelled,
 }
@@ -182,14 +190,15 @@ impl Error {
             Self::Degenerate { .. } => ErrorKind::Degenerate,
             Self::Device { .. } => ErrorKind::Device,
             Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::NotReady { .. } => ErrorKind::NotReady,
             Self::Cancelled => ErrorKind::Cancelled,
         }
     }
 
-    /// Whether a GPU lacks memory or a feature for a computation that the CPU can do. False for a device that has
-    /// failed.
+    /// Whether a GPU lacks memory, a feature or kernels, which are still being compiled, for a computation that the CPU
+    /// can do. False for a device that has failed.
     pub const fn is_device_limit(&self) -> bool {
-        matches!(self.kind(), ErrorKind::DeviceMemory | ErrorKind::Unsupported)
+        matches!(self.kind(), ErrorKind::DeviceMemory | ErrorKind::Unsupported | ErrorKind::NotReady)
     }
 
     /// An [`Error::Io`] for `path`.

@@ -58,8 +58,9 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct GlobalArguments {
-    /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]. collect also takes several: cuda:all, or a list separated
-    /// by commas
+    /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]. With auto and cpu+cuda[:N] (or opencl) the CPU works while
+    /// the GPU's kernels are compiled for the first time. collect also takes several: cuda:all, or a list separated by
+    /// commas
     #[arg(long, global = true, default_value = "auto", value_parser = values::devices)]
     pub(crate) device: Devices,
     /// CPU threads [default: one for every core]

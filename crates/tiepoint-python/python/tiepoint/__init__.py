@@ -7,11 +7,14 @@ towards +y; a scale is the σ of a Gaussian in pixels; a disparity d says that t
 
 from __future__ import annotations
 
+import atexit as _atexit
+
 from . import errors, evaluate, filter, interop, io, raster, synth
 from ._calibration import Calibration, StereoCalibration
 from ._collection import Collection, CollectionOptions, VerifiedPair, collect
 from ._core import Device, DeviceArray, Features
 from ._core import devices as _devices
+from ._core import stop_compilers as _stop_compilers
 from ._draw import draw
 from ._features import Sift, Surf, concatenate
 from ._geometry import Estimate, Model, estimate, fit, warp
@@ -84,6 +87,8 @@ __all__ = [
     "warp",
     "write",
 ]
+
+_atexit.register(_stop_compilers)
 
 
 def devices() -> list[Device]:

@@ -3,10 +3,12 @@
 use super::Collection;
 use super::uploaded::Uploaded;
 use super::waiting::MOST;
-use crate::Result;
-use crate::device::gpu::Gpu;
+use crate::device::gpu::{Gpu, compile};
 use crate::device::{Cpu, Processor};
+use crate::feature::sift::DIMENSION;
 use crate::geometry::two_view::{TwoViewOptions, Verifier};
+use crate::{Error, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of a GPU's queues that verify pairs. While one has few pairs left and its thread prepares the next ones,
@@ -30,6 +32,8 @@ pub(super) struct MatchGpu {
     verifiers: [Mutex<Option<Arc<Verifier>>>; VERIFIERS],
     cpu: Cpu,
     options: TwoViewOptions,
+    /// Whether nothing is being compiled for it, or that has failed.
+    settled: AtomicBool,
     /// Whether there may be more pairs than are verified at a time.
     many: bool,
 }
@@ -43,7 +47,8 @@ impl Collection {
         let of = |processor: &Processor| {
             Some(MatchGpu {
                 processor: processor.clone(),
-                uploaded: Uploaded::new(processor.gpu.as_ref()?),
+                uploaded: Uploaded::new(&processor.joining_gpu()?),
+                settled: AtomicBool::new(false),
                 verifiers: Default::default(),
                 cpu: cpu.clone(),
                 options: self.options().two_view,
@@ -55,16 +60,39 @@ impl Collection {
 }
 
 impl MatchDevices {
-    /// Makes what GPUs need to verify pairs. Errors are ignored here, because the stage meets them again.
+    /// Makes what GPUs need to verify pairs, or has kernels compiled that are not ready. Errors are ignored here, because
+    /// the stage meets them again.
     pub fn prepare(&self) {
-        let all = self.gpus.iter().flat_map(|gpu| (0..VERIFIERS).map(move |queue| (gpu, queue)));
+        let ready = self.gpus.iter().filter(|gpu| gpu.is_ready());
+        let all = ready.flat_map(|gpu| (0..VERIFIERS).map(move |queue| (gpu, queue)));
         for (gpu, queue) in all {
             let _ = gpu.verifier(queue);
         }
     }
 }
 
+impl MatchDevices {
+    /// Whether no GPU's kernels are being compiled.
+    pub(super) fn are_ready(&self) -> bool {
+        // All are asked, so that all begin.
+        self.gpus.iter().filter(|gpu| !gpu.is_ready()).count() == 0
+    }
+}
+
 impl MatchGpu {
+    /// Whether its kernels are not being compiled. Errors count as ready, because the stage meets them again.
+    fn is_ready(&self) -> bool {
+        if self.settled.load(Ordering::Relaxed) {
+            return true;
+        }
+        let Some(gpu) = self.processor.joining_gpu().filter(|gpu| !gpu.is_compiling()) else { return false };
+        let matching = self.uploaded.matcher().sources(DIMENSION);
+        let sources = matching.into_iter().chain(Verifier::sources()).collect();
+        // On this thread: it has nothing to compile, and those of the pool are at work.
+        let ready = !matches!(compile(&gpu, &Cpu::sequential(), sources), Err(Error::NotReady { .. }));
+        self.settled.fetch_or(ready, Ordering::Relaxed) || ready
+    }
+
     /// The verifier with this number, which has a queue of its own; made with its memory on the first call.
     pub(super) fn verifier(&self, queue: usize) -> Result<Arc<Verifier>> {
         let mut slot = self.verifiers[queue].lock().unwrap_or_else(PoisonError::into_inner);

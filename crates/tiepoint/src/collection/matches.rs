@@ -121,11 +121,7 @@ impl Collection {
         let cpu = &devices.cpu;
         let load = |index: usize, states: &[State]| self.load(index, states);
         let done = round.work(shard, cpu, load, |tiles, pairs| {
-            let search = Search { collection: self, tiles, cpu };
-            match devices.gpus.is_empty() {
-                true => search.on_cpu((cpu.threads() as u64).min(pairs) as usize),
-                false => search.on_gpus(devices),
-            }
+            Search { collection: self, tiles, cpu }.run(devices, pairs)
         })?;
         matched.tiles += done.tiles;
         matched.present += done.present;

@@ -42,9 +42,22 @@ pub(super) struct Search<'s, 't> {
 }
 
 impl Search<'_, '_> {
+    /// The CPU works until the GPUs' kernels are compiled, and the GPUs do what is left; without GPUs the CPU does all.
+    pub(super) fn run(&self, devices: &MatchDevices, pairs: u64) -> Result<()> {
+        let threads = (devices.cpu.threads() as u64).min(pairs) as usize;
+        if devices.gpus.is_empty() {
+            return self.on_cpu(threads, &|| true);
+        }
+        if !devices.are_ready() {
+            devices.gpus.iter().for_each(|gpu| gpu.processor.fall_back_not_ready());
+            self.on_cpu(threads, &|| !devices.are_ready())?;
+        }
+        if self.tiles.are_left() { self.on_gpus(devices) } else { Ok(()) }
+    }
+
     /// Every thread matches and verifies pairs of its own.
-    pub(super) fn on_cpu(&self, threads: usize) -> Result<()> {
-        self.tiles.work_on_threads(threads, 1, || {
+    fn on_cpu(&self, threads: usize, goes_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        self.tiles.work_on_threads(threads, 1, goes_on, || {
             let processor = self.one_thread();
             let verifier = self.verifier(&processor)?;
             Ok(move |pair, features: [Arc<Features>; 2]| {
@@ -68,7 +81,7 @@ impl Search<'_, '_> {
     }
 
     /// The GPUs match and verify; threads of the CPU feed them, and verify while they are behind.
-    pub(super) fn on_gpus(&self, devices: &MatchDevices) -> Result<()> {
+    fn on_gpus(&self, devices: &MatchDevices) -> Result<()> {
         let (cpu, waiting) = (&devices.cpu, &Waiting::new());
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for gpu in &devices.gpus {
@@ -151,8 +164,7 @@ impl Search<'_, '_> {
         });
         match found {
             Err(error) if error.is_device_limit() => {
-                processor.note(format!("matching on the CPU: {error}"));
-                processor.count_computed(Computing::Cpu);
+                processor.fall_back("matching", &error);
                 let on_cpu = self.one_thread();
                 pairs.iter().map(|(_, [a, b])| self.match_pair([a, b], &on_cpu)).collect()
             }

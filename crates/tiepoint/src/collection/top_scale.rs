@@ -50,7 +50,7 @@ impl Collection {
             self.load(index, states).and_then(|features| Ok(Arc::new(largest(&features, most)?)))
         };
         round.work(shard, cpu, load, |tiles, _| {
-            tiles.work_on_threads(cpu.threads(), TOGETHER, || {
+            tiles.work_on_threads(cpu.threads(), TOGETHER, &|| true, || {
                 let processor = Processor::from(Cpu::sequential());
                 Ok(move |_, [a, b]: [Arc<Features>; 2]| {
                     let count = match_features(&a, &b, options, &processor)?.len() as u32;

@@ -97,12 +97,13 @@ impl<'r> Tiles<'r> {
         all
     }
 
-    /// Works on all pairs, on `threads` threads, each of which takes `together` pairs at a time and computes their
-    /// results with a worker of its own.
+    /// Works on pairs as long as `goes_on` says so, on `threads` threads, each of which takes `together` pairs at a time
+    /// and computes their results with a worker of its own.
     pub(super) fn work_on_threads<W>(
         &self,
         threads: usize,
         together: usize,
+        goes_on: &(dyn Fn() -> bool + Sync),
         worker: impl Fn() -> Result<W> + Sync,
     ) -> Result<()>
     where
@@ -111,6 +112,7 @@ impl<'r> Tiles<'r> {
         let job = |stop: &Stop| {
             let mut work = worker()?;
             while !stop.is_set()
+                && goes_on()
                 && let Some(run) = self.take(together)
             {
                 let one = |&pair: &[u32; 2]| work(pair, self.load(&run, pair)?);
@@ -120,6 +122,12 @@ impl<'r> Tiles<'r> {
             Ok(())
         };
         side_by_side(self.watched, (0..threads).map(|_| Box::new(job) as _).collect())
+    }
+
+    /// Whether there are pairs to be taken.
+    pub(super) fn are_left(&self) -> bool {
+        let state = lock(&self.state);
+        state.current.is_some() || state.next.is_some()
     }
 
     /// The next pairs, at most `most`; `None` at the end.
@@ -284,7 +292,7 @@ mod tests {
                         work.read_ahead(&stop, read).unwrap();
                     });
                 }
-                work.work_on_threads(1, 2, || Ok(|pair: [u32; 2], _| Ok(outcome(&pair)))).unwrap();
+                work.work_on_threads(1, 2, &|| true, || Ok(|pair: [u32; 2], _| Ok(outcome(&pair)))).unwrap();
             });
             assert_eq!(*lock(&written), tiles, "every tile, {readers} readers");
             // A block is kept as long as the tile that was opened last has it, so it is read at most once for each of

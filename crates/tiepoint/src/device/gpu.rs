@@ -7,7 +7,8 @@
 use crate::error::Shortage;
 use tiepoint_gpu::KernelSource;
 pub use tiepoint_gpu::{
-    Api, Buffer, Commands, Devices, Element, ForeignStream, Gpu, Graph, Info, Pinned, devices,
+    Api, Buffer, Commands, Devices, Element, ForeignStream, Gpu, Graph, Info, Pinned, compilers_are_busy,
+    devices, stop_compilers,
 };
 
 impl From<tiepoint_gpu::Error> for crate::Error {
@@ -27,6 +28,7 @@ impl From<tiepoint_gpu::Error> for crate::Error {
             Gpu::Compile { program, device, log } => {
                 failed(device, format!("{program} does not compile:\n{log}"))
             }
+            Gpu::NotReady { device } => Self::NotReady { device },
             Gpu::Cancelled => Self::Cancelled,
             Gpu::Usage(reason) => Self::Mismatch(reason),
             other => failed("gpu".into(), other.to_string()),
@@ -35,19 +37,25 @@ impl From<tiepoint_gpu::Error> for crate::Error {
 }
 
 /// Compiles programs in parallel on the threads of the CPU, so that the first call on a machine waits for the slowest
-/// program and not for all in turn. Programs that have been compiled before cost nothing.
+/// program and not for all in turn. Programs that have been compiled before cost nothing. A GPU that is [handing
+/// over](Gpu::handing_over) compiles them beside the work: [`Error::NotReady`](crate::Error::NotReady) until the last is
+/// there.
 pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -> crate::Result<()> {
     let unknown = gpu.unknown(sources);
     if unknown.is_empty() {
         return Ok(());
     }
     let cpu = &cpu.begin_task("compile kernels", unknown.len());
-    cpu.try_map(unknown.len(), |i| {
+    let asked = cpu.try_map(unknown.len(), |i| {
         let program = gpu.program(&unknown[i]);
         cpu.advance(1);
-        program.map(drop).map_err(crate::Error::from)
-    })
-    .map(drop)
+        match program.map_err(crate::Error::from) {
+            // All are asked for, so that all are compiled.
+            Err(not_ready @ crate::Error::NotReady { .. }) => Ok(Err(not_ready)),
+            program => program.map(|_| Ok(())),
+        }
+    });
+    asked?.into_iter().collect()
 }
 
 /// The devices of this machine whose name contains `TIEPOINT_TEST_DEVICE`, for tests that run one body on each. Without

@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod cancel_tests;
 pub mod gpu;
+#[cfg(test)]
+mod handing_over_tests;
 mod level;
 mod profile;
 pub(crate) mod progress;
@@ -24,7 +26,7 @@ use gpu::{Api, Gpu};
 use progress::Watch;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
-use std::sync::atomic::{self, AtomicBool};
+use std::sync::atomic::{self, AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times, an observer of its
@@ -320,10 +322,14 @@ impl<'d, T> Chunks<'d, T> {
     }
 }
 
-/// A device as the user names it: `auto`, `cpu`, `cuda[:N]` or `opencl[:N]`.
+/// A device as the user names it: `auto`, `cpu`, `cuda[:N]`, `opencl[:N]`, `cpu+cuda[:N]` or `cpu+opencl[:N]`.
+///
+/// The first use of a GPU on a machine waits for its kernels to be compiled where the GPU was named alone. With `auto` and
+/// the last two nothing waits: the CPU begins, kernels are compiled beside it, and the GPU takes what is left when they
+/// are ready. The results are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Device {
-    /// The best device present.
+    /// The CPU, and the best GPU present as soon as its kernels are compiled.
     #[default]
     Auto,
     /// The CPU.
@@ -332,6 +338,8 @@ pub enum Device {
     Cuda(u32),
     /// The N-th OpenCL device.
     OpenCl(u32),
+    /// The CPU, and the N-th device of a driver as soon as its kernels are compiled.
+    CpuAnd(Api, u32),
 }
 
 /// The CPU, and a GPU if one was chosen. Stages without a GPU form run on the CPU. Work for which the GPU lacks memory
@@ -346,6 +354,10 @@ pub struct Processor {
     notes: Arc<Mutex<Vec<String>>>,
     /// Whether the CPU and the GPU have computed work that has a GPU form; shared by clones.
     computed: Arc<[AtomicBool; 2]>,
+    /// Whether the CPU works while the GPU's kernels are being compiled.
+    hands_over: bool,
+    /// How often it has; shared by clones.
+    not_ready: Arc<AtomicUsize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -358,6 +370,18 @@ impl Processor {
     /// A CPU with a GPU beside it.
     pub fn with_gpu(cpu: Cpu, gpu: Gpu) -> Self {
         Self { gpu: Some(gpu), ..cpu.into() }
+    }
+
+    /// The same processor, whose CPU works while kernels of the GPU are being compiled on a machine that has not compiled
+    /// them before. What has a CPU form never waits for a compiler; calls for the GPU's memory do.
+    #[must_use]
+    pub fn handing_over(self) -> Self {
+        Self { hands_over: true, ..self }
+    }
+
+    /// The GPU, if there is one, for work that the CPU does where the error says that the GPU cannot.
+    pub(crate) fn joining_gpu(&self) -> Option<Gpu> {
+        self.gpu.as_ref().map(|gpu| if self.hands_over { gpu.handing_over() } else { gpu.clone() })
     }
 
     /// The same processor with another CPU: other threads, or an observer.
@@ -399,6 +423,27 @@ impl Processor {
         gpu.into_iter().chain(did(Computing::Cpu).then(|| "cpu".to_owned())).collect()
     }
 
+    /// How many pieces of work the CPU has done since the last call because the GPU's kernels were still being compiled.
+    /// Clones share one record.
+    pub fn take_not_ready(&self) -> usize {
+        self.not_ready.swap(0, atomic::Ordering::Relaxed)
+    }
+
+    /// Records that the CPU does work in place of the GPU, and why.
+    pub(crate) fn fall_back(&self, task: &str, error: &Error) {
+        if matches!(error, Error::NotReady { .. }) {
+            return self.fall_back_not_ready();
+        }
+        self.note(format!("{task} on the CPU: {error}"));
+        self.count_computed(Computing::Cpu);
+    }
+
+    /// Records that the CPU works while the GPU's kernels are being compiled.
+    pub(crate) fn fall_back_not_ready(&self) {
+        self.not_ready.fetch_add(1, atomic::Ordering::Relaxed);
+        self.count_computed(Computing::Cpu);
+    }
+
     pub(crate) fn count_computed(&self, by: Computing) {
         self.computed[by as usize].store(true, atomic::Ordering::Relaxed);
     }
@@ -411,11 +456,11 @@ impl Processor {
         on_gpu: impl FnOnce(&Gpu) -> Result<R>,
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> Result<R> {
-        let Some(gpu) = &self.gpu else {
+        let Some(gpu) = self.joining_gpu() else {
             self.count_computed(Computing::Cpu);
             return on_cpu(&self.cpu);
         };
-        let found = on_gpu(gpu);
+        let found = on_gpu(&gpu);
         self.collect_times();
         self.or_on_cpu(task, found, on_cpu)
     }
@@ -429,8 +474,7 @@ impl Processor {
     ) -> Result<R> {
         match found {
             Err(error) if error.is_device_limit() => {
-                self.note(format!("{task} on the CPU: {error}"));
-                self.count_computed(Computing::Cpu);
+                self.fall_back(task, &error);
                 on_cpu(&self.cpu)
             }
             other => {
@@ -450,7 +494,14 @@ impl Processor {
 
 impl From<Cpu> for Processor {
     fn from(cpu: Cpu) -> Self {
-        Self { cpu, gpu: None, notes: Arc::default(), computed: Arc::default() }
+        Self {
+            cpu,
+            gpu: None,
+            notes: Arc::default(),
+            computed: Arc::default(),
+            hands_over: false,
+            not_ready: Arc::default(),
+        }
     }
 }
 
@@ -467,9 +518,11 @@ impl Device {
             Self::Cpu => None,
             Self::Cuda(index) => Some(self.open_gpu(Api::Cuda, index)?),
             Self::OpenCl(index) => Some(self.open_gpu(Api::OpenCl, index)?),
+            Self::CpuAnd(api, index) => Some(self.open_gpu(api, index)?),
             Self::Auto => [Api::Cuda, Api::OpenCl].into_iter().find_map(|api| first_gpu(api, &mut notes)),
         };
-        Ok(Processor { cpu, gpu, notes: Arc::new(Mutex::new(notes)), computed: Arc::default() })
+        let hands_over = matches!(self, Self::Auto | Self::CpuAnd(..));
+        Ok(Processor { gpu, notes: Arc::new(Mutex::new(notes)), hands_over, ..cpu.into() })
     }
 
     fn open_gpu(self, api: Api, index: u32) -> Result<Gpu> {
@@ -484,7 +537,9 @@ impl Device {
     pub fn open_cpu(self, threads: usize) -> Result<Cpu> {
         match self {
             Self::Auto | Self::Cpu => Cpu::with_threads(threads),
-            Self::Cuda(_) | Self::OpenCl(_) => self.open(threads).map(|processor| processor.cpu),
+            Self::Cuda(_) | Self::OpenCl(_) | Self::CpuAnd(..) => {
+                self.open(threads).map(|processor| processor.cpu)
+            }
         }
     }
 }
@@ -508,6 +563,7 @@ impl std::fmt::Display for Device {
             Self::Cpu => f.write_str("cpu"),
             Self::Cuda(n) => write!(f, "cuda:{n}"),
             Self::OpenCl(n) => write!(f, "opencl:{n}"),
+            Self::CpuAnd(api, n) => write!(f, "cpu+{api}:{n}"),
         }
     }
 }
@@ -519,7 +575,7 @@ impl std::str::FromStr for Device {
         let wrong = || Error::Option {
             name: "device",
             value: s.into(),
-            expected: "auto, cpu, cuda, cuda:N, opencl or opencl:N".into(),
+            expected: "auto, cpu, cuda, cuda:N, opencl, opencl:N, or cpu+ before one of the last four".into(),
         };
         let (kind, index) = match s.split_once(':') {
             Some((kind, n)) => (kind, Some(n.parse::<u32>().map_err(|_| wrong())?)),
@@ -530,6 +586,8 @@ impl std::str::FromStr for Device {
             ("cpu", None) => Ok(Self::Cpu),
             ("cuda", n) => Ok(Self::Cuda(n.unwrap_or(0))),
             ("opencl", n) => Ok(Self::OpenCl(n.unwrap_or(0))),
+            ("cpu+cuda", n) => Ok(Self::CpuAnd(Api::Cuda, n.unwrap_or(0))),
+            ("cpu+opencl", n) => Ok(Self::CpuAnd(Api::OpenCl, n.unwrap_or(0))),
             _ => Err(wrong()),
         }
     }

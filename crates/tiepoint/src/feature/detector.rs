@@ -5,10 +5,12 @@ use super::gpu::pipeline::is_of_memory;
 use super::gpu::{FoundFeatures, GpuFeatures};
 use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
+use crate::device::gpu::Gpu;
 use crate::device::{Computing, Cpu, Processor};
 use crate::image::{AnyCow, AnyView, ImageView, PixelKind, Pixels, Size};
 use crate::options::named;
 use crate::{Error, Result, by_pixel};
+use std::sync::OnceLock;
 
 /// Which features to find, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,23 +67,22 @@ impl Detector {
             Self::Sift(options) => OnCpu::Sift(Sift::new(*options)?),
             Self::Surf(options) => OnCpu::Surf(Box::new(Surf::new(*options)?)),
         };
-        let on_gpu = match (self, &processor.gpu) {
-            (_, None) => Ok(None),
-            (Self::Sift(options), Some(_)) => {
-                GpuSift::new(processor, *options).map(|sift| Some(OnGpu::Sift(Box::new(sift))))
-            }
-            (Self::Surf(options), Some(_)) => {
-                GpuSurf::new(processor, *options).map(|surf| Some(OnGpu::Surf(Box::new(surf))))
-            }
+        let finder = Finder {
+            detector: *self,
+            processor: processor.clone(),
+            limit: self.limit(),
+            on_cpu,
+            on_gpu: OnceLock::new(),
         };
-        let on_gpu = match on_gpu {
-            Err(error) if is_for_cpu(&error) => {
-                processor.note(format!("{} on the CPU: {error}", on_cpu.name()));
-                None
-            }
-            opened => opened?,
-        };
-        Ok(Finder { processor: processor.clone(), limit: self.limit(), on_cpu, on_gpu })
+        finder.is_settled()?;
+        Ok(finder)
+    }
+
+    fn on_gpu(&self, gpu: &Gpu, cpu: &Cpu) -> Result<OnGpu> {
+        Ok(match self {
+            Self::Sift(options) => OnGpu::Sift(Box::new(GpuSift::on(gpu, cpu, *options)?)),
+            Self::Surf(options) => OnGpu::Surf(Box::new(GpuSurf::on(gpu, cpu, *options)?)),
+        })
     }
 
     fn limit(&self) -> Option<usize> {
@@ -110,10 +111,12 @@ impl Detector {
 /// [note](Processor::take_notes) says so.
 #[derive(Debug)]
 pub struct Finder {
+    detector: Detector,
     processor: Processor,
     limit: Option<usize>,
     on_cpu: OnCpu,
-    on_gpu: Option<OnGpu>,
+    /// Empty while the GPU's kernels are being compiled; `None` if the CPU searches.
+    on_gpu: OnceLock<Option<OnGpu>>,
 }
 
 #[derive(Debug)]
@@ -159,6 +162,29 @@ macro_rules! on_gpu {
 }
 
 impl Finder {
+    /// The detector on the GPU; `None` if there is none, or if its kernels are still being compiled.
+    fn on_gpu(&self) -> Result<Option<&OnGpu>> {
+        if let Some(known) = self.on_gpu.get() {
+            return Ok(known.as_ref());
+        }
+        let (name, processor) = (self.on_cpu.name(), &self.processor);
+        let opened = processor.joining_gpu().map(|gpu| self.detector.on_gpu(&gpu, &processor.cpu));
+        let known = match opened.transpose() {
+            Err(Error::NotReady { .. }) => return Ok(None),
+            Err(error) if is_for_cpu(&error) => {
+                processor.note(format!("{name} on the CPU: {error}"));
+                None
+            }
+            opened => opened?,
+        };
+        Ok(self.on_gpu.get_or_init(|| known).as_ref())
+    }
+
+    /// Whether it is known which device searches: not while a GPU's kernels are being compiled.
+    pub(crate) fn is_settled(&self) -> Result<bool> {
+        self.on_gpu().map(|_| self.on_gpu.get().is_some())
+    }
+
     /// The features of a grey image; none where `mask` is 0.
     ///
     /// # Errors
@@ -179,10 +205,15 @@ impl Finder {
         on_gpu: impl FnOnce(&OnGpu) -> Result<R>,
         on_cpu: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        let found = match self.on_gpu.as_ref().map(on_gpu) {
-            None => on_cpu(),
+        let found = match self.on_gpu()?.map(on_gpu) {
+            None => {
+                if self.on_gpu.get().is_none() {
+                    self.processor.fall_back_not_ready();
+                }
+                on_cpu()
+            }
             Some(Err(error)) if is_for_cpu(&error) => {
-                self.processor.note(format!("{} on the CPU: {error}", self.on_cpu.name()));
+                self.processor.fall_back(self.on_cpu.name(), &error);
                 on_cpu()
             }
             Some(found) => {
@@ -231,7 +262,7 @@ impl Finder {
     /// instance while they are still being read. If there is too little memory, nothing is reserved, and the search
     /// reports it.
     pub fn reserve_for_two(&self, size: Size, pixel: PixelKind) {
-        if let Some(gpu) = &self.on_gpu {
+        if let Ok(Some(gpu)) = self.on_gpu() {
             // The search meets the same error and reports it.
             let _ = on_gpu!(gpu, detector => detector.reserve_for_two(size, pixel));
         }
@@ -247,7 +278,7 @@ impl Finder {
         images: [AnyView<'_>; 2],
         masks: [Option<ImageView<'_, u8>>; 2],
     ) -> [Result<FoundFeatures>; 2] {
-        if let (Some(gpu), [None, None]) = (&self.on_gpu, masks)
+        if let (Ok(Some(gpu)), [None, None]) = (self.on_gpu(), masks)
             && alike(&images[0], &images[1])
         {
             let found = on_gpu!(gpu, detector => detector.detect_and_keep_batch(&images));
@@ -261,7 +292,7 @@ impl Finder {
                 // The images are searched one by one below; after a cancellation each of these searches is cancelled
                 // too.
                 Ok(Err(_)) | Err(Error::Cancelled) => {}
-                Err(error) => self.processor.note(format!("{error}; the images are searched one by one")),
+                Err(error) => self.note_alone(&error),
             }
         }
         let one = |i: usize| {
@@ -292,7 +323,7 @@ impl Finder {
 
     /// The features of images that a GPU can search together; `None` if each must be searched alone.
     fn together(&self, images: &[AnyView<'_>]) -> Option<Vec<Features>> {
-        let gpu = self.on_gpu.as_ref().filter(|_| images.len() > 1)?;
+        let gpu = self.on_gpu().ok().flatten().filter(|_| images.len() > 1)?;
         if images.iter().any(|image| image.channels() != 1 || image.size().is_empty()) {
             return None;
         }
@@ -307,7 +338,7 @@ impl Finder {
             // The images are searched one by one; after a cancellation each of these searches is cancelled too.
             Err(Error::Cancelled) => None,
             Err(error) => {
-                self.processor.note(format!("{error}; the images are searched one by one"));
+                self.note_alone(&error);
                 None
             }
         }
@@ -322,6 +353,13 @@ impl Finder {
         }
     }
 
+    /// Notes why images are not searched together, unless the searches one by one record it.
+    fn note_alone(&self, error: &Error) {
+        if !matches!(error, Error::NotReady { .. }) {
+            self.processor.note(format!("{error}; the images are searched one by one"));
+        }
+    }
+
     fn note_parts(&self) {
         if let parts @ 2.. = self.parts() {
             self.processor.note(format!("too large for the GPU's memory: searched in {parts} parts"));
@@ -331,7 +369,7 @@ impl Finder {
     /// Takes features that are no longer needed: see
     /// [`GpuDetector::recycle`](super::gpu::GpuDetector::recycle). On a CPU they are dropped.
     pub fn recycle(&self, features: impl IntoIterator<Item = Features>) {
-        match &self.on_gpu {
+        match self.on_gpu.get().and_then(Option::as_ref) {
             None => features.into_iter().for_each(drop),
             Some(gpu) => on_gpu!(gpu, detector => detector.recycle(features)),
         }
@@ -347,7 +385,8 @@ impl Finder {
 
     /// The number of parts in which the last image was searched: 1, or more if the GPU's memory was too small.
     pub fn parts(&self) -> usize {
-        self.on_gpu.as_ref().map_or(1, |gpu| on_gpu!(gpu, detector => detector.parts()))
+        let on_gpu = self.on_gpu.get().and_then(Option::as_ref);
+        on_gpu.map_or(1, |gpu| on_gpu!(gpu, detector => detector.parts()))
     }
 }
 
@@ -445,10 +484,11 @@ mod tests {
             for detector in [Detector::default(), Detector::Surf(SurfOptions::default())] {
                 let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
                 let mut finder = detector.open(&processor).unwrap();
-                finder.on_gpu = finder.on_gpu.map(|gpu| match gpu {
+                let on_gpu = finder.on_gpu.take().flatten().map(|gpu| match gpu {
                     OnGpu::Sift(sift) => OnGpu::Sift(Box::new(sift.with_memory(1 << 12))),
                     OnGpu::Surf(surf) => OnGpu::Surf(Box::new(surf.with_memory(1 << 12))),
                 });
+                finder.on_gpu = OnceLock::from(on_gpu);
                 let wanted = detector.detect(&image, None, &cpu.clone().into()).unwrap();
                 assert_eq!(finder.detect(&image, None).unwrap(), wanted, "{detector:?} on {gpu:?}");
                 let notes = processor.take_notes();

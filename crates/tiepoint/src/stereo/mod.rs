@@ -212,7 +212,7 @@ impl Stereo {
         masks: Masks<'_>,
         processor: &Processor,
     ) -> Result<Option<StereoResult>> {
-        let Some(gpu) = &processor.gpu else { return Ok(None) };
+        let Some(gpu) = &processor.joining_gpu() else { return Ok(None) };
         let (options, pictures) = (&self.options, Pictures::new(left, right)?);
         let shapes = PictureShape::of_pictures(&pictures, masks)?;
         let Some(cost) = self.whole(gpu, shapes, || Ok(pictures.are_colour()))? else { return Ok(None) };
@@ -394,15 +394,9 @@ impl Stereo {
         let learning = cost.learning_steps(pictures, options, pixels);
         let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
         let cpu = cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
+        let gpu = processor.joining_gpu();
         self.with_workspace(|workspace| {
-            let learn = Learn {
-                pair: &mut pair,
-                pictures,
-                options,
-                workspace,
-                cpu: &cpu,
-                gpu: processor.gpu.as_ref(),
-            };
+            let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu: &cpu, gpu: gpu.as_ref() };
             let source = &*cost.source(learn)?;
             let penalties = options.penalties();
             work(Prepared { pair: &pair, source, penalties, workspace, cpu, volume: None })

@@ -7,7 +7,7 @@ use super::{
     pair::{Pictures, gpu::PictureShape},
 };
 use crate::{
-    Error, Result,
+    Error, ErrorKind, Result,
     device::{Computing, Cpu, Processor, gpu::Gpu},
     image::AnyView,
 };
@@ -167,7 +167,7 @@ impl StereoStream {
     /// or if the pair is too large.
     fn push_pictures(&mut self, [left, right]: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
         let Self { stereo, processor, .. } = self;
-        let Some(gpu) = processor.gpu.clone() else { return Ok(false) };
+        let Some(gpu) = processor.joining_gpu() else { return Ok(false) };
         let pictures = Pictures::new(left, right)?;
         let shapes = PictureShape::of_pictures(&pictures, masks)?;
         let cost = stereo.whole(&gpu, shapes, || Ok(pictures.are_colour()))?;
@@ -192,7 +192,7 @@ impl StereoStream {
         let options = *stereo.options();
         stereo.prepare(pair, masks, processor, |prepared| {
             let cpu = prepared.cpu.clone();
-            let Some(gpu) = &processor.gpu else {
+            let Some(gpu) = &processor.joining_gpu() else {
                 processor.count_computed(Computing::Cpu);
                 return stereo.on_cpu(prepared).map(Some);
             };
@@ -247,7 +247,8 @@ fn flow_through(
     (places, threads): (usize, (&Cpu, &Cpu)),
 ) -> Result<()> {
     let pushed = flow.push(gpu, options, work, found, threads);
-    if places > 1 && pushed.as_ref().is_err_and(Error::is_device_limit) {
+    let is_memory = |error: &Error| error.kind() == ErrorKind::DeviceMemory;
+    if places > 1 && pushed.as_ref().is_err_and(is_memory) {
         flow.finish(found, threads.0)?;
         *flow = Flow::new(1, 1);
         return flow.push(gpu, options, work, found, threads);

@@ -103,9 +103,17 @@ impl<'c> Extraction<'c> {
     fn search(&self, cpu: &Cpu, processors: &[Processor]) -> Result<()> {
         let gpus: Vec<&Processor> = processors.iter().filter(|p| p.gpu.is_some()).collect();
         if gpus.is_empty() {
-            return self.on_cpu(cpu);
+            return self.on_cpu(cpu, &|| true);
         }
-        self.on_gpus(cpu, &gpus)
+        let finders = gpus.iter().map(|gpu| self.detector.open(gpu)).collect::<Result<Vec<Finder>>>()?;
+        let settled = || finders.iter().map(Finder::is_settled).collect::<Result<Vec<bool>>>();
+        // An error of a device is met again by the search on it.
+        let preparing = || settled().is_ok_and(|settled| settled.contains(&false));
+        if preparing() {
+            gpus.iter().for_each(|gpu| gpu.fall_back_not_ready());
+            self.on_cpu(cpu, &preparing)?;
+        }
+        if self.next.load(Ordering::Relaxed) < self.todo.len() { self.on_gpus(cpu, &finders) } else { Ok(()) }
     }
 
     /// Reads the next photograph; `None` when all are taken.
@@ -189,14 +197,15 @@ impl<'c> Extraction<'c> {
         }
     }
 
-    /// Every thread reads and searches photographs of its own. If there are fewer photographs than threads, each gets
-    /// several.
-    fn on_cpu(&self, cpu: &Cpu) -> Result<()> {
+    /// Every thread reads and searches photographs of its own, as long as `goes_on` says so. If there are fewer
+    /// photographs than threads, each gets several.
+    fn on_cpu(&self, cpu: &Cpu, goes_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         let workers = cpu.threads().min(self.todo.len());
         let threads = cpu.threads() / workers.max(1);
         let work = |stop: &Stop| -> Result<()> {
             let finder = self.detector.open(&Cpu::with_threads(threads.max(1))?.ending_with(cpu).into())?;
             while !stop.is_set()
+                && goes_on()
                 && let Some(photograph) = self.read_next()
             {
                 if let Some(photograph) = photograph?
@@ -211,10 +220,10 @@ impl<'c> Extraction<'c> {
     }
 
     /// Threads read, GPUs search, and other threads write.
-    fn on_gpus(&self, cpu: &Cpu, gpus: &[&Processor]) -> Result<()> {
+    fn on_gpus(&self, cpu: &Cpu, finders: &[Finder]) -> Result<()> {
         let threads = cpu.threads();
         let readers = threads.min(self.todo.len()).max(1);
-        let (to_search, photographs) = sync_channel(threads + BATCH * gpus.len());
+        let (to_search, photographs) = sync_channel(threads + BATCH * finders.len());
         let (to_write, found) = sync_channel::<(Photograph, Features)>(threads.max(2 * BATCH));
         // Only the receiving jobs own these ends, so that sending fails once they have ended for whatever reason.
         let (photographs, found) = (Arc::new(Mutex::new(photographs)), Arc::new(Mutex::new(found)));
@@ -224,9 +233,9 @@ impl<'c> Extraction<'c> {
             jobs.push(Box::new(move |stop| self.read_all(stop, &to_search)));
         }
         drop(to_search);
-        for processor in gpus {
+        for finder in finders {
             let (photographs, to_write) = (photographs.clone(), to_write.clone());
-            jobs.push(Box::new(move |stop| self.search_all(stop, processor, &photographs, &to_write)));
+            jobs.push(Box::new(move |stop| self.search_all(stop, finder, &photographs, &to_write)));
         }
         for _ in 0..threads.clamp(1, 4) {
             let found = found.clone();
@@ -255,18 +264,17 @@ impl<'c> Extraction<'c> {
     fn search_all(
         &self,
         stop: &Stop,
-        processor: &Processor,
+        finder: &Finder,
         photographs: &Mutex<Receiver<Photograph>>,
         to_write: &SyncSender<(Photograph, Features)>,
     ) -> Result<()> {
-        let finder = self.detector.open(processor)?;
         let mut ready: Vec<Photograph> = Vec::new();
         while !stop.is_set() && take_ready(photographs, &mut ready) {
             let alike = ready.iter().take_while(|p| ready[0].is_like(p)).count();
             if alike < BATCH || finder.parts() > 1 {
                 let photograph = ready.remove(0);
                 // Photographs with masks, or without enough others of their size, are searched one by one.
-                if let Some(found) = self.found(&photograph, &finder)?
+                if let Some(found) = self.found(&photograph, finder)?
                     && to_write.send((photograph, found)).is_err()
                 {
                     return Ok(());

@@ -4,7 +4,8 @@ use super::batch::AT_A_TIME;
 use super::pipeline::{Core, Pipeline, is_of_memory};
 use super::search::Search;
 use super::{FoundFeatures, GpuFeatures};
-use crate::device::{Processor, Scratch};
+use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Processor, Scratch};
 use crate::feature::Features;
 use crate::image::check_mask;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
@@ -36,8 +37,12 @@ impl<P: Pipeline> GpuDetector<P> {
             device: "cpu".into(),
             reason: format!("{} on a GPU needs a processor with one", P::NAME),
         })?;
+        Self::on(gpu, &processor.cpu, options)
+    }
+
+    pub(crate) fn on(gpu: &Gpu, cpu: &Cpu, options: P::Options) -> Result<Self> {
         Ok(Self {
-            core: Core::new(gpu, &processor.cpu, options)?,
+            core: Core::new(gpu, cpu, options)?,
             idle: Scratch::default(),
             launches: AtomicUsize::new(0),
             parts: AtomicUsize::new(1),

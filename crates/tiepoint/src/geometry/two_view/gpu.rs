@@ -8,7 +8,7 @@ use crate::device::gpu::{Buffer, Commands, Element, Gpu, Pinned};
 use crate::geometry::ModelKind;
 use crate::geometry::estimate::gpu::{FOUND, NUMBERS, Search, read, source};
 use crate::geometry::matrix::flat;
-use tiepoint_gpu::{Kernel, Mark};
+use tiepoint_gpu::{Kernel, KernelSource, Mark};
 
 /// The most matches of the pairs that are searched together, unless one pair has more: 60 bytes each on the device and
 /// on the host.
@@ -105,6 +105,11 @@ struct KindSlots<'s> {
     pair: &'s mut [u32],
     key: &'s mut u64,
     until: &'s mut [u64],
+}
+
+/// The programs of the search for all kinds of model.
+pub(super) fn sources() -> [KernelSource; 3] {
+    KINDS.map(source)
 }
 
 impl GpuSearch {

@@ -249,12 +249,17 @@ impl Verifier {
         Ok(Self { options: *options, budgets, processor, searches: Scratch::default() })
     }
 
+    /// The programs that a GPU needs.
+    pub(crate) fn sources() -> [tiepoint_gpu::KernelSource; 3] {
+        gpu::sources()
+    }
+
     /// Reserves memory of a GPU, and of the host for transfers, for this many pairs and matches at a time, for instance
     /// while they are still being matched. If there is too little memory, nothing is reserved, and the search reports
     /// it.
     pub fn reserve(&self, pairs: usize, matches: usize) {
-        if let Some(gpu) = self.processor.gpu.as_ref().filter(|gpu| gpu.info().has_f64) {
-            let new = || GpuSearch::new(gpu, &self.budgets);
+        if let Some(gpu) = self.processor.joining_gpu().filter(|gpu| gpu.info().has_f64) {
+            let new = || GpuSearch::new(&gpu, &self.budgets);
             // The search meets the same error and reports it.
             let _ = self.searches.with(new, |search| search.reserve(pairs, matches));
         }

@@ -21,7 +21,7 @@ pub use packed::GpuPacked;
 
 use super::guided::gpu::lines::{self, LineSearch};
 use super::guided::gpu::places::{self, PlaceSearch};
-use super::nearest::gpu::{Form, GpuSearch, tensor};
+use super::nearest::gpu::{Form, GpuSearch, source_of, tensor};
 use super::nearest::{Best, NONE};
 use super::product::Distance;
 use super::{
@@ -111,6 +111,12 @@ impl GpuMatcher {
         let (kind, other) = (self.kind_of(a, guided), self.kind_of(b, guided));
         kind.check_against(other)?;
         Ok(kind)
+    }
+
+    /// The programs of a search without a guide among bytes.
+    pub(crate) fn sources(&self, dimension: usize) -> [tiepoint_gpu::KernelSource; 2] {
+        let kind = SearchKind { form: self.form(false, dimension), floats: false, dimension };
+        [rows::source(kind), source_of(kind)]
     }
 
     fn kind_of(&self, features: &GpuFeatures, guided: bool) -> SearchKind {

@@ -112,6 +112,10 @@ pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
     }
 }
 
+pub(crate) fn source_of(kind: SearchKind) -> KernelSource {
+    if kind.floats { source::<f32>(kind) } else { source::<u8>(kind) }
+}
+
 #[derive(Debug)]
 pub(crate) struct GpuSearch {
     pack: Pack,
@@ -139,12 +143,10 @@ impl Packed {
 
 impl GpuSearch {
     pub(crate) fn new(gpu: &Gpu, kind: SearchKind) -> Result<Self> {
-        let (pack, program) = if kind.floats {
-            let program = gpu.program(&source::<f32>(kind))?;
-            (Pack::F32(program.kernel::<PackRows<'_, f32>>()?), program)
-        } else {
-            let program = gpu.program(&source::<u8>(kind))?;
-            (Pack::U8(program.kernel::<PackRows<'_, u8>>()?), program)
+        let program = gpu.program(&source_of(kind))?;
+        let pack = match kind.floats {
+            true => Pack::F32(program.kernel::<PackRows<'_, f32>>()?),
+            false => Pack::U8(program.kernel::<PackRows<'_, u8>>()?),
         };
         Ok(Self { pack, search: program.kernel::<Search<'_>>()? })
     }
