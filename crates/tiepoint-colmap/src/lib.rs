@@ -5,7 +5,7 @@
 //! | `cameras` | `SIMPLE_RADIAL`: f, cx, cy, 0; `prior_focal_length` where the photographs say f |
 //! | `images` | every photograph that can be read; ids are the collection's numbers |
 //! | `keypoints` | x, y and the affine shape, 6 columns; COLMAP's first pixel has its centre at (½, ½) |
-//! | `descriptors` | 128 bytes each, type SIFT |
+//! | `descriptors` | bytes of each row: SIFT's 128, type SIFT; those of others, floats as 4 bytes each, of undefined type and not in 3.8 |
 //! | `matches`, `two_view_geometries` | verified pairs alone: all their matches; those confirmed, configuration, F, E, H |
 //! | `pose_priors` | WGS 84, of photographs that say latitude, longitude and altitude; gravity, of those that say their orientation and are not mirrored, as COLMAP 4.2 |
 //! | `rigs`, `frames` and theirs | nothing: COLMAP makes them when it opens the database |
@@ -22,14 +22,14 @@ mod rows;
 mod schema;
 
 use place::Unfinished;
-use rows::{floats, keypoints, moved_fundamental, moved_homography, numbers};
+use rows::{descriptors, floats, keypoints, moved_fundamental, moved_homography, numbers};
 use rusqlite::{Connection, OpenFlags, Statement, params};
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use tiepoint::collection::{Collection, PhotographFeatures, VerifiedPair};
 use tiepoint::device::Cpu;
-use tiepoint::feature::{Descriptors, Features};
+use tiepoint::feature::Features;
 use tiepoint::image::Size;
 use tiepoint::{Error, Result};
 
@@ -175,6 +175,10 @@ fn for_each_features(
     })
 }
 
+/// Types of descriptors, and the bytes of SIFT's.
+const UNDEFINED: i32 = -1;
+const SIFT: i32 = 0;
+const SIFT_BYTES: usize = 128;
 /// `SIMPLE_RADIAL`.
 const MODEL: u32 = 2;
 /// A camera, as a kind of sensor.
@@ -197,8 +201,8 @@ struct Tables<'d> {
 impl<'d> Tables<'d> {
     fn prepare(database: &'d Connection, old_layout: bool) -> rusqlite::Result<Self> {
         let (descriptors, images) = match old_layout {
-            true => ("?, ?, 128, ?", "?, ?, ?, NULL, NULL, NULL, NULL, ?, ?, ?"),
-            false => ("?, 0, ?, 128, ?", "?, ?, ?"),
+            true => ("?1, ?3, ?4, ?5", "?, ?, ?, NULL, NULL, NULL, NULL, ?, ?, ?"),
+            false => ("?1, ?2, ?3, ?4, ?5", "?, ?, ?"),
         };
         let priors = "INSERT INTO pose_priors VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
         Ok(Self {
@@ -221,11 +225,13 @@ impl<'d> Tables<'d> {
         options: &ExportOptions,
     ) -> rusqlite::Result<()> {
         self.keypoints.execute(params![id, features.len(), keypoints(&features.keypoints)])?;
-        match &features.descriptors {
-            Descriptors::U8(values) if !options.without_descriptors => {
-                self.descriptors.execute(params![id, features.len(), values])?;
-            }
-            Descriptors::U8(_) | Descriptors::F32(_) => {}
+        let (bytes, width) = descriptors(&features.descriptors);
+        let (count, dimension) = (features.len(), features.dimension);
+        let kind = if (width, dimension) == (1, SIFT_BYTES) { SIFT } else { UNDEFINED };
+        // 3.8 knows SIFT's descriptors alone.
+        let written = !options.without_descriptors && dimension > 0 && (kind == SIFT || !options.old_layout);
+        if written {
+            self.descriptors.execute(params![id, kind, count, width * dimension, bytes])?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Columns as COLMAP stores them: little-endian numbers, one after the other.
 
-use tiepoint::feature::Keypoint;
+use std::borrow::Cow;
+use tiepoint::feature::{Descriptors, Keypoint};
 
 /// Pixels from the corner of the first pixel, where COLMAP's coordinates begin, to its centre.
 const CENTRE: f32 = 0.5;
@@ -13,6 +14,14 @@ pub(crate) fn keypoints(keypoints: &[Keypoint]) -> Vec<u8> {
         [k.x + CENTRE, k.y + CENTRE, scaled(cos), scaled(-sin), scaled(sin), scaled(cos)]
     };
     keypoints.iter().flat_map(row).flat_map(f32::to_le_bytes).collect()
+}
+
+/// The values of descriptors, and the bytes of each.
+pub(crate) fn descriptors(values: &Descriptors) -> (Cow<'_, [u8]>, usize) {
+    match values {
+        Descriptors::U8(values) => (values.into(), 1),
+        Descriptors::F32(values) => (values.iter().flat_map(|v| v.to_le_bytes()).collect(), 4),
+    }
 }
 
 pub(crate) fn floats(values: &[f64]) -> Vec<u8> {

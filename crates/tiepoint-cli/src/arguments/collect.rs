@@ -216,6 +216,7 @@ impl OptionArguments {
     pub(crate) fn options(&self) -> Outcome<CollectionOptions> {
         let mut options = self.recorded.options();
         options.features.masks = absolute(options.features.masks.as_ref())?;
+        options.features.given = absolute(options.features.given.as_ref())?;
         let (choice, list) = self.choice()?;
         options.pairs.choice = choice;
         options.pairs.list = absolute(list.as_ref())?;

@@ -93,7 +93,8 @@ impl Rates {
             return Ok(MATCH_ON_GPU / (FEATURES * FEATURES) / self.gpus as f64);
         }
         let processor = Processor::from(Cpu::sequential().ending_with(&self.cpu));
-        let samples = [1, 2].map(sample);
+        let floats = collection.options().features.given.is_some();
+        let samples = [1, 2].map(|seed| sample(seed, floats));
         let run = || -> Result<f64> {
             let began = Instant::now();
             match_features(&samples[0], &samples[1], &collection.options().matching, &processor)?;
@@ -105,14 +106,18 @@ impl Rates {
     }
 }
 
-/// Features that match nothing.
-fn sample(seed: u64) -> Features {
+/// Features that match nothing, with SIFT's bytes or with as many floats, as features of others mostly have.
+fn sample(seed: u64, floats: bool) -> Features {
     let mut random = crate::synth::Random::new(seed);
+    let values: Vec<u8> = (0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect();
     let nowhere =
         Keypoint { x: 0.0, y: 0.0, scale: 1.0, angle: 0.0, response: 0.0, sign: 1, octave: 0, layer: 0 };
     Features {
         keypoints: vec![nowhere; SAMPLE],
-        descriptors: Descriptors::U8((0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect()),
+        descriptors: match floats {
+            true => Descriptors::F32(values.into_iter().map(f32::from).collect()),
+            false => Descriptors::U8(values),
+        },
         dimension: DIMENSION,
         image: Size::new(1, 1),
     }

@@ -19,6 +19,8 @@ const FORMAT: u32 = 2;
 const OPTIONS: &str = "collection.json";
 const IMAGES: &str = "images.json";
 const FEATURES: &str = "features";
+/// Recorded for features that are given, wherever they lie.
+const GIVEN: &str = "given";
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
@@ -69,7 +71,7 @@ impl Collection {
         options.check()?;
         let work = work.into();
         prepare(&work, options)?;
-        let (mut now, mut scanned) = scan::list(images, options.features.masks.as_deref(), cpu)?;
+        let (mut now, mut scanned) = scan::list(images, &options.features, cpu)?;
         if now.photographs.is_empty() {
             return Err(Error::Mismatch(format!(
                 "there is no image in {}; JPEG, PNG, TIFF, PNM and PFM are read",
@@ -96,7 +98,8 @@ impl Collection {
         }
         let photographs = collection.photographs();
         (scanned.photographs, scanned.added, scanned.removed) = (photographs.len(), added, removed);
-        scanned.masked = photographs.iter().filter(|p| p.mask.is_some()).count();
+        let beside = photographs.iter().filter(|p| p.beside.is_some()).count();
+        scanned.masked = if options.features.masks.is_some() { beside } else { 0 };
         scanned.positions = photographs.iter().filter(|p| p.metadata.position.is_some()).count();
         Ok((collection, scanned))
     }
@@ -124,7 +127,7 @@ impl Collection {
     }
 
     fn new(folder: PathBuf, options: CollectionOptions, block: u32, listing: Listing) -> Self {
-        let features = text_of(&without_masks(&options.features));
+        let features = text_of(&without_paths(&options.features));
         let features = fingerprint([&features::VERSION.to_le_bytes()[..], features.as_bytes()]);
         let mut at_slot = Vec::new();
         for (i, photograph) in (0..).zip(&listing.photographs) {
@@ -185,10 +188,12 @@ impl Collection {
             let is_touched = |then: &FileVersion, now: &FileVersion| {
                 (now.content.is_none() && !then.is_untouched(now)).then_some(*now)
             };
-            let mask = origin.mask.as_ref().zip(photograph.mask.as_ref());
+            // A file with the features of all photographs is not read for each of them.
+            let beside =
+                origin.beside.as_ref().zip(photograph.beside.as_ref()).filter(|_| !self.is_one_file());
             Ok([
                 is_touched(&origin.photograph, &photograph.file),
-                mask.and_then(|(then, now)| is_touched(then, now)),
+                beside.and_then(|(then, now)| is_touched(then, now)),
             ])
         })?;
         let read: Vec<usize> =
@@ -196,19 +201,19 @@ impl Collection {
         let cpu = &cpu.begin_task("read what was touched", read.len());
         let contents = cpu.try_map(read.len(), |at| {
             let i = read[at];
-            let [photograph, mask] = touched[i];
+            let [photograph, beside] = touched[i];
             let found = [
                 photograph.and_then(|now| unchanged_content(&self.path_of(i), &now)),
-                mask.and_then(|now| unchanged_content(&self.mask_path(i).ok()??, &now)),
+                beside.and_then(|now| unchanged_content(&self.beside_path(i).ok()??, &now)),
             ];
             cpu.advance(1);
             Ok(found)
         })?;
-        for (i, [content, mask]) in read.into_iter().zip(contents) {
+        for (i, [content, beside]) in read.into_iter().zip(contents) {
             let photograph = &mut self.listing.photographs[i];
             photograph.file.content = photograph.file.content.or(content);
-            if let Some(version) = &mut photograph.mask {
-                version.content = version.content.or(mask);
+            if let Some(version) = &mut photograph.beside {
+                version.content = version.content.or(beside);
             }
         }
         Ok(())
@@ -244,10 +249,15 @@ impl Collection {
         self.listing.root.join(&self.photographs()[index].name)
     }
 
-    /// The file of a photograph's mask.
-    pub(super) fn mask_path(&self, index: usize) -> Result<Option<PathBuf>> {
-        let Some(folder) = &self.options.features.masks else { return Ok(None) };
-        Ok(scan::mask_path(folder, &self.photographs()[index].name)?.map(|(path, _)| path))
+    /// The file of a photograph's mask, or of its given features.
+    pub(super) fn beside_path(&self, index: usize) -> Result<Option<PathBuf>> {
+        let found = scan::beside(&self.options.features, &self.photographs()[index].name)?;
+        Ok(found.map(|(path, _)| path))
+    }
+
+    /// Whether features are given in one file for all photographs.
+    pub(super) fn is_one_file(&self) -> bool {
+        self.options.features.given.as_ref().is_some_and(|given| !given.is_dir())
     }
 
     /// The cameras of photographs with these sizes, and for each photograph the index of its camera. Photographs that
@@ -321,8 +331,9 @@ fn versions() -> Value {
     serde_json::json!({ "features": features, "pairs": pairs, "top_scale": top_scale, "match": tiles })
 }
 
-fn without_masks(options: &FeatureOptions) -> FeatureOptions {
-    options.clone().with_masks(None)
+/// The options without the names of files and folders, whose contents alone matter.
+fn without_paths(options: &FeatureOptions) -> FeatureOptions {
+    options.clone().with_masks(None).with_given(options.given.as_ref().map(|_| PathBuf::from(GIVEN)))
 }
 
 /// Waits for other scans of the folder to end and keeps them out, if the file system has locks.
@@ -337,10 +348,13 @@ fn lock(work: &Path) -> Result<File> {
 fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
     if let Found::Whole(head) = read_head(&work.join(OPTIONS))? {
         let mut changed = Vec::new();
-        let given = value_of(&options.clone().with_features(without_masks(&options.features)))?;
+        let given = value_of(&options.clone().with_features(without_paths(&options.features)))?;
         let mut recorded = head.options.clone();
         if let Some(features) = recorded.get_mut("features") {
             features["masks"] = Value::Null;
+            if features["given"].is_string() {
+                features["given"] = GIVEN.into();
+            }
         }
         differences("features", &recorded["features"], &given["features"], &mut changed);
         if let Some(block) = options.block.filter(|block| *block != head.block) {

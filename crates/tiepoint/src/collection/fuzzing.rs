@@ -10,7 +10,7 @@ pub fn features(payload: &[u8]) {
     let Some(file) = features::decode_head(head) else { return };
     let Ok(known) = file.outcome else { return };
     if let Some(found) = features::decode_body(&known, body) {
-        assert!(found.len() * 128 <= body.len(), "more features than bytes");
+        assert!(found.len() * known.form.dimension <= body.len(), "more features than bytes");
     }
 }
 

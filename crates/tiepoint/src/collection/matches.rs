@@ -75,6 +75,7 @@ impl Collection {
 
     /// The round of the chosen pairs.
     pub(super) fn first_round(&self, states: &Arc<Vec<State>>) -> Result<Round<'_>> {
+        self.check_forms(states)?;
         let pairs = self.chosen(states)?.or_made_by("pairs", &self.pairs_path())?;
         Ok(self.round(states, pairs, 0))
     }

@@ -68,7 +68,7 @@ pub use exif::{Focal, Metadata, Position};
 pub use features::{Extracted, PhotographFeatures};
 pub use folder::Collection;
 pub use matches::Matched;
-pub use options::{CollectionOptions, FeatureOptions, PairChoice, PairOptions};
+pub use options::{CollectionOptions, FeatureOptions, Metric, PairChoice, PairOptions};
 pub use pairs::PairSet;
 pub use results::Results;
 pub use scan::{FileVersion, Photograph, Scanned};

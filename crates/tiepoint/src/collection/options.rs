@@ -54,6 +54,11 @@ options! {
         /// A folder of masks: NAME.png for the photograph NAME, or NAME with its extension replaced by .png; features
         /// are kept where it is not 0.
         masks / with_masks: Option<PathBuf> = None;
+        /// Take the features that another program found, in place of SIFT: a folder with a file for each photograph, NAME.npz,
+        /// .txt (COLMAP's), .csv, .json or .sift, or NAME with its extension replaced by one of these.
+        given / with_given: Option<PathBuf> = None, name "features", flag "features";
+        /// Features of others: how far apart two descriptors are.
+        metric / with_metric: Metric = Metric::L2;
     }
     tables {
         /// SIFT: RootSIFT, contrast 0.02 and the coarsest levels that have 8192 positions, as COLMAP keeps them: about
@@ -64,10 +69,25 @@ options! {
             .with_selection(Selection::levels(8192));
     }
     check this {
-        match this.sift.descriptors {
-            DescriptorKind::U8 => Ok(()),
-            other => Err(Error::option("descriptors", other, "u8, which a database holds")),
+        let taken = Self::default().with_given(this.given.clone()).with_metric(this.metric);
+        match (this.sift.descriptors, &this.given) {
+            (_, Some(_)) if *this != taken => Err(Error::option(
+                "features",
+                "given",
+                "no masks and no options of a search beside them: the program that found them leaves features out",
+            )),
+            (DescriptorKind::U8, _) => Ok(()),
+            (other, _) => Err(Error::option("descriptors", other, "u8, which a database holds")),
         }
+    }
+}
+
+named! {
+    /// How far apart two descriptors are.
+    pub enum Metric as "metric" {
+        #[default]
+        "l2": L2, "Euclidean distance of the descriptors as they are";
+        "cosine": Cosine, "By angle: descriptors are divided by their length";
     }
 }
 

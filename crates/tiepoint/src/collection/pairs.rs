@@ -175,6 +175,7 @@ impl Collection {
     /// one; [`Error::Io`].
     pub fn choose_pairs(&self, shard: Shard, cpu: &Cpu) -> Result<Option<PairSet>> {
         let states = self.states(cpu)?;
+        self.check_forms(&states)?;
         if let Found::Whole(pairs) = self.chosen(&states)? {
             return Ok(Some(pairs));
         }
@@ -402,7 +403,7 @@ mod tests {
         let photograph = |(i, p): (usize, &Option<[f64; 2]>)| Photograph {
             name: format!("image {i}.jpg"),
             file: FileVersion::default(),
-            mask: None,
+            beside: None,
             slot: i as u32,
             metadata: Metadata { position: p.map(at), ..Metadata::default() },
         };

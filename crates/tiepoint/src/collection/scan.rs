@@ -1,5 +1,6 @@
 //! The first stage: the list of photographs, with what their files say about the camera.
 
+use super::FeatureOptions;
 use super::exif::Metadata;
 use crate::device::Cpu;
 use crate::{Error, Result};
@@ -17,8 +18,9 @@ pub struct Photograph {
     pub name: String,
     /// Its file.
     pub file: FileVersion,
-    /// Its mask, where there is one.
-    pub mask: Option<FileVersion>,
+    /// Its mask or, if features are given, its file of them; where there is one.
+    #[serde(alias = "mask")]
+    pub beside: Option<FileVersion>,
     /// What its file says about the camera.
     pub metadata: Metadata,
     /// Its number for the division into blocks, which it keeps while other photographs come and go.
@@ -115,8 +117,8 @@ const READ: [&str; 21] = [
 const NOT_READ: [&str; 7] = ["heic", "heif", "avif", "dng", "cr2", "nef", "arw"];
 
 /// Lists the image files among `inputs` and in the folders among them, named relative to their common folder, with
-/// their masks. Slots are in the order of names.
-pub(super) fn list(inputs: &[PathBuf], masks: Option<&Path>, cpu: &Cpu) -> Result<(Listing, Scanned)> {
+/// their masks or given features. Slots are in the order of names.
+pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> Result<(Listing, Scanned)> {
     let places = inputs.iter().map(|input| Place::of(input)).collect::<Result<Vec<_>>>()?;
     let root = common_folder(places.iter().map(|place| place.folder.as_path()))
         .ok_or_else(|| Error::Mismatch("no folder of images and no image is given".into()))?;
@@ -133,7 +135,7 @@ pub(super) fn list(inputs: &[PathBuf], masks: Option<&Path>, cpu: &Cpu) -> Resul
     let cpu = &cpu.begin_task("scan", files.len());
     let photographs = cpu.try_map(files.len(), |i| {
         let (name, path) = &files[i];
-        let photograph = photograph(name, path, masks);
+        let photograph = photograph(name, path, options);
         cpu.advance(1);
         photograph
     })?;
@@ -151,15 +153,15 @@ pub(super) fn list(inputs: &[PathBuf], masks: Option<&Path>, cpu: &Cpu) -> Resul
 fn photograph(
     name: &str,
     path: &Path,
-    masks: Option<&Path>,
+    options: &FeatureOptions,
 ) -> Result<std::result::Result<Photograph, String>> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(e) => return refusal(path, e).map(Err),
     };
     let metadata = Metadata::read(path)?;
-    let mask = masks.map(|folder| mask_path(folder, name)).transpose()?.flatten().map(|(_, mask)| mask);
-    Ok(Ok(Photograph { name: name.to_owned(), file: FileVersion::of(&meta), mask, metadata, slot: 0 }))
+    let beside = beside(options, name)?.map(|(_, version)| version);
+    Ok(Ok(Photograph { name: name.to_owned(), file: FileVersion::of(&meta), beside, metadata, slot: 0 }))
 }
 
 /// The system's error ELOOP, for links that lead to each other.
@@ -177,13 +179,30 @@ fn refusal(path: &Path, error: io::Error) -> Result<String> {
     }
 }
 
-/// The mask of the photograph `name`: `NAME.png`, or `name` with its extension replaced by `png`.
-pub(super) fn mask_path(folder: &Path, name: &str) -> Result<Option<(PathBuf, FileVersion)>> {
-    for path in [folder.join(format!("{name}.png")), folder.join(name).with_extension("png")] {
-        match std::fs::metadata(&path) {
-            Ok(meta) => return Ok(Some((path, FileVersion::of(&meta)))),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(Error::io(path, e)),
+/// Extensions of files of features that are given, in the order in which they are looked for.
+pub(super) const GIVEN: [&str; 5] = ["npz", "txt", "csv", "json", "sift"];
+
+/// The file from which, besides its own, the features of the photograph `name` are made: its mask or its given features.
+/// `NAME.png`, or `name` with its extension replaced by `png`; of features likewise, with their extensions; or the one
+/// file that holds the features of all.
+pub(super) fn beside(options: &FeatureOptions, name: &str) -> Result<Option<(PathBuf, FileVersion)>> {
+    let (folder, extensions) = match (&options.given, &options.masks) {
+        (Some(given), _) if given.is_dir() => (given, &GIVEN[..]),
+        (Some(file), _) => {
+            let version = std::fs::metadata(file).map_err(|e| Error::io(file, e))?;
+            return Ok(Some((file.clone(), FileVersion::of(&version))));
+        }
+        (None, Some(masks)) => (masks, &["png"][..]),
+        (None, None) => return Ok(None),
+    };
+    for extension in extensions {
+        for path in [folder.join(format!("{name}.{extension}")), folder.join(name).with_extension(extension)]
+        {
+            match std::fs::metadata(&path) {
+                Ok(meta) => return Ok(Some((path, FileVersion::of(&meta)))),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(Error::io(path, e)),
+            }
         }
     }
     Ok(None)
@@ -287,7 +306,7 @@ pub(super) fn keep_slots(before: &Listing, now: &mut Listing) -> [usize; 2] {
         photograph.slot = old.slot;
         taken.insert(old.slot);
         let files = std::iter::once((&old.file, &mut photograph.file));
-        for (old, new) in files.chain(old.mask.iter().zip(&mut photograph.mask)) {
+        for (old, new) in files.chain(old.beside.iter().zip(&mut photograph.beside)) {
             new.content = old.content.filter(|_| old.is_untouched(new));
         }
     }
@@ -312,7 +331,7 @@ mod tests {
                 .map(|(slot, name)| Photograph {
                     name: (*name).to_owned(),
                     file: FileVersion::default(),
-                    mask: None,
+                    beside: None,
                     metadata: Metadata::default(),
                     slot,
                 })

@@ -3,10 +3,12 @@
 //!
 //! ```text
 //! head:
-//!   of the photograph and of its mask: length, times of change, hash of the content, u64 each; whether there is a mask, u8
+//!   of the photograph and of the file beside it (its mask, or its given features): length, times of change, hash of the
+//!     content, u64 each; whether there is such a file, u8
 //!   0 and why the photograph cannot be read, or 1 and width, height, number of features, u32, and hash of the body, u64
+//!   if descriptors are not 128 bytes each: whether they are floats, u8, and how many values, u32
 //! body:
-//!   of each keypoint x, y, scale, angle, response, f32, sign, octave, i8, layer, u8; then 128 bytes of each descriptor
+//!   of each keypoint x, y, scale, angle, response, f32, sign, octave, i8, layer, u8; then the values of each descriptor
 //! ```
 
 use super::content_hash;
@@ -23,7 +25,8 @@ pub(crate) type Readable<T> = Result<T, String>;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Origin {
     pub(crate) photograph: FileVersion,
-    pub(crate) mask: Option<FileVersion>,
+    /// The mask, or the given features.
+    pub(crate) beside: Option<FileVersion>,
 }
 
 /// The content of a file of features: of its head alone, or of all of it.
@@ -38,8 +41,32 @@ pub(crate) struct FeatureFile<T> {
 pub(crate) struct Known {
     pub(crate) size: Size,
     pub(crate) count: usize,
+    pub(crate) form: Form,
     /// Hash of keypoints and descriptors.
     pub(crate) hash: u64,
+}
+
+/// The form of descriptors: those of one form can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) floats: bool,
+    pub(crate) dimension: usize,
+}
+
+impl Form {
+    /// SIFT's.
+    pub(crate) const SIFT: Self = Self { floats: false, dimension: DIMENSION };
+
+    pub(crate) fn of(features: &Features) -> Self {
+        let floats = matches!(features.descriptors, Descriptors::F32(_));
+        Self { floats, dimension: features.dimension }
+    }
+}
+
+impl std::fmt::Display for Form {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.dimension, if self.floats { "floats" } else { "bytes" })
+    }
 }
 
 /// Bytes of a keypoint.
@@ -54,8 +81,8 @@ pub(super) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>,
             .for_each(|n| head.extend_from_slice(&n.to_le_bytes()));
     };
     version(&origin.photograph);
-    version(&origin.mask.unwrap_or_default());
-    head.push(u8::from(origin.mask.is_some()));
+    version(&origin.beside.unwrap_or_default());
+    head.push(u8::from(origin.beside.is_some()));
     let features = match outcome {
         Ok(features) => features,
         Err(reason) => {
@@ -64,23 +91,27 @@ pub(super) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>,
             return (head, Vec::new());
         }
     };
-    let descriptors: &[u8] = match &features.descriptors {
-        Descriptors::U8(values) => values,
-        Descriptors::F32(_) => &[],
-    };
-    let mut body = Vec::with_capacity(features.len() * KEYPOINT + descriptors.len());
+    let form = Form::of(features);
+    let mut body = Vec::with_capacity(features.len() * (KEYPOINT + 4 * form.dimension));
     for k in &features.keypoints {
         for v in [k.x, k.y, k.scale, k.angle, k.response] {
             body.extend_from_slice(&v.to_le_bytes());
         }
         body.extend_from_slice(&[k.sign as u8, k.octave as u8, k.layer]);
     }
-    body.extend_from_slice(descriptors);
+    match &features.descriptors {
+        Descriptors::U8(values) => body.extend_from_slice(values),
+        Descriptors::F32(values) => values.iter().for_each(|v| body.extend_from_slice(&v.to_le_bytes())),
+    }
     head.push(1);
     for n in [features.image.width, features.image.height, features.len()] {
         head.extend_from_slice(&(n as u32).to_le_bytes());
     }
     head.extend_from_slice(&content_hash(&body).to_le_bytes());
+    if form != Form::SIFT {
+        head.push(u8::from(form.floats));
+        head.extend_from_slice(&(form.dimension as u32).to_le_bytes());
+    }
     (head, body)
 }
 
@@ -90,14 +121,19 @@ pub(crate) fn decode_head(head: &[u8]) -> Option<FeatureFile<Known>> {
         let [bytes, modified, changed] = [fields.u64()?, fields.u64()?, fields.u64()?];
         Some(FileVersion { bytes, modified, changed, content: Some(fields.u64()?) })
     };
-    let (photograph, mask) = (version()?, version()?);
-    let mask = (fields.u8()? == 1).then_some(mask);
-    let origin = Origin { photograph, mask };
+    let (photograph, beside) = (version()?, version()?);
+    let beside = (fields.u8()? == 1).then_some(beside);
+    let origin = Origin { photograph, beside };
     if fields.u8()? == 0 {
         return Some(FeatureFile { origin, outcome: Err(String::from_utf8_lossy(fields.0).into_owned()) });
     }
     let size = Size::new(fields.u32()? as usize, fields.u32()? as usize);
-    let known = Known { size, count: fields.u32()? as usize, hash: fields.u64()? };
+    let (count, hash) = (fields.u32()? as usize, fields.u64()?);
+    let form = match fields.0.is_empty() {
+        true => Form::SIFT,
+        false => Form { floats: fields.u8()? == 1, dimension: fields.u32()? as usize },
+    };
+    let known = Known { size, count, form, hash };
     fields.0.is_empty().then_some(FeatureFile { origin, outcome: Ok(known) })
 }
 
@@ -105,11 +141,16 @@ pub(crate) fn decode_body(known: &Known, body: &[u8]) -> Option<Features> {
     let mut fields = Fields(body);
     let mut keypoints = Fields(fields.take(known.count.checked_mul(KEYPOINT)?)?);
     let keypoints = (0..known.count).map(|_| keypoint(&mut keypoints)).collect::<Option<Vec<_>>>()?;
-    if fields.0.len() != known.count.checked_mul(DIMENSION)? {
+    let Form { floats, dimension } = known.form;
+    let width = if floats { 4 } else { 1 };
+    if fields.0.len() != known.count.checked_mul(dimension)?.checked_mul(width)? {
         return None;
     }
-    let descriptors = Descriptors::U8(fields.0.to_vec());
-    Some(Features { keypoints, descriptors, dimension: DIMENSION, image: known.size })
+    let descriptors = match floats {
+        true => Descriptors::F32(fields.0.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()),
+        false => Descriptors::U8(fields.0.to_vec()),
+    };
+    Some(Features { keypoints, descriptors, dimension, image: known.size })
 }
 
 fn keypoint(fields: &mut Fields<'_>) -> Option<Keypoint> {
@@ -132,18 +173,23 @@ mod tests {
     #[test]
     fn features_are_read_as_they_were_written() {
         let keypoints = crate::feature::order::gpu::tests::keypoints(5, 1);
-        let descriptors = Descriptors::U8((0..5 * 128).map(|i| i as u8).collect());
-        let features = Features { keypoints, descriptors, dimension: 128, image: Size::new(70, 50) };
+        let bytes = Descriptors::U8((0..5 * 128).map(|i| i as u8).collect());
+        let floats = Descriptors::F32((0..5 * 64).map(|i| i as f32).collect());
         let photograph = FileVersion { bytes: 1, modified: 2, changed: 3, content: Some(4) };
-        for mask in [None, Some(FileVersion { bytes: 5, ..photograph })] {
-            let origin = Origin { photograph, mask };
+        for (beside, descriptors, dimension) in
+            [(None, bytes, 128), (Some(FileVersion { bytes: 5, ..photograph }), floats, 64)]
+        {
+            let keypoints = keypoints.clone();
+            let features = Features { keypoints, descriptors, dimension, image: Size::new(70, 50) };
+            let origin = Origin { photograph, beside };
             let (head, body) = encode(&origin, &Ok(features.clone()));
             let file = decode_head(&head).unwrap();
             assert_eq!(file.origin, origin, "what they were made from");
             let known = file.outcome.unwrap();
-            assert_eq!((known.size, known.count), (features.image, 5));
+            assert_eq!((known.size, known.count, known.form), (features.image, 5, Form::of(&features)));
             assert_eq!(decode_body(&known, &body), Some(features.clone()), "as written");
-            assert!((0..head.len()).all(|end| decode_head(&head[..end]).is_none()), "cut off");
+            let cut = |end: &usize| known.form == Form::SIFT || *end != head.len() - 5;
+            assert!((0..head.len()).filter(cut).all(|end| decode_head(&head[..end]).is_none()), "cut off");
             assert!((0..body.len()).all(|end| decode_body(&known, &body[..end]).is_none()), "cut off");
             let (head, body) = encode(&origin, &Err("damaged".to_owned()));
             assert_eq!(decode_head(&head).unwrap().outcome, Err("damaged".to_owned()));

@@ -1,6 +1,7 @@
 //! The second stage: the features of every photograph, in one file for each.
 
 mod file;
+mod given;
 mod search;
 
 use super::Shard;
@@ -8,8 +9,7 @@ use super::folder::Collection;
 use super::record::{self, Found, Kind, fingerprint};
 use super::scan::{FileVersion, with_reasons};
 use crate::device::{Cpu, Processor};
-use crate::feature::sift::DIMENSION;
-use crate::feature::{Descriptors, Features};
+use crate::feature::Features;
 use crate::files::{Disk, remove_unfinished};
 use crate::{Error, Result};
 pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head};
@@ -133,22 +133,15 @@ impl Collection {
     /// the photograph. They replace any that it has, and [`extract`](Self::extract) does not search it again.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for descriptors that are not 128 bytes for each keypoint, and for an index without a
-    /// photograph; [`Error::Format`] for a photograph that has changed since the scan; [`Error::Io`].
+    /// [`Error::Mismatch`] for features without descriptors, and for an index without a photograph; [`Error::Format`] for
+    /// a photograph that has changed since the scan; [`Error::Io`].
     pub fn import_features(&self, index: usize, features: &Features) -> Result<()> {
         let photographs = self.photographs().len();
         if index >= photographs {
             return Err(Error::Mismatch(format!("there is no photograph {index} of {photographs}")));
         }
-        let fit = match &features.descriptors {
-            Descriptors::U8(values) => values.len() == features.len() * DIMENSION,
-            Descriptors::F32(_) => false,
-        };
-        if !fit {
-            return Err(Error::Mismatch(format!(
-                "a collection keeps {DIMENSION} bytes of descriptor for every keypoint; these are others"
-            )));
-        }
+        features.check()?;
+        given::check(features).map_err(Error::Mismatch)?;
         let sources = self.sources(index);
         let sources = sources.map_err(|reason| Error::format(self.path_of(index), reason))?;
         self.write_features(&Disk::at_once(self.syncs()), index, &sources.origin, &Ok(features.clone()))
@@ -187,7 +180,7 @@ impl Collection {
     fn without_mask(&self, photographs: &[usize]) -> Vec<String> {
         let all = photographs.iter().map(|&i| &self.photographs()[i]);
         let masked = self.options().features.masks.is_some();
-        all.filter(|p| masked && p.mask.is_none()).map(|p| p.name.clone()).collect()
+        all.filter(|p| masked && p.beside.is_none()).map(|p| p.name.clone()).collect()
     }
 
     fn head(&self, index: usize) -> Result<Found<FeatureFile<Known>>> {
@@ -201,14 +194,14 @@ impl Collection {
         Ok(self.head(index)?.whole().map(|file| file.origin))
     }
 
-    /// Whether features were made from the photograph and mask that the scan found.
+    /// Whether features were made from the files that the scan found.
     fn is_of(&self, index: usize, origin: &Origin) -> bool {
         let photograph = &self.photographs()[index];
-        let same_mask = match (&origin.mask, &photograph.mask) {
+        let same_beside = match (&origin.beside, &photograph.beside) {
             (Some(then), Some(now)) => then.is_same(now),
             (then, now) => then.is_none() && now.is_none(),
         };
-        same_mask && origin.photograph.is_same(&photograph.file)
+        same_beside && origin.photograph.is_same(&photograph.file)
     }
 
     /// The state of a photograph, from the head of its file.
@@ -245,29 +238,60 @@ impl Collection {
         }
     }
 
-    /// A photograph and its mask if they are as the scan found them; otherwise why not.
+    /// A photograph and the file beside it if they are as the scan found them; otherwise why not.
     fn sources(&self, index: usize) -> Readable<Sources> {
         let photograph = &self.photographs()[index];
         let (bytes, file) = as_scanned(&self.path_of(index), &photograph.file)?;
-        let mask = match &photograph.mask {
+        let beside = match &photograph.beside {
             None => None,
             Some(version) => {
-                let path = self.mask_path(index).map_err(|e| e.to_string())?.ok_or("its mask is gone")?;
-                let mask = as_scanned(&path, version);
-                let (bytes, version) = mask.map_err(|e| format!("the mask {} {e}", path.display()))?;
+                let path = self.beside_path(index).map_err(|e| e.to_string())?;
+                let path = path.ok_or("its mask, or its file of features, is gone")?;
+                let read = match self.is_one_file() {
+                    true => unread(&path, version),
+                    false => as_scanned(&path, version),
+                };
+                let (bytes, version) = read.map_err(|e| format!("{} {e}", path.display()))?;
                 Some((path, bytes, version))
             }
         };
-        let origin = Origin { photograph: file, mask: mask.as_ref().map(|(_, _, version)| *version) };
-        Ok(Sources { photograph: bytes, mask: mask.map(|(path, bytes, _)| (path, bytes)), origin })
+        let origin = Origin { photograph: file, beside: beside.as_ref().map(|(_, _, version)| *version) };
+        Ok(Sources { photograph: bytes, beside: beside.map(|(path, bytes, _)| (path, bytes)), origin })
+    }
+
+    /// Fails unless the descriptors of all photographs can be compared.
+    pub(super) fn check_forms(&self, states: &[State]) -> Result<()> {
+        let form = |(i, state): (usize, &State)| match state {
+            State::Found { known, .. } if known.count > 0 => Some((i, known.form)),
+            State::Found { .. } | State::Unreadable(_) | State::Missing(_) => None,
+        };
+        let mut forms = states.iter().enumerate().filter_map(form);
+        let Some((first, form)) = forms.next() else { return Ok(()) };
+        let Some((other, unlike)) = forms.find(|(_, other)| *other != form) else { return Ok(()) };
+        let name = |i: usize| &self.photographs()[i].name;
+        Err(Error::Mismatch(format!(
+            "descriptors of {} have {form}, those of {} {unlike}: a collection needs features of one kind",
+            name(first),
+            name(other)
+        )))
     }
 }
 
 /// The content of the files from which features are made.
 struct Sources {
     photograph: Vec<u8>,
-    mask: Option<(PathBuf, Vec<u8>)>,
+    /// The mask, or the given features; without content if it is one file for all photographs.
+    beside: Option<(PathBuf, Vec<u8>)>,
     origin: Origin,
+}
+
+/// Nothing of a file, unless it has changed since the scan.
+fn unread(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)> {
+    let now = FileVersion::of(&std::fs::metadata(path).map_err(|e| e.to_string())?);
+    match now.is_untouched(scanned) {
+        true => Ok((Vec::new(), now)),
+        false => Err("has changed since the scan".into()),
+    }
 }
 
 /// The content of a file, unless it has changed since the scan.

@@ -5,6 +5,7 @@
 //! between them bound the photographs in memory: about three for each thread and two batches for each GPU.
 
 use super::file::{Origin, Readable};
+use super::given::Given;
 use super::{Collection, Sources};
 use crate::collection::workers::{Job, Stop, for_each_of, lock, side_by_side};
 use crate::device::{Cpu, Processor};
@@ -101,6 +102,9 @@ impl<'c> Extraction<'c> {
     }
 
     fn search(&self, cpu: &Cpu, processors: &[Processor]) -> Result<()> {
+        if self.collection.options().features.given.is_some() {
+            return self.take_given(cpu);
+        }
         let gpus: Vec<&Processor> = processors.iter().filter(|p| p.gpu.is_some()).collect();
         if gpus.is_empty() {
             return self.on_cpu(cpu, &|| true);
@@ -118,12 +122,17 @@ impl<'c> Extraction<'c> {
 
     /// Reads the next photograph; `None` when all are taken.
     fn read_next(&self) -> Option<Result<Option<Photograph>>> {
-        let index = *self.todo.get(self.next.fetch_add(1, Ordering::Relaxed))?;
-        Some(self.read(index))
+        self.next_by(|index, sources| self.decode(index, sources))
     }
 
-    /// Reads a photograph. If that fails, records it and returns `None`.
-    fn read(&self, index: usize) -> Result<Option<Photograph>> {
+    /// What `decode` makes of the next photograph; `None` when all are taken.
+    fn next_by<T>(&self, decode: impl Fn(usize, &Sources) -> Result<T>) -> Option<Result<Option<T>>> {
+        let index = *self.todo.get(self.next.fetch_add(1, Ordering::Relaxed))?;
+        Some(self.read(index, decode))
+    }
+
+    /// What `decode` makes of a photograph. If that fails, records it and returns `None`.
+    fn read<T>(&self, index: usize, decode: impl Fn(usize, &Sources) -> Result<T>) -> Result<Option<T>> {
         let sources = match self.collection.sources(index) {
             Ok(sources) => sources,
             Err(reason) => {
@@ -133,7 +142,7 @@ impl<'c> Extraction<'c> {
                 return Ok(None);
             }
         };
-        match self.decode(index, &sources) {
+        match decode(index, &sources) {
             Ok(photograph) => Ok(Some(photograph)),
             // The reason alone: reports put the photograph's name before it.
             Err(Error::Format { reason, .. }) => {
@@ -143,6 +152,32 @@ impl<'c> Extraction<'c> {
         }
     }
 
+    /// Takes the features that are given for the photographs.
+    fn take_given(&self, cpu: &Cpu) -> Result<()> {
+        let given = Given::open(&self.collection.options().features)?;
+        let work = |stop: &Stop| -> Result<()> {
+            while !stop.is_set()
+                && let Some(photograph) = self.next_by(|index, sources| self.given(index, sources, &given))
+            {
+                if let Some((index, origin, features)) = photograph? {
+                    self.write(index, &origin, &Ok(features))?;
+                }
+            }
+            Ok(())
+        };
+        side_by_side(cpu, (0..cpu.threads().min(self.todo.len())).map(|_| Box::new(work) as _).collect())
+    }
+
+    /// The features that are given for a photograph.
+    fn given(&self, index: usize, sources: &Sources, given: &Given) -> Result<(usize, Origin, Features)> {
+        let (path, limits) = (self.collection.path_of(index), self.collection.limits().with_orient(false));
+        // Read as a whole, because a photograph that cannot be read is left out whatever is found in it.
+        let size = image::decode_grey_alpha(&sources.photograph, path, &limits)?.image.size();
+        let name = &self.collection.photographs()[index].name;
+        let features = given.features_of(name, sources.beside.as_ref(), size)?;
+        Ok((index, sources.origin.clone(), features))
+    }
+
     fn decode(&self, index: usize, sources: &Sources) -> Result<Photograph> {
         let cpu = &Cpu::sequential();
         let options = &self.collection.options().features;
@@ -150,7 +185,7 @@ impl<'c> Extraction<'c> {
         let limits = &self.collection.limits().with_orient(false);
         let image = image::decode_grey_alpha(&sources.photograph, self.collection.path_of(index), limits)?;
         let (size, origin) = (image.image.size(), sources.origin.clone());
-        let mask = sources.mask.as_ref();
+        let mask = sources.beside.as_ref();
         let mask = mask.map(|(path, bytes)| Mask::decode(bytes, path, size, limits, cpu)).transpose()?;
         let Prepared { image, mask } = image.prepared(mask, Range::Auto, cpu)?;
         let (image, mask) = (image.into_image(), mask.into_image());

@@ -14,6 +14,7 @@
 //! formats have response 0, sign 1, octave 0 and layer 0. Every format keeps the order of the features, so that indices
 //! stay valid.
 
+mod arrays;
 mod colmap;
 mod csv;
 mod json;

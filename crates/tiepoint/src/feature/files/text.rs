@@ -79,7 +79,7 @@ pub(super) fn features(keypoints: Vec<Keypoint>, descriptors: Vec<u8>) -> Featur
 }
 
 /// The angle, reduced to \[0, 2π).
-fn turned(angle: f32) -> f32 {
+pub(super) fn turned(angle: f32) -> f32 {
     if (0.0..TAU).contains(&angle) {
         return angle;
     }

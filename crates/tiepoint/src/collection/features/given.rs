@@ -1,0 +1,108 @@
+//! Features that another program found, read from its files in place of a search.
+//!
+//! Places are those of the stored photograph, with (0, 0) at the centre of its first pixel; formats are those of
+//! [`files`]. Features lie within a pixel of the photograph: others were found in a picture of another size.
+//!
+//! **Descriptors** are of any kind and length. They are compared as they are (`metric` l2) or divided by their length
+//! (`cosine`: the nearest descriptor is then that of the smallest angle, since the squared distance of unit vectors is
+//! 2 − 2 cos). The length is the root of a sum of f64 in the order of the values, so that it is the same everywhere.
+
+use super::file::Form;
+use crate::collection::scan::GIVEN;
+use crate::collection::{FeatureOptions, Metric};
+use crate::feature::{Descriptors, Features, files};
+use crate::image::Size;
+use crate::matching::MAX_DIMENSION;
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// Pixels by which a place may lie outside of the photograph.
+const BEYOND: f32 = 1.0;
+
+/// The features that were given.
+#[derive(Debug)]
+pub(super) struct Given {
+    place: PathBuf,
+    metric: Metric,
+}
+
+impl Given {
+    pub(super) fn open(options: &FeatureOptions) -> Result<Self> {
+        let place = options.given.clone().unwrap_or_default();
+        Ok(Self { place, metric: options.metric })
+    }
+
+    /// The features of the photograph `name` of this size; `file` is the path of its file of features and the content.
+    pub(super) fn features_of(
+        &self,
+        name: &str,
+        file: Option<&(PathBuf, Vec<u8>)>,
+        size: Size,
+    ) -> Result<Features> {
+        let Some((path, bytes)) = file else {
+            let reason = format!("no features are given for it: {}", wanted(&self.place, name));
+            return Err(Error::format(name, reason));
+        };
+        let features = files::parse(bytes, files::FeatureFormat::of(path)?, path)?;
+        let features = of_photograph(features, size).map_err(|reason| Error::format(path, reason))?;
+        Ok(match self.metric {
+            Metric::L2 => features,
+            Metric::Cosine => unit(features),
+        })
+    }
+}
+
+/// The file of features that a photograph should have.
+fn wanted(folder: &Path, name: &str) -> String {
+    let (first, others) = (GIVEN[0], GIVEN[1..].join(", ."));
+    format!("expected {}, or the same with .{others}", folder.join(format!("{name}.{first}")).display())
+}
+
+/// The features as those of a photograph of this size.
+fn of_photograph(features: Features, size: Size) -> std::result::Result<Features, String> {
+    let said = features.image;
+    if !said.is_empty() && said != size {
+        return Err(format!("holds features of a picture of {said}, and the photograph has {size}"));
+    }
+    check(&features)?;
+    let within = |v: f32, side: usize| (-BEYOND..side as f32 + BEYOND).contains(&v);
+    if let Some((i, k)) =
+        (0..).zip(&features.keypoints).find(|(_, k)| !within(k.x, size.width) || !within(k.y, size.height))
+    {
+        return Err(format!(
+            "feature {i} lies at ({}, {}), outside of the photograph of {size}: places must be pixels of the photograph as it \
+             is stored",
+            k.x, k.y
+        ));
+    }
+    Ok(Features { image: size, ..features })
+}
+
+/// Fails for features that cannot be matched.
+pub(super) fn check(features: &Features) -> std::result::Result<(), String> {
+    match Form::of(features).dimension {
+        0 if !features.is_empty() => {
+            Err("holds features without descriptors, which cannot be matched".into())
+        }
+        dimension if dimension > MAX_DIMENSION => {
+            Err(format!("holds descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same features with descriptors of length 1; those that are 0 stay 0.
+fn unit(features: Features) -> Features {
+    let dimension = features.dimension;
+    let values = match &features.descriptors {
+        Descriptors::U8(values) => values.iter().map(|v| f32::from(*v)).collect(),
+        Descriptors::F32(values) => values.clone(),
+    };
+    let of_length_one = |descriptor: &[f32]| {
+        let length = descriptor.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>().sqrt();
+        let by = if length > 0.0 { length } else { 1.0 };
+        descriptor.iter().map(|v| (f64::from(*v) / by) as f32).collect::<Vec<_>>()
+    };
+    let values = values.chunks_exact(dimension.max(1)).flat_map(of_length_one).collect();
+    Features { descriptors: Descriptors::F32(values), ..features }
+}

@@ -1,0 +1,226 @@
+//! Features from named arrays, as `.npz` and HDF5 files hold them.
+//!
+//! Names are ours or those of hloc and LightGlue. Only places are needed: a feature without a scale has 1 pixel, without
+//! an angle 0, without a sign +1.
+
+use super::text::turned;
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::image::Size;
+
+/// An array: NumPy's name of its element type, its shape and its bytes.
+#[derive(Debug)]
+pub(crate) struct Array {
+    pub(crate) kind: &'static str,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The types of elements that are read, with their bytes.
+const KINDS: [(&str, usize); 12] = [
+    ("|u1", 1),
+    ("|i1", 1),
+    ("<u2", 2),
+    ("<i2", 2),
+    ("<u4", 4),
+    ("<i4", 4),
+    ("<u8", 8),
+    ("<i8", 8),
+    ("<f2", 2),
+    ("<f4", 4),
+    ("<f8", 8),
+    ("|b1", 1),
+];
+
+impl Array {
+    /// The array of these bytes; an error if they do not fit the type and the shape.
+    pub(crate) fn new(kind: &str, shape: Vec<usize>, bytes: Vec<u8>) -> Result<Self, String> {
+        let known = KINDS.into_iter().find(|(name, _)| *name == kind);
+        let (kind, width) = known.ok_or_else(|| {
+            format!(
+                "elements of type {kind:?}, expected whole numbers or floats of up to 64 bits, little-endian"
+            )
+        })?;
+        match shape.iter().try_fold(width, |n: usize, d| n.checked_mul(*d)) {
+            Some(n) if n == bytes.len() => Ok(Self { kind, shape, bytes }),
+            _ => Err(format!("{} bytes of {kind} do not make an array of {shape:?}", bytes.len())),
+        }
+    }
+
+    fn each<const N: usize, T>(&self, value: impl Fn([u8; N]) -> T) -> Vec<T> {
+        self.bytes.as_chunks::<N>().0.iter().map(|b| value(*b)).collect()
+    }
+
+    /// The values as floats; those of 64 bits are rounded.
+    fn floats(&self) -> Vec<f32> {
+        match self.kind {
+            "<f2" => self.each(|b| half(u16::from_le_bytes(b))),
+            "<f4" => self.each(f32::from_le_bytes),
+            "<f8" => self.each(|b| f64::from_le_bytes(b) as f32),
+            _ => self.integers().into_iter().map(|v| v as f32).collect(),
+        }
+    }
+
+    /// The values as whole numbers; 0 for what is none, and the ends of the range for what lies outside of it.
+    pub(crate) fn integers(&self) -> Vec<i64> {
+        match self.kind {
+            "|i1" => self.each(|[b]| i64::from(b as i8)),
+            "<u2" => self.each(|b| u16::from_le_bytes(b).into()),
+            "<i2" => self.each(|b| i16::from_le_bytes(b).into()),
+            "<u4" => self.each(|b| u32::from_le_bytes(b).into()),
+            "<i4" => self.each(|b| i32::from_le_bytes(b).into()),
+            "<u8" => self.each(|b| i64::try_from(u64::from_le_bytes(b)).unwrap_or(i64::MAX)),
+            "<i8" => self.each(i64::from_le_bytes),
+            "<f2" | "<f4" | "<f8" => self.floats().into_iter().map(|v| v as i64).collect(),
+            _ => self.bytes.iter().map(|b| i64::from(*b)).collect(),
+        }
+    }
+}
+
+/// A float of 16 bits: sign, five bits of exponent, ten of mantissa.
+fn half(bits: u16) -> f32 {
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023) / 1024.0);
+    let magnitude = match exponent {
+        0 => mantissa * 2.0_f32.powi(-14),
+        31 if mantissa == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1.0 + mantissa) * 2.0_f32.powi(exponent - 15),
+    };
+    if bits >> 15 == 0 { magnitude } else { -magnitude }
+}
+
+/// The features in the arrays that `find` gives for a name.
+pub(crate) fn features(find: impl Fn(&str) -> Result<Option<Array>, String>) -> Result<Features, String> {
+    let first = |names: [&'static str; 2]| -> Result<_, String> {
+        for name in names {
+            if let Some(array) = find(name)? {
+                return Ok(Some((name, array)));
+            }
+        }
+        Ok(None)
+    };
+    let (name, xy) = first(["xy", "keypoints"])?.ok_or("the array xy or keypoints is missing")?;
+    let n = match xy.shape[..] {
+        [n, 2] => n,
+        _ => return Err(format!("{name} has the shape {:?}, expected rows of x and y", xy.shape)),
+    };
+    let xy = xy.floats();
+    let column = |names: [&'static str; 2], default: f32| match first(names)? {
+        None => Ok(vec![default; n]),
+        Some((_, array)) if array.shape == [n] => Ok(array.floats()),
+        Some((name, array)) => Err(format!("{name} has the shape {:?}, expected [{n}]", array.shape)),
+    };
+    let (scale, angle) = (column(["scale", "scales"], 1.0)?, column(["angle", "oris"], 0.0)?);
+    let response = column(["response", "scores"], 0.0)?;
+    let [sign, octave, layer] =
+        [("sign", 1.0), ("octave", 0.0), ("layer", 0.0)].map(|(name, default)| column([name, name], default));
+    let (sign, octave, layer) = (sign?, octave?, layer?);
+    let keypoint = |i: usize| Keypoint {
+        x: xy[2 * i],
+        y: xy[2 * i + 1],
+        scale: scale[i],
+        angle: turned(angle[i]),
+        response: response[i],
+        sign: sign[i] as i8,
+        octave: octave[i] as i8,
+        layer: layer[i] as u8,
+    };
+    let (descriptors, dimension) = match find("descriptors")? {
+        None => (Descriptors::U8(Vec::new()), 0),
+        Some(array) => descriptors(&array, n)?,
+    };
+    let image =
+        first(["image", "image_size"])?.map_or(Ok(Size::default()), |(name, array)| size(name, &array))?;
+    Ok(Features { keypoints: (0..n).map(keypoint).collect(), descriptors, dimension, image })
+}
+
+/// Descriptors of `n` features: a row each, or, as hloc has them, a column each.
+fn descriptors(array: &Array, n: usize) -> Result<(Descriptors, usize), String> {
+    let (dimension, columns) = match array.shape[..] {
+        [rows, dimension] if rows == n => (dimension, false),
+        [dimension, columns] if columns == n => (dimension, true),
+        _ => {
+            return Err(format!("descriptors have the shape {:?}, expected {n} rows or columns", array.shape));
+        }
+    };
+    fn rows<T: Copy>(values: Vec<T>, [n, dimension]: [usize; 2], columns: bool) -> Vec<T> {
+        match columns {
+            true => (0..n * dimension).map(|i| values[i % dimension * n + i / dimension]).collect(),
+            false => values,
+        }
+    }
+    let shape = [n, dimension];
+    Ok(match array.kind {
+        "|u1" => (Descriptors::U8(rows(array.bytes.clone(), shape, columns)), dimension),
+        "<f2" | "<f4" | "<f8" => (Descriptors::F32(rows(array.floats(), shape, columns)), dimension),
+        kind => return Err(format!("descriptors are {kind}, expected |u1 or floats")),
+    })
+}
+
+fn size(name: &str, array: &Array) -> Result<Size, String> {
+    let sides: Vec<usize> = array.integers().into_iter().map_while(|v| usize::try_from(v).ok()).collect();
+    match (sides.as_slice(), array.shape.as_slice()) {
+        ([width, height], [2]) => Ok(Size::new(*width, *height)),
+        _ => Err(format!("{name} is {} of {:?}, expected width and height", array.kind, array.shape)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_of_16_bits() {
+        let values = [
+            (0, 0.0),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (1, 2.0_f32.powi(-24)),
+            (0x7bff, 65504.0),
+            (0xfc00, f32::NEG_INFINITY),
+        ];
+        for (bits, expected) in values {
+            assert_eq!(half(bits), expected, "{bits:#x}");
+        }
+        assert!(half(0x7e00).is_nan(), "not a number");
+    }
+
+    #[test]
+    fn arrays_of_other_programs_are_features() {
+        let floats = |shape: &[usize], values: &[f32]| {
+            Array::new("<f4", shape.to_vec(), values.iter().flat_map(|v| v.to_le_bytes()).collect()).unwrap()
+        };
+        let find = |name: &str| {
+            Ok(match name {
+                "keypoints" => Some(floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0])),
+                "oris" => Some(floats(&[2], &[-1.0, 1.0])),
+                "scores" => Some(floats(&[2], &[0.5, 0.25])),
+                "descriptors" => Some(floats(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])),
+                "image_size" => Some(Array::new(
+                    "<i8",
+                    vec![2],
+                    [[7, 0, 0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0, 0]].concat(),
+                )?),
+                _ => None,
+            })
+        };
+        let found = features(find).unwrap();
+        assert_eq!(found.image, Size::new(7, 5));
+        assert_eq!(
+            (found.dimension, &found.descriptors),
+            (3, &Descriptors::F32(vec![1.0, 3.0, 5.0, 2.0, 4.0, 6.0]))
+        );
+        let k = found.keypoints[0];
+        assert_eq!([k.x, k.y, k.scale, k.response], [1.0, 2.0, 1.0, 0.5], "without a scale 1 pixel");
+        assert_eq!((k.angle, k.sign), (turned(-1.0), 1));
+        for (name, array, reason) in [
+            ("keypoints", floats(&[2, 3], &[0.0; 6]), "rows of x and y"),
+            ("scores", floats(&[3], &[0.0; 3]), "expected [2]"),
+            ("descriptors", floats(&[3, 3], &[0.0; 9]), "expected 2 rows or columns"),
+            ("image_size", floats(&[3], &[0.0; 3]), "width and height"),
+        ] {
+            let other = std::cell::Cell::new(Some(array));
+            let found = features(|asked| if asked == name { Ok(other.take()) } else { find(asked) });
+            assert!(found.as_ref().is_err_and(|e| e.contains(reason)), "{name}: {found:?}");
+        }
+    }
+}
