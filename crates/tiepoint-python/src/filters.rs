@@ -13,7 +13,7 @@ use tiepoint::filter::convolve::Kernel;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::filter::integral::Integral;
-use tiepoint::filter::resample as scaled;
+use tiepoint::filter::resample::resample as scaled;
 use tiepoint::image::{AnyView, Size};
 
 #[pyfunction]
@@ -138,18 +138,11 @@ pub(crate) fn resample<'py>(
     py: Python<'py>,
     device: Option<&Bound<'py, PyAny>>,
     image: &Bound<'py, PyAny>,
-    how: &str,
+    how: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Input::of(image, "the image")?;
-    let found = run_sized_on(py, device, image.view().size().area(), |p| match how {
-        "double" => Ok(by_pixel!(map image.view(), view => scaled::double(view, &p.cpu)?)),
-        "halve" => Ok(by_pixel!(map image.view(), view => scaled::halve(view, &p.cpu)?)),
-        "mean" => Ok(by_pixel!(map image.view(), view => scaled::halve_mean(view, &p.cpu)?)),
-        _ => Err(tiepoint::Error::Option {
-            name: "how",
-            value: how.into(),
-            expected: "double, halve or mean".into(),
-        }),
+    let (image, how) = (Input::of(image, "the image")?, named(how)?);
+    let found = run_sized_on(py, device, image.view().size().area(), |p| {
+        Ok(by_pixel!(map image.view(), view => scaled(view, how, &p.cpu)?))
     })?;
     any_output(py, found)
 }
