@@ -99,21 +99,15 @@ pub fn sobel<T: Sobel, F: Form<T>>(
 }
 
 /// What is made of the gradients.
-pub trait Form<T: Sobel>: Copy + std::fmt::Debug + sealed::Row<T, Self::Out> {
+pub trait Form<T: Sobel>: Copy + std::fmt::Debug {
     /// The type of the result.
     type Out: Copy + Default + Send;
     /// The form's name in kernels.
     #[doc(hidden)]
     const NAME: &'static str;
-}
-
-mod sealed {
-    use super::{Rows, Sobel};
-
-    pub trait Row<T: Sobel, O> {
-        /// A row from its column sums `s` and column differences `d`, both one pixel longer at either end.
-        fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [O]);
-    }
+    /// A row from its column sums `s` and column differences `d`, both one pixel longer at either end.
+    #[doc(hidden)]
+    fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [Self::Out]);
 }
 
 /// The horizontal derivative.
@@ -132,7 +126,9 @@ pub struct Magnitude;
 const TILE_BYTES: usize = 2048;
 
 /// The parts of the rows above, at and below the output row that one tile reads, and the tile's position.
-struct Rows<'a, T> {
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Rows<'a, T> {
     above: &'a [T],
     centre: &'a [T],
     below: &'a [T],
@@ -140,7 +136,7 @@ struct Rows<'a, T> {
 }
 
 /// The elements of a row from `from` up to `to`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Tile {
     from: usize,
     to: usize,
@@ -222,9 +218,6 @@ impl<T: Sobel> Rows<'_, T> {
 impl<T: Sobel> Form<T> for X {
     type Out = T::Gradient;
     const NAME: &'static str = "X";
-}
-
-impl<T: Sobel> sealed::Row<T, T::Gradient> for X {
     #[inline(always)]
     fn row(s: &mut [T::Gradient], _: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T::Gradient]) {
         rows.sums(s);
@@ -236,9 +229,6 @@ impl<T: Sobel> sealed::Row<T, T::Gradient> for X {
 impl<T: Sobel> Form<T> for Y {
     type Out = T::Gradient;
     const NAME: &'static str = "Y";
-}
-
-impl<T: Sobel> sealed::Row<T, T::Gradient> for Y {
     #[inline(always)]
     fn row(_: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T::Gradient]) {
         rows.differences(d);
@@ -250,9 +240,6 @@ impl<T: Sobel> sealed::Row<T, T::Gradient> for Y {
 impl<T: Sobel> Form<T> for Magnitude {
     type Out = T;
     const NAME: &'static str = "MAGNITUDE";
-}
-
-impl<T: Sobel> sealed::Row<T, T> for Magnitude {
     #[inline(always)]
     fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T]) {
         rows.sums(s);
