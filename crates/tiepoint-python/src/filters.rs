@@ -13,7 +13,7 @@ use tiepoint::filter::convolve::Kernel;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::filter::integral::Integral;
-use tiepoint::filter::resample as scaled;
+use tiepoint::filter::resample::resample as scaled;
 use tiepoint::image::{AnyView, Size};
 
 #[pyfunction]
@@ -30,7 +30,7 @@ pub(crate) fn gauss<'py>(
         GaussOptions::default().with_taps(Taps::of(sigma, size, power_of_two)).with_border(named(border)?);
     options.check().map_err(raised)?;
     let image = Picture::of(image, device, "the image")?;
-    made(py, image.run(py, device, |image, p| any::gauss(image, &options, p))?)
+    made(py, image.run(py, device, 0, |image, p| any::gauss(image, &options, p))?)
 }
 
 #[pyfunction]
@@ -43,7 +43,7 @@ pub(crate) fn sobel<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (part, border) = (named(part)?, named(border)?);
     let image = Picture::of(image, device, "the image")?;
-    made(py, image.run(py, device, |image, p| any::sobel(image, part, border, p))?)
+    made(py, image.run(py, device, 0, |image, p| any::sobel(image, part, border, p))?)
 }
 
 fn hessian_options(weight: f32, threshold: f32, border: &Bound<'_, PyAny>) -> PyResult<HessianOptions> {
@@ -63,7 +63,7 @@ pub(crate) fn hessian<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = hessian_options(weight, HessianOptions::default().threshold, border)?;
     let image = Picture::of(image, device, "the image")?;
-    made(py, image.run(py, device, |image, p| any::hessian(image, &options, p))?)
+    made(py, image.run(py, device, 0, |image, p| any::hessian(image, &options, p))?)
 }
 
 /// Local maxima of the Hessian's determinant: places (N, 2), determinants, signs of the Laplacian.
@@ -78,7 +78,7 @@ pub(crate) fn blobs<'py>(
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
     let options = hessian_options(weight, threshold, border)?;
     let image = Picture::of(image, device, "the image")?;
-    let found = image.run(py, device, |image, p| any::blobs(image, &options, p))?;
+    let found = image.run(py, device, 0, |image, p| any::blobs(image, &options, p))?;
     let places = found.iter().map(|blob| [blob.x as i64, blob.y as i64]).collect();
     let response = found.iter().map(|blob| blob.response).collect();
     let laplacian = found.iter().map(|blob| blob.laplacian).collect();
@@ -105,7 +105,7 @@ pub(crate) fn convolve<'py>(
         Kernel::new(weights.readonly().as_slice()?.to_vec(), Size::new(width, height)).map_err(raised)?;
     let border = named(border)?;
     let image = Picture::of(image, device, "the image")?;
-    let found = image.run(py, device, |image, p| match float {
+    let found = image.run(py, device, 0, |image, p| match float {
         true => any::convolve_f32(image, &kernel, border, p),
         false => any::convolve(image, &kernel, border, p),
     });
@@ -138,18 +138,11 @@ pub(crate) fn resample<'py>(
     py: Python<'py>,
     device: Option<&Bound<'py, PyAny>>,
     image: &Bound<'py, PyAny>,
-    how: &str,
+    how: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Input::of(image, "the image")?;
-    let found = run_sized_on(py, device, image.view().size().area(), |p| match how {
-        "double" => Ok(by_pixel!(map image.view(), view => scaled::double(view, &p.cpu)?)),
-        "halve" => Ok(by_pixel!(map image.view(), view => scaled::halve(view, &p.cpu)?)),
-        "mean" => Ok(by_pixel!(map image.view(), view => scaled::halve_mean(view, &p.cpu)?)),
-        _ => Err(tiepoint::Error::Option {
-            name: "how",
-            value: how.into(),
-            expected: "double, halve or mean".into(),
-        }),
+    let (image, how) = (Input::of(image, "the image")?, named(how)?);
+    let found = run_sized_on(py, device, image.view().size().area(), |p| {
+        Ok(by_pixel!(map image.view(), view => scaled(view, how, &p.cpu)?))
     })?;
     any_output(py, found)
 }

@@ -1,8 +1,8 @@
 //! Models: estimated, applied, inverted; and images warped by them.
 
-use crate::device::{run_on, run_sized_on};
+use crate::device::run_on;
 use crate::errors::{raised, wrong_image};
-use crate::image::{any_output, matrix, rows, table, values, vector};
+use crate::image::{matrix, rows, table, values, vector};
 use crate::matching::NamedModel;
 use crate::options::Options;
 use crate::picture::{Picture, made};
@@ -16,9 +16,9 @@ use tiepoint::geometry::{
     Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
     estimate as estimated,
 };
-use tiepoint::image::{Made, Size};
+use tiepoint::image::Size;
 use tiepoint::options::Named;
-use tiepoint::register::{warp_onto, warp_onto_on_device};
+use tiepoint::register::warp_onto;
 
 pub(crate) fn model_of(kind: &str, matrix_: &Bound<'_, PyAny>) -> PyResult<Model> {
     let m = matrix(matrix_, "the matrix of the model")?;
@@ -185,18 +185,10 @@ pub(crate) fn warp<'py>(
     let model = model_of(&model.0, &model.1)?;
     let options = WarpOptions::default().with(options)?;
     let image = Picture::of(image, device, "the image")?;
-    let size = Size::new(size.0, size.1);
-    match &image {
-        Picture::There(image) => {
-            let warped = py.detach(|| warp_onto_on_device(image, size, &model, &options));
-            made(py, Made::Device(warped.map_err(raised)?.image))
-        }
-        Picture::Host(image) => {
-            by_pixel!(type image.view().pixel(), T => options.check_fill::<T>()).map_err(raised)?;
-            let pixels = size.area().max(image.view().size().area());
-            let warped =
-                run_sized_on(py, device, pixels, |p| warp_onto(image.view(), size, &model, &options, p))?;
-            any_output(py, warped.image)
-        }
+    if let Picture::Host(image) = &image {
+        by_pixel!(type image.view().pixel(), T => options.check_fill::<T>()).map_err(raised)?;
     }
+    let size = Size::new(size.0, size.1);
+    let warped = image.run(py, device, size.area(), |image, p| warp_onto(image, size, &model, &options, p));
+    made(py, warped?.image)
 }

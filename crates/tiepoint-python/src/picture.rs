@@ -65,16 +65,18 @@ impl Picture {
         }
     }
 
-    /// Runs work on the image: on the GPU that has it, otherwise on a device.
+    /// Runs work on the image: on the GPU that has it, otherwise on a device. `makes` is the number of pixels that come
+    /// out, if there may be more than go in.
     pub(crate) fn run<R: Send>(
         &self,
         py: Python<'_>,
         device: Option<&Bound<'_, PyAny>>,
+        makes: usize,
         work: impl Fn(Pixels<'_>, &Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
         match self {
             Self::Host(image) => {
-                let pixels = image.view().size().area();
+                let pixels = makes.max(image.view().size().area());
                 run_sized_on(py, device, pixels, |processor| work(image.view().into(), processor))
             }
             Self::There(image) => {

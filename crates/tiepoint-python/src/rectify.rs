@@ -176,9 +176,8 @@ impl Rectified {
             let nothing = if picture.pixel() == PixelKind::F32 { f32::NAN } else { 0.0 };
             view.warp_with(picture, &warp.with_fill(nothing), &alone)
         };
-        let valid = |view: &RectifiedView, picture: &Picture| match picture {
-            Picture::There(image) => view.coverage_on_device(image.gpu()).map(|i| Made::Device(i.into())),
-            Picture::Host(_) => view.coverage(&alone.cpu).map(|i| Made::Host(i.into())),
+        let valid = |view: &RectifiedView, picture: &Picture| {
+            view.coverage_with(picture.pixels(), &alone).map(Made::from)
         };
         let images = [warped(view_a, a)?, warped(view_b, b)?];
         let valid = [valid(view_a, a)?, valid(view_b, b)?];

@@ -1,23 +1,17 @@
 //! Registration: an image warped onto another.
 
-use crate::array::DeviceArray;
-use crate::device::Detached;
 use crate::errors::{raised, wrong_image};
 use crate::finder::Finder;
-use crate::image::{any_output, mask_view, output};
+use crate::image::mask_view;
 use crate::matching::tie_options;
 use crate::options::Options;
-use crate::picture::Picture;
+use crate::picture::{Picture, made};
 use crate::tied::{Masks, Tied, masks_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tiepoint::geometry::Model;
 use tiepoint::geometry::warp::WarpOptions;
-use tiepoint::image::Size;
 use tiepoint::options::Named;
-use tiepoint::register::{
-    Modality, RegisterInput, RegisterOptions, Views, locate, warp_onto, warp_onto_on_device,
-};
+use tiepoint::register::{Modality, RegisterInput, RegisterOptions, Views, locate, warp_onto};
 
 /// A registration with its options, which are checked before a device is opened.
 #[pyclass(frozen, module = "tiepoint._core")]
@@ -70,37 +64,15 @@ impl Register {
             None => located(py, finder, pictures, &masks, &options)?,
         };
         let model = tied.tie.b_from_a.ok_or_else(|| wrong_image("the tie points have no model"))?;
+        let size = fixed.size();
+        let warped = moving.run(py, device, size.area(), |moving, p| {
+            warp_onto(moving, size, &model, &self.options.warp, p)
+        })?;
         let result = PyDict::new(py);
-        self.warp(&result, finder, (&moving, fixed.size()), &model)?;
+        result.set_item("warped", made(py, warped.image)?)?;
+        result.set_item("covered", made(py, warped.covered.into())?)?;
         tied.into_dict(&result, finder)?;
         Ok(result)
-    }
-}
-
-impl Register {
-    /// Warps MOVING onto the pixels of FIXED, whose size is `size`. The result is on the device of MOVING.
-    fn warp(
-        &self,
-        result: &Bound<'_, PyDict>,
-        finder: &Finder,
-        (moving, size): (&Picture, Size),
-        model: &Model,
-    ) -> PyResult<()> {
-        let (py, options) = (result.py(), &self.options.warp);
-        match moving {
-            Picture::There(moving) => {
-                let warped = py.detach(|| warp_onto_on_device(moving, size, model, options));
-                let warped = Detached::new(warped.map_err(raised)?);
-                result.set_item("warped", DeviceArray::of_image(py, &warped.image)?)?;
-                result.set_item("covered", DeviceArray::of_image(py, &(&warped.covered).into())?)
-            }
-            Picture::Host(moving) => {
-                let device = finder.device();
-                let warped = device.run(py, |p| warp_onto(moving.view(), size, model, options, p))?;
-                result.set_item("warped", any_output(py, warped.image)?)?;
-                result.set_item("covered", output(py, warped.covered)?)
-            }
-        }
     }
 }
 

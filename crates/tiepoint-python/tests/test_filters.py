@@ -26,7 +26,7 @@ def test_sizes_are_doubled_and_halved():
         assert np.array_equal(tp.filter.resample(double, "halve"), image)
         mean = image.reshape(20, 2, 15, 2).astype(float).mean((1, 3))
         assert np.abs(tp.filter.resample(image, "mean") - mean).max() <= (0.5 if dtype != np.float32 else 1e-4)
-    with pytest.raises(tp.OptionError, match="option how is twice: expected double, halve or mean"):
+    with pytest.raises(tp.OptionError, match="option how is twice: expected double, halve, mean"):
         tp.filter.resample(image, "twice")
 
 

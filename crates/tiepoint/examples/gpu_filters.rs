@@ -19,11 +19,13 @@ use tiepoint::filter::gauss::{GaussOptions, Taps, gauss};
 use tiepoint::filter::gpu::GpuFilter;
 use tiepoint::filter::hessian::{HessianOptions, response};
 use tiepoint::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum, Integral};
-use tiepoint::filter::{resample, sobel};
+use tiepoint::filter::resample::{Scaling, resample};
+use tiepoint::filter::sobel::{Magnitude, X, Y, sobel};
 use tiepoint::geometry::Homography;
 use tiepoint::geometry::warp::{GpuWarp, Interpolation, WarpOptions, warp};
 use tiepoint::image::gpu::{GpuImage, GpuPixel, GpuStack};
 use tiepoint::image::{Border, Image, ImageView, Size};
+use tiepoint::options::Named;
 use timing::{Arguments, Outcome, RUNS, device_seconds, open_gpu, parse_size};
 
 struct Bench {
@@ -124,10 +126,10 @@ impl Bench {
             self.filter(name, &GpuFilter::gauss(gpu, &options, 1)?, |v| gauss(v, &options, cpu))?;
         }
         let border = Border::Clamp;
-        self.filter("sobel x", &GpuFilter::sobel_x(gpu, border, 1)?, |v| sobel::x(v, border, cpu))?;
-        self.filter("sobel y", &GpuFilter::sobel_y(gpu, border, 1)?, |v| sobel::y(v, border, cpu))?;
-        let magnitude = GpuFilter::sobel_magnitude(gpu, border, 1)?;
-        self.filter("sobel magnitude", &magnitude, |v| sobel::magnitude(v, border, cpu))?;
+        self.filter("sobel x", &GpuFilter::sobel(gpu, X, border, 1)?, |v| sobel(v, X, border, cpu))?;
+        self.filter("sobel y", &GpuFilter::sobel(gpu, Y, border, 1)?, |v| sobel(v, Y, border, cpu))?;
+        let magnitude = GpuFilter::sobel(gpu, Magnitude, border, 1)?;
+        self.filter("sobel magnitude", &magnitude, |v| sobel(v, Magnitude, border, cpu))?;
         let ramp = |n: usize| (0..n).map(|i| ((i * 7 % 5) as f32 - 1.5) / n as f32).collect::<Vec<_>>();
         for (name, kernel) in [
             ("convolve 7x7 product", Kernel::separable(ramp(7), ramp(7))?),
@@ -139,9 +141,10 @@ impl Bench {
         }
         let options = HessianOptions::default();
         self.filter("hessian", &GpuFilter::hessian(gpu, &options)?, |v| response(v, &options, cpu))?;
-        self.filter("double", &GpuFilter::double(gpu, 1)?, |v| resample::double(v, cpu))?;
-        self.filter("halve", &GpuFilter::halve(gpu, 1)?, |v| resample::halve(v, cpu))?;
-        self.filter("halve_mean", &GpuFilter::halve_mean(gpu, 1)?, |v| resample::halve_mean(v, cpu))?;
+        for scaling in Scaling::ALL.iter().map(|choice| choice.value) {
+            let plan = GpuFilter::resample(gpu, scaling, 1)?;
+            self.filter(scaling.name(), &plan, |v| resample(v, scaling, cpu))?;
+        }
         let bytes = self.image.data().iter().map(|v| (v * 255.0) as u8).collect();
         let bytes = Image::from_vec(bytes, self.image.size(), 1)?;
         self.integral::<u8, u32>(&bytes, cpu)?;

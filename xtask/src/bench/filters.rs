@@ -7,8 +7,8 @@ use tiepoint::{
         convolve::{Kernel, convolve_into},
         gauss::{GaussOptions, gauss_into},
         integral::Integral,
-        resample::{double_into, halve_into, halve_mean_into},
-        sobel::{self, Sobel},
+        resample::{Scaling, resample_into},
+        sobel::{Sobel, X, Y, sobel_into},
     },
     geometry::{
         Homography,
@@ -102,10 +102,10 @@ where
     let (mut x, mut y) = (like(input), like(input));
     [
         Row::new(format!("sobel x, {kind}"), format!("sobel {image} 1 0"), move |cpu| {
-            sobel::x_into(input.view(), Border::Clamp, cpu, x.view_mut())
+            sobel_into(input.view(), X, Border::Clamp, cpu, x.view_mut())
         }),
         Row::new(format!("sobel y, {kind}"), format!("sobel {image} 0 1"), move |cpu| {
-            sobel::y_into(input.view(), Border::Clamp, cpu, y.view_mut())
+            sobel_into(input.view(), Y, Border::Clamp, cpu, y.view_mut())
         }),
     ]
 }
@@ -118,21 +118,17 @@ fn convolve_row<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>, kern
 }
 
 fn resample_rows<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>) -> [Row<'a>; 3] {
-    let Size { width, height } = input.size();
-    let of = |width, height| Image::filled(Size::new(width, height), input.channels(), T::default());
-    let half = || of(width.div_ceil(2), height.div_ceil(2));
-    let (mut half, mut mean, mut double) = (half(), half(), of(2 * width, 2 * height));
     [
-        Row::new(format!("halve, {kind}"), format!("resize {image} 0.5 nearest"), move |cpu| {
-            halve_into(input.view(), cpu, half.view_mut())
-        }),
-        Row::new(format!("halve by means, {kind}"), format!("resize {image} 0.5 area"), move |cpu| {
-            halve_mean_into(input.view(), cpu, mean.view_mut())
-        }),
-        Row::new(format!("double, {kind}"), format!("resize {image} 2 linear"), move |cpu| {
-            double_into(input.view(), cpu, double.view_mut())
-        }),
+        ("halve", "0.5 nearest", Scaling::Halve),
+        ("halve by means", "0.5 area", Scaling::HalveMean),
+        ("double", "2 linear", Scaling::Double),
     ]
+    .map(|(ours, theirs, scaling)| {
+        let mut out = Image::filled(scaling.resized(input.size()), input.channels(), T::default());
+        Row::new(format!("{ours}, {kind}"), format!("resize {image} {theirs}"), move |cpu| {
+            resample_into(input.view(), scaling, cpu, out.view_mut())
+        })
+    })
 }
 
 fn warp_row<'a, T: Pixel>(

@@ -162,7 +162,7 @@ impl RectifiedPair {
             let view = self.views()[side];
             let picture = found.pictures[if self.exchanged { 1 - side } else { side }].file();
             let picture = picture.ok_or_else(|| Failure::work("the picture was not kept"))?;
-            let covered = view.coverage_with(processor)?;
+            let covered = view.coverage_with(&picture.image, processor)?.into_host()?;
             let warped = |image: &AnyImage, fill: f32| {
                 view.warp_with(image, &options.with_fill(fill), processor)?.into_host()
             };

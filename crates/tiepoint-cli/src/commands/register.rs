@@ -111,7 +111,7 @@ impl Laid {
         let laid = |canvas: Size, model: &Model| -> Outcome<(FileImage, Warped)> {
             let covered = covered_by(moving.image.size(), canvas, model, processor)?;
             let file = moving.resampled(&covered, |image, fill| {
-                Ok(warp_onto(image.view(), canvas, model, &options.with_fill(fill), processor)?.image)
+                warp_onto(image, canvas, model, &options.with_fill(fill), processor)?.image.into_host()
             })?;
             let covered = file.shown.clone().unwrap_or(covered);
             let image = file.seen()?.into_image();
@@ -125,6 +125,7 @@ impl Laid {
         let (at, canvas) = union([moving.image.size(), size], &map)?;
         let shift = Homography::new([[1.0, 0.0, at[0]], [0.0, 1.0, at[1]], [0.0, 0.0, 1.0]])?;
         let reference = warp_onto(reference.view(), canvas, &Model::Homography(shift), &options, processor)?;
+        let reference = reference.into_host()?;
         let (file, warped) = laid(canvas, &Model::Homography(shift.compose(&map)))?;
         Ok(Self { file, warped, has_holes, at, reference: Some(reference), size })
     }

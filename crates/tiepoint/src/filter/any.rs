@@ -8,8 +8,7 @@ use super::convolve::{self, Kernel};
 use super::gauss::{self, GaussOptions};
 use super::gpu::GpuFilter;
 use super::hessian::{self, Blob, GpuBlobs, HessianOptions};
-use super::sobel;
-use super::sobel::gpu::Form;
+use super::sobel::{self, Form, Magnitude, Sobel, X, Y};
 use crate::device::gpu::{Element, Gpu};
 use crate::device::{Cpu, Processor};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
@@ -47,34 +46,37 @@ pub fn gauss<'a>(
 /// of integers exactly.
 ///
 /// # Errors
-/// As [`sobel::magnitude`] and [`gauss()`].
+/// As [`sobel::sobel`] and [`gauss()`].
 pub fn sobel<'a>(
     image: impl Into<Pixels<'a>>,
     part: Gradient,
     border: Border,
     processor: &Processor,
 ) -> Result<Made> {
-    by_pixel!(placed(&image.into()), image => {
-        let derivative = |form| move |gpu: &Gpu, n| GpuFilter::<_, f32>::sobel(gpu, border, n, form);
-        match part {
-            Gradient::Magnitude => {
-                let on_gpu = |gpu: &Gpu, n| GpuFilter::sobel_magnitude(gpu, border, n);
-                filtered("sobel", image, processor, on_gpu, |view, cpu| sobel::magnitude(view, border, cpu))
-            }
-            Gradient::X => filtered("sobel", image, processor, derivative(Form::X), |view, cpu| {
-                sobel::x(view, border, cpu).and_then(floats)
-            }),
-            Gradient::Y => filtered("sobel", image, processor, derivative(Form::Y), |view, cpu| {
-                sobel::y(view, border, cpu).and_then(floats)
-            }),
+    by_pixel!(placed(&image.into()), image => match part {
+        Gradient::Magnitude => {
+            let on_gpu = |gpu: &Gpu, n| GpuFilter::sobel(gpu, Magnitude, border, n);
+            filtered("sobel", image, processor, on_gpu, |view, cpu| {
+                sobel::sobel(view, Magnitude, border, cpu)
+            })
         }
+        Gradient::X => derivative(image, X, border, processor),
+        Gradient::Y => derivative(image, Y, border, processor),
     })
 }
 
-fn floats<T: Copy + Default + Into<f64>>(image: Image<T>) -> Result<Image<f32>> {
-    let (size, channels) = (image.size(), image.channels());
-    let values = image.into_vec().into_iter().map(|v| Into::<f64>::into(v) as f32).collect();
-    Image::from_vec(values, size, channels)
+fn derivative<T: GpuPixel + Sobel<Gradient: Into<f64>>>(
+    image: Placed<'_, T>,
+    form: impl Form<T, Out = T::Gradient>,
+    border: Border,
+    processor: &Processor,
+) -> Result<Made> {
+    let on_gpu = |gpu: &Gpu, n| GpuFilter::<T, f32>::sobel(gpu, form, border, n);
+    filtered("sobel", image, processor, on_gpu, |view, cpu| {
+        let found = sobel::sobel(view, form, border, cpu)?;
+        let (size, channels) = (found.size(), found.channels());
+        Image::from_vec(found.into_vec().into_iter().map(|v| v.into() as f32).collect(), size, channels)
+    })
 }
 
 /// The [response](hessian::response) of the grey of an image of any type, in floats.

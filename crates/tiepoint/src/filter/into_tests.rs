@@ -1,11 +1,14 @@
 //! The `_into` forms write an image inside foreign memory, and nothing beside it.
 
+use super::resample::{Scaling, resample, resample_into};
+use super::sobel::{Magnitude, X, Y, sobel, sobel_into};
 use super::testing::noise;
-use super::{convolve, gauss, hessian, resample, sobel};
+use super::{convolve, gauss, hessian};
 use crate::device::Cpu;
 use crate::geometry::Homography;
 use crate::geometry::warp::{WarpOptions, warp, warp_into};
 use crate::image::{Border, Image, ImageView, ImageViewMut, Size};
+use crate::options::Named;
 use crate::{Error, Result};
 
 /// Elements between the rows.
@@ -48,10 +51,10 @@ fn foreign_memory_with_gaps_is_filled() {
         check("gauss", 9, gauss::gauss(bytes, &o, &cpu), |out| gauss::gauss_into(bytes, &o, &cpu, out));
         check("gauss", 9.0, gauss::gauss(floats, &o, &cpu), |out| gauss::gauss_into(floats, &o, &cpu, out));
         let o = Border::Clamp;
-        check("sobel x", 9, sobel::x(bytes, o, &cpu), |out| sobel::x_into(bytes, o, &cpu, out));
-        check("sobel y", 9, sobel::y(bytes, o, &cpu), |out| sobel::y_into(bytes, o, &cpu, out));
-        let magnitude = sobel::magnitude(bytes, o, &cpu);
-        check("magnitude", 9, magnitude, |out| sobel::magnitude_into(bytes, o, &cpu, out));
+        check("sobel x", 9, sobel(bytes, X, o, &cpu), |out| sobel_into(bytes, X, o, &cpu, out));
+        check("sobel y", 9, sobel(bytes, Y, o, &cpu), |out| sobel_into(bytes, Y, o, &cpu, out));
+        let magnitude = sobel(bytes, Magnitude, o, &cpu);
+        check("magnitude", 9, magnitude, |out| sobel_into(bytes, Magnitude, o, &cpu, out));
         let o = hessian::HessianOptions::default();
         let response = hessian::response(floats, &o, &cpu);
         check("hessian", 9.0, response, |out| hessian::response_into(floats, &o, &cpu, out));
@@ -60,10 +63,10 @@ fn foreign_memory_with_gaps_is_filled() {
             let whole = convolve::convolve::<_, f32>(bytes, kernel, o, &cpu);
             check("convolve", 9.0, whole, |out| convolve::convolve_into(bytes, kernel, o, &cpu, out));
         }
-        check("double", 9, resample::double(bytes, &cpu), |out| resample::double_into(bytes, &cpu, out));
-        check("halve", 9, resample::halve(bytes, &cpu), |out| resample::halve_into(bytes, &cpu, out));
-        let means = resample::halve_mean(bytes, &cpu);
-        check("means", 9, means, |out| resample::halve_mean_into(bytes, &cpu, out));
+        for scaling in Scaling::ALL.iter().map(|choice| choice.value) {
+            let whole = resample(bytes, scaling, &cpu);
+            check(scaling.name(), 9, whole, |out| resample_into(bytes, scaling, &cpu, out));
+        }
         let options = WarpOptions::default().with_fill(4.0);
         let warped = warp(bytes, &map, size, &options, &cpu.clone().into());
         check("warp", 9, warped, |out| warp_into(bytes, &map, &options, &cpu, out));

@@ -43,7 +43,7 @@ pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_
 pub use grey::{grey, grey_on_device};
 pub use mask::Mask;
 pub use pixel::Pixel;
-pub use pixels::{Made, Pixels};
+pub use pixels::{Made, MadeMask, Pixels};
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device};
 #[cfg(any(fuzzing, test))]
 pub(crate) use read::georeference_of;

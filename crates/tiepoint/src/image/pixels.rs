@@ -1,7 +1,7 @@
 //! Images that lie in the host's memory or in a device's.
 
 use super::gpu::{AnyGpuImage, GpuImage};
-use super::{AnyCow, AnyImage, AnyView, PixelKind, Size};
+use super::{AnyCow, AnyImage, AnyView, Image, PixelKind, Size};
 use crate::device::gpu::Gpu;
 use crate::{Error, Result};
 
@@ -90,12 +90,15 @@ impl Pixels<'_> {
 
 /// An image computed from [`Pixels`], in the same memory: the host's or the device's.
 #[derive(Clone, Debug)]
-pub enum Made {
+pub enum Made<I = AnyImage, G = AnyGpuImage> {
     /// In the host's memory.
-    Host(AnyImage),
+    Host(I),
     /// In a device's memory. The work that computes it may still be in the device's queue.
-    Device(AnyGpuImage),
+    Device(G),
 }
+
+/// A mask that is made so.
+pub type MadeMask = Made<Image<u8>, GpuImage<u8>>;
 
 impl Made {
     /// The image in the host's memory; one on a device is downloaded.
@@ -106,6 +109,28 @@ impl Made {
         match self {
             Self::Host(image) => Ok(image),
             Self::Device(image) => image.download(),
+        }
+    }
+}
+
+impl MadeMask {
+    /// The mask in the host's memory; one on a device is downloaded.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device failed.
+    pub fn into_host(self) -> Result<Image<u8>> {
+        match self {
+            Self::Host(mask) => Ok(mask),
+            Self::Device(mask) => mask.download(),
+        }
+    }
+}
+
+impl From<MadeMask> for Made {
+    fn from(mask: MadeMask) -> Self {
+        match mask {
+            MadeMask::Host(mask) => Self::Host(mask.into()),
+            MadeMask::Device(mask) => Self::Device(mask.into()),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! [`tie_points`] goes from features to a model: it matches by ratio and mutual choice, estimates the model, searches
 //! again near what the model predicts with a weaker ratio (repeated structure elsewhere no longer competes), and
 //! refines the model on the new matches. [`register()`] goes all the way from two images to one warped onto the other:
-//! [`locate`], then [`warp_onto`], or [`warp_onto_on_device`] for an image on a GPU.
+//! [`locate`], then [`warp_onto`].
 
 mod cross;
 mod tie;
@@ -14,10 +14,9 @@ pub use views::{Modality, TiePicture, TiedPictures, Views, tie_pictures, tie_pic
 
 use crate::device::Processor;
 use crate::feature::{Detector, Features};
-use crate::geometry::warp::{WarpOptions, coverage, coverage_on_device, warp, warp_on_device};
+use crate::geometry::warp::{WarpOptions, coverage, coverage_pixels, warp_pixels};
 use crate::geometry::{Homography, Model, ModelKind};
-use crate::image::gpu::{AnyGpuImage, GpuImage};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Range, Size, prepare};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Made, MadeMask, Pixels, Range, Size, prepare};
 use crate::options::{Named, options};
 use crate::{Error, Result, by_pixel};
 
@@ -96,8 +95,18 @@ pub struct Warped<I = AnyImage, C = Image<u8>> {
     pub covered: C,
 }
 
-/// The same in a device's memory.
-pub type GpuWarped = Warped<AnyGpuImage, GpuImage<u8>>;
+/// The same, in the memory in which the image lies.
+pub type WarpedPixels = Warped<Made, MadeMask>;
+
+impl WarpedPixels {
+    /// Both in the host's memory.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device failed.
+    pub fn into_host(self) -> Result<Warped> {
+        Ok(Warped { image: self.image.into_host()?, covered: self.covered.into_host()? })
+    }
+}
 
 /// Where an image lies on another.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,7 +132,8 @@ pub fn register<'a>(
     let (reference, moving) = (reference.into(), moving.into());
     let Location { features, tie, reference_from_moving } = locate(reference, moving, options, processor)?;
     let size = reference.image.size();
-    let warped = warp_onto(moving.image, size, &reference_from_moving, &options.warp, processor)?;
+    let warped =
+        warp_onto(moving.image, size, &reference_from_moving, &options.warp, processor)?.into_host()?;
     Ok(Registration { features, tie, reference_from_moving, warped })
 }
 
@@ -189,22 +199,22 @@ fn model_of(tie: &TiePoints) -> Result<Model> {
     tie.b_from_a.ok_or_else(|| Error::option("model", "none", "a model to register by"))
 }
 
-/// `moving` resampled on the pixels of a reference of this size.
+/// `moving` resampled on the pixels of a reference of this size. An image in a device's memory is warped there, and the
+/// host does not wait for the result; one of the host's by `processor`.
 ///
 /// # Errors
-/// [`Error::Degenerate`] when the model has no inverse or does not map points to points, and as [`warp()`].
-pub fn warp_onto(
-    moving: AnyView<'_>,
+/// [`Error::Degenerate`] when the model has no inverse or does not map points to points, and as [`warp`](crate::geometry::warp::warp()). On a device
+/// also [`Error::Image`] for an output without pixels, and [`Error::is_device_limit`] where it is too small or lacks f64.
+pub fn warp_onto<'a>(
+    moving: impl Into<Pixels<'a>>,
     reference: Size,
     reference_from_moving: &Model,
     options: &WarpOptions,
     processor: &Processor,
-) -> Result<Warped> {
-    let moving_from_reference = inverse(reference_from_moving)?;
-    let image = by_pixel!(map moving, view => {
-        warp(view, &moving_from_reference, reference, options, processor)?
-    });
-    let covered = coverage(moving.size(), &moving_from_reference, reference, processor)?;
+) -> Result<WarpedPixels> {
+    let (moving, map) = (moving.into(), inverse(reference_from_moving)?);
+    let image = warp_pixels(&moving, &map, reference, options, processor)?;
+    let covered = coverage_pixels(&moving, &map, reference, processor)?;
     Ok(Warped { image, covered })
 }
 
@@ -219,22 +229,6 @@ pub fn covered_by(
     processor: &Processor,
 ) -> Result<Image<u8>> {
     coverage(moving, &inverse(reference_from_moving)?, reference, processor)
-}
-
-/// [`warp_onto`] for an image in a device's memory, where the result stays. The host does not wait for it.
-///
-/// # Errors
-/// As [`warp_onto`] and [`warp_on_device`].
-pub fn warp_onto_on_device(
-    moving: &AnyGpuImage,
-    reference: Size,
-    reference_from_moving: &Model,
-    options: &WarpOptions,
-) -> Result<GpuWarped> {
-    let moving_from_reference = inverse(reference_from_moving)?;
-    let image = warp_on_device(moving, &moving_from_reference, reference, options)?;
-    let covered = coverage_on_device(moving.gpu(), moving.size(), &moving_from_reference, reference)?;
-    Ok(GpuWarped { image, covered })
 }
 
 /// The inverse map between points.

@@ -3,7 +3,7 @@
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::{Features, FoundFeatures, Keypoint};
-use crate::geometry::estimate::{Precision, estimate_to, refine_to};
+use crate::geometry::estimate::{Precision, estimate, refine};
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
 use crate::options::{AboveTo, options};
@@ -207,12 +207,14 @@ impl From<Tied> for TiePoints {
 impl Pair<'_> {
     fn estimate(self, precision: Precision, kind: ModelKind, matches: &[Match]) -> Result<Estimate> {
         let Self { keypoints, options, cpu } = self;
-        estimate_to(precision, kind, &correspondences(keypoints, matches), &options.robust, cpu)
+        let robust = options.robust.with_precision(precision);
+        estimate(kind, &correspondences(keypoints, matches), &robust, cpu)
     }
 
     fn refine(self, precision: Precision, start: &Model, matches: &[Match]) -> Result<Estimate> {
         let Self { keypoints, options, cpu } = self;
-        refine_to(precision, start, &correspondences(keypoints, matches), &options.robust, cpu)
+        let robust = options.robust.with_precision(precision);
+        refine(start, &correspondences(keypoints, matches), &robust, cpu)
     }
 
     /// Searches near what the model predicts and refines the model, for as long as the number of inliers does not fall.

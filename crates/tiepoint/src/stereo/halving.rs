@@ -3,7 +3,7 @@
 
 use super::{Masks, Stereo, StereoOptions, pair::half_mask};
 use crate::device::{Cpu, Processor};
-use crate::filter::resample::halve_mean;
+use crate::filter::resample::{Scaling, resample};
 use crate::image::{AnyImage, Image, Rect, Size};
 use crate::{Result, by_pixel};
 
@@ -32,7 +32,7 @@ impl Side {
     /// # Errors
     /// Never; the signature is that of every filter.
     pub fn halved(&self, cpu: &Cpu) -> Result<Self> {
-        let image = by_pixel!(self.image.view(), view => halve_mean(view, cpu)?.into());
+        let image = by_pixel!(self.image.view(), view => resample(view, Scaling::HalveMean, cpu)?.into());
         Ok(Self { image, mask: self.mask.as_ref().map(half_mask) })
     }
 }

@@ -163,14 +163,15 @@ impl Coffee {
         let moving_from_reference = viewpoint(size, 0.3, 1.15, [0.12, -0.08], [18.0, -12.0])?;
         let truth = Model::Homography(moving_from_reference);
         let lanczos = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
-        let moving = warp_onto(reference.view(), size, &truth, &lanczos, processor)?.image;
+        let moving = warp_onto(reference.view(), size, &truth, &lanczos, processor)?.image.into_host()?;
         let moving = darker(moving);
         image::write(folder.join("coffee-turned.png"), &moving)?;
         let (detector, options) = of_model(ModelKind::Homography);
         let pair = matched([moving, reference], &detector, &options, context, &mut clock)?;
         let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("the coffee gave no homography"))?;
         let picture = pair.pictures[0].seen();
-        let warped = warp_onto(picture.view(), size, &model, &WarpOptions::default(), processor)?;
+        let warped =
+            warp_onto(picture.view(), size, &model, &WarpOptions::default(), processor)?.into_host()?;
         let true_map = moving_from_reference.inverse().ok_or_else(|| Failure::work("no inverse"))?;
         let found = model.homography().unwrap_or_else(Homography::default);
         let corner_error = corner_error(&found, &true_map, size);

@@ -136,7 +136,8 @@ impl Ready {
         }
         let turned = |view: &tiepoint::geometry::rectify::RectifiedView, side: &Side| -> Outcome<Side> {
             let nothing = if matches!(side.image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
-            let image = view.warp_any(side.image.view(), &WarpOptions::default().with_fill(nothing), cpu)?;
+            let options = WarpOptions::default().with_fill(nothing);
+            let image = by_pixel!(map &side.image, image => view.warp(image.view(), &options, cpu)?);
             let shown = Mask::from(view.coverage(cpu)?).and(Mask::of_data(&image, work.arguments.no_data))?;
             Ok(Side { mask: shown.without_margin(MARGIN, cpu).into_image(), image })
         };

@@ -21,12 +21,11 @@ impl<P: Pipeline> Search<P> {
     /// features also stay on the device.
     pub(crate) fn detect_batch(
         &mut self,
-        core: &Core<P>,
         images: &[Pixels<'_>],
         (pixels, keep): (usize, bool),
     ) -> Result<Vec<FoundFeatures>> {
         let Some(first) = images.first() else { return Ok(Vec::new()) };
-        let layout = P::layout(&core.options, first.size(), 1)?;
+        let layout = P::layout(&self.core.options, first.size(), 1)?;
         let at_a_time = pixels / P::pixels(&layout).max(1);
         let (mut views, mut on_device) = (Vec::new(), Vec::new());
         for image in images {
@@ -36,28 +35,27 @@ impl<P: Pipeline> Search<P> {
             }
         }
         match (views.is_empty(), on_device.is_empty()) {
-            (true, _) => return self.images_in_turn(core, &on_device, (at_a_time, keep)),
+            (true, _) => return self.images_in_turn(&on_device, (at_a_time, keep)),
             (false, true) => {}
             // Some images lie in the host's memory and some on the device.
             (false, false) => {
-                return images.iter().map(|image| self.detect(core, image, None).map(Into::into)).collect();
+                return images.iter().map(|image| self.detect(image, None).map(Into::into)).collect();
             }
         }
         let shape = (first.size(), first.pixel());
-        let mut feed = Feed::of(self.feed.take(), core, shape, (views.len(), at_a_time))?;
-        let found = self.views_in_turn(core, &views, &mut feed, keep)?;
+        let mut feed = Feed::of(self.feed.take(), &self.core, shape, (views.len(), at_a_time))?;
+        let found = self.views_in_turn(&views, &mut feed, keep)?;
         self.feed = Some(feed);
         Ok(found)
     }
 
     fn images_in_turn(
         &mut self,
-        core: &Core<P>,
         images: &[AnyGpuImage],
         (at_a_time, keep): (usize, bool),
     ) -> Result<Vec<FoundFeatures>> {
         let part = part_of(images.len(), at_a_time);
-        let found = self.in_turn(core, images.len().div_ceil(part), keep, |i| {
+        let found = self.in_turn(images.len().div_ceil(part), keep, |i| {
             Ok(filled(&images[i * part..], part).cloned().collect())
         })?;
         Ok(found.into_iter().take(images.len()).collect())
@@ -65,43 +63,41 @@ impl<P: Pipeline> Search<P> {
 
     fn views_in_turn(
         &mut self,
-        core: &Core<P>,
         views: &[AnyView<'_>],
         feed: &mut Feed,
         keep: bool,
     ) -> Result<Vec<FoundFeatures>> {
         let part = feed.sets[0].len();
         let send = |i: usize| feed.send(filled(&views[i * part..], part), i);
-        let found = self.in_turn(core, views.len().div_ceil(part), keep, send)?;
+        let found = self.in_turn(views.len().div_ceil(part), keep, send)?;
         Ok(found.into_iter().take(views.len()).collect())
     }
 
     /// Searches `parts` of equally many images one after the other; `images(i)` gives the images of part i.
     fn in_turn(
         &mut self,
-        core: &Core<P>,
         parts: usize,
         keep: bool,
         mut images: impl FnMut(usize) -> Result<Vec<AnyGpuImage>>,
     ) -> Result<Vec<FoundFeatures>> {
-        let cpu = core.cpu.begin_task(P::NAME, parts);
+        let cpu = self.core.cpu.begin_task(P::NAME, parts);
         let (mut found, mut copies) = (Vec::new(), Vec::new());
         for i in 0..parts {
-            copies.push(self.begin_part(core, &images(i)?, i % 2, keep)?);
+            copies.push(self.begin_part(&images(i)?, i % 2, keep)?);
             if i > 0 {
-                found.push(self.fetched(core, (i - 1) % 2, false)?);
+                found.push(self.fetched((i - 1) % 2, false)?);
                 cpu.advance(1);
             }
         }
         if parts > 0 {
-            found.push(self.fetched(core, (parts - 1) % 2, true)?);
+            found.push(self.fetched((parts - 1) % 2, true)?);
         }
         let mut all = Vec::new();
         for (i, (mut found, mut copies)) in found.into_iter().zip(copies).enumerate() {
             // There was too little room: search again with more.
             while found.is_none() {
-                copies = self.begin_part(core, &images(i)?, 0, keep)?;
-                found = self.fetched(core, 0, true)?;
+                copies = self.begin_part(&images(i)?, 0, keep)?;
+                found = self.fetched(0, true)?;
             }
             let copies = copies.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
             let both = found.into_iter().flatten().zip(copies);
@@ -111,15 +107,9 @@ impl<P: Pipeline> Search<P> {
     }
 
     /// Queues the search of a part. With `keep`, copies of its features stay on the device, unless the host selects.
-    fn begin_part(
-        &mut self,
-        core: &Core<P>,
-        images: &[AnyGpuImage],
-        slot: usize,
-        keep: bool,
-    ) -> Result<Vec<GpuFeatures>> {
-        self.begin(core, images, None)?;
-        self.fetch(core, slot)?;
+    fn begin_part(&mut self, images: &[AnyGpuImage], slot: usize, keep: bool) -> Result<Vec<GpuFeatures>> {
+        self.begin(images, None)?;
+        self.fetch(slot)?;
         let lists = self.reserved()?.lists();
         match keep && !lists.selection.is_finished_by_host() {
             true => (0..images.len()).map(|i| lists.copy(i, None)).collect(),
@@ -128,9 +118,9 @@ impl<P: Pipeline> Search<P> {
     }
 
     /// Reserves memory and records the work for two images in the host's memory that are searched one after the other.
-    pub(super) fn reserve_for_two(&mut self, core: &Core<P>, size: Size, pixel: PixelKind) -> Result<()> {
-        self.reserve(core, P::layout(&core.options, size, 1)?, pixel, false)?;
-        self.feed = Some(Feed::of(self.feed.take(), core, (size, pixel), (2, 2))?);
+    pub(super) fn reserve_for_two(&mut self, size: Size, pixel: PixelKind) -> Result<()> {
+        self.reserve(P::layout(&self.core.options, size, 1)?, pixel, false)?;
+        self.feed = Some(Feed::of(self.feed.take(), &self.core, (size, pixel), (2, 2))?);
         self.expect()
     }
 }

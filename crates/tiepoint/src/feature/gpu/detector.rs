@@ -11,6 +11,7 @@ use crate::image::check_mask;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{AnyView, ImageView, PixelKind, Pixels, Size};
 use crate::{Error, Result};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A detector on a GPU, [`GpuSift`](crate::feature::sift::GpuSift) or [`GpuSurf`](crate::feature::surf::GpuSurf). Its
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// allocated anew. Threads may share a detector: searches that run at the same time each have their own memory.
 #[derive(Debug)]
 pub struct GpuDetector<P: Pipeline> {
-    pub(crate) core: Core<P>,
+    pub(crate) core: Arc<Core<P>>,
     pub(crate) idle: Scratch<Search<P>>,
     launches: AtomicUsize,
     parts: AtomicUsize,
@@ -42,7 +43,7 @@ impl<P: Pipeline> GpuDetector<P> {
 
     pub(crate) fn on(gpu: &Gpu, cpu: &Cpu, options: P::Options) -> Result<Self> {
         Ok(Self {
-            core: Core::new(gpu, cpu, options)?,
+            core: Arc::new(Core::new(gpu, cpu, options)?),
             idle: Scratch::default(),
             launches: AtomicUsize::new(0),
             parts: AtomicUsize::new(1),
@@ -53,17 +54,24 @@ impl<P: Pipeline> GpuDetector<P> {
     /// searches an image that needs more in bands of rows, with the same result. Use it if the device is shared:
     /// without a limit a search may take all free memory.
     #[must_use]
-    pub fn with_memory(mut self, bytes: u64) -> Self {
-        self.core.limit = Some(bytes);
-        Self { idle: Scratch::default(), ..self }
+    pub fn with_memory(self, bytes: u64) -> Self {
+        self.with(|core| core.limit = Some(bytes))
     }
 
     /// Makes room for this many features of an image at first, 1 to 2²⁶, instead of a number estimated from its size.
     /// The room grows if there are more.
     #[must_use]
-    pub fn with_capacity(mut self, features: usize) -> Self {
-        self.core.capacity = features.clamp(1, 1 << 26);
-        Self { idle: Scratch::default(), ..self }
+    pub fn with_capacity(self, features: usize) -> Self {
+        self.with(|core| core.capacity = features.clamp(1, 1 << 26))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Core<P>)) -> Self {
+        // The searches share the core, and nothing else does.
+        self.idle = Scratch::default();
+        if let Some(core) = Arc::get_mut(&mut self.core) {
+            change(core);
+        }
+        self
     }
 
     /// The options.
@@ -86,7 +94,7 @@ impl<P: Pipeline> GpuDetector<P> {
         let image = image.into();
         image.require_grey_on(&self.core.gpu)?;
         let mask = self.mask_on_device(mask, image.size())?;
-        self.search(|search| search.detect(&self.core, &image, mask.as_ref()))
+        self.search(|search| search.detect(&image, mask.as_ref()))
     }
 
     /// Finds the features of several grey images of one size and one type of pixel, which together fill the device
@@ -110,10 +118,11 @@ impl<P: Pipeline> GpuDetector<P> {
         I::Item: Into<Pixels<'a>>,
     {
         let images = self.checked(images)?;
-        let together = self.search(|search| search.detect_batch(&self.core, &images, (pixels, false)));
+        let together = self.search(|search| search.detect_batch(&images, (pixels, false)));
         match together {
-            Err(refused) if is_of_memory(&refused) => self
-                .search(|search| images.iter().map(|image| search.detect(&self.core, image, None)).collect()),
+            Err(refused) if is_of_memory(&refused) => {
+                self.search(|search| images.iter().map(|image| search.detect(image, None)).collect())
+            }
             found => Ok(found?.into_iter().map(|found| found.features).collect()),
         }
     }
@@ -122,10 +131,10 @@ impl<P: Pipeline> GpuDetector<P> {
     /// memory for the whole search.
     pub(crate) fn detect_and_keep_batch(&self, images: &[AnyView<'_>]) -> Result<Vec<FoundFeatures>> {
         let images = self.checked(images)?;
-        match self.search(|search| search.detect_batch(&self.core, &images, (0, true))) {
-            Err(refused) if is_of_memory(&refused) => self.search(|search| {
-                images.iter().map(|image| search.detect_and_keep(&self.core, image, None)).collect()
-            }),
+        match self.search(|search| search.detect_batch(&images, (0, true))) {
+            Err(refused) if is_of_memory(&refused) => {
+                self.search(|search| images.iter().map(|image| search.detect_and_keep(image, None)).collect())
+            }
             found => found,
         }
     }
@@ -139,13 +148,13 @@ impl<P: Pipeline> GpuDetector<P> {
         let image = Pixels::from(image);
         image.require_grey_on(&self.core.gpu)?;
         let mask = self.mask_on_device(mask, image.size())?;
-        self.search(|search| search.detect_and_keep(&self.core, &image, mask.as_ref()))
+        self.search(|search| search.detect_and_keep(&image, mask.as_ref()))
     }
 
     /// Reserves memory of the device and the host for two images of this shape without masks, while the caller does
     /// something else.
     pub(crate) fn reserve_for_two(&self, size: Size, pixel: PixelKind) -> Result<()> {
-        self.search(|search| search.reserve_for_two(&self.core, size, pixel))
+        self.search(|search| search.reserve_for_two(size, pixel))
     }
 
     /// Finds the features of one grey image and leaves them on the device. An image that lies there is not copied to
@@ -161,7 +170,7 @@ impl<P: Pipeline> GpuDetector<P> {
         let image = image.into();
         image.require_grey_on(&self.core.gpu)?;
         let mask = self.mask_on_device(mask, image.size())?;
-        self.search(|search| search.detect_on_device(&self.core, &image, mask.as_ref()))
+        self.search(|search| search.detect_on_device(&image, mask.as_ref()))
     }
 
     /// Queues the search of some grey images of one size and does not wait;
@@ -173,7 +182,7 @@ impl<P: Pipeline> GpuDetector<P> {
     pub fn enqueue(&self, images: &[AnyGpuImage], mask: Option<ImageView<'_, u8>>) -> Result<()> {
         let all = self.checked(images)?;
         let mask = self.mask_on_device(mask, all.first().map_or_else(Size::default, Pixels::size))?;
-        self.search(|search| search.enqueue(&self.core, images, mask.as_ref()))
+        self.search(|search| search.enqueue(images, mask.as_ref()))
     }
 
     /// Takes back features of any image that are no longer needed, and reuses their memory for the next. This helps
@@ -204,7 +213,7 @@ impl<P: Pipeline> GpuDetector<P> {
 
     fn search<R>(&self, run: impl FnOnce(&mut Search<P>) -> Result<R>) -> Result<R> {
         self.idle.with(
-            || Search::new(&self.core),
+            || Search::new(self.core.clone()),
             |search| {
                 let result = run(search)?;
                 self.launches.store(search.launches(), Ordering::Relaxed);

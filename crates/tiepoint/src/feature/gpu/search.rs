@@ -9,10 +9,12 @@ use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{PixelKind, Pixels};
 use crate::{Error, Result};
 use std::slice;
+use std::sync::Arc;
 
 /// The pipeline for the latest images, with its inputs and results.
 #[derive(Debug)]
 pub(crate) struct Search<P: Pipeline> {
+    pub(crate) core: Arc<Core<P>>,
     pub(crate) pipeline: Option<P>,
     /// The mask that the pipeline reads.
     pub(crate) mask: Option<GpuImage<u8>>,
@@ -28,7 +30,7 @@ pub(crate) struct Search<P: Pipeline> {
 }
 
 impl<P: Pipeline> Search<P> {
-    pub(crate) fn new(core: &Core<P>) -> Result<Self> {
+    pub(crate) fn new(core: Arc<Core<P>>) -> Result<Self> {
         let results = Results::new(&core.gpu)?;
         Ok(Self {
             pipeline: None,
@@ -38,6 +40,7 @@ impl<P: Pipeline> Search<P> {
             feed: None,
             parts: None,
             results,
+            core,
         })
     }
 
@@ -55,13 +58,7 @@ impl<P: Pipeline> Search<P> {
     }
 
     /// Reserves memory and records the work for these images.
-    pub(crate) fn reserve(
-        &mut self,
-        core: &Core<P>,
-        layout: P::Layout,
-        pixel: PixelKind,
-        masked: bool,
-    ) -> Result<()> {
+    pub(crate) fn reserve(&mut self, layout: P::Layout, pixel: PixelKind, masked: bool) -> Result<()> {
         let purpose = self.purpose(layout, pixel, masked);
         if self.pipeline.as_ref().is_some_and(|pipeline| *pipeline.purpose() == purpose) {
             return Ok(());
@@ -69,13 +66,13 @@ impl<P: Pipeline> Search<P> {
         // The old memory may be needed for the new.
         let old = self.pipeline.take();
         self.parts = None;
-        core.within_limit(&purpose)?;
+        self.core.within_limit(&purpose)?;
         let size = P::mask_size(&purpose.layout);
         self.mask = match self.mask.take().filter(|mask| masked && mask.size() == size) {
             Some(mask) => Some(mask),
-            None => masked.then(|| GpuImage::new(&core.gpu, size)).transpose()?,
+            None => masked.then(|| GpuImage::new(&self.core.gpu, size)).transpose()?,
         };
-        self.pipeline = Some(P::new(core, purpose, self.mask.as_ref(), old)?);
+        self.pipeline = Some(P::new(&self.core, purpose, self.mask.as_ref(), old)?);
         Ok(())
     }
 
@@ -84,48 +81,33 @@ impl<P: Pipeline> Search<P> {
     }
 
     /// Queues the search of these images, of one size and one type of pixel, without its parcels.
-    pub(super) fn begin(
-        &mut self,
-        core: &Core<P>,
-        images: &[AnyGpuImage],
-        mask: Option<&GpuImage<u8>>,
-    ) -> Result<()> {
+    pub(super) fn begin(&mut self, images: &[AnyGpuImage], mask: Option<&GpuImage<u8>>) -> Result<()> {
         let first = images.first().ok_or_else(nothing)?;
-        let layout = P::layout(&core.options, first.size(), images.len())?;
-        self.reserve(core, layout, first.pixel(), mask.is_some())?;
+        let layout = P::layout(&self.core.options, first.size(), images.len())?;
+        self.reserve(layout, first.pixel(), mask.is_some())?;
         let mask = mask.zip(self.mask.as_ref()).map(|(from, to)| [from, to]);
         self.reserved()?.begin(images, mask)
     }
 
-    pub(super) fn enqueue(
-        &mut self,
-        core: &Core<P>,
-        images: &[AnyGpuImage],
-        mask: Option<&GpuImage<u8>>,
-    ) -> Result<()> {
-        self.begin(core, images, mask)?;
+    pub(super) fn enqueue(&mut self, images: &[AnyGpuImage], mask: Option<&GpuImage<u8>>) -> Result<()> {
+        self.begin(images, mask)?;
         let parcels = self.reserved()?.parcels();
-        parcels.iter().try_for_each(|(_, complete)| Ok(core.gpu.run(complete)?))
+        parcels.iter().try_for_each(|(_, complete)| Ok(self.core.gpu.run(complete)?))
     }
 
     /// The features of one image, in parts when the memory is too small for the whole.
-    pub(super) fn detect(
-        &mut self,
-        core: &Core<P>,
-        image: &Pixels<'_>,
-        mask: Option<&GpuImage<u8>>,
-    ) -> Result<Features> {
+    pub(super) fn detect(&mut self, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
         // An image that did not fit as a whole is not tried as a whole again.
         let kept = self.parts.take().filter(|p| p.serves(image.size(), image.pixel(), mask.is_some()));
         let found = match kept {
-            None => self.whole(core, image, mask),
+            None => self.whole(image, mask),
             Some(mut parts) => parts.detect(image, mask).map(|found| {
                 self.parts = Some(parts);
-                P::selection(&core.options).of(&found, &core.cpu)
+                P::selection(&self.core.options).of(&found, &self.core.cpu)
             }),
         };
         match found {
-            Err(refused) if is_of_memory(&refused) => self.in_parts(core, image, mask, refused),
+            Err(refused) if is_of_memory(&refused) => self.in_parts(image, mask, refused),
             found => found,
         }
     }
@@ -133,22 +115,21 @@ impl<P: Pipeline> Search<P> {
     /// Searches an image in parts, after memory for the whole was refused.
     pub(crate) fn in_parts(
         &mut self,
-        core: &Core<P>,
         image: &Pixels<'_>,
         mask: Option<&GpuImage<u8>>,
         refused: Error,
     ) -> Result<Features> {
         (self.pipeline, self.mask, self.input, self.feed, self.parts) = (None, None, None, None, None);
-        let (parts, found) = P::Parts::fit(core, image, mask, refused)?;
+        let (parts, found) = P::Parts::fit(&self.core, image, mask, refused)?;
         self.parts = Some(Box::new(parts));
-        Ok(P::selection(&core.options).of(&found, &core.cpu))
+        Ok(P::selection(&self.core.options).of(&found, &self.core.cpu))
     }
 
-    fn whole(&mut self, core: &Core<P>, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
-        self.with_image(core, image, mask.is_some(), |search, image| {
+    fn whole(&mut self, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
+        self.with_image(image, mask.is_some(), |search, image| {
             loop {
-                search.enqueue(core, slice::from_ref(image), mask)?;
-                if let Some(features) = search.fetch_one(core)? {
+                search.enqueue(slice::from_ref(image), mask)?;
+                if let Some(features) = search.fetch_one()? {
                     return Ok(features);
                 }
             }
@@ -159,7 +140,6 @@ impl<P: Pipeline> Search<P> {
     /// search has been reserved, so that it is not sent in vain.
     fn with_image<R>(
         &mut self,
-        core: &Core<P>,
         image: &Pixels<'_>,
         masked: bool,
         search: impl FnOnce(&mut Self, &AnyGpuImage) -> Result<R>,
@@ -168,8 +148,8 @@ impl<P: Pipeline> Search<P> {
             Pixels::Device(image) => return search(self, image),
             Pixels::Host(view) => *view,
         };
-        self.reserve(core, P::layout(&core.options, view.size(), 1)?, view.pixel(), masked)?;
-        let mut staging = Staging::of(self.input.take(), &core.gpu, view.pixel(), view.size())?;
+        self.reserve(P::layout(&self.core.options, view.size(), 1)?, view.pixel(), masked)?;
+        let mut staging = Staging::of(self.input.take(), &self.core.gpu, view.pixel(), view.size())?;
         let found = staging.fill(view).and_then(|image| search(self, &image));
         self.input = Some(staging);
         found
@@ -178,17 +158,16 @@ impl<P: Pipeline> Search<P> {
     /// The features of one image, left on the device.
     pub(super) fn detect_on_device(
         &mut self,
-        core: &Core<P>,
         image: &Pixels<'_>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<GpuFeatures> {
         // The host makes the selection, and joins parts.
-        if P::selection(&core.options).is_finished_by_host() || self.parts.is_some() {
-            return GpuFeatures::upload(&core.gpu, &self.detect(core, image, mask)?);
+        if P::selection(&self.core.options).is_finished_by_host() || self.parts.is_some() {
+            return GpuFeatures::upload(&self.core.gpu.clone(), &self.detect(image, mask)?);
         }
-        let kept = self.with_image(core, image, mask.is_some(), |search, image| {
+        let kept = self.with_image(image, mask.is_some(), |search, image| {
             loop {
-                search.enqueue(core, slice::from_ref(image), mask)?;
+                search.enqueue(slice::from_ref(image), mask)?;
                 let lists = search.reserved()?.lists();
                 let count = lists.counts.to_vec()?.first().map_or(0, |&n| n as usize);
                 if count <= lists.capacity {
@@ -199,16 +178,16 @@ impl<P: Pipeline> Search<P> {
         });
         match kept {
             Err(refused) if is_of_memory(&refused) => {
-                GpuFeatures::upload(&core.gpu, &self.in_parts(core, image, mask, refused)?)
+                GpuFeatures::upload(&self.core.gpu.clone(), &self.in_parts(image, mask, refused)?)
             }
             kept => kept,
         }
     }
 
     /// The features of the one image that was searched, or `None` as [`fetched`](Self::fetched).
-    pub(crate) fn fetch_one(&mut self, core: &Core<P>) -> Result<Option<Features>> {
-        self.fetch(core, 0)?;
-        Ok(self.fetched(core, 0, true)?.and_then(|mut found| found.pop()))
+    pub(crate) fn fetch_one(&mut self) -> Result<Option<Features>> {
+        self.fetch(0)?;
+        Ok(self.fetched(0, true)?.and_then(|mut found| found.pop()))
     }
 
     /// Reserves memory of the host for as many features of one image as the lists have room for.
@@ -221,36 +200,30 @@ impl<P: Pipeline> Search<P> {
     /// selects.
     pub(super) fn detect_and_keep(
         &mut self,
-        core: &Core<P>,
         image: &Pixels<'_>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<FoundFeatures> {
-        let features = self.detect(core, image, mask)?;
-        let whole = self.parts.is_none() && !P::selection(&core.options).is_finished_by_host();
+        let features = self.detect(image, mask)?;
+        let whole = self.parts.is_none() && !P::selection(&self.core.options).is_finished_by_host();
         let on_device = if whole { Some(self.reserved()?.lists().copy(0, None)?) } else { None };
         Ok(FoundFeatures { features, on_device })
     }
 
     /// Queues the copying of the results to one of the two slots; parcels are completed first.
-    pub(super) fn fetch(&mut self, core: &Core<P>, slot: usize) -> Result<()> {
+    pub(super) fn fetch(&mut self, slot: usize) -> Result<()> {
         let pipeline = self.pipeline.as_ref().ok_or_else(nothing)?;
         let (lists, parcels) = (pipeline.lists(), pipeline.parcels());
         match parcels.is_empty() {
             true => self.results.fetch(slot, &lists),
-            false => self.results.fetch_completed(slot, &lists, parcels, &core.recycled),
+            false => self.results.fetch_completed(slot, &lists, parcels, &self.core.recycled),
         }
     }
 
     /// Waits for the features in a slot; `None` if there was too little room for them, which has then been enlarged.
     /// `last` means that nothing has been searched since.
-    pub(super) fn fetched(
-        &mut self,
-        core: &Core<P>,
-        slot: usize,
-        last: bool,
-    ) -> Result<Option<Vec<Features>>> {
+    pub(super) fn fetched(&mut self, slot: usize, last: bool) -> Result<Option<Vec<Features>>> {
         let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
-        let arrival = self.results.slots[slot].arrival(&lists, last, &core.recycled, &core.cpu)?;
+        let arrival = self.results.slots[slot].arrival(&lists, last, &self.core.recycled, &self.core.cpu)?;
         Ok(arrival.or_else_room(|most| self.make_room(most)))
     }
 

@@ -14,7 +14,7 @@ use super::means::{Means, values};
 use crate::Result;
 use crate::device::{Cpu, dispatch};
 use crate::filter::gauss::{GaussOptions, gauss};
-use crate::filter::resample::halve_mean;
+use crate::filter::resample::{Scaling, resample};
 use crate::image::{Image, Size};
 use crate::numeric::atan2;
 use fearless_simd::Simd;
@@ -86,7 +86,7 @@ impl Channels {
 
 /// Half the size: the means of 2 × 2 pixels. A pixel counts where all four do.
 pub(crate) fn halved_lanes(channels: &Channels, cpu: &Cpu) -> Result<Image<f32>> {
-    halve_mean(channels.lanes.view(), cpu)
+    resample(channels.lanes.view(), Scaling::HalveMean, cpu)
 }
 
 /// Brightness less its local mean, divided by its deviation.

@@ -1,5 +1,6 @@
 //! Twice and half the size on a device.
 
+use super::Scaling;
 use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::filter::gpu::{self, Filter, GpuFilter, LANES, Step, Steps};
@@ -7,57 +8,29 @@ use crate::image::Size;
 use crate::image::gpu::GpuPixel;
 use tiepoint_gpu::KernelSource;
 
-/// The kernel has the same names.
-#[derive(Clone, Copy)]
-enum Form {
-    Double,
-    Halve,
-    HalveMean,
-}
-
-fn source<T: GpuPixel>(channels: usize, form: Form) -> KernelSource {
+fn source<T: GpuPixel>(channels: usize, scaling: Scaling) -> KernelSource {
     crate::image::gpu::for_kernels::<T>(gpu::for_kernels(KernelSource::new("resample"), channels))
-        .define("DOUBLE", 0)
-        .define("HALVE", 1)
-        .define("HALVE_MEAN", 2)
-        .define("FORM", form as u8)
+        .define("DOUBLE", Scaling::Double as u8)
+        .define("HALVE", Scaling::Halve as u8)
+        .define("HALVE_MEAN", Scaling::HalveMean as u8)
+        .define("FORM", scaling as u8)
         .kernel::<Filter<'_, T, T>>([LANES, 1])
         .text(include_str!("resample.cl"))
 }
 
 impl<T: GpuPixel> GpuFilter<T, T> {
-    fn resample(gpu: &Gpu, channels: usize, form: Form) -> Result<Self> {
-        let kernel = gpu.program(&source::<T>(channels, form))?.kernel::<Filter<'_, T, T>>()?;
-        let step = Steps::One(Step::new(kernel, Size::new(4 * LANES as usize, 1)));
-        let (name, resized): (_, fn(Size) -> Size) = match form {
-            Form::Double => ("double", |size| Size::new(2 * size.width, 2 * size.height)),
-            Form::Halve | Form::HalveMean => ("halve", super::half),
-        };
-        Ok(Self::new(gpu, name, step, [channels; 2], resized))
-    }
-
-    /// [`double`](super::double) on a device; the same bits, but for those of a NaN.
+    /// [`resample`](super::resample()) on a device; the same bits, but for those of a NaN.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) when the device refuses.
-    pub fn double(gpu: &Gpu, channels: usize) -> Result<Self> {
-        Self::resample(gpu, channels, Form::Double)
-    }
-
-    /// [`halve`](super::halve), as [`double`](Self::double).
-    ///
-    /// # Errors
-    /// As [`double`](Self::double).
-    pub fn halve(gpu: &Gpu, channels: usize) -> Result<Self> {
-        Self::resample(gpu, channels, Form::Halve)
-    }
-
-    /// [`halve_mean`](super::halve_mean), as [`double`](Self::double).
-    ///
-    /// # Errors
-    /// As [`double`](Self::double).
-    pub fn halve_mean(gpu: &Gpu, channels: usize) -> Result<Self> {
-        Self::resample(gpu, channels, Form::HalveMean)
+    pub fn resample(gpu: &Gpu, scaling: Scaling, channels: usize) -> Result<Self> {
+        let kernel = gpu.program(&source::<T>(channels, scaling))?.kernel::<Filter<'_, T, T>>()?;
+        let step = Steps::One(Step::new(kernel, Size::new(4 * LANES as usize, 1)));
+        let resized: fn(Size) -> Size = match scaling {
+            Scaling::Double => |size| Scaling::Double.resized(size),
+            Scaling::Halve | Scaling::HalveMean => |size| Scaling::Halve.resized(size),
+        };
+        Ok(Self::new(gpu, scaling.stage(), step, [channels; 2], resized))
     }
 }
 
@@ -66,18 +39,17 @@ pub(crate) mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::filter::gpu::testing::{self, images};
-    use crate::filter::resample;
+    use crate::filter::resample::resample;
+    use crate::options::Named;
 
     fn twins<T: GpuPixel>(channels: usize) {
         let images = images::<T>(channels);
         let cpu = Cpu::default();
-        let context = format!("{} x {channels}", T::NAME);
-        let double = |gpu: &Gpu| GpuFilter::<T, T>::double(gpu, channels);
-        testing::twins(&images, double, |view| resample::double(view, &cpu).unwrap(), &context);
-        let halve = |gpu: &Gpu| GpuFilter::<T, T>::halve(gpu, channels);
-        testing::twins(&images, halve, |view| resample::halve(view, &cpu).unwrap(), &context);
-        let means = |gpu: &Gpu| GpuFilter::<T, T>::halve_mean(gpu, channels);
-        testing::twins(&images, means, |view| resample::halve_mean(view, &cpu).unwrap(), &context);
+        for scaling in Scaling::ALL.iter().map(|choice| choice.value) {
+            let plan = |gpu: &Gpu| GpuFilter::<T, T>::resample(gpu, scaling, channels);
+            let context = format!("{} x {channels}, {scaling}", T::NAME);
+            testing::twins(&images, plan, |view| resample(view, scaling, &cpu).unwrap(), &context);
+        }
     }
 
     #[test]
@@ -88,9 +60,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        let mut sources = vec![];
-        sources.extend([Form::Double, Form::Halve, Form::HalveMean].map(|f| source::<u16>(3, f)));
-        sources.extend([source::<f32>(1, Form::Double)]);
-        sources
+        let of_u16 = Scaling::ALL.iter().map(|choice| source::<u16>(3, choice.value));
+        of_u16.chain([source::<f32>(1, Scaling::Double)]).collect()
     }
 }

@@ -1,14 +1,14 @@
 //! Images of twice and of half the size, as scale pyramids use them.
 //!
 //! ```text
-//! double:      out[2i] = in[i],  out[2i + 1] = (in[i] + in[i + 1]) / 2, the last pixel repeated, on both axes
-//! halve:       out[i] = in[2i]
-//! halve_mean:  out[i] = mean of in[2i] and in[2i + 1] on both axes, the last pixel repeated
+//! double:  out[2i] = in[i],  out[2i + 1] = (in[i] + in[i + 1]) / 2, the last pixel repeated, on both axes
+//! halve:   out[i] = in[2i]
+//! mean:    out[i] = mean of in[2i] and in[2i + 1] on both axes, the last pixel repeated
 //! ```
 //!
-//! `double` is the rule of Lowe 2004 as VLFeat has it: pixel i of the image lies at 2i exactly. `halve` keeps
-//! the positions too and expects an image smoothed before; `halve_mean` smooths by itself and moves the image
-//! by a quarter of a new pixel. Halves are rounded up: width ⌈w/2⌉.
+//! [`Scaling::Double`] is the rule of Lowe 2004 as VLFeat has it: pixel i of the image lies at 2i exactly. [`Scaling::Halve`]
+//! keeps the positions too and expects an image smoothed before; [`Scaling::HalveMean`] smooths by itself and moves
+//! the image by a quarter of a new pixel. Halves are rounded up: width ⌈w/2⌉.
 //!
 //! **Numbers.** Two rows are averaged first, then neighbours in the row, as 0.5 · (a + b) in f32: exact for
 //! integers, which are rounded once, to nearest even. They are summed as integers, which gives the same.
@@ -20,95 +20,76 @@ use crate::{
     Result,
     device::{Cpu, dispatch},
     image::{Image, ImageView, ImageViewMut, Pixel, Size},
+    options::named,
 };
 use fearless_simd::Simd;
 
-/// Twice the width and height by linear interpolation.
+named! {
+    /// The new size, and what is shown at it.
+    pub enum Scaling as "how" {
+        #[default]
+        "double": Double, "Twice the width and height by linear interpolation";
+        "halve": Halve, "Half the width and height: every second pixel";
+        "mean": HalveMean, "Half the width and height: the means of 2×2 pixels";
+    }
+}
+
+impl Scaling {
+    /// The size of the result. It saturates: memory for an image of such a size is then refused.
+    pub fn resized(self, size: Size) -> Size {
+        match self {
+            Self::Double => Size::new(size.width.saturating_mul(2), size.height.saturating_mul(2)),
+            Self::Halve | Self::HalveMean => Size::new(size.width.div_ceil(2), size.height.div_ceil(2)),
+        }
+    }
+
+    /// The name of the stage.
+    fn stage(self) -> &'static str {
+        if self == Self::Double { "double" } else { "halve" }
+    }
+}
+
+/// `view` at twice or half its size.
 ///
 /// # Errors
 /// Never; the signature is that of every filter.
-pub fn double<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
-    let mut out = Image::filled(doubled(view.size()), view.channels(), T::default());
-    double_into(view, cpu, out.view_mut())?;
+pub fn resample<T: Pixel>(view: ImageView<'_, T>, scaling: Scaling, cpu: &Cpu) -> Result<Image<T>> {
+    let mut out = Image::filled(scaling.resized(view.size()), view.channels(), T::default());
+    resample_into(view, scaling, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`double`] into memory of the caller's.
+/// [`resample`] into the caller's memory.
 ///
 /// # Errors
 /// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
-pub fn double_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageViewMut<'_, T>) -> Result<()> {
-    let height = view.size().height;
-    out.require_shape("the output", doubled(view.size()), view.channels())?;
-    by_rows(cpu, out, "double", |y, out| {
-        let (upper, lower) = (view.row(y / 2), view.row((y / 2 + y % 2).min(height - 1)));
-        dispatch!(cpu.level(), simd => spread(simd, view.channels(), upper, lower, out));
-    })
-}
-
-/// Half the width and height: every second pixel.
-///
-/// # Errors
-/// Never; the signature is that of every filter.
-pub fn halve<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
-    let mut out = Image::filled(half(view.size()), view.channels(), T::default());
-    halve_into(view, cpu, out.view_mut())?;
-    Ok(out)
-}
-
-/// [`halve`] into memory of the caller's.
-///
-/// # Errors
-/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
-pub fn halve_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageViewMut<'_, T>) -> Result<()> {
-    out.require_shape("the output", half(view.size()), view.channels())?;
-    by_rows(cpu, out, "halve", |y, out| {
-        dispatch!(cpu.level(), simd => every_second(simd, view.row(2 * y), view.channels(), out));
-    })
-}
-
-/// Half the width and height: the means of 2×2 pixels.
-///
-/// # Errors
-/// Never; the signature is that of every filter.
-pub fn halve_mean<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
-    let mut out = Image::filled(half(view.size()), view.channels(), T::default());
-    halve_mean_into(view, cpu, out.view_mut())?;
-    Ok(out)
-}
-
-/// [`halve_mean`] into memory of the caller's.
-///
-/// # Errors
-/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
-pub fn halve_mean_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageViewMut<'_, T>) -> Result<()> {
-    out.require_shape("the output", half(view.size()), view.channels())?;
-    let last = view.size().height.saturating_sub(1);
-    by_rows(cpu, out, "halve", |y, out| {
-        let (upper, lower) = (view.row(2 * y), view.row((2 * y + 1).min(last)));
-        dispatch!(cpu.level(), simd => pairs(simd, view.channels(), upper, lower, out));
-    })
-}
-
-/// Saturates: memory for an image of such a size is then refused.
-fn doubled(size: Size) -> Size {
-    Size::new(size.width.saturating_mul(2), size.height.saturating_mul(2))
-}
-
-fn half(size: Size) -> Size {
-    Size::new(size.width.div_ceil(2), size.height.div_ceil(2))
-}
-
-/// Runs `row(y, row of out)` for every row of `out`.
-fn by_rows<T: Pixel>(
+pub fn resample_into<T: Pixel>(
+    view: ImageView<'_, T>,
+    scaling: Scaling,
     cpu: &Cpu,
     out: ImageViewMut<'_, T>,
-    stage: &'static str,
-    row: impl Fn(usize, &mut [T]) + Sync,
 ) -> Result<()> {
-    let _stage = cpu.stage(stage);
+    let (channels, last) = (view.channels(), view.size().height.saturating_sub(1));
+    out.require_shape("the output", scaling.resized(view.size()), channels)?;
+    let _stage = cpu.stage(scaling.stage());
     cpu.for_bands(out, BAND, |first, out| {
-        (0..out.size().height).for_each(|i| row(first + i, out.row_mut(i)));
+        for i in 0..out.size().height {
+            let (y, out) = (first + i, out.row_mut(i));
+            let row = |y: usize| view.row(y.min(last));
+            match scaling {
+                Scaling::Double => {
+                    let (upper, lower) = (row(y / 2), row(y / 2 + y % 2));
+                    dispatch!(cpu.level(), simd => spread(simd, channels, upper, lower, out));
+                }
+                Scaling::Halve => {
+                    dispatch!(cpu.level(), simd => every_second(simd, row(2 * y), channels, out));
+                }
+                Scaling::HalveMean => {
+                    let (upper, lower) = (row(2 * y), row(2 * y + 1));
+                    dispatch!(cpu.level(), simd => pairs(simd, channels, upper, lower, out));
+                }
+            }
+        }
     })
 }
 
@@ -231,15 +212,18 @@ mod tests {
                 let column = |x| 0.5 * (at(x, y, c).to_f32() + at(x, y1, c).to_f32());
                 T::from_f32(if x == x1 { column(x) } else { 0.5 * (column(x) + column(x1)) })
             };
-            let (large, small) = (Size::new(2 * size.width, 2 * size.height), half(size));
+            let (large, small) = (Scaling::Double.resized(size), Scaling::Halve.resized(size));
             let twice = image(large, channels, |x, y, c| mean(x / 2, x / 2 + x % 2, y / 2, y / 2 + y % 2, c));
             let every = image(small, channels, |x, y, c| at(2 * x, 2 * y, c));
             let means = image(small, channels, |x, y, c| mean(2 * x, 2 * x + 1, 2 * y, 2 * y + 1, c));
             for cpu in cpus() {
                 let what = format_args!("{size} x {channels}");
-                assert_same(&double(view, &cpu).unwrap(), &twice, format_args!("{what} doubled"));
-                assert_same(&halve(view, &cpu).unwrap(), &every, format_args!("{what} halved"));
-                assert_same(&halve_mean(view, &cpu).unwrap(), &means, format_args!("{what}, means"));
+                for (scaling, expected) in
+                    [(Scaling::Double, &twice), (Scaling::Halve, &every), (Scaling::HalveMean, &means)]
+                {
+                    let found = resample(view, scaling, &cpu).unwrap();
+                    assert_same(&found, expected, format_args!("{what}, {scaling}"));
+                }
             }
         }
     }
@@ -261,8 +245,9 @@ mod tests {
     fn halving_undoes_doubling() {
         let image = Image::from_fn(Size::new(7, 5), |x, y| (x * 31 + y * 7) as u8);
         let cpu = Cpu::sequential();
-        assert_eq!(halve(double(image.view(), &cpu).unwrap().view(), &cpu).unwrap(), image, "every second");
-        let empty = Image::<u8>::default();
-        assert_eq!(double(empty.view(), &cpu).unwrap().size(), Size::default(), "nothing doubled");
+        let twice = resample(image.view(), Scaling::Double, &cpu).unwrap();
+        assert_eq!(resample(twice.view(), Scaling::Halve, &cpu).unwrap(), image, "every second");
+        let empty = resample(Image::<u8>::default().view(), Scaling::Double, &cpu).unwrap();
+        assert_eq!(empty.size(), Size::default(), "nothing doubled");
     }
 }

@@ -24,18 +24,26 @@ use crate::{
     image::{Border, Image, ImageView, ImageViewMut, Pixel},
 };
 use fearless_simd::Simd;
+use std::ops::{Add, Sub};
 
 /// The arithmetic of a pixel type's gradients.
 pub trait Sobel: Pixel {
     /// The type of a gradient.
-    type Gradient: Copy + Default + PartialEq + Send + Sync + std::fmt::Debug;
+    type Gradient: Copy
+        + Default
+        + PartialEq
+        + Send
+        + Sync
+        + std::fmt::Debug
+        + From<Self>
+        + Add<Output = Self::Gradient>
+        + Sub<Output = Self::Gradient>;
 
-    /// The pixel as a gradient.
-    fn widen(self) -> Self::Gradient;
     /// a + 2 b + c.
-    fn smooth(a: Self::Gradient, b: Self::Gradient, c: Self::Gradient) -> Self::Gradient;
-    /// a − b.
-    fn minus(a: Self::Gradient, b: Self::Gradient) -> Self::Gradient;
+    #[inline(always)]
+    fn smooth(a: Self::Gradient, b: Self::Gradient, c: Self::Gradient) -> Self::Gradient {
+        a + b + b + c
+    }
     /// √(x² + y²) as a pixel.
     fn magnitude(x: Self::Gradient, y: Self::Gradient) -> Self;
 }
@@ -43,18 +51,6 @@ pub trait Sobel: Pixel {
 impl Sobel for u8 {
     type Gradient = i16;
 
-    #[inline(always)]
-    fn widen(self) -> i16 {
-        i16::from(self)
-    }
-    #[inline(always)]
-    fn smooth(a: i16, b: i16, c: i16) -> i16 {
-        a + b + b + c
-    }
-    #[inline(always)]
-    fn minus(a: i16, b: i16) -> i16 {
-        a - b
-    }
     #[inline(always)]
     fn magnitude(x: i16, y: i16) -> Self {
         let (x, y) = (i32::from(x), i32::from(y));
@@ -67,18 +63,6 @@ impl Sobel for u16 {
     type Gradient = i32;
 
     #[inline(always)]
-    fn widen(self) -> i32 {
-        i32::from(self)
-    }
-    #[inline(always)]
-    fn smooth(a: i32, b: i32, c: i32) -> i32 {
-        a + b + b + c
-    }
-    #[inline(always)]
-    fn minus(a: i32, b: i32) -> i32 {
-        a - b
-    }
-    #[inline(always)]
     fn magnitude(x: i32, y: i32) -> Self {
         // Below 2³⁷: exact in f64.
         let (x, y) = (f64::from(x), f64::from(y));
@@ -90,16 +74,8 @@ impl Sobel for f32 {
     type Gradient = Self;
 
     #[inline(always)]
-    fn widen(self) -> Self {
-        self
-    }
-    #[inline(always)]
     fn smooth(a: Self, b: Self, c: Self) -> Self {
         Self::mul_add(2.0, b, a + c)
-    }
-    #[inline(always)]
-    fn minus(a: Self, b: Self) -> Self {
-        a - b
     }
     #[inline(always)]
     fn magnitude(x: Self, y: Self) -> Self {
@@ -107,90 +83,52 @@ impl Sobel for f32 {
     }
 }
 
-/// The horizontal derivative.
+/// The gradients of `view` in one [`Form`], [`X`], [`Y`] or [`Magnitude`].
 ///
 /// # Errors
 /// Never; the signature is that of every filter.
-pub fn x<T: Sobel>(view: ImageView<'_, T>, border: Border, cpu: &Cpu) -> Result<Image<T::Gradient>> {
+pub fn sobel<T: Sobel, F: Form<T>>(
+    view: ImageView<'_, T>,
+    form: F,
+    border: Border,
+    cpu: &Cpu,
+) -> Result<Image<F::Out>> {
     let mut out = Image::filled(view.size(), view.channels(), Default::default());
-    x_into(view, border, cpu, out.view_mut())?;
+    sobel_into(view, form, border, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`x`] into the caller's memory: an image of the shape of `view`.
-///
-/// # Errors
-/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
-pub fn x_into<T: Sobel>(
-    view: ImageView<'_, T>,
-    border: Border,
-    cpu: &Cpu,
-    out: ImageViewMut<'_, T::Gradient>,
-) -> Result<()> {
-    filter::<T, X>(view, border, cpu, out)
-}
-
-/// The vertical derivative.
-///
-/// # Errors
-/// Never; the signature is that of every filter.
-pub fn y<T: Sobel>(view: ImageView<'_, T>, border: Border, cpu: &Cpu) -> Result<Image<T::Gradient>> {
-    let mut out = Image::filled(view.size(), view.channels(), Default::default());
-    y_into(view, border, cpu, out.view_mut())?;
-    Ok(out)
-}
-
-/// [`y`] into the caller's memory: an image of the shape of `view`.
-///
-/// # Errors
-/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
-pub fn y_into<T: Sobel>(
-    view: ImageView<'_, T>,
-    border: Border,
-    cpu: &Cpu,
-    out: ImageViewMut<'_, T::Gradient>,
-) -> Result<()> {
-    filter::<T, Y>(view, border, cpu, out)
-}
-
-/// The magnitude of the gradient.
-///
-/// # Errors
-/// Never; the signature is that of every filter.
-pub fn magnitude<T: Sobel>(view: ImageView<'_, T>, border: Border, cpu: &Cpu) -> Result<Image<T>> {
-    let mut out = Image::filled(view.size(), view.channels(), Default::default());
-    magnitude_into(view, border, cpu, out.view_mut())?;
-    Ok(out)
-}
-
-/// [`magnitude`] into the caller's memory: an image of the shape of `view`.
-///
-/// # Errors
-/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
-pub fn magnitude_into<T: Sobel>(
-    view: ImageView<'_, T>,
-    border: Border,
-    cpu: &Cpu,
-    out: ImageViewMut<'_, T>,
-) -> Result<()> {
-    filter::<T, Magnitude>(view, border, cpu, out)
-}
-
-/// A filter of a row of column sums `s` and column differences `d`, both one pixel longer at either end.
-trait Form<T: Sobel> {
+/// What is made of the gradients.
+pub trait Form<T: Sobel>: Copy + std::fmt::Debug {
+    /// The type of the result.
     type Out: Copy + Default + Send;
+    /// The form's name in kernels.
+    #[doc(hidden)]
+    const NAME: &'static str;
+    /// A row from its column sums `s` and column differences `d`, both one pixel longer at either end.
+    #[doc(hidden)]
     fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [Self::Out]);
 }
 
-struct X;
-struct Y;
-struct Magnitude;
+/// The horizontal derivative.
+#[derive(Clone, Copy, Debug)]
+pub struct X;
+
+/// The vertical derivative.
+#[derive(Clone, Copy, Debug)]
+pub struct Y;
+
+/// The magnitude of the gradient.
+#[derive(Clone, Copy, Debug)]
+pub struct Magnitude;
 
 /// Bytes of a tile's row. All rows of a band go through one tile before the next: see `separable`.
 const TILE_BYTES: usize = 2048;
 
 /// The parts of the rows above, at and below the output row that one tile reads, and the tile's position.
-struct Rows<'a, T> {
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Rows<'a, T> {
     above: &'a [T],
     centre: &'a [T],
     below: &'a [T],
@@ -198,7 +136,7 @@ struct Rows<'a, T> {
 }
 
 /// The elements of a row from `from` up to `to`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Tile {
     from: usize,
     to: usize,
@@ -268,27 +206,29 @@ impl<T: Sobel> Rows<'_, T> {
 
     #[inline(always)]
     fn sums(&self, s: &mut [T::Gradient]) {
-        self.columns(s, |a, b, c| T::smooth(a.widen(), b.widen(), c.widen()));
+        self.columns(s, |a, b, c| T::smooth(a.into(), b.into(), c.into()));
     }
 
     #[inline(always)]
     fn differences(&self, d: &mut [T::Gradient]) {
-        self.columns(d, |a, _, c| T::minus(c.widen(), a.widen()));
+        self.columns(d, |a, _, c| T::Gradient::from(c) - a.into());
     }
 }
 
 impl<T: Sobel> Form<T> for X {
     type Out = T::Gradient;
+    const NAME: &'static str = "X";
     #[inline(always)]
     fn row(s: &mut [T::Gradient], _: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T::Gradient]) {
         rows.sums(s);
         let right = &s[2 * rows.tile.channels..];
-        in_blocks([s, right, right], out, |a, c, _| T::minus(c, a));
+        in_blocks([s, right, right], out, |a, c, _| c - a);
     }
 }
 
 impl<T: Sobel> Form<T> for Y {
     type Out = T::Gradient;
+    const NAME: &'static str = "Y";
     #[inline(always)]
     fn row(_: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T::Gradient]) {
         rows.differences(d);
@@ -299,6 +239,7 @@ impl<T: Sobel> Form<T> for Y {
 
 impl<T: Sobel> Form<T> for Magnitude {
     type Out = T;
+    const NAME: &'static str = "MAGNITUDE";
     #[inline(always)]
     fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T]) {
         rows.sums(s);
@@ -307,7 +248,7 @@ impl<T: Sobel> Form<T> for Magnitude {
         let (left, right) = (&s[..out.len()], &s[2 * n..2 * n + out.len()]);
         let (a, b, c) = (&d[..out.len()], &d[n..n + out.len()], &d[2 * n..2 * n + out.len()]);
         for (i, o) in out.iter_mut().enumerate() {
-            *o = T::magnitude(T::minus(right[i], left[i]), T::smooth(a[i], b[i], c[i]));
+            *o = T::magnitude(right[i] - left[i], T::smooth(a[i], b[i], c[i]));
         }
     }
 }
@@ -323,8 +264,13 @@ fn row<S: Simd, T: Sobel, F: Form<T>>(
     F::row(s, d, rows, out);
 }
 
-fn filter<T: Sobel, F: Form<T>>(
+/// [`sobel`] into the caller's memory: an image of the shape of `view`.
+///
+/// # Errors
+/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
+pub fn sobel_into<T: Sobel, F: Form<T>>(
     view: ImageView<'_, T>,
+    _: F,
     border: Border,
     cpu: &Cpu,
     out: ImageViewMut<'_, F::Out>,
@@ -385,11 +331,11 @@ mod tests {
         let at = |dx: isize, dy: isize| {
             let x = border.index(x + dx, size.width);
             let y = border.index(y as isize + dy, size.height);
-            x.zip(y).map_or(T::default(), |(x, y)| view.row(y)[x * channels + c]).widen()
+            T::Gradient::from(x.zip(y).map_or(T::default(), |(x, y)| view.row(y)[x * channels + c]))
         };
         let s = |dx| T::smooth(at(dx, -1), at(dx, 0), at(dx, 1));
-        let d = |dx| T::minus(at(dx, 1), at(dx, -1));
-        [T::minus(s(1), s(-1)), T::smooth(d(-1), d(0), d(1))]
+        let d = |dx| at(dx, 1) - at(dx, -1);
+        [s(1) - s(-1), T::smooth(d(-1), d(0), d(1))]
     }
 
     fn twins<T: Sobel<Gradient: Value>>(scale: f32) {
@@ -407,9 +353,9 @@ mod tests {
                 let m = Image::from_vec(m, size, channels).unwrap();
                 for cpu in cpus() {
                     let what = |part| format!("{part} of {size} x {channels}, {border:?}");
-                    assert_same(&x(view, border, &cpu).unwrap(), &gx, what("x"));
-                    assert_same(&y(view, border, &cpu).unwrap(), &gy, what("y"));
-                    assert_same(&magnitude(view, border, &cpu).unwrap(), &m, what("magnitude"));
+                    assert_same(&sobel(view, X, border, &cpu).unwrap(), &gx, what("x"));
+                    assert_same(&sobel(view, Y, border, &cpu).unwrap(), &gy, what("y"));
+                    assert_same(&sobel(view, Magnitude, border, &cpu).unwrap(), &m, what("magnitude"));
                 }
             }
         }
@@ -426,14 +372,12 @@ mod tests {
     fn a_ramp_has_its_slope() {
         let image = Image::from_fn(crate::image::Size::new(9, 7), |x, y| (3 * x + 10 * y) as u8);
         let cpu = Cpu::sequential();
-        assert_eq!(x(image.view(), Border::Skip, &cpu).unwrap().row(3)[4], 24, "eight times 3");
-        assert_eq!(y(image.view(), Border::Skip, &cpu).unwrap().row(3)[4], 80, "eight times 10");
-        assert_eq!(
-            magnitude(image.view(), Border::Skip, &cpu).unwrap().row(3)[4],
-            83,
-            "√(24² + 80²) cut off"
-        );
-        assert_eq!(x(image.view(), Border::Skip, &cpu).unwrap().row(0), [0; 9], "skipped");
+        let image = image.view();
+        assert_eq!(sobel(image, X, Border::Skip, &cpu).unwrap().row(3)[4], 24, "eight times 3");
+        assert_eq!(sobel(image, Y, Border::Skip, &cpu).unwrap().row(3)[4], 80, "eight times 10");
+        let magnitude = sobel(image, Magnitude, Border::Skip, &cpu).unwrap();
+        assert_eq!(magnitude.row(3)[4], 83, "√(24² + 80²) cut off");
+        assert_eq!(sobel(image, X, Border::Skip, &cpu).unwrap().row(0), [0; 9], "skipped");
     }
 
     #[test]
@@ -443,7 +387,7 @@ mod tests {
             println!("no ../shared/data here: skipped");
             return;
         };
-        let found = magnitude(source.view(), Border::Clamp, &Cpu::sequential()).unwrap();
+        let found = sobel(source.view(), Magnitude, Border::Clamp, &Cpu::sequential()).unwrap();
         assert_same(&found, &expected, "the reference picture");
     }
 }

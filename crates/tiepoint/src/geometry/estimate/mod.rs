@@ -81,10 +81,22 @@ options! {
     besides {
         /// The cameras of A and B, which an essential matrix needs and no other model uses. Default none.
         cameras / with_cameras: Option<[Camera; 2]> = None;
+        /// How exact the model is to be. Default settled.
+        precision / with_precision: Precision = Precision::Settled;
     }
     check this {
         this.cameras.iter().flatten().try_for_each(Camera::check)
     }
+}
+
+/// How exact a model is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// Good enough to search near it: if there are very many matches, it is fitted only to the part that judges
+    /// samples.
+    Guiding,
+    /// To convergence over all matches.
+    Settled,
 }
 
 /// A model and the matches that agree with it.
@@ -120,26 +132,6 @@ pub fn estimate(
     options: &RobustOptions,
     cpu: &Cpu,
 ) -> Result<Estimate> {
-    estimate_to(Precision::Settled, kind, pairs, options, cpu)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Precision {
-    /// Good enough to search near it: if there are very many matches, it is fitted only to the part that judges
-    /// samples.
-    Guiding,
-    /// To convergence over all matches.
-    Settled,
-}
-
-/// As [`estimate()`], to a precision.
-pub(crate) fn estimate_to(
-    precision: Precision,
-    kind: ModelKind,
-    pairs: &[Correspondence],
-    options: &RobustOptions,
-    cpu: &Cpu,
-) -> Result<Estimate> {
     options.check()?;
     let _stage = cpu.stage("estimate");
     cpu.run(|| {
@@ -156,7 +148,7 @@ pub(crate) fn estimate_to(
         let (best, iterations) = search::search(&judge, drawn, &mut sampler, &extent, None, resolve);
         cpu.check()?;
         let Some(best) = best else { return Err(degenerate::explain(&all)) };
-        problem.finish(precision, [&all, &judge], best, iterations as usize)
+        problem.finish([&all, &judge], best, iterations as usize)
     })
 }
 
@@ -181,17 +173,6 @@ pub fn refine(
     options: &RobustOptions,
     cpu: &Cpu,
 ) -> Result<Estimate> {
-    refine_to(Precision::Settled, start, pairs, options, cpu)
-}
-
-/// As [`refine`], to a precision.
-pub(crate) fn refine_to(
-    precision: Precision,
-    start: &Model,
-    pairs: &[Correspondence],
-    options: &RobustOptions,
-    cpu: &Cpu,
-) -> Result<Estimate> {
     options.check()?;
     let _stage = cpu.stage("estimate");
     let options = match start {
@@ -204,7 +185,7 @@ pub(crate) fn refine_to(
         let all = problem.judge(&problem.points);
         let judge = all.of(thinned.as_ref().unwrap_or(&problem.points));
         let start = judge.improve(judge.counted(problem.fit_of(start)));
-        problem.finish(precision, [&all, &judge], start, 0)
+        problem.finish([&all, &judge], start, 0)
     })
 }
 
@@ -322,15 +303,9 @@ impl<'p> Problem<'p> {
 
     /// Settles the model, first by the matches that judge samples, then by all; checks that the inliers determine it;
     /// and converts it to pixels.
-    fn finish(
-        &self,
-        precision: Precision,
-        [all, judge]: [&Judge<'_>; 2],
-        best: Fit,
-        iterations: usize,
-    ) -> Result<Estimate> {
+    fn finish(&self, [all, judge]: [&Judge<'_>; 2], best: Fit, iterations: usize) -> Result<Estimate> {
         let mut best = judge.settle_by_deviation(best);
-        if precision == Precision::Settled && all.points.len() > judge.points.len() {
+        if self.options.precision == Precision::Settled && all.points.len() > judge.points.len() {
             best = all.settle_by_deviation(best);
         }
         self.cpu.check()?;

@@ -1,11 +1,11 @@
 //! Rectification of pictures in a device's memory.
 
 use super::{Inverse, Rectification, RectifiedView};
-use crate::device::{Cpu, Processor, gpu::Gpu};
-use crate::geometry::warp::{GpuMap, GpuWarp, Interpolation, NUMBERS, WarpOptions};
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
-use crate::image::{Image, Made, Pixels};
-use crate::{Result, by_pixel};
+use crate::Result;
+use crate::device::{Processor, gpu::Gpu};
+use crate::geometry::warp::{GpuMap, GpuWarp, NUMBERS, WarpOptions, coverage_pixels, warp_pixels};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{Made, MadeMask, Pixels};
 
 impl GpuMap for Inverse {
     const TEXT: &'static str = include_str!("rectify.h");
@@ -98,11 +98,11 @@ impl<T: GpuPixel> GpuRectification<T> {
 }
 
 impl RectifiedView {
-    /// [`warp_any`](Self::warp_any) of a picture on the GPU that has it, where the result stays, or of one of the host's on
-    /// the processor's GPU where there is one that can, otherwise on its CPU.
+    /// [`warp`](Self::warp) of a picture of any type on the GPU that has it, where the result stays, or of one of the
+    /// host's on the processor's GPU where there is one that can, otherwise on its CPU.
     ///
     /// # Errors
-    /// As [`warp_any`](Self::warp_any), [`GpuRectification::new`] and [`GpuRectification::warp`].
+    /// As [`warp`](Self::warp), [`GpuRectification::new`] and [`GpuRectification::warp`].
     pub fn warp_with<'a>(
         &self,
         picture: impl Into<Pixels<'a>>,
@@ -111,55 +111,32 @@ impl RectifiedView {
     ) -> Result<Made> {
         let picture = picture.into();
         self.check_picture(picture.size())?;
-        match picture {
-            Pixels::Host(view) => {
-                let there = |gpu: &Gpu| self.warp_there(&AnyGpuImage::upload(gpu, view)?, options);
-                let on_cpu = |cpu: &Cpu| self.warp_any(view, options, cpu);
-                processor.gpu_or_cpu("rectification", |gpu| there(gpu)?.download(), on_cpu).map(Made::Host)
-            }
-            Pixels::Device(image) => self.warp_there(&image, options).map(Made::Device),
-        }
+        warp_pixels(&picture, &Inverse::of(self), self.size, options, processor)
     }
 
-    /// [`coverage`](Self::coverage) on the processor's GPU where there is one that can, otherwise on its CPU.
+    /// [`coverage`](Self::coverage), in the memory in which [`warp_with`](Self::warp_with) leaves its result.
     ///
     /// # Errors
-    /// As [`coverage`](Self::coverage), and [`Error::Device`](crate::Error::Device) when a GPU fails.
-    pub fn coverage_with(&self, processor: &Processor) -> Result<Image<u8>> {
-        let on_gpu = |gpu: &Gpu| self.coverage_on_device(gpu)?.download();
-        processor.gpu_or_cpu("rectification", on_gpu, |cpu| self.coverage(cpu))
-    }
-
-    fn warp_there(&self, picture: &AnyGpuImage, options: &WarpOptions) -> Result<AnyGpuImage> {
-        fn warp<T: GpuPixel>(
-            view: &RectifiedView,
-            picture: &GpuImage<T>,
-            options: &WarpOptions,
-        ) -> Result<GpuImage<T>> {
-            let plan = GpuWarp::<T, Inverse>::new(picture.gpu(), options.interpolation, picture.channels())?;
-            plan.warp(picture, &Inverse::of(view), view.size, options.fill_as()?)
-        }
-        Ok(by_pixel!(map picture, picture => warp(self, picture, options)?))
-    }
-
-    /// [`coverage`](Self::coverage) on a device.
-    ///
-    /// # Errors
-    /// As [`GpuRectification::new`].
-    pub fn coverage_on_device(&self, gpu: &Gpu) -> Result<GpuImage<u8>> {
-        let plan = GpuWarp::<u8, Inverse>::new(gpu, Interpolation::Bilinear, 1)?;
-        plan.coverage(self.input, &Inverse::of(self), self.size)
+    /// As [`warp_with`](Self::warp_with).
+    pub fn coverage_with<'a>(
+        &self,
+        picture: impl Into<Pixels<'a>>,
+        processor: &Processor,
+    ) -> Result<MadeMask> {
+        coverage_pixels(&picture.into(), &Inverse::of(self), self.size, processor)
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::device::Cpu;
     use crate::device::gpu::all;
     use crate::geometry::calibration::{Camera, Distortion, Projection};
-    use crate::geometry::warp;
+    use crate::geometry::warp::{self, Interpolation};
+    use crate::image::gpu::AnyGpuImage;
     use crate::image::testing::assert_same;
-    use crate::image::{AnyImage, AnyView, Size};
+    use crate::image::{AnyImage, AnyView, Image, Size};
     use crate::numeric::Random;
 
     /// Views with and without a lens, turned little and far, folding back inside the picture, and without any ray.
@@ -214,12 +191,13 @@ pub(crate) mod tests {
                     let expected = view.warp(picture.view(), &options, &cpu).unwrap();
                     let expected = AnyImage::from(expected);
                     let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+                    let covered = view.coverage(&cpu).unwrap();
                     for picture in [Pixels::from(&there), (&picture).into()] {
-                        let found = view.warp_with(picture, &options, &processor).unwrap();
+                        let found = view.warp_with(picture.clone(), &options, &processor).unwrap();
                         assert_eq!(found.into_host().unwrap(), expected, "{what}");
+                        let found = view.coverage_with(picture, &processor).unwrap();
+                        assert_same(&found.into_host().unwrap(), &covered, &what);
                     }
-                    let found = view.coverage_on_device(gpu).unwrap().download().unwrap();
-                    assert_same(&found, &view.coverage(&cpu).unwrap(), &what);
                     assert!(processor.take_notes().is_empty(), "the device does it: {what}");
                 }
             }

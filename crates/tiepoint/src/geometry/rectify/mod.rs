@@ -33,10 +33,10 @@ use super::calibration::{Camera, Projection, RectifiedCalibration, StereoCalibra
 use super::matrix::{Mat3, product, times, transpose};
 use super::warp::{Map, WarpOptions, coverage_by, warp_by};
 use super::{Homography, matrix};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Size};
+use crate::image::{Image, ImageView, Pixel, Size};
 use crate::options::options;
 use crate::{
-    Error, Result, by_pixel,
+    Error, Result,
     device::{Cpu, Level, dispatch},
 };
 use fearless_simd::Simd;
@@ -253,14 +253,6 @@ impl RectifiedView {
     ) -> Result<Image<T>> {
         self.check_picture(picture.size())?;
         warp_by(picture, &Inverse::of(self), self.size, options, cpu)
-    }
-
-    /// [`warp`](Self::warp) of a picture of any type.
-    ///
-    /// # Errors
-    /// As [`warp`](Self::warp).
-    pub fn warp_any(&self, picture: AnyView<'_>, options: &WarpOptions, cpu: &Cpu) -> Result<AnyImage> {
-        Ok(by_pixel!(picture, view => self.warp(view, options, cpu)?.into()))
     }
 
     /// 255 where [`warp`](Self::warp) finds input, 0 where it fills.

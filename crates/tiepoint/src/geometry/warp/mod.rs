@@ -26,8 +26,8 @@ pub(crate) use places::Map;
 use super::Homography;
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
-use crate::image::{Image, ImageView, ImageViewMut, Pixel, Size};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{Image, ImageView, ImageViewMut, Made, MadeMask, Pixel, Pixels, Size};
 use crate::options::{OrInfinite, named, options};
 use crate::{Error, Result, by_pixel};
 use kernel::Weights;
@@ -117,50 +117,57 @@ pub fn warp<T: GpuPixel>(
     options: &WarpOptions,
     processor: &Processor,
 ) -> Result<Image<T>> {
-    let fill = options.fill_as()?;
+    warp_map(input, input_from_output, size, options, processor)
+}
+
+/// [`warp()`] by any map.
+fn warp_map<T: GpuPixel, M: Map + GpuMap>(
+    input: ImageView<'_, T>,
+    map: &M,
+    size: Size,
+    options: &WarpOptions,
+    processor: &Processor,
+) -> Result<Image<T>> {
     check_input(input.size())?;
-    let on_cpu = |cpu: &Cpu| warp_by(input, input_from_output, size, options, cpu);
+    options.check_fill::<T>()?;
+    let on_cpu = |cpu: &Cpu| warp_by(input, map, size, options, cpu);
     if size.is_empty() {
         return on_cpu(&processor.cpu);
     }
     let on_gpu = |gpu: &Gpu| {
-        let plan = GpuWarp::new(gpu, options.interpolation, input.channels())?;
         let there = GpuImage::upload_by(gpu, input, &processor.cpu)?;
-        plan.warp(&there, input_from_output, size, fill)?.download_by(&processor.cpu)
+        warp_there(&there, map, size, options)?.download_by(&processor.cpu)
     };
     processor.gpu_or_cpu("warping", on_gpu, on_cpu)
 }
 
-/// [`warp()`] of an image in a device's memory, where the output stays. The host does not wait.
-///
-/// # Errors
-/// As [`warp()`]; [`Error::Image`] for an output without pixels, and [`Error::is_device_limit`] where the device is too
-/// small or lacks f64.
-pub fn warp_on_device(
-    input: &AnyGpuImage,
-    input_from_output: &Homography,
+fn warp_there<T: GpuPixel, M: GpuMap>(
+    input: &GpuImage<T>,
+    map: &M,
     size: Size,
     options: &WarpOptions,
-) -> Result<AnyGpuImage> {
-    check_input(input.size())?;
-    by_pixel!(input, input => {
-        let plan = GpuWarp::new(input.gpu(), options.interpolation, input.channels())?;
-        Ok(plan.warp(input, input_from_output, size, options.fill_as()?)?.into())
-    })
+) -> Result<GpuImage<T>> {
+    let plan = GpuWarp::new(input.gpu(), options.interpolation, input.channels())?;
+    plan.warp(input, map, size, options.fill_as()?)
 }
 
-/// [`coverage()`] in a device's memory. The host does not wait.
-///
-/// # Errors
-/// As [`warp_on_device`].
-pub fn coverage_on_device(
-    gpu: &Gpu,
-    input: Size,
-    input_from_output: &Homography,
+/// [`warp()`] of an image of any type by any map. One on a device is warped there, and the host does not wait.
+pub(crate) fn warp_pixels<M: Map + GpuMap>(
+    input: &Pixels<'_>,
+    map: &M,
     size: Size,
-) -> Result<GpuImage<u8>> {
-    check_input(input)?;
-    GpuWarp::<u8>::new(gpu, Interpolation::Bilinear, 1)?.coverage(input, input_from_output, size)
+    options: &WarpOptions,
+    processor: &Processor,
+) -> Result<Made> {
+    check_input(input.size())?;
+    Ok(match input {
+        Pixels::Host(view) => {
+            Made::Host(by_pixel!(map *view, view => warp_map(view, map, size, options, processor)?))
+        }
+        Pixels::Device(image) => {
+            Made::Device(by_pixel!(map image, image => warp_there(image, map, size, options)?))
+        }
+    })
 }
 
 /// [`warp()`] on the CPU into the caller's memory: an image of the output's size and the input's channels.
@@ -220,16 +227,42 @@ pub fn coverage(
     size: Size,
     processor: &Processor,
 ) -> Result<Image<u8>> {
+    coverage_map(input, input_from_output, size, processor)
+}
+
+fn coverage_map<M: Map + GpuMap>(
+    input: Size,
+    map: &M,
+    size: Size,
+    processor: &Processor,
+) -> Result<Image<u8>> {
     check_input(input)?;
-    let on_cpu = |cpu: &Cpu| coverage_by(input, input_from_output, size, cpu);
+    let on_cpu = |cpu: &Cpu| coverage_by(input, map, size, cpu);
     if size.is_empty() {
         return on_cpu(&processor.cpu);
     }
-    let on_gpu = |gpu: &Gpu| {
-        let plan = GpuWarp::<u8>::new(gpu, Interpolation::Bilinear, 1)?;
-        plan.coverage(input, input_from_output, size)?.download_by(&processor.cpu)
-    };
+    let on_gpu = |gpu: &Gpu| coverage_there(gpu, input, map, size)?.download_by(&processor.cpu);
     processor.gpu_or_cpu("warping", on_gpu, on_cpu)
+}
+
+fn coverage_there<M: GpuMap>(gpu: &Gpu, input: Size, map: &M, size: Size) -> Result<GpuImage<u8>> {
+    GpuWarp::<u8, M>::new(gpu, Interpolation::Bilinear, 1)?.coverage(input, map, size)
+}
+
+/// Where [`warp_pixels`] finds input, in the memory in which it leaves its result.
+pub(crate) fn coverage_pixels<M: Map + GpuMap>(
+    input: &Pixels<'_>,
+    map: &M,
+    size: Size,
+    processor: &Processor,
+) -> Result<MadeMask> {
+    match input {
+        Pixels::Host(view) => coverage_map(view.size(), map, size, processor).map(MadeMask::Host),
+        Pixels::Device(image) => {
+            check_input(image.size())?;
+            coverage_there(image.gpu(), image.size(), map, size).map(MadeMask::Device)
+        }
+    }
 }
 
 /// [`coverage`] by any map, on the CPU.

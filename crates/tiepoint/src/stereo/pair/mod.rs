@@ -11,7 +11,7 @@ use super::{Masks, View};
 use crate::{
     Result,
     device::Cpu,
-    filter::resample::halve_mean,
+    filter::resample::{Scaling, resample},
     image::{AnyImage, Image, Size},
 };
 use grey::validity;
@@ -92,7 +92,8 @@ impl Pair {
 
     pub(super) fn half(&self, cpu: &Cpu) -> Result<Self> {
         let half = |images: &[Image<u8>; 2]| -> Result<_> {
-            Ok([halve_mean(images[0].view(), cpu)?, halve_mean(images[1].view(), cpu)?])
+            let half = |image: &Image<u8>| resample(image.view(), Scaling::HalveMean, cpu);
+            Ok([half(&images[0])?, half(&images[1])?])
         };
         let bytes = half(&self.bytes)?;
         let compared = self.compared.as_ref().map(half).transpose()?;

@@ -25,47 +25,40 @@ use crate::image::{PixelKind, Pixels, Size};
 use crate::{Error, Result};
 use cut::Cut;
 use std::slice;
+use std::sync::Arc;
 
 /// Searches an image in bands, and keeps their memory.
 #[derive(Debug)]
 pub struct Bands {
     cut: Cut,
-    core: Core<SiftPipeline>,
     band: Search<SiftPipeline>,
-    rest: Option<Rest>,
-}
-
-#[derive(Debug)]
-struct Rest {
     /// Has no limit, because the memory that it needs is set aside.
-    core: Core<SiftPipeline>,
-    search: Search<SiftPipeline>,
+    rest: Option<Search<SiftPipeline>>,
 }
 
 impl Bands {
     /// Reserves the memory. `core` is made by [`for_parts`].
     fn new(core: Core<SiftPipeline>, cut: Cut, pixel: PixelKind, masked: bool) -> Result<Self> {
-        let mut band = Search::new(&core)?;
-        band.reserve(&core, cut.band.clone(), pixel, masked)?;
+        let mut band = Search::new(Arc::new(core))?;
+        band.reserve(cut.band.clone(), pixel, masked)?;
         let rest = cut.rest.clone().map(|plan| {
-            let core = for_parts(&core)?;
-            let mut search = Search::new(&core)?;
-            search.mask.clone_from(&band.mask);
-            search.reserve(&core, plan, pixel, masked)?;
-            Ok::<_, Error>(Rest { core, search })
+            let mut rest = Search::new(Arc::new(for_parts(&band.core)?))?;
+            rest.mask.clone_from(&band.mask);
+            rest.reserve(plan, pixel, masked)?;
+            Ok::<_, Error>(rest)
         });
-        Ok(Self { cut, rest: rest.transpose()?, core, band })
+        Ok(Self { rest: rest.transpose()?, cut, band })
     }
 
     fn search_band(&mut self, image: &AnyGpuImage, part: &Part) -> Result<Features> {
         let masked = self.band.mask.is_some();
         loop {
-            self.band.reserve(&self.core, self.cut.band.clone(), image.pixel(), masked)?;
+            self.band.reserve(self.cut.band.clone(), image.pixel(), masked)?;
             let pipeline = self.band.reserved()?;
             pipeline.levels.set_part(part)?;
             pipeline.begin(slice::from_ref(image), None)?;
             self.hand_on(part)?;
-            if let Some(features) = self.band.fetch_one(&self.core)? {
+            if let Some(features) = self.band.fetch_one()? {
                 return Ok(features);
             }
         }
@@ -74,7 +67,7 @@ impl Bands {
     /// Copies the core's rows to level 0 of the octaves after the band's.
     fn hand_on(&self, part: &Part) -> Result<()> {
         let (Some(seed), Some(rest)) = (self.cut.band.seed, &self.rest) else { return Ok(()) };
-        let (band, rest) = (&self.band.reserved()?.levels, &rest.search.reserved()?.levels);
+        let (band, rest) = (&self.band.reserved()?.levels, &rest.reserved()?.levels);
         let [first, start, end] = [part.first, part.taken.start, part.taken.end].map(|n| seed.rows_of(n));
         let from = seed.offset + (start - first) * seed.pitch;
         let to = rest.plan.octaves[0].offset + start * seed.pitch;
@@ -88,10 +81,10 @@ impl Bands {
     fn search_rest(&mut self, pixel: PixelKind) -> Result<Option<Features>> {
         let (Some(plan), Some(rest)) = (&self.cut.rest, &mut self.rest) else { return Ok(None) };
         loop {
-            let masked = rest.search.mask.is_some();
-            rest.search.reserve(&rest.core, plan.clone(), pixel, masked)?;
-            rest.search.reserved()?.graph.run()?;
-            if let Some(features) = rest.search.fetch_one(&rest.core)? {
+            let masked = rest.mask.is_some();
+            rest.reserve(plan.clone(), pixel, masked)?;
+            rest.reserved()?.graph.run()?;
+            if let Some(features) = rest.fetch_one()? {
                 return Ok(Some(features));
             }
         }
@@ -109,7 +102,7 @@ impl Parts<SiftPipeline> for Bands {
     }
 
     fn detect(&mut self, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
-        let gpu = self.core.gpu.clone();
+        let gpu = self.band.core.gpu.clone();
         if let (Some(mask), Some(own)) = (mask, &self.band.mask) {
             let mut commands = Commands::new();
             mask.copy_rows(&mut commands, 0, (own.buffer(), 0, own.pitch()), own.size().height)?;
@@ -117,7 +110,7 @@ impl Parts<SiftPipeline> for Bands {
         }
         let mut staging = Staging::of(self.band.input.take(), &gpu, image.pixel(), self.cut.band.input)?;
         let steps = self.cut.count() + usize::from(self.rest.is_some());
-        let cpu = self.core.cpu.begin_task(SiftPipeline::NAME, steps);
+        let cpu = self.band.core.cpu.begin_task(SiftPipeline::NAME, steps);
         let mut found = Vec::new();
         for part in self.cut.parts() {
             found.push(self.search_band(&staging.rows(image, part.first)?, &part)?);

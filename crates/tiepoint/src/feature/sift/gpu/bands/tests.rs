@@ -47,7 +47,7 @@ fn cut_so(
 
 fn keep(sift: &GpuSift, bands: Bands) {
     let with_bands = || {
-        let mut search = Search::new(&sift.core)?;
+        let mut search = Search::new(sift.core.clone())?;
         search.parts = Some(Box::new(bands));
         Ok::<_, Error>(search)
     };

@@ -10,7 +10,7 @@ use super::{FIRST, finest, halved, levels, nearest_to_zero, rounds, searching};
 use crate::{
     Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
-    filter::gpu::GpuFilter,
+    filter::{gpu::GpuFilter, resample::Scaling},
     image::{
         Size,
         gpu::{GpuStack, Plane},
@@ -248,7 +248,7 @@ impl GpuLearning {
         gpu.require_f64()?;
         Ok(Self {
             gpu: gpu.clone(),
-            halve: GpuFilter::halve_mean(gpu, 1)?,
+            halve: GpuFilter::resample(gpu, Scaling::HalveMean, 1)?,
             information: GpuInformation::new(gpu)?,
             cost: no_table(),
         })
