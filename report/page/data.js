@@ -120,7 +120,13 @@ function written(value, decimals) {
 
 /** Thousands apart. @param {number} count */
 function counted(count) {
-  return count.toLocaleString('en').replaceAll(',', '\u202f');
+  return count.toLocaleString('en');
+}
+
+/** 1st, 2nd, 3rd, 4th, with thousands apart. @param {number} n */
+function ordinal(n) {
+  const ending = n % 100 > 10 && n % 100 < 14 ? 'th' : ['th', 'st', 'nd', 'rd'][n % 10] ?? 'th';
+  return `${counted(n)}${ending}`;
 }
 
 // ---- geometry of 3×3 matrices, row-major

@@ -17,26 +17,39 @@ class DisparityView {
     /** @type {Point | null} */
     this.cursor = null;
     this.tables = { depth: colourTable('viridis'), share: colourTable('inferno'), signed: colourTable('signed') };
-    const narrow = innerWidth < 640;
+    this.layout = layoutFor([[data.width, data.height]]);
     this.left = new Pane(data.width, data.height);
     this.right = new Pane(data.right?.width ?? data.width, data.right?.height ?? data.height);
     this.readout = values();
     this.stage = new Stage({
       label: 'Disparities of the left picture. Move the cursor with the arrow keys to read values; plus and minus enlarge, shift with arrows moves, 0 shows all.',
-      arrange: (w, h) => share(layers.right ? [this.left, this.right] : [this.left], w, h, narrow),
+      arrange: (w, h) => share(layers.right ? [this.left, this.right] : [this.left], w, h, this.layout === 'below'),
       draw: (painter) => this.draw(painter),
       hover: (at) => this.hover(at),
+      click: (at) => this.hover(at),
       key: (event) => this.key(event),
     });
-    const panes = layers.right ? 2 : 1;
-    this.stage.shape(((narrow ? 1 / panes : panes) * data.width) / data.height);
+    this.shape();
     this.root = this.build();
     this.recolour();
     this.point(null);
   }
 
+  /** Gives the canvas the shape of what it shows. */
+  shape() {
+    const panes = this.layers.right ? 2 : 1;
+    this.stage.shape(((this.layout === 'below' ? 1 / panes : panes) * this.data.width) / this.data.height);
+  }
+
   build() {
     const { data, layers } = this;
+    const layout = segmented('Layout', [['beside', 'side by side'], ['below', 'one below the other']], this.layout, (value) => {
+      this.layout = value;
+      this.shape();
+      for (const pane of [this.left, this.right]) pane.fitted = true;
+      this.stage.resize();
+    });
+    if (data.left && data.right) this.stage.names([data.left.name, data.right.name]);
     /** @type {[string, string][]} */
     const choices = [['disparity', 'disparity']];
     if (layers.left) choices.push(['picture', 'picture']);
@@ -64,7 +77,7 @@ class DisparityView {
       }
     }, { rootMargin: '200px' });
     near.observe(this.space);
-    const tools = element('div', { class: 'tools' }, show.field, layers.left ? opacity.field : '', this.spread.field, this.legend, button('show all', () => this.stage.reset()));
+    const tools = element('div', { class: 'tools' }, show.field, layers.right ? layout.field : '', layers.left ? opacity.field : '', button('show all', () => this.stage.reset()), this.legend, this.spread.field);
     const status = element('div', { role: 'group', 'aria-label': 'Under the cursor', 'aria-live': 'polite' }, this.readout.list);
     const panel = element('div', { class: 'panel' }, status, element('div', { role: 'group', 'aria-label': 'Range of the colours' }, this.range.field), this.reasonList());
     const note = data.step > 1 ? element('p', { class: 'note' }, `This file holds one pixel of each ${data.step} × ${data.step}.`) : '';
@@ -146,7 +159,7 @@ class DisparityView {
   /** @param {Point | null} p in pixels of the left picture */
   point(p) {
     this.cursor = p ? [Math.round(p[0]), Math.round(p[1])] : null;
-    this.readout.show(this.cursor ? this.read(this.cursor) : [['Cursor', 'over the left picture']]);
+    this.readout.show(this.cursor ? this.read(this.cursor) : [['Cursor', 'over the left picture, or tap it']]);
     this.stage.draw();
   }
 
@@ -170,7 +183,8 @@ class DisparityView {
     if (data.rectified) {
       const { focal, baseline, doffs } = data.rectified;
       const z = (focal * baseline) / (d + doffs);
-      rows.push(['Depth', d + doffs > 0 ? `${Number(z.toPrecision(4))} baseline units` : 'none']);
+      // Only a baseline of 1 says that it was not measured.
+      rows.push(['Depth', d + doffs > 0 ? `${Number(z.toPrecision(4))} ${baseline === 1 ? '× baseline' : "in the calibration's unit"}` : 'none']);
     }
     if (layers.confidence) rows.push(['Confidence', (layers.confidence[i] / 255).toFixed(2)]);
     if (layers.truth) {
@@ -311,7 +325,7 @@ class Cloud {
     }).field : '';
     const tools = element('div', { class: 'tools' }, colours, button('from the camera', () => this.reset()));
     this.root = this.gl
-      ? element('div', {}, tools, this.host, element('p', { class: 'hint' }, `${counted(this.count)} points${rectified ? '' : '; without a calibration their depth is only a likeness'}. Drag to turn, turn the wheel to come nearer, shift and drag to move.`))
+      ? element('div', {}, tools, this.host, element('p', { class: 'hint' }, `${counted(this.count)} points${rectified ? '' : '; without a calibration their depth is not to scale'}. Drag to turn, turn the wheel to come nearer, shift and drag to move.`))
       : element('p', { class: 'note' }, 'Points in space need WebGL 2, which this browser does not give.');
     if (this.gl) this.listen();
     new ResizeObserver(() => this.paint()).observe(this.host);

@@ -1,10 +1,10 @@
 // @ts-check
-// A histogram with two ends that can be moved: what lies between is kept.
+// A histogram with two ends that can be moved, by sliders or by brushing over the bars: what lies between is kept.
 
 const BINS = 48;
 
 class Histogram {
-  /** @param {string} name @param {ArrayLike<number>} values @param {{ unit?: string, logarithmic?: boolean, decimals?: number, changed: () => void }} options */
+  /** @param {string} name @param {ArrayLike<number>} values @param {{ unit?: string, logarithmic?: boolean, decimals?: number, mark?: number, changed: () => void }} options */
   constructor(name, values, options) {
     this.options = options;
     const scale = options.logarithmic ? (/** @type {number} */ v) => Math.log2(Math.max(v, 1e-9)) : (/** @type {number} */ v) => v;
@@ -18,19 +18,32 @@ class Histogram {
     this.scale = scale;
     this.low = -Infinity;
     this.high = Infinity;
-    const counts = new Array(BINS).fill(0);
-    for (const v of finite) counts[Math.min(BINS - 1, Math.floor(((v - least) / (most - least)) * BINS))]++;
-    const highest = Math.max(1, ...counts);
-    const bars = counts.map((n, i) => (n ? `M${i} 24h.86v-${(2 + 22 * Math.sqrt(n / highest)).toFixed(2)}h-.86z` : '')).join('');
+    /** The bin of every value; −1 for what is no number. */
+    this.bins = Int8Array.from({ length: values.length }, (_, i) => {
+      const v = scale(values[i]);
+      return Number.isFinite(v) ? Math.min(BINS - 1, Math.floor(((v - least) / (most - least)) * BINS)) : -1;
+    });
+    this.steep = false;
+    /** @type {(i: number) => boolean} */
+    this.shown = () => true;
     const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
     svg.setAttribute('viewBox', `0 0 ${BINS} 24`);
     svg.setAttribute('preserveAspectRatio', 'none');
     svg.setAttribute('aria-hidden', 'true');
-    const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
-    path.setAttribute('d', bars);
-    this.shade = document.createElementNS('http://www.w3.org/2000/svg', 'path');
-    this.shade.setAttribute('class', 'out');
-    svg.append(path, this.shade);
+    const path = (/** @type {string} */ name) => {
+      const made = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+      made.setAttribute('class', name);
+      svg.append(made);
+      return made;
+    };
+    this.all = path('all');
+    this.some = path('some');
+    this.shade = path('out');
+    if (options.mark !== undefined) {
+      const x = ((scale(options.mark) - least) / (most - least)) * BINS;
+      path('mark').setAttribute('d', `M${x.toFixed(2)} 0V24`);
+    }
+    this.brush(svg);
     const end = (/** @type {string} */ label, /** @type {number} */ value) => {
       const input = element('input', { type: 'range', min: '0', max: '1000', step: '1', value: String(value), 'aria-label': label });
       input.addEventListener('input', () => this.read());
@@ -38,10 +51,64 @@ class Histogram {
     };
     this.ends = [end(`least ${name}`, 0), end(`greatest ${name}`, 1000)];
     this.output = element('output');
+    const steep = toggle('log', false, (on) => {
+      this.steep = on;
+      this.bars();
+    });
+    steep.setAttribute('aria-label', `heights of ${name} as logarithms`);
     this.field = element('div', { class: 'histogram' },
-      element('div', { class: 'histogram-head' }, element('span', {}, name), this.output),
+      element('div', { class: 'histogram-head' }, element('span', {}, name), this.output, steep),
       element('div', { class: 'histogram-body' }, svg, ...this.ends));
+    this.bars();
     this.show();
+  }
+
+  /** Which values are shown by other choices than this one: the others are pale. @param {(i: number) => boolean} shown */
+  count(shown) {
+    this.shown = shown;
+    this.bars();
+  }
+
+  /** Heights are counts, or their logarithms. */
+  bars() {
+    const [all, some] = [new Array(BINS).fill(0), new Array(BINS).fill(0)];
+    this.bins.forEach((bin, i) => {
+      if (bin < 0) return;
+      all[bin]++;
+      if (this.shown(i)) some[bin]++;
+    });
+    const height = (/** @type {number} */ n) => (this.steep ? Math.log1p(n) : n);
+    const highest = Math.max(1e-9, ...all.map(height));
+    // The least height is seen, and told apart from nothing.
+    const bar = (/** @type {number} */ n, /** @type {number} */ i) => (n ? `M${i} 24h.86v-${Math.max(0.6, (24 * height(n)) / highest).toFixed(2)}h-.86z` : '');
+    this.all.setAttribute('d', all.map(bar).join(''));
+    this.some.setAttribute('d', some.map(bar).join(''));
+  }
+
+  /** Dragging over the bars keeps what lies under the drag; a click keeps all. @param {SVGSVGElement} svg */
+  brush(svg) {
+    let from = -1;
+    const place = (/** @type {PointerEvent} */ event) => {
+      const box = svg.getBoundingClientRect();
+      return clamp(Math.round((1000 * (event.clientX - box.left)) / Math.max(1, box.width)), 0, 1000);
+    };
+    const keep = (/** @type {number} */ a, /** @type {number} */ b) => {
+      this.ends[0].value = String(Math.min(a, b));
+      this.ends[1].value = String(Math.max(a, b));
+      this.read();
+    };
+    svg.addEventListener('pointerdown', (event) => {
+      from = place(event);
+      svg.setPointerCapture(event.pointerId);
+    });
+    svg.addEventListener('pointermove', (event) => {
+      if (from >= 0) keep(from, place(event));
+    });
+    svg.addEventListener('pointerup', (event) => {
+      if (from >= 0 && Math.abs(place(event) - from) < 5) keep(0, 1000);
+      from = -1;
+    });
+    svg.addEventListener('pointercancel', () => (from = -1));
   }
 
   /** @param {number} place 0 to 1000 */

@@ -24,6 +24,8 @@ async function open(data, i) {
     still?.replaceWith(view.root);
     figure.querySelector('.still-figures')?.remove();
     figure.dataset.ready = 'true';
+    // A browser may lose what was drawn before the page was laid out.
+    requestAnimationFrame(() => figure.querySelectorAll('.stage').forEach((stage) => stage.dispatchEvent(new Event('repaint'))));
   } catch (error) {
     // The still picture stays.
     figure.append(element('p', { class: 'note', role: 'alert' }, `This view cannot be opened: ${error instanceof Error ? error.message : error}`));
@@ -45,5 +47,9 @@ async function openAll() {
   for (const view of waiting) near.observe(view.figure);
 }
 
+// The painter is chosen once, when the page opens.
+addEventListener('hashchange', () => {
+  if (location.hash === '#2d' || location.hash === '#gl') location.reload();
+});
 document.documentElement.classList.add('lively');
 void openAll();

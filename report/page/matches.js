@@ -13,6 +13,8 @@ class MatchesView {
     this.inlier = inlier;
     this.indices = indices;
     this.count = inlier.length;
+    /** A ratio of 0 is no measurement: the descriptor had no rival. */
+    this.ratios = c.ratio.map((ratio) => (ratio > 0 ? ratio : NaN));
     this.order = new Uint32Array(0);
     this.colours = new Uint32Array(this.count);
     /** Between which values colours run. */
@@ -23,7 +25,7 @@ class MatchesView {
     this.example = undefined;
     /** @type {{ pane: number, at: Point } | null} */
     this.cursor = null;
-    this.layout = innerWidth < 640 ? 'below' : 'beside';
+    this.layout = layoutFor([[data.a.width, data.a.height], [data.b.width, data.b.height]]);
     this.lineMode = this.count > 400 ? 'some' : 'all';
     this.mix = 0.5;
     this.error = this.errors();
@@ -42,6 +44,7 @@ class MatchesView {
       key: (event) => this.key(event),
     });
     this.shape();
+    this.stage.names([`A: ${data.a.name}`, `B: ${data.b.name}`]);
     this.root = this.build();
     this.filter();
     this.example = this.telling();
@@ -62,6 +65,7 @@ class MatchesView {
   /** @param {string} name @returns {Float32Array} */
   measure(name) {
     if (name === 'error' && this.error) return this.error;
+    if (name === 'ratio') return this.ratios;
     return name === 'scale' ? this.c.ascale : this.c[name];
   }
 
@@ -116,9 +120,15 @@ class MatchesView {
         this.filter();
       });
     };
-    const histogram = (/** @type {string} */ name, options = {}) => new Histogram(name, this.measure(name), { changed: () => this.filter(), ...options });
+    const worst = this.inlier.reduce((most, flag, i) => (flag && this.c.residual[i] > most ? this.c.residual[i] : most), 0);
     /** @type {[string, Histogram][]} */
-    this.histograms = names.map((n) => [n, histogram(n, n === 'scale' ? { logarithmic: true, unit: 'px', decimals: 1 } : n === 'residual' || n === 'error' ? { unit: 'px' } : {})]);
+    this.histograms = names.map((n) => [n, new Histogram(this.nameOf(n), this.measure(n), {
+      changed: () => this.filter(),
+      unit: this.unitOf(n),
+      ...(n === 'scale' ? { logarithmic: true, decimals: 1 } : {}),
+      // The worst inlier is as good as at the threshold.
+      ...(n === 'residual' && verified && worst > 0 ? { mark: worst } : {}),
+    })]);
     const chips = verified ? element('div', { class: 'chips' }, chip(true), chip(false)) : '';
 
     // What is seen of one match.
@@ -137,13 +147,18 @@ class MatchesView {
     if (data.a.step > 1 || data.b.step > 1) reduced.push(`The pictures are reduced to 1/${data.a.step} and 1/${data.b.step}.`);
     const note = reduced.length ? element('p', { class: 'note' }, reduced.join(' ')) : '';
     return element('div', { class: 'view-body' }, tools, element('div', { class: 'split' }, this.stage.host, inspector), filters, note,
-      element('p', { class: 'hint' }, 'Move the mouse over a feature, or walk with ← and → from the worst match. Drag to move, turn the wheel to enlarge, double click to show all.'));
+      element('p', { class: 'hint' }, 'Move the mouse over a feature, or walk with ← and → from the worst match. Drag to move; click and turn the wheel, or hold Ctrl, to enlarge; double click to show all.'));
   }
 
   /** @param {string} measure */
   nameOf(measure) {
     if (measure === 'residual') return this.data.residual_name;
-    return { error: 'error to truth', ratio: 'ratio', distance: 'distance', scale: 'scale' }[measure] ?? measure;
+    return { error: 'error to truth', ratio: 'ratio', distance: 'descriptor distance', scale: 'scale' }[measure] ?? measure;
+  }
+
+  /** @param {string} measure */
+  unitOf(measure) {
+    return measure === 'ratio' || measure === 'distance' ? '' : 'px';
   }
 
   /** Gives the canvas the shape of what it shows. */
@@ -158,6 +173,7 @@ class MatchesView {
   filter() {
     const keep = [];
     const { histograms = [] } = this;
+    for (const [, h] of histograms) h.count((i) => (this.inlier[i] ? this.keepInliers : this.keepOutliers) === true);
     const columns = histograms.map(([name, h]) => /** @type {[Float32Array, Histogram]} */ ([this.measure(name), h]));
     for (let i = 0; i < this.count; i++) {
       if (!(this.inlier[i] ? this.keepInliers : this.keepOutliers)) continue;
@@ -188,7 +204,8 @@ class MatchesView {
     const of = (/** @type {number} */ v) => (Number.isFinite(v) ? colourAt(this.table, (v - low) / (this.range[1] - low)) : this.table[255]);
     this.colours = Uint32Array.from(by, of);
     const decimals = high < 10 ? 2 : 0;
-    this.bar?.replaceChildren(element('span', {}, written(low, decimals)), strip, element('span', {}, written(high, decimals)));
+    const unit = this.unitOf(this.colourBy ?? 'ratio');
+    this.bar?.replaceChildren(element('span', {}, written(low, decimals)), strip, element('span', {}, `${written(high, decimals)}${unit ? ` ${unit}` : ''}`));
   }
 
   csv() {
@@ -325,12 +342,13 @@ class MatchesView {
     return best;
   }
 
-  /** The example that is shown until a match is chosen: large, and unlike all others. */
+  /** The example that is shown until a match is chosen: large, unlike all others, and one that the model agrees with. */
   telling() {
     const { c, order } = this;
     let [best, most] = [-1, -Infinity];
     for (const i of order) {
-      const worth = Math.min(c.ascale[i], 12) - 10 * c.ratio[i];
+      if (this.data.model && !this.inlier[i]) continue;
+      const worth = Math.min(c.ascale[i], 12) - 10 * (Number.isNaN(this.ratios[i]) ? 1 : this.ratios[i]);
       if (worth > most) [best, most] = [i, worth];
     }
     return best;
@@ -405,19 +423,20 @@ class MatchesView {
     this.patch(patches[0], 0, c.ax[i], c.ay[i], c.ascale[i], c.aangle[i]);
     this.patch(patches[1], 1, c.bx[i], c.by[i], c.bscale[i], c.bangle[i]);
     const rank = this.order.indexOf(i);
-    const turned = ((((c.bangle[i] - c.aangle[i]) * 180) / Math.PI + 540) % 360) - 180;
-    status.textContent = example ? 'For example: the match of the white line.' : rank < 0 ? '' : `Number ${counted(rank + 1)} of ${counted(this.order.length)} from the worst: ${this.inlier[i] ? 'an inlier' : 'an outlier'}.`;
+    // Adding 0 turns −0 into 0.
+    const turned = Math.round(((((c.bangle[i] - c.aangle[i]) * 180) / Math.PI + 540) % 360) - 180) + 0;
+    status.textContent = example ? 'Example: the highlighted match.' : rank < 0 ? '' : `${ordinal(rank + 1)} worst of ${counted(this.order.length)}: ${this.inlier[i] ? 'an inlier' : 'an outlier'}.`;
     /** @type {[string, string][]} */
     const rows = [];
     if (this.error) rows.push(['error to truth', `${written(this.error[i], 2)} px`]);
     if (data.model) rows.push([data.residual_name, `${written(c.residual[i], 2)} px`]);
     rows.push(
-      ['distance', written(c.distance[i], 3)],
-      ['ratio', written(c.ratio[i], 3)],
+      ['descriptor distance', written(c.distance[i], 3)],
+      ['ratio', Number.isNaN(this.ratios[i]) ? 'no rival' : written(this.ratios[i], 3)],
       ['in A', `${written(c.ax[i], 1)}, ${written(c.ay[i], 1)}`],
       ['in B', `${written(c.bx[i], 1)}, ${written(c.by[i], 1)}`],
       ['scale', `${written(c.ascale[i], 1)} → ${written(c.bscale[i], 1)} px`],
-      ['turned by', `${written(turned, 0)}°`],
+      ['turned by', Number.isFinite(turned) ? `${turned}°` : '–'],
     );
     details.show(rows);
   }

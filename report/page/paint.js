@@ -46,7 +46,8 @@ in vec4 shade; in float radius; out vec4 colour;
 void main() {
   float r = length(gl_PointCoord - 0.5) * (2.0 * radius + 3.0);
   float inside = clamp(radius + 0.5 - r, 0.0, 1.0);
-  float rim = clamp(radius + 1.5 - r, 0.0, 1.0);
+  // A rim around small dots would be most of them.
+  float rim = radius < 3.0 ? inside : clamp(radius + 1.5 - r, 0.0, 1.0);
   colour = vec4(shade.rgb * inside, shade.a * rim * mix(0.7, 1.0, inside));
 }`;
 

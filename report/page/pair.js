@@ -73,7 +73,7 @@ class PairStage {
     const [a, b] = [data.images[c.a[p]], data.images[c.b[p]]];
     title.replaceChildren(element('b', {}, a.name), ' and ', element('b', {}, b.name));
     const rank = of.order.indexOf(p);
-    status.textContent = rank < 0 ? '' : `Number ${counted(rank + 1)} of ${counted(of.order.length)} from the strongest${of.focus >= 0 ? ` of ${data.images[of.focus].name}` : ''}.`;
+    status.textContent = rank < 0 ? '' : `${ordinal(rank + 1)} strongest of ${counted(of.order.length)}${of.focus >= 0 ? ` of ${data.images[of.focus].name}` : ''}.`;
     this.figures();
     this.stage.draw();
   }

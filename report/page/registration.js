@@ -2,11 +2,13 @@
 // One picture on the pixels of another: swiped, blinked, subtracted, in squares.
 
 class RegistrationView {
-  /** @param {RegistrationData} data @param {Sheet} reference @param {Sheet} warped @param {Record<string, Float32Array>} arrows */
-  constructor(data, reference, warped, arrows) {
+  /** @param {RegistrationData} data @param {Sheet} reference @param {Sheet} warped @param {{ ground: Sheet, outline: Sheet } | null} uncovered @param {Record<string, Float32Array>} arrows */
+  constructor(data, reference, warped, uncovered, arrows) {
     this.data = data;
     this.reference = reference;
     this.warped = warped;
+    /** What lies under the warped picture where it shows nothing, and the edge of what it shows. */
+    this.uncovered = uncovered;
     this.arrows = arrows;
     /** @type {Sheet | null} */
     this.difference = null;
@@ -79,6 +81,7 @@ class RegistrationView {
       count ? arrows : '', count ? enlarged.field : '', button('show all', () => this.stage.reset()));
     const names = element('p', { class: 'hint' }, `${data.reference.name} stays; ${data.warped.name} is warped onto it. `,
       count ? `Arrows lead from where the model puts a feature to where it was found: ${counted(count)}${count < data.total ? ` of ${counted(data.total)}` : ''}.` : '');
+    if (this.uncovered) names.append(` The yellow line encloses what ${data.warped.name} covers; beyond it stripes stand for nothing.`);
     const note = data.reference.step > 1 ? element('p', { class: 'note' }, `The pictures are reduced to 1/${data.reference.step}.`) : '';
     return element('div', { class: 'view-body' }, tools, this.stage.host, names, note);
   }
@@ -145,13 +148,21 @@ class RegistrationView {
   /** @param {Painter} painter */
   draw(painter) {
     const { pane, mode, reference, warped } = this;
-    if (mode === 'difference') pane.draw(painter, this.subtracted());
-    else if (mode !== 'warped') pane.draw(painter, reference);
+    const { uncovered } = this;
     const clip = pane.clip();
-    if (mode === 'warped' || (mode === 'blink' && !this.shown)) pane.draw(painter, warped);
+    /** The warped picture, and stripes where it shows nothing: never the reference. */
+    const drawWarped = (/** @type {Rect | undefined} */ within = undefined) => {
+      if (uncovered) pane.draw(painter, uncovered.ground, 1, within);
+      pane.draw(painter, warped, 1, within);
+    };
+    if (mode === 'difference') {
+      if (uncovered) pane.draw(painter, uncovered.ground);
+      pane.draw(painter, this.subtracted());
+    } else if (mode === 'warped' || (mode === 'blink' && !this.shown)) drawWarped();
+    else pane.draw(painter, reference);
     if (mode === 'swipe') {
       const x = this.edge();
-      pane.draw(painter, warped, 1, { x, y: clip.y, w: pane.rect.x + pane.rect.w - x, h: clip.h });
+      drawWarped({ x, y: clip.y, w: pane.rect.x + pane.rect.w - x, h: clip.h });
       const { y, h } = pane.rect;
       painter.lines(Float32Array.of(x, y, x, y + h), Uint32Array.of(packed(0, 0, 0, 120)), 1, 4);
       painter.lines(Float32Array.of(x, y, x, y + h), Uint32Array.of(packed(255, 255, 255, 255)), 1, 1.5);
@@ -162,10 +173,11 @@ class RegistrationView {
       const [x0, y0] = pane.toScreen([-0.5, -0.5]);
       for (let j = 0; j * side < pane.height * pane.zoom; j++) {
         for (let i = j % 2; i * side < pane.width * pane.zoom; i += 2) {
-          pane.draw(painter, warped, 1, { x: x0 + i * side, y: y0 + j * side, w: side, h: side });
+          drawWarped({ x: x0 + i * side, y: y0 + j * side, w: side, h: side });
         }
       }
     }
+    if (uncovered && mode !== 'reference') pane.draw(painter, uncovered.outline);
     if (this.arrowsShown) this.drawArrows(painter);
   }
 
@@ -196,6 +208,27 @@ function masked(from, covered) {
   return sheetOfPixels(from.width, from.height, pixels, from.covers);
 }
 
+/** Stripes where `covered` is 0, and the edge of the rest. @param {Sheet} from @param {Uint8Array} covered */
+function uncoveredSheets(from, covered) {
+  const { width, height } = from;
+  const [ground, outline] = [0, 1].map(() => new Uint32Array(width * height));
+  const [period, thick] = [Math.max(6, Math.round(Math.max(width, height) / 80)), Math.max(1, Math.round(Math.max(width, height) / 700))];
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      const i = y * width + x;
+      if (!covered[i]) {
+        ground[i] = (x + y) % period < period / 2 ? packed(58, 62, 72, 255) : packed(34, 37, 44, 255);
+        continue;
+      }
+      const inside = x < thick || y < thick || (covered[i - thick] && covered[i - thick * width]);
+      const before = x >= width - thick || y >= height - thick || (covered[i + thick] && covered[i + thick * width]);
+      if (!inside || !before) outline[i] = packed(255, 214, 10, 255);
+    }
+  }
+  const made = (/** @type {Uint32Array<ArrayBuffer>} */ of) => sheetOfPixels(width, height, new Uint8ClampedArray(of.buffer), from.covers);
+  return { ground: made(ground), outline: made(outline) };
+}
+
 /** @param {RegistrationData} data */
 async function registrationView(data) {
   const [reference, warped] = await Promise.all([picture(data.reference), picture(data.warped)]);
@@ -204,5 +237,5 @@ async function registrationView(data) {
   const arrows = {};
   for (const [name, block] of Object.entries(data.arrows)) arrows[name] = await floats(block);
   const whole = covered.every((v) => v !== 0);
-  return new RegistrationView(data, reference, whole ? warped : masked(warped, covered), arrows);
+  return new RegistrationView(data, reference, whole ? warped : masked(warped, covered), whole ? null : uncoveredSheets(warped, covered), arrows);
 }

@@ -145,6 +145,27 @@ class Stage {
     this.host.style.aspectRatio = String(clamp(ratio, 0.4, 6));
   }
 
+  /** Names the panes, in their order. @param {string[]} names */
+  names(names) {
+    this.labels = names.map((name) => element('span', { class: 'pane-name' }, element('bdi', {}, name)));
+    this.host.append(...this.labels);
+  }
+
+  /** Puts the names into the corners of their panes. */
+  placeNames() {
+    this.labels?.forEach((label, i) => {
+      const pane = this.panes[i];
+      if (!pane) return;
+      const { x, y, w } = pane.clip();
+      Object.assign(label.style, { left: `${x}px`, top: `${y}px`, maxWidth: `${Math.max(0, w)}px` });
+    });
+  }
+
+  /** Whether all is shown: then the wheel and a finger scroll the page. */
+  rests() {
+    return this.panes.every((pane) => pane.fitted);
+  }
+
   /** A new canvas with a painter of its own. @param {boolean} gl */
   renew(gl) {
     this.canvas?.remove();
@@ -168,6 +189,7 @@ class Stage {
     this.canvas.width = Math.max(1, Math.round(clientWidth * ratio));
     this.canvas.height = Math.max(1, Math.round(clientHeight * ratio));
     this.panes = this.use.arrange(clientWidth, clientHeight);
+    this.placeNames();
     this.paint();
   }
 
@@ -177,6 +199,7 @@ class Stage {
     this.painter.begin(this.host.clientWidth, this.host.clientHeight, ratio, GROUND);
     this.use.draw(this.painter, this.moving);
     this.painter.end();
+    this.host.classList.toggle('rests', this.rests());
     this.frames++;
     this.host.dataset.frames = String(this.frames);
   }
@@ -231,6 +254,8 @@ class Stage {
     /** @type {Pane | undefined} */
     let held;
     let [travelled, taken, spread] = [0, false, 0];
+    /** @type {Point} */
+    let between = [0, 0];
     host.addEventListener('pointerdown', (event) => {
       const at = this.at(event);
       fingers.set(event.pointerId, at);
@@ -241,6 +266,7 @@ class Stage {
       } else {
         const [a, b] = [...fingers.values()];
         spread = Math.hypot(a[0] - b[0], a[1] - b[1]);
+        between = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
       }
     });
     host.addEventListener('pointermove', (event) => {
@@ -256,8 +282,10 @@ class Stage {
       if (fingers.size === 2) {
         const [a, b] = [...fingers.values()];
         const now = Math.hypot(a[0] - b[0], a[1] - b[1]);
-        if (spread > 0) this.enlarge(now / spread, [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2]);
-        spread = now;
+        const middle = /** @type {Point} */ ([(a[0] + b[0]) / 2, (a[1] + b[1]) / 2]);
+        if (held) for (const pane of this.moves(held)) pane.pan([middle[0] - between[0], middle[1] - between[1]]);
+        if (spread > 0) this.enlarge(now / spread, middle);
+        [spread, between] = [now, middle];
       } else if (taken) {
         use.drag?.(at, by, false);
       } else if (held) {
@@ -271,9 +299,15 @@ class Stage {
     };
     host.addEventListener('pointerup', released);
     host.addEventListener('pointercancel', released);
-    host.addEventListener('pointerleave', () => use.hover?.(null));
+    // A finger leaves with every tap, which is to be read.
+    host.addEventListener('pointerleave', (event) => {
+      if (event.pointerType !== 'touch') use.hover?.(null);
+    });
+    host.addEventListener('repaint', () => this.resize());
     host.addEventListener('dblclick', () => this.reset());
     host.addEventListener('wheel', (event) => {
+      // While all is shown the page scrolls, until the reader clicks here or holds Ctrl.
+      if (this.rests() && !event.ctrlKey && document.activeElement !== host) return;
       event.preventDefault();
       const lines = event.deltaMode === 1 ? 20 : 1;
       this.enlarge(Math.exp(-clamp(event.deltaY * lines, -200, 200) / 300), this.at(event));
@@ -301,6 +335,11 @@ class Stage {
 
 /** Behind the pictures, in light and dark pages alike: colours of marks look the same. */
 const GROUND = [20, 22, 27];
+
+/** How pictures of these sizes lie best: wide ones one below the other. @param {Point[]} sizes */
+function layoutFor(sizes) {
+  return innerWidth < 640 || Math.min(...sizes.map(([width, height]) => width / height)) > 1.7 ? 'below' : 'beside';
+}
 
 /** Shares a canvas among panes: beside each other, or one below the other.
  * @param {Pane[]} panes @param {number} width @param {number} height @param {boolean} below */

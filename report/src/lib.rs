@@ -28,7 +28,7 @@ pub use collection::{CollectionImage, CollectionPair, CollectionView, Tried};
 pub use colour::{Rgb, VIRIDIS, at as colour_at};
 pub use disparity::DisparityView;
 pub use matches::{KeypointMatch, MatchesView};
-pub use page::{Report, Section, View};
+pub use page::{Report, Section, View, counted, lasted};
 pub use picture::Picture;
 pub use registration::{Arrow, RegistrationView};
 pub use work_folder::CollectionPage;

@@ -5,6 +5,7 @@ use html_escape::{encode_double_quoted_attribute, encode_text as text};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
+use tiepoint::assess::{Assessment, Reason, Verdict};
 use tiepoint::files::write_atomically;
 use tiepoint::{Error, Result};
 
@@ -42,6 +43,7 @@ pub struct Report<'a> {
     title: String,
     lead: String,
     limit: usize,
+    made: String,
     sections: Vec<Section<'a>>,
 }
 
@@ -49,6 +51,7 @@ pub struct Report<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Section<'a> {
     heading: String,
+    assessment: Option<Assessment>,
     paragraphs: Vec<String>,
     commands: Vec<String>,
     tiles: Vec<[String; 2]>,
@@ -91,6 +94,13 @@ impl<'a> Section<'a> {
     /// A part under this heading; text without mark-up, as all text here.
     pub fn new(heading: impl Into<String>) -> Self {
         Self { heading: heading.into(), ..Self::default() }
+    }
+
+    /// With a verdict and its reasons, below the heading.
+    #[must_use]
+    pub fn assessed(mut self, assessment: Option<Assessment>) -> Self {
+        self.assessment = assessment;
+        self
     }
 
     /// With a paragraph more.
@@ -139,7 +149,15 @@ impl<'a> Section<'a> {
 impl<'a> Report<'a> {
     /// A page with this title, and a sentence with the result.
     pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
-        Self { title: title.into(), lead: lead.into(), limit: DEFAULT_LIMIT, sections: Vec::new() }
+        let [title, lead] = [title.into(), lead.into()].map(|text| visible(&text));
+        Self { title, lead, limit: DEFAULT_LIMIT, made: String::new(), sections: Vec::new() }
+    }
+
+    /// With when and by what the page was made.
+    #[must_use]
+    pub fn made(mut self, how: impl Into<String>) -> Self {
+        self.made = how.into();
+        self
     }
 
     /// With another limit of the file's size, in bytes.
@@ -169,7 +187,11 @@ impl<'a> Report<'a> {
                 return Ok(html);
             }
             detail = detail.less().ok_or_else(|| {
-                Error::option("report_limit", self.limit, "more bytes: the page alone has not enough room")
+                Error::option(
+                    "report_limit",
+                    self.limit,
+                    format!("{} bytes or more: that is the page with the least of its pictures", html.len()),
+                )
             })?;
         }
     }
@@ -192,14 +214,20 @@ impl<'a> Report<'a> {
         let data = script_text(&json!({ "maps": colour::maps(), "views": views }));
         let (title, lead) = (text(&self.title), text(&self.lead));
         let script = self.script();
+        let made = match self.made.as_str() {
+            "" => String::new(),
+            how => format!("<h2>How this was made</h2>\n<pre class=\"command\">{}</pre>\n", text(&visible(how))),
+        };
         Ok(format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"dark light\">\n\
              <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-             <header><h1>{title}</h1><p class=\"lead\">{lead}</p></header>\n<main>\n{sections}</main>\n\
-             <footer>Made by tiepoint {version}. This file stands alone: it asks no server for anything.</footer>\n\
+             <header><h1><bdi>{title}</bdi></h1><p class=\"lead\">{lead}</p>\n\
+             <noscript><p class=\"lead\">Without JavaScript this page shows still pictures and all figures.</p></noscript>\
+             </header>\n<main>\n{sections}</main>\n\
+             <footer>{made}Made by tiepoint {version}. This file stands alone: it asks no server for anything.</footer>\n\
              <script type=\"application/json\" id=\"data\">{data}</script>\n\
              <script>\n'use strict';\n(() => {{\n{script}\n}})();\n</script>\n</body>\n</html>\n",
             version = env!("CARGO_PKG_VERSION"),
@@ -229,6 +257,7 @@ impl Section<'_> {
         if !self.heading.is_empty() {
             html += &format!("<h2>{}</h2>\n", text(&self.heading));
         }
+        html += &self.assessment.as_ref().map_or_else(String::new, verdict);
         for paragraph in &self.paragraphs {
             html += &format!("<p>{}</p>\n", text(paragraph));
         }
@@ -263,6 +292,63 @@ impl Section<'_> {
             );
         }
         Ok(html + "</section>\n")
+    }
+}
+
+/// The verdict in a word, the reasons for it, and the others in a fold.
+fn verdict(assessment: &Assessment) -> String {
+    let item = |reason: &Reason| {
+        let next = reason.next.as_deref().map_or(String::new(), |next| format!("<br>{}", text(next)));
+        let (name, told, expected) = (reason.verdict.name(), text(&reason.text), text(&reason.expected));
+        format!("<li class=\"{name}\">{told} <small>expected: {expected}</small>{next}</li>\n")
+    };
+    let (good, other): (Vec<_>, Vec<_>) =
+        assessment.reasons.iter().partition(|reason| reason.verdict == Verdict::Good);
+    let list = |reasons: &[&Reason]| format!("<ul>\n{}</ul>\n", reasons.iter().map(|r| item(r)).collect::<String>());
+    let told = if other.is_empty() { String::new() } else { list(&other) };
+    let (name, word) = (assessment.verdict.name(), match assessment.verdict {
+        Verdict::Good => "Good",
+        Verdict::Doubtful => "Doubtful",
+        Verdict::Poor => "Poor",
+    });
+    let fold = match good.len() {
+        0 => String::new(),
+        n => format!("<details><summary>{n} measures are good</summary>\n{}</details>\n", list(&good)),
+    };
+    format!("<div class=\"verdict {name}\" role=\"group\" aria-label=\"Verdict\">\n<p><b>{word}</b></p>\n{told}{fold}</div>\n")
+}
+
+/// The text with marks in place of characters that cannot be seen, and of those that turn the direction of writing: in
+/// a name they would show another one.
+pub(crate) fn visible(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let shown = |c: char| match c {
+        '\n' => "\n".to_owned(),
+        c if c.is_control() || turns(c) => format!("\u{27e8}U+{:04X}\u{27e9}", u32::from(c)),
+        c => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// A count for people: thousands apart.
+pub fn counted(count: usize) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A time for people.
+pub fn lasted(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 100.0 => format!("{s:.1} s"),
+        s => format!("{:.0} s", s),
     }
 }
 
@@ -313,6 +399,16 @@ mod tests {
         assert!(!data.contains('<') && !data.contains('\u{2028}'), "{data}");
         let back: Value = serde_json::from_str(&data).unwrap();
         assert_eq!(back[0], hostile, "the script reads what was written");
+    }
+
+    #[test]
+    fn names_show_what_they_are_and_numbers_are_for_people() {
+        assert_eq!(visible("a\u{202e}gpj.\u{7}b"), "a⟨U+202E⟩gpj.⟨U+0007⟩b", "nothing is turned or unseen");
+        let page = Report::new("on\u{202e}", "").section(Section::new("x")).html().unwrap();
+        assert!(page.contains("<title>on⟨U+202E⟩</title>") && page.contains("<h1><bdi>on⟨"), "in the title, too");
+        let numbers = [0, 12, 999, 1000, 22545, 1_000_000].map(counted);
+        assert_eq!(numbers, ["0", "12", "999", "1,000", "22,545", "1,000,000"], "thousands apart");
+        assert_eq!([0.885, 4.885, 180.4].map(lasted), ["885 ms", "4.9 s", "180 s"], "times");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::Detail;
 use crate::block::base64;
+use crate::page::visible;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use serde_json::{Value, json};
 use tiepoint::image::{AnyView, Image, ImageView, Pixel, Shades, Size};
@@ -19,7 +20,7 @@ pub struct Picture<'a> {
 impl<'a> Picture<'a> {
     /// A picture of this name.
     pub fn new(name: impl Into<String>, image: impl Into<AnyView<'a>>) -> Self {
-        Self { name: name.into(), image: image.into() }
+        Self { name: visible(&name.into()), image: image.into() }
     }
 }
 

@@ -6,6 +6,7 @@
 //!                                              calibration, rectify ── stereo ── depth, cloud
 //! collection: all of this for many photographs, pair by pair
 //! below all of them:  filter (gauss, sobel, integral, resample), image, device, options, numeric
+//! after them:         assess (good, doubtful or poor, with reasons)
 //! beside them:        evaluate (scores against ground truth), synth (scenes with known truth)
 //! ```
 //!
@@ -26,6 +27,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the C library's functions"))]
 
+pub mod assess;
 #[cfg(test)]
 mod bisect;
 pub mod collection;

@@ -212,9 +212,9 @@ impl Scores {
     /// The most important figures.
     pub(crate) fn tiles<'a>(&self, section: Section<'a>) -> Section<'a> {
         section
-            .tile("right to 3 px", format!("{:.1} %", self.matching_accuracy[2] * 100.0))
+            .tile("correct within 3 px", format!("{:.1} %", self.matching_accuracy[2] * 100.0))
             .tile("corner error", format!("{:.3} px", self.corner_error))
-            .tile("position of right matches", format!("{:.3} px", self.position.rms))
+            .tile("localisation error (RMS)", format!("{:.3} px", self.position.rms))
     }
 
     /// The scores as lines of text.

@@ -41,6 +41,7 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     })?;
     let between = format!("{} - {}", arguments.a.display(), arguments.b.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3));
+    pair.assess().iter().for_each(|assessment| context.say(&assessment.to_string()));
     if let Some(model) = &pair.tie.b_from_a {
         context.say(&model.to_string());
     }

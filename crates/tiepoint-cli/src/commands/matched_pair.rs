@@ -12,12 +12,15 @@ use crate::output::{Clock, Part, fill, joined};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
+use tiepoint::assess::{Assessment, PairEvidence};
 use tiepoint::feature::{Features, Finder, FoundFeatures};
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, Image};
 use tiepoint::matching::{Match, files::MatchRow};
 use tiepoint::options::Named;
-use tiepoint::register::{Modality, TiePicture, TiePoints, TiedPictures, Views, tie_pictures, tie_points};
+use tiepoint::register::{
+    Modality, TieOptions, TiePicture, TiePoints, TiedPictures, Views, tie_pictures, tie_points,
+};
 use tiepoint::{Error, ErrorKind};
 use tiepoint_report::{Section, View};
 
@@ -44,14 +47,17 @@ struct FoundPair {
 
 impl FoundPair {
     /// The pictures with the features to which the matches refer.
-    fn tied(self, TiedPictures { features, tie, views, modality }: TiedPictures) -> MatchedPair {
-        let own = self.found.map(|found| found.features);
-        MatchedPair { pictures: self.pictures, features: features.unwrap_or(own), tie, views, modality }
+    fn tied(self, tied: TiedPictures, options: &TieOptions) -> MatchedPair {
+        let TiedPictures { features, tie, views, modality } = tied;
+        let features = features.unwrap_or_else(|| self.found.map(|found| found.features));
+        let evidence = PairEvidence::of(features.each_ref(), &tie, options);
+        MatchedPair { pictures: self.pictures, features, tie, views, modality, evidence }
     }
 
     /// The pictures with matches of their own features.
     fn with(self, tie: TiePoints) -> MatchedPair {
-        self.tied(TiedPictures { features: None, tie, views: 1, modality: Modality::Same })
+        let tied = TiedPictures { features: None, tie, views: 1, modality: Modality::Same };
+        self.tied(tied, &TieOptions::default())
     }
 }
 
@@ -65,6 +71,8 @@ pub(crate) struct MatchedPair {
     pub(crate) views: usize,
     /// Whether the pictures were tied as pictures of one sensor or of two.
     pub(crate) modality: Modality,
+    /// What tells whether the model can be believed; none without one.
+    pub(crate) evidence: Option<PairEvidence>,
 }
 
 impl<'a> PairSearch<'a> {
@@ -101,7 +109,7 @@ impl<'a> PairSearch<'a> {
     ) -> Outcome<MatchedPair> {
         let found = self.find(paths, colour || page.wanted(), clock, context)?;
         match self.tie(&found, clock, context)? {
-            Ok(tied) => Ok(found.tied(tied)),
+            Ok(tied) => Ok(found.tied(tied, &self.matching.options()?)),
             Err(error) => self.explain(&error, found, (paths, page), clock, context),
         }
     }
@@ -131,9 +139,17 @@ impl<'a> PairSearch<'a> {
         report::write(page, || {
             let names = paths.map(report::file_name);
             let title = format!("{} and {}", names[0], names[1]);
-            let lead = format!("{message}. What is shown are matches that no model has confirmed.");
+            let shown = match matches {
+                0 => "There are no matches to show.",
+                _ => "What is shown are matches that no model has confirmed.",
+            };
+            let mut words = message.chars();
+            let first = words.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+            let lead = format!("{first}{}. {shown}", words.as_str());
             let view = report::matches_view(&pair, names, self.detector.detector);
-            let section = report::tiles(Section::new("Matches"), &pair, clock).view(View::Matches(view));
+            let section = report::tiles(Section::new("Matches"), &pair, clock)
+                .assessed(Some(Assessment::none(&error.to_string(), self.advice)))
+                .view(View::Matches(view));
             (title, lead, vec![section.figures(pair.describe(self, context))])
         })?;
         Err(Failure::Work(message))
@@ -284,6 +300,11 @@ impl MatchedPair {
         }
     }
 
+    /// The verdict on the model; none without one.
+    pub(crate) fn assess(&self) -> Option<Assessment> {
+        self.evidence.as_ref().map(PairEvidence::assess)
+    }
+
     /// The result as JSON.
     pub(crate) fn describe(&self, search: &PairSearch<'_>, context: &Context) -> Value {
         let counts = json!({
@@ -303,8 +324,11 @@ impl MatchedPair {
             }),
             None => json!({ "model": "none" }),
         };
+        let assessed = self.evidence.as_ref().map_or(json!({}), |evidence| {
+            joined([json!(evidence.assess()), json!({ "evidence": evidence })])
+        });
         let device = json!({ "device": context.take_device(), "threads": context.processor.cpu.threads() });
-        joined([counts, model, device])
+        joined([counts, model, assessed, device])
     }
 
     /// The matches as rows of a file.

@@ -19,7 +19,7 @@ use tiepoint::geometry::{Correspondence, Fundamental, Model};
 use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
-use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View};
+use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View, counted};
 
 /// Advice if too few matches agree.
 pub(super) const ADVICE: &str = "Of a flat scene, or from one place, there is nothing to rectify: `register` lays one picture on the other. Try \
@@ -195,10 +195,10 @@ impl RectifiedPair {
             caption: "The cursor's row is drawn in the other picture: what corresponds lies on it."
                 .to_owned(),
         };
-        let section = Section::new("Rows").view(View::Matches(view)).figures(described.clone());
+        let section = Section::new("Rows").assessed(found.assess()).view(View::Matches(view)).figures(described.clone());
         let section = match self.agreement {
             Some(a) => section
-                .tile("tie points", a.points.to_string())
+                .tile("tie points in both pictures", counted(a.points))
                 .tile("difference of rows", format!("{:.2} px", a.rms_vertical_px))
                 .tile("disparities", format!("{} to {} px", a.disparities[0], a.disparities[1])),
             None => section,
@@ -224,6 +224,8 @@ impl RectifiedPair {
             "features": found.features.each_ref().map(Features::len),
             "matches": found.tie.matches.len(),
             "inliers": agreement.map_or(0, |a| a.points),
+            "verdict": found.assess().map(|assessment| assessment.verdict),
+            "reasons": found.assess().map(|assessment| assessment.reasons),
             "rms_vertical_px": agreement.map(|a| a.rms_vertical_px),
             "mean_vertical_px": agreement.map(|a| a.mean_vertical_px),
             "min_disparity": agreement.map(|a| a.disparities[0]),

@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let covered = 100.0 * laid.covered();
     let (summary, spent) = (pair.summary(), clock.compute() * 1e3);
     context.say(&format!("{between}: {summary}, {covered:.1} % of the reference covered, {spent:.1} ms"));
+    pair.assess().iter().for_each(|assessment| context.say(&assessment.to_string()));
     let before = clock.clone();
     report::finish(&arguments.pair.report, &described, clock, context, || {
         page(arguments, &pair, &laid, &described, &before)
@@ -75,10 +76,13 @@ fn page<'a>(
     let shown = laid.reference.as_ref().map_or(pair.pictures[1].seen(), |reference| &reference.image);
     let view = report::registration_view(pair, &laid.warped, (shown, laid.at), names());
     let section = Section::new("One on the other")
+        .assessed(pair.assess())
         .tile("covered", format!("{:.1} %", 100.0 * laid.covered()))
         .view(View::Registration(view));
-    let matches = report::matches_view(pair, names(), arguments.pair.detector.detector);
+    let roles = [format!("{moving} (moving)"), format!("{reference} (reference)")];
+    let matches = report::matches_view(pair, roles, arguments.pair.detector.detector);
     let matches = report::tiles(Section::new("Matches"), pair, clock)
+        .assessed(None)
         .view(View::Matches(matches))
         .figures(described.clone());
     (format!("{moving} on {reference}"), pair.summary(), vec![section, matches])

@@ -13,7 +13,10 @@ use tiepoint::geometry::estimate::residuals;
 use tiepoint::image::{AnyImage, Image};
 use tiepoint::register::Warped;
 use tiepoint::stereo::StereoResult;
-use tiepoint_report::{Arrow, DisparityView, KeypointMatch, MatchesView, RegistrationView, Report, Section};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tiepoint_report::{
+    Arrow, DisparityView, KeypointMatch, MatchesView, RegistrationView, Report, Section, counted, lasted,
+};
 
 /// A title, a sentence with the result, and the sections of the page.
 pub(crate) type Page<'a> = (String, String, Vec<Section<'a>>);
@@ -36,6 +39,9 @@ pub(crate) fn finish<'a>(
     page: impl FnOnce() -> Page<'a>,
 ) -> Outcome {
     clock.time(Part::Write, || write(arguments, page))?;
+    if let Some(path) = &arguments.report {
+        context.say(&format!("{} shows it", path.display()));
+    }
     let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
     context.report(|| joined([described.clone(), seconds]));
     Ok(())
@@ -43,8 +49,44 @@ pub(crate) fn finish<'a>(
 
 /// Writes a page no larger than `limit` bytes.
 pub(crate) fn write_to(path: &Path, limit: usize, (title, lead, sections): Page<'_>) -> Outcome {
-    let page = sections.into_iter().fold(Report::new(title, lead).limit(limit), Report::section);
-    Ok(page.write(path)?)
+    let report = Report::new(title, lead).limit(limit).made(how_made());
+    Ok(sections.into_iter().fold(report, Report::section).write(path)?)
+}
+
+/// The day and the command, without folders: a page may be sent to others.
+fn how_made() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let word = |word: std::ffi::OsString| {
+        let word = word.to_string_lossy().into_owned();
+        // --flag=/folder/file as well as /folder/file.
+        let (flag, value) = word.split_once('=').map_or(("", word.as_str()), |(flag, value)| (flag, value));
+        let value = if Path::new(value).is_absolute() { file_name(Path::new(value)) } else { value.to_owned() };
+        let word = if flag.is_empty() { value } else { format!("{flag}={value}") };
+        if word.contains(char::is_whitespace) { format!("'{word}'") } else { word }
+    };
+    let words: Vec<String> = std::env::args_os().skip(1).map(word).collect();
+    format!("{} UTC\ntiepoint {}", day_and_minute(seconds), words.join(" "))
+}
+
+/// The date and the time of day of a moment in seconds since the beginning of 1970, in the Gregorian calendar.
+fn day_and_minute(seconds: u64) -> String {
+    let is_leap = |year: u64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    let (mut year, mut day) = (1970, seconds / 86_400);
+    while day >= 365 + u64::from(is_leap(year)) {
+        day -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if day < days {
+            break;
+        }
+        day -= days;
+        month += 1;
+    }
+    let minute = seconds / 60 % 1440;
+    format!("{year}-{month:02}-{:02} {:02}:{:02}", day + 1, minute / 60, minute % 60)
 }
 
 /// The last part of a path.
@@ -60,18 +102,18 @@ pub(crate) fn support(detector: DetectorKind) -> f32 {
     }
 }
 
-/// The most important figures about matches.
+/// The verdict and the most important figures about matches.
 pub(crate) fn tiles<'a>(section: Section<'a>, pair: &MatchedPair, clock: &Clock) -> Section<'a> {
     let [a, b] = pair.features.each_ref().map(Features::len);
     let section =
-        section.tile("features", format!("{a} and {b}")).tile("matches", pair.tie.matches.len().to_string());
+        section.tile("features", format!("{} and {}", counted(a), counted(b))).tile("matches", counted(pair.tie.matches.len()));
     let section = match &pair.tie.b_from_a {
         Some(_) => section
-            .tile("inliers", pair.tie.inliers.len().to_string())
+            .tile("inliers", counted(pair.tie.inliers.len()))
             .tile("root mean square", format!("{:.2} px", pair.tie.rms_px)),
         None => section,
     };
-    section.tile("computed in", format!("{:.0} ms", clock.compute() * 1e3))
+    section.tile("computed in", lasted(clock.compute())).assessed(pair.assess())
 }
 
 /// Both pictures and the matches.
@@ -153,4 +195,22 @@ pub(crate) fn scored(truth: &Image<f32>, mask: Option<&Image<u8>>) -> Image<f32>
         true => truth.row(y)[x],
         false => f32::INFINITY,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::day_and_minute;
+
+    #[test]
+    fn days_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01 00:00"),
+            (951_782_400, "2000-02-29 00:00"),
+            (1_709_251_199, "2024-02-29 23:59"),
+            (1_735_689_600, "2025-01-01 00:00"),
+            (4_107_542_400, "2100-03-01 00:00"),
+        ] {
+            assert_eq!(day_and_minute(seconds), expected, "{seconds} s");
+        }
+    }
 }

@@ -4,8 +4,9 @@ use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate, refine};
-use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
+use crate::geometry::{Correspondence, Estimate, Homography, Model, ModelKind, RobustOptions};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
+use crate::numeric::{length, sin_cos};
 use crate::options::{AboveTo, options};
 use crate::{Error, Result};
 
@@ -60,6 +61,9 @@ pub struct TiePoints {
     pub rms_px: f64,
     /// The number of samples that the estimation drew.
     pub iterations: usize,
+    /// The matches of the first search, before there was a model to search near; empty where pictures were tied by
+    /// their structure. Of very many features it took a part ([`tie_points`]).
+    pub first: Vec<Match>,
 }
 
 /// The matches as correspondences.
@@ -151,11 +155,11 @@ fn tie_thinned(
     if let (2.., Some(kind), Some(rematch)) = (every, options.model, options.rematch) {
         let some = search(&options.matching, every)?;
         if let Some(found) = determined(pair.estimate(Precision::Guiding, kind, &some))? {
-            let first = Tied { matches: some, found };
+            let first = Tied { matches: some.clone(), found };
             let (tied, rounds) =
                 pair.again(Precision::Guiding, first, &rematch, |matching| search(matching, 1))?;
             if rounds > 0 {
-                return Ok(tied.into());
+                return Ok(tied.with_first(some));
             }
         }
     }
@@ -173,14 +177,17 @@ pub(super) fn tie_points_by(
     let matches = search(&options.matching)?;
     let Some(kind) = options.model else {
         let inliers = (0..matches.len()).collect();
-        return Ok(TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0 });
+        let first = matches.clone();
+        return Ok(TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0, first });
     };
     let found = pair.estimate(Precision::Settled, kind, &matches)?;
-    let first = Tied { matches, found };
-    match options.rematch {
-        None => Ok(first.into()),
-        Some(rematch) => Ok(pair.again(Precision::Settled, first, &rematch, search)?.0.into()),
-    }
+    let first = matches.clone();
+    let tied = Tied { matches, found };
+    let tied = match options.rematch {
+        None => tied,
+        Some(rematch) => pair.again(Precision::Settled, tied, &rematch, search)?.0,
+    };
+    Ok(tied.with_first(first))
 }
 
 /// The features of two images, and the options for tying them.
@@ -197,10 +204,11 @@ struct Tied {
     found: Estimate,
 }
 
-impl From<Tied> for TiePoints {
-    fn from(Tied { matches, found }: Tied) -> Self {
-        let Estimate { b_from_a, inliers, rms_px, iterations } = found;
-        Self { matches, b_from_a: Some(b_from_a), inliers, rms_px, iterations }
+impl Tied {
+    /// The result, with the matches of the first search.
+    fn with_first(self, first: Vec<Match>) -> TiePoints {
+        let Estimate { b_from_a, inliers, rms_px, iterations } = self.found;
+        TiePoints { matches: self.matches, b_from_a: Some(b_from_a), inliers, rms_px, iterations, first }
     }
 }
 
@@ -232,7 +240,10 @@ impl Pair<'_> {
         let mut precision = guiding;
         while rounds < most {
             let start = tied.found.b_from_a;
-            let matches = search(&guided(&start, rematch, self.options))?;
+            let mut matches = search(&guided(&start, rematch, self.options))?;
+            if let Some(map) = start.homography() {
+                matches.retain(|m| !contradicts(&map, self.keypoints, m));
+            }
             let settled = matches == tied.matches;
             let last = settled || rounds + 1 == most;
             let wanted = if last { Precision::Settled } else { guiding };
@@ -255,6 +266,28 @@ impl Pair<'_> {
         }
         Ok((tied, rounds))
     }
+}
+
+/// A match contradicts a map if the scales of its features differ by this factor from what the map says there: an
+/// octave, of which right matches on a plane stay far within.
+const SCALE: f64 = 2.0;
+/// Or if its features are turned from it by more than 45°, of which this is the cosine.
+const TURN: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+/// Whether the scale or the turn of the features of a match contradicts the map.
+pub(crate) fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bool {
+    let (a, b) = (&a[m.a as usize], &b[m.b as usize]);
+    let [xx, xy, yx, yy] = b_from_a.derivative([a.x, a.y].map(f64::from));
+    let local = (xx * yy - xy * yx).abs().sqrt();
+    let ratio = f64::from(b.scale) / (f64::from(a.scale) * local);
+    let [[x, y], [u, v]] = [a, b].map(|k| {
+        let (sin, cos) = sin_cos(k.angle);
+        [f64::from(cos), f64::from(sin)]
+    });
+    let predicted = [xx * x + xy * y, yx * x + yy * y];
+    let cosine = (predicted[0] * u + predicted[1] * v) / length(predicted);
+    // What is no number contradicts.
+    !(ratio > 1.0 / SCALE && ratio < SCALE && cosine > TURN)
 }
 
 /// The options of a search near what a model predicts.

@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     let scenes = scenes(arguments.seed)?;
     context.say(&format!(
         "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
-        "scene", "", "features", "matches", "inliers", "right to 3 px", "corner error", "ms"
+        "scene", "", "features", "matches", "inliers", "correct within 3 px", "corner error", "ms"
     ));
     for (i, scene) in scenes.iter().enumerate() {
         context.progress.say(&format!("drawing {}", scene.title));
@@ -183,7 +183,7 @@ fn table(outcomes: &[Score]) -> Vec<Vec<String>> {
         "features",
         "matches",
         "inliers",
-        "right to 3 px",
+        "correct within 3 px",
         "position",
         "corner error",
         "time",

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
 use crate::output::Clock;
 use std::path::Path;
+use tiepoint::assess::PairEvidence;
 use tiepoint::evaluate::corner_error;
 use tiepoint::feature::{Detector, DetectorKind};
 use tiepoint::geometry::calibration::RectifiedCalibration;
@@ -50,7 +51,8 @@ pub(super) fn matched(
         let [a, b] = pictures.each_ref().map(|p| detector.detect(p.grey().view(), None, processor));
         let features = [a?, b?];
         let tie = tie_points(&features[0], &features[1], options, processor)?;
-        Ok(MatchedPair { pictures, features, tie, views: 1, modality: Modality::Same })
+        let evidence = PairEvidence::of(features.each_ref(), &tie, options);
+        Ok(MatchedPair { pictures, features, tie, views: 1, modality: Modality::Same, evidence })
     })
 }
 

@@ -150,6 +150,6 @@ fn in_full_pixels(
         (0..pairs.len()).filter(|i| distances[*i] <= options.robust.threshold_px).collect();
     let sum: f64 = inliers.iter().map(|i| distances[*i] * distances[*i]).sum();
     let rms_px = (sum / inliers.len().max(1) as f64).sqrt();
-    let tie = TiePoints { matches, b_from_a: Some(model), inliers, rms_px, iterations: 0 };
+    let tie = TiePoints { matches, b_from_a: Some(model), inliers, rms_px, iterations: 0, first: vec![] };
     Ok(Some(StructureTie { features, tie }))
 }

@@ -1,0 +1,119 @@
+//! Verdicts: whether a result is good, doubtful or poor, and why.
+//!
+//! A result can look right where it is not: the residual of inliers is never above the threshold that made them
+//! inliers, and a picture warped by a wrong map still covers the other. A verdict comes from what such figures leave
+//! out. Each [`Reason`] is a number that was measured, what was expected of it, and, where it is poor, what to do
+//! next; the verdict is that of the worst reason. Nothing here changes a result.
+//!
+//! - [`PairEvidence`]: tie points and their model.
+//!
+//! The limits are constants with the measurements that led to them: `docs/verdicts.md` shows them on pairs with truth.
+
+mod pair;
+
+pub use pair::{Cell, PairEvidence};
+
+use serde::Serialize;
+
+/// How far a result can be believed, from best to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Everything that was measured is as it is where results are right.
+    Good,
+    /// Something is unusual: look before you use it.
+    Doubtful,
+    /// Something is as it is where results are wrong.
+    Poor,
+}
+
+impl Verdict {
+    /// Its name: `good`, `doubtful` or `poor`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Doubtful => "doubtful",
+            Self::Poor => "poor",
+        }
+    }
+
+    /// The verdict on a number that is doubtful from one limit and poor from another.
+    fn above(value: f64, [doubtful, poor]: [f64; 2]) -> Self {
+        match value {
+            v if v >= poor => Self::Poor,
+            v if v >= doubtful => Self::Doubtful,
+            _ => Self::Good,
+        }
+    }
+
+    /// The verdict on a number that is doubtful below one limit and poor below another.
+    fn below(value: f64, [doubtful, poor]: [f64; 2]) -> Self {
+        match value {
+            v if v < poor => Self::Poor,
+            v if v < doubtful => Self::Doubtful,
+            _ => Self::Good,
+        }
+    }
+}
+
+/// One number behind a verdict.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reason {
+    /// What was measured, in one or two words, as a key.
+    pub measure: &'static str,
+    /// The number.
+    pub value: f64,
+    /// What a good result has.
+    pub expected: String,
+    /// What this number alone says.
+    pub verdict: Verdict,
+    /// A sentence with the number, for people.
+    pub text: String,
+    /// What to do about it; where it is not good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A verdict with its reasons.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Assessment {
+    /// That of the worst reason.
+    pub verdict: Verdict,
+    /// The worst first.
+    pub reasons: Vec<Reason>,
+}
+
+impl Assessment {
+    /// Of a pair without a model: what was wrong, and what to do next.
+    pub fn none(wrong: &str, next: &str) -> Self {
+        Self::of(vec![Reason {
+            measure: "model",
+            value: 0.0,
+            expected: "a model that more matches agree on than chance could explain".into(),
+            verdict: Verdict::Poor,
+            text: wrong.into(),
+            next: Some(next.into()),
+        }])
+    }
+
+    /// From reasons in the order of their importance. What is good needs no next step.
+    fn of(mut reasons: Vec<Reason>) -> Self {
+        reasons.iter_mut().filter(|reason| reason.verdict == Verdict::Good).for_each(|reason| reason.next = None);
+        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.verdict));
+        let verdict = reasons.first().map_or(Verdict::Good, |reason| reason.verdict);
+        Self { verdict, reasons }
+    }
+}
+
+impl std::fmt::Display for Assessment {
+    /// The verdict, with the reasons that are as bad as it, and what to do next.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.verdict.name())?;
+        let told = self.reasons.iter().filter(|reason| reason.verdict == self.verdict);
+        for (i, reason) in told.enumerate() {
+            write!(f, "{} {}", if i == 0 { ":" } else { ";" }, reason.text)?;
+        }
+        let next = self.reasons.iter().filter_map(|reason| reason.next.as_deref()).next();
+        next.map_or(Ok(()), |next| write!(f, ". {next}"))
+    }
+}

@@ -1,0 +1,366 @@
+//! Whether tie points and their model can be believed.
+//!
+//! Inliers are by definition near the model, so they cannot tell that it is wrong. These can:
+//!
+//! - **First matches.** Those of the first search were found without a model. How many of them agree with it, and what
+//!   the others are: the features of a wrong match are turned and scaled anyhow, so a rejected match whose features are
+//!   turned and scaled as the model says is likely right, and the model is wrong there. What chance gives of such
+//!   matches is subtracted. Nine parts of A, three by three, tell where.
+//! - **Chance.** Wrong matches are spread evenly about the place that the model predicts, so the matches in a ring
+//!   just outside the threshold tell how many wrong ones lie inside.
+//! - **Scale and turn** of the inliers, which the model did not use.
+//! - **Number and spread** of the inliers over the nine parts.
+//!
+//! Where pictures were tied by their structure there is no first search, and places have no scale or turn: there the
+//! share of the places that agree stands for the first matches.
+
+use super::{Assessment, Reason, Verdict};
+use crate::feature::{Features, Keypoint};
+use crate::geometry::estimate::residuals;
+use crate::geometry::{Correspondence, Model};
+use crate::image::Size;
+use crate::matching::Match;
+use crate::register::{TieOptions, TiePoints, contradicts};
+use serde::Serialize;
+
+/// Rejected first matches count against the model from this many thresholds on, beyond the reach of the second search:
+/// right matches of large features lie up to there.
+const FAR: f64 = 2.0;
+/// For each far match that contradicts the model's scale or turn, chance gives this many that do not: of the wrong
+/// matches of the sequences graf and boat 17 to 26 % do not.
+const ALIKE_BY_CHANCE: f64 = 0.28;
+/// The inner edge of the ring, in thresholds: right matches lie beyond the threshold, too, but hardly beyond this.
+const RING: f64 = 1.2;
+/// The outer edge where there was no second search.
+const OUTER: f64 = 2.0;
+/// Fewer matches than this say nothing about a part of the picture.
+const TELLING: usize = 8;
+/// A part with fewer inliers does not hold the model.
+const SUPPORTED: usize = 3;
+
+// Limits from which a number is doubtful, and poor. On pairs with truth (`docs/verdicts.md`) right models stay on the
+// good side of the first; the second is past all of them.
+
+/// The share of the right first matches that the model rejects.
+const REJECTED: [f64; 2] = [0.12, 0.3];
+/// Parts of the picture where it rejects more of them than it takes.
+const MISFIT: [f64; 2] = [1.0, 2.0];
+/// The share of the first matches that agree with a map; below.
+const AGREEING: [f64; 2] = [0.15, 0.02];
+/// The share of first matches that agree with an epipolar geometry; below. A band along a line takes many by chance.
+const AGREEING_BAND: [f64; 2] = [0.3, 0.1];
+/// The share of the inliers that chance gives.
+const CHANCE: [f64; 2] = [0.2, 0.5];
+/// The share of the inliers whose scale or turn contradicts the model.
+const CONTRARY: [f64; 2] = [0.2, 0.5];
+/// Inliers; below. Chance alone gives up to seven of a homography (`false_alarms` refuses what it explains).
+const INLIERS: [f64; 2] = [20.0, 8.0];
+/// Parts of the picture that hold the model; below.
+const SPREAD: [f64; 2] = [7.0, 3.0];
+/// The share of places tied by structure that agree; below.
+const PLACES: [f64; 2] = [0.9, 0.6];
+
+/// One of nine parts of A.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cell {
+    /// Inliers there.
+    pub inliers: usize,
+    /// Their median residual, in pixels; none without inliers.
+    pub residual_px: Option<f64>,
+    /// First matches there that agree with the model.
+    pub agreeing: usize,
+    /// Far first matches there that have its scale and turn.
+    pub alike: usize,
+    /// Far first matches there that have not.
+    pub unlike: usize,
+    /// The median residual of the far ones that have its scale and turn, in pixels: how wrong the model is there, if it
+    /// is; none of fewer than eight.
+    pub off_px: Option<f64>,
+}
+
+impl Cell {
+    /// Far first matches that are likely right: those of the model's scale and turn beyond what chance gives.
+    fn rejected(&self) -> f64 {
+        (self.alike as f64 - ALIKE_BY_CHANCE * self.unlike as f64).max(0.0)
+    }
+
+    /// Whether the model rejects more right matches than it takes.
+    fn is_misfit(&self) -> bool {
+        self.off_px.is_some() && self.rejected() > self.agreeing as f64
+    }
+}
+
+/// What was measured about a pair.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PairEvidence {
+    /// Matches of the last search.
+    pub matches: usize,
+    /// Inliers among them.
+    pub inliers: usize,
+    /// Matches of the first search; 0 where pictures were tied by their structure.
+    pub first: usize,
+    /// Those of them that agree with the model.
+    pub agreeing: usize,
+    /// How many inliers chance alone would give; none where the search left no ring.
+    pub by_chance: Option<f64>,
+    /// Inliers that contradict the model's scale or turn; none where it says nothing about these.
+    pub contrary: Option<usize>,
+    /// Nine parts of A, row by row.
+    pub cells: [Cell; 9],
+    /// The model.
+    #[serde(skip)]
+    pub model: Model,
+}
+
+impl PairEvidence {
+    /// Measures tie points between these features, found with these options; `None` where they have no model.
+    pub fn of([a, b]: [&Features; 2], tie: &TiePoints, options: &TieOptions) -> Option<Self> {
+        let model = tie.b_from_a?;
+        let keypoints = [a.keypoints.as_slice(), b.keypoints.as_slice()];
+        let residuals_of = |matches: &[Match]| {
+            let pairs: Vec<Correspondence> =
+                matches.iter().map(|m| m.correspondence(keypoints[0], keypoints[1])).collect();
+            residuals(&model, &pairs)
+        };
+        let threshold = options.robust.threshold_px;
+        // Places tied by structure have no descriptors, and no scale or turn of their own.
+        let map = model.homography().filter(|_| a.dimension > 0);
+        let contrary = |m: &Match| map.as_ref().is_some_and(|map| contradicts(map, keypoints, m));
+        let place = |m: &Match| cell(a.image, &keypoints[0][m.a as usize]);
+        let (mut cells, mut near, mut far) = ([Cell::default(); 9], [const { vec![] }; 9], [const { vec![] }; 9]);
+        let last = residuals_of(&tie.matches);
+        for &i in &tie.inliers {
+            near[place(&tie.matches[i])].push(last[i]);
+        }
+        for (m, residual) in tie.first.iter().zip(residuals_of(&tie.first)) {
+            let cell = &mut cells[place(m)];
+            if residual <= threshold {
+                cell.agreeing += 1;
+            } else if residual > FAR * threshold && map.is_some() {
+                match contrary(m) {
+                    true => cell.unlike += 1,
+                    false => far[place(m)].push(residual),
+                }
+            }
+        }
+        for (cell, (near, far)) in cells.iter_mut().zip(near.iter_mut().zip(&mut far)) {
+            (cell.inliers, cell.alike) = (near.len(), far.len());
+            cell.residual_px = median(near);
+            cell.off_px = median(far).filter(|_| cell.alike >= TELLING);
+        }
+        let outer = options.rematch.map_or(OUTER, |rematch| rematch.radius);
+        let by_chance = (outer > RING && a.dimension > 0).then(|| {
+            // A circle about a point, or a band along a line.
+            let area = |r: f64| if model.kind().is_epipolar() { r } else { r * r };
+            let ring = last.iter().filter(|r| (RING * threshold..=outer * threshold).contains(*r)).count();
+            ring as f64 / (area(outer) - area(RING))
+        });
+        Some(Self {
+            matches: tie.matches.len(),
+            inliers: tie.inliers.len(),
+            first: tie.first.len(),
+            agreeing: cells.iter().map(|cell| cell.agreeing).sum(),
+            by_chance,
+            contrary: map.map(|_| tie.inliers.iter().filter(|&&i| contrary(&tie.matches[i])).count()),
+            cells,
+            model,
+        })
+    }
+
+    /// The verdict.
+    pub fn assess(&self) -> Assessment {
+        let inliers = self.inliers.max(1) as f64;
+        let mut reasons = vec![];
+        if self.first > 0 {
+            self.first_matches(&mut reasons);
+        } else {
+            let share = self.inliers as f64 / self.matches.max(1) as f64;
+            reasons.push(Reason {
+                measure: "places",
+                value: share,
+                expected: format!("{} or more", percent(PLACES[0])),
+                verdict: Verdict::below(share, PLACES),
+                text: format!("{} of {} places tied by structure agree", self.inliers, self.matches),
+                next: Some("Try a model with more freedom (`--model affine` or `homography`)".into()),
+            });
+        }
+        if let Some(expected) = self.by_chance {
+            let share = expected / inliers;
+            reasons.push(Reason {
+                measure: "chance",
+                value: share,
+                expected: format!("below {}", percent(CHANCE[0])),
+                verdict: Verdict::above(share, CHANCE),
+                text: format!(
+                    "chance alone would give {expected:.0} of the {} inliers ({})",
+                    self.inliers,
+                    percent(share)
+                ),
+                next: Some("Leave out weak matches (`--ratio 0.7`, `--no-rematch`)".into()),
+            });
+        }
+        if let Some(contrary) = self.contrary {
+            let share = contrary as f64 / inliers;
+            reasons.push(Reason {
+                measure: "scale and turn",
+                value: share,
+                expected: format!("below {}", percent(CONTRARY[0])),
+                verdict: Verdict::above(share, CONTRARY),
+                text: format!("{} of the inliers contradict the model's scale or turn", percent(share)),
+                next: Some("Leave out weak matches (`--ratio 0.7`, `--no-rematch`)".into()),
+            });
+        }
+        reasons.push(Reason {
+            measure: "inliers",
+            value: self.inliers as f64,
+            expected: format!("{} or more", INLIERS[0]),
+            verdict: Verdict::below(self.inliers as f64, INLIERS),
+            text: format!("{} inliers", self.inliers),
+            next: Some("More features or views may help (`--contrast 0.02`, `--views 43`)".into()),
+        });
+        let supported = self.cells.iter().filter(|cell| cell.inliers >= SUPPORTED).count();
+        reasons.push(Reason {
+            measure: "spread",
+            value: supported as f64,
+            expected: format!("{} or more of 9 parts of the picture", SPREAD[0]),
+            verdict: Verdict::below(supported as f64, SPREAD),
+            text: format!("inliers in {supported} of 9 parts of the picture"),
+            next: Some(
+                "Where no inlier is near, the model is a guess: more features may help (`--contrast 0.02`)".into(),
+            ),
+        });
+        Assessment::of(reasons)
+    }
+
+    /// What the matches of the first search say.
+    fn first_matches(&self, reasons: &mut Vec<Reason>) {
+        let is_map = self.contrary.is_some();
+        let share = self.agreeing as f64 / self.first as f64;
+        let limits = if is_map { AGREEING } else { AGREEING_BAND };
+        let first = Reason {
+            measure: "first matches",
+            value: share,
+            expected: format!("{} or more", percent(limits[0])),
+            verdict: Verdict::below(share, limits),
+            text: format!("{} of the {} first matches agree ({})", self.agreeing, self.first, percent(share)),
+            next: Some("Do both pictures show the same thing? More views may help (`--views 43`)".into()),
+        };
+        if is_map {
+            let rejected: f64 = self.cells.iter().map(Cell::rejected).sum();
+            let share = rejected / (rejected + self.agreeing as f64).max(1.0);
+            // Of a few matches the share says little.
+            let verdict = if rejected < TELLING as f64 { Verdict::Good } else { Verdict::above(share, REJECTED) };
+            let misfit: Vec<&Cell> = self.cells.iter().filter(|cell| cell.is_misfit()).collect();
+            let off = misfit.iter().filter_map(|cell| cell.off_px);
+            let (low, high) = off.fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(px), high.max(px)));
+            let noun = self.model.kind().noun();
+            let next = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
+                        fundamental`, then `tiepoint rectify A B`";
+            reasons.push(Reason {
+                measure: "rejected",
+                value: share,
+                expected: format!("below {}", percent(REJECTED[0])),
+                verdict,
+                text: format!(
+                    "the {noun} rejects {} of the first matches that are likely right, as their features have its scale and \
+                     turn",
+                    percent(share)
+                ),
+                next: Some(next.into()),
+            });
+            reasons.push(Reason {
+                measure: "misfit",
+                value: misfit.len() as f64,
+                expected: "no part of the picture".into(),
+                verdict: Verdict::above(misfit.len() as f64, MISFIT),
+                text: match misfit.len() {
+                    0 => format!("no part of the picture speaks against the {noun}"),
+                    n => format!("in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"),
+                },
+                next: Some(next.into()),
+            });
+        }
+        reasons.push(first);
+    }
+}
+
+/// The middle value of these, which get sorted; `None` of none.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// The number of the part of a picture in which a feature lies.
+fn cell(size: Size, k: &Keypoint) -> usize {
+    let third = |at: f32, length: usize| ((3.0 * at / length.max(1) as f32) as usize).min(2);
+    3 * third(k.y, size.height) + third(k.x, size.width)
+}
+
+/// The share as a percentage without decimals.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Cpu, Processor};
+    use crate::geometry::{Homography, ModelKind};
+    use crate::image::{AnyImage, Image};
+    use crate::register::{RegisterInput, RegisterOptions, tie_images};
+    use crate::synth::Texture;
+
+    /// A picture of the texture at the places that its pixels show.
+    fn picture(back: impl Fn([f64; 2]) -> [f64; 2]) -> AnyImage {
+        Image::from_fn(Size::new(480, 360), |x, y| {
+            let [u, v] = back([x as f64, y as f64]);
+            (255.0 * Texture::new(1).at(u, v, 1.0)) as u8
+        })
+        .into()
+    }
+
+    fn assessed(a: &AnyImage, b: &AnyImage, kind: ModelKind) -> (Assessment, PairEvidence) {
+        let processor = Processor::from(Cpu::with_threads(2).unwrap());
+        let options = RegisterOptions::default();
+        let options = RegisterOptions { tie: options.tie.with_model(Some(kind)), ..options };
+        let (features, tie) = tie_images([RegisterInput::from(a), b.into()], &options, &processor).unwrap();
+        let evidence = PairEvidence::of(features.each_ref(), &tie, &options.tie).unwrap();
+        (evidence.assess(), evidence)
+    }
+
+    #[test]
+    fn a_plane_is_good_and_relief_under_a_homography_poor() {
+        let truth = Homography::new([[0.93, -0.2, 45.0], [0.18, 0.9, -12.0], [1e-4, -1e-4, 1.0]]).unwrap();
+        let flat = picture(|p| p);
+        let (good, evidence) = assessed(&flat, &picture(|p| truth.apply(p).unwrap()), ModelKind::Homography);
+        assert_eq!(good.verdict, Verdict::Good, "{good}: {evidence:?}");
+        // A ridge: every row moves by up to 30 px, most in the middle.
+        let ridge = |[x, y]: [f64; 2]| [x + 30.0 * (1.0 - ((x - 240.0) / 240.0).powi(2)), y];
+        let relief = picture(ridge);
+        let (poor, evidence) = assessed(&flat, &relief, ModelKind::Homography);
+        assert_eq!(poor.verdict, Verdict::Poor, "{poor}: {evidence:?}");
+        let next = poor.reasons[0].next.as_deref().unwrap_or_default();
+        assert!(next.contains("--model fundamental"), "the next command: {next}");
+        let (epipolar, evidence) = assessed(&flat, &relief, ModelKind::Fundamental);
+        assert_eq!(epipolar.verdict, Verdict::Good, "{epipolar}: {evidence:?}");
+    }
+
+    #[test]
+    fn without_a_model_there_is_no_verdict() {
+        let nothing = Features {
+            keypoints: vec![],
+            descriptors: crate::feature::Descriptors::U8(vec![]),
+            dimension: 0,
+            image: Size::new(9, 9),
+        };
+        let tie = TiePoints {
+            matches: vec![],
+            b_from_a: None,
+            inliers: vec![],
+            rms_px: 0.0,
+            iterations: 0,
+            first: vec![],
+        };
+        assert_eq!(PairEvidence::of([&nothing, &nothing], &tie, &TieOptions::default()), None, "no model");
+    }
+}
