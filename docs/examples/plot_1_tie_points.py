@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import tiepoint as tp
 
-PHOTOGRAPHS = Path("../../../crates/tiepoint-cli/src/commands/demo/photographs")
+PHOTOGRAPHS = Path("tiepoint-demo")           # the command `tiepoint demo` makes it
 left = tp.read(PHOTOGRAPHS / "bookshelf-left.jpg")
 right = tp.read(PHOTOGRAPHS / "bookshelf-right.jpg")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import tiepoint as tp
 
-PHOTOGRAPHS = Path("../../../crates/tiepoint-cli/src/commands/demo/photographs")
+PHOTOGRAPHS = Path("tiepoint-demo")           # the command `tiepoint demo` makes it
 image = tp.read(PHOTOGRAPHS / "coffee.jpg")
 green = image[..., 1].copy()
 

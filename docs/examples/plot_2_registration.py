@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import tiepoint as tp
 
-PHOTOGRAPHS = Path("../../../crates/tiepoint-cli/src/commands/demo/photographs")
+PHOTOGRAPHS = Path("tiepoint-demo")           # the command `tiepoint demo` makes it
 fixed = tp.read(PHOTOGRAPHS / "coffee.jpg")
 height, width = fixed.shape[:2]
 
