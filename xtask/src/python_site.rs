@@ -29,7 +29,7 @@ pub(crate) fn build(package: &Path, packages: &Path) -> Result<()> {
     if examples == 0 || examples != notebooks {
         return Err(format!("{examples} examples became {notebooks} notebooks"));
     }
-    println!("the Python site, {examples} examples run: {} s", started.elapsed().as_secs());
+    println!("the site, {examples} examples run: {} s", started.elapsed().as_secs());
     Ok(())
 }
 
