@@ -208,9 +208,9 @@ def test_the_snippet_for_hloc_gives_what_was_found(folder, monkeypatch):
     h5py = types.ModuleType("h5py")
     h5py.File = lambda name, mode: files.setdefault(name, Group())  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "h5py", h5py)
-    page = (SITE / "collections.md").read_text()
+    page = (SITE / "coming_from/colmap.md").read_text()
     [snippet] = [code for code in re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "h5py" in code]
-    exec(compile(snippet, "collections.md", "exec"), {})
+    exec(compile(snippet, "colmap.md", "exec"), {})
     for name in collection.names:
         found, stored = collection.features(name), files["features.h5"][name]
         assert np.allclose(stored["keypoints"], found.xy, atol=1e-4)
