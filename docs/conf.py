@@ -64,11 +64,12 @@ html_title = "tiepoint"
 html_static_path = ["_static"]
 html_css_files = ["tiepoint.css"]
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "start", "benchmarks")}
+ALONE = ("index", "start", "when_it_fails", "outputs", "files", "report", "benchmarks", "glossary")
+html_sidebars = {page: [] for page in ALONE}
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "logo": {"text": "tiepoint"},
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -92,7 +92,7 @@ def test_commands_print_what_the_page_shows(page, demo, tmp_path, monkeypatch):
             exec(compile(code, str(page), "exec"), names)
             continue
         told = code
-        for line, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", code, re.MULTILINE):
+        for line, shown in re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", code, re.MULTILINE):
             ran = subprocess.run(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             printed = re.sub(r"\b\d+(\.\d+)? (ms|s|pairs/s)(?=,|$)", r"… \2", ran.stdout, flags=re.MULTILINE)
             if not is_shown(shown.splitlines(), printed.splitlines()):
