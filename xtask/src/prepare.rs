@@ -14,7 +14,7 @@ pub(crate) struct Prepared {
     pub(crate) rusticl: Option<Variables>,
     /// The packages for the tests of the Python package.
     pub(crate) python: Option<PathBuf>,
-    /// The packages that build the Python package's site.
+    /// The packages that build the documentation's site.
     pub(crate) site: Option<PathBuf>,
     /// The packages for the tests of the recipe for a cluster.
     pub(crate) cluster: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub(crate) fn prepare() -> Result<Prepared> {
         rusticl,
         browser: there(report::prepare(), "the pages of reports are not opened")?.is_some(),
         python: there(python_package::prepare(), "the Python package is not tested")?,
-        site: there(python_site::prepare(), "the Python package's site is not built")?,
+        site: there(python_site::prepare(), "the documentation's site is not built")?,
         cluster: there(cluster::prepare(), "the recipe for a cluster is not tested")?,
     })
 }

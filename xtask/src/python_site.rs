@@ -1,4 +1,4 @@
-//! The Python package's site: its pages, and a gallery of examples that are run and become notebooks.
+//! The documentation's site: its pages, and a gallery of examples that are run and become notebooks.
 
 use crate::python_package::python;
 use crate::{Result, at, pip, remove, succeed, workspace};
@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The folder of what builds the site, fetched if missing: the packages of docs/python/requirements.txt.
+/// The folder of what builds the site, fetched if missing: the packages of docs/requirements.txt.
 pub(crate) fn prepare() -> Result<PathBuf> {
-    let list = workspace().join("docs/python/requirements.txt");
+    let list = workspace().join("docs/requirements.txt");
     let text = fs::read_to_string(&list).map_err(at(&list))?;
     let packages: Vec<&str> =
         text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
@@ -18,7 +18,7 @@ pub(crate) fn prepare() -> Result<PathBuf> {
 /// Builds the site anew with the package in this folder; every warning is an error, and so is an example that fails.
 pub(crate) fn build(package: &Path, packages: &Path) -> Result<()> {
     let started = Instant::now();
-    let (pages, site) = (workspace().join("docs/python"), workspace().join("target/python/site"));
+    let (pages, site) = (workspace().join("docs"), workspace().join("target/python/site"));
     let gallery = pages.join("gallery");
     [&gallery, &site].into_iter().try_for_each(|made| remove(made))?;
     let mut sphinx = python(&[package, packages], &["sphinx", "-W", "--keep-going", "-q"])?;
@@ -29,7 +29,7 @@ pub(crate) fn build(package: &Path, packages: &Path) -> Result<()> {
     if examples == 0 || examples != notebooks {
         return Err(format!("{examples} examples became {notebooks} notebooks"));
     }
-    println!("the Python site, {examples} examples run: {} s", started.elapsed().as_secs());
+    println!("the site, {examples} examples run: {} s", started.elapsed().as_secs());
     Ok(())
 }
 

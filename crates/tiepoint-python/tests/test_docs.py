@@ -1,8 +1,9 @@
-"""Every snippet of the documentation runs, page by page; every example of its gallery; every flag in a command exists; every
-public name is documented."""
+"""Every snippet of the documentation runs, page by page, and prints what it shows; every example of its gallery; every flag in
+a command, every message and every key exists; every public name is documented."""
 
 import functools
 import inspect
+import json
 import os
 import pathlib
 import re
@@ -18,10 +19,14 @@ import tiepoint as tp
 from test_command import command
 
 ROOT = pathlib.Path(__file__).parents[3]
-SITE = ROOT / "docs/python"
-PAGES = [*sorted(SITE.glob("**/*.md")), ROOT / "README.md", ROOT / "crates/tiepoint-python/README.md"]
-#: Pages of links, of what the docstrings say, and of what other folders hold.
-WITHOUT = {"users", "benchmarks", "collections", "files", "methods/index"}
+SITE = ROOT / "docs"
+PAGES = [
+    *(page for page in sorted(SITE.glob("**/*.md")) if page.parent != SITE / "notebook"),
+    ROOT / "README.md",
+    ROOT / "crates/tiepoint-python/README.md",
+]
+#: Pages whose commands are run, each followed by what it prints.
+SHOWN = [page for page in PAGES if "```console\n" in page.read_text()]
 
 
 def blocks(page):
@@ -41,15 +46,123 @@ def folder(tmp_path, monkeypatch, truth):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "```python\n" in p.read_text() and p not in SHOWN], ids=name_of)
 def test_snippets_run(page, folder):
-    snippets = [code for language, code in blocks(page) if language == "python"]
-    if not snippets:
-        name = page.relative_to(SITE).with_suffix("").as_posix()
-        assert name in WITHOUT or name.startswith("reference/")
     names: dict[str, object] = {}
-    for snippet in snippets:
+    for snippet in (code for language, code in blocks(page) if language == "python"):
         exec(compile(snippet, str(page), "exec"), names)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """The folder that `tiepoint demo` makes, with photographs from the air in it."""
+    folder = tmp_path_factory.mktemp("pages") / "tiepoint-demo"
+    aerial = [str(folder / "aerial"), "--aerial", "12", "--size", "480x360"]
+    for arguments in ([str(folder)], aerial):
+        subprocess.run([command(), "demo", *arguments, "--quiet"], check=True)
+    return folder
+
+
+def is_shown(shown, printed):
+    """Whether lines were printed. … stands for anything within a line, and a line of it alone for any lines."""
+    if not shown:
+        return not printed
+    if shown[0] == "…":
+        return any(is_shown(shown[1:], printed[i:]) for i in range(len(printed) + 1))
+    pattern = ".*".join(map(re.escape, shown[0].split("…")))
+    return bool(printed and re.fullmatch(pattern, printed[0])) and is_shown(shown[1:], printed[1:])
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=name_of)
+def test_commands_print_what_the_page_shows(page, demo, tmp_path, monkeypatch):
+    """Commands and snippets of Python in their order, in one folder. TIEPOINT_BLESS=1 writes into the page what differs."""
+    folder = shutil.copytree(demo, tmp_path / "here")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/tiepoint").symlink_to(pathlib.Path(command()).absolute())
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    monkeypatch.chdir(folder)
+    names: dict[str, object] = {}
+    text = page.read_text()
+    for language, code in re.findall(r"^```(python|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if language == "python":
+            exec(compile(code, str(page), "exec"), names)
+            continue
+        told = code
+        for line, shown in re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", code, re.MULTILINE):
+            ran = subprocess.run(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            printed = re.sub(r"\b\d+(\.\d+)? (ms|s|pairs/s)(?=,|$)", r"… \2", ran.stdout, flags=re.MULTILINE)
+            if not is_shown(shown.splitlines(), printed.splitlines()):
+                assert os.environ.get("TIEPOINT_BLESS"), f"{line}\n{printed}"
+                told = told.replace(f"$ {line}\n{shown}", f"$ {line}\n{printed}")
+        text = text.replace(code, told)
+    if text != page.read_text():
+        page.write_text(text)
+
+
+#: What of a message differs from run to run, in the sources and in the page.
+PLACES = re.compile(r"\{[\w.:?]*\}|…")
+
+
+def test_messages_that_are_explained_are_those_of_the_sources():
+    folders = [ROOT / "crates" / name / "src" for name in ("tiepoint", "tiepoint-cli", "tiepoint-colmap", "tiepoint-gpu")]
+    sources = "".join(path.read_text() for folder in folders for path in folder.rglob("*.rs"))
+    sources = PLACES.sub("…", re.sub(r"\\\n\s*", "", sources))
+    rows = re.findall(r"^\|(?: …)? `(.*?)`.*\|", (SITE / "when_it_fails.md").read_text(), re.MULTILINE)
+    for row in rows:
+        for part in row.split("…"):
+            # Short words are filled in, too.
+            assert len(part) < 12 or part.strip() in sources, row
+    assert len(rows) > 30
+
+
+#: Keys of every line.
+EVERYWHERE = {"device", "threads", "seconds"}
+
+
+def keys_in(words):
+    return set(re.findall(r"`([a-z_]+)`", words)) - EVERYWHERE
+
+
+def test_every_key_of_json_is_explained(demo, tmp_path):
+    """The tables of outputs.md have the keys that the command prints, no more and no less."""
+    air = [str(demo / f"aerial/aerial_0000{i}.png") for i in (1, 2)]
+    pair = [str(demo / f"stereo-{side}.png") for side in ("left", "right")]
+    runs = {
+        "detect": [["detect", air[0]]],
+        "match": [["match", *air]],
+        "register": [["register", *air, "--output", "a.png"]],
+        "rectify": [["rectify", *air, "--output-left", "l.png", "--output-right", "r.png"]],
+        "stereo": [["stereo", *pair, "--output", "d.pfm"], ["stereo", *air, "--rectify", "--depth", "z.tif"]],
+        "evaluate homography": [["evaluate", "homography", *air, "h.txt"]],
+        "evaluate disparity": [["evaluate", "disparity", "d.pfm", "d.pfm"]],
+        "filter gauss": [["filter", "gauss", air[0], "g.png", "--sigma", "2"]],
+        "devices": [["devices"]],
+    }
+    (tmp_path / "h.txt").write_text("1 0 0\n0 1 0\n0 0 1\n")
+
+    def run(*arguments):
+        told = subprocess.run([command(), *arguments, "--json"], capture_output=True, text=True, cwd=tmp_path, check=True)
+        return [json.loads(line) for line in told.stdout.splitlines()]
+
+    page = (SITE / "outputs.md").read_text()
+    tables = dict(re.findall(r"^<!-- keys: ([a-z ]*) -->\n.*?\n\n(.*?)\n(?:\n|\Z)", page, re.MULTILINE | re.DOTALL))
+    assert set(tables) == {*runs, "collect"}
+    rows = {name: re.findall(r"^\| (.*?) \| (.*) \|$", table, re.MULTILINE) for name, table in tables.items()}
+    explained = {name: keys_in(" ".join(keys for keys, _ in rows[name])) for name in runs}
+    explained["evaluate homography"] |= explained["match"]
+    for name, calls in runs.items():
+        printed = set().union(*(told for call in calls for told in run(*call)))
+        assert printed - EVERYWHERE == explained[name], name
+    stages = {stage.strip("`"): keys_in(keys) for stage, keys in rows["collect"][1:]}
+    made = run("collect", str(demo / "aerial"), "--output", "c.db", "--report", "c.html")
+    for told in made + run("collect", "status", "--work", "c.db.work"):
+        if "progress" not in told:
+            assert set(told) - {"stage"} - EVERYWHERE == stages.pop(told["stage"]), told
+    assert not stages
 
 
 def test_the_snippet_with_files_of_rasterio_runs(folder):
@@ -64,7 +177,7 @@ def test_the_snippet_with_files_of_rasterio_runs(folder):
             file.write(image, 1)
         arrays[name] = tp.raster.Raster(image, place, crs, None).to_xarray()
     names = {"tp": tp, "rasterio": rasterio, "array": arrays["reference"], "other": arrays["moving"]}
-    [snippet] = re.findall(r"^```py\n(.*?)^```", (SITE / "rasterio.md").read_text(), re.MULTILINE | re.DOTALL)
+    [snippet] = re.findall(r"^```py\n(.*?)^```", (SITE / "coming_from/rasterio.md").read_text(), re.MULTILINE | re.DOTALL)
     exec(compile(snippet, "rasterio.md", "exec"), names)
     with rasterio.open("out.tif") as file:
         assert (file.crs.to_epsg(), file.transform[:6]) == (32632, place)
@@ -95,8 +208,9 @@ def test_the_snippet_for_hloc_gives_what_was_found(folder, monkeypatch):
     h5py = types.ModuleType("h5py")
     h5py.File = lambda name, mode: files.setdefault(name, Group())  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "h5py", h5py)
-    [snippet] = [code for _, code in blocks(ROOT / "docs/collections.md") if "h5py" in code]
-    exec(compile(snippet, "collections.md", "exec"), {})
+    page = (SITE / "coming_from/colmap.md").read_text()
+    [snippet] = [code for code in re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "h5py" in code]
+    exec(compile(snippet, "colmap.md", "exec"), {})
     for name in collection.names:
         found, stored = collection.features(name), files["features.h5"][name]
         assert np.allclose(stored["keypoints"], found.xy, atol=1e-4)
@@ -114,9 +228,9 @@ def test_commands_run_and_write_what_python_does(folder, monkeypatch):
     monkeypatch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
     names: dict[str, object] = {}
     both, commands = set(), 0
-    for language, code in blocks(SITE / "quick_start.md"):
+    for language, code in blocks(SITE / "start.md"):
         if language == "python":
-            exec(compile(code, "quick_start.md", "exec"), names)
+            exec(compile(code, "start.md", "exec"), names)
             continue
         assert all(line.startswith("tiepoint ") for line in code.splitlines()), code
         before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -138,7 +252,7 @@ def help_of(*names):
 
 def test_every_flag_in_a_command_of_the_documents_exists():
     checked = 0
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(SITE.glob("**/*.md"))]:
+    for page in PAGES:
         fenced = re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
         text = "".join(fenced).replace("\\\n", " ")
         for line in re.findall(r"(?:^|\s|\")tiepoint ([a-z].*)", text):
@@ -162,9 +276,9 @@ def test_the_rust_quick_start_writes_the_same_bytes(folder):
             raise AssertionError("TIEPOINT_QUICK_START names no program")
         pytest.skip("TIEPOINT_QUICK_START names no program to compare with")
     names: dict[str, object] = {}
-    for language, code in blocks(SITE / "quick_start.md"):
+    for language, code in blocks(SITE / "start.md"):
         if language == "python":
-            exec(compile(code, "quick_start.md", "exec"), names)
+            exec(compile(code, "start.md", "exec"), names)
     (folder / "rust").mkdir()
     images = ["left.jpg", "right.jpg", "pair_left.png", "pair_right.png"]
     subprocess.run([pathlib.Path(program).absolute(), *images, "rust"], check=True)
@@ -176,19 +290,20 @@ def test_the_rust_quick_start_writes_the_same_bytes(folder):
 
 def test_what_is_included_is_there():
     """Sphinx would include nothing where a mark is missing."""
-    page = (SITE / "quick_start.md").read_text()
+    page = (SITE / "start.md").read_text()
     source = (ROOT / "crates/tiepoint/examples/quick_start.rs").read_text()
     marks = re.findall(r':(?:start-after|end-before): "(.*)"', page)
     assert len(marks) == 8 and all(source.count(mark) == 1 for mark in marks)
 
 
 @pytest.mark.parametrize("example", sorted((SITE / "examples").glob("*.py")), ids=lambda path: path.stem)
-def test_examples_run(example, monkeypatch):
+def test_examples_run(example, monkeypatch, tmp_path):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    monkeypatch.chdir(example.parent)
+    shutil.copytree(ROOT / "crates/tiepoint-cli/src/commands/demo/photographs", tmp_path / "tiepoint-demo")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pyplot, "show", lambda: None)
     runpy.run_path(str(example))
     assert pyplot.get_fignums()

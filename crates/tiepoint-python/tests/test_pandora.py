@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 pandora = pytest.importorskip("pandora")
-PLUGIN = pathlib.Path(__file__).parents[3] / "docs/python/pandora/tiepoint_pandora.py"
+PLUGIN = pathlib.Path(__file__).parents[3] / "docs/pandora/tiepoint_pandora.py"
 
 
 @pytest.fixture(scope="module")
