@@ -24,7 +24,7 @@ tests() {
     code=$?
     set -- $(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "logs/$name") 0 0
     skips=$(grep -c '^SKIPPED' "logs/$name")
-    # What a test prints stands below its name.
+    # The output of a test is printed below its name.
     awk '/^---- .* stdout ----$/ { name = $2; sub(/.*::/, "", name) } /^SKIPPED/ { print name }' "logs/$name" >>skipped
     sed -n 's/^test \(.*::\)\{0,1\}\([a-z0-9_]*\) \.\.\. ok$/\2/p' "logs/$name" >>ran
     # A program that crashed or was stopped has failed, whatever it said before.
@@ -53,7 +53,7 @@ if python3 -c 'import sys, numpy, pytest; sys.exit(sys.version_info < (3, 11))' 
         sed -n "s/^.*tests.\(test_[a-z]*\.py::test_[a-z0-9_]*\).* ${outcome% *}.*/\1/p" logs/python >>"${outcome#* }"
     done
 fi
-# A claim that a test holds, which did not run, is held by nothing.
+# A claim whose test did not run counts as failed.
 for test in $(cat claimed); do
     why=
     grep -qx "$test" ran || why="did not run"

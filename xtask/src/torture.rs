@@ -10,7 +10,7 @@ const SECONDS: u64 = 300;
 
 /// The tests, each with its variable, how much of it a round asks for, and what that is.
 const TESTS: [(&str, &str, u64, &str); 4] = [
-    ("the_database_follows_any_changes", "TIEPOINT_CHANGES", 10, "sequences of changes"),
+    ("the_database_follows_random_changes", "TIEPOINT_CHANGES", 10, "sequences of changes"),
     ("killed_at_any_time", "TIEPOINT_KILLS", 30, "kills"),
     ("a_signal_ends_every_command", "TIEPOINT_INTERRUPTS", 2, "signals to each command on each device"),
     (

@@ -17,7 +17,7 @@ use tiepoint::{Error, Result};
 
 /// The size that the photographs' records give.
 const SIZE: Size = Size::new(4000, 3000);
-/// Photographs that see a point.
+/// The number of photographs that see a point.
 const SEEN: usize = 5;
 
 /// The descriptor of a point: few large values and many small ones, of length 512.
@@ -74,7 +74,7 @@ fn fill(collection: &Collection, count: usize, threads: usize) -> Result<()> {
     })
 }
 
-/// The most memory that this process has had, in MiB, where the system tells.
+/// The peak memory of this process in MiB, where the system reports it.
 fn most_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

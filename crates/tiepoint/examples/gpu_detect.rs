@@ -83,7 +83,7 @@ fn surf_options(arguments: &mut Arguments) -> Outcome<SurfOptions> {
     Ok(options)
 }
 
-/// The same for both detectors, which share no trait that a program could name.
+/// The same code for both detectors, which share no public trait.
 macro_rules! measures {
     ($($measure:ident: $Detector:ty;)*) => { $(
         fn $measure(detector: &$Detector, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {

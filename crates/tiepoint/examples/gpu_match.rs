@@ -57,7 +57,7 @@ fn main() -> Outcome<()> {
     let mut rows = |count| -> Vec<_> { (0..count).map(|_| descriptor(&mut random, dimension)).collect() };
     let (a, mut b) = (rows(n), rows(m));
     for i in (0..n.min(m)).step_by(10) {
-        // Exactly the same, and somewhere else once more: a tie.
+        // The same descriptor in two places: a tie.
         (b[m - 1 - i], b[i / 2]) = (a[i].clone(), a[i].clone());
     }
     let [a, b] = [a, b].map(|rows| features(&rows, dimension, floats, &mut random));

@@ -51,7 +51,7 @@ fn photo(path: &str, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
 }
 
 impl Photo {
-    /// The rows; those of SURF only when the filter wants them, because their threshold takes a search.
+    /// The rows; those of SURF only if the filter selects them, because finding their threshold takes time.
     pub(super) fn rows(&self, filter: &str, opencv: &mut OpenCv) -> Result<Vec<Row<'_>>> {
         let Self { name, image } = self;
         let size = image.size();

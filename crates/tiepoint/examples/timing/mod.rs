@@ -102,7 +102,7 @@ pub(crate) fn device_seconds(
     gpu: &Gpu,
     mut work: impl FnMut() -> tiepoint::Result<()>,
 ) -> tiepoint::Result<f64> {
-    // The device's clock takes only the device's errors.
+    // `Gpu::seconds` takes closures that return the device's errors.
     let mut run = || work().map_err(|e| tiepoint_gpu::Error::Usage(e.to_string()));
     run()?;
     let mut seconds = (0..RUNS).map(|_| gpu.seconds(&mut run)).collect::<Result<Vec<_>, _>>()?;
