@@ -1,5 +1,4 @@
-"""Every snippet of the documentation runs, page by page; every example of its gallery; every flag in a command exists; every
-public name is documented."""
+"""Every snippet and example of the documentation runs; every flag in a command exists; every public name is documented."""
 
 import functools
 import inspect
@@ -20,12 +19,12 @@ from test_command import command
 ROOT = pathlib.Path(__file__).parents[3]
 SITE = ROOT / "docs/python"
 PAGES = [*sorted(SITE.glob("**/*.md")), ROOT / "README.md", ROOT / "crates/tiepoint-python/README.md"]
-#: Pages of links, of what the docstrings say, and of what other folders hold.
+#: Pages without snippets: links, docstrings, and documents of other folders.
 WITHOUT = {"users", "benchmarks", "collections", "files", "methods/index"}
 
 
 def blocks(page):
-    """The code of a page in its order, with its language."""
+    """The blocks of code of a page in order, each with its language."""
     return re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
@@ -36,7 +35,7 @@ def folder(tmp_path, monkeypatch, truth):
     scene = tp.synth.scene((320, 240), truth, seed=3)
     for name, image in [("left", scene.reference), ("right", scene.moving)]:
         tp.write(f"{name}.png", image)
-        # Images are told apart by content.
+        # Readers go by content, not by the name.
         pathlib.Path(f"{name}.png").rename(f"{name}.jpg")
     return tmp_path
 
@@ -53,7 +52,7 @@ def test_snippets_run(page, folder):
 
 
 def test_the_snippet_with_files_of_rasterio_runs(folder):
-    """The one snippet of `rasterio.md` that the others leave out, on files and arrays of xarray."""
+    """The snippet of `rasterio.md` that `test_snippets_run` leaves out, on files and arrays of xarray."""
     rasterio = pytest.importorskip("rasterio")
     pytest.importorskip("xarray")
     place, crs = (0.5, 0.0, 500_000.0, 0.0, -0.5, 4_600_000.0), "EPSG:32632"
@@ -72,7 +71,7 @@ def test_the_snippet_with_files_of_rasterio_runs(folder):
 
 
 class Group(dict[str, object]):
-    """What of h5py's files and groups is used."""
+    """A stand-in for h5py's files and groups."""
 
     def create_group(self, name):
         self[name] = Group()
@@ -86,7 +85,7 @@ class Group(dict[str, object]):
 
 
 def test_the_snippet_for_hloc_gives_what_was_found(folder, monkeypatch):
-    """Keypoints, descriptors and matches of a database, in files of h5py's kind."""
+    """Keypoints, descriptors and matches, in stand-ins for h5py's files."""
     pathlib.Path("photos").mkdir()
     for name in ["left.jpg", "right.jpg"]:
         shutil.copy(name, "photos")
@@ -108,7 +107,7 @@ def test_the_snippet_for_hloc_gives_what_was_found(folder, monkeypatch):
 
 
 def test_commands_run_and_write_what_python_does(folder, monkeypatch):
-    """The quick start's snippets in their order; each file that both write has the same bytes."""
+    """The quick start's snippets in order; a file that both the command and Python write has the same bytes."""
     (folder / "bin").mkdir()
     (folder / "bin/tiepoint").symlink_to(pathlib.Path(command()).absolute())
     monkeypatch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
@@ -142,7 +141,7 @@ def test_every_flag_in_a_command_of_the_documents_exists():
         fenced = re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
         text = "".join(fenced).replace("\\\n", " ")
         for line in re.findall(r"(?:^|\s|\")tiepoint ([a-z].*)", text):
-            # Which stage is an argument of the script.
+            # The SLURM script takes the stage as its argument.
             words = re.sub(r"^collect \$1", "collect match", line.split("#")[0]).replace('"', " ").split()
             names = [words[0]]
             if words[1:] and words[1] in help_of(words[0])[0]:
@@ -155,7 +154,7 @@ def test_every_flag_in_a_command_of_the_documents_exists():
 
 
 def test_the_rust_quick_start_writes_the_same_bytes(folder):
-    """The example that the page shows parts of; `cargo build --example quick_start` builds it."""
+    """The Rust example of which the page shows parts; `cargo build --example quick_start` builds it."""
     program = os.environ.get("TIEPOINT_QUICK_START")
     if program is None:
         if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):
@@ -175,7 +174,7 @@ def test_the_rust_quick_start_writes_the_same_bytes(folder):
 
 
 def test_what_is_included_is_there():
-    """Sphinx would include nothing where a mark is missing."""
+    """Sphinx includes nothing, without a warning, if a mark is missing."""
     page = (SITE / "quick_start.md").read_text()
     source = (ROOT / "crates/tiepoint/examples/quick_start.rs").read_text()
     marks = re.findall(r':(?:start-after|end-before): "(.*)"', page)
