@@ -1,5 +1,5 @@
 // @ts-check
-// A histogram with two ends that can be moved: what lies between is kept.
+// A histogram with two movable ends; values between them are kept.
 
 const BINS = 48;
 
@@ -53,7 +53,7 @@ class Histogram {
   read() {
     const [a, b] = this.ends.map((input) => Number(input.value));
     const [low, high] = [Math.min(a, b), Math.max(a, b)];
-    // At an end of the scale nothing is cut: values that are no numbers stay too.
+    // An end at the limit of the scale cuts nothing, not even NaN.
     this.low = low === 0 ? -Infinity : this.value(low);
     this.high = high === 1000 ? Infinity : this.value(high);
     this.show();
@@ -78,7 +78,7 @@ class Histogram {
     return value >= this.low && value <= this.high;
   }
 
-  /** Between which values colours run: what is kept. */
+  /** The range of the colours: the kept values. */
   range() {
     const inside = [this.low === -Infinity ? this.value(0) : this.low, this.high === Infinity ? this.value(1000) : this.high];
     return inside[0] < inside[1] ? inside : [inside[0] - 0.5, inside[0] + 0.5];

@@ -14,7 +14,7 @@ use tiepoint::geometry::two_view::Configuration;
 use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::{Error, Result};
 
-/// Lines of a page at most, as far as every pair has some.
+/// The most lines of a page, unless `FEW` for every pair are more.
 const LINES: usize = 500_000;
 /// Lines that every pair may have.
 const FEW: usize = 4;
@@ -28,7 +28,7 @@ const BYTES_PER_PIXEL: f64 = 0.6;
 pub struct CollectionPage {
     /// The page.
     pub html: String,
-    /// Photographs that the page has no picture of, and why. They are part of the collection all the same.
+    /// Photographs of the collection without a picture on the page, and why.
     pub without_picture: Vec<(String, String)>,
 }
 
@@ -181,7 +181,7 @@ struct Shown {
     problem: Option<String>,
     /// Why there is no thumbnail of a photograph that has features.
     without_picture: Option<String>,
-    /// Where the features lie that lines end in.
+    /// The places of the features at the ends of lines.
     places: Vec<[f32; 2]>,
 }
 
