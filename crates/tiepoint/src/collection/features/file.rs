@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn features_are_read_as_they_were_written() {
+    fn features_are_read_back_unchanged() {
         let keypoints = crate::feature::order::gpu::tests::keypoints(5, 1);
         let descriptors = Descriptors::U8((0..5 * 128).map(|i| i as u8).collect());
         let features = Features { keypoints, descriptors, dimension: 128, image: Size::new(70, 50) };
