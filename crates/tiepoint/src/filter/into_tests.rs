@@ -1,4 +1,4 @@
-//! The `_into` forms write an image inside foreign memory, and nothing beside it.
+//! The `_into` forms write into an image with gaps between rows, and leave the gaps alone.
 
 use super::testing::noise;
 use super::{convolve, gauss, hessian, resample, sobel};
