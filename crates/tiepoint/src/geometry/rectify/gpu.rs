@@ -162,7 +162,7 @@ pub(crate) mod tests {
     use crate::image::{AnyImage, AnyView, Size};
     use crate::numeric::Random;
 
-    /// Views with and without a lens, turned little and far, folding back inside the picture, and without any ray.
+    /// Views with and without distortion, rotated little and far, with a lens that folds, and beside the picture.
     fn views(input: Size) -> Vec<RectifiedView> {
         let lenses = [
             [0.0; 5],
@@ -220,7 +220,7 @@ pub(crate) mod tests {
                     }
                     let found = view.coverage_on_device(gpu).unwrap().download().unwrap();
                     assert_same(&found, &view.coverage(&cpu).unwrap(), &what);
-                    assert!(processor.take_notes().is_empty(), "the device does it: {what}");
+                    assert!(processor.take_notes().is_empty(), "not done by the device: {what}");
                 }
             }
         }
