@@ -149,7 +149,7 @@ fn filters_work_as_described() {
 }
 
 #[test]
-fn signs_keep_apart() {
+fn features_match_only_those_of_their_sign() {
     let mut numbers = Numbers(5);
     let (mut a, mut b) = (random(&mut numbers, 200, 16), random(&mut numbers, 150, 16));
     a.keypoints
