@@ -57,7 +57,7 @@ function numbers(seed = 1) {
   };
 }
 
-/** An order in which neighbours resemble each other: next is always the photograph with the strongest pair with one of those before (Prim).
+/** An order in which neighbours resemble each other (Prim): next is the photograph with the strongest pair with any before it.
  * @param {number} count @param {Edge[]} edges the strongest first */
 function orderByLikeness(count, edges) {
   /** @type {[number, number][][]} */

@@ -80,7 +80,7 @@ pub(crate) fn python(folders: &[&Path], module: &[&str]) -> Result<Command> {
 
 /// The folder that holds the package: its modules, and the compiled one among them.
 pub(crate) fn lay_out() -> Result<PathBuf> {
-    // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.
+    // For the whole workspace: single packages would be built again, with fewer features of their dependencies.
     let build = ["build", "--quiet", "--workspace", "--lib", "--bins", "--example", "quick_start"];
     succeed(&mut cargo(&build))?;
     let home = workspace().join("target/python/package");

@@ -149,7 +149,7 @@ fn streams_wait_for_each_other() {
 }
 
 #[test]
-fn memory_of_others_is_read_alone_and_kept_until_it_was() {
+fn foreign_memory_is_only_read_and_kept_until_it_was_read() {
     struct Owner {
         _buffer: Buffer<u32>,
         dropped: Arc<AtomicBool>,
@@ -190,7 +190,7 @@ fn memory_of_others_is_read_alone_and_kept_until_it_was() {
 }
 
 #[test]
-fn memory_of_others_is_given_back_at_once_where_it_is_known_to_be_read() {
+fn foreign_memory_is_given_back_at_once_when_known_to_be_read() {
     for [a, b] in twice() {
         let kernel = add_late(&b);
         let theirs = a.upload(&vec![5_u32; 1 << 16]).unwrap();
@@ -211,9 +211,9 @@ fn memory_of_others_is_given_back_at_once_where_it_is_known_to_be_read() {
             drop(foreign);
             rest(mark)
         };
-        assert!((0..20).any(|_| after_a_read() > 500), "never before the later work had finished");
+        assert!((0..20).any(|_| after_a_read() > 500), "giving back always waited for later work");
         assert_eq!(other.to_vec().unwrap(), vec![7; 1 << 16], "{b:?}");
-        // A graph may read it at any time.
+        // A graph that reads the memory may still be running.
         let after_a_graph = || {
             let foreign = seen(&b, &theirs);
             let mut commands = Commands::new();
@@ -234,7 +234,7 @@ fn memory_of_others_is_given_back_at_once_where_it_is_known_to_be_read() {
 }
 
 #[test]
-fn addresses_of_nothing_and_of_the_host_are_refused() {
+fn invalid_and_host_addresses_are_refused() {
     for [a, _] in twice() {
         let pinned = a.pinned::<u32>(100).unwrap();
         #[expect(unsafe_code, reason = "memory that a device uses")]
@@ -290,7 +290,7 @@ fn shared_memory_is_not_handed_on_while_others_read_it() {
 }
 
 #[test]
-fn graphs_are_recorded_while_others_let_go_of_memory() {
+fn graphs_are_recorded_while_others_release_memory() {
     for [a, b] in twice() {
         let kernel = add_late(&a);
         let buffers = [(); 2].map(|()| a.upload(&[3_u32; 4096]).unwrap());

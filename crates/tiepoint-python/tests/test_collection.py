@@ -160,7 +160,7 @@ def test_a_folder_that_is_opened_again_is_the_same(collection):
     assert repr(again) == repr(collection) and "4 photographs" in repr(collection)
 
 
-def test_options_are_recorded_and_kept_to(photographs, tmp_path):
+def test_options_are_recorded_and_only_those_of_pairs_may_change(photographs, tmp_path):
     (tmp_path / "pairs.txt").write_text("a.png c.png\n")
     options = tp.CollectionOptions(pairs=tmp_path / "pairs.txt", max_features=100, closure=False)
     listed = tp.collect(photographs, work=tmp_path / "work", options=options, device="cpu")

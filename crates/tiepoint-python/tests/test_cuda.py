@@ -164,7 +164,7 @@ def test_matches_are_those_of_the_cpu(library, card, features):
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "float32"])
-def test_filtered_images_stay_there(library, card, kind, channels):
+def test_filtered_images_stay_on_the_card(library, card, kind, channels):
     image = picture(kind, channels)
     there = library.there(image)
     kernel = np.array([[1, -2, 0.5], [0.25, 3, -1]])
@@ -193,7 +193,7 @@ def test_filtered_images_stay_there(library, card, kind, channels):
     assert np.array_equal(library.numpy(there), image), "the image is as it was"
 
 
-def test_a_registered_image_stays_there(library, card, scene):
+def test_a_registered_image_stays_on_the_card(library, card, scene):
     fixed, moving = scene.reference, scene.moving
     wanted = tp.register(fixed, moving, device="cpu")
     mask = np.full(fixed.shape, 255, np.uint8)
@@ -223,7 +223,7 @@ def test_a_registered_image_stays_there(library, card, scene):
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "float32"])
-def test_disparities_stay_there(library, card, kind, channels):
+def test_disparities_stay_on_the_card(library, card, kind, channels):
     pair = tp.synth.stereo((241, 160), disparities=(2, 30), seed=5)
     left, right = (np.stack([view] * channels, -1) if channels > 1 else view for view in (pair.left, pair.right))
     if kind == "uint16":
@@ -271,7 +271,7 @@ def test_a_pair_too_large_for_the_memory_that_may_be_used(library, card):
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float32"])
-def test_a_rectified_pair_stays_there(library, card, kind):
+def test_a_rectified_pair_stays_on_the_card(library, card, kind):
     pair = tp.synth.stereo((400, 300), disparities=(2, 30), seed=5)
     left, right = pair.left, pair.right
     if kind == "float32":
@@ -287,7 +287,7 @@ def test_a_rectified_pair_stays_there(library, card, kind):
     assert disparities == tp.Stereo(disparities=64, device="cpu").compute(wanted.left, wanted.right, wanted)
 
 
-def test_matches_of_two_sides_there_stay_there(library, card, features):
+def test_matches_of_features_on_the_card_stay_there(library, card, features):
     a, b = (side.to(card) for side in features)
     for options in [{}, {"ratio": None, "mutual": False, "same_sign": False}, {"max_distance": 0.3}, {"guide": np.eye(3)}]:
         wanted = tp.match(*features, device="cpu", **options)

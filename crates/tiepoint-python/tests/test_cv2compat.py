@@ -154,7 +154,7 @@ def test_lists_of_images(scene):
     assert [len(p) for p in points] == [len(f) for f in found] and [len(d) for d in described] == [len(f) for f in found]
 
 
-def test_what_is_no_image_says_so():
+def test_wrong_images_are_errors():
     sift = compat.SIFT_create()
     for image, message in [(None, "cv2.imread gives None"), ("a.png", "tiepoint.read reads the file"), (b"", "decode")]:
         with pytest.raises(tp.ImageError, match=message):
@@ -249,7 +249,7 @@ def test_matchers_of_every_kind(tables, opencv, alone, monkeypatch):
         compat.BFMatcher(6, device="cpu")
 
 
-def test_descriptors_that_are_odd(tables):
+def test_unusual_descriptors(tables):
     a, b = tables
     matcher = compat.BFMatcher()
     for empty in (None, a[:0]):

@@ -173,7 +173,7 @@ def test_the_rust_quick_start_writes_the_same_bytes(folder):
         assert (folder / "rust" / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-def test_what_is_included_is_there():
+def test_included_marks_exist():
     """Sphinx includes nothing, without a warning, if a mark is missing."""
     page = (SITE / "quick_start.md").read_text()
     source = (ROOT / "crates/tiepoint/examples/quick_start.rs").read_text()

@@ -101,7 +101,7 @@ def test_ctrl_c_ends_every_call(call, device):
         ("results.pairs_of(0)", "*.tile"),
     ],
 )
-def test_ctrl_c_ends_what_waits_for_a_disk(call, leased, tmp_path):
+def test_ctrl_c_ends_calls_that_wait_for_a_disk(call, leased, tmp_path):
     """Another process has a lease on a file, so opening it takes long, as on a disk that does not answer."""
     told = run(["-c", textwrap.dedent(
         f"""

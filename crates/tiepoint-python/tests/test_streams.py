@@ -212,7 +212,7 @@ def test_a_fork_is_an_error(card):
 
 
 @pytest.mark.parametrize("held", ["found", "tensor", "capsule", "array", "borrowed", "thread", "everything"])
-def test_what_is_held_at_exit_does_no_harm(held):
+def test_objects_held_at_exit_do_no_harm(held):
     script = """
         import threading, time, numpy as np, torch, tiepoint as tp
         image = tp.synth.texture((160, 120))

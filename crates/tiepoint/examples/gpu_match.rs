@@ -1,9 +1,9 @@
 //! Times the search for the two nearest neighbours, both ways, on a GPU, and compares it with the CPU's:
 //! `cargo run --release --example gpu_match -- 16000 16000 128 u8 cuda --check`
 //!
-//! `N M DIMENSION u8|f32 [cuda|opencl] [--portable] [--sign] [--check]`: so many descriptors, of unit length
-//! (times 512 for bytes), a tenth of them in both images; `--portable` without tensor cores, `--sign` each
-//! sign for itself, as matching does by default; `--check` holds every neighbour to the CPU's bits.
+//! `N M DIMENSION u8|f32 [cuda|opencl] [--portable] [--sign] [--check]`: N and M descriptors of unit length (times 512
+//! for bytes), a tenth of them in both images. `--portable` uses no tensor cores, `--sign` searches each sign
+//! separately, as matching does by default, `--check` compares every neighbour with the CPU's, bit by bit.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 mod timing;

@@ -294,7 +294,7 @@ fn an_edited_list_is_read_again() {
 }
 
 #[test]
-fn a_sequence_goes_by_name_however_photographs_came() {
+fn a_sequence_follows_names_and_not_the_order_of_arrival() {
     let mut world = five("changes-sequence");
     world.with_pairs(
         PairOptions::default().with_choice(PairChoice::Sequence).with_overlap(1).with_closure(false),

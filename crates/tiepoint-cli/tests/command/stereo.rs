@@ -59,7 +59,7 @@ fn progress_is_for_terminals() {
 }
 
 #[test]
-fn finds_the_truth_and_says_so() {
+fn stereo_finds_the_truth_and_reports_figures() {
     let folder = Folder::new("stereo");
     let pair = folder.stereo("", &scene([2.0, 24.0]));
     let run = "stereo l.png r.png --disparities 32 --json";
@@ -253,7 +253,7 @@ fn threads_and_memory_do_not_change_a_byte() {
 }
 
 #[test]
-fn tie_points_say_what_is_wrong() {
+fn warnings_from_tie_points_name_what_is_wrong() {
     let folder = Folder::new("stereo-survey");
     let size = Size::new(400, 300);
     let pair = folder.stereo("", &scene([4.0, 60.0]).with_size(size).with_surfaces(12));

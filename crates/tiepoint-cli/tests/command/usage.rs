@@ -28,7 +28,7 @@ fn filters_write_images() {
 }
 
 #[test]
-fn wrong_usage_is_told_with_code_2() {
+fn wrong_usage_is_an_error_with_code_2() {
     let folder = Folder::new("usage");
     folder.texture("a.png", SIZE, 5);
     for line in [

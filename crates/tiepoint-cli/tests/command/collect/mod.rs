@@ -222,7 +222,7 @@ fn damaged_and_foreign_files_are_made_again() {
 }
 
 #[test]
-fn other_features_and_folders_of_others_are_refused() {
+fn folders_with_other_options_or_foreign_files_are_refused() {
     let folder = Folder::new("collect-changed");
     photographs(&folder);
     let run = "collect images --output whole.db --device cpu";

@@ -111,7 +111,7 @@ fn photographs_and_pairs_left_out_without_an_error_are_warnings() {
 }
 
 #[test]
-fn pairs_that_cannot_be_chosen_are_told_by_the_scan() {
+fn the_scan_reports_pairs_that_cannot_be_chosen() {
     let folder = Folder::new("collect-scan-pairs");
     photographs(&folder);
     folder.put("nobody.txt", "a.png\tc.png\na.png\tnobody.png\n");

@@ -217,7 +217,7 @@ pub(in crate::geometry) fn line(noise: f64) -> Vec<Correspondence> {
 }
 
 #[test]
-fn degenerate_sets_say_so() {
+fn degenerate_matches_are_errors() {
     let same = vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50];
     for kind in KINDS {
         let degenerate = |pairs: &[Correspondence], what: &str| {
@@ -240,7 +240,7 @@ fn degenerate_sets_say_so() {
 }
 
 #[test]
-fn chance_makes_no_model() {
+fn wrong_matches_give_no_model() {
     for kind in KINDS {
         // Few matches, where a small subset often agrees by chance, and many.
         for (n, pairs) in
@@ -353,7 +353,7 @@ fn options_are_checked() {
 }
 
 #[test]
-fn residuals_are_those_the_estimate_was_judged_by() {
+fn residuals_are_those_that_judged_the_estimate() {
     for (kind, seed) in KINDS.into_iter().zip(1..) {
         let mut scene = Scene::new(kind, seed);
         let mut pairs: Vec<_> = (0..200).map(|_| scene.pair(0.5)).collect();

@@ -134,7 +134,7 @@ fn known_focal_lengths_make_it_calibrated_and_wrong_ones_do_not() {
 }
 
 #[test]
-fn a_plane_and_a_turn_are_told_apart_where_focal_lengths_are_known() {
+fn a_plane_and_a_turn_are_distinguished_by_known_focal_lengths() {
     let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
