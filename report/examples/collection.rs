@@ -61,7 +61,6 @@ impl Drawn {
         }
     }
 
-    /// The share of the landscape that a photograph shows.
     fn seen(&self) -> f32 {
         SEEN.min(30.0 / self.names.len() as f32)
     }

@@ -81,7 +81,7 @@ const SIDE: f64 = 1000.0;
 /// Rows of a table for readers without JavaScript.
 const ROWS: usize = 50;
 
-/// Pairs that were tried without a result.
+/// The colour of pairs that were tried without a result.
 const TRIED: Rgb = [58, 65, 78];
 
 impl Render for CollectionView<'_> {
@@ -90,7 +90,7 @@ impl Render for CollectionView<'_> {
         let thumbnails = self.thumbnails(id, detail)?;
         let mut pairs: Vec<&CollectionPair<'_>> = self.pairs.iter().collect();
         pairs.sort_by_key(|p| (std::cmp::Reverse(p.inliers), p.a, p.b));
-        // Lines are reduced as the area of thumbnails is.
+        // Both limits shrink by the same factor, so lines shrink as the area of thumbnails does.
         let lines = lines_each(&pairs, detail.matches * LINES * detail.longest / Detail::MOST.longest);
         let still = format!("{}{}", self.still(id, &thumbnails, detail), self.still_figures(&pairs));
         let failed = |e| Error::io("report", e);

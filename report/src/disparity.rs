@@ -154,7 +154,6 @@ fn sampled<T: Copy>(image: ImageView<'_, T>, step: usize) -> Vec<Vec<T>> {
     (0..height.div_ceil(step)).map(row).collect()
 }
 
-/// The number of pixels for each reason.
 fn counts(reasons: ImageView<'_, Reason>) -> Value {
     let pixels = || (0..reasons.size().height).flat_map(|y| reasons.row(y));
     Value::Object(

@@ -16,7 +16,7 @@ use tiepoint::{Error, Result};
 
 /// The most lines of a page, unless `FEW` for every pair are more.
 const LINES: usize = 500_000;
-/// Lines that every pair may have.
+/// The number of lines that every pair may have in any case.
 const FEW: usize = 4;
 /// The longest side of a thumbnail, in pixels.
 const THUMBNAIL: std::ops::RangeInclusive<f64> = 48.0..=1280.0;
@@ -131,7 +131,7 @@ impl Pair {
     }
 }
 
-/// The verified pairs, with lines that all fit on the page together.
+/// The verified pairs, with at most `LINES` lines in all or `FEW` each.
 fn pairs(results: &Results<'_>, cpu: &Cpu) -> Result<Vec<Pair>> {
     let mut count = 0;
     for block in 0..results.blocks() {

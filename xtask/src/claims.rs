@@ -19,7 +19,6 @@ struct Test<'a> {
     on_a_card: bool,
 }
 
-/// The texts of the pages.
 fn read() -> Result<[String; 2]> {
     let texts =
         PAGES.map(|(page, _)| read_to_string(workspace().join(page)).map_err(|e| format!("{page}: {e}")));
@@ -27,7 +26,6 @@ fn read() -> Result<[String; 2]> {
     Ok([claims?, trust?])
 }
 
-/// All tests that the pages name.
 fn all(texts: &[String; 2]) -> Result<Vec<Test<'_>>> {
     let rows = texts.iter().zip(PAGES).flat_map(|(text, (_, column))| {
         text.lines().filter(|line| line.starts_with("| **")).map(move |row| tests(row, column))
@@ -102,7 +100,7 @@ fn skipped<'a>(report: &'a str, file: &str, test: &str) -> Result<Option<&'a str
         class.and_then(|class| class.rsplit('.').next()) == module
             && name.and_then(|name| name.split('[').next()) == Some(test)
     };
-    // A space before the first attribute, too.
+    // Keeps the space before the first attribute, as `value` expects it.
     let cases: Vec<&str> = report.split("<testcase").skip(1).filter(is_it).collect();
     if cases.is_empty() {
         return Err(format!("docs/ names {test} of {file}, which pytest did not run"));

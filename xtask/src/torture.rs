@@ -5,7 +5,6 @@ use crate::prepare::{self, Variables};
 use crate::{Result, data_folder, test};
 use std::time::{Duration, Instant};
 
-/// The duration if none is given.
 const SECONDS: u64 = 300;
 
 /// The tests: each with its environment variable, that variable's value in a round, and the unit.

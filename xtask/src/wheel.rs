@@ -10,7 +10,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The packages that build and check the wheel.
 const TOOLS: [&str; 4] = ["maturin==1.16.0", "ziglang==0.17.1", "auditwheel==6.8.2", "abi3audit==0.0.26"];
 
 const LARGEST: u64 = 15_000_000;

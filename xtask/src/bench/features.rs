@@ -19,7 +19,6 @@ const PHOTOS: [(&str, &str, Size); 2] = [
     ("sceaux", "pairs/sceaux/100_7101.JPG", Size { width: 2832, height: 2128 }),
 ];
 
-/// A grey image that both sides hold.
 pub(super) struct Photo {
     name: &'static str,
     image: Image<u8>,

@@ -169,7 +169,7 @@ struct User {
     program: Option<PathBuf>,
 }
 
-/// The user and group number of the account `nobody`.
+/// The number of the account `nobody` and of its group.
 #[cfg(unix)]
 const NOBODY: u32 = 65_534;
 
@@ -505,7 +505,6 @@ impl World {
         child.wait().unwrap();
     }
 
-    /// Damages a file of the work folder.
     fn damage(&mut self, random: &mut Random) {
         let files = all_files(&self.folder.at("kept"));
         if files.is_empty() {

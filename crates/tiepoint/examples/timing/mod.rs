@@ -69,7 +69,6 @@ pub(crate) fn all_threads() -> Outcome<Cpu> {
     Ok(Cpu::with_threads(std::thread::available_parallelism()?.get())?)
 }
 
-/// A grey photograph of 8 bits.
 pub(crate) fn photograph(path: impl AsRef<Path>, cpu: &Cpu) -> Outcome<Image<u8>> {
     match image::read_grey(path, &Default::default(), cpu)? {
         AnyImage::U8(photograph) => Ok(photograph),
@@ -128,7 +127,6 @@ pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
-/// Prints whether a GPU's features are the CPU's.
 pub(crate) fn compare(found: &Features, expected: &Features) {
     if found == expected {
         println!("equal to the CPU's {} features in every byte", expected.len());

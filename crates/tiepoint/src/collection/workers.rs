@@ -126,7 +126,6 @@ mod tests {
     use std::sync::mpsc::{SyncSender, channel, sync_channel};
     use std::time::Duration;
 
-    /// The result of `work`, which must return within seconds.
     fn within_seconds<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
         let (done, wait) = channel();
         thread::spawn(move || done.send(work()));

@@ -555,7 +555,6 @@ pub(crate) mod tests {
         })
     }
 
-    /// The CPU alone, and with every GPU.
     pub(crate) fn processors(cpu: &Cpu) -> impl Iterator<Item = Processor> {
         let gpus = gpu::all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
         gpus.chain([cpu.clone().into()])

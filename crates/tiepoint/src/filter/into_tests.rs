@@ -8,7 +8,6 @@ use crate::geometry::warp::{WarpOptions, warp, warp_into};
 use crate::image::{Border, Image, ImageView, ImageViewMut, Size};
 use crate::{Error, Result};
 
-/// Elements between the rows.
 const GAP: usize = 7;
 
 /// Runs `into` on memory with gaps and compares with `whole`; another shape must be refused.

@@ -68,7 +68,6 @@ fn twins<E: Stated>(a: &[E], b: &[E], dimension: usize) {
     }
 }
 
-/// [`twins`] of any bytes, and of any floats.
 fn noise_twins(numbers: &mut Numbers, n: usize, m: usize, dimension: usize) {
     twins(&numbers.bytes(n * dimension, 256), &numbers.bytes(m * dimension, 256), dimension);
     twins(&numbers.floats(n * dimension), &numbers.floats(m * dimension), dimension);

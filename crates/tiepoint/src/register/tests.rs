@@ -115,7 +115,6 @@ fn nothing_to_register_is_an_error() {
     }
 }
 
-/// The tie points of two shared pictures.
 fn tie(root: &std::path::Path, [a, b]: [&str; 2], most: usize, kind: ModelKind) -> (TiePoints, Size) {
     let processor = Processor::from(Cpu::with_threads(2).unwrap());
     let selection = if most == 0 { Selection::ALL } else { Selection::strongest(most) };

@@ -59,7 +59,6 @@ mod tests {
     use super::*;
     use crate::geometry::calibration::Projection;
 
-    /// The numbers of a Middlebury scene.
     fn pair() -> RectifiedCalibration {
         RectifiedCalibration {
             size: Some(Size::new(3, 2)),

@@ -154,7 +154,6 @@ pub(super) fn unfinished(folder: &Path) -> Vec<PathBuf> {
     all_files(folder).into_iter().filter(|path| path.extension().is_some_and(|e| e == "part")).collect()
 }
 
-/// All files in a folder and those within, sorted.
 pub(super) fn all_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap) {

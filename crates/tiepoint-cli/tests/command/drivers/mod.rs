@@ -45,13 +45,12 @@ impl Machine {
         Self { folder, icd: false }
     }
 
-    /// With a library of this content.
     fn with(self, library: &str, content: &[u8]) -> Self {
         names(library).iter().for_each(|name| self.folder.put(&format!("lib/{name}"), content));
         self
     }
 
-    /// With a stand-in that answers.
+    /// With a compiled stand-in as this library.
     fn answering(self, library: &str) -> Self {
         self.with(library, stand_in(&library.to_lowercase()))
     }

@@ -25,7 +25,6 @@ impl Event {
     }
 }
 
-/// The events of a record, in their order.
 pub(super) fn events(record: &Path) -> Vec<Event> {
     let bytes = std::fs::read(record).unwrap();
     let (mut rest, mut events) = (&bytes[..], Vec::new());

@@ -4,7 +4,6 @@
 use super::*;
 use crate::collect::{all_files, count};
 
-/// The numbers of the errors.
 const EIO: i32 = 5;
 const EACCES: i32 = 13;
 const ENOSPC: i32 = 28;

@@ -11,7 +11,6 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 use tiepoint::synth::Random;
 
-/// The compiled recorder.
 fn recorder() -> &'static [u8] {
     static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
     COMPILED.get_or_init(|| {

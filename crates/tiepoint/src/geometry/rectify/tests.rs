@@ -208,7 +208,6 @@ fn pictures_of_one_pixel() {
     }
 }
 
-/// Rotations and translations of the right camera.
 fn poses() -> [([[f64; 3]; 3], [f64; 3]); 3] {
     [
         (turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05]),

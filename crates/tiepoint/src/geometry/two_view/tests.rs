@@ -50,7 +50,6 @@ impl Rig {
             .collect()
     }
 
-    /// True matches, followed by wrong ones.
     fn mixed(
         &mut self,
         right: usize,

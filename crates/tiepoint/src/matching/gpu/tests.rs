@@ -9,7 +9,6 @@ use crate::image::Size;
 use crate::matching::{Guide, nearest};
 use tiepoint_gpu::KernelSource;
 
-/// `n` features at random places with random signs.
 fn random(numbers: &mut Numbers, n: usize, descriptors: Descriptors, dimension: usize) -> Features {
     let places: Vec<_> = (0..n).map(|_| [0; 2].map(|_| (numbers.next() % 10_000) as f32 * 0.1)).collect();
     let mut found = features(&places, descriptors, dimension);
@@ -38,7 +37,6 @@ fn copy_some(a: &Features, b: &mut Features) {
     }
 }
 
-/// For each device the fast and the portable form.
 fn matchers() -> impl Iterator<Item = (&'static Gpu, GpuMatcher)> {
     let of = |gpu| [false, true].map(|portable| (gpu, GpuMatcher::new(gpu).portable(portable)));
     // Where there is only one form, it runs once.

@@ -125,7 +125,6 @@ fn assert_equal(found: &StereoResult, expected: &StereoResult, what: &str) {
     }
 }
 
-/// A processor for each device.
 fn processors() -> impl Iterator<Item = (&'static Gpu, Processor)> {
     all().iter().map(|gpu| (gpu, Processor::with_gpu(Cpu::sequential(), gpu.clone())))
 }
@@ -189,7 +188,6 @@ fn default_options_and_many_disparities_give_the_bits_of_the_cpu() {
     }
 }
 
-/// A custom cost.
 struct Own;
 
 impl MatchingCost for Own {
