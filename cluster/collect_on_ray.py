@@ -22,7 +22,7 @@ import ray
 
 
 if __name__ != "__main__":
-    # Workers get what this module holds with their task: they need not find the file.
+    # The code of this module travels with the tasks, so that workers need not find the file.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
@@ -31,7 +31,7 @@ class CommandFailed(RuntimeError):
 
 
 def tiepoint(command, *arguments, device="cpu", threads=None):
-    """Runs the command and returns the last object that it printed.
+    """Run the command and return the last object that it printed.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def tiepoint(command, *arguments, device="cpu", threads=None):
     except OSError as error:
         raise CommandFailed(f"{command}: {error}") from error
     if run.returncode < 0:
-        # A signal: somebody else's doing, and no reason to believe that the next try ends the same way.
+        # Ended by a signal, so from outside: the next try may succeed.
         raise ConnectionError(f"{' '.join(line)} was ended by signal {-run.returncode}")
     if run.returncode != 0:
         raise CommandFailed(f"{' '.join(line)}: {run.stderr.strip()}")
@@ -123,7 +123,7 @@ def run_stage(workers, stage, work, parts):
         except ray.exceptions.RayTaskError as error:
             if not isinstance(error.cause, ConnectionError):
                 raise
-            # The command was killed and its actor was not.
+            # The command was killed but its actor was not: run the part again.
             waiting[worker.run.remote(stage, work, part, parts)] = (part, worker)
             continue
         print(f"{stage}: {sum(r is not None for r in results)} of {parts} parts", file=sys.stderr)
@@ -182,10 +182,11 @@ def collect(images, output, work, *, parts=None, gpus=None, cores=1, command=Non
         if max_unreadable is not None and len(left_out) > max_unreadable:
             raise CommandFailed(f"{len(left_out)} photographs cannot be read, and {max_unreadable} may be left out")
         run_stage(workers, "pairs", work, parts)
-        # The part that was last to choose has seen those of all others; any process may look again.
+        # The part that finishes last writes the choice; this writes it if that part was killed before.
         tiepoint(command, "collect", "pairs", "--work", work)
         run_stage(workers, "match", work, parts)
-        # Pairs with a verified partner in common are known when all others are done.
+        # The transitive closure: pairs with a common verified partner are known once all tiles of the first round are
+        # done.
         run_stage(workers, "match", work, parts)
         return tiepoint(command, "collect", "export", "--work", work, "--output", output)
     finally:

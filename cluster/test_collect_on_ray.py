@@ -49,7 +49,7 @@ def photographs(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def cluster():
-    """Two workers' worth of this machine, which nobody else sees."""
+    """A Ray cluster of this machine with room for two workers."""
     os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
     ray.init(num_cpus=2, log_to_driver=False, include_dashboard=False)
     yield
@@ -72,7 +72,7 @@ OPTIONS = ["--max-features", "500", "--block", "3", "--pairs", "top-scale"]
 
 @pytest.fixture(scope="session")
 def alone(photographs, tmp_path_factory):
-    """What one process makes of them."""
+    """The content of the database that a single process makes."""
     folder = tmp_path_factory.mktemp("alone")
     database = folder / "database.db"
     subprocess.run([TIEPOINT, "collect", photographs, "--output", database, "--device", "cpu", "--quiet", *OPTIONS], check=True)
@@ -88,7 +88,7 @@ def test_two_workers_make_the_same_database(photographs, alone, tmp_path):
 
 
 def test_killed_workers_lose_nothing(photographs, alone, tmp_path):
-    """Actors and their commands are killed all along. The command takes its time, so that there is something to kill."""
+    """Actors and their commands are killed during the whole run. The command is slowed down, so that kills hit it."""
     slow = tmp_path / "tiepoint"
     slow.write_text(f'#!/bin/sh\nsleep 0.2\nexec "{os.path.abspath(TIEPOINT)}" "$@"\n')
     slow.chmod(0o755)
@@ -115,7 +115,7 @@ def test_killed_workers_lose_nothing(photographs, alone, tmp_path):
     finally:
         ended.set()
         thread.join()
-    assert killed, "somebody was killed"
+    assert killed, "nothing was killed"
     assert content(tmp_path / "d.db") == alone
 
 

@@ -1,10 +1,10 @@
-//! What every target of calibration files does.
+//! The body of the targets that read calibration files.
 
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{OutputFrame, Principal, Rectification, RectifyOptions};
 use tiepoint::image::Size;
 
-/// Reads `magic` followed by `data` both ways, and rectifies by what was read.
+/// Reads `magic` followed by `data` as either kind of calibration, and rectifies with the result.
 pub fn read(magic: &str, data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let text = format!("{magic}{text}");

@@ -1,4 +1,4 @@
-//! What every image target does.
+//! The body of the targets that read images.
 
 use tiepoint::{device::Cpu, image};
 

@@ -15,7 +15,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| read(env!("CARGO_BIN_NAME"), data));
 
 fn read(reader: &str, data: &[u8]) {
     match reader {
-        // Behind the bytes by which each format is told.
+        // After the bytes that identify each format.
         "bmp" => image::decode(b"BM", data),
         "exr" => image::decode(b"\x76\x2f\x31\x01", data),
         "gif" => image::decode(b"GIF8", data),
@@ -54,7 +54,7 @@ fn features(format: FeatureFormat, data: &[u8]) {
 fn homography(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(h) = parse_homography(text, "fuzz") {
-        assert!(h.matrix().iter().flatten().all(|v| v.is_finite()), "a number that is none");
+        assert!(h.matrix().iter().flatten().all(|v| v.is_finite()), "a matrix with NaN or infinity");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writes the seeds of every target into `corpus/`: tiny files of every kind the program writes.
+//! Writes seeds for every target into `corpus/`: tiny files of each kind that the library writes, and its samples.
 
 use std::{fs, path::Path};
 use tiepoint::{

@@ -1,5 +1,5 @@
-//! Pages of drawn collections, into the folder that is named: photographs along a landscape that closes to a ring, and
-//! what a page must bear besides. The browser's tests open them.
+//! Writes pages of synthetic collections into a folder: photographs along a landscape that closes to a ring, and
+//! difficult cases such as hostile names. The browser's tests open them.
 //!
 //! ```text
 //! cargo run --package tiepoint-report --example collection -- FOLDER
@@ -16,7 +16,7 @@ use tiepoint_report::{CollectionImage, CollectionPair, CollectionView, Report, S
 
 /// The size of a photograph, in which matches are given.
 const PHOTOGRAPH: Size = Size::new(1200, 900);
-/// How much of the landscape a photograph shows at most, of 1.
+/// The largest share of the landscape that a photograph shows.
 const SEEN: f32 = 0.13;
 
 fn main() -> Result<()> {
@@ -41,7 +41,7 @@ struct Drawn {
     unreadable: Vec<usize>,
     /// The width of a thumbnail; 0 without.
     width: usize,
-    /// Which share of the overlap matches reach.
+    /// The share of the overlap in which there are matches.
     reach: f32,
 }
 
@@ -51,7 +51,7 @@ impl Drawn {
         Self { names, unreadable: vec![], width, reach: 1.0 }
     }
 
-    /// Where a photograph looks: an eighth of them at a landscape of their own, the rest at the ring.
+    /// The landscape of a photograph and the place that it shows. The last eighth have a landscape of their own.
     fn centre(&self, i: usize) -> (usize, f32) {
         let ring = self.names.len() - self.names.len() / 8;
         let step = (1.0 / ring as f32).min(self.seen() / 2.9);
@@ -61,7 +61,6 @@ impl Drawn {
         }
     }
 
-    /// How much of the landscape a photograph shows.
     fn seen(&self) -> f32 {
         SEEN.min(30.0 / self.names.len() as f32)
     }
@@ -98,7 +97,7 @@ impl Drawn {
             .write(folder.join(format!("{name}.html")))
     }
 
-    /// Neighbours up to a third of the collection, as far as they can be read.
+    /// Pairs of readable photographs that are at most a third of the collection apart.
     fn tried(&self) -> Vec<[usize; 2]> {
         let count = self.names.len();
         let readable = |i: &usize| !self.unreadable.contains(i);

@@ -15,7 +15,7 @@ class Atlas {
     this.asked = false;
   }
 
-  /** Opens the pictures, some at a time; those that are open are shown meanwhile. */
+  /** Loads the pictures, some at a time; those already loaded are shown meanwhile. */
   async open() {
     this.asked = true;
     const { across, side, urls } = this;
@@ -45,7 +45,7 @@ class Atlas {
     if (!of || !this.there[i]) return false;
     const scale = to.w / side;
     const whole = across * side * scale;
-    // Within half a pixel of its edge a neighbour would shine through.
+    // Filtering mixes in the neighbour within half a pixel of the edge.
     const inset = Math.min(1, to.w / 16);
     const inner = { x: to.x + inset, y: to.y + inset, w: to.w - 2 * inset, h: to.h - 2 * inset };
     painter.sheet(of, { x: to.x - (i % across) * side * scale, y: to.y - Math.floor(i / across) * side * scale, w: whole, h: whole }, intersection(inner, clip), 1, true);

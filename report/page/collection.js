@@ -1,7 +1,7 @@
 // @ts-check
 // Many photographs that were matched pair by pair: the matrix of pairs, the graph, and the matches of one pair.
 
-/** What the cursor is on: a pair, two photographs that are none (`pair` -1), one photograph, or a group.
+/** What the cursor is on: a pair, two photographs without a result (`pair` -1), one photograph, or a group.
  * @typedef {{ images: number[], pair: number }} Hit */
 
 /** Kinds of geometry: Okabe and Ito's colours. */
@@ -34,9 +34,9 @@ class CollectionView {
     this.colours = new Uint32Array(this.pairs);
     /** Whether the filters keep a pair. */
     this.kept = new Uint8Array(this.pairs).fill(1);
-    /** The kept pairs through which one walks, the strongest first. @type {number[]} */
+    /** The kept pairs that the arrow keys go through, the strongest first. @type {number[]} */
     this.order = [];
-    /** Whose pairs alone are walked through. */
+    /** The photograph whose pairs alone are in `order`; -1 for all. */
     this.focus = -1;
     this.selected = -1;
     /** What the cursor is on. @type {Hit | null} */
@@ -87,12 +87,12 @@ class CollectionView {
   /** @param {number} a @param {number} b */
   wasTried(a, b) {
     const { images } = this.data;
-    // Where one has no features there was nothing to try.
+    // Pairs of a photograph without features were not tried.
     if (images[a].problem || images[b].problem) return false;
     if (this.pairOf(a, b) >= 0 || !this.tried) return true;
     [a, b] = [Math.min(a, b), Math.max(a, b)];
     const place = (a * (2 * this.count - a - 1)) / 2 + (b - a - 1);
-    // In two steps: the place of a pair of many photographs has more than 32 bits.
+    // Division, not a shift: the index of a pair may exceed 32 bits.
     return ((this.tried[Math.floor(place / 8)] >> (place % 8)) & 1) === 1;
   }
 
@@ -133,7 +133,6 @@ class CollectionView {
     this.graphNote = element('p', { class: 'hint' });
     const left = element('div', { class: 'map' }, this.stage.host, this.bar, this.graphNote);
 
-    // Which pairs.
     this.keptText = element('p', { class: 'kept', role: 'status' });
     this.groupsText = element('p', { class: 'groups' });
     const csv = button('Save these as CSV', () => save('pairs.csv', this.csv()));
@@ -216,7 +215,7 @@ class CollectionView {
       ...list('Match no other', alone, (i) => (this.attempts(i) ? ` tried with ${counted(this.attempts(i))}` : ' not tried with any')));
   }
 
-  /** With how many others a photograph was tried. @param {number} i */
+  /** The number of photographs with which one was tried. @param {number} i */
   attempts(i) {
     let n = 0;
     for (let j = 0; j < this.count; j++) if (j !== i && this.wasTried(i, j)) n++;
@@ -236,7 +235,6 @@ class CollectionView {
     return notes.join(' ');
   }
 
-  /** What colours mean. */
   legend() {
     const { c, table } = this;
     let [low, high] = [Infinity, 1];
@@ -260,7 +258,7 @@ class CollectionView {
     this.bar?.replaceChildren(...scale, ...states);
   }
 
-  /** How strong a pair is among those kept, from 0 to 1: equal steps for equal ratios. @param {number} p */
+  /** The strength of a pair among those kept, from 0 to 1, on a logarithmic scale. @param {number} p */
   strength(p) {
     const [low, high] = this.logarithms ?? [0, 1];
     return clamp((Math.log(Math.max(1, this.c.inliers[p])) - low) / (high - low), 0, 1);
@@ -280,7 +278,7 @@ class CollectionView {
       this.groupsText.textContent = together.length === 0 ? 'No two photographs are connected' : `${together.length === 1 ? 'One connected group' : `${counted(together.length)} connected groups`} of ${sizes} photographs${alone ? `; ${counted(alone)} alone` : ''}`;
     }
     this.reorder();
-    // Places of many photographs take a moment: they are found when the filters rest.
+    // The layout of many photographs takes a moment, so it waits until the filters are no longer moved.
     clearTimeout(this.resting);
     this.resting = window.setTimeout(() => {
       this.network.renew();
@@ -302,14 +300,14 @@ class CollectionView {
     for (let p = 0; p < this.pairs; p++) {
       if (!kept[p]) continue;
       const [a, b] = [c.a[p], c.b[p]];
-      // The strongest come first: of each photograph the first pair has most.
+      // The strongest pair of a photograph comes first.
       const [strongest, n] = [[a, b].map((i) => (most[i] = Math.max(most[i], c.inliers[p]))), Math.max(1, c.inliers[p])];
       edges.push({ a, b, weight: this.strength(p), length: 0.15 + Math.log(Math.sqrt(strongest[0] * strongest[1]) / n), pair: p });
     }
     return edges;
   }
 
-  /** Which pairs are walked through: those kept, of the photograph in focus if there is one. */
+  /** Fills `order`: the kept pairs, of the photograph in focus if there is one. */
   reorder() {
     const { c, kept, focus } = this;
     this.order = [];
@@ -364,7 +362,7 @@ class CollectionView {
     this.follow();
   }
 
-  /** To the photograph of a row above or below. @param {number} by */
+  /** Moves the focus to the photograph of a row above or below. @param {number} by */
   walkRows(by) {
     const { rows, row } = this.matrix;
     const from = this.focus >= 0 ? row[this.focus] : by > 0 ? -1 : this.count;
@@ -372,7 +370,7 @@ class CollectionView {
     this.follow();
   }
 
-  /** An enlarged plane follows what is chosen. */
+  /** Moves an enlarged plane to the chosen pair or photograph. */
   follow() {
     const { c, selected, focus } = this;
     const [a, b] = selected >= 0 ? [c.a[selected], c.b[selected]] : [focus, focus];
@@ -414,7 +412,7 @@ class CollectionView {
     if (before !== hovered) this.stage.draw();
   }
 
-  /** What is said of a pair, a photograph or a group. @param {Hit} of */
+  /** The text for a pair, a photograph or a group. @param {Hit} of */
   told({ images, pair }) {
     const { data, c } = this;
     const name = (/** @type {number} */ i) => data.images[i].name;
@@ -443,7 +441,7 @@ async function collectionView(data) {
   /** @type {Record<string, Uint32Array>} */
   const columns = {};
   for (const [name, block] of Object.entries(data.pairs)) columns[name] = await integers(block);
-  // The still picture holds the thumbnails, and goes when the view opens.
+  // The thumbnails are in the still picture, which is removed when the view opens.
   const urls = data.images.map((image) => (image.id ? urlIn(image.id) : null));
   return new CollectionView(data, columns, await words(data.ends), data.tried ? await bytes(data.tried) : null, urls);
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// The data of the page: numbers out of their blocks, pictures out of the still pictures.
+// Reads the data of the page: numbers from their blocks, pictures from the still pictures.
 
 /** @type {PageData} */
 const PAGE = JSON.parse(/** @type {HTMLElement} */ (document.getElementById('data')).textContent ?? '');
@@ -33,7 +33,7 @@ async function words(block) {
   return new Uint16Array((await bytes(block)).buffer);
 }
 
-/** A map of floats, NaN where it holds nothing: rows of differences, low bytes before high ones.
+/** A map of floats, NaN where there is no value. Each row is stored as differences, all low bytes before all high bytes.
  * @param {MapData} map @param {number} columns @param {number} rows */
 async function mapValues(map, columns, rows) {
   const packed = await bytes(map.values);
@@ -56,7 +56,7 @@ function sheet(image, width, height, covers) {
   return { image, width, height, covers, serial: ++serials };
 }
 
-/** Where the pixels of a picture inside a still picture are. @param {string} id */
+/** The address of the pixels of a picture inside a still picture. @param {string} id */
 function urlIn(id) {
   return /** @type {SVGImageElement} */ (/** @type {unknown} */ (document.getElementById(id))).href.baseVal;
 }
@@ -104,7 +104,7 @@ function pixelsOf(from) {
   return context.getImageData(0, 0, from.width, from.height).data;
 }
 
-/** As many digits as a 32-bit float needs. @param {number} value */
+/** The shortest decimal that gives the same 32-bit float. @param {number} value */
 function shortest(value) {
   for (let digits = 1; digits < 9; digits++) {
     const text = value.toPrecision(digits);
@@ -113,12 +113,12 @@ function shortest(value) {
   return String(Number(value.toPrecision(9)));
 }
 
-/** For people. @param {number} value @param {number} decimals */
+/** A number with fixed decimals; a dash if it is not finite. @param {number} value @param {number} decimals */
 function written(value, decimals) {
   return Number.isFinite(value) ? value.toFixed(decimals) : '–';
 }
 
-/** Thousands apart. @param {number} count */
+/** A number with spaces between thousands. @param {number} count */
 function counted(count) {
   return count.toLocaleString('en');
 }
@@ -142,7 +142,7 @@ function mapped(m, p) {
   return w > 0 && Number.isFinite(x / w) && Number.isFinite(y / w) ? [x / w, y / w] : null;
 }
 
-/** The inverse up to its sign and scale, with a positive denominator in the middle. @param {number[]} m */
+/** The inverse, times a positive number. @param {number[]} m */
 function inverse(m) {
   const [a, b, c, d, e, f, g, h, i] = m;
   const adjugate = [e * i - f * h, c * h - b * i, b * f - c * e, f * g - d * i, a * i - c * g, c * d - a * f,

@@ -1,10 +1,10 @@
 // @ts-check
-// Disparities, why some are missing, how far they are from the truth, and the scene in space.
+// Disparities, why some are missing, their errors, and the scene in space.
 
-/** Colours of reasons, by their number: told apart by the colour-blind (Okabe, Ito 2008). */
+/** Colours of reasons, by number: those of Okabe and Ito (2008), which the colour-blind can tell apart. */
 const REASON_COLOURS = [packed(0, 0, 0, 0), packed(120, 120, 128, 255), packed(240, 228, 66, 255), packed(0, 114, 178, 255), packed(213, 94, 0, 255), packed(204, 121, 167, 255)];
 
-/** Points at most. */
+/** The most points. */
 const POINTS = 2_000_000;
 
 class DisparityView {
@@ -69,7 +69,7 @@ class DisparityView {
     this.spread = slider('Difference up to', 0.25, 10, 2, 0.25, (v) => `± ${v} px`, () => this.recolour());
     this.legend = element('div', { class: 'colour-bar' });
     this.space = element('div', { class: 'space', role: 'group', 'aria-label': 'Points in space' });
-    // Points are made when the reader comes near.
+    // The points are computed when the reader scrolls near.
     const near = new IntersectionObserver((entries) => {
       if (entries.some((entry) => entry.isIntersecting)) {
         near.disconnect();
@@ -127,7 +127,7 @@ class DisparityView {
     this.stage.draw();
   }
 
-  /** What colours mean. @param {number} low @param {number} high @param {number} spread */
+  /** The legend of colours. @param {number} low @param {number} high @param {number} spread */
   bar(low, high, spread) {
     const { legend, layer, tables } = this;
     if (!legend) return;
@@ -163,7 +163,7 @@ class DisparityView {
     this.stage.draw();
   }
 
-  /** The number of a pixel in the layers. @param {Point} p */
+  /** The index of a pixel in the layers. @param {Point} p */
   index([x, y]) {
     const { step, columns, rows } = this.data;
     return Math.min(rows - 1, Math.floor(y / step)) * columns + Math.min(columns - 1, Math.floor(x / step));
@@ -262,24 +262,23 @@ precision highp float;
 in vec3 shade; out vec4 colour;
 void main() { if (length(gl_PointCoord - 0.5) > 0.55) discard; colour = vec4(shade, 1.0); }`;
 
-/** The first turn of the points, about the vertical and the horizontal, radians. */
+/** The initial rotation of the points about the vertical and the horizontal axis, in radians, so that depth is visible. */
 const ASIDE = [-0.22, 0.1];
 
-/** How many times as far as its near end the far end of a scene lies at most, where nothing is known of it. */
+/** Without a calibration: the largest ratio of the scene's far distance to its near distance. */
 const DEEP = 2;
 
 /** The points of a disparity map in space, turned about their middle. */
 class Cloud {
   /** @param {DisparityData} data @param {{ left: Sheet | null, disparity: Float32Array }} layers @param {Uint32Array} table */
   constructor(data, layers, table) {
-    // Turned a little at first, so that the depth is seen.
     this.turn = [...ASIDE];
     this.distance = 1;
     this.shift = [0, 0];
     this.painted = layers.left !== null;
     this.range = [0, 1];
     const { step, columns, rows, width, height, rectified } = data;
-    // Without a calibration: a camera of a usual angle, and a far end at most `DEEP` times as far as the near one.
+    // Without a calibration: a camera with a common field of view, and `DEEP`.
     const valid = layers.disparity.filter((d) => !Number.isNaN(d)).sort();
     const quantile = (/** @type {number} */ q) => valid[Math.floor((valid.length - 1) * q)] ?? 1;
     const doffs = rectified ? rectified.doffs : Math.max(0, (quantile(0.99) - DEEP * quantile(0.01)) / (DEEP - 1));
@@ -290,7 +289,7 @@ class Cloud {
     const stride = Math.max(1, Math.ceil(Math.sqrt(valid.length / POINTS)));
     const pixels = layers.left ? pixelsOf(layers.left) : null;
     const across = layers.left ? layers.left.width : columns;
-    // The far end of few pixels would make all else small.
+    // A few far pixels would make everything else small.
     const least = Math.max(quantile(0.004), 1e-3 - doffs);
     /** @type {number[]} */
     const cells = [];
@@ -423,7 +422,7 @@ class Cloud {
     });
   }
 
-  /** From space to the screen, column-major: turned about the middle, seen from `distance`. @param {number} aspect */
+  /** The matrix from space to the screen, column-major: rotated about the middle, seen from `distance`. @param {number} aspect */
   view(aspect) {
     const [[a, b], [mx, my, mz]] = [this.turn, this.middle];
     const [ca, sa, cb, sb] = [Math.cos(a), Math.sin(a), Math.cos(b), Math.sin(b)];
@@ -441,7 +440,7 @@ class Cloud {
     const [p, q] = [(far + near) / (far - near), (-2 * far * near) / (far - near)];
     const columns = [0, 1, 2, 3].map((c) => {
       const v = r.map((row, i) => (c < 3 ? row[c] : from[i]));
-      // The picture may lie beside the optical axis: a lens that is shifted as far sees it as the camera did.
+      // The picture's middle may be off the optical axis: a shifted lens shows it as the camera did.
       const beyond = v[2] - (c === 3 ? this.distance : 0);
       v[0] -= (mx / mz) * beyond;
       v[1] -= (my / mz) * beyond;
@@ -463,7 +462,7 @@ class Cloud {
     const at = (/** @type {string} */ name) => gl.getUniformLocation(/** @type {WebGLProgram} */ (this.program), name);
     gl.useProgram(this.program);
     const { matrix, fx } = this.view(w / h);
-    // z is written as focal over disparity, x and y as pixels over disparity: one unit for all three.
+    // z is focal length over disparity, x and y are pixels over disparity, so all three have one unit.
     gl.uniformMatrix4fv(at('view'), false, matrix);
     gl.uniform4f(at('lens'), this.lens[0], this.lens[1], this.lens[2], this.lens[3]);
     gl.uniform1f(at('focal'), this.focal);

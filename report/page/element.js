@@ -20,7 +20,7 @@ function element(name, attributes = {}, ...children) {
 
 let names = 0;
 
-/** One of several choices, as radio buttons that look like one strip.
+/** A choice among several values: radio buttons in one strip.
  * @param {string} label @param {[string, string][]} choices value and text @param {string} chosen
  * @param {(value: string) => void} changed */
 function segmented(label, choices, chosen, changed) {
@@ -72,7 +72,7 @@ function slider(label, low, high, value, step, shown, changed) {
   return { field: element('label', { class: 'slider' }, element('span', {}, label), input, output), input, set };
 }
 
-/** Rows of what and how much. */
+/** A list of names with values. */
 function values() {
   const list = element('dl', { class: 'values' });
   return {
@@ -84,14 +84,14 @@ function values() {
   };
 }
 
-/** Gives a file to the reader. @param {string} name @param {string} text */
+/** Offers a CSV file for download. @param {string} name @param {string} text */
 function save(name, text) {
   const url = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
   element('a', { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-/** Runs `work` before the next frame, once however often it is asked for. @param {() => void} work */
+/** A function that runs `work` before the next frame, once for any number of calls. @param {() => void} work */
 function oncePerFrame(work) {
   let asked = false;
   return () => {

@@ -1,10 +1,10 @@
 // @ts-check
-// A graph of photographs: its connected parts, and a place for each so that strong pairs lie close to one another.
+// A graph of photographs: its connected parts, and a layout in which strong pairs are close.
 
 /** @typedef {{ a: number, b: number, weight: number, length: number, pair: number }} Edge two nodes; from 0 for the weakest to 1 for the strongest; how far they should lie apart; which pair it is */
 /** @typedef {{ x: number, y: number, members: number[] }} GraphNode a place, and the photographs that it stands for */
 
-/** Sets that are joined. */
+/** Disjoint sets (union-find). */
 class Joined {
   /** @param {number} count */
   constructor(count) {
@@ -49,7 +49,7 @@ function parts(count, pairs) {
   return joined.sets();
 }
 
-/** The same numbers from 0 to 1 at every opening, so that a graph looks as it did. */
+/** Pseudo-random numbers from 0 to 1, the same each time, so that a graph always looks the same. */
 function numbers(seed = 1) {
   return () => {
     seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
@@ -57,7 +57,7 @@ function numbers(seed = 1) {
   };
 }
 
-/** An order in which neighbours resemble each other: each photograph follows those before by its strongest pair (Prim).
+/** An order in which neighbours resemble each other (Prim): next is the photograph with the strongest pair with any before it.
  * @param {number} count @param {Edge[]} edges the strongest first */
 function orderByLikeness(count, edges) {
   /** @type {[number, number][][]} */
@@ -84,7 +84,7 @@ function orderByLikeness(count, edges) {
   return order;
 }
 
-/** A queue from which the value with the least key comes first. */
+/** A priority queue: the value with the least key comes first. */
 class Heap {
   constructor() {
     /** @type {[number, number][]} */
@@ -119,7 +119,7 @@ class Heap {
   }
 }
 
-/** More nodes are not told apart on a screen: photographs are then drawn in groups. */
+/** More nodes cannot be distinguished on a screen, so photographs are then drawn in groups. */
 const MOST_NODES = 400;
 
 /** A graph with a place for each node; one unit of the plane is `UNIT` of its pixels.
@@ -167,7 +167,7 @@ function grouped(count, edges) {
   return [joined.sets().filter((set) => paired[set[0]]), true];
 }
 
-/** Which edges tell most: those of a spanning forest, and the strongest of each node.
+/** The most informative edges: those of a spanning forest, and the strongest of each node.
  * @param {number} count @param {Edge[]} edges the strongest first */
 function backbone(count, edges) {
   const joined = new Joined(count);
@@ -215,7 +215,7 @@ function spread(nodes, edges) {
   return apart(level(places));
 }
 
-/** Lengths of the shortest ways (Floyd and Warshall). @param {number} n @param {number[][]} edges */
+/** Lengths of shortest paths (Floyd and Warshall). @param {number} n @param {number[][]} edges */
 function distances(n, edges) {
   const far = new Float64Array(n * n).fill(Infinity);
   for (const [i, j, length] of edges) far[i * n + j] = far[j * n + i] = Math.min(far[i * n + j], length);
@@ -232,7 +232,7 @@ function distances(n, edges) {
   return far;
 }
 
-/** Turns places so that they are widest from left to right. @param {Float64Array} places */
+/** Rotates places so that they extend furthest from left to right. @param {Float64Array} places */
 function level(places) {
   const n = places.length / 2;
   let [mx, my, xx, xy, yy] = [0, 0, 0, 0, 0];
@@ -250,7 +250,7 @@ function level(places) {
   return places;
 }
 
-/** Scales places so that neighbours are usually one unit apart, and moves those apart that lie closer.
+/** Scales places so that neighbours are usually one unit apart, and moves apart those that are closer.
  * @param {Float64Array} places */
 function apart(places) {
   const n = places.length / 2;
@@ -283,7 +283,7 @@ function apart(places) {
   return places;
 }
 
-/** A part with the room it needs. @param {number[]} nodes @param {Float64Array} places */
+/** A connected part with its bounding box. @param {number[]} nodes @param {Float64Array} places */
 function box(nodes, places) {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let i = 0; i < nodes.length; i++) {
@@ -295,7 +295,7 @@ function box(nodes, places) {
   return { nodes, places: moved, w: right - left + 2 * margin, h: bottom - top + 2 * margin, x: 0, y: 0 };
 }
 
-/** Puts parts on shelves, the largest first, about as wide as `aspect` wants. @param {ReturnType<typeof box>[]} boxes @param {number} aspect */
+/** Places parts in rows, the largest first, so that the whole has about this aspect ratio. @param {ReturnType<typeof box>[]} boxes @param {number} aspect */
 function packedBoxes(boxes, aspect) {
   const area = boxes.reduce((sum, b) => sum + b.w * b.h, 0);
   const widest = Math.max(1, ...boxes.map((b) => b.w));

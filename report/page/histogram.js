@@ -120,7 +120,7 @@ class Histogram {
   read() {
     const [a, b] = this.ends.map((input) => Number(input.value));
     const [low, high] = [Math.min(a, b), Math.max(a, b)];
-    // At an end of the scale nothing is cut: values that are no numbers stay too.
+    // An end at the limit of the scale cuts nothing, not even NaN.
     this.low = low === 0 ? -Infinity : this.value(low);
     this.high = high === 1000 ? Infinity : this.value(high);
     this.show();
@@ -145,7 +145,7 @@ class Histogram {
     return value >= this.low && value <= this.high;
   }
 
-  /** Between which values colours run: what is kept. */
+  /** The range of the colours: the kept values. */
   range() {
     const inside = [this.low === -Infinity ? this.value(0) : this.low, this.high === Infinity ? this.value(1000) : this.high];
     return inside[0] < inside[1] ? inside : [inside[0] - 0.5, inside[0] + 0.5];

@@ -1,5 +1,5 @@
 // @ts-check
-// Turns still pictures into views.
+// Replaces still pictures by interactive views.
 
 /** @param {ViewData} data */
 function viewOf(data) {
@@ -33,7 +33,7 @@ async function open(data, i) {
   }
 }
 
-/** Views open one after the other, the first at once; those out of sight wait until the reader comes near. */
+/** Opens the views one after the other: the first at once, the others when the reader scrolls near. */
 async function openAll() {
   const waiting = PAGE.views.map((data, i) => ({ data, i, figure: /** @type {HTMLElement} */ (document.getElementById(`view${i}`)) }));
   const near = new IntersectionObserver((entries) => {

@@ -1,7 +1,7 @@
 // @ts-check
 // Two pictures and their matches.
 
-/** What lines and dots may be coloured by. */
+/** The values by which lines and dots may be coloured. */
 const MEASURES = /** @type {const} */ (['residual', 'ratio', 'distance', 'scale']);
 
 class MatchesView {
@@ -17,11 +17,11 @@ class MatchesView {
     this.ratios = c.ratio.map((ratio) => (ratio > 0 ? ratio : NaN));
     this.order = new Uint32Array(0);
     this.colours = new Uint32Array(this.count);
-    /** Between which values colours run. */
+    /** The values at both ends of the colour map. */
     this.range = [0, 1];
     this.selected = -1;
     this.hovered = -1;
-    /** What is shown while nothing is chosen. @type {number | undefined} */
+    /** The match that is shown until one is chosen. @type {number | undefined} */
     this.example = undefined;
     /** @type {{ pane: number, at: Point } | null} */
     this.cursor = null;
@@ -51,7 +51,7 @@ class MatchesView {
     this.inspect(-1);
   }
 
-  /** How far a match is from the truth, where that is known. */
+  /** The errors of matches, where the truth is known. */
   errors() {
     const { truth } = this.data;
     if (!truth) return null;
@@ -74,7 +74,7 @@ class MatchesView {
   build() {
     const { data } = this;
     const verified = data.model !== null;
-    /** What lines and dots are coloured by. @type {string} */
+    /** The value by which lines and dots are coloured. @type {string} */
     this.colourBy = this.error ? 'error' : verified ? 'residual' : 'ratio';
     const layout = segmented('Layout', [['beside', 'side by side'], ['below', 'one below the other'], ['over', 'one over the other']], this.layout, (value) => {
       this.layout = value;
@@ -108,7 +108,6 @@ class MatchesView {
       element('label', { class: 'select' }, element('span', {}, 'Colour by'), colours), this.bar, linked,
       button('show all', () => this.stage.reset()), mix.field);
 
-    // What is kept.
     this.keepInliers = true;
     this.keepOutliers = !verified;
     const chip = (/** @type {boolean} */ inlier) => {
@@ -131,7 +130,7 @@ class MatchesView {
     })]);
     const chips = verified ? element('div', { class: 'chips' }, chip(true), chip(false)) : '';
 
-    // What is seen of one match.
+    // The details of one match.
     this.patches = [0, 1].map(() => element('canvas', { width: '144', height: '144', class: 'patch', role: 'img', 'aria-label': 'no match chosen' }));
     this.details = values();
     this.status = element('p', { class: 'status', 'aria-live': 'polite' });
@@ -161,7 +160,7 @@ class MatchesView {
     return measure === 'ratio' || measure === 'distance' ? '' : 'px';
   }
 
-  /** Gives the canvas the shape of what it shows. */
+  /** Sets the aspect ratio of the canvas to that of its content. */
   shape() {
     const steepest = Math.max(...this.panes.map((pane) => pane.height / pane.width));
     const [across, down] = this.layout === 'beside' ? [2, 1] : this.layout === 'below' ? [1, 2] : [1, 1];
@@ -181,7 +180,7 @@ class MatchesView {
     }
     const by = this.measure(this.error ? 'error' : this.data.model ? 'residual' : 'ratio');
     const worth = (/** @type {number} */ i) => (Number.isNaN(by[i]) ? Infinity : by[i]);
-    // The worst first; NaN counts as worst of all.
+    // The worst first, NaN before all others.
     keep.sort((i, j) => (worth(j) > worth(i) ? 1 : worth(j) < worth(i) ? -1 : i - j));
     this.order = Uint32Array.from(keep);
     if (this.kept) this.kept.textContent = `${counted(keep.length)} of ${counted(this.count)} matches`;
@@ -192,7 +191,7 @@ class MatchesView {
     this.stage.draw();
   }
 
-  /** Between which values colours run: the least and nearly the greatest of those kept. */
+  /** The legend; colours run from the least to nearly the greatest of the kept values. */
   legend() {
     const by = this.measure(this.colourBy ?? 'ratio');
     const kept = Array.from(this.order, (i) => by[i]).filter(Number.isFinite).sort((a, b) => a - b);
@@ -228,7 +227,7 @@ class MatchesView {
     return share(this.panes, width, height, this.layout === 'below');
   }
 
-  /** Where a match lies on the screen: its end in A and in B. @param {number} i @returns {[Point, Point]} */
+  /** The ends of a match in A and B, on the screen. @param {number} i @returns {[Point, Point]} */
   screen(i) {
     const { c, panes } = this;
     return [panes[0].toScreen([c.ax[i], c.ay[i]]), panes[1].toScreen([c.bx[i], c.by[i]])];
@@ -245,7 +244,7 @@ class MatchesView {
     const radius = (n > 5000 ? 1.6 : n > 800 ? 2.2 : 3) * clamp(this.stage.host.clientWidth / 1000, 1, 1.7);
     let dots = 0;
     let lines = 0;
-    // Lines take time by the area that they cover, so only some hundred are drawn while the planes move.
+    // The time for a line grows with the area that it covers, so only some hundred are drawn while the planes move.
     const most = this.lineMode === 'none' ? 0 : this.lineMode === 'some' ? 250 : moving ? 800 : Infinity;
     const every = Math.max(1, Math.ceil(n / Math.max(1, most)));
     const [a, b] = panes.map((pane) => pane.linear());
@@ -295,7 +294,7 @@ class MatchesView {
     }
   }
 
-  /** The place or the line that the model predicts for the cursor. @param {Painter} painter */
+  /** Draws the point or the line that the model predicts for the cursor. @param {Painter} painter */
   drawPrediction(painter) {
     const { cursor, data } = this;
     const matrix = data.truth ?? data.model?.matrix;
@@ -325,7 +324,7 @@ class MatchesView {
 
   // ---- one match
 
-  /** The kept match with an end nearest to a place of the screen. @param {Point} at */
+  /** The kept match with an end nearest to a point of the screen. @param {Point} at */
   nearest(at) {
     const { c, order } = this;
     let [best, least] = [-1, 14 ** 2];
@@ -386,7 +385,7 @@ class MatchesView {
     this.select(this.order[next]);
     const { c, selected, panes } = this;
     const places = /** @type {Point[]} */ ([[c.ax[selected], c.ay[selected]], [c.bx[selected], c.by[selected]]]);
-    // Enlarged planes follow.
+    // Enlarged planes move to the match.
     panes.forEach((pane, side) => {
       if (!pane.fitted && places[side].every(Number.isFinite)) pane.middle = places[side];
     });
@@ -441,7 +440,7 @@ class MatchesView {
     details.show(rows);
   }
 
-  /** A patch as its descriptor saw it: turned and scaled, with the cells of the descriptor.
+  /** Draws the patch that a descriptor covers, rotated and scaled as the keypoint, with the cells of the descriptor.
    * @param {HTMLCanvasElement} canvas @param {number} side @param {number} x @param {number} y @param {number} scale @param {number} angle */
   patch(canvas, side, x, y, scale, angle) {
     const context = context2d(canvas);
@@ -473,7 +472,7 @@ class MatchesView {
   }
 }
 
-/** Matches that the model does not agree with. */
+/** The colour of outliers. */
 const OUTLIER = packed(225, 228, 235, 255);
 
 /** The part of a line a x + b y + c = 0 inside a pane, on the screen.

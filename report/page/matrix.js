@@ -1,15 +1,15 @@
 // @ts-check
-// The matrix of pairs: a square for each two photographs.
+// The matrix of pairs: a square for any two photographs.
 
-/** Plane pixels to a square: it can then be enlarged enough. */
+/** Pixels of the plane for each square, many enough that a square can be enlarged to show a thumbnail. */
 const CELL = 16;
 /** The largest side of a sheet. */
 const SHEET = 4096;
-/** Pairs that were tried without a result. */
+/** The colour of pairs that were tried without a result. */
 const TRIED = packed(58, 65, 78, 255);
-/** Pairs that were not. */
+/** The colour of pairs that were not tried. */
 const NOT_TRIED = packed(GROUND[0], GROUND[1], GROUND[2], 255);
-/** A photograph with itself. */
+/** The colour of the diagonal. */
 const SELF = packed(92, 100, 116, 255);
 const WHITE = packed(255, 255, 255, 255);
 
@@ -22,13 +22,13 @@ class Matrix {
     /** The photograph of each row, and the row of each photograph. */
     this.rows = Uint32Array.from({ length: this.count }, (_, i) => i);
     this.row = Uint32Array.from(this.rows);
-    /** Sheets and what was tried, by the number of squares that a pixel stands for. @type {Map<number, Sheet>} */
+    /** Drawn matrices, and below those without results, by the number of squares that a pixel stands for. @type {Map<number, Sheet>} */
     this.sheets = new Map();
     /** @type {Map<number, Uint32Array>} */
     this.grounds = new Map();
   }
 
-  /** Which photograph stands in which row: nothing for the order as listed. @param {number[] | null} order */
+  /** Sets the photograph of each row; null for the order of the list. @param {number[] | null} order */
   order(order) {
     this.rows = Uint32Array.from(order ?? { length: this.count }, (i, k) => (order ? i : k));
     this.rows.forEach((i, place) => (this.row[i] = place));
@@ -75,7 +75,7 @@ class Matrix {
       const [x, y] = [Math.floor(row[c.a[p]] / by), Math.floor(row[c.b[p]] / by)];
       pixels[y * side + x] = pixels[x * side + y] = colour;
     };
-    // The strongest comes last; what the filters leave out comes first, and is pale.
+    // The strongest is painted last. Pairs that the filters leave out are painted first, and pale.
     for (let p = pairs - 1; p >= 0; p--) if (!kept[p]) paint(p, mixed(TRIED, colours[p], 0.25));
     for (let p = pairs - 1; p >= 0; p--) if (kept[p]) paint(p, colours[p]);
     const made = sheetOfPixels(side, side, new Uint8ClampedArray(pixels.buffer), [side * by * CELL, side * by * CELL]);
@@ -83,7 +83,7 @@ class Matrix {
     return made;
   }
 
-  /** What was tried. @param {number} by @param {number} side */
+  /** The matrix without results: pairs that were tried and those that were not. @param {number} by @param {number} side */
   ground(by, side) {
     const known = this.grounds.get(by);
     if (known) return known;
@@ -127,7 +127,7 @@ class Matrix {
     }
   }
 
-  /** The edges of some squares. @param {Painter} painter @param {number} x @param {number} y @param {number} w @param {number} h @param {number} colour @param {number} width */
+  /** Draws a frame around some squares. @param {Painter} painter @param {number} x @param {number} y @param {number} w @param {number} h @param {number} colour @param {number} width */
   frame(painter, x, y, w, h, colour, width) {
     const { pane } = this;
     const cell = CELL * pane.zoom;
@@ -135,13 +135,13 @@ class Matrix {
     outline(painter, { x: left, y: top, w: w * cell, h: h * cell }, pane.rect, colour, width);
   }
 
-  /** The row and the column of a photograph. @param {Painter} painter @param {number} i @param {number} colour */
+  /** Frames the row and the column of a photograph. @param {Painter} painter @param {number} i @param {number} colour */
   mark(painter, i, colour) {
     this.frame(painter, 0, this.row[i], this.count, 1, colour, 1);
     this.frame(painter, this.row[i], 0, 1, this.count, colour, 1);
   }
 
-  /** Squares stand apart. @param {Painter} painter @param {number} cell */
+  /** Draws the gaps between squares. @param {Painter} painter @param {number} cell */
   drawGaps(painter, cell) {
     const { pane } = this;
     const { x, y, w, h } = pane.clip();
@@ -153,7 +153,7 @@ class Matrix {
     painter.lines(Float32Array.from(ends), new Uint32Array(count).fill(NOT_TRIED), count, clamp(cell / 14, 1, 3));
   }
 
-  /** A photograph where its row and its column meet. @param {Painter} painter @param {number} cell */
+  /** Draws each photograph on the diagonal. @param {Painter} painter @param {number} cell */
   drawSelves(painter, cell) {
     const { pane, rows, count } = this;
     for (let k = 0; k < count; k++) {
@@ -164,7 +164,7 @@ class Matrix {
     }
   }
 
-  /** The photographs above their columns and before their rows, where there is room. @param {Painter} painter @param {number} cell */
+  /** Draws the photographs above their columns and beside their rows, where there is room. @param {Painter} painter @param {number} cell */
   drawHeads(painter, cell) {
     const { pane, rows, row, count } = this;
     const { atlas, focus, hovered } = this.of;
@@ -190,7 +190,7 @@ class Matrix {
   }
 }
 
-/** The edges of a rectangle, as far as they lie within another. @param {Painter} painter @param {Rect} of @param {Rect} within @param {number} colour @param {number} width */
+/** Draws the edges of a rectangle, clipped to another. @param {Painter} painter @param {Rect} of @param {Rect} within @param {number} colour @param {number} width */
 function outline(painter, of, within, colour, width) {
   const { x, y, w, h } = intersection(of, within);
   if (w < 0 || h < 0) return;

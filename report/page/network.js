@@ -1,5 +1,5 @@
 // @ts-check
-// The graph of photographs as it is drawn: `graph.js` gives every photograph its place.
+// Draws the graph of photographs, with the layout of `graph.js`.
 
 class Network {
   /** @param {CollectionView} of */
@@ -8,11 +8,11 @@ class Network {
     this.pane = new Pane(UNIT, UNIT);
     /** @type {ReturnType<typeof layout> | null} */
     this.graph = null;
-    /** Whether all edges are drawn, or those that tell most. */
+    /** Whether all edges are drawn, or only the most informative ones. */
     this.all = false;
   }
 
-  /** Other pairs are kept: places are found again when the graph is seen. */
+  /** The filters have changed: the layout is computed again when the graph is next shown. */
   renew() {
     this.graph = null;
   }
@@ -28,12 +28,11 @@ class Network {
     return [pane];
   }
 
-  /** What is to be said of it. */
   note() {
     return this.graph?.joined ? `${counted(this.of.count)} photographs are too many for one graph: a dot stands for some that resemble each other, and photographs without a pair are left out.` : '';
   }
 
-  /** The node of a photograph, if it is there. @param {number} i */
+  /** The node of a photograph, if it is in the graph. @param {number} i */
   nodeOf(i) {
     return this.graph?.nodes[this.graph.of[i]];
   }
@@ -53,7 +52,7 @@ class Network {
   draws(k, pair) {
     const { selected, kept, moving } = this.of;
     if (!kept[pair]) return false;
-    // Thousands of lines are too slow to move.
+    // Thousands of lines are too slow to draw while the plane moves.
     const all = this.all && !(moving && (this.graph?.edges.length ?? 0) > 1500);
     return all || this.graph?.telling[k] || pair === selected || this.ofFocus(pair);
   }
@@ -113,7 +112,7 @@ class Network {
     if (focus >= 0) ring(graph.of[focus], WHITE, 4);
   }
 
-  /** The weakest first, in four widths. @param {Painter} painter @param {Point[]} places @param {number} side */
+  /** Draws the edges, the weakest first, in four widths. @param {Painter} painter @param {Point[]} places @param {number} side */
   drawEdges(painter, places, side) {
     const { graph } = this;
     const { colours, focus } = this.of;
@@ -132,7 +131,7 @@ class Network {
     });
   }
 
-  /** Photographs where there is room for them, dots elsewhere. @param {Painter} painter @param {Point[]} places @param {number} side */
+  /** Draws photographs where there is room for them, otherwise dots. @param {Painter} painter @param {Point[]} places @param {number} side */
   drawNodes(painter, places, side) {
     const { graph, pane } = this;
     const { atlas, data } = this.of;

@@ -1,5 +1,5 @@
 // @ts-check
-// Draws sheets, lines and dots: by WebGL 2, or on a 2-D canvas where there is none.
+// Draws sheets, lines and dots by WebGL 2, or on a 2-D canvas if WebGL 2 is missing or slow.
 
 const SHEET_VERTEX = `#version 300 es
 uniform vec2 size; uniform vec4 rect; out vec2 at;
@@ -68,7 +68,7 @@ function program(gl, vertex, fragment) {
   return made;
 }
 
-/** Whether WebGL 2 is there and drawn by a graphics card: drawn by software it is slower than a 2-D canvas. */
+/** Whether a graphics card provides WebGL 2; in software it is slower than a 2-D canvas. */
 function glIsFast() {
   const gl = document.createElement('canvas').getContext('webgl2', { failIfMajorPerformanceCaveat: true });
   if (!gl) return false;
@@ -113,7 +113,7 @@ function glPainter(canvas) {
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.LINEAR_MIPMAP_NEAREST);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_S, gl.CLAMP_TO_EDGE);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_T, gl.CLAMP_TO_EDGE);
-    // Colours that change make a new sheet: the oldest go.
+    // Each change of colours makes a new sheet, so the oldest textures are deleted.
     if (textures.size > 12) {
       const [oldest] = textures.keys();
       gl.deleteTexture(/** @type {WebGLTexture} */ (textures.get(oldest)));
@@ -205,7 +205,7 @@ function flatPainter(canvas) {
   const layer = document.createElement('canvas');
   /** @type {ImageData | null} */
   let pixels = null;
-  /** Thousands of dots as squares of whole pixels, written by hand: each would be a call otherwise.
+  /** Draws thousands of dots as squares of whole pixels into the image data, without a call for each.
    * @param {Float32Array} places @param {Uint32Array} colours @param {number} count */
   const squares = (places, colours, count) => {
     if (!pixels || layer.width !== canvas.width || layer.height !== canvas.height) {

@@ -4,7 +4,6 @@
 /** The number of lines that leaves the pictures visible. */
 const SOME = 150;
 
-/** The matches of one pair, and its figures. */
 class PairStage {
   /** @param {CollectionView} of @param {string} keys */
   constructor(of, keys) {
@@ -14,10 +13,10 @@ class PairStage {
     this.panes = [new Pane(1, 1), new Pane(1, 1)];
     /** @type {(Sheet | null)[]} */
     this.sheets = [null, null];
-    /** Thumbnails in full, the last ones seen. @type {Map<number, Sheet>} */
+    /** The thumbnails that were shown last, at full size. @type {Map<number, Sheet>} */
     this.known = new Map();
     this.line = -1;
-    /** How many lines are drawn: hundreds hide the pictures. */
+    /** Whether some or all lines are drawn: hundreds hide the pictures. */
     this.lines = 'some';
     this.table = colourTable('viridis', 0.3, 1);
     this.stage = new Stage({
@@ -36,7 +35,6 @@ class PairStage {
       this.stage.draw();
     });
     const walk = element('div', { class: 'walk' }, button('← stronger', () => of.walk(-1), 'the next stronger pair'), button('weaker →', () => of.walk(1), 'the next weaker pair'));
-    // Where no pair exists there is nothing to see.
     this.stage.host.hidden = walk.hidden = lines.field.hidden = of.pairs === 0;
     this.root = element('div', { class: 'pair' }, this.title, this.stage.host,
       element('div', { class: 'panel', role: 'group', 'aria-label': 'One pair' }, this.status, this.details.list, lines.field, walk));
@@ -46,7 +44,7 @@ class PairStage {
     return this.stage.host.clientWidth < 420;
   }
 
-  /** Room for two photographs of the shape that most have. */
+  /** The aspect ratio of the stage, for two photographs of the median shape. */
   usualShape() {
     const shapes = this.of.data.images.filter((i) => i.width && i.height).map((i) => i.width / i.height).sort((a, b) => a - b);
     const usual = clamp(shapes[shapes.length >> 1] ?? 4 / 3, 0.5, 3);
@@ -125,7 +123,7 @@ class PairStage {
     return made;
   }
 
-  /** Both ends of a line, in pixels of the photographs. @param {number} k @returns {[Point, Point]} */
+  /** The ends of a line, in pixels of the two photographs. @param {number} k @returns {[Point, Point]} */
   places(k) {
     const { ends } = this.of;
     const at = (/** @type {number} */ side) => /** @type {Point} */ ([

@@ -1,5 +1,5 @@
 // @ts-check
-// One picture on the pixels of another: swiped, blinked, subtracted, in squares.
+// Two registered pictures: with a movable edge between them, blinking, as difference, or as a chequerboard.
 
 class RegistrationView {
   /** @param {RegistrationData} data @param {Sheet} reference @param {Sheet} warped @param {{ ground: Sheet, outline: Sheet } | null} uncovered @param {Record<string, Float32Array>} arrows */
@@ -36,7 +36,7 @@ class RegistrationView {
     this.root = this.build();
   }
 
-  /** Arrows of a usual length are a fortieth of the picture. */
+  /** The enlargement at which an arrow of median length is a fortieth of the picture's width. */
   usualEnlargement() {
     const { px, py, qx, qy } = this.arrows;
     const lengths = Array.from(px, (x, i) => Math.hypot(qx[i] - x, qy[i] - py[i])).filter(Number.isFinite).sort((a, b) => a - b);
@@ -51,7 +51,7 @@ class RegistrationView {
       for (const [of, field] of fields) field.hidden = of !== mode;
       clearInterval(this.timer);
       this.shown = true;
-      // With reduced motion the reader blinks by hand, with B.
+      // A reader who prefers reduced motion switches the pictures with the key B.
       if (mode === 'blink' && !matchMedia('(prefers-reduced-motion: reduce)').matches) this.timer = setInterval(() => this.blink(), 700);
       this.stage.draw();
     });
@@ -129,7 +129,7 @@ class RegistrationView {
     return true;
   }
 
-  /** The magnitude of the difference in colours, where both have something. */
+  /** The absolute difference of the pictures in colours, where both show something. */
   subtracted() {
     if (this.difference) return this.difference;
     const [a, b] = [pixelsOf(this.reference), pixelsOf(this.warped)];
@@ -201,7 +201,7 @@ class RegistrationView {
   }
 }
 
-/** A sheet that shows nothing where `covered` is 0. @param {Sheet} from @param {Uint8Array} covered */
+/** A sheet that is transparent where `covered` is 0. @param {Sheet} from @param {Uint8Array} covered */
 function masked(from, covered) {
   const pixels = Uint8ClampedArray.from(pixelsOf(from));
   for (let i = 0; i < covered.length; i++) if (!covered[i]) pixels[4 * i + 3] = 0;

@@ -9,9 +9,9 @@ class Pane {
     this.height = height;
     /** @type {Rect} */
     this.rect = { x: 0, y: 0, w: 1, h: 1 };
-    /** What lies in the middle. @type {Point} */
+    /** The point of the plane in the middle of the pane. @type {Point} */
     this.middle = [0, 0];
-    /** CSS pixels to a pixel. */
+    /** CSS pixels for each pixel of the plane. */
     this.zoom = 1;
     this.fitted = true;
   }
@@ -60,7 +60,7 @@ class Pane {
     this.fitted = false;
   }
 
-  /** Enlarges about a point of the screen, given from the pane's own corner. @param {number} factor @param {Point} at */
+  /** Enlarges about a point, relative to the pane's corner. @param {number} factor @param {Point} at */
   enlarge(factor, at) {
     const screen = /** @type {Point} */ ([this.rect.x + at[0], this.rect.y + at[1]]);
     const fixed = this.toPlane(screen);
@@ -109,19 +109,19 @@ function clamp(v, low, high) {
 
 /**
  * @typedef {object} StageUse
- * @property {string} label what the canvas shows, for those who cannot see it
+ * @property {string} label what the canvas shows, for screen readers
  * @property {(width: number, height: number) => Pane[]} arrange gives the panes their places
  * @property {(painter: Painter, moving: boolean) => void} draw
- * @property {(at: Point | null) => void} [hover] the cursor, or none
+ * @property {(at: Point | null) => void} [hover] called with the cursor's place, or null
  * @property {(at: Point) => void} [click]
- * @property {(key: KeyboardEvent) => boolean} [key] whether the key was taken
- * @property {(at: Point, by: Point, began: boolean) => boolean} [drag] whether a drag is not for moving the plane
+ * @property {(key: KeyboardEvent) => boolean} [key] returns whether the key was handled
+ * @property {(at: Point, by: Point, began: boolean) => boolean} [drag] returns whether it handled the drag, which then does not move the plane
  */
 
-/** The fragment of the address chooses the painter: for tests, and where a driver is broken. */
+/** `#gl` or `#2d` in the address chooses the painter, for tests and broken drivers. */
 const USE_GL = location.hash === '#gl' || (location.hash !== '#2d' && glIsFast());
 
-/** A canvas, its painter and what moves it. */
+/** A canvas with its painter and its handling of pointer, wheel and keys. */
 class Stage {
   /** @param {StageUse} use */
   constructor(use) {
@@ -131,7 +131,7 @@ class Stage {
     this.panes = [];
     this.host = element('div', { class: 'stage', tabindex: '0', role: 'application', 'aria-label': use.label });
     this.draw = oncePerFrame(() => this.paint());
-    /** Frames drawn, and how long the last took, for tests. */
+    /** The number of frames drawn, for tests. */
     this.frames = 0;
     this.moving = false;
     this.settle = 0;
@@ -140,7 +140,7 @@ class Stage {
     new ResizeObserver(() => this.resize()).observe(this.host);
   }
 
-  /** The ratio of its width to its height, where there is room. @param {number} ratio */
+  /** Sets the ratio of width to height. @param {number} ratio */
   shape(ratio) {
     this.host.style.aspectRatio = String(clamp(ratio, 0.4, 6));
   }
@@ -204,7 +204,7 @@ class Stage {
     this.host.dataset.frames = String(this.frames);
   }
 
-  /** The planes move: less is drawn until they rest. */
+  /** Called when the planes move: less is drawn until they stop. */
   moved() {
     this.moving = true;
     clearTimeout(this.settle);
@@ -226,7 +226,7 @@ class Stage {
     return this.panes.find((pane) => pane.holds(at));
   }
 
-  /** The panes that move with one. @param {Pane} pane */
+  /** The panes that move together with this one. @param {Pane} pane */
   moves(pane) {
     return this.together ? this.panes : [pane];
   }
@@ -333,7 +333,7 @@ class Stage {
   }
 }
 
-/** Behind the pictures, in light and dark pages alike: colours of marks look the same. */
+/** The background behind pictures, the same in light and dark pages, so that colours of marks look the same. */
 const GROUND = [20, 22, 27];
 
 /** How pictures of these sizes lie best: wide ones one below the other. @param {Point[]} sizes */

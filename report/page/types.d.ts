@@ -76,15 +76,15 @@ interface Rect { x: number; y: number; w: number; h: number }
 /** A picture that can be drawn, and the pixels of its original that it covers. */
 interface Sheet { image: CanvasImageSource; width: number; height: number; covers: Point; serial: number }
 
-/** What draws: coordinates are CSS pixels of the canvas. */
+/** Draws on a canvas; coordinates are its CSS pixels. */
 interface Painter {
   readonly name: string;
   begin(width: number, height: number, ratio: number, ground: number[]): void;
-  /** A sheet in a rectangle, as far as it lies within `clip`. */
+  /** Draws a sheet into a rectangle, clipped to `clip`. */
   sheet(sheet: Sheet, to: Rect, clip: Rect, alpha: number, smooth: boolean): void;
-  /** Segments: x0, y0, x1, y1 each; one colour of 0xAABBGGRR each. */
+  /** Segments of x0, y0, x1, y1, each with a colour 0xAABBGGRR. */
   lines(ends: Float32Array, colours: Uint32Array, count: number, width: number): void;
-  /** Discs with a dark rim: x, y, radius each. */
+  /** Discs of x, y, radius with a dark rim. */
   dots(places: Float32Array, colours: Uint32Array, count: number): void;
   end(): void;
 }

@@ -17,9 +17,9 @@ pub struct CollectionImage<'a> {
     pub name: String,
     /// Its size in pixels, in which matches are given; empty where it could not be read.
     pub size: Size,
-    /// The whole photograph, as small as one likes.
+    /// The whole photograph, at any size.
     pub thumbnail: Option<AnyView<'a>>,
-    /// How many features it has, where that is known.
+    /// The number of features, where that is known.
     pub features: Option<usize>,
     /// Why it could not be used.
     pub problem: Option<String>,
@@ -36,9 +36,9 @@ pub struct CollectionPair<'a> {
     pub matches: u32,
     /// How many of them the geometry confirms.
     pub inliers: u32,
-    /// What the geometry is, in a word or two.
+    /// The kind of geometry, in a word or two.
     pub configuration: &'a str,
-    /// Where inliers lie, all of them or some: x and y in A, x and y in B.
+    /// The places of all or some inliers: x and y in A, x and y in B.
     pub ends: Vec<[f32; 4]>,
 }
 
@@ -66,13 +66,13 @@ pub struct CollectionView<'a> {
     pub caption: String,
 }
 
-/// The tables of pairs and photographs grow with the square of this.
+/// The most photographs: the table of tried pairs grows with the square of their number.
 const MOST_IMAGES: usize = 32_768;
 /// The longest side of a thumbnail, pixels, at full detail.
 const THUMBNAIL: usize = 1280;
 /// A thumbnail below this many pixels shows nothing.
 const LEAST_THUMBNAIL: usize = 16;
-/// How many times less room a line takes than a match with its patches and figures.
+/// How many lines take the room of one match with its patches and figures.
 const LINES: usize = 6;
 /// Rows and columns of the matrix in the still picture, at full detail.
 const STILL: usize = 240;
@@ -81,7 +81,7 @@ const SIDE: f64 = 1000.0;
 /// Rows of a table for readers without JavaScript.
 const ROWS: usize = 50;
 
-/// Pairs that were tried without a result.
+/// The colour of pairs that were tried without a result.
 const TRIED: Rgb = [58, 65, 78];
 
 impl Render for CollectionView<'_> {
@@ -90,7 +90,7 @@ impl Render for CollectionView<'_> {
         let thumbnails = self.thumbnails(id, detail)?;
         let mut pairs: Vec<&CollectionPair<'_>> = self.pairs.iter().collect();
         pairs.sort_by_key(|p| (std::cmp::Reverse(p.inliers), p.a, p.b));
-        // Lines are reduced as the area of thumbnails is.
+        // Both limits shrink by the same factor, so lines shrink as the area of thumbnails does.
         let lines = lines_each(&pairs, detail.matches * LINES * detail.longest / Detail::MOST.longest);
         let still = format!("{}{}", self.still(id, &thumbnails, detail), self.still_figures(&pairs));
         let failed = |e| Error::io("report", e);
@@ -264,7 +264,7 @@ impl CollectionView<'_> {
         still::svg(2.03 * SIDE, SIDE, label, &format!("{matrix}{sheet}"))
     }
 
-    /// A square for each pair, or the strongest of `of` × `of` pairs, in runs of one colour.
+    /// A square for each pair, or for the strongest of `of` × `of` pairs; neighbours of one colour are one rectangle.
     fn still_matrix(&self, blocks: usize, of: usize) -> String {
         let mut cells = vec![0_u8; blocks * blocks];
         let mut raise = |a: usize, b: usize, level: u8| {
@@ -369,7 +369,7 @@ fn described((image, thumbnail): (&CollectionImage<'_>, &Option<Embedded>)) -> V
     })
 }
 
-/// How strong a pair is among those of at most `most` inliers, from 0 to 1: equal steps for equal ratios.
+/// The strength of a pair among those of at most `most` inliers, from 0 to 1, on a logarithmic scale.
 fn strength(inliers: u32, most: u32) -> f32 {
     let log = |n: u32| libm::logf(1.0 + n as f32);
     log(inliers) / log(most).max(f32::MIN_POSITIVE)
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn photographs_and_pairs_that_do_not_fit_are_refused() {
         let refused = |view: CollectionView<'_>, part: &str| {
             let error = view.render("v", Detail::MOST).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_tell_what_was_tried_and_come_from_the_strongest() {
+    fn the_data_hold_the_tried_pairs_and_list_the_strongest_first() {
         let pairs = vec![pair(2, 0, 4), pair(1, 3, 9)];
         let tried = [[0, 1], [3, 2]];
         let (still, data) = view(4, pairs, Tried::These(&tried)).render("v", Detail::MOST).unwrap();

@@ -1,6 +1,5 @@
-//! Colour maps that grow evenly in lightness, so that equal steps look equal, to the colour-blind too.
-//!
-//! By N. Smith and S. van der Walt (2015), dedicated to the public domain under CC0.
+//! Colour maps whose lightness rises evenly, so that equal steps look equal, to the colour-blind too. viridis, plasma
+//! and inferno are by N. Smith and S. van der Walt (2015), dedicated to the public domain under CC0.
 
 use serde_json::{Value, json};
 
@@ -55,7 +54,7 @@ const INFERNO: [Rgb; 10] = [
     [252, 255, 164],
 ];
 
-/// From below to above, through grey: blue and orange differ to every eye.
+/// From negative to positive, through grey: the colour-blind can tell blue from orange.
 const SIGNED: [Rgb; 5] = [[0, 72, 200], [110, 160, 230], [235, 235, 235], [240, 150, 90], [200, 50, 10]];
 
 /// All maps, for the script.

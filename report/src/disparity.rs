@@ -22,9 +22,9 @@ pub struct DisparityView<'a> {
     pub reasons: Option<ImageView<'a, Reason>>,
     /// The true disparities, not finite where they are unknown.
     pub truth: Option<ImageView<'a, f32>>,
-    /// For depth in a unit.
+    /// The calibration, for metric depth.
     pub calibration: Option<RectifiedCalibration>,
-    /// Between which disparities the colours run at first.
+    /// The disparities at both ends of the colour map at first.
     pub range: [f32; 2],
     /// The text below the view. May be empty.
     pub caption: String,
@@ -154,7 +154,6 @@ fn sampled<T: Copy>(image: ImageView<'_, T>, step: usize) -> Vec<Vec<T>> {
     (0..height.div_ceil(step)).map(row).collect()
 }
 
-/// How many pixels each reason struck.
 fn counts(reasons: ImageView<'_, Reason>) -> Value {
     let pixels = || (0..reasons.size().height).flat_map(|y| reasons.row(y));
     Value::Object(

@@ -39,7 +39,7 @@ pub struct MatchesView<'a> {
     pub truth: Option<Homography>,
     /// Half the side of what a descriptor sees, in multiples of its scale.
     pub support: f32,
-    /// What a residual is, in two or three words; none: what the model says.
+    /// The name of the residual in two or three words; by default it follows from the model.
     pub residual_name: Option<&'static str>,
     /// The text below the view. May be empty.
     pub caption: String,
@@ -74,7 +74,7 @@ impl Render for MatchesView<'_> {
 }
 
 impl MatchesView<'_> {
-    /// Side by side, with lines for some of the inliers.
+    /// The still picture: side by side, with lines for some of the inliers.
     fn still(&self, [a, b]: &[Embedded; 2], [id_a, id_b]: [&str; 2], rows: &[&KeypointMatch]) -> String {
         let (wa, ha) = (a.size.width as f64, a.size.height as f64);
         let (wb, hb) = (b.size.width as f64, b.size.height as f64);

@@ -15,7 +15,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 
 const STYLE: &str = include_str!("../page/style.css");
 
-/// What every view needs of the script, in the order in which its parts need each other. They share one scope.
+/// The parts of the script that every view needs. They share one scope; each uses only parts before it.
 const COMMON: [&str; 6] = [
     include_str!("../page/data.js"),
     include_str!("../page/colour.js"),
@@ -60,7 +60,7 @@ pub struct Section<'a> {
     views: Vec<View<'a>>,
 }
 
-/// Something to look at.
+/// An interactive view of one kind of result.
 #[derive(Clone, Debug)]
 pub enum View<'a> {
     /// Two pictures and their matches.
@@ -91,7 +91,7 @@ impl View<'_> {
 }
 
 impl<'a> Section<'a> {
-    /// A part under this heading; text without mark-up, as all text here.
+    /// A section under this heading. This and all other text is without mark-up.
     pub fn new(heading: impl Into<String>) -> Self {
         Self { heading: heading.into(), ..Self::default() }
     }
@@ -110,14 +110,14 @@ impl<'a> Section<'a> {
         self
     }
 
-    /// With a command more that one may try.
+    /// Adds a command for the reader to try.
     #[must_use]
     pub fn command(mut self, command: impl Into<String>) -> Self {
         self.commands.push(command.into());
         self
     }
 
-    /// With a figure more that stands out: what it is, and its value.
+    /// Adds a large figure: its name and its value.
     #[must_use]
     pub fn tile(mut self, what: impl Into<String>, value: impl Into<String>) -> Self {
         self.tiles.push([what.into(), value.into()]);
@@ -138,7 +138,7 @@ impl<'a> Section<'a> {
         self
     }
 
-    /// With something more to look at.
+    /// Adds a view.
     #[must_use]
     pub fn view(mut self, view: View<'a>) -> Self {
         self.views.push(view);
@@ -167,7 +167,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// With a section more.
+    /// Adds a section.
     #[must_use]
     pub fn section(mut self, section: Section<'a>) -> Self {
         self.sections.push(section);
@@ -236,7 +236,7 @@ impl<'a> Report<'a> {
 }
 
 impl Report<'_> {
-    /// The script: what the views of this page need.
+    /// The parts of the script that the views of this page need.
     fn script(&self) -> String {
         let mut parts = COMMON.to_vec();
         for view in self.sections.iter().flat_map(|section| &section.views) {
@@ -378,7 +378,7 @@ fn table(figures: &Value) -> String {
     format!("<div class=\"scroll\"><table>\n{}</table></div>\n", keys.iter().map(row).collect::<String>())
 }
 
-/// JSON that may stand inside a script element: no `<` ends it or opens a comment.
+/// JSON that is safe inside a script element: without `<`, which could end the element or open a comment.
 fn script_text(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
@@ -393,7 +393,7 @@ mod tests {
         let section = Section::new(hostile).text(hostile).command(hostile).tile(hostile, hostile);
         let section = section.figures(json!({ hostile: hostile })).table(vec![vec![hostile.into()]; 2]);
         let page = Report::new(hostile, hostile).section(section).html().unwrap();
-        assert!(!page.contains("<b ") && !page.contains("<!--<b"), "no mark-up comes in");
+        assert!(!page.contains("<b ") && !page.contains("<!--<b"), "text became mark-up");
         assert_eq!(page.matches("</script>").count(), 2, "data and script end once each");
         let data = script_text(&json!([hostile]));
         assert!(!data.contains('<') && !data.contains('\u{2028}'), "{data}");

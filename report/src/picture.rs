@@ -1,4 +1,4 @@
-//! Pictures as the page holds them: 8 bits, at most so long, JPEG.
+//! Pictures as the page holds them: 8 bits, reduced to a longest side, JPEG.
 
 use crate::Detail;
 use crate::block::base64;
@@ -37,7 +37,7 @@ pub(crate) struct Embedded {
     pub(crate) covers: [usize; 2],
 }
 
-/// Reduces a picture and packs it. `id` is what the still picture calls it.
+/// Reduces a picture and packs it. `id` is its element in the still picture.
 pub(crate) fn embed(picture: &Picture<'_>, id: &str, detail: Detail) -> Result<Embedded> {
     let size = picture.image.size();
     if size.is_empty() {

@@ -14,9 +14,9 @@ use tiepoint::geometry::two_view::Configuration;
 use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::{Error, Result};
 
-/// Lines of a page at most, as far as every pair has some.
+/// The most lines of a page, unless `FEW` for every pair are more.
 const LINES: usize = 500_000;
-/// Lines that every pair may have.
+/// The number of lines that every pair may have in any case.
 const FEW: usize = 4;
 /// The longest side of a thumbnail, in pixels.
 const THUMBNAIL: std::ops::RangeInclusive<f64> = 48.0..=1280.0;
@@ -28,7 +28,7 @@ const BYTES_PER_PIXEL: f64 = 0.6;
 pub struct CollectionPage {
     /// The page.
     pub html: String,
-    /// Photographs that the page has no picture of, and why. They are part of the collection all the same.
+    /// Photographs of the collection without a picture on the page, and why.
     pub without_picture: Vec<(String, String)>,
 }
 
@@ -131,7 +131,7 @@ impl Pair {
     }
 }
 
-/// The verified pairs, with lines that all fit on the page together.
+/// The verified pairs, with at most `LINES` lines in all or `FEW` each.
 fn pairs(results: &Results<'_>, cpu: &Cpu) -> Result<Vec<Pair>> {
     let mut count = 0;
     for block in 0..results.blocks() {
@@ -181,7 +181,7 @@ struct Shown {
     problem: Option<String>,
     /// Why there is no thumbnail of a photograph that has features.
     without_picture: Option<String>,
-    /// Where the features lie that lines end in.
+    /// The places of the features at the ends of lines.
     places: Vec<[f32; 2]>,
 }
 

@@ -1,7 +1,7 @@
-// Every kind of page in a real browser: what the command writes is opened, looked at, moved, filtered and read.
+// Every kind of page in a real browser: pages that the command writes are opened, moved, filtered and read.
 //
-// TIEPOINT names the command, COLLECTIONS the program that draws collections, CHROMIUM the browser, SHOTS a folder for
-// pictures, TIEPOINT_DATA photographs.
+// TIEPOINT names the command, COLLECTIONS the program that writes pages of synthetic collections, CHROMIUM the browser,
+// SHOTS a folder for screenshots, TIEPOINT_DATA the folder of photographs.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const TIEPOINT = resolve(process.env.TIEPOINT ?? '../../target/debug/tiepoint');
 const COLLECTIONS = resolve(process.env.COLLECTIONS ?? '../../target/debug/examples/collection');
 const SHOTS = process.env.SHOTS;
 const AXE = readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
-/** Chromium draws WebGL by software only where it is told to. */
+/** Chromium needs this flag for WebGL in software. */
 const ARGUMENTS = ['--enable-unsafe-swiftshader'];
 
 const folder = mkdtempSync(join(tmpdir(), 'tiepoint-report-'));
@@ -24,19 +24,19 @@ const at = (name) => join(folder, name);
 /** @type {import('playwright-core').Browser} */
 let browser;
 
-/** Runs the command and gives what it printed. */
+/** Runs the command and returns its stdout. */
 function tiepoint(arguments_, code = 0) {
   const run = spawnSync(TIEPOINT, arguments_, { encoding: 'utf8', cwd: folder });
   assert.equal(run.status, code, `${arguments_.join(' ')}: ${run.error ?? run.stderr}`);
   return run.stdout;
 }
 
-/** Runs the command with --json and --report, and gives what it printed as JSON. */
+/** Runs the command with --json and --report, and returns the JSON. */
 function report(name, ...arguments_) {
   return JSON.parse(tiepoint([...arguments_, '--report', at(name), '--json']));
 }
 
-/** A page that has opened all its views; `problems` are console errors and requests, of which there may be none. */
+/** A page with all views open. `problems` collects console errors and requests and must stay empty. */
 async function open(name, { width = 1280, height = 900, scheme = 'dark', hash = '', script = true } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, javaScriptEnabled: script, acceptDownloads: true });
   const page = await context.newPage();
@@ -55,7 +55,7 @@ async function open(name, { width = 1280, height = 900, scheme = 'dark', hash = 
   return { page, problems, close: () => context.close() };
 }
 
-/** Brings every view near, so that it opens, and goes back to the top. */
+/** Scrolls to every view, so that it opens, and back to the top. */
 async function ready(page) {
   for (const view of await page.locator('.view').all()) {
     await view.scrollIntoViewIfNeeded();
@@ -65,7 +65,7 @@ async function ready(page) {
   await page.evaluate(() => scrollTo(0, 0));
 }
 
-/** The picture of an element when it rests: two in a row are the same. */
+/** A screenshot of an element once it no longer changes: two in a row are the same. */
 async function picture(locator) {
   let last = await locator.screenshot({ animations: 'disabled' });
   for (let i = 0; i < 20; i++) {
@@ -74,10 +74,10 @@ async function picture(locator) {
     if (next.equals(last)) return next;
     last = next;
   }
-  assert.fail('the picture never rests');
+  assert.fail('the picture keeps changing');
 }
 
-/** Does something that must change the picture of `locator`. */
+/** Does something that must change how `locator` looks. */
 async function changes(locator, what, action) {
   const before = await picture(locator);
   await action();
@@ -93,12 +93,11 @@ async function figuresEqual(page, json) {
   assert.deepEqual(rows.map(([key, shown], i) => [key, typeof expected[i]?.[1] === 'string' ? shown : JSON.parse(shown)]), expected);
 }
 
-/** Figures that stand out. */
+/** The value of one of the large figures at the top. */
 async function tile(page, what) {
   return page.locator('.tiles div', { hasText: what }).first().locator('dd').innerText();
 }
 
-/** Takes one of several choices. */
 async function choose(within, name) {
   await within.getByRole('radio', { name, exact: true }).click();
 }
@@ -110,7 +109,7 @@ async function accessible(page, what) {
   assert.deepEqual(told, [], what);
 }
 
-/** A page with other data: `edit` changes the first view. */
+/** Writes a copy of a page in which `edit` has changed the data of the first view. */
 function edited(from, to, edit) {
   const html = readFileSync(at(from), 'utf8');
   const [, before_, json, after_] = /^(.*<script type="application\/json" id="data">)(.*?)(<\/script>.*)$/s.exec(html);
@@ -121,7 +120,7 @@ function edited(from, to, edit) {
 const unpack = (block) => inflateRawSync(Buffer.from(block.data, 'base64'));
 const pack = (type, bytes) => ({ type, data: deflateRawSync(bytes).toString('base64') });
 
-/** A float map of the command's PFM files, rows from the top. */
+/** Reads a PFM file of the command, rows from the top. */
 function pfm(name) {
   const bytes = readFileSync(at(name));
   const header = /^Pf\s(\d+) (\d+)\s(-?[\d.]+)\s/.exec(bytes.subarray(0, 64).toString('latin1'));
@@ -144,7 +143,7 @@ before(async () => {
   results.homography = report('homography.html', 'evaluate', 'homography', 'tilted-a.png', 'tilted-b.png', at('truth.txt'), '--detector', 'surf');
   results.matrices = report('matrices.html', 'evaluate', 'homography', at('truth.txt'), at('truth.txt'), '--size', '800x600');
   results.disparity = report('disparity.html', 'evaluate', 'disparity', at('found.pfm'), at('truth.pfm'));
-  // A line for each stage.
+  // The command prints a line for each stage.
   const stages = tiepoint(['collect', 'bookshelf-left.jpg', 'bookshelf-right.jpg', 'coffee.jpg', 'coffee-turned.png', '--longest-side', '500',
     '--output', at('pairs.db'), '--report', at('collect.html'), '--json']).trim().split('\n').map((line) => JSON.parse(line));
   const exported = Object.fromEntries(Object.entries(stages.find(({ stage }) => stage === 'export')).filter(([key]) => !['stage', 'device', 'threads'].includes(key)));
@@ -224,7 +223,7 @@ for (const hash of ['#2d', '#gl']) {
     await changes(stage, 'all lines', () => choose(page, 'all'));
     await choose(page, 'none');
 
-    // The worst of all, then better ones.
+    // The keys go from the worst match to better ones.
     await stage.focus();
     const residuals = [];
     for (let i = 0; i < 5; i++) {
@@ -250,7 +249,7 @@ for (const hash of ['#2d', '#gl']) {
     const few = await kept();
     assert.ok(few > 0 && few < results.match.inliers, `${few} are kept`);
 
-    // What is kept goes out, and is what the command wrote.
+    // The kept matches are saved as CSV and agree with the command's file.
     const waiting = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Save these as CSV' }).click();
     const saved = readFileSync(await (await waiting).path(), 'utf8').trim().split('\n');
@@ -274,7 +273,7 @@ test('hovering a feature shows both patches and its figures; elsewhere its epipo
   const [patch] = await page.locator('.patch').all();
   const box = await stage.boundingBox();
   await changes(patch, 'hovering', async () => {
-    // Features stand close to each other on the shelf.
+    // The bookshelf has many features, so a few steps of the cursor reach one.
     for (let i = 0; i < 40 && (await page.locator('.status').innerText()).startsWith('For example'); i++) await page.mouse.move(box.x + box.width * (0.2 + 0.003 * i), box.y + box.height * 0.35);
   });
   const names = await page.locator('.values dt').allInnerTexts();
@@ -367,7 +366,7 @@ test('disparities are read under the cursor, recoloured, explained and compared'
   await stage.focus();
   await page.keyboard.press('ArrowRight');
   assert.ok((await read()).Disparity, 'the cursor moves by keys');
-  // The share that the page counts is that of --json.
+  // The page's share of valid pixels agrees with --json.
   assert.match(await page.locator('.reasons tr', { hasText: 'valid' }).innerText(), new RegExp(`${(100 * results.stereo.valid).toFixed(1)} %`));
   assert.deepEqual(problems, []);
   await close();
@@ -466,7 +465,7 @@ test('scored disparities move, are read, recoloured and compared', async () => {
   await close();
 });
 
-/** The data of a collection's page, unpacked: pairs from the strongest, and which were tried. */
+/** The unpacked data of a collection's page: the pairs, the strongest first, and which were tried. */
 function collection(name) {
   const json = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(readFileSync(at(name), 'utf8'))[1];
   const [view] = JSON.parse(json).views;
@@ -482,7 +481,7 @@ function collection(name) {
   return { names: view.images.map((image) => image.name), images: view.images, pairs, count, tried, pairOf: (i, j) => pairs.find((p) => (p.a === i && p.b === j) || (p.a === j && p.b === i)) };
 }
 
-/** Where the matrix has the square of a row and a column, when all of it is seen. */
+/** Gives the place on the screen of the square of a row and a column, when the whole matrix is shown. */
 async function square(stage, count) {
   const box = await stage.boundingBox();
   const margin = Math.min(56, Math.max(26, Math.round((0.9 * box.width) / count)));
@@ -526,7 +525,7 @@ for (const hash of ['#2d', '#gl']) {
     }
     for (const [kind, n] of Object.entries(kinds)) assert.ok(n > 3, `${n} squares: ${kind}`);
 
-    // Clicking a square shows its pair; walking goes from the strongest to the weakest.
+    // Clicking a square shows its pair; the keys go from the strongest to the weakest.
     const weak = pairs[pairs.length - 2];
     const [wx, wy] = place(weak.b, weak.a);
     await changes(matches, 'another pair', () => page.mouse.click(box.x + wx, box.y + wy));
@@ -542,7 +541,7 @@ for (const hash of ['#2d', '#gl']) {
     await page.keyboard.press('End');
     assert.equal((await shownPair(page)).inliers, pairs[pairs.length - 1].inliers);
 
-    // Through the row of a photograph.
+    // The pairs of one photograph.
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     const row = pairs.filter((p) => p.a === 1 || p.b === 1);
@@ -592,18 +591,18 @@ for (const hash of ['#2d', '#gl']) {
       await page.mouse.wheel(0, -300);
     });
     await page.getByRole('button', { name: 'show all' }).click();
-    // Somewhere on the ring there is a photograph.
+    // Moves along four rows until the cursor is on a photograph.
     let found = '';
     for (let i = 0; i < 240 && !/pairs$/.test(found); i++) {
       await page.mouse.move(box.x + ((i % 60) / 60) * box.width, box.y + box.height * (0.3 + 0.1 * Math.floor(i / 60)));
       found = (await page.locator('.tip').isVisible()) ? await page.locator('.tip').innerText() : '';
     }
-    assert.match(found, /pairs$/, 'a photograph of the graph is told');
+    assert.match(found, /pairs$/, 'the cursor found no photograph of the graph');
     await changes(stage, 'a photograph clicked', async () => {
       await page.mouse.down();
       await page.mouse.up();
     });
-    assert.ok((await page.locator('.chosen').innerText()).includes(found.split('\n')[0]), 'its pairs alone');
+    assert.ok((await page.locator('.chosen').innerText()).includes(found.split('\n')[0]), 'the pairs of other photographs are shown');
 
     // The matches of the pair.
     const place_ = await matches.boundingBox();
@@ -738,7 +737,7 @@ test('twenty thousand matches pan at thirty frames a second', async () => {
       const bytes = unpack(block);
       const out = Buffer.alloc(many * width[block.type]);
       for (let i = 0; i < out.length; i += bytes.length) bytes.copy(out, i);
-      // Copies lie beside each other, not one on the other.
+      // Spreads the copies, so that they do not cover each other.
       if (['ax', 'ay', 'bx', 'by'].includes(name)) {
         for (let i = 0; i < many; i++) out.writeFloatLE(out.readFloatLE(4 * i) + ((i * 7919) % 61) - 30, 4 * i);
       }
@@ -759,14 +758,14 @@ test('twenty thousand matches pan at thirty frames a second', async () => {
       send('pointermove', 100 + i);
       await new Promise(requestAnimationFrame);
     }
-    // All that was asked for has been drawn.
+    // Reading a pixel waits until everything is drawn.
     s.querySelector('canvas').getContext('2d').getImageData(0, 0, 1, 1);
     const seconds = (performance.now() - began) / 1000;
     send('pointerup', 145);
     return (Number(s.dataset.frames) - frames) / seconds;
   });
   const rates = [];
-  // The machine may be busy with something else at a time.
+  // Repeated, because the machine may be busy.
   for (let i = 0; i < 4 && !(Math.max(...rates) >= 30); i++) rates.push(await rate());
   console.log(`20 000 matches: ${rates.map((r) => r.toFixed(0)).join(', ')} frames a second`);
   assert.ok(Math.max(...rates) >= 30, rates.join(', '));
@@ -803,7 +802,7 @@ test('hostile names, no matches, a single pixel, residuals that are no numbers',
   writeFileSync(at('one.pgm'), Buffer.from('P5 1 1 255 \x80', 'latin1'));
   report('none.html', 'match', 'one.pgm', 'one.pgm', '--model', 'none');
   report('dot.html', 'stereo', 'one.pgm', 'one.pgm', '--disparities', '2');
-  // No model: the command fails, and the page shows what there was.
+  // Without a model the command fails, and the page shows what was found.
   tiepoint(['match', 'one.pgm', 'coffee.jpg', '--report', at('failed.html'), '--quiet'], 1);
   tiepoint(['match', 'coffee.jpg', 'bookshelf-left.jpg', '--report', at('unlike.html'), '--quiet'], 1);
   edited('match.html', 'nan.html', (view) => {

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Runs everything that needs a card, on a machine with nothing but its driver: `cargo xtask card` packs this beside the
-# programs. Prints one line for docs/card.md at the end; what each program said lies in logs/.
+# Runs everything that needs a card, on a machine with nothing but its driver: `cargo xtask card` packs this with the
+# programs. Prints one line for docs/card.md at the end; the output of each program is in logs/.
 set -u
 cd "$(dirname "$0")" || exit 1
 began=$(date +%s)
 mkdir -p logs cache
 export LD_LIBRARY_PATH="/usr/local/nvidia/lib64:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}"
 export TIEPOINT_CACHE="$PWD/cache" TIEPOINT_REQUIRE_GPU=1 TIEPOINT_REQUIRE_CUDA=1 RUST_BACKTRACE=0
-# NVIDIA's OpenCL is found by a file that containers lack. Other drivers are left out, by name since some loaders list
-# them all the same: they are tested without a card.
+# NVIDIA's OpenCL is found by a file that containers lack. Other drivers are tested elsewhere and left out here, by
+# name, since some loaders list them nevertheless.
 mkdir -p vendors && echo libnvidia-opencl.so.1 >vendors/nvidia.icd
 export OCL_ICD_VENDORS="$PWD/vendors/"
 echo "devices:" && ./tiepoint devices
@@ -17,17 +17,17 @@ export TIEPOINT_TEST_DEVICE
 
 passed=0 failed=0 skipped=0
 : >skipped && : >ran
-# A name, then a program of tests with its arguments; no more than 400 s.
+# tests NAME PROGRAM ARGUMENTS: runs a program of tests for at most 400 s.
 tests() {
     name=$1 && shift
     timeout 400 "$@" >"logs/$name" 2>&1
     code=$?
     set -- $(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "logs/$name") 0 0
     skips=$(grep -c '^SKIPPED' "logs/$name")
-    # What a test prints stands below its name.
+    # The output of a test is printed below its name.
     awk '/^---- .* stdout ----$/ { name = $2; sub(/.*::/, "", name) } /^SKIPPED/ { print name }' "logs/$name" >>skipped
     sed -n 's/^test \(.*::\)\{0,1\}\([a-z0-9_]*\) \.\.\. ok$/\2/p' "logs/$name" >>ran
-    # A program that crashed or was stopped has failed, whatever it said before.
+    # A program that crashed or was stopped counts as failed.
     bad=$2 && [ "$code" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
     passed=$((passed + $1)) failed=$((failed + bad)) skipped=$((skipped + skips))
     echo "$name: $1 passed, $bad failed, $skips said that they were skipped"
@@ -53,7 +53,7 @@ if python3 -c 'import sys, numpy, pytest; sys.exit(sys.version_info < (3, 11))' 
         sed -n "s/^.*tests.\(test_[a-z]*\.py::test_[a-z0-9_]*\).* ${outcome% *}.*/\1/p" logs/python >>"${outcome#* }"
     done
 fi
-# A claim that a test holds, which did not run, is held by nothing.
+# A claim whose test did not run counts as failed.
 for test in $(cat claimed); do
     why=
     grep -qx "$test" ran || why="did not run"

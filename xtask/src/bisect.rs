@@ -23,7 +23,6 @@ const FLAGS: [(&str, &[usize], &str); 4] = [
     ("--disparities", &[2], "TIEPOINT_BISECT_DISPARITIES"),
 ];
 
-/// The variables that the arguments ask for.
 fn variables(arguments: &[String]) -> Result<Vec<(&'static str, PathBuf)>> {
     let (mut images, mut flags) = (Vec::new(), Vec::new());
     let mut arguments = arguments.iter();

@@ -23,7 +23,7 @@ pub(crate) fn run() -> Result<()> {
     fs::create_dir_all(folder.join("python/tests")).map_err(at(&folder))?;
     let copy = |from: &Path, to: &str| fs::copy(from, folder.join(to)).map(drop).map_err(at(from));
     let package = python_package::lay_out()?;
-    // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.
+    // For the whole workspace: single packages would be built again, with fewer features of their dependencies.
     let messages = told(
         cargo(&["test", "--no-run", "--workspace", "--lib", "--message-format=json", "--quiet"])
             .args(["--test", "devices", "--test", "foreign", "--test", "nvrtc"]),

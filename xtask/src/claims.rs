@@ -1,5 +1,5 @@
-//! Checks that the tests exist and run that `docs/claims.md` names for each claim of the README, and `docs/trust.md`
-//! for each past error.
+//! Checks that the tests that `docs/claims.md` names for each claim of the README, and `docs/trust.md` for each past
+//! error, exist and run.
 
 use crate::{Result, workspace};
 use std::fs::read_to_string;
@@ -19,7 +19,6 @@ struct Test<'a> {
     on_a_card: bool,
 }
 
-/// The texts of the pages.
 fn read() -> Result<[String; 2]> {
     let texts =
         PAGES.map(|(page, _)| read_to_string(workspace().join(page)).map_err(|e| format!("{page}: {e}")));
@@ -27,7 +26,6 @@ fn read() -> Result<[String; 2]> {
     Ok([claims?, trust?])
 }
 
-/// All tests that the pages name.
 fn all(texts: &[String; 2]) -> Result<Vec<Test<'_>>> {
     let rows = texts.iter().zip(PAGES).flat_map(|(text, (_, column))| {
         text.lines().filter(|line| line.starts_with("| **")).map(move |row| tests(row, column))
@@ -35,7 +33,7 @@ fn all(texts: &[String; 2]) -> Result<Vec<Test<'_>>> {
     Ok(rows.collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// The tests in this column of a row, each of the last file before it.
+/// The tests in this column of a row. Each belongs to the last file named before it.
 fn tests(row: &str, column: usize) -> Result<Vec<Test<'_>>> {
     let (mut file, mut tests) = (None, Vec::new());
     let pieces: Vec<&str> = row.split('|').nth(column).unwrap_or_default().split('`').collect();
@@ -52,7 +50,7 @@ fn tests(row: &str, column: usize) -> Result<Vec<Test<'_>>> {
     if tests.is_empty() { Err(format!("a claim without a test: {row}")) } else { Ok(tests) }
 }
 
-/// The tests that run on a card alone, each as `FILE::NAME` or, in Rust, its name: for the script that runs them there.
+/// The tests that need a card, for the script that runs them there: `FILE::NAME` in Python, the name alone in Rust.
 pub(crate) fn on_a_card() -> Result<String> {
     let told = |test: &Test<'_>| match test.file.rsplit_once('/') {
         Some((_, file)) if file.ends_with(".py") => format!("{file}::{}\n", test.name),
@@ -61,7 +59,7 @@ pub(crate) fn on_a_card() -> Result<String> {
     Ok(all(&read()?)?.iter().filter(|test| test.on_a_card).map(told).collect())
 }
 
-/// Fails if a page names a Rust test that `cargo test -- --list` does not list: its file may not belong to any program.
+/// Fails if a page names a Rust test that `cargo test -- --list` does not list, as when no program includes its file.
 pub(crate) fn check(listed: &str) -> Result<()> {
     let runs = |test: &str| {
         let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
@@ -102,7 +100,7 @@ fn skipped<'a>(report: &'a str, file: &str, test: &str) -> Result<Option<&'a str
         class.and_then(|class| class.rsplit('.').next()) == module
             && name.and_then(|name| name.split('[').next()) == Some(test)
     };
-    // A space before the first attribute, too.
+    // Keeps the space before the first attribute, as `value` expects it.
     let cases: Vec<&str> = report.split("<testcase").skip(1).filter(is_it).collect();
     if cases.is_empty() {
         return Err(format!("docs/ names {test} of {file}, which pytest did not run"));
@@ -183,7 +181,7 @@ mod of_the_readme {
     }
 
     #[test]
-    fn the_guard_sees_every_test_and_what_keeps_one_from_running() {
+    fn the_check_finds_every_test_and_why_one_does_not_run() {
         let row = "| **A.** | `a/b.rs` `one`, `two`; `c/test_d.py` (on a card) `test_three`, `test_four`; `e.rs` `five` |";
         let wanted = [
             ("a/b.rs", "one", false),
@@ -195,7 +193,7 @@ mod of_the_readme {
         assert_eq!(
             tests(row, 2).unwrap(),
             wanted.map(|(file, name, on_a_card)| Test { file, name, on_a_card }),
-            "two of a file, two languages"
+            "two tests of one file, both languages"
         );
         let rust = "#[test]\n#[cfg(unix)]\nfn one() {\n}\n\nfn two() {}\n\n#[test]\n#[ignore = \"slow\"]\nfn five() {}\n";
         assert_eq!(missing("b.rs", rust, "one"), None, "an attribute between");
@@ -218,7 +216,7 @@ mod of_the_readme {
 
     /// As pytest 9.2 writes it.
     #[test]
-    fn what_pytest_skips_or_does_not_run_is_seen() {
+    fn tests_that_pytest_skips_or_does_not_run_are_found() {
         let report = "<?xml version=\"1.0\" encoding=\"utf-8\"?><testsuites name=\"pytest tests\"><testsuite \
         name=\"pytest\" errors=\"0\" failures=\"1\" skipped=\"2\" tests=\"4\"><testcase \
         classname=\"crates.python.tests.test_a\" name=\"test_one\" time=\"0.001\" /><testcase \
@@ -234,7 +232,7 @@ mod of_the_readme {
             Ok(Some("no CUDA device")),
             "with one of its parameters"
         );
-        assert_eq!(of("p/tests/test_b.py", "test_three"), Ok(None), "that it failed, pytest says");
+        assert_eq!(of("p/tests/test_b.py", "test_three"), Ok(None), "a failed test was not skipped");
         for (file, test) in [("test_b.py", "test_one"), ("test_a.py", "test_tw"), ("a.py", "test_one")] {
             assert!(of(file, test).unwrap_err().contains("did not run"), "{file}: {test}");
         }

@@ -12,7 +12,7 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     pip::unpack(&PACKAGES, &[], &workspace().join("target/cluster/packages"))
 }
 
-/// Runs the recipe's tests by the command as `cargo build` left it.
+/// Runs the recipe's tests with the command that cargo has built.
 pub(crate) fn test(packages: &Path, variables: &Variables) -> Result<()> {
     let started = Instant::now();
     let command = built("debug", "tiepoint")?;

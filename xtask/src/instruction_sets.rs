@@ -33,7 +33,7 @@ pub(crate) fn check(program: &Path) -> Result<()> {
     ))
 }
 
-/// An operation of a SIMD level, or an instruction that not every x86-64 CPU has, as a function.
+/// Whether a symbol is a function for one operation of a SIMD level or one instruction that not every x86-64 CPU has.
 fn is_operation(symbol: &str) -> bool {
     (symbol.contains("simd_trait::Simd>::") && symbol.contains("::kernel::"))
         || symbol.contains("core_arch::x86::avx")
@@ -44,7 +44,7 @@ mod tests {
     use super::is_operation;
 
     #[test]
-    fn operations_are_told_from_kernels() {
+    fn operations_are_distinguished_from_kernels() {
         let outlined = "t <fearless_simd::generated::avx512::Avx512 as fearless_simd::generated::simd_trait::Simd>::\
                         mul_add_f32x16::kernel::__fearless_simd_kernel";
         assert!(is_operation(outlined));

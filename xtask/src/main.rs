@@ -87,7 +87,6 @@ fn bench(arguments: &[String]) -> Result<()> {
     succeed(cargo(&bench).args(arguments))
 }
 
-/// Cargo in the workspace.
 fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(arguments).current_dir(workspace());
@@ -123,7 +122,6 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Where cargo builds.
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into)
 }

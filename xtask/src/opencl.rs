@@ -24,14 +24,14 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 14] = [
     "stereo::gpu::tests::disparities_are_those_of_the_cpu",
     "stereo::gpu::tests::images_and_maps_on_the_device_are_those_of_the_host",
     "stereo::gpu::tests::streams_give_what_single_calls_give_in_order",
-    "stereo::gpu::tests::what_does_not_go_together_is_refused",
+    "stereo::gpu::tests::pictures_and_masks_that_do_not_fit_are_refused",
     // It needs 64-bit floats; the library lets the CPU do it.
     "mutual_information::learn::gpu::tests",
     // Each takes one to two minutes of a core: a fused multiply-add is some sixty integer instructions there. What
     // bands compute is tested by two that run (`docs/notebook/gpu.md`).
     "sift::gpu::bands::tests::a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features",
     "sift::gpu::bands::tests::bands_give_the_features_of_the_cpu_for_every_option_and_pixel",
-    "sift::gpu::bands::tests::each_band_is_told_of",
+    "sift::gpu::bands::tests::progress_is_reported_for_each_band",
 ];
 
 /// The command by which this program lists devices in a new process: a loader that found none does not look again.

@@ -74,7 +74,7 @@ fn build(target: &Path) -> Result<PathBuf> {
     let tools = pip::unpack(&LINKER, &[], &workspace().join("target/python/linker"))?;
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let [major, minor] = GLIBC;
-    // It finds zig as a module of Python.
+    // cargo-zigbuild runs zig as a Python module.
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
     zigbuild.arg("zigbuild").args(arguments).arg("--target").arg(format!("{triple}.{major}.{minor}"));
     // Cargo's own stripping would go through zig's linker, which then drops the names of functions too.

@@ -4,7 +4,6 @@
 use crate::{Result, built, cargo, data_folder, opencv_python::python, succeed};
 use std::process::Command;
 
-/// Builds the command, optimised, and compares.
 pub(crate) fn run() -> Result<()> {
     let data = data_folder();
     if !data.is_dir() {

@@ -5,7 +5,6 @@ use crate::{Result, cluster, nvrtc, opencl, python_package, python_site, report,
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Environment variables for `cargo test`.
 pub(crate) type Variables = Vec<(&'static str, OsString)>;
 
 pub(crate) struct Prepared {

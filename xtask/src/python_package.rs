@@ -1,4 +1,4 @@
-//! The Python package, built as `cargo test` has left the library: its tests, and its types.
+//! The Python package around the library that cargo has built: its tests, and its types.
 
 use crate::prepare::Variables;
 use crate::{
@@ -69,7 +69,7 @@ pub(crate) fn write_options() -> Result<()> {
     fs::write(&path, told(&mut write)?).map_err(at(&path))
 }
 
-/// A module of Python that finds its packages in these folders.
+/// A command that runs a Python module with packages from these folders.
 pub(crate) fn python(folders: &[&Path], module: &[&str]) -> Result<Command> {
     let mut python = Command::new("python3");
     let path = std::env::join_paths(folders).map_err(|e| e.to_string())?;
@@ -80,7 +80,7 @@ pub(crate) fn python(folders: &[&Path], module: &[&str]) -> Result<Command> {
 
 /// The folder that holds the package: its modules, and the compiled one among them.
 pub(crate) fn lay_out() -> Result<PathBuf> {
-    // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.
+    // For the whole workspace: single packages would be built again, with fewer features of their dependencies.
     let build = ["build", "--quiet", "--workspace", "--lib", "--bins", "--example", "quick_start"];
     succeed(&mut cargo(&build))?;
     let home = workspace().join("target/python/package");

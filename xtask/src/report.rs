@@ -15,8 +15,8 @@ pub(crate) fn prepare() -> Result<()> {
     npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"])
 }
 
-/// Checks the types of the script, then drives a browser through every kind of page. The command is built as
-/// `cargo test` has left it. `data` are photographs with ground truth.
+/// Checks the types of the script, then opens every kind of page in a browser. The command is the one that `cargo test`
+/// has built. `data` is the folder of photographs with ground truth.
 pub(crate) fn test(data: &Path) -> Result<()> {
     let started = Instant::now();
     npm(&["run", "--silent", "types"])?;

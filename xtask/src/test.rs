@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     print_levels();
     let prepared = prepare::prepare()?;
-    // One program that fails does not hide the results of the others.
+    // A failing program must not hide the results of the others.
     let mut all = vec!["test", "--workspace", "--no-fail-fast"];
     all.extend(arguments.iter().map(String::as_str));
     cargo(&all, &data, prepared.variables.clone())?;
@@ -57,7 +57,7 @@ fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
     println!("kernels again, on rusticl");
     let started = Instant::now();
     check_left_out(data, variables)?;
-    // Of the workspace, as before: a package alone would be built anew, with fewer features of what it depends on.
+    // For the whole workspace: a package alone would be built again, with fewer features of its dependencies.
     cargo(&["test", "--workspace", "--test", "devices"], data, variables.clone())?;
     // One test at a time: with two, Mesa 22.3 ends SIFT's tests with memory faults or other features
     // (`docs/notebook/gpu.md`).

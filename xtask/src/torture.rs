@@ -1,16 +1,15 @@
-//! `cargo xtask torture [SECONDS]`: changes, kills, interrupts and power cuts by chance, round after round until the time
-//! is over. Every round has other changes and moments.
+//! `cargo xtask torture [SECONDS]`: random changes, kills, interrupts and power cuts, in rounds with other seeds until
+//! the time is over.
 
 use crate::prepare::{self, Variables};
 use crate::{Result, data_folder, test};
 use std::time::{Duration, Instant};
 
-/// The duration if none is given.
 const SECONDS: u64 = 300;
 
-/// The tests, each with its variable, how much of it a round asks for, and what that is.
+/// The tests: each with its environment variable, that variable's value in a round, and the unit.
 const TESTS: [(&str, &str, u64, &str); 4] = [
-    ("the_database_follows_any_changes", "TIEPOINT_CHANGES", 10, "sequences of changes"),
+    ("the_database_follows_random_changes", "TIEPOINT_CHANGES", 10, "sequences of changes"),
     ("killed_at_any_time", "TIEPOINT_KILLS", 30, "kills"),
     ("a_signal_ends_every_command", "TIEPOINT_INTERRUPTS", 2, "signals to each command on each device"),
     (
@@ -32,7 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         let arguments = ["test", "--workspace", "--test", "command", "--", name, "--nocapture"];
         test::cargo(&arguments, &data, variables)
     };
-    // Built before the time begins.
+    // Builds the tests before the time starts.
     test::cargo(
         &["test", "--workspace", "--test", "command", "--no-run"],
         &data,

@@ -3,15 +3,13 @@
 //!
 //! The wheel is linked by zig against the glibc of manylinux2014, so that it installs on any Linux of the last ten
 //! years, and keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests
-//! run on the wheel as it is installed. The sources are compiled as they are when someone installs them; with that it
-//! takes too long for CI.
+//! run on the installed wheel. The source distribution is installed and compiled too, which makes this too slow for CI.
 
 use crate::{Result, at, cargo, pip, python_package, remove, succeed, told, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The packages that build and check the wheel.
 const TOOLS: [&str; 4] = ["maturin==1.16.0", "ziglang==0.17.1", "auditwheel==6.8.2", "abi3audit==0.0.26"];
 
 const LARGEST: u64 = 15_000_000;

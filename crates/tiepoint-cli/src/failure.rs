@@ -102,9 +102,9 @@ mod tests {
     #[test]
     fn options_are_named_by_their_flags() {
         let message = |name| Failure::from(Error::option(name, "7", "less")).to_string();
-        assert_eq!(message("contrast"), "--contrast is 7: expected less", "of the same name");
+        assert_eq!(message("contrast"), "--contrast is 7: expected less", "same name as the flag");
         assert_eq!(message("first_octave"), "--first-octave is 7: expected less", "with an underscore");
-        assert_eq!(message("threshold_px"), "--inlier-distance is 7: expected less", "of another name");
+        assert_eq!(message("threshold_px"), "--inlier-distance is 7: expected less", "another name");
         assert_eq!(message("p1, p2_least, p2"), "--p1, --p2-least, --p2 are 7: expected less", "several");
         assert_eq!(message("reach"), "option reach is 7: expected less", "no flag");
     }

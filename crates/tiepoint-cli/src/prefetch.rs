@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_are_read_while_one_is_worked_on() {
+    fn the_next_inputs_are_read_while_one_is_processed() {
         let (tell, told) = mpsc::channel();
         let alive = AtomicUsize::new(0);
         let read = |task| {
@@ -195,11 +195,10 @@ mod tests {
         scope(|scope| {
             let mut images = Prefetcher::new(9, &read, Some(scope), limits(3, 1));
             assert_eq!(images.next_batch(|_, _| false)[0].0, 0, "the first");
-            // The main thread is busy and does not ask for more.
             let mut begun: Vec<_> =
                 (0..4).map(|_| told.recv_timeout(Duration::from_secs(60)).unwrap()).collect();
             begun.sort_unstable();
-            assert_eq!(begun, [0, 1, 2, 3], "three ahead");
+            assert_eq!(begun, [0, 1, 2, 3], "the first and three ahead");
             assert!(told.recv_timeout(Duration::from_millis(50)).is_err(), "and no more");
         });
     }
@@ -217,9 +216,9 @@ mod tests {
                 loop {
                     let items = images.next_batch(|a, b| a.0 / 7 == b.0 / 7);
                     let (taken, alive) = (items.len(), alive.load(Ordering::Relaxed));
-                    assert!(alive <= taken + bound, "{alive} of {bound} beside {taken}");
+                    assert!(alive <= taken + bound, "{alive} alive, {taken} taken, {bound} ahead");
                     assert!([0, 1, 3].contains(&taken), "{taken} together");
-                    assert!(items.iter().all(|p| p.0 / 7 == items[0].0 / 7), "alike");
+                    assert!(items.iter().all(|p| p.0 / 7 == items[0].0 / 7), "unlike values");
                     seen.extend(items.iter().map(|p| p.0));
                     if items.is_empty() {
                         break;
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_wait_go_together() {
+    fn inputs_that_wait_form_a_batch() {
         let alive = AtomicUsize::new(0);
         let read = |task| Counted::new(task, 1, &alive);
         scope(|scope| {
@@ -251,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn without_threads_each_is_done_in_its_turn() {
+    fn without_threads_jobs_run_one_by_one_when_popped() {
         let (tell, told) = mpsc::channel();
         let mut queue = OrderedQueue::new(None);
         for i in 0..3 {
             let tell = tell.clone();
             queue.push(move || tell.send(i).unwrap());
         }
-        assert!(queue.pop_finished().is_none() && told.try_recv().is_err(), "put off");
+        assert!(queue.pop_finished().is_none() && told.try_recv().is_err(), "a job ran before it was popped");
         queue.pop().unwrap();
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [0], "the first alone");
     }

@@ -117,7 +117,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     #[test]
-    fn what_was_used_longest_ago_makes_room() {
+    fn the_least_recently_used_files_make_room() {
         let folder = std::env::temp_dir().join(format!("tiepoint-cache-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let long_ago = SystemTime::now() - 2 * LEFT;
@@ -127,7 +127,7 @@ mod tests {
             let file = File::options().append(true).open(file(&folder, name)).unwrap();
             file.set_modified(long_ago + Duration::from_secs(seconds)).unwrap();
         }
-        // A file that another process is writing, one left long ago, and one that the cache did not make.
+        // A file that another process is writing, an old unfinished one, and one that the cache did not make.
         let [writing, left, other] =
             ["00000000000000aa.5-x", "00000000000000bb.5-x", "notes.txt"].map(|name| folder.join(name));
         [&writing, &left, &other].iter().for_each(|path| std::fs::write(path, [0; 100]).unwrap());
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(load_from(&folder, "a").as_deref(), Some(&[7; 1000][..]), "a is used");
         shrink(&folder, u64::MAX);
         assert!(names.iter().all(|name| load_from(&folder, name).is_some()), "room for all");
-        assert!(!left.exists() && writing.exists() && other.exists(), "what was left goes");
+        assert!(!left.exists() && writing.exists() && other.exists(), "the old unfinished file goes");
         for (name, seconds) in names.into_iter().zip([3, 0, 1, 2]) {
             let file = File::options().append(true).open(file(&folder, name)).unwrap();
             file.set_modified(long_ago + Duration::from_secs(seconds)).unwrap();
@@ -143,7 +143,7 @@ mod tests {
         shrink(&folder, 2500);
         let kept = names.map(|name| load_from(&folder, name).is_some());
         assert_eq!(kept, [true, false, false, true], "the two that were used last");
-        assert!(writing.exists() && other.exists(), "nothing of others");
+        assert!(writing.exists() && other.exists(), "files of others were removed");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -215,8 +215,8 @@ mod tests {
     use crate::driver::{Side, Work};
     use crate::{Api, Commands};
 
-    /// Host memory may be reused only when no queue uses it. That includes the sides' queues, whose work the main queue
-    /// may not know of, for instance after an error.
+    /// Host memory may be reused only when no queue uses it. The main queue may not know of work in the queues for
+    /// transfers, for instance after an error.
     #[test]
     fn host_memory_is_free_when_every_queue_is_done() {
         for gpu in crate::listed::listed(&[Api::OpenCl]) {

@@ -37,7 +37,7 @@ mod tests {
     use crate::Error;
 
     #[test]
-    fn what_was_given_before_a_wait_is_done_after_it() {
+    fn work_given_before_a_wait_is_done_after_it() {
         let queue = Queue::default();
         assert!(queue.has_done(0), "no work");
         let first = queue.given();
@@ -45,6 +45,6 @@ mod tests {
         let second = queue.waiting(|| Ok(queue.given())).unwrap();
         assert!(queue.has_done(first) && !queue.has_done(second), "the second came during the wait");
         let failed = queue.waiting(|| Err::<(), _>(Error::Usage("it failed".into())));
-        assert!(failed.is_err() && !queue.has_done(second), "a wait that failed tells nothing");
+        assert!(failed.is_err() && !queue.has_done(second), "a failed wait proves nothing done");
     }
 }

@@ -1,5 +1,5 @@
-//! Memory and streams of other programs. Two opened devices of one card stand for two programs: each has a stream of
-//! its own, and addresses are valid in both.
+//! Memory and streams of other programs. A card that is opened twice stands for two programs: each has its own stream,
+//! and addresses are valid in both.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 #![expect(unsafe_code, reason = "addresses and streams of others")]
 
@@ -19,7 +19,7 @@ fn twice() -> Vec<[Gpu; 2]> {
 }
 
 kernel! {
-    /// Adds to numbers, after a while.
+    /// Adds to numbers after `steps` steps of delay.
     unsafe kernel add_late(groups) = AddLate {
         write to: u32 [n],
         read from: u32 [n],
@@ -61,10 +61,10 @@ fn put(
 
 const LATE: i32 = 200_000;
 
-/// Numbers of one buffer as another device sees them, without a copy.
+/// The memory of a buffer as a buffer of another device, without a copy.
 fn seen(gpu: &Gpu, buffer: &Buffer<u32>) -> Buffer<u32> {
     let (address, owner) = (buffer.share().unwrap(), buffer.clone());
-    // SAFETY: the owner keeps the numbers, and the tests order the streams.
+    // SAFETY: the owner keeps the memory alive, and the tests order the streams.
     unsafe { gpu.foreign(address, buffer.len(), owner) }.unwrap()
 }
 
@@ -127,7 +127,7 @@ fn streams_wait_for_each_other() {
         for round in 0..50 {
             let [first, second] = [&a, &b].map(|gpu| gpu.upload(&vec![round; n]).unwrap());
             let third = a.buffer::<u32>(n).unwrap();
-            // a writes late, b reads that and writes late, a reads that: by waiting and by being waited for.
+            // `a` writes late, `b` reads that and writes late, `a` reads that; once each waits, once it is waited for.
             put(&a, &kernel_a, &third, &first, 1, LATE);
             let third_b = seen(&b, &third);
             match round % 2 {
@@ -149,7 +149,7 @@ fn streams_wait_for_each_other() {
 }
 
 #[test]
-fn memory_of_others_is_read_alone_and_kept_until_it_was() {
+fn foreign_memory_is_only_read_and_kept_until_it_was_read() {
     struct Owner {
         _buffer: Buffer<u32>,
         dropped: Arc<AtomicBool>,
@@ -164,7 +164,7 @@ fn memory_of_others_is_read_alone_and_kept_until_it_was() {
         let theirs = a.upload(&vec![5_u32; 1 << 16]).unwrap();
         let (address, dropped) = (theirs.share().unwrap(), Arc::new(AtomicBool::new(false)));
         let owner = Owner { _buffer: theirs, dropped: dropped.clone() };
-        // SAFETY: the owner keeps the numbers, which were uploaded.
+        // SAFETY: the owner keeps the memory alive, and its numbers were uploaded.
         let foreign = unsafe { b.foreign::<u32>(address, 1 << 16, owner) }.unwrap();
         let out = b.buffer(1 << 16).unwrap();
         assert!(foreign.write(0, &[1]).is_err(), "written from the host");
@@ -184,19 +184,18 @@ fn memory_of_others_is_read_alone_and_kept_until_it_was() {
         assert!(dropped.load(Ordering::SeqCst), "given back");
         let waited = Instant::now();
         b.wait(&mark).unwrap();
-        assert!(waited.elapsed().as_micros() < 500, "after the work had finished");
+        assert!(waited.elapsed().as_micros() < 500, "memory was given back before the work had finished");
         assert_eq!(out.to_vec().unwrap(), vec![6; 1 << 16], "{b:?}");
     }
 }
 
 #[test]
-fn memory_of_others_is_given_back_at_once_where_it_is_known_to_be_read() {
+fn foreign_memory_is_given_back_at_once_when_known_to_be_read() {
     for [a, b] in twice() {
         let kernel = add_late(&b);
         let theirs = a.upload(&vec![5_u32; 1 << 16]).unwrap();
         let [out, other] = [(); 2].map(|()| b.buffer::<u32>(1 << 16).unwrap());
-        // How long the work in the queue still takes once the memory was given back: nothing where giving it back
-        // waited.
+        // How long the queue still takes after the memory was given back: no time if giving back waited for it.
         let rest = |mark| {
             let waited = Instant::now();
             b.wait(&mark).unwrap();
@@ -206,15 +205,15 @@ fn memory_of_others_is_given_back_at_once_where_it_is_known_to_be_read() {
             let foreign = seen(&b, &theirs);
             put(&b, &kernel, &out, &foreign, 1, LATE);
             b.finish().unwrap();
-            // What does not read it is not waited for.
+            // Commands that do not read the memory are not waited for.
             put(&b, &kernel, &other, &out, 1, 10 * LATE);
             let mark = b.mark().unwrap();
             drop(foreign);
             rest(mark)
         };
-        assert!((0..20).any(|_| after_a_read() > 500), "never before the later work had finished");
+        assert!((0..20).any(|_| after_a_read() > 500), "giving back always waited for later work");
         assert_eq!(other.to_vec().unwrap(), vec![7; 1 << 16], "{b:?}");
-        // A graph may read it at any time.
+        // A graph that reads the memory may still be running.
         let after_a_graph = || {
             let foreign = seen(&b, &theirs);
             let mut commands = Commands::new();
@@ -230,12 +229,12 @@ fn memory_of_others_is_given_back_at_once_where_it_is_known_to_be_read() {
             rest(mark)
         };
         let finished = (0..20).filter(|_| after_a_graph() < 500).count();
-        assert!(finished > 10, "after the graph had finished: {finished} of 20");
+        assert!(finished > 10, "memory was given back after the graph had finished in {finished} of 20");
     }
 }
 
 #[test]
-fn addresses_of_nothing_and_of_the_host_are_refused() {
+fn invalid_and_host_addresses_are_refused() {
     for [a, _] in twice() {
         let pinned = a.pinned::<u32>(100).unwrap();
         #[expect(unsafe_code, reason = "memory that a device uses")]
@@ -257,8 +256,8 @@ fn addresses_of_nothing_and_of_the_host_are_refused() {
             let refused = unsafe { a.foreign::<u32>(address, len, ()) };
             assert!(matches!(refused, Err(Error::Usage(_))), "{len} at {address:#x}: {refused:?}");
         }
-        // SAFETY: nothing is there to be read.
-        assert!(unsafe { a.foreign::<u32>(0, 0, ()) }.is_ok(), "nothing lies anywhere");
+        // SAFETY: a length of zero, so nothing is read.
+        assert!(unsafe { a.foreign::<u32>(0, 0, ()) }.is_ok(), "no memory is valid at any address");
         assert_eq!(buffer.to_vec().unwrap(), [1; 64], "works on after errors");
     }
 }
@@ -274,24 +273,24 @@ fn shared_memory_is_not_handed_on_while_others_read_it() {
             let ours = a.upload(&vec![round; n]).unwrap();
             let address = ours.share().unwrap();
             a.signal(b.stream().unwrap()).unwrap();
-            // SAFETY: memory that is shared is not given to another buffer while others read it.
+            // SAFETY: shared memory is not given to another buffer while it is read.
             let theirs = unsafe { b.foreign::<u32>(address, n, ()) }.unwrap();
             put(&b, &kernel, &out, &theirs, 0, 10 * LATE);
             put(&b, &kernel, &out, &theirs, 1, 10 * LATE);
-            // Our buffer is dropped while they read it for another 10 ms; what is written next must lie elsewhere.
+            // Our buffer is dropped while `b` reads it for another 10 ms; the next buffer must have other memory.
             drop(ours);
             let next = a.upload(&vec![99_u32; n]).unwrap();
             assert_ne!(next.share().unwrap(), address, "handed on while in use");
             assert!(out.to_vec().unwrap().iter().all(|&v| v == round + 1), "{a:?}: round {round}");
             reused += u32::from(!before.insert(address));
         }
-        assert!(reused > 0, "it is used again once they have finished");
+        assert!(reused > 0, "memory was never used again after it was read");
         a.release_memory().unwrap();
     }
 }
 
 #[test]
-fn graphs_are_recorded_while_others_let_go_of_memory() {
+fn graphs_are_recorded_while_others_release_memory() {
     for [a, b] in twice() {
         let kernel = add_late(&a);
         let buffers = [(); 2].map(|()| a.upload(&[3_u32; 4096]).unwrap());

@@ -1,4 +1,4 @@
-//! NVRTC compiles for cards that are not there, and its errors come through.
+//! NVRTC compiles for cards that the machine lacks, and its errors are passed on.
 
 use tiepoint_gpu::{Error, KernelSource, compile_for_cuda, kernel, kernel_struct};
 

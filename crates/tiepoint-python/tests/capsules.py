@@ -1,4 +1,4 @@
-"""Arrays of a CUDA device as anyone may tell of them, made by ctypes: right ones, and hostile ones."""
+"""Arrays of a CUDA device as any program may describe them, made by ctypes: valid ones, and hostile ones."""
 
 import ctypes
 import itertools
@@ -51,7 +51,7 @@ def numbers(values):
 
 
 class Producer:
-    """An object with `__dlpack__`, whose capsule says what it is told to say; `given_back` counts its deleter's calls."""
+    """An object with `__dlpack__`, whose capsule holds what the arguments say; `given_back` counts calls of its deleter."""
 
     def __init__(
         self,
@@ -132,13 +132,13 @@ def _describe(producer, out):
 
 
 def _current_stream(_kind, number, out):
-    # The default stream of the first device, another one of others.
+    # NULL, the default stream, for device 0; stream 77 for others.
     out[0] = None if number == 0 else 77
     return 0
 
 
 def exchanging(*, version=(1, 3), older=None, describes=True, name=b"dlpack_exchange_api"):
-    """A kind of producer that has DLPack's C interface as well."""
+    """A class of producers that have DLPack's C interface as well."""
     functions = TAKE(_take), DESCRIBE(_describe) if describes else DESCRIBE(), CURRENT_STREAM(_current_stream)
     older = None if older is None else ctypes.pointer(older.table)
 
@@ -159,7 +159,7 @@ class Interface:
         self.__cuda_array_interface__ = {name: value for name, value in {**right, **told}.items() if value != "missing"}
 
 
-#: What no capsule may say, and what is answered.
+#: What no capsule may hold, with the error message.
 HOSTILE = [
     ({"shape": (-40, 50)}, r"shape \[-40, 50\]: negative"),
     ({"shape": (40, -1)}, "negative"),
@@ -178,7 +178,7 @@ HOSTILE = [
     ({"version": (0, 8)}, "version 0.8: expected 1"),
 ]
 
-#: Layouts that would have to be packed.
+#: Layouts that would need a copy.
 UNPACKED = [
     {"strides": (1, 40)},
     {"strides": (-50, 1)},

@@ -1,6 +1,6 @@
-"""A CUDA device and the packages whose arrays lie there, for the tests of both.
+"""A CUDA device, and the packages whose arrays may be on it, for tests that need them.
 
-`TIEPOINT_REQUIRE_CUDA=1` turns what is skipped for want of a card or a package into failures.
+`TIEPOINT_REQUIRE_CUDA=1` makes a missing card or package a failure instead of a skip.
 """
 
 import importlib
@@ -11,7 +11,7 @@ import pytest
 import tiepoint as tp
 from tiepoint import _core
 
-#: JAX would take most of the card's memory at its start.
+#: Without this JAX takes most of the card's memory at its start.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 CARD = any(entry.get("device") == "cuda:0" for entry in _core.devices())
@@ -23,23 +23,23 @@ def gpu_required():
     return os.environ.get("TIEPOINT_REQUIRE_GPU", os.environ.get("CI", "0")) != "0"
 
 
-#: What all modules are marked with whose tests need a card.
+#: Marks of modules whose tests need a card.
 NEEDS_CARD = [
     pytest.mark.skipif(not CARD and not REQUIRED, reason="no CUDA device: arrays that stay on one are not tested"),
-    # What the other libraries warn of is theirs.
+    # Warnings of other libraries are no failures.
     pytest.mark.filterwarnings("default"),
 ]
 
 
 class Torch:
-    """PyTorch as a maker and user of arrays."""
+    """PyTorch as a producer and consumer of arrays."""
 
     def __init__(self):
         self.torch = importlib.import_module("torch")
         assert self.torch.cuda.is_available()
 
     def there(self, array):
-        # A copy, as PyTorch warns of arrays that may not be written.
+        # A copy, because PyTorch warns of read-only arrays.
         return self.torch.from_numpy(np.array(array)).to("cuda:0")
 
     def back(self, array):
@@ -53,7 +53,7 @@ class Torch:
 
 
 class Cupy:
-    """CuPy as the same."""
+    """CuPy, with the methods of `Torch`."""
 
     def __init__(self):
         self.cupy = importlib.import_module("cupy")
@@ -72,7 +72,7 @@ class Cupy:
 
 
 class Jax:
-    """JAX as the same."""
+    """JAX, with the methods of `Torch`."""
 
     def __init__(self):
         self.jax = importlib.import_module("jax")
@@ -93,7 +93,7 @@ class Jax:
 
 
 def picture(kind, channels=1, size=(163, 120), seed=5):
-    """A texture of a type of pixel."""
+    """A texture with pixels of type `kind`."""
     grey = tp.synth.texture(size, seed=seed)
     image = grey if channels == 1 else np.stack([np.roll(grey, i, 1) for i in range(channels)], -1)
     if kind == "uint16":

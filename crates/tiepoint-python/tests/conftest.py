@@ -1,4 +1,4 @@
-"""Scenes with exact truth that the tests share, the card, and packages with arrays there."""
+"""Fixtures: scenes with exact truth, the card, and packages with arrays on it."""
 
 import importlib
 
@@ -10,7 +10,7 @@ from card import REQUIRED, Cupy, Jax, Torch
 
 @pytest.fixture(scope="session")
 def truth():
-    """A turn by 12°, a zoom and a shift about the middle of 320 × 240 pixels, from reference to moving."""
+    """A rotation by 12°, a zoom and a shift about the centre of 320 × 240 pixels, from reference to moving."""
     c, s = 1.1 * np.cos(np.radians(12)), 1.1 * np.sin(np.radians(12))
     cx, cy = 159.5, 119.5
     return np.array([[c, -s, cx - c * cx + s * cy + 4], [s, c, cy - s * cx - c * cy - 3], [1e-4, -5e-5, 1]])

@@ -1,8 +1,8 @@
-"""A long call, ended by Ctrl-C at random moments: what test_interrupts.py runs in a process of its own.
+"""A long call, ended by Ctrl-C at random moments; test_interrupts.py runs this in a process of its own.
 
     python interrupted.py CALL DEVICE TRIALS SEED
 
-prints one JSON object: seconds from signal to exception of every trial, and how many calls had ended before.
+prints one JSON object, with the seconds from signal to exception of every trial that was interrupted in time.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from tiepoint import _core
 
 
 def bytes_of(found):
-    """What is equal where the results are, byte for byte."""
+    """The result as bytes, for comparison."""
     if isinstance(found, tp.Features):
         return [found.xy.tobytes(), found.descriptors.tobytes()]
     if isinstance(found, tp.Matches):
@@ -67,7 +67,7 @@ def surf(device):
 
 
 def sides(count):
-    """So many features of two images, anywhere on 1000 x 1000 pixels."""
+    """`count` features of each of two images, at random places on 1000 x 1000 pixels."""
     random_ = np.random.default_rng(1)
     return [
         tp.Features.from_arrays(
@@ -150,7 +150,7 @@ def raster(device):
 
 def repeatability(_):
     a, b = sides(8_000)
-    # All are near enough to each other to be compared.
+    # The distance is so large that all pairs are compared.
     return lambda: dataclasses.astuple(tp.evaluate.repeatability(a, b, np.eye(3), distance=1000.0))
 
 
@@ -199,7 +199,7 @@ def collect(device):
     options = tp.CollectionOptions(block=2)
 
     def run():
-        """Interrupted work goes on where it was; after the end it begins anew."""
+        """Continues interrupted work; removes it once finished, so that the next call begins from nothing."""
         tp.collect(folder / "photographs", folder / "out.db", work=folder / "work", options=options, device=device)
         files = sorted(path for path in (folder / "work").rglob("*") if path.is_file())
         assert not [path for path in files if path.suffix == ".part"], files
@@ -214,7 +214,7 @@ def collect(device):
 
 
 def unfinished(call):
-    """Half-written files of a call that was ended."""
+    """Unfinished files that an interrupted call left."""
     folder = getattr(call, "folder", None)
     return [] if folder is None else [str(path) for path in folder.rglob("*.part")]
 
@@ -253,7 +253,7 @@ def main(name, device, trials, seed):
     print(json.dumps({"call": name, "device": device, "seconds": long, "ended": ended, "late": late, "digest": digest}))
 
 
-#: What has no safe points, and is left to end by itself: the call ends at once.
+#: Calls without places where they look for signals: Ctrl-C ends the call at once, and its thread works on to its end.
 ABANDONED = [repeatability, score, points, decode, report]
 CALLS = [detect, detect_many, surf, match, nearest, estimate, register, raster, rectify, stereo, learning, gauss, filters]
 CALLS += [warp, write, collect, *ABANDONED]

@@ -1,9 +1,9 @@
-"""Runs a script written for OpenCV that lies in the current folder, and tells what it found.
+"""Runs a script written for OpenCV in the current folder and prints what it found.
 
 python opencv_script.py MODULE FILE [ARGUMENT]...
 
-MODULE is what the script imports as OpenCV. No window is opened. The last line is JSON: for every findHomography its
-matrix, inliers and pairs. The last picture shown as "disparity" is disparity.npy.
+MODULE is imported as OpenCV. No window is opened. The last line is JSON: the matrix, inliers and pairs of every call of
+findHomography. The last picture shown as "disparity" is saved to disparity.npy.
 """
 
 import importlib

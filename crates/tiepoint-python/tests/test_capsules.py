@@ -1,4 +1,4 @@
-"""What is told of arrays on a CUDA device is checked before it is believed. No device is needed here."""
+"""Descriptions of arrays on a CUDA device are checked before they are used. These tests need no device."""
 
 import gc
 
@@ -38,7 +38,7 @@ def test_hostile_capsules_are_errors(told, message):
     producer = Producer(**told)
     with pytest.raises(BufferError, match=message):
         _core.described(producer)
-    # What was taken is given back; a capsule of another version stays with its maker.
+    # A taken capsule is given back; one of another version is never taken.
     assert producer.given_back == (0 if "version" in told else 1)
 
 
@@ -58,22 +58,22 @@ def test_tensors_are_taken_by_the_c_interface_where_there_is_one():
         producer = kind((40, 50, 3), (200, 3, 1))
         found = _core.described(producer)
         assert (found["shape"], found["pitch"], found["stream"]) == ((40, 50, 3), 200, 1), "the default stream is 1"
-        assert (producer.taken, producer.given_back, producer.asked) == (1, 1, {}), "nobody asked for a capsule"
+        assert (producer.taken, producer.given_back, producer.asked) == (1, 1, {}), "a capsule was asked for"
         assert _core.described(kind(device=(CUDA, 3)))["stream"] == 77
     for kind in [exchanging(version=(2, 0)), exchanging(name=b"another")]:
         producer = kind()
         assert "stream" not in _core.described(producer)
-        assert (producer.taken, producer.asked) == (0, {"max_version": (1, 1)}), "of a version that nobody knows"
+        assert (producer.taken, producer.asked) == (0, {"max_version": (1, 1)}), "a table of an unknown version was used"
 
 
-def test_what_the_c_interface_refuses_is_asked_for_in_python():
+def test_the_python_protocol_serves_where_the_c_interface_refuses():
     kind = exchanging()
     for name, value in [("refuses", True), ("requires_grad", True)]:
         producer = kind()
         setattr(producer, name, value)
         assert "stream" not in _core.described(producer)
         assert (producer.taken, producer.given_back, producer.asked) == (0, 1, {"max_version": (1, 1)})
-    # On the host it is an array as any other, which NumPy takes.
+    # An array on the host goes through NumPy as any other.
     pixels = tp.synth.texture((50, 40), seed=3)
     with pytest.raises(tp.ImageError, match='computes on cpu: take device="cuda:0"'):
         tp.Sift(device="cpu").detect(kind())
@@ -85,14 +85,14 @@ def test_hostile_tensors_of_the_c_interface_are_errors(told, message):
     producer = exchanging()(**told)
     with pytest.raises(BufferError, match=message):
         _core.described(producer)
-    assert (producer.taken, producer.given_back) == (1, 1), "what was taken is given back"
+    assert (producer.taken, producer.given_back) == (1, 1), "not given back once"
 
 
-def test_a_capsule_without_a_deleter_is_one():
+def test_a_capsule_without_a_deleter_is_valid():
     assert _core.described(Producer(has_deleter=False))["pitch"] == 50
 
 
-def test_what_is_no_capsule_is_an_error():
+def test_an_object_that_is_no_capsule_is_an_error():
     class Nonsense:
         def __init__(self, given):
             self.given = given
@@ -129,7 +129,7 @@ def test_interfaces_are_read():
 
 
 class OnCard(Interface):
-    """Of both protocols, as PyTorch and CuPy have them."""
+    """An array with both protocols, as those of PyTorch and CuPy."""
 
     def __dlpack_device__(self):
         return (CUDA, 0)
@@ -147,12 +147,12 @@ def test_the_cpu_says_what_to_do_with_an_array_on_a_card(image):
         tp.filter.gauss(image, 1.0, device="cpu")
     with pytest.raises(tp.ImageError, match=r"lies in the memory of .*which this call does not read: bring it to the host"):
         tp.evaluate.disparity(image, image)
-    # Where it lies there is no card, or no such memory.
+    # `gauss` computes where the array is; this machine has no card, or not this memory.
     with pytest.raises(tp.Error):
         tp.filter.gauss(image, 1.0)
 
 
-def test_devices_that_nobody_has_are_errors():
+def test_devices_that_do_not_exist_are_errors():
     with pytest.raises(BufferError, match="CUDA device -1"):
         tp.Sift(device="cpu").detect(Producer(device=(CUDA, -1)))
     with pytest.raises(tp.ImageError, match="device type 8"):
@@ -162,7 +162,7 @@ def test_devices_that_nobody_has_are_errors():
 
 
 def opencl():
-    """A device whose features stay there, PoCL as well."""
+    """The name of the first OpenCL device, or None."""
     found = [entry["device"] for entry in _core.devices() if entry.get("device", "").startswith("opencl")]
     return found[0] if found else None
 
@@ -197,9 +197,9 @@ def test_features_go_to_a_device_and_come_back(features):
         assert tp.match(*pair) == wanted and tp.match(*pair, device="cpu") == wanted
         assert all(map(np.array_equal, tp.nearest(*pair), nearest))
     device.release_memory()
-    assert tp.match(there, b.to(device)) == wanted, "after what was kept for reuse went back"
+    assert tp.match(there, b.to(device)) == wanted, "after unused memory was released"
     other = b.to(tp.Device(opencl()))
-    assert tp.match(there, other) == wanted, "of another opened device"
+    assert tp.match(there, other) == wanted, "features of a device that was opened twice"
     tie, tie_there = tp.tie_points(a, b, device="cpu"), tp.tie_points(there, b, device=device)
     assert np.array_equal(tie.xy_a, tie_there.xy_a) and tie == tie_there
     assert np.array_equal(tp.interop.to_lafs(there), tp.interop.to_lafs(a))

@@ -17,7 +17,7 @@ from test_command import command, run  # noqa: F401
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory, truth):
-    """Two views of one scene, one of another, and a file that is no photograph."""
+    """Two views of one scene, a view of another, and a file that is no photograph."""
     folder = tmp_path_factory.mktemp("photographs")
     one = tp.synth.scene((320, 240), truth, seed=3)
     other = tp.synth.scene((320, 240), truth, seed=4, texture="shapes")
@@ -43,14 +43,14 @@ def rows_of(database):
     return digest.hexdigest()
 
 
-def test_what_shows_the_same_thing_is_found(collection, truth):
+def test_photographs_of_the_same_scene_are_matched(collection, truth):
     assert collection.names == ["a.png", "b ü.png", "c.png", "d.png"] and len(collection) == 4
     [pair] = collection.pairs()
     assert (pair.a, pair.b) == ("a.png", "b ü.png") and "planar" in pair.configuration
     a, b = collection.features(pair.a), collection.features(pair.b)
     xy_a, xy_b = a.xy[pair.pairs[pair.inliers, 0]], b.xy[pair.pairs[pair.inliers, 1]]
     predicted = tp.Model("homography", pair.homography).apply(xy_a)
-    # Inliers may be those of the fundamental matrix, which leaves a point its epipolar line.
+    # The inliers may be those of the fundamental matrix, which fixes only the epipolar line of a point.
     assert len(xy_a) > 50 and (np.linalg.norm(predicted - xy_b, axis=1) < 3).mean() > 0.9
     assert pair.homography / pair.homography[2, 2] == pytest.approx(truth, abs=0.3)
 
@@ -62,7 +62,7 @@ def test_the_database_is_the_command_s(collection, photographs, tmp_path, run): 
     assert {key: told[-1][key] for key in written} == written
 
 
-def test_what_cannot_be_read_is_told(collection):
+def test_unreadable_photographs_are_reported(collection):
     status = collection.status()
     assert status["complete"] and status["photographs"] == 4 and status["verified"] == 1
     [(name, reason)] = status["unreadable"]
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_is_told(collection):
         collection.features("e.png")
 
 
-def test_photographs_without_a_mask_are_told(photographs, tmp_path):
+def test_photographs_without_a_mask_are_warned_of(photographs, tmp_path):
     mask = np.full((240, 320), 255, np.uint8)
     mask[:, :160] = 0
     (tmp_path / "masks").mkdir()
@@ -98,8 +98,8 @@ def placed(png):
     return png[:33] + struct.pack(">I", len(data)) + chunk + struct.pack(">I", zlib.crc32(chunk)) + png[33:]
 
 
-def test_what_is_lost_is_told_as_the_command_tells_it(photographs, tmp_path):
-    """Hidden files, photographs without positions, most of them left out, no pair, and none that is verified."""
+def test_left_out_photographs_and_pairs_are_warned_of_as_by_the_command(photographs, tmp_path):
+    """Hidden files, photographs without positions, most photographs left out, no pair, and no verified pair."""
     images, options = tmp_path / "images", tp.CollectionOptions(pairs="gps")
     images.mkdir()
     for name in ["a.png", "c.png", ".hidden.png"]:
@@ -128,7 +128,7 @@ def test_what_is_lost_is_told_as_the_command_tells_it(photographs, tmp_path):
 
 
 def test_pairs_read_the_features_once(photographs, tmp_path):
-    """What pairs are made of is read before the first, and not again for each block."""
+    """All features are read before the first pair, and not again for each block."""
     collection = tp.collect(photographs, work=tmp_path / "work", options=tp.CollectionOptions(block=1), device="cpu")
     wanted = list(collection.pairs())
     pairs = collection.pairs()
@@ -145,7 +145,7 @@ def test_parts_make_the_whole_and_nothing_is_done_twice(collection, photographs,
     assert parts.choose_pairs(device="cpu") == 6
     first = parts.match_pairs(shard=(0, 2), device="cpu")
     second = parts.match_pairs(shard=(1, 2), device="cpu")
-    # A photograph that cannot be read leaves nothing to do in the third.
+    # The third tile has no pair to match, because its photograph cannot be read.
     assert first["tiles"] + second["tiles"] == 2 and second["complete"]
     assert parts.match_pairs(device="cpu")["tiles"] == 0
     parts.export(tmp_path / "parts.db")
@@ -160,7 +160,7 @@ def test_a_folder_that_is_opened_again_is_the_same(collection):
     assert repr(again) == repr(collection) and "4 photographs" in repr(collection)
 
 
-def test_options_are_recorded_and_kept_to(photographs, tmp_path):
+def test_options_are_recorded_and_only_those_of_pairs_may_change(photographs, tmp_path):
     (tmp_path / "pairs.txt").write_text("a.png c.png\n")
     options = tp.CollectionOptions(pairs=tmp_path / "pairs.txt", max_features=100, closure=False)
     listed = tp.collect(photographs, work=tmp_path / "work", options=options, device="cpu")
@@ -187,13 +187,13 @@ def test_a_photograph_that_is_too_large_is_left_out_as_the_command_does(photogra
     limited = tp.collect(images, ours, max_pixels=100_000, device="cpu")
     assert limited.status()["unreadable"] == [(told["image"], told["reason"])] and "100000" in told["reason"]
     assert rows_of(ours) == rows_of(theirs)
-    # With a higher limit it is taken in.
+    # With a higher limit the photograph is matched.
     whole = tp.collect(images, ours, max_pixels="120K", max_bytes="1MiB", device="cpu")
     run("collect", *images, "--output", theirs, "--max-pixels", 120_000, "--max-bytes", "1M")
     assert whole.status()["unreadable"] == [] and rows_of(ours) == rows_of(theirs)
 
 
-def test_what_changes_is_followed(photographs, tmp_path):
+def test_changed_photographs_are_matched_again(photographs, tmp_path):
     images, work, database = tmp_path / "images", tmp_path / "work", tmp_path / "a.db"
     images.mkdir()
     for name in ["a.png", "b ü.png"]:
@@ -225,7 +225,7 @@ def test_limits_are_those_of_the_object_and_not_of_the_folder(photographs, tmp_p
     large = tp.Collection(work, max_bytes="75K")
     assert large.max_bytes == 76_800 and large.extract(device="cpu")["searched"] == 1
     assert tp.Collection(work).max_bytes == 1 << 32
-    # Neither is how results come to the disk.
+    # Nor is `sync` recorded in the folder.
     assert tp.Collection(work).sync and small.sync
     assert not pickle.loads(pickle.dumps(tp.Collection(work, sync=False))).sync
     for wrong in [{"max_pixels": 0}, {"max_pixels": -1}, {"max_pixels": "2MB"}, {"max_bytes": 0}, {"max_bytes": "much"}]:
@@ -242,7 +242,7 @@ def test_limits_are_those_of_the_object_and_not_of_the_folder(photographs, tmp_p
     assert not (tmp_path / "new").exists() and not (tmp_path / "db.work").exists()
 
 
-def test_what_is_asked_wrongly_is_an_error(tmp_path, photographs):
+def test_wrong_arguments_are_errors(tmp_path, photographs):
     with pytest.raises(tp.FormatError, match="no work folder"):
         tp.Collection(tmp_path)
     with pytest.raises(tp.OptionError, match="work folder"):

@@ -1,4 +1,4 @@
-"""One set of names, defaults and bits for the library, the command and the package."""
+"""The library, the command and the package have the same names, defaults and results."""
 
 import importlib.util
 import inspect
@@ -76,7 +76,7 @@ def test_the_classes_of_options_are_what_the_library_s_tables_give():
     assert own == module.written(_core.tables()), "`cargo xtask options` writes it anew"
 
 
-#: For each command the library's tables that it has, and what of the package does the same.
+#: For each command the library's tables of its options, and the package's functions that do the same.
 DOES = {
     "detect": (["SiftOptions", "SurfOptions"], [tp.Sift, tp.Surf, tp.Sift.detect]),
     "match": (
@@ -99,8 +99,8 @@ DOES = {
     "filter convolve": ([], [tp.filter.convolve]),
 }
 
-#: What a command calls otherwise than the package: a flag that switches something off, and names that must say more where
-#: all options stand in one list.
+#: Options whose flag has another name than the package's parameter: flags that switch something off, and names that must
+#: be longer because a command has all options in one list.
 FLAGS = {
     "root": {"rootsift", "no-rootsift"},
     "mutual": {"one-way"},
@@ -171,7 +171,7 @@ def differences(name):
 
 
 def test_command_library_and_package_have_the_same_options():
-    """A difference that is on no list is an option that one of the three lacks, or calls otherwise."""
+    """A difference that is on no list is an option that one of the three lacks or names differently."""
     used = set(), set()
     for name in DOES:
         without_parameter, without_flag, strange = differences(name)
@@ -180,7 +180,7 @@ def test_command_library_and_package_have_the_same_options():
         assert strange <= words(COMMAND_ALONE), f"{name}: flags of the command alone"
         used[0].update(without_parameter | without_flag)
         used[1].update(strange)
-    assert used == (words(PACKAGE_ALONE), words(COMMAND_ALONE)), "the lists have what is no difference"
+    assert used == (words(PACKAGE_ALONE), words(COMMAND_ALONE)), "the lists name options that are no difference"
 
 
 def test_features_are_the_command_s_in_every_bit(tmp_path, run, scene):

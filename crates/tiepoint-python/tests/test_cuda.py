@@ -1,4 +1,4 @@
-"""Arrays that stay on a CUDA device: PyTorch's, CuPy's and JAX's in, ours out."""
+"""Arrays that stay on a CUDA device: those of PyTorch, CuPy and JAX as input, ours as output."""
 
 import dataclasses
 import json
@@ -72,7 +72,7 @@ def test_views_with_a_pitch_are_not_packed(torch, cupy, card):
 
 
 def test_nothing_of_an_image_is_copied(torch, card):
-    """What CUDA copies while features are found, by its own profiler."""
+    """Counts CUDA's copies during detection, by its profiler."""
     image = picture("uint8", size=(1920, 1080))
     sift, there = tp.Sift(device=card), torch.from_numpy(image).cuda()
     sift.detect(there)
@@ -85,7 +85,7 @@ def test_nothing_of_an_image_is_copied(torch, card):
     events = [event for event in profile.events() if "Memcpy" in event.name]
     kernels = [event.name for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
     assert any("blur_base" in name for name in kernels), f"the profiler sees the work: {kernels}"
-    # From the host nothing, to the host the number of features; on the device the features that are kept.
+    # Nothing is copied from the host, the number of features to the host, and the kept features on the device.
     assert not [event.name for event in events if "HtoD" in event.name], [event.name for event in events]
     assert len([event for event in events if "DtoH" in event.name]) <= 1, [event.name for event in events]
     assert len([event for event in events if "DtoD" in event.name]) <= 3, [event.name for event in events]
@@ -94,7 +94,7 @@ def test_nothing_of_an_image_is_copied(torch, card):
 
 
 def copied(torch, work, folder):
-    """Bytes that CUDA copies while something is done, by their way, as its profiler saw them."""
+    """The bytes that CUDA copies during `work`, by direction, from its profiler, and what `work` returns."""
     work()
     torch.cuda.synchronize()
     activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
@@ -112,8 +112,8 @@ def copied(torch, work, folder):
     return ways, found
 
 
-def test_what_is_matched_and_seen_in_stereo_does_not_leave_the_card(torch, card, scene, tmp_path):
-    """By the profiler: numbers of results come to the host, and nothing else."""
+def test_images_descriptors_and_maps_do_not_leave_the_card(torch, card, scene, tmp_path):
+    """Matching and stereo copy only the numbers of results to the host, by the profiler."""
     sift = tp.Sift(device=card)
     a, b = (sift.detect(torch.from_numpy(image).cuda()) for image in (scene.reference, scene.moving))
     ways, found = copied(torch, lambda: tp.match(a, b), tmp_path)
@@ -123,12 +123,12 @@ def test_what_is_matched_and_seen_in_stereo_does_not_leave_the_card(torch, card,
     stereo = tp.Stereo(disparities=40, device=card)
     ways, seen = copied(torch, lambda: torch.from_dlpack(stereo.compute(left, right).disparity), tmp_path)
     assert seen.shape == (480, 640) and ways["HtoD"] == 0 and ways["DtoH"] < 256, ways
-    # Of a registration places and matches come to the host, where the model is estimated; no image and no descriptor.
+    # A registration copies places and matches to the host, where the model is estimated, but no image and no descriptor.
     scene = tp.synth.scene((1280, 960), scene.moving_from_reference, seed=3)
     fixed, moving = (torch.from_numpy(image).cuda() for image in (scene.reference, scene.moving))
     ways, found = copied(torch, lambda: tp.register(fixed, moving, device=card), tmp_path)
     features = len(found.tie_points.a) + len(found.tie_points.b)
-    # What goes there are the weights of bicubic interpolation; an image has 1.2 million bytes, a descriptor 128.
+    # The weights of bicubic interpolation go to the card. An image has 1.2 million bytes, a descriptor 128.
     assert ways["HtoD"] < 20_000 and ways["DtoH"] < 100 * features, (ways, features)
 
 
@@ -141,7 +141,7 @@ def test_matches_are_those_of_the_cpu(library, card, features):
         assert tp.match(*pair) == wanted
         assert all(map(np.array_equal, tp.nearest(*pair), nearest))
     assert tp.match(there, b, device="cpu") == wanted
-    # Features of other programs, whose descriptors stay where they are.
+    # Features of other programs, whose descriptors are not copied.
     arrays = {name: getattr(a, name) for name in COLUMNS}
     arrays_there = {name: library.there(array) for name, array in arrays.items()}
     made = tp.Features.from_arrays(**arrays_there, image_size=a.image_size)
@@ -152,7 +152,7 @@ def test_matches_are_those_of_the_cpu(library, card, features):
     mixed = tp.Features.from_arrays(**{**arrays, "descriptors": arrays_there["descriptors"]}, image_size=a.image_size)
     assert tp.match(mixed, b) == wanted
     assert np.array_equal(library.numpy(library.back(made.descriptors)), a.descriptors)
-    # Where kernels cannot read sixteen bytes at a time: at an odd address.
+    # An odd address, where kernels cannot read sixteen bytes at a time.
     odd = library.there(np.concatenate([np.zeros(1, np.uint8), a.descriptors.ravel()]))[1:].reshape(a.descriptors.shape)
     moved = tp.Features.from_arrays(**{**arrays_there, "descriptors": odd}, image_size=a.image_size)
     assert isinstance(library, Jax) or library.address(odd) % 16 != 0, "JAX copies, the others do not"
@@ -164,7 +164,7 @@ def test_matches_are_those_of_the_cpu(library, card, features):
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "float32"])
-def test_filtered_images_stay_there(library, card, kind, channels):
+def test_filtered_images_stay_on_the_card(library, card, kind, channels):
     image = picture(kind, channels)
     there = library.there(image)
     kernel = np.array([[1, -2, 0.5], [0.25, 3, -1]])
@@ -187,13 +187,13 @@ def test_filtered_images_stay_there(library, card, kind, channels):
         back = library.back(found)
         assert np.array_equal(library.numpy(back), wanted), number
         assert library.address(back) == found.__cuda_array_interface__["data"][0], f"{number}: no copy"
-        # A result goes in as any image does, and its memory is held as long as it is read.
+        # A result is an image for other calls, and its memory is kept while they read it.
         assert np.array_equal(tp.filter.gauss(found).numpy(), tp.filter.gauss(wanted, device="cpu")), number
     assert all(map(np.array_equal, tp.filter.blobs(there), tp.filter.blobs(image, device="cpu")))
     assert np.array_equal(library.numpy(there), image), "the image is as it was"
 
 
-def test_a_registered_image_stays_there(library, card, scene):
+def test_a_registered_image_stays_on_the_card(library, card, scene):
     fixed, moving = scene.reference, scene.moving
     wanted = tp.register(fixed, moving, device="cpu")
     mask = np.full(fixed.shape, 255, np.uint8)
@@ -207,7 +207,7 @@ def test_a_registered_image_stays_there(library, card, scene):
         assert "covered" in repr(found) and found._repr_png_()
     host = tp.register(library.there(fixed), moving, device=card)
     assert np.array_equal(host.warped, wanted.warped) and isinstance(host.warped, np.ndarray)
-    # What needs the host: simulated views, and holes.
+    # Simulated views and masks need the image on the host.
     for options in [{"views": 3}, {"mask_fixed": mask}]:
         assert tp.register(library.there(fixed), library.there(moving), device=card, **options).model == tp.register(fixed, moving, device="cpu", **options).model  # fmt: skip
     holes = np.stack([moving, moving, moving, np.full_like(moving, 255)], -1)
@@ -223,7 +223,7 @@ def test_a_registered_image_stays_there(library, card, scene):
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "float32"])
-def test_disparities_stay_there(library, card, kind, channels):
+def test_disparities_stay_on_the_card(library, card, kind, channels):
     pair = tp.synth.stereo((241, 160), disparities=(2, 30), seed=5)
     left, right = (np.stack([view] * channels, -1) if channels > 1 else view for view in (pair.left, pair.right))
     if kind == "uint16":
@@ -259,7 +259,7 @@ def test_disparities_stay_there(library, card, kind, channels):
 
 
 def test_a_pair_too_large_for_the_memory_that_may_be_used(library, card):
-    """It goes through the host in bands of rows; the result is the same, and there."""
+    """The pair is computed in bands of rows through the host; the result is the same, and on the card."""
     pair = tp.synth.stereo((640, 480), disparities=(2, 30), seed=5)
     wanted = tp.Stereo(disparities=40, device="cpu").compute(pair.left, pair.right)
     device = tp.Device("cuda:0")
@@ -271,7 +271,7 @@ def test_a_pair_too_large_for_the_memory_that_may_be_used(library, card):
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float32"])
-def test_a_rectified_pair_stays_there(library, card, kind):
+def test_a_rectified_pair_stays_on_the_card(library, card, kind):
     pair = tp.synth.stereo((400, 300), disparities=(2, 30), seed=5)
     left, right = pair.left, pair.right
     if kind == "float32":
@@ -287,7 +287,7 @@ def test_a_rectified_pair_stays_there(library, card, kind):
     assert disparities == tp.Stereo(disparities=64, device="cpu").compute(wanted.left, wanted.right, wanted)
 
 
-def test_matches_of_two_sides_there_stay_there(library, card, features):
+def test_matches_of_features_on_the_card_stay_there(library, card, features):
     a, b = (side.to(card) for side in features)
     for options in [{}, {"ratio": None, "mutual": False, "same_sign": False}, {"max_distance": 0.3}, {"guide": np.eye(3)}]:
         wanted = tp.match(*features, device="cpu", **options)
@@ -368,7 +368,7 @@ def test_what_does_not_fit_is_an_error(torch, cupy, card):
         tp.warp(image.T, np.eye(3))
     with pytest.raises(tp.ImageError, match="holds <f8"):
         sift.detect(Interface(typestr="<f8"))
-    # A device of this number, and no other.
+    # An array on another device than the detector's.
     with pytest.raises(tp.ImageError, match="cuda:7"):
         sift.detect(Producer(device=(2, 7)))
     assert len(sift.detect(image)) > 20, "works on after errors"

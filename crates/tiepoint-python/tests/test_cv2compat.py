@@ -1,4 +1,4 @@
-"""OpenCV's names: its arguments, shapes and conventions, beside OpenCV itself where that is installed."""
+"""`cv2compat`: OpenCV's names, arguments, shapes and conventions, compared with OpenCV where that is installed."""
 
 import os
 import sys
@@ -24,13 +24,13 @@ def opencv():
 
 @pytest.fixture
 def alone(monkeypatch):
-    """A machine without OpenCV."""
+    """Makes OpenCV seem not installed."""
     monkeypatch.setitem(sys.modules, "cv2", None)
 
 
 @pytest.fixture(scope="module")
 def colour(scene):
-    """A scene whose channels differ, as red, green and blue."""
+    """A colour image whose channels differ."""
     grey = scene.reference.astype(np.float32)
     return np.stack([grey, np.roll(grey, 40, 1), 255 - np.roll(grey, 90, 0)], -1).astype(np.uint8)
 
@@ -44,7 +44,7 @@ def distances(a, b):
     return np.sqrt(((a[:, None].astype(np.float64) - b[None]) ** 2).sum(-1))
 
 
-def test_whose_a_name_is(alone, monkeypatch, opencv):
+def test_origin_says_whether_a_name_is_opencv_s_or_ours(alone, monkeypatch, opencv):
     for name in ["SIFT_create", "BFMatcher", "xfeatures2d.SURF_create", "xfeatures2d_SURF", "ximgproc.createRightMatcher", "KeyPoint"]:
         assert compat.origin(name) == "tiepoint"
     assert compat.__version__.split(".")[0] == "5"
@@ -82,7 +82,7 @@ def test_a_colour_is_blue_green_red(colour, opencv):
 
 
 def test_sift_is_opencv_s_sift(scene, opencv):
-    """Of OpenCV's keypoints 97 in 100 are found at its place, with its size, angle and descriptor."""
+    """97 % of OpenCV's keypoints are found at the same place, with its size, angle and descriptor."""
     for precise in (False, True):
         options = {"nfeatures": 0, "contrastThreshold": 0.03, "enable_precise_upscale": precise}
         theirs, wanted = opencv.SIFT_create(**options).detectAndCompute(scene.reference, None)
@@ -109,7 +109,7 @@ def test_parameters_of_detectors_are_read_and_set(scene):
     assert sift.getNFeatures() == 0 and len(sift.detect(scene.reference)) > 100
     with pytest.raises(tp.OptionError, match="sigma"):
         sift.setSigma(77)
-    assert sift.getSigma() == 1.6, "what was refused is not kept"
+    assert sift.getSigma() == 1.6, "a refused value was kept"
     surf = compat.xfeatures2d.SURF_create(400)
     few = len(surf.detect(scene.reference))
     surf.setHessianThreshold(50)
@@ -154,7 +154,7 @@ def test_lists_of_images(scene):
     assert [len(p) for p in points] == [len(f) for f in found] and [len(d) for d in described] == [len(f) for f in found]
 
 
-def test_what_is_no_image_says_so():
+def test_wrong_images_are_errors():
     sift = compat.SIFT_create()
     for image, message in [(None, "cv2.imread gives None"), ("a.png", "tiepoint.read reads the file"), (b"", "decode")]:
         with pytest.raises(tp.ImageError, match=message):
@@ -162,7 +162,7 @@ def test_what_is_no_image_says_so():
 
 
 def test_keypoints_and_matches_are_classes(alone, opencv):
-    """Those that stand in for OpenCV's do what its do."""
+    """Our classes for machines without OpenCV behave as OpenCV's."""
     own = (compat.KeyPoint, compat.DMatch)
     results = []
     for kind, match in [own, (opencv.KeyPoint, opencv.DMatch)]:
@@ -249,14 +249,14 @@ def test_matchers_of_every_kind(tables, opencv, alone, monkeypatch):
         compat.BFMatcher(6, device="cpu")
 
 
-def test_descriptors_that_are_odd(tables):
+def test_unusual_descriptors(tables):
     a, b = tables
     matcher = compat.BFMatcher()
     for empty in (None, a[:0]):
         assert matcher.match(empty, b) == () and matcher.knnMatch(empty, b, k=2) == ()
     assert matcher.match(a, None) == ()
     mixed = matcher.match(a, b + np.float32(0.25))
-    assert [m.queryIdx for m in mixed] == list(range(len(a))), "whole numbers against fractions"
+    assert [m.queryIdx for m in mixed] == list(range(len(a))), "uint8 descriptors against float32"
     broken = a.copy()
     broken[2, 0] = np.nan
     assert [m.queryIdx for m in matcher.match(broken[:4], b)] == [0, 1, 3]
@@ -310,14 +310,14 @@ def test_homographies_of_every_shape_of_points(points, opencv):
         compat.findHomography(a, b[:-1])
 
 
-def test_models_that_are_not_there(points):
+def test_models_that_are_not_found(points):
     a, _, _ = points
     same = np.zeros_like(a)
     own = np.full(200, 7, np.uint8)
     found, mask = compat.findHomography(a, same, compat.RANSAC, mask=own)
     assert found is None and mask.shape == (200, 1) and not mask.any() and not own.any()
     found, mask = compat.findHomography(a, a + 3, compat.USAC_MAGSAC, 0)
-    assert np.allclose(found, [[1, 0, 3], [0, 1, 3], [0, 0, 1]], atol=1e-6) and mask.all(), "a threshold of 0 is the default"
+    assert np.allclose(found, [[1, 0, 3], [0, 1, 3], [0, 0, 1]], atol=1e-6) and mask.all(), "0 means the default"
     settings = types.SimpleNamespace(threshold=2.0, maxIterations=10, confidence=0.9)
     assert compat.findHomography(a, a + 3, settings)[1].all()
     assert compat.estimateAffine2D(a[:2], a[:2])[0] is None and compat.estimateAffine2D(a[:2], a[:2])[1].shape == (2, 1)
@@ -326,7 +326,7 @@ def test_models_that_are_not_there(points):
 
 
 def test_few_inliers_are_found_whatever_max_iters_is(points):
-    """One in ten agrees, which OpenCV's 2000 samples by default miss."""
+    """One match in ten is right; OpenCV's default of 2000 samples misses the model."""
     a, _, matrix = points
     b = homography_of(a, matrix)
     wrong = np.arange(len(a)) % 10 != 0
@@ -336,7 +336,7 @@ def test_few_inliers_are_found_whatever_max_iters_is(points):
 
 
 def test_maps_of_points_fit_all_their_inliers(points, opencv):
-    """As OpenCV refines them: the refinement of its own, of the same inliers, changes nothing."""
+    """A fit by OpenCV to all inliers gives the same homography."""
     a, b, _ = points
     found, mask = compat.findHomography(a, b, compat.RANSAC, 5.0)
     inliers = mask.ravel() == 1
@@ -372,7 +372,7 @@ def test_affine_maps(points, opencv):
 
 @pytest.fixture(scope="module")
 def cameras(opencv):
-    """Points of two cameras, one pair in five wrong."""
+    """Points seen by two cameras, one pair in five wrong."""
     k = np.array([[500, 0, 160], [0, 520, 120], [0, 0, 1.0]])
     turn, step = opencv.Rodrigues(np.array([0.05, 0.1, -0.02]))[0], np.array([1, 0.1, 0.05])
     x = RNG.uniform(-2, 2, (150, 3)) + [0, 0, 6]
@@ -432,14 +432,14 @@ def test_warps(colour, opencv):
     assert np.array_equal(
         compat.warpPerspective(colour, matrix, (350, 250), borderValue=9),
         opencv.warpPerspective(colour, matrix, (350, 250), borderValue=9),
-    ), "of one value the other channels are 0"
+    ), "a single border value sets the first channel alone"
     nearest = compat.warpPerspective(colour, matrix, (350, 250), flags=compat.INTER_NEAREST)
-    assert np.array_equal(nearest, opencv.warpPerspective(colour, matrix, (350, 250), flags=0)), "OpenCV's own"
+    assert np.array_equal(nearest, opencv.warpPerspective(colour, matrix, (350, 250), flags=0)), "not OpenCV's result"
     with pytest.raises(tp.ModelError, match="no inverse"):
         compat.warpPerspective(colour, np.zeros((3, 3)), (9, 9), flags=17)
 
 
-def test_what_only_opencv_warps(alone, colour):
+def test_methods_that_need_opencv_are_errors_without_it(alone, colour):
     with pytest.raises(tp.OptionError, match="others need OpenCV"):
         compat.warpPerspective(colour, np.eye(3), (9, 9), flags=compat.INTER_NEAREST)
     with pytest.raises(tp.OptionError, match="FM_7POINT"):
@@ -498,7 +498,7 @@ def test_the_right_matcher_and_the_wls_recipe(pair, opencv):
     assert filtered.shape == a.shape and np.median(np.abs(filtered[:, 32:] / 16 - pair.truth_left[:, 32:])[inside]) < 1
 
 
-def test_what_opencv_demands_of_its_own_names_the_way_out(scene, opencv):
+def test_opencv_functions_that_refuse_our_objects_name_the_way_out(scene, opencv):
     sift = compat.SIFT_create(contrastThreshold=0.03)
     with pytest.raises(TypeError, match=r"AffineFeature_create is OpenCV's own, and takes no SIFT of tiepoint: .*\.opencv\(\)"):
         compat.AffineFeature_create(sift)
@@ -511,7 +511,7 @@ def test_what_opencv_demands_of_its_own_names_the_way_out(scene, opencv):
 
 
 def test_features_for_stitching(scene, opencv):
-    """What OpenCV's stitching takes: its own structure with our features in it."""
+    """OpenCV's stitching takes its own structure with our features in it."""
     finder = compat.SIFT_create()
     found = [compat.detail.computeImageFeatures2(finder, image) for image in (scene.reference, scene.moving)]
     assert len(found[0].keypoints) == len(finder.detect(scene.reference)) and found[0].img_size == (320, 240)

@@ -35,7 +35,7 @@ def run(script, **options):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, **options)
 
 
-def test_import_brings_nothing_along():
+def test_import_is_fast_and_loads_no_other_package():
     told = run(
         """
         import sys, time
@@ -43,14 +43,14 @@ def test_import_brings_nothing_along():
         import tiepoint
         print(time.perf_counter() - began)
         print([name for name in ("numpy", "cv2", "torch", "cupy") if name in sys.modules])
-        # Not of getrusage, which counts the process that started this one.
+        # getrusage would count the process that started this one.
         print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")])
         """
     )
     seconds, modules, kilobytes = told.stdout.split("\n")[:3]
     assert modules == "[]", told
     assert int(kilobytes) < 50_000, told
-    # A tenth of a second alone; the margin is for what else the machine does.
+    # A tenth of a second on an idle machine.
     assert float(seconds) < 1.0, told
 
 
@@ -119,7 +119,7 @@ def test_other_processes_find_the_same(scene, way):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_listing_devices_harms_no_fork():
-    """Devices are opened by `devices`; a child may use what ``auto`` is, unless that is a GPU."""
+    """`devices` opens the devices; a forked child may use ``auto``, unless that is a GPU."""
     told = run(
         """
         import os, warnings
@@ -164,7 +164,7 @@ def test_small_images_take_no_other_thread():
         print(*[times[name, 2] / times[name, 1] for name in ("detect", "warp")])
         """
     )
-    # As fast; the margin is for what else the machine does.
+    # As fast as one thread; the margin is for a busy machine.
     assert all(float(ratio) < 1.5 for ratio in told.stdout.split()), told
 
 
@@ -204,7 +204,7 @@ def test_a_gpu_finds_the_same(scene, features, pair):
     wanted = stereo.compute(pair.left, pair.right)
     assert stereo.replace(device=device).compute(pair.left, pair.right) == wanted
     assert np.array_equal(tp.filter.gauss(pair.left, 2.0, device=device), tp.filter.gauss(pair.left, 2.0, device="cpu"))
-    # What lies on the device stays there: descriptors and matches, and filters of any array that is an image.
+    # Results for arrays on the device stay there: matches, filtered images and disparities.
     there = [side.to(device) for side in features]
     matches = tp.match(*there)
     assert isinstance(matches.pairs, tp.DeviceArray) and matches == tp.match(*features, device="cpu")
@@ -267,6 +267,6 @@ def test_a_gpu_finds_the_same(scene, features, pair):
     ],
 )
 def test_wrong_arguments_are_refused_before_a_device_is_opened(call, features):
-    """A card that nobody has: asking for it first would be a `DeviceError`."""
+    """The card does not exist: opening it first would be a `DeviceError`."""
     with pytest.raises((tp.OptionError, tp.ImageError)):
         call(np.zeros((20, 30), np.uint8), *features, "cuda:77")

@@ -30,7 +30,7 @@ SHOWN = [page for page in PAGES if "```console\n" in page.read_text()]
 
 
 def blocks(page):
-    """The code of a page in its order, with its language."""
+    """The blocks of code of a page in order, each with its language."""
     return re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
@@ -41,7 +41,7 @@ def folder(tmp_path, monkeypatch, truth):
     scene = tp.synth.scene((320, 240), truth, seed=3)
     for name, image in [("left", scene.reference), ("right", scene.moving)]:
         tp.write(f"{name}.png", image)
-        # Images are told apart by content.
+        # Readers go by content, not by the name.
         pathlib.Path(f"{name}.png").rename(f"{name}.jpg")
     return tmp_path
 
@@ -166,7 +166,7 @@ def test_every_key_of_json_is_explained(demo, tmp_path):
 
 
 def test_the_snippet_with_files_of_rasterio_runs(folder):
-    """The one snippet of `rasterio.md` that the others leave out, on files and arrays of xarray."""
+    """The snippet of `rasterio.md` that `test_snippets_run` leaves out, on files and arrays of xarray."""
     rasterio = pytest.importorskip("rasterio")
     pytest.importorskip("xarray")
     place, crs = (0.5, 0.0, 500_000.0, 0.0, -0.5, 4_600_000.0), "EPSG:32632"
@@ -185,7 +185,7 @@ def test_the_snippet_with_files_of_rasterio_runs(folder):
 
 
 class Group(dict[str, object]):
-    """What of h5py's files and groups is used."""
+    """A stand-in for h5py's files and groups."""
 
     def create_group(self, name):
         self[name] = Group()
@@ -199,7 +199,7 @@ class Group(dict[str, object]):
 
 
 def test_the_snippet_for_hloc_gives_what_was_found(folder, monkeypatch):
-    """Keypoints, descriptors and matches of a database, in files of h5py's kind."""
+    """Keypoints, descriptors and matches, in stand-ins for h5py's files."""
     pathlib.Path("photos").mkdir()
     for name in ["left.jpg", "right.jpg"]:
         shutil.copy(name, "photos")
@@ -222,7 +222,7 @@ def test_the_snippet_for_hloc_gives_what_was_found(folder, monkeypatch):
 
 
 def test_commands_run_and_write_what_python_does(folder, monkeypatch):
-    """The quick start's snippets in their order; each file that both write has the same bytes."""
+    """The quick start's snippets in order; a file that both the command and Python write has the same bytes."""
     (folder / "bin").mkdir()
     (folder / "bin/tiepoint").symlink_to(pathlib.Path(command()).absolute())
     monkeypatch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
@@ -256,7 +256,7 @@ def test_every_flag_in_a_command_of_the_documents_exists():
         fenced = re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
         text = "".join(fenced).replace("\\\n", " ")
         for line in re.findall(r"(?:^|\s|\")tiepoint ([a-z].*)", text):
-            # Which stage is an argument of the script.
+            # The SLURM script takes the stage as its argument.
             words = re.sub(r"^collect \$1", "collect match", line.split("#")[0]).replace('"', " ").split()
             names = [words[0]]
             if words[1:] and words[1] in help_of(words[0])[0]:
@@ -269,7 +269,7 @@ def test_every_flag_in_a_command_of_the_documents_exists():
 
 
 def test_the_rust_quick_start_writes_the_same_bytes(folder):
-    """The example that the page shows parts of; `cargo build --example quick_start` builds it."""
+    """The Rust example of which the page shows parts; `cargo build --example quick_start` builds it."""
     program = os.environ.get("TIEPOINT_QUICK_START")
     if program is None:
         if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):

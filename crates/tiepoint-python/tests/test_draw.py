@@ -1,4 +1,4 @@
-"""Pictures of results, and results cut to what is wanted."""
+"""Pictures and tables of results, and subsets of results."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Detectors and what they find."""
+"""Detectors and features."""
 
 import copy
 import pickle
@@ -40,7 +40,7 @@ def test_columns_have_their_shape_and_type_and_cannot_be_written(scene, detector
         array = getattr(found, name)
         assert array.shape == ((n,) if columns is None else (n, columns)), name
         assert array.dtype == kind and not array.flags.writeable, name
-        assert getattr(found, name) is array, "made once"
+        assert getattr(found, name) is array, "made anew for each access"
     assert found.descriptors.shape == (n, width) and found.descriptors.dtype == dtype
     assert not found.descriptors.flags.writeable
     assert found.image_size == (320, 240)
@@ -184,7 +184,7 @@ def test_options_do_not_change_and_are_replaced():
         ({"max_features": -1}, "option max_features is -1"),
     ],
 )
-def test_wrong_options_are_told_at_once(options, message):
+def test_wrong_options_are_errors_at_once(options, message):
     with pytest.raises(tp.OptionError, match=message):
         tp.Sift(**options)
     with pytest.raises(TypeError):
@@ -216,7 +216,7 @@ def test_one_object_serves_many_threads(scene):
     for thread in threads:
         thread.join()
     assert found == wanted * 4
-    # A free-threaded interpreter takes its lock again where a module has not said that it needs none.
+    # A free-threaded interpreter turns its lock on again if a module does not declare that it needs none.
     assert not sysconfig.get_config_var("Py_GIL_DISABLED") or not sys._is_gil_enabled()
 
 

@@ -32,7 +32,7 @@ def test_images_come_back(tmp_path, dtype, extension, channels):
     assert np.array_equal(tp.io.decode(path.read_bytes()), again)
 
 
-def test_files_that_are_none(tmp_path):
+def test_missing_and_broken_files_are_errors(tmp_path):
     with pytest.raises(FileNotFoundError) as told:
         tp.read(tmp_path / "none.png")
     assert told.value.filename == str(tmp_path / "none.png")

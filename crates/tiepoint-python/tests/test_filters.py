@@ -1,4 +1,4 @@
-"""Filters: sums and sizes by their definition, and options of the command."""
+"""Filters: integral images and resampling by definition, and options as in the command."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Files as other programs write them, and what we write as they read it: Pillow, tifffile, rasterio's GDAL."""
+"""Files that Pillow, tifffile and rasterio's GDAL write, and our files as these read them."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def colour():
 
 
 def opened(path, mode=None):
-    """The pixels that Pillow finds, as colours of this mode, and turned upright."""
+    """The pixels that Pillow reads, converted to this mode and turned upright."""
     with Image.open(path) as file:
         upright = ImageOps.exif_transpose(file)
         return np.asarray(upright.convert(mode) if mode else upright)
@@ -56,7 +56,7 @@ def command():
 
 @pytest.fixture(scope="module")
 def scenes():
-    """A scene from two viewpoints, 8 bits."""
+    """A scene from two viewpoints, with 8 bits."""
     made = tp.synth.scene((320, 240), [[0.99619, -0.08716, 14.0], [0.08716, 0.99619, -9.0], [0, 0, 1]], seed=3)
     return made.reference, made.moving
 
@@ -86,7 +86,7 @@ def test_pictures_are_turned_as_exif_says(tmp_path, extension, orientation):
 
 
 @pytest.mark.parametrize("after", [b"SEFT\xff\xda\x00", b"\xff\xd8\xff\xd9", os.urandom(1 << 20)])
-def test_what_follows_a_jpeg_is_not_its_picture(tmp_path, after):
+def test_data_after_the_end_of_a_jpeg_is_ignored(tmp_path, after):
     Image.fromarray(colour()).save(tmp_path / "plain.jpg")
     plain = (tmp_path / "plain.jpg").read_bytes()
     (tmp_path / "motion.jpg").write_bytes(plain + after)
@@ -168,7 +168,7 @@ def test_palettes_are_colour(tmp_path):
     assert np.array_equal(tp.read(path.with_suffix(".tif"))[..., 0], grey() % 4 * 10)
 
 
-def test_formats_of_others(tmp_path):
+def test_formats_of_other_programs(tmp_path):
     picture = Image.fromarray(colour())
     for extension, how in [("bmp", {}), ("webp", {"lossless": True}), ("jp2", {"irreversible": False})]:
         path = tmp_path / f"p.{extension}"
@@ -221,7 +221,7 @@ REFUSED = {
 }
 
 
-def test_what_is_not_read_is_named_with_what_converts_it(tmp_path):
+def test_errors_for_unread_formats_name_a_converter(tmp_path):
     for name, content in {
         "photo.heic": b"\0\0\0\x18ftypheic\0\0\0\0mif1heic",
         "photo.avif": b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf",
@@ -278,7 +278,7 @@ def test_all_bands_are_warped_and_marked(command, scenes, tmp_path):
     assert tifffile.imread(out).shape == bands.shape[1:] + (4,) or tifffile.imread(out, key=0).shape[-1] == 4
 
 
-def test_no_data_enter_no_value(command, scenes, tmp_path):
+def test_pixels_without_data_take_no_part_in_warping(command, scenes, tmp_path):
     paths, hole = [], np.zeros(scenes[0].shape, bool)
     hole[100:140, 150:190] = True
     for name, grey in zip("rm", scenes, strict=True):
@@ -292,7 +292,7 @@ def test_no_data_enter_no_value(command, scenes, tmp_path):
     assert values.min() > 150 and values.mask.mean() > 0.05
 
 
-def test_internal_masks_hide(command, scenes, tmp_path):
+def test_internal_masks_leave_features_out(command, scenes, tmp_path):
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(
         tmp_path / "m.tif", "w", driver="GTiff", dtype="uint8", count=1, width=320, height=240
     ) as file:
@@ -305,7 +305,7 @@ def test_internal_masks_hide(command, scenes, tmp_path):
 
 @pytest.fixture(scope="module")
 def rectified(command, tmp_path_factory):
-    """A pair of 12 bits in words, rectified."""
+    """A rectified pair, 12 bits in 16."""
     folder = tmp_path_factory.mktemp("rectified")
     pair = tp.synth.stereo((320, 240), disparities=(2, 30), seed=5)
     turn = np.array([[0.9994, -0.035, 9], [0.035, 0.9994, -6], [0, 0, 1]])
@@ -320,7 +320,7 @@ def rectified(command, tmp_path_factory):
     return folder
 
 
-def test_rectified_pictures_open_as_what_they_are(command, rectified):
+def test_rectified_pictures_keep_their_type_and_masks_in_other_programs(command, rectified):
     deep = opened(rectified / "L.png")
     assert deep.dtype in (np.uint16, np.int32) and deep.max() > 255
     with rasterio.open(rectified / "L.png") as png, rasterio.open(rectified / "L.tif") as tif:
@@ -334,11 +334,11 @@ def test_rectified_pictures_open_as_what_they_are(command, rectified):
     for extension in ["tif", "png", "pfm"]:
         done = command("stereo", *(rectified / f"{side}.{extension}" for side in "LR"), "--json", text=True, check=True)
         valid.append(json.loads(done.stdout)["valid"])
-    # Floats are compared as floats.
+    # A pair of floats is matched by its float values, so the result may differ a little.
     assert valid[0] == valid[1] and abs(valid[2] - valid[0]) < 0.03
 
 
-def test_calibrations_are_what_their_names_say(rectified):
+def test_calibrations_in_every_format_agree(rectified):
     of = [tp.Calibration.read(rectified / f"c.{extension}") for extension in ["txt", "yml", "xml", "json"]]
     for name in ["c.yml", "c.xml", "c.json"]:
         storage = cv2.FileStorage(str(rectified / name), cv2.FILE_STORAGE_READ)
@@ -359,7 +359,7 @@ def test_pipes(command, tmp_path):
     assert b"features" in piped.stderr
 
 
-def test_matches_hold_the_model_and_names_below_their_folder(command, scenes, tmp_path):
+def test_matches_hold_the_model_and_file_names_relative_to_their_folder(command, scenes, tmp_path):
     (tmp_path / "d/inner").mkdir(parents=True)
     tp.write(tmp_path / "d/a.png", scenes[0])
     tp.write(tmp_path / "d/inner/b.png", scenes[1])
@@ -384,7 +384,7 @@ def test_keypoints_for_colmap_are_of_stored_pixels(command, scenes, tmp_path):
     assert "320x240" in command("detect", tmp_path / "p.jpg", "--no-orient", text=True, check=True).stdout
 
 
-def test_floats_are_not_cut_without_a_word(command, scenes, tmp_path):
+def test_clipped_floats_are_warned_of(command, scenes, tmp_path):
     for name, grey in zip("rm", scenes, strict=True):
         tp.write(tmp_path / f"{name}.tif", (grey / 100 - 0.5).astype(np.float32))
     told = command("register", tmp_path / "r.tif", tmp_path / "m.tif", "-o", tmp_path / "o.png", text=True, check=True)

@@ -134,7 +134,7 @@ def test_a_pose_of_an_essential_matrix():
         tp.estimate(a, b, "essential", K=k, cameras=(k, k))
 
 
-def test_points_and_models_as_other_libraries_have_them():
+def test_points_and_models_in_the_forms_of_other_libraries():
     rng = np.random.default_rng(6)
     matrix = np.array([[1.1, 0.1, 5], [-0.1, 0.9, -3], [0, 0, 1]])
     a = rng.uniform(0, 300, (60, 2))
@@ -174,7 +174,7 @@ def test_a_fit_to_all_is_least_squares():
         tp.fit(a[:3], b[:3], "homography")
 
 
-def test_models_that_are_none():
+def test_impossible_models_are_errors():
     with pytest.raises(tp.ModelError, match="singular"):
         tp.Model("homography", np.zeros((3, 3)))
     with pytest.raises(tp.ImageError, match="last row"):

@@ -1,4 +1,4 @@
-"""What is an image, and what is not."""
+"""Objects that are accepted as images, and those that are not."""
 
 import pathlib
 
@@ -10,7 +10,7 @@ SIFT = tp.Sift(device=tp.Device("cpu", threads=1))
 
 
 class Interface:
-    """An object that is an array by `__array_interface__` alone."""
+    """An array that offers `__array_interface__` alone."""
 
     def __init__(self, array):
         self.array = array
@@ -21,7 +21,7 @@ class Interface:
 
 
 class Capsule:
-    """An object that is an array by DLPack alone."""
+    """An array that offers DLPack alone."""
 
     def __init__(self, array):
         self.array = array
@@ -34,7 +34,7 @@ class Capsule:
 
 
 class OnCard:
-    """What claims to lie in a GPU's memory."""
+    """An array that claims to be in a GPU's memory."""
 
     def __dlpack_device__(self):
         return (2, 0)
@@ -68,7 +68,7 @@ def test_every_layout_of_the_same_pixels_is_the_same_image(scene):
         assert SIFT.detect(layout) == wanted, name
 
 
-def test_every_type_of_pixel_is_told_apart(scene):
+def test_every_type_of_pixel_is_recognised(scene):
     sixteen = scene.reference.astype(np.uint16) * 257
     unaligned = np.frombuffer(b"x" + sixteen.tobytes(), np.uint8, offset=1).view(np.uint16).reshape(sixteen.shape)
     exact = tp.Sift(device="cpu", range=(0, 65535))
@@ -90,7 +90,7 @@ def test_numbers_of_every_type_are_images(scene):
     assert tp.warp(image.astype(np.float64), np.eye(3)).dtype == np.float32
     wide = image.astype(np.float64)
     wide[3, 3] = 1e300
-    assert len(SIFT.detect(wide)) > 100, "what is too large for 32 bits is no data"
+    assert len(SIFT.detect(wide)) > 100, "values too large for float32 count as no data"
 
 
 def test_masks_of_every_type(scene):
@@ -104,7 +104,7 @@ def test_masks_of_every_type(scene):
     masked = np.ma.masked_array(image, ~half)
     assert SIFT.detect(masked) == wanted == SIFT.detect(masked, half)
     assert list(SIFT.detect_many([masked, image])) == [wanted, SIFT.detect(image)]
-    assert SIFT.detect(np.ma.masked_array(image)) == SIFT.detect(image), "nothing is masked"
+    assert SIFT.detect(np.ma.masked_array(image)) == SIFT.detect(image), "a masked array without masked pixels"
     colours = np.ma.masked_array(np.stack([image] * 3, -1), np.stack([~half] * 3, -1))
     assert SIFT.detect(colours) == wanted
     for call in (lambda: tp.warp(masked, np.eye(3)), lambda: tp.filter.gauss(masked)):
@@ -141,7 +141,7 @@ def test_images_of_pillow_in_every_mode(scene, mode):
     else:
         image = grey.convert("RGB").convert(mode)
     found = SIFT.detect(image)
-    # Of 216 colours few are grey; floats and 16 bits have a range of their own.
+    # A palette of 216 colours has few greys, and floats and 16 bits are stretched to their own range.
     close = 0.02 if mode in ("L", "1", "RGB", "RGBA", "LA", "CMYK") else 0.3
     assert abs(len(found) - len(wanted)) < close * len(wanted)
 
@@ -185,7 +185,7 @@ def test_colours_become_grey(scene):
     ],
     ids=repr,
 )
-def test_what_is_no_image_is_an_error_that_says_so(image, message):
+def test_objects_that_are_no_image_are_errors(image, message):
     with pytest.raises(tp.ImageError, match=message):
         SIFT.detect(image)
 
@@ -221,7 +221,7 @@ def test_arrays_of_results_are_read_only(features, scene, pair):
         own[0, 0] = 1
 
 
-def test_an_image_that_is_written_meanwhile_does_no_harm():
+def test_an_image_that_another_thread_writes_does_no_harm():
     import threading
 
     image = tp.synth.texture((600, 400))

@@ -39,7 +39,7 @@ def test_arrays_for_lightglue_kornia_and_hloc(features):
         interop.to_lightglue(tp.Features.from_arrays(xy=[[1, 2]], descriptors=np.zeros((1, 64), np.float32)))
 
 
-def test_what_goes_out_comes_back(features):
+def test_converted_features_come_back(features):
     found = features[0]
     frames = interop.from_lafs(interop.to_lafs(found), found.unit(), image_size=found.image_size)
     stored = interop.from_hloc(interop.to_hloc(found))

@@ -1,4 +1,4 @@
-"""Ctrl-C at random moments of every long call: KeyboardInterrupt, promptly, and the same call again is right."""
+"""Ctrl-C at random moments of every long call: KeyboardInterrupt comes promptly, and the same call then succeeds."""
 
 import contextlib
 import json
@@ -13,21 +13,21 @@ import tiepoint as tp
 from card import gpu_required
 from interrupted import ABANDONED, CALLS
 
-# More by hand: 50 take minutes a call.
+# 50 take minutes for each call.
 TRIALS = os.environ.get("TIEPOINT_INTERRUPTS", "2")
-# Those that compute nothing of their own on a GPU, or take PoCL long.
+# Calls without GPU code of their own, or slow on PoCL.
 LEFT_ALONE = {call.__name__ for call in ABANDONED}
 CPU_ALONE = {"estimate", "surf", "learning", "rectify", "detect_many", "raster", "write"} | LEFT_ALONE
 OPENCL = [device.name for device in tp.devices() if device.resolved.startswith("opencl")][:1]
 
 
-# LLVM, within PoCL, takes SIGINT first: it removes the file that clang is writing, and hands the signal on. Clang then
-# counts an error on standard error, which nothing but LLVM can keep from there.
+# LLVM within PoCL handles SIGINT first: it removes the file that clang is writing and passes the signal on. Clang then
+# prints an error to standard error, which only LLVM could prevent.
 BY_POCL = "1 error generated.\n"
 
 
 def run(arguments, seconds=300):
-    """What a process prints; its standard error must be empty but for what PoCL's compiler says when interrupted."""
+    """What a process prints; its standard error must be empty, except for the line of PoCL's interrupted compiler."""
     told = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=seconds)
     assert told.returncode == 0 and told.stderr.replace(BY_POCL, "") == "", told
     return told.stdout
@@ -37,7 +37,7 @@ NAMES = [call.__name__ for call in CALLS]
 CASES = [(name, "cpu") for name in NAMES] + [(name, "opencl") for name in NAMES if name not in CPU_ALONE]
 
 
-#: A process that has leases on files, until its standard input ends.
+#: A process that holds leases on files until its standard input ends.
 HOLD = """
 import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -49,7 +49,7 @@ sys.stdin.read()
 
 
 def opencl_is_there():
-    """Whether an OpenCL device is there; where a GPU is required, none is a failure."""
+    """Whether there is an OpenCL device; fails without one where a GPU is required."""
     assert OPENCL or not gpu_required(), "there is no OpenCL device, and a GPU is required"
     return bool(OPENCL)
 
@@ -79,8 +79,8 @@ def test_ctrl_c_ends_every_call(call, device):
         pytest.skip("no OpenCL device is there")
     told = json.loads(run([Path(__file__).parent / "interrupted.py", call, device, TRIALS, "1"]))
     assert len(told["ended"]) == int(TRIALS), told
-    # 0.2 s from one safe point to the next, and 0.02 s where none is waited for; the rest is for a machine that has other
-    # work. What is left alone takes longer than it may, and its first interrupt comes early.
+    # 0.2 s between places where a call looks for signals, 0.02 s for calls that end at once; the rest is for a busy
+    # machine. Abandoned calls compute longer than this limit, so one that waited for its end would fail.
     assert max(told["ended"]) < (0.5 if call in LEFT_ALONE else 4 if device == "opencl" else 2), told
 
 
@@ -101,8 +101,8 @@ def test_ctrl_c_ends_every_call(call, device):
         ("results.pairs_of(0)", "*.tile"),
     ],
 )
-def test_ctrl_c_ends_what_waits_for_a_disk(call, leased, tmp_path):
-    """Another process has a lease on a file: to open it takes long, as on a disk that does not answer."""
+def test_ctrl_c_ends_calls_that_wait_for_a_disk(call, leased, tmp_path):
+    """Another process has a lease on a file, so opening it takes long, as on a disk that does not answer."""
     told = run(["-c", textwrap.dedent(
         f"""
         import os, signal, subprocess, sys, threading
@@ -161,7 +161,7 @@ def test_ctrl_c_while_kernels_are_compiled():
 
 
 def test_threads_that_open_one_device_do_not_wait_for_each_other_s_locks():
-    """Of the first calls of two threads one compiles, with a lock that the other waits for."""
+    """Of two threads' first calls one compiles while it holds a lock that the other waits for."""
     told = run(["-c", textwrap.dedent(
         f"""
         import os, tempfile, threading, time
@@ -184,7 +184,7 @@ def test_threads_that_open_one_device_do_not_wait_for_each_other_s_locks():
     assert told == "True True\n"
 
 
-def test_what_the_handler_raises_is_raised():
+def test_an_exception_of_a_signal_handler_is_raised():
     told = run(["-c", textwrap.dedent(
         """
         import os, signal, threading

@@ -1,4 +1,4 @@
-"""OpenCV's own samples and tests, and OpenStitching, with their import changed, beside the same with OpenCV.
+"""OpenCV's own samples and tests, and OpenStitching, with tiepoint imported instead, compared with the same under OpenCV.
 
 Their sources are not part of this repository: each run of `cargo xtask python` fetches the source distributions, 95 MB, from
 the index that pip uses. Where it cannot be reached, a warning says that nothing was tested.
@@ -29,7 +29,7 @@ OPENCV = "opencv-python-headless", "4.12.0.88"
 STITCHING = "stitching", "0.7.0"
 MODULES = "cv2", "tiepoint.cv2compat"
 
-#: Frames of a picture that moves over another, tracked as a plane; prints the least overlap with the truth.
+#: Tracks a picture that moves over another, as a plane, and prints the least overlap with the truth.
 TRACK = """
 import cv2 as cv
 import numpy as np
@@ -62,7 +62,7 @@ print(Stitcher(detector="sift", crop=False).stitch(["data/leuvenA.jpg", "data/le
 
 
 def fetched(name, version):
-    """A source distribution as an open archive, by pip's index and the digest that it names."""
+    """A source distribution as an open archive, fetched from pip's index and checked by the digest there."""
     from pip._internal.models.index import PyPI
 
     asked = subprocess.run([sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True)
@@ -110,7 +110,7 @@ def folders(tmp_path_factory):
 
 
 def run(folder, *arguments, check=True):
-    """What a script prints, and the homographies that it found."""
+    """The output of a script, and the homographies that it found."""
     driver = pathlib.Path(__file__).with_name("opencv_script.py")
     environment = {**os.environ, "OPENCV_SAMPLES_DATA_PATH": str(folder / "data")}
     command = [sys.executable, driver, folder.name, *arguments]
@@ -124,7 +124,7 @@ def run(folder, *arguments, check=True):
 
 @pytest.mark.parametrize("feature", ["sift-flann", "surf-flann"])
 def test_homographies(folders, feature):
-    """find_obj.py between graf 1 and 3, whose homography OpenCV's pictures come with; its packages have no SURF to compare with."""
+    """find_obj.py between graf 1 and 3, whose true homography OpenCV has. OpenCV's packages lack SURF to compare with."""
     import cv2
 
     stored = cv2.FileStorage(str(folders[0] / "data" / "H1to3p.xml"), cv2.FILE_STORAGE_READ)
@@ -140,8 +140,8 @@ def test_homographies(folders, feature):
 
 @pytest.mark.parametrize(("script", "feature"), [("find_obj.py", "sift"), ("find_obj.py", "orb-flann"), ("asift.py", "sift-flann")])
 def test_an_object_in_a_scene(folders, script, feature):
-    """ORB and its matches are OpenCV's, and the model is not. FLANN overlooks nearest features, and with them those of other
-    simulated views that show the same: more of its matches pass the test of ratios, and a smaller share of them is right."""
+    """ORB and its matches are OpenCV's, the model is ours. FLANN misses nearest neighbours, such as the same feature in other
+    simulated views: so more of its matches pass the ratio test, and a smaller share of them is right."""
     pictures = ["box.png", "box_in_scene.png"]
     [(theirs, agree, of)], [(ours, found, among)] = (run(f, script, f"--feature={feature}", *pictures)[1] for f in folders)
     print(script, feature, (agree, of), (found, among))
@@ -156,7 +156,7 @@ def test_a_plane_is_tracked(folders):
 
 
 def test_disparities(folders):
-    """stereo_match.py on its aloe: more pixels than OpenCV, and fewer of them wrong."""
+    """stereo_match.py on its pair aloe: more pixels than OpenCV have a disparity, and fewer of these are wrong."""
     import cv2
 
     truth = cv2.imread(str(folders[0] / "data" / "aloeGT.png"), 0)[::2, ::2].astype(np.float32) / 2
@@ -185,8 +185,8 @@ def test_panoramas(folders):
 
 
 @pytest.mark.parametrize("test", ["test_features2d.py", "test_umat.py"])
-def test_their_tests(folders, test):
-    """Those pass that pass with OpenCV: one needs data that its sources do not hold. test_features.py of 5.x is the first."""
+def test_opencv_s_own_tests(folders, test):
+    """The same tests pass as with OpenCV, where one fails for lack of data. OpenCV 5 names the first test_features.py."""
     results = []
     for folder in folders:
         (folder / "samples").exists() or (folder / "samples").symlink_to(folder, target_is_directory=True)

@@ -1,4 +1,4 @@
-"""The plug-in for Pandora that the documentation has, in Pandora's pipeline."""
+"""The plug-in for Pandora from the documentation, in Pandora's pipeline."""
 
 import pathlib
 import runpy

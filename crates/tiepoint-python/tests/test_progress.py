@@ -1,4 +1,4 @@
-"""Progress: told to a function, drawn as a bar, logged; on any thread."""
+"""Progress: passed to a function, drawn as a bar, or logged; on any thread."""
 
 import io
 import logging
@@ -23,12 +23,12 @@ def folder(tmp_path_factory, truth):
 
 
 def rises(states):
-    """Within a task what is done rises to the total."""
+    """Checks that within each task `done` rises and never exceeds the total."""
     for before, after in zip(states, states[1:], strict=False):
         assert before.task != after.task or before.done < after.done <= after.total
 
 
-def test_a_function_hears_of_a_collection(folder, tmp_path):
+def test_a_function_gets_the_progress_of_a_collection(folder, tmp_path):
     told: list[_progress.State] = []
     found = tp.collect(folder, tmp_path / "a.db", device="cpu", progress=told.append)
     assert len(list(found.pairs())) >= 1
@@ -44,13 +44,13 @@ def test_a_function_hears_of_a_collection(folder, tmp_path):
     thread.start()
     thread.join()
     rises(elsewhere)
-    assert elsewhere, "also on a thread that hears no signals"
+    assert elsewhere, "no progress on a thread that gets no signals"
     assert (tmp_path / "a.db").read_bytes() == (tmp_path / "b.db").read_bytes()
     tp.Sift(device="cpu").detect(tp.synth.texture((300, 200)))
     assert len(told) == len(told[:]) and threading.main_thread().is_alive()
 
 
-def test_what_a_function_raises_ends_the_work(folder, tmp_path):
+def test_an_exception_of_the_progress_function_ends_the_work(folder, tmp_path):
     def stop(state):
         raise LookupError(state.task)
 
@@ -66,13 +66,13 @@ def test_what_a_function_raises_ends_the_work(folder, tmp_path):
     assert {s.task for s in told} == {"export"} and told[-1].done == told[-1].total
     with pytest.raises(LookupError):
         collection.export(tmp_path / "c.db", progress=stop)
-    assert not list(tmp_path.glob("*.part")), "a database is whole or not there"
+    assert not list(tmp_path.glob("*.part")), "an unfinished database is left"
     for wrong in ("yes", 3):
         with pytest.raises(tp.OptionError, match="option progress"):
             tp.collect(folder, tmp_path / "b.db", progress=wrong)
 
 
-def test_registration_and_pairs_tell(scene, pair):
+def test_registration_and_stereo_report_progress(scene, pair):
     told = []
     found = tp.register(scene.reference, scene.moving, device="cpu", progress=told.append)
     assert found == tp.register(scene.reference, scene.moving, device="cpu") and told
@@ -82,7 +82,7 @@ def test_registration_and_pairs_tell(scene, pair):
     assert [(s.task, s.done, s.total) for s in told] == [("stereo", 1, 3), ("stereo", 2, 3), ("stereo", 3, 3)]
 
 
-def test_the_log_hears_of_every_stage(folder, tmp_path, caplog):
+def test_every_stage_is_logged(folder, tmp_path, caplog):
     with caplog.at_level(logging.INFO, "tiepoint"):
         tp.collect(folder, tmp_path / "a.db", device="cpu")
     text = caplog.text

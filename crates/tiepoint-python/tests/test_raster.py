@@ -1,4 +1,4 @@
-"""Rasters: transform, CRS and nodata in, the reference's grid out; by stand-ins, and by rasterio and xarray where they are."""
+"""Rasters: transform, CRS and nodata go in, the reference's grid comes out; also with rasterio and xarray, if installed."""
 
 import doctest
 import json
@@ -82,21 +82,21 @@ def test_qgis_points(found, tmp_path):
 
 
 @pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])
-def test_what_is_written_touches_no_other_file_and_is_whole(found, tmp_path, written):
+def test_written_files_are_whole_and_touch_no_other_file(found, tmp_path, written):
     real, link, others = tmp_path / "real", tmp_path / "link", tmp_path / "link.under-way"
     real.write_text("before")
     link.symlink_to(real)
-    others.write_text("of somebody else")
+    others.write_text("of another program")
     write = getattr(found, written, lambda path: tp.report(found.registration, path))
     write(link)
     assert link.is_symlink() and len(real.read_text()) > 100
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "link.under-way", "real"]
-    assert others.read_text() == "of somebody else"
+    assert others.read_text() == "of another program"
     with pytest.raises(OSError, match="no such"):
         write(tmp_path / "no such" / "file")
 
 
-def test_qgis_points_of_a_raster_that_has_a_place(scene, tmp_path):
+def test_qgis_points_of_a_georeferenced_raster(scene, tmp_path):
     wrong = (0.5, 0.0, 300_007.0, 0.0, -0.5, 5_000_003.0)
     found = raster.register((scene.reference, PLACE, CRS), (scene.moving, wrong, CRS), "affine", device="cpu")
     found.to_qgis_points(tmp_path / "moving.points")
@@ -130,7 +130,7 @@ def test_geojson(scene, tmp_path, crs, member):
     assert all(feature["properties"]["residual"] <= 3 for feature in page["features"])
 
 
-def test_pixels_without_data_make_no_value(scene):
+def test_pixels_without_data_take_no_part_in_warping(scene):
     moving = scene.moving.astype(np.float32)
     moving[60:90, 100:140] = -9999
     found = raster.register((scene.reference, PLACE, CRS), (moving, None, None, -9999), "affine", device="cpu")
@@ -138,14 +138,14 @@ def test_pixels_without_data_make_no_value(scene):
     assert warped.nodata == -9999
     assert ((warped.values == -9999) == (warped.mask == 0)).all()
     inside = warped.mask != 0
-    assert warped.values[inside].min() > -40  # bicubic weights overshoot, but by no share of -9999
+    assert warped.values[inside].min() > -40  # bicubic weights overshoot a little; a share of -9999 would be far less
     middle = found.model.apply([[119.5, 74.5]])[0].round().astype(int)
     assert warped.mask[middle[1], middle[0]] == 0
 
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos"])
-def test_what_data_reaches_is_the_support_of_the_interpolation(interpolation):
-    """Where a warp of 1 beside 0 without data is not exactly 1, a hole took part."""
+def test_a_hole_invalidates_the_support_of_the_interpolation(interpolation):
+    """The image is 1 everywhere but for a hole: any valid value other than 1 has taken part of the hole."""
     image = tp.synth.texture((200, 160), seed=4, dtype="float32")
     holed = image.copy()
     holed[70:80, 90:100] = np.nan
@@ -160,7 +160,7 @@ def test_what_data_reaches_is_the_support_of_the_interpolation(interpolation):
 
 
 def test_a_collar_of_zeros_is_not_matched(scene):
-    """Both rasters in one collar: corners of the collars agree on the identity, what is shown does not."""
+    """Both rasters have a collar of zeros, whose corners would suggest the identity; the content does not."""
     pair = []
     for image in (scene.reference, scene.moving):
         collared = np.zeros_like(image)
@@ -198,7 +198,7 @@ def test_bands_that_are_searched(scene):
             raster.register(*pair, bands=bands, device="cpu")
 
 
-def test_results_are_told_pickled_and_compared(found):
+def test_results_are_printed_pickled_and_compared(found):
     assert "EPSG:32633" in repr(found) and "EPSG:32633" in repr(found.warped)
     assert pickle.loads(pickle.dumps(found.warped)) == found.warped
     assert found._repr_png_().startswith(b"\x89PNG") and "<table>" in found._repr_html_()
@@ -219,7 +219,7 @@ def test_results_are_told_pickled_and_compared(found):
         (None, "no raster"),
     ],
 )
-def test_what_is_no_raster_is_an_error(given, message):
+def test_objects_that_are_no_raster_are_errors(given, message):
     with pytest.raises(tp.ImageError, match=message):
         raster.read(given)
 
@@ -240,7 +240,7 @@ def test_the_example_of_the_documentation():
 
 
 class Dataset:
-    """What of a rasterio dataset is used."""
+    """A stand-in for a rasterio dataset."""
 
     def __init__(self, bands, transform, colours):
         self._bands = bands
@@ -269,7 +269,7 @@ def test_a_stand_in_of_a_dataset(scene):
 
 
 class Array:
-    """What of a DataArray is used."""
+    """A stand-in for a DataArray."""
 
     def __init__(self, values, dims, coords, attrs):
         self.values, self.dims, self.coords, self.attrs = values, dims, coords, attrs
@@ -415,6 +415,6 @@ def test_the_mask_of_a_masked_array_counts(scene):
         whole = raster.register((scene.reference, PLACE), (masked.data,), "affine", device="cpu")
         assert 0 < (found.warped.mask != 0).sum() < (whole.warped.mask != 0).sum()
     one_band = np.ma.masked_array(bands.astype(np.float32), np.stack([hole, ~hole & False, ~hole & False]))
-    assert np.array_equal(raster.read((one_band,)).valid() == 0, hole), "of floats a band is enough"
+    assert np.array_equal(raster.read((one_band,)).valid() == 0, hole), "NaN in one band of floats is enough"
     both = raster.Raster(np.ma.masked_array(scene.moving, hole), mask=~hole.T.T)
     assert np.array_equal(both.valid() == 0, hole)

@@ -1,8 +1,8 @@
-"""Scripts for OpenCV that change their import alone.
+"""Scripts for OpenCV in which only the import changes.
 
-OpenCV's own samples and tests, and those of other projects, are not part of this repository. Each script here is our own and
-makes the calls that one of them makes, in their order and with their arguments; the name says which. Each runs once with
-OpenCV and once with `tiepoint.cv2compat`, and what it returns is compared.
+OpenCV's own samples and tests, and those of other projects, are not part of this repository. Each test here is our own code
+and makes the calls of the sample that its name says, in the same order and with the same arguments. Each runs once with
+OpenCV and once with `tiepoint.cv2compat`.
 """
 
 import importlib
@@ -23,7 +23,7 @@ def cv(request):
 
 @pytest.fixture(scope="module")
 def views(truth):
-    """Two photographs' stand-ins, with colours."""
+    """Two synthetic colour images in place of photographs."""
     scene = tp.synth.scene((480, 360), truth, seed=11)
     return [np.stack([g, 255 - g, np.roll(g, 25, 1)], -1) for g in (scene.reference, scene.moving)]
 
@@ -59,7 +59,7 @@ def filtered(kp1, kp2, matches, ratio=0.75):
 
 @pytest.mark.parametrize("name", ["sift", "sift-flann", "surf", "surf-flann", "orb", "orb-flann"])
 def test_find_obj(cv, views, truth, name):
-    """find_obj.py: features of two grey pictures, knnMatch with raw_matches' arguments, findHomography, a drawing."""
+    """find_obj.py: features of two grey pictures, knnMatch with the sample's arguments, findHomography, a drawing."""
     if name.startswith("surf") and cv.__name__ == "cv2":
         with pytest.raises(cv.error, match="patented"):
             init_feature(cv, name)
@@ -79,7 +79,7 @@ def test_find_obj(cv, views, truth, name):
 
 
 def test_asift(cv, views, truth):
-    """asift.py: simulated views with a mask each, their keypoints brought back, one matching of all."""
+    """asift.py: simulated views with masks, their keypoints mapped back to the image, one matching of all."""
     detector, matcher = init_feature(cv, "sift-flann")
 
     def affine_skew(tilt, phi, img):
@@ -144,7 +144,7 @@ def test_plane_tracker(cv, views, truth, name):
 
 
 def test_stereo_match(cv, pair):
-    """stereo_match.py: SGBM with its arguments, floats from fixed point."""
+    """stereo_match.py: SGBM with the sample's arguments, fixed point converted to floats."""
     window_size, min_disp, num_disp = 3, 0, 32
     stereo = cv.StereoSGBM_create(
         minDisparity=min_disp,
@@ -167,7 +167,7 @@ def test_stereo_match(cv, pair):
 
 def test_stitching_detailed(cv, views):
     """stitching_detailed.py --features sift: features, pairwise matches and cameras by OpenCV's own stitching."""
-    # More matches that agree would be taken for two copies of one picture.
+    # With more inliers OpenCV takes the pictures for two copies of one and drops the pair.
     finder = cv.SIFT_create(120)
     features = [cv.detail.computeImageFeatures2(finder, np.repeat(view[..., :1], 3, -1)) for view in views]
     matcher = cv.detail_BestOf2NearestMatcher(False, 0.65)

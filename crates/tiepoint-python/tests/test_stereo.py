@@ -97,7 +97,7 @@ def test_wrong_options(options, message):
         tp.Stereo(**options)
 
 
-def test_what_does_not_fit(pair):
+def test_pairs_that_do_not_fit_are_errors(pair):
     stereo = tp.Stereo(disparities=16)
     with pytest.raises(tp.MismatchError):
         stereo.compute(pair.left, pair.right[1:])
@@ -119,7 +119,7 @@ def test_every_cost(pair, cost):
     assert stereo.options["p1"] > 0
 
 
-def test_a_sequence_of_pairs_is_each_by_itself(pair):
+def test_a_sequence_gives_each_pair_s_own_result(pair):
     stereo = tp.Stereo(disparities=40, right=True, device="cpu")
     pairs = [(pair.left, pair.right), (pair.left[:100], pair.right[:100]), (pair.left, pair.right)]
     wanted = [stereo.compute(*both) for both in pairs]
@@ -140,7 +140,7 @@ def test_a_sequence_of_pairs_is_each_by_itself(pair):
         assert all(np.array_equal(f.disparity, w.disparity, equal_nan=True) for f, w in zip(there, wanted, strict=True))
 
 
-def test_calibrations_that_are_none():
+def test_impossible_calibrations_are_errors():
     with pytest.raises(tp.OptionError, match="option focal is 'a': expected a number"):
         tp.Calibration(focal="a", principal=(0, 0), baseline=1)
     with pytest.raises(tp.OptionError, match="Q needs a baseline"):
@@ -168,7 +168,7 @@ def test_a_cost_volume_is_aggregated_as_the_cost_itself(pair):
         given = stereo.optimize(cost.astype(dtype), pair.left, pair.right, scale=scale)
         assert np.array_equal(given.disparity, expected.disparity, equal_nan=True), dtype
         assert np.array_equal(given.confidence, expected.confidence), dtype
-    # Disparities first, as networks have them; a view is packed.
+    # Networks have the axis of disparities first; the transposed view is packed.
     network = np.ascontiguousarray(cost.transpose(2, 0, 1)).astype(np.float32) / 24
     found = stereo.optimize(network.transpose(1, 2, 0), pair.left, pair.right, scale=24)
     assert np.array_equal(found.disparity, expected.disparity, equal_nan=True)

@@ -1,4 +1,4 @@
-"""Arrays on a CUDA device over time: in any order of streams, from many threads, in graphs, after a fork, at the exit."""
+"""Arrays on a CUDA device across streams, threads, graphs, a fork and the exit."""
 
 import gc
 import multiprocessing
@@ -16,17 +16,17 @@ from card import NEEDS_CARD, picture
 
 pytestmark = NEEDS_CARD
 
-#: Rounds of random orders of streams.
+#: Rounds of `test_random_orders_of_streams`.
 ROUNDS = int(os.environ.get("TIEPOINT_ROUNDS", "1000"))
 
 
 def weights(torch, n):
-    """A number for every byte of descriptors."""
+    """A random weight for every byte of descriptors."""
     return (torch.arange(n, dtype=torch.int64, device="cuda") * 2654435761) % 2147483647 + 1
 
 
 def test_random_orders_of_streams(torch, cupy, card):
-    """Producers write late, in any stream; consumers read late, in any other, and everything else goes at once."""
+    """Producers write late, in any stream; consumers read late, in any other; nothing else waits."""
     pictures = [torch.from_numpy(picture("uint8", size=(96, 64), seed=seed)).cuda() for seed in range(8)]
     sift = tp.Sift(device=card)
     cpu = [tp.Sift(device="cpu").detect(image.cpu().numpy()) for image in pictures]
@@ -56,12 +56,12 @@ def test_random_orders_of_streams(torch, cupy, card):
                 buffer = rng.choice(buffers)
                 buffer.copy_(pictures[k])
                 found = sift.detect(buffer)
-                # Written again at once: what was to be read has been.
+                # Written again at once: the detector must have read it by then.
                 buffer.fill_(rng.randrange(256))
             elif way == "filter":
                 buffer = rng.choice(buffers)
                 buffer.copy_(pictures[k])
-                # The image twice, through a filter that changes nothing and a warp that does not either.
+                # Two results of ours as input: a filter and a warp that change nothing.
                 found = sift.detect(tp.warp(tp.filter.convolve(buffer, [[1.0]]), np.eye(3)))
                 buffer.fill_(rng.randrange(256))
             else:
@@ -95,7 +95,7 @@ def test_random_orders_of_streams(torch, cupy, card):
                     results[i] = -int(not bool((xy.cpu() == torch.from_numpy(cpu[k].xy.copy())).all()))
                 results[i] += (tensor.flatten().long() * factors[: tensor.numel()]).sum()
                 del tensor
-        # Gone while they are read, or later.
+        # Features are dropped while they are read, or later.
         if rng.random() < 0.3:
             kept.append(found)
         del found
@@ -137,7 +137,7 @@ def test_eight_threads_share_a_detector(torch, card):
 
 
 def test_graphs_of_others_are_left_alone(torch, card):
-    """A stream that records a graph is refused, and the graph is whole."""
+    """A stream that records a graph is refused, and the graph still works."""
     sift, image = tp.Sift(device=card), torch.from_numpy(picture("uint8")).cuda()
     found = sift.detect(image)
     tensor, other = torch.from_dlpack(found.descriptors), torch.from_dlpack(sift.detect(image).descriptors)
@@ -147,7 +147,7 @@ def test_graphs_of_others_are_left_alone(torch, card):
         total.copy_(tensor.long().sum())
         with pytest.raises(tp.MismatchError, match="records a CUDA graph"):
             found.descriptors.__dlpack__(stream=torch.cuda.current_stream().cuda_stream)
-        # Memory may be let go of meanwhile.
+        # Memory may be released while the graph is recorded.
         del other
     graph.replay()
     assert int(total) == int(tensor.long().sum())
@@ -155,7 +155,7 @@ def test_graphs_of_others_are_left_alone(torch, card):
 
 
 def test_memory_comes_back(torch, card):
-    """Neither side keeps what the other has done with."""
+    """Neither side keeps memory that the other no longer uses."""
     sift, image = tp.Sift(device=card), torch.from_numpy(picture("uint8", size=(640, 480))).cuda()
 
     def once():
@@ -173,7 +173,7 @@ def test_memory_comes_back(torch, card):
     gc.collect()
     torch.cuda.synchronize()
     assert len(sums) == 1
-    # What PyTorch holds is what it held, and the last image that was given, which is let go of by the next call at the latest.
+    # PyTorch holds what it held before, and possibly the last image, which is released by the next call at the latest.
     assert torch.cuda.memory_allocated() <= allocated + image.nbytes
     assert free - torch.cuda.mem_get_info()[0] < 64 << 20
 
@@ -197,7 +197,7 @@ FOUND = None
 
 
 def test_a_fork_is_an_error(card):
-    """Features of a device that was opened before a fork; the child ends as it should."""
+    """A child process that uses features of a device opened before the fork gets errors and ends normally."""
     global FOUND
     FOUND = tp.Sift(device="cpu").detect(picture("uint8")).to(card)
     assert FOUND.xy.shape == (len(FOUND), 2)
@@ -212,7 +212,7 @@ def test_a_fork_is_an_error(card):
 
 
 @pytest.mark.parametrize("held", ["found", "tensor", "capsule", "array", "borrowed", "thread", "everything"])
-def test_what_is_held_at_exit_does_no_harm(held):
+def test_objects_held_at_exit_do_no_harm(held):
     script = """
         import threading, time, numpy as np, torch, tiepoint as tp
         image = tp.synth.texture((160, 120))
@@ -228,7 +228,7 @@ def test_what_is_held_at_exit_does_no_harm(held):
         if held in ("borrowed", "everything"):
             borrowed = tp.Features.from_arrays(xy=np.zeros((50, 2)), descriptors=there[:50, :128].contiguous())
         if held in ("thread", "everything"):
-            # Not by PyTorch, which ends the process from daemons of its own.
+            # Not through PyTorch, which aborts the process if a daemon thread uses it at exit.
             def work(array=found.scale):
                 while True:
                     array.numpy()

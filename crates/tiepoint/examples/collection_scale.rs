@@ -1,9 +1,9 @@
-//! Matches a collection of many photographs whose features are made, not found, and says how fast and in how much
-//! memory: `cargo run --release --example collection_scale -- FOLDER 1280 8192 cuda 1/5`
+//! Matches a collection of many photographs with synthetic features and prints speed and memory:
+//! `cargo run --release --example collection_scale -- FOLDER 1280 8192 cuda 1/5`
 //!
-//! `FOLDER PHOTOGRAPHS FEATURES [cpu|cuda|opencl] [SHARD] [--sequence | --top-scale] [--block=N]`: a camera moves along points in
-//! space; photographs up to four places apart share points, and the others have nothing in common. The photographs
-//! themselves are a pixel each.
+//! `FOLDER PHOTOGRAPHS FEATURES [cpu|cuda|opencl] [SHARD] [--sequence | --top-scale] [--block=N]`: a camera moves along
+//! points in space; photographs up to four places apart share points, others have nothing in common. The photographs
+//! themselves have one pixel each.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use tiepoint::{Error, Result};
 
 /// The size that the photographs' records give.
 const SIZE: Size = Size::new(4000, 3000);
-/// Photographs that see a point.
+/// The number of photographs that see a point.
 const SEEN: usize = 5;
 
 /// The descriptor of a point: few large values and many small ones, of length 512.
@@ -29,7 +29,7 @@ fn descriptor(point: u64) -> impl Iterator<Item = u8> {
     values.into_iter().map(move |v| (v * 512.0 / length).min(255.0) as u8)
 }
 
-/// The features of photograph `index`: `count` points, all but a part of them also seen in its neighbours.
+/// The features of photograph `index`: `count` points, each seen in `SEEN` photographs in sequence.
 fn features(index: usize, count: usize) -> Features {
     let step = count.div_ceil(SEEN);
     let mut keypoints = Vec::with_capacity(count);
@@ -74,7 +74,7 @@ fn fill(collection: &Collection, count: usize, threads: usize) -> Result<()> {
     })
 }
 
-/// The most memory that this process has had, in MiB, where the system tells.
+/// The peak memory of this process in MiB, where the system reports it.
 fn most_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

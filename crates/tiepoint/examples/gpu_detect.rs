@@ -6,10 +6,10 @@
 //! cargo run --release -p tiepoint --example gpu_detect -- surf left.pgm 1920x1080 cuda --threshold 0.001 --check
 //! ```
 //!
-//! Of SIFT `--octave` is the first octave, doubled (-1, the default) or 0; `--contrast C` and `--sigma S`, the scale of the
-//! finest level, change the number of features. Of SURF `--threshold`, `--extended`, `--upright`, `--opencv` and
-//! `--opensurf` change the options. `--memory M` allows so many MiB of the device's memory, with less than needed SIFT
-//! searches the image in parts; `--check` compares with the CPU.
+//! For SIFT, `--octave` is the first octave, doubled (-1, the default) or 0; `--contrast C` and `--sigma S`, the scale
+//! of the finest level, change the number of features. For SURF there are `--threshold`, `--extended`, `--upright`,
+//! `--opencv` and `--opensurf`. `--memory M` limits the device's memory to M MiB; with less than needed SIFT searches
+//! the image in parts. `--check` compares with the CPU.
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 
@@ -83,7 +83,7 @@ fn surf_options(arguments: &mut Arguments) -> Outcome<SurfOptions> {
     Ok(options)
 }
 
-/// The same for both detectors, which share no trait that a program could name.
+/// The same code for both detectors, which share no public trait.
 macro_rules! measures {
     ($($measure:ident: $Detector:ty;)*) => { $(
         fn $measure(detector: &$Detector, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {

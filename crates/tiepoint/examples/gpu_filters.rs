@@ -1,4 +1,4 @@
-//! Times of the filters on a device, against its own copy:
+//! Times of the filters on a device, compared with a copy on the device:
 //!
 //! ```text
 //! cargo run --release --example gpu_filters [cuda|opencl] [--images 32] [--size 3840x2160] [--check]

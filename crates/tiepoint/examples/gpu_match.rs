@@ -1,9 +1,9 @@
 //! Times the search for the two nearest neighbours, both ways, on a GPU, and compares it with the CPU's:
 //! `cargo run --release --example gpu_match -- 16000 16000 128 u8 cuda --check`
 //!
-//! `N M DIMENSION u8|f32 [cuda|opencl] [--portable] [--sign] [--check]`: so many descriptors, of unit length
-//! (times 512 for bytes), a tenth of them in both images; `--portable` without tensor cores, `--sign` each
-//! sign for itself, as matching does by default; `--check` holds every neighbour to the CPU's bits.
+//! `N M DIMENSION u8|f32 [cuda|opencl] [--portable] [--sign] [--check]`: N and M descriptors of unit length (times 512
+//! for bytes), a tenth of them in both images. `--portable` uses no tensor cores, `--sign` searches each sign
+//! separately, as matching does by default, `--check` compares every neighbour with the CPU's, bit by bit.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 mod timing;
@@ -57,7 +57,7 @@ fn main() -> Outcome<()> {
     let mut rows = |count| -> Vec<_> { (0..count).map(|_| descriptor(&mut random, dimension)).collect() };
     let (a, mut b) = (rows(n), rows(m));
     for i in (0..n.min(m)).step_by(10) {
-        // Exactly the same, and somewhere else once more: a tie.
+        // The same descriptor in two places: a tie.
         (b[m - 1 - i], b[i / 2]) = (a[i].clone(), a[i].clone());
     }
     let [a, b] = [a, b].map(|rows| features(&rows, dimension, floats, &mut random));

@@ -4,11 +4,10 @@
 //! cargo run --release -p tiepoint --example gpu_stereo -- 1920x1080 128 cuda --cost census --paths 8 --check
 //! ```
 //!
-//! From images in the host's memory to disparities there; then what every stage takes by the device's clock; then many
-//! pairs, several computed together: from images on the device to maps there, by the device's clock, and from host to
-//! host by a `StereoStream`. `--check` compares with the CPU, `--bare` leaves the median and the speckle filter out,
-//! `--mixed` gives the left picture colour, `--device-memory N` allows so many bytes, `--once` ends after the first
-//! pair.
+//! First from images to disparities in the host's memory; then every stage by the device's clock; then many pairs,
+//! several computed together: from images to maps on the device, by the device's clock, and from host to host by a
+//! `StereoStream`. `--check` compares with the CPU, `--bare` leaves the median and the speckle filter out, `--mixed`
+//! gives the left picture colour, `--device-memory N` allows N bytes, `--once` ends after the first pair.
 
 #![expect(clippy::print_stdout, reason = "an example talks to people")]
 
@@ -49,7 +48,7 @@ fn main() -> Outcome<()> {
         options = options.with_median(0).with_speckle_size(0);
     }
     if let Some(bytes) = memory {
-        // The limit is that of the device alone.
+        // Limits the device's memory alone.
         options = options.with_device_memory(Some(bytes)).with_memory(None);
     }
     let gpu = open_gpu(Some(api))?;
@@ -92,15 +91,15 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// The picture in colours whose mean is its grey.
+/// A colour picture from a grey one, so that one view has colour and the other is grey.
 fn coloured(grey: &Image<u8>) -> Outcome<Image<u8>> {
     let colours = grey.data().iter().zip([0, 40, 20, 60].into_iter().cycle());
     let colours = colours.flat_map(|(&v, other)| [v.saturating_add(other), v, v.saturating_sub(other)]);
     Ok(Image::from_vec(colours.collect(), grey.size(), 3)?)
 }
 
-/// Seconds a pair of images that lie on the device, where its maps stay: the median of single calls by the device's
-/// clock, and the mean of many calls in its queue.
+/// Seconds for a pair from images to maps on the device: the median of single calls by the device's clock, and the mean
+/// of many calls in its queue.
 fn on_device(
     processor: &Processor,
     options: StereoOptions,
@@ -123,8 +122,8 @@ fn on_device(
     Ok([single / together as f64, queue])
 }
 
-/// Seconds a pair from images in the host's memory to maps there, several in flight. Another thread takes the maps,
-/// as in a program that goes on to use them.
+/// Seconds for a pair from images to maps in the host's memory, with several in flight. Another thread takes the maps,
+/// as in a program that uses them.
 fn from_host(
     processor: &Processor,
     options: StereoOptions,
@@ -155,7 +154,7 @@ fn from_host(
         })?;
         Ok(start.elapsed().as_secs_f64() / pairs as f64)
     };
-    // Memory is reserved first.
+    // A first run reserves memory.
     run(4 * together)?;
     run(2 * RUNS * together)
 }

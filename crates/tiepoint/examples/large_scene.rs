@@ -1,7 +1,6 @@
-//! Writes synthetic pictures of any size, a strip at a time, so that they may be far larger than the memory for tests of
-//! scale: a grey TIFF of the texture, or a stereo pair with its truth, `left.tif`, `right.tif`, the disparities
-//! `truth-left.tif` and `truth-right.tif`, and `visible.tif`, which is 0 where the right image does not show what the left
-//! one does.
+//! Writes synthetic pictures of any size in strips, so that they may be far larger than memory: a grey TIFF of the
+//! texture, or a stereo pair `left.tif` and `right.tif` with the true disparities `truth-left.tif` and
+//! `truth-right.tif`, and `visible.tif`, which is 0 where the right image does not show what the left one does.
 //!
 //! ```text
 //! cargo run --release -p tiepoint --example large_scene -- texture 20000x20000 large.tif

@@ -1,5 +1,5 @@
-//! The least time that the files of a sequence of pairs take: all threads read pairs and write maps, and nothing is
-//! computed. What `tiepoint stereo` needs for the same pairs is judged by it in `docs/benchmarks.md`.
+//! The least time that the files of a sequence of pairs take: all threads read pairs and write maps without computing
+//! anything. `docs/benchmarks.md` compares `tiepoint stereo` with it.
 //!
 //! ```text
 //! cargo run --release -p tiepoint --example stereo_files -- LEFT RIGHT MAP OUTPUT 100 16
@@ -32,7 +32,7 @@ fn main() -> Outcome {
             if i >= pairs {
                 return Ok(());
             }
-            // Both images of a pair are there at a time, as they are for the command.
+            // Both images of a pair are in memory at the same time, as in the command.
             let pair = [left, right].map(|side| image::read(name(side, i), &ReadOptions::default()));
             pair.into_iter().collect::<Result<Vec<_>, _>>()?;
             files::write(name(output, i), map.view())?;

@@ -181,7 +181,7 @@ fn every_stage_is_that_of_the_cpu() {
 }
 
 #[test]
-fn the_first_difference_is_told() {
+fn the_first_difference_is_reported() {
     let expected = Image::from_fn(Size::new(4, 3), |x, y| (x + 10 * y) as f32);
     let mut stages = Stages::default();
     stages.compare_images("a", &expected, &expected);

@@ -19,7 +19,6 @@ const PHOTOS: [(&str, &str, Size); 2] = [
     ("sceaux", "pairs/sceaux/100_7101.JPG", Size { width: 2832, height: 2128 }),
 ];
 
-/// A grey image that both sides hold.
 pub(super) struct Photo {
     name: &'static str,
     image: Image<u8>,
@@ -51,7 +50,7 @@ fn photo(path: &str, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
 }
 
 impl Photo {
-    /// The rows; those of SURF only when the filter wants them, because their threshold takes a search.
+    /// The rows; those of SURF only if the filter selects them, because finding their threshold takes time.
     pub(super) fn rows(&self, filter: &str, opencv: &mut OpenCv) -> Result<Vec<Row<'_>>> {
         let Self { name, image } = self;
         let size = image.size();

@@ -43,7 +43,7 @@ impl Scene {
         });
         let floats = bytes.data().iter().map(|&v| f32::from(v) / 255.0).collect();
         let floats = Image::from_vec(floats, bytes.size(), 1).map_err(|e| e.to_string())?;
-        // Not the product of a column and a row, so that neither side can split it.
+        // Not separable, so that neither side can split it into a column and a row.
         let weights = Image::from_fn(Size::new(SIDE, SIDE), |_, _| random() as f32 / 400.0);
         Ok(Self { bytes, floats, weights })
     }

@@ -49,7 +49,7 @@ impl<'a> Row<'a> {
     fn measure(&mut self, cpu: &Cpu, opencv: &mut OpenCv) -> Result<String> {
         let (mut ours, mut theirs) = (f64::INFINITY, f64::INFINITY);
         let mut features = String::new();
-        // Two rounds, so that a neighbour's load hits both sides.
+        // Two rounds, so that other load on the machine affects both sides.
         for _ in 0..2 {
             let (ms, count) = best(&mut || (self.ours)(cpu)).map_err(|e| e.to_string())?;
             let (their_ms, their_count) = opencv.time(&self.opencv)?;

@@ -10,7 +10,6 @@ use tiepoint::{
     synth::{StereoScene, StereoSceneOptions},
 };
 
-/// A pair that both sides hold.
 pub(super) struct Pair {
     left: AnyImage,
     right: AnyImage,

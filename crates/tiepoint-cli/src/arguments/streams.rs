@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dash_is_the_stream_that_its_place_asks_for() {
+    fn a_dash_stands_for_stdin_or_stdout_by_its_place() {
         for (given, expected) in [
             ("detect -", "detect /dev/stdin"),
             ("detect - -o -", "detect /dev/stdin -o /dev/stdout"),

@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn ranges() {
         let map = Image::from_fn(Size::new(100, 100), |x, y| if y == 0 { 9e9 } else { x as f32 });
-        assert_eq!(usual_range(&map), [1.0, 99.0], "hundredths are left out");
+        assert_eq!(usual_range(&map), [1.0, 99.0], "the lowest and highest hundredth are left out");
         let none = Image::filled(Size::new(4, 4), 1, f32::INFINITY);
         assert_eq!(usual_range(&none), [0.0, 1.0], "nothing valid");
         let flat = Image::filled(Size::new(4, 4), 1, 7.0);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn large_maps_are_thinned() {
+    fn large_maps_are_reduced() {
         let map = Image::filled(Size::new(9000, 3), 1, 2.0);
         let canvas = disparity(&map, usual_range(&map)).unwrap();
         assert_eq!(canvas.size().width, 3000, "every third pixel");

@@ -72,8 +72,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_thousands_are_spread() {
-        // A crowd in one corner, and few elsewhere.
+    fn drawn_lines_are_spread_over_the_image() {
+        // Thousands of matches in one corner, and few elsewhere.
         let at = |x: f64, y: f64| Tie { a: [x, y], b: [x, y], inlier: true };
         let crowd = (0..5000).map(|i| at(f64::from(i % 70) * 0.1, f64::from(i / 70) * 0.1));
         let few = (0..40).map(|i| at(20.0 + 10.0 * f64::from(i % 8), 20.0 + 15.0 * f64::from(i / 8)));
@@ -81,6 +81,6 @@ mod tests {
         let ordered = spread(ties.iter(), Size::new(100, 100));
         assert_eq!(ordered.len(), ties.len(), "all of them");
         let far = ordered[..LINES[0]].iter().filter(|tie| tie.a[0] >= 20.0).count();
-        assert_eq!(far, 40, "the few are among the lines");
+        assert_eq!(far, 40, "matches outside the corner that are drawn");
     }
 }

@@ -193,7 +193,7 @@ impl Drop for ProgressLine {
 mod tests {
     use super::*;
 
-    /// A terminal that keeps what is written to it.
+    /// A terminal that records its output.
     #[derive(Clone, Debug, Default)]
     struct Written(std::sync::Arc<Mutex<String>>);
 
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_on_a_terminal_tells_what_a_log_would() {
+    fn the_line_on_a_terminal_shows_what_a_log_would() {
         for (log, told) in [(Log::Lines, "50 %  features: 2 of 4, "), (Log::None, "50 %  ")] {
             let written = Written::default();
             let target = ProgressDrawTarget::term_like(Box::new(written.clone()));
@@ -246,7 +246,7 @@ mod tests {
             let cpu = line.watch(Cpu::sequential(), log).begin_task("features", 4);
             for _ in 0..2 {
                 cpu.advance(1);
-                // The line is drawn a few times a second.
+                // Leaves time to draw: the line is drawn a few times a second.
                 std::thread::sleep(Duration::from_millis(200));
             }
             line.bar.force_draw();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_says_what_is_done_at_which_rate_and_what_is_left() {
+    fn a_log_has_counts_rate_and_remaining_time() {
         let began = Instant::now();
         let pace = Pace { task: "match", began, done: 100, told: began };
         let work = Progress { task: "match", done: 700, total: 2500, left_out: 0 };

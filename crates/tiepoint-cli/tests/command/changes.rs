@@ -16,7 +16,7 @@ const SMALL: Size = Size::new(96, 72);
 
 const VERIFIED: &str = "SELECT count(*) FROM two_view_geometries";
 
-/// The bytes of small photographs: of each of `scenes` as many views.
+/// The bytes of small photographs: `views` views of each of `scenes` scenes.
 pub(super) fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for scene in 0..scenes {
@@ -28,7 +28,7 @@ pub(super) fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
             );
             let plain = folder.read("one.png");
             all.push(match i % 3 {
-                // A focal length, which two-view geometry follows from.
+                // A focal length, on which two-view geometry depends.
                 0 => with_exif_chunk(&plain, &exif(26, (0xa405, 3, 1, 30 + 5 * i), &[])),
                 1 => with_exif_chunk(&plain, &north(i)),
                 _ => plain,
@@ -45,7 +45,7 @@ fn north(i: u32) -> Vec<u8> {
     position(angle, angle)
 }
 
-/// Photographs, masks and a list of pairs that change, and what is asked for.
+/// Photographs, masks and a list of pairs that change, and the options of the runs.
 struct World {
     folder: Folder,
     pool: Vec<Vec<u8>>,
@@ -115,7 +115,7 @@ impl World {
         command
     }
 
-    /// Runs all stages; otherwise the message.
+    /// Runs all stages. The error is the message of the command.
     fn collect(&self, name: &str) -> Result<(), String> {
         let output = self.command(name).arg("--quiet").output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -126,12 +126,12 @@ impl World {
         }
     }
 
-    /// Goes on in the old work folder, and compares with a new one; the number of verified pairs.
+    /// Runs in the old work folder and in a new one, compares the databases, and returns the number of verified pairs.
     fn check(&mut self, what: &str) -> i64 {
         self.runs += 1;
         let fresh = format!("fresh{}", self.runs);
         let (mut kept, made) = (self.collect("kept"), self.collect(&fresh));
-        // A stage stops at a file that is damaged, and the next run goes on.
+        // A run stops at a damaged file, and the next run continues.
         while made.is_ok() && self.damaged > 0 && kept.is_err() {
             self.damaged -= 1;
             kept = self.collect("kept");
@@ -139,7 +139,7 @@ impl World {
         self.damaged = 0;
         let database = |name: &str| self.folder.at(&format!("{name}.db"));
         if made.is_ok() {
-            assert_eq!(kept, made, "{what}: in the folder that was kept and in a fresh one");
+            assert_eq!(kept, made, "{what}: the kept folder and a fresh one");
             assert_eq!(
                 content(&database("kept")),
                 content(&database(&fresh)),
@@ -147,7 +147,6 @@ impl World {
                 self.folder.0.display()
             );
         } else {
-            // Both name the same photographs and reasons.
             let told = |result: Result<(), String>| result.unwrap_err().replace(&fresh, "kept");
             assert_eq!(told(kept), told(made), "{what}");
             return 0;
@@ -170,7 +169,7 @@ struct User {
     program: Option<PathBuf>,
 }
 
-/// The user and group number of the account `nobody`.
+/// The number of the account `nobody` and of its group.
 #[cfg(unix)]
 const NOBODY: u32 = 65_534;
 
@@ -221,12 +220,12 @@ fn five(test: &str) -> World {
 }
 
 #[test]
-fn a_photograph_that_turns_readable_or_unreadable_takes_its_own_rows_along() {
+fn a_photograph_that_becomes_readable_or_unreadable_changes_its_own_rows() {
     let mut world = five("changes-readable");
     let whole = world.check("at first");
-    assert_eq!(whole, 10, "all of five");
+    assert_eq!(whole, 10, "all pairs of five");
     std::fs::write(world.photograph("c.png"), &world.pool[1][..500]).unwrap();
-    assert_eq!(world.check("cut off"), 6, "four are left");
+    assert_eq!(world.check("cut off"), 6, "all pairs of four");
     world.put("c.png", 1);
     assert_eq!(world.check("whole again"), whole);
     std::fs::remove_file(world.photograph("c.png")).unwrap();
@@ -237,12 +236,12 @@ fn a_photograph_that_turns_readable_or_unreadable_takes_its_own_rows_along() {
     world.put("d.png", 7);
     assert_eq!(world.check("another picture in its place"), 10);
     std::fs::rename(world.photograph("a.png"), world.photograph("z.png")).unwrap();
-    world.check("renamed: its pairs turn round");
+    world.check("renamed: the order within its pairs changes");
 }
 
 #[test]
 #[cfg(unix)]
-fn a_photograph_that_may_not_be_read_is_asked_for_again() {
+fn a_photograph_without_read_permission_is_read_again_in_each_run() {
     let mut world = five("changes-permission");
     let whole = world.check("at first");
     let permit = |world: &World, mode| {
@@ -261,7 +260,7 @@ fn a_photograph_that_may_not_be_read_is_asked_for_again() {
 }
 
 #[test]
-fn a_limit_that_is_raised_has_photographs_matched() {
+fn a_raised_limit_lets_large_photographs_be_matched() {
     let folder = Folder::new("changes-limit");
     let world = five("changes-limit-pool");
     std::fs::rename(world.folder.at("images"), folder.at("images")).unwrap();
@@ -274,8 +273,8 @@ fn a_limit_that_is_raised_has_photographs_matched() {
     let size = Size::new(120, 90);
     folder.texture("images/large.png", size, 3);
     folder.texture("images/larger.png", size, 3);
-    assert_eq!(run("kept", "7000"), 10, "without the large ones");
-    assert_eq!(run("kept", "20000"), 11, "the large ones are one picture");
+    assert_eq!(run("kept", "7000"), 10, "without the two large photographs");
+    assert_eq!(run("kept", "20000"), 11, "the two large photographs show the same picture");
     run("fresh", "20000");
     assert_eq!(content(&folder.at("kept.db")), content(&folder.at("fresh.db")));
 }
@@ -295,7 +294,7 @@ fn an_edited_list_is_read_again() {
 }
 
 #[test]
-fn a_sequence_goes_by_name_however_photographs_came() {
+fn a_sequence_follows_names_and_not_the_order_of_arrival() {
     let mut world = five("changes-sequence");
     world.with_pairs(
         PairOptions::default().with_choice(PairChoice::Sequence).with_overlap(1).with_closure(false),
@@ -335,7 +334,7 @@ fn masks_and_options_of_pairs_may_change() {
 }
 
 #[test]
-fn features_from_elsewhere_have_pairs_matched_again() {
+fn imported_features_have_their_pairs_matched_again() {
     let mut world = five("changes-import");
     world.check("at first");
     let collection = Collection::open(world.folder.at("kept")).unwrap();
@@ -344,8 +343,8 @@ fn features_from_elsewhere_have_pairs_matched_again() {
     collection.import_features(1, &few).unwrap();
     world.collect("kept").unwrap();
     let database = world.folder.at("kept.db");
-    assert_eq!(count(&database, "SELECT rows FROM keypoints WHERE image_id = 2"), 3, "those that were given");
-    assert_eq!(count(&database, VERIFIED), 6, "none with three features");
+    assert_eq!(count(&database, "SELECT rows FROM keypoints WHERE image_id = 2"), 3, "the imported features");
+    assert_eq!(count(&database, VERIFIED), 6, "no pair of the photograph with three features");
 }
 
 #[test]
@@ -376,12 +375,12 @@ fn a_damaged_record_costs_no_features() {
         std::fs::remove_file(&path).unwrap();
         world.collect("kept").unwrap();
     }
-    assert_eq!(features(), before, "the features are those that were there");
+    assert_eq!(features(), before, "no file of features was written again");
     world.check("after all damage");
 }
 
 impl World {
-    /// Everything anew, with some photographs.
+    /// Empties all folders and adds some photographs.
     fn begin(&mut self, random: &mut Random) {
         for folder in ["images", "masks", "kept"] {
             let _ = std::fs::remove_dir_all(self.folder.at(folder));
@@ -390,7 +389,6 @@ impl World {
         let _ = std::fs::remove_file(self.folder.at("kept.db"));
         self.options = CollectionOptions::default().with_block(Some(4));
         self.list(&[]);
-        // All of them, or five to nine.
         let names: Vec<usize> = match below(random, FULL) {
             0 => (0..NAMES).collect(),
             _ => (0..5 + below(random, 5)).map(|i| 3 * i + below(random, 3)).collect(),
@@ -401,12 +399,12 @@ impl World {
         }
     }
 
-    /// Names of photographs, readable or not.
+    /// The names of the photographs that exist, readable or not.
     fn present(&self) -> Vec<String> {
         (0..NAMES).map(name).filter(|name| self.photograph(name).symlink_metadata().is_ok()).collect()
     }
 
-    /// Changes something, and says what.
+    /// Makes a random change and returns its description.
     fn change(&mut self, random: &mut Random) -> String {
         let present = self.present();
         let one = match present.len() {
@@ -499,7 +497,6 @@ impl World {
         kind.to_owned()
     }
 
-    /// Runs the command and kills it.
     fn kill(&self, random: &mut Random) {
         let mut command = self.command("kept");
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -508,7 +505,6 @@ impl World {
         child.wait().unwrap();
     }
 
-    /// Damages a file of the work folder.
     fn damage(&mut self, random: &mut Random) {
         let files = all_files(&self.folder.at("kept"));
         if files.is_empty() {
@@ -537,28 +533,27 @@ const CHOICES: [PairChoice; 6] = [
     PairChoice::List,
 ];
 
-/// A number below `n`.
 fn below(random: &mut Random, n: usize) -> usize {
     (random.bits() % n as u64) as usize
 }
 
-/// Names that photographs may have.
+/// The number of names for photographs.
 const NAMES: usize = 30;
 
-/// One sequence in so many begins with a photograph of every name.
+/// One sequence in this many begins with a photograph of every name.
 const FULL: usize = 4;
 
 fn name(i: usize) -> String {
     if i.is_multiple_of(5) { format!("sub/{i}.png") } else { format!("{i}.png") }
 }
 
-/// What may change; pairs twice as often as anything else.
+/// The kinds of change, picked at random. `pairs` stands twice because it is to be picked twice as often.
 const CHANGES: &str = "add remove replace truncate no-picture dangling-link chmod rename swap touch list mask no-mask \
                        masks pairs pairs matching kill damage";
 
-/// Random sequences of changes: as many as `TIEPOINT_CHANGES` says, from the one on that `TIEPOINT_SEED` says.
+/// `TIEPOINT_CHANGES` is the number of random sequences, `TIEPOINT_SEED` the seed of the first.
 #[test]
-fn the_database_follows_any_changes() {
+fn the_database_follows_random_changes() {
     let (sequences, from) = (asked_for("TIEPOINT_CHANGES", 6), seed());
     let mut world = World::new("changes-random", 3, 6);
     let (start, mut runs, mut verified, mut counts) = (Instant::now(), 0, 0, BTreeMap::<String, u32>::new());
@@ -577,7 +572,7 @@ fn the_database_follows_any_changes() {
             runs += 1;
         }
     }
-    assert!(verified > runs / 2, "there is something to compare: {verified} pairs in {runs} runs");
+    assert!(verified > runs / 2, "too few pairs to compare: {verified} in {runs} runs");
     println!(
         "{sequences} sequences, {runs} runs after changes, {verified} pairs, {:.0?}: {counts:?}",
         start.elapsed()

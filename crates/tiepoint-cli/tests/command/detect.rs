@@ -43,11 +43,10 @@ fn many_images_in_one_call() {
         assert_eq!(json.lines().count(), 3, "an object an image");
         for (i, wanted) in alone.iter().enumerate() {
             let name = format!("out/{i}.csv");
-            assert!(folder.read(&name) == *wanted, "image {i}: as if alone");
+            assert!(folder.read(&name) == *wanted, "image {i}: not as when detected alone");
             folder.remove(&name);
         }
     }
-    // One bad image is reported and the others are done.
     folder.put("bad.png", "no image");
     folder.refuses("detect 0.png bad.png 1.png -o out", 1, &["bad.png", "1 of 3"]);
     assert!(folder.has("out/1.csv"), "the image after the bad one");
@@ -55,7 +54,7 @@ fn many_images_in_one_call() {
 }
 
 #[test]
-fn what_is_read_ahead_changes_nothing() {
+fn reading_ahead_changes_no_result() {
     let folder = Folder::new("ahead");
     for i in 0..8 {
         folder.texture(&format!("{i}.png"), if i == 3 { Size::new(90, 70) } else { SIZE }, i);
@@ -67,7 +66,6 @@ fn what_is_read_ahead_changes_nothing() {
         let line = format!("detect {images} --device {device} --threads {threads} -o out/");
         let output = folder.tiepoint(line).output().unwrap();
         let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-        // All but the time.
         let said: Vec<_> = said.lines().map(|line| line.rsplit_once(',').unwrap().0.to_owned()).collect();
         let files: Vec<_> = (0..8).map(|i| folder.read(&format!("out/{i}.csv"))).collect();
         (output.status.code(), said, told, files)

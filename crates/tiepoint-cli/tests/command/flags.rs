@@ -15,7 +15,8 @@ fn flags(command: &str) -> Vec<String> {
     words.collect()
 }
 
-/// Runs the command with 6 GB of memory and for 10 s at most: a run that takes longer was asked for as many steps.
+/// Runs the command with 6 GB of memory and for at most 10 s. A run that is ended by this time passes: a flag may ask
+/// for so many steps.
 fn runs_small(folder: &Folder, line: &str) {
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 6000000; exec timeout 10 \"$@\"", "sh", env!("CARGO_BIN_EXE_tiepoint")])
@@ -61,10 +62,10 @@ fn absurd_numbers_of_every_flag_end_in_a_result_or_a_message() {
         let run: Vec<&str> = run.split(' ').collect();
         let flags = flags(&run[..words].join(" "));
         assert!(flags.len() >= 2, "the flags of {run:?} are found");
-        // A seed is any number, and threads and devices are every command's.
+        // Any number is a valid seed; --threads and --device are the same in every command.
         for flag in flags.iter().filter(|flag| !["--seed", "--threads", "--device"].contains(&flag.as_str()))
         {
-            // Not given twice.
+            // Leaves the flag out of the base command, so that it is not given twice.
             let at = run.iter().position(|word| word == flag);
             let without = at.map_or(run.clone(), |at| [&run[..at], &run[at + 2..]].concat()).join(" ");
             for number in ["4000000000", "18446744073709551615", "1e300", "65535x65535"] {

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM at random moments of every long command: an end by the signal, one line, whole files.
+//! Ctrl-C and SIGTERM at random moments of every long command: the command ends by the signal, prints one line at most,
+//! and leaves no unfinished file.
 
 use super::collect::{all_files, photographs, unfinished};
 use super::*;
@@ -7,13 +8,13 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tiepoint::synth::{Random, StereoSceneOptions};
 
-/// Signals to each command. More by hand: 50 take minutes.
+/// The number of signals sent to each command. 50 take minutes.
 fn trials() -> u64 {
     asked_for("TIEPOINT_INTERRUPTS", 3)
 }
 
-/// How long an end may take: 0.2 s from one safe point to the next, the rest for a machine that has other work, and for
-/// a driver that compiles.
+/// The longest time from signal to end: 0.2 s between places where the command looks for signals, the rest for a busy
+/// machine and a driver that compiles.
 const LIMIT: Duration = Duration::from_secs(4);
 
 fn start(folder: &Folder, line: &str) -> Child {
@@ -24,7 +25,7 @@ fn signal(child: &Child, name: &str) {
     Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
 }
 
-/// Runs a command, which writes `outputs`, files and folders, and interrupts it; then it must give what it gave before.
+/// Runs a command that writes `outputs`, interrupts it several times, and runs it again: the results must be the same.
 fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
     folder.works(line);
     let files = |name: &&str| match folder.at(name).is_dir() {
@@ -36,7 +37,6 @@ fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
     let clear = || {
         for name in &outputs {
             let _ = std::fs::remove_file(folder.at(name));
-            // Of a collection.
             let _ = std::fs::remove_dir_all(folder.at(&format!("{name}.work")));
         }
     };
@@ -67,24 +67,24 @@ fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
             }
             None => assert!(status.success(), "{line}: {status}: {stderr}"),
         }
-        // Without a message where the signal came before the work began, or after it. LLVM within PoCL takes the signal
-        // too, and removes the file that clang is writing; clang then counts an error.
+        // There is no message if the signal came before or after the work. LLVM within PoCL handles the signal too and
+        // removes the file that clang is writing; clang then reports an error.
         let lines: Vec<&str> = stderr.lines().filter(|&line| line != "1 error generated.").collect();
         assert!(lines.len() <= 1, "{line}: {stderr}");
         for message in lines {
             assert!(message.starts_with("tiepoint: interrupted; "), "{line}: {message}");
             told += 1;
         }
-        assert_eq!(unfinished(&folder.0), Vec::<PathBuf>::new(), "{line}: half a file");
+        assert_eq!(unfinished(&folder.0), Vec::<PathBuf>::new(), "{line}: an unfinished file");
         for (name, wanted) in outputs.iter().zip(&wanted) {
             let written = std::fs::read(folder.at(name));
-            assert!(written.is_err() || written.unwrap() == *wanted, "{line}: {name} is another");
+            assert!(written.is_err() || written.unwrap() == *wanted, "{line}: {name} differs");
         }
     }
     folder.works(line);
     assert!(contents() == wanted, "{line}: other results after interrupts");
     println!("{line}: {ended} ended by the signal, {told} with a message, at most {slowest:?}");
-    // What a stage of a collection has made is what the next one takes.
+    // A stage of a collection needs the results of the stage before.
     if !line.contains("--work") {
         clear();
     }
@@ -97,7 +97,7 @@ fn a_signal_ends_every_command_by_the_signal() {
     folder.put("truth.txt", truth.to_string());
     folder.texture("large.png", Size::new(2000, 1500), 5);
     photographs(&folder);
-    // A pair of which `stereo` has nothing to warn.
+    // A pair for which `stereo` prints no warning.
     let scene = StereoSceneOptions::default().with_size(Size::new(400, 300)).with_disparities([4.0, 60.0]);
     folder.stereo("s", &scene.with_surfaces(12).with_seed(2));
     folder.works("stereo sl.png sr.png --output flat.pfm --device cpu");
@@ -121,7 +121,7 @@ fn a_signal_ends_every_command_by_the_signal() {
             interrupted(&folder, &format!("{line} --device {device} --threads 2"), outputs);
         }
     }
-    // These have no GPU form, or that of the commands above.
+    // These have no GPU form, or run the same GPU code as the commands above.
     for (line, outputs) in [
         ("evaluate homography a.png b.png truth.txt", &[][..]),
         ("evaluate disparity flat.pfm flat.pfm", &[]),

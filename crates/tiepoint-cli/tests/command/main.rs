@@ -35,8 +35,8 @@ use tiepoint::synth::{Scene, SceneOptions, Texture, viewpoint};
 
 const SIZE: Size = Size::new(320, 240);
 
-/// A folder of its own for each test, in which the command runs, so that names of files are relative to it. It is
-/// removed when the test ends well.
+/// The working directory of the command in one test; names of files are relative to it. It is removed when the test
+/// passes.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -75,7 +75,6 @@ impl Folder {
         image::read(self.at(name), &ReadOptions::default()).unwrap()
     }
 
-    /// The floats of an image.
     fn floats(&self, name: &str) -> Image<f32> {
         match self.image(name) {
             AnyImage::F32(image) => image,
@@ -83,7 +82,6 @@ impl Folder {
         }
     }
 
-    /// The bytes of an image.
     fn bytes(&self, name: &str) -> Image<u8> {
         match self.image(name) {
             AnyImage::U8(image) => image,
@@ -106,13 +104,12 @@ impl Folder {
         image::write(self.at(name), &image.into()).unwrap();
     }
 
-    /// A synthetic image.
     fn texture(&self, name: &str, size: Size, seed: u64) {
         let image: Image<u8> = Texture::new(seed).image(size, &Cpu::sequential());
         self.write(name, image);
     }
 
-    /// Two images, `a.png` and `b.png`, and the truth from the first to the second.
+    /// Writes two views of a plane, `a.png` and `b.png`, and returns the true homography from the first to the second.
     fn scene(&self) -> Homography {
         let b_from_a = viewpoint(SIZE, 0.2, 1.1, [0.08, 0.0], [6.0, -4.0]).unwrap();
         let options = SceneOptions::default().with_size(SIZE).with_moving_from_reference(b_from_a);
@@ -136,19 +133,19 @@ impl Folder {
         vec!["one.png", "row.png", "column.png", "black.png", "white.png", "holes.tif"]
     }
 
-    /// The command with these words, which spaces separate.
+    /// The command with these arguments, separated by spaces.
     fn tiepoint(&self, line: impl AsRef<str>) -> Command {
         let mut command = tiepoint(line);
         command.current_dir(&self.0);
         command
     }
 
-    /// Runs the command, which must succeed, and gives what it printed on stdout.
+    /// Runs the command, which must succeed, and returns its stdout.
     fn works(&self, line: impl AsRef<str>) -> String {
         succeeds(&mut self.tiepoint(line))[0].clone()
     }
 
-    /// Runs the command, which must succeed, and gives what it printed on stderr.
+    /// Runs the command, which must succeed, and returns its stderr.
     fn notes(&self, line: impl AsRef<str>) -> String {
         succeeds(&mut self.tiepoint(line))[1].clone()
     }
@@ -175,7 +172,7 @@ impl Drop for Folder {
     }
 }
 
-/// A view of the plane of this seed, as [`viewpoint`] says.
+/// A view of the texture with this seed from the place that [`viewpoint`] gives.
 fn view(size: Size, seed: u64, angle: f64, scale: f64, tilt: [f64; 2], shift: [f64; 2]) -> Image<u8> {
     let moving = viewpoint(size, angle, scale, tilt, shift).unwrap();
     let options = SceneOptions::default().with_size(size).with_moving_from_reference(moving).with_seed(seed);
@@ -209,19 +206,19 @@ fn refused(command: &mut Command, code: i32) -> String {
     stderr
 }
 
-/// How much of a test by chance is asked for, by a variable of the environment.
+/// The number of random trials that an environment variable asks for.
 fn asked_for(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |n| n.parse().unwrap())
 }
 
-/// What chance begins with: other moments and changes in each round of `cargo xtask torture`.
+/// The seed of random tests; `cargo xtask torture` gives each round another.
 fn seed() -> u64 {
     asked_for("TIEPOINT_SEED", 0)
 }
 
-/// The devices to test on: the CPU, and those of `drivers` of which there is a device. Every machine can have one of
-/// OpenCL: without any a test fails under CI (the variable `CI`) and where `TIEPOINT_REQUIRE_GPU` is set. Elsewhere, and
-/// where that is 0, it says that it was skipped in part.
+/// The devices to test on: the CPU, and those of `drivers` of which there is a device. PoCL provides an OpenCL device
+/// on any machine: without one, a test fails under CI (the variable `CI`) and where `TIEPOINT_REQUIRE_GPU` is set.
+/// Elsewhere, and where that is 0, the test says that it was skipped in part.
 fn cpu_and(drivers: &[&'static str]) -> Vec<&'static str> {
     let listed = works("devices");
     let found = drivers.iter().copied().filter(|driver| listed.contains(&format!("{driver}:0 ")));
@@ -237,7 +234,7 @@ fn cpu_and(drivers: &[&'static str]) -> Vec<&'static str> {
     devices
 }
 
-/// The text of a key's value in a JSON object.
+/// The value of a key in a JSON object, as text.
 fn value<'a>(json: &'a str, key: &str) -> &'a str {
     let found = json.split_once(&format!("\"{key}\":"));
     let rest = found.unwrap_or_else(|| panic!("no {key} in {json}")).1;

@@ -7,7 +7,6 @@ use std::process::Stdio;
 const COMMANDS: &str =
     "collect detect match register rectify stereo filter evaluate bench devices demo completions";
 
-/// The commands that the help lists.
 pub(super) fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.split(' ')
 }

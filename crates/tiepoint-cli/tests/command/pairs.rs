@@ -96,7 +96,7 @@ fn models_and_scores() {
         assert_eq!(value(&json, "model"), format!("\"{model}\""), "{json}");
     }
     let json = folder.works("match a.png b.png --model none --json");
-    assert_eq!(number(&json, "matches"), number(&json, "inliers"), "nothing is verified");
+    assert_eq!(number(&json, "matches"), number(&json, "inliers"), "unverified matches were dropped");
     assert!(!json.contains("matrix"), "no model: {json}");
 
     folder.put("truth.txt", truth.to_string());
@@ -116,7 +116,7 @@ fn register_masks_reference_by_mask_and_moving_by_mask_b() {
     let folder = Folder::new("register-masks");
     folder.scene();
     folder.write("mask.png", Image::from_fn(SIZE, |x, _| if x < 100 { 0_u8 } else { 255 }));
-    // Of MOVING and of REFERENCE.
+    // The numbers of features of MOVING and of REFERENCE.
     let features = |masks: &str| -> [f64; 2] {
         let json = folder.works(format!("register a.png b.png --views 1 --json {masks}"));
         numbers(&json, "features").try_into().unwrap()
@@ -129,7 +129,7 @@ fn register_masks_reference_by_mask_and_moving_by_mask_b() {
 }
 
 #[test]
-fn a_canvas_for_both_holds_them_whole() {
+fn a_canvas_for_both_holds_both_images_whole() {
     let folder = Folder::new("register-canvas");
     let picture: Image<u8> = Texture::new(4).image(Size::new(500, 240), &Cpu::sequential());
     let part = |from: usize| Image::from_fn(SIZE, |x, y| picture.row(y)[x + from]);
@@ -145,14 +145,14 @@ fn a_canvas_for_both_holds_them_whole() {
     assert!((number(&json, "covered") - 140.0 / 320.0).abs() < 0.01, "{json}");
     let overlay = folder.bytes("o.png");
     let off = |x: usize| (0..240).filter(|&y| overlay.row(y)[3 * x].abs_diff(picture.row(y)[x]) > 20).count();
-    assert!(off(20) < 12 && off(480) < 12, "both ends are shown: {} and {}", off(20), off(480));
+    assert!(off(20) < 12 && off(480) < 12, "the ends are not shown: off by {} and {}", off(20), off(480));
     let json = folder
         .works(format!("{} --canvas union --json", run.replace("left.png right.png", "right.png left.png")));
     assert!((numbers(&json, "reference_at")[0] - 180.0).abs() <= 1.0, "{json}");
 }
 
 #[test]
-fn a_refusal_says_what_there_was_and_what_to_try() {
+fn a_refused_match_says_what_was_found_and_what_to_try() {
     let folder = Folder::new("refusals");
     folder.texture("a.png", SIZE, 1);
     folder.texture("b.png", SIZE, 2);

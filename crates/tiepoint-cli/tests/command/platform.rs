@@ -1,5 +1,5 @@
-//! The C library of the platform has no part in any result: glibc, musl and those of other systems round the
-//! logarithm, sine and power each in its own way.
+//! No result depends on the platform's C library: glibc, musl and others round the logarithm, sine and power
+//! differently.
 
 use super::collect::{position, unfinished, with_exif};
 use super::drivers::stand_in;
@@ -9,7 +9,7 @@ use tiepoint::synth::StereoSceneOptions;
 #[test]
 fn no_result_depends_on_the_c_library() {
     if std::env::var_os("LD_PRELOAD").is_some() {
-        // The stand-in is in force.
+        // The stand-in must be in use.
         assert!(std::hint::black_box(1.0_f64).exp() > std::f64::consts::E * 1.000_000_9, "e");
         return;
     }
@@ -22,7 +22,7 @@ fn no_result_depends_on_the_c_library() {
     };
     let this_test = ["--exact", "platform::no_result_depends_on_the_c_library"];
     let seen = with_stand_in(Command::new(std::env::current_exe().unwrap()).args(this_test));
-    assert!(seen.contains("exp\n"), "it would be seen");
+    assert!(seen.contains("exp\n"), "a call of exp is not recorded");
     folder.remove("called");
 
     let truth = folder.scene();
@@ -58,9 +58,9 @@ fn no_result_depends_on_the_c_library() {
     }
 }
 
-/// File systems of the network, and those with quotas, tell only when a file is closed that it did not fit.
+/// Network file systems and quotas may report only when a file is closed that it did not fit.
 #[test]
-fn what_closing_a_file_tells_is_an_error_and_nothing_half_written_stays() {
+fn an_error_on_closing_a_file_is_reported_and_leaves_no_unfinished_file() {
     let folder = Folder::new("platform-close");
     folder.put("libclose.so", stand_in("close"));
     folder.scene();

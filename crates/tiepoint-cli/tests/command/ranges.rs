@@ -1,4 +1,4 @@
-//! Pictures of 16 bits and floats, whatever part of their range they use.
+//! Pictures of 16 bits and floats that use any part of their range.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn a_picture_beyond_the_limit_is_refused_and_the_flag_named_raises_it() {
         folder.refuses(line, 1, words);
     }
     folder.works("detect a.tif --output found.csv --threads 1");
-    // No more is needed than the picture takes, and its range is stretched all the same.
+    // Memory for the picture alone is enough, and its range is still stretched.
     folder.works(format!("detect a.tif --output limited.csv --threads 3 --max-bytes {bytes}"));
     let [found, limited] = ["found.csv", "limited.csv"].map(|name| folder.text(name));
     assert!(found.lines().count() > 100 && found == limited, "{} features", found.lines().count());
@@ -44,7 +44,8 @@ fn squeezed_pictures_give_the_matches_of_the_original() {
     };
     let original = matches("a.png", "b.png");
     assert!(original > 100.0, "{original} inliers");
-    // A twentieth of 16 bits; the same with marks of no data; a sensor's 300 values; floats of any kind.
+    // A twentieth of the 16-bit range; the same with pixels of no data; 300 values of a sensor; floats of several
+    // ranges.
     for (extension, low, high, no_data) in [
         ("png", 20_000.0, 23_277.0, 20_000.0),
         ("png", 20_000.0, 23_277.0, 0.0),

@@ -32,7 +32,7 @@ fn size_of(json: &str) -> Size {
 }
 
 #[test]
-fn a_pair_that_is_rectified_stays() {
+fn a_rectified_pair_is_left_unchanged() {
     let folder = Folder::new("rectify-known");
     let truth = folder.views();
     let line = "rectify l.png r.png --calibration calib.txt --output-calibration o.txt --json";
@@ -48,14 +48,14 @@ fn a_pair_that_is_rectified_stays() {
         assert!(folder.image(given) == folder.image(found), "{given}: pixel by pixel");
     }
     let pair = RectifiedCalibration::read(folder.at("o.txt")).unwrap();
-    assert_eq!((pair.focal, pair.baseline, pair.doffs), (400.0, 0.1, 0.0), "the calibration too");
-    // The cameras in the other order are put right.
+    assert_eq!((pair.focal, pair.baseline, pair.doffs), (400.0, 0.1, 0.0), "the calibration is changed");
+    // Exchanged pictures are put into the right order.
     let json = folder.works("rectify r.png l.png --json");
     assert_eq!(value(&json, "calibrated"), "false", "{json}");
 }
 
 #[test]
-fn tie_points_alone_do() {
+fn tie_points_alone_suffice() {
     let folder = Folder::new("rectify-ties");
     folder.views();
     let run = format!("rectify l.png r.png {OUTPUTS} {VALID} --json");
@@ -83,16 +83,16 @@ fn tie_points_alone_do() {
     }
 }
 
-/// The focal length is the file's, the user's, or a weak guess; the baseline gives metres.
+/// The focal length comes from the file, from the user or is a weak guess; the baseline gives metres.
 #[test]
-fn what_is_known_of_the_cameras_is_taken_and_told() {
+fn known_focal_lengths_and_baselines_are_used_and_reported() {
     let folder = Folder::new("rectify-cameras");
     folder.views();
     for name in ["l", "r"] {
         let plain = folder.read(&format!("{name}.png"));
         folder.put(&format!("{name}36.png"), with_exif_chunk(&plain, &exif(26, (0xa405, 3, 1, 36), &[])));
     }
-    // 36 mm on 24 × 36 mm, whose diagonal is 43.27 mm; the picture's is 500 px.
+    // 36 mm on film of 24 × 36 mm, whose diagonal is 43.27 mm; that of the picture is 500 px.
     let known = 36.0 / 43.266_615 * 500.0;
     for (line, left, right, source, word) in [
         ("l36.png r36.png", known, Some(known), "exif", ", from the camera data"),
@@ -135,7 +135,7 @@ fn rectify_refuses_with_a_reason() {
         ("l.png l.png", 1, ""),
     ] {
         folder.refuses(format!("rectify {arguments} --output-left out.png"), code, &[word]);
-        assert_eq!(folder.files(), before, "{arguments}: leaves nothing");
+        assert_eq!(folder.files(), before, "{arguments}: left a file");
     }
 }
 
@@ -163,7 +163,7 @@ fn an_affine_pair_is_rectified_and_has_no_depth() {
 }
 
 #[test]
-fn rectified_pictures_know_where_they_are_valid() {
+fn rectified_pictures_carry_masks_of_valid_pixels() {
     let folder = Folder::new("rectify-valid");
     let truth = folder.views();
     for (name, image) in [("fl.tif", &truth.left), ("fr.tif", &truth.right)] {
@@ -177,11 +177,11 @@ fn rectified_pictures_know_where_they_are_valid() {
         let expected = Some(mask.clone()).filter(|mask| mask.data().contains(&0));
         assert_eq!(image::alpha_mask(&folder.image(name)), expected, "{name}");
     }
-    // What is transparent is masked by itself.
+    // Transparent pixels are masked without a mask given.
     let stereo = "stereo ol.png or.png --calibration o.txt --output";
     folder.works(format!("{stereo} d.pfm"));
     folder.works(format!("{stereo} m.pfm --mask vl.png --mask-right vr.png"));
-    assert_eq!(folder.read("d.pfm"), folder.read("m.pfm"), "as with the masks");
+    assert_eq!(folder.read("d.pfm"), folder.read("m.pfm"), "transparency and masks give different maps");
     let found = folder.floats("d.pfm");
     let held = |x: usize, y: usize| {
         (y.saturating_sub(4)..(y + 5).min(found.size().height)).all(|j| {
@@ -191,7 +191,7 @@ fn rectified_pictures_know_where_they_are_valid() {
     let beside = (0..found.size().height).flat_map(|y| (0..found.size().width).map(move |x| (x, y)));
     let beside = beside.filter(|&(x, y)| found.row(y)[x].is_finite() && !held(x, y)).count();
     assert_eq!(beside, 0, "nothing is matched beside what is transparent");
-    // Floats are NaN there.
+    // Floating-point pictures are NaN where nothing is shown.
     folder.works("rectify fl.tif fr.tif --output-left ol.tif --output-right or.tif --valid-left vl.png");
     let (picture, mask) = (folder.floats("ol.tif"), folder.bytes("vl.png"));
     let agree = picture.data().iter().zip(mask.data()).all(|(v, m)| v.is_nan() == (*m == 0));

@@ -3,7 +3,6 @@
 use super::*;
 use tiepoint::synth::StereoSceneOptions;
 
-/// What must hold of every page.
 fn check(page: &str, what: &str) {
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{what}: a whole page");
     assert!(page.contains("default-src 'none'"), "{what}: a policy that allows no request");
@@ -33,7 +32,7 @@ fn every_command_writes_a_page_that_stands_alone() {
         "evaluate disparity found.pfm found.pfm",
     ] {
         let mut command = folder.tiepoint(format!("{line} --report page.html --json"));
-        // A small scene may not determine the cameras.
+        // A small scene may be too weak to rectify.
         if line.starts_with("rectify") && !command.output().unwrap().status.success() {
             continue;
         }
@@ -59,7 +58,7 @@ fn a_collection_has_a_page_of_its_pairs() {
     assert!(text.contains("&lt;script&gt;") && !text.contains("<script>&"), "the name is text");
     assert!(text.contains("class=\"still-figures\""), "figures without a script");
     assert!(text.contains("<dt>verified pairs</dt><dd>1</dd>"), "the pair of the scene");
-    // What is wrong is said before the work begins.
+    // Wrong arguments are reported before the work begins.
     folder.refuses(format!("{collect} page.pdf"), 2, &[".html"]);
     folder.refuses(format!("{collect} page.html --report-limit 1K"), 2, &["--report-limit"]);
 }
@@ -79,7 +78,7 @@ fn hostile_names_and_empty_results_make_a_page_too() {
         folder.works(format!("{line} --report page.html"));
         check(&folder.text("page.html"), line);
     }
-    // Nothing agrees: the command fails and shows what there was.
+    // Without any model the command fails, and the page shows what was found.
     folder.remove("page.html");
     folder.refuses(format!("match dot.png {name} --report page.html"), 1, &["needs at least"]);
     let text = folder.text("page.html");
@@ -100,7 +99,7 @@ fn the_limit_is_kept_and_wrong_names_are_refused_early() {
     folder.refuses("match a.png b.png --report page.png", 2, &[".html"]);
     folder.fails("match a.png b.png --report no/page.html", 2);
     folder.fails("stereo a.png b.png --truth a.png", 2);
-    // For several pairs a folder is filled.
+    // Several pairs write one page each into a folder.
     folder.make("pages");
     folder.texture("c.png", SIZE, 1);
     folder.texture("d.png", SIZE, 2);

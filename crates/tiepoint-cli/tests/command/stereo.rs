@@ -7,7 +7,7 @@ use tiepoint::stereo::files::{self, DisparityReading};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
 impl Folder {
-    /// A pair, NAMEl.png and NAMEr.png, and the truth about it, NAMEleft.pfm and NAMEright.pfm.
+    /// Writes a pair, NAMEl.png and NAMEr.png, and its true disparities, NAMEleft.pfm and NAMEright.pfm.
     pub(super) fn stereo(&self, name: &str, options: &StereoSceneOptions) -> StereoPair {
         let pair: StereoPair = StereoScene::new(options).unwrap().render(&Cpu::sequential());
         for (side, image) in [("l", &pair.left), ("r", &pair.right)] {
@@ -34,10 +34,10 @@ fn scene(disparities: [f64; 2]) -> StereoSceneOptions {
 fn progress_is_for_terminals() {
     let folder = Folder::new("progress");
     folder.stereo("", &scene([2.0, 24.0]).with_size(Size::new(1400, 1000)));
-    // Long enough to be worth a number.
+    // Long enough that progress is shown.
     let run = "stereo l.png r.png --disparities 512 --paths 16 --threads 1 -o d.pfm";
     assert_eq!(folder.notes(run), "", "no terminal");
-    // As on a terminal, where the system has the means to pretend one.
+    // script(1) runs a command as on a terminal, where the system has it.
     let on_terminal = |more: &str| {
         let line = format!("{} {run} {more}", env!("CARGO_BIN_EXE_tiepoint"));
         let mut script = Command::new("script");
@@ -59,7 +59,7 @@ fn progress_is_for_terminals() {
 }
 
 #[test]
-fn finds_the_truth_and_says_so() {
+fn stereo_finds_the_truth_and_reports_figures() {
     let folder = Folder::new("stereo");
     let pair = folder.stereo("", &scene([2.0, 24.0]));
     let run = "stereo l.png r.png --disparities 32 --json";
@@ -155,13 +155,13 @@ fn negative_disparities() {
     let score = "evaluate disparity d.tif left.pfm --truth-right right.pfm --json";
     let json = folder.works(format!("{score} --signed"));
     assert!(number(&json, "bad") < 0.1, "{json}");
-    // Without --signed nothing is known.
+    // Without --signed no negative disparity is valid.
     folder.refuses(score, 1, &["no pixel"]);
     folder.refuses(format!("{run} d.png"), 2, &["d.png", ".pfm"]);
 }
 
 #[test]
-fn depth_and_points() {
+fn depth_and_points_follow_from_the_calibration() {
     let folder = Folder::new("depth");
     folder.stereo("", &scene([4.0, 24.0]));
     let calibrate = |width, more: &str| {
@@ -190,7 +190,7 @@ fn depth_and_points() {
     assert_eq!(lines, number(&near, "points") + 10.0, "a line a point, and a header of ten");
     let json = folder.works(format!("{run} --disparities 40"));
     assert_eq!(number(&json, "disparities"), 40.0, "as asked for");
-    // The same cameras without a file, but for doffs, and in KITTI's.
+    // The same cameras by options, except doffs, and in KITTI's format.
     let plain = "stereo l.png r.png --disparities 26 -o e.pfm --json";
     folder.put(
         "kitti.txt",
@@ -204,7 +204,11 @@ fn depth_and_points() {
             "disparity {d}, depth {z}"
         );
     }
-    assert_eq!(folder.text("y.ply"), folder.text("k.ply"), "in the middle is the principal point");
+    assert_eq!(
+        folder.text("y.ply"),
+        folder.text("k.ply"),
+        "the principal point of options is not the middle"
+    );
     assert_eq!(folder.read("y.tif"), folder.read("k.tif"));
     folder.refuses(format!("{run} --focal 300"), 2, &["--calibration"]);
 
@@ -238,18 +242,18 @@ fn threads_and_memory_do_not_change_a_byte() {
         assert!(run(more).0 == one, "{more}");
     }
     if cpu_and(&["opencl"]).len() > 1 {
-        // What the device has no memory for the CPU computes.
+        // The CPU computes pairs for which the device lacks memory.
         for (more, computed) in [("", "\"opencl:0\""), ("--device-memory 1K", "\"cpu\"")] {
             let (found, device) = run(&format!("--device opencl {more}"));
-            assert_eq!(device, computed, "what computed: {more}");
+            assert_eq!(device, computed, "computed by another device: {more}");
             assert!(found == one, "the same bytes: {more}");
         }
     }
-    assert!(run("--paths 4").0 != one, "four directions are others");
+    assert!(run("--paths 4").0 != one, "four directions give the bytes of eight");
 }
 
 #[test]
-fn tie_points_say_what_is_wrong() {
+fn warnings_from_tie_points_name_what_is_wrong() {
     let folder = Folder::new("stereo-survey");
     let size = Size::new(400, 300);
     let pair = folder.stereo("", &scene([4.0, 60.0]).with_size(size).with_surfaces(12));
@@ -262,13 +266,13 @@ fn tie_points_say_what_is_wrong() {
         folder.works(format!("stereo l.png r.png -o e.pfm --disparities {more}"));
         assert_eq!(folder.read("d.pfm"), folder.read("e.pfm"), "{more}");
     }
-    // Several of them, each with a range of its own.
+    // Each of several pairs has its own range.
     folder.stereo("n", &scene([-30.0, -3.0]).with_size(size).with_surfaces(12).with_seed(7));
     folder.make("out");
     let json = folder.works("stereo nl.png nr.png l.png r.png -o out/{}.pfm --json");
     let ranges: Vec<_> = json.lines().map(range).collect();
     assert!(ranges[1] == found && ranges[0][0] < -28.0, "{json}");
-    assert_eq!(folder.read("out/l.pfm"), folder.read("d.pfm"), "as if alone");
+    assert_eq!(folder.read("out/l.pfm"), folder.read("d.pfm"), "not as when computed alone");
     folder.refuses("stereo nl.png nr.png -o d.png", 2, &["d.png", ".pfm"]);
 
     let height = size.height;
@@ -300,7 +304,7 @@ fn two_photographs_become_depth_in_one_step() {
     let json = folder.works(format!("stereo l.png r.png --rectify --halve 0 {all}"));
     assert_eq!(value(&json, "focal_source"), "\"option\"", "{json}");
     assert!(number(&json, "valid") > 0.5 && number(&json, "baseline") == 0.1, "{json}");
-    // Disparities of 4 to 40 pixels by cameras of 400 pixels that are 0.1 apart.
+    // Disparities of 4 to 40 pixels, a focal length of 400 pixels and a baseline of 0.1.
     let depth = |name: &str| {
         let mut depth: Vec<f32> =
             folder.floats(name).data().iter().copied().filter(|z| z.is_finite()).collect();
@@ -312,7 +316,6 @@ fn two_photographs_become_depth_in_one_step() {
     let bounded = number(&json, "points");
     let far = folder.works(format!("stereo l.png r.png --rectify --halve 0 {all} --max-depth none"));
     assert!(number(&far, "points") >= bounded, "{far}");
-    // At half the size the same depth.
     let json = folder.works(format!("stereo l.png r.png --rectify --halve 1 {all}"));
     assert_eq!(number(&json, "halvings"), 1.0, "{json}");
     let half = depth("z.tif");
@@ -361,7 +364,7 @@ fn lists_and_sequences() {
             folder.remove(&name);
         }
     }
-    // A pair that cannot be done does not stop the others.
+    // A pair that fails does not stop the others.
     let line = "stereo 008l.png 009r.png 010l.png 010r.png -o out --disparities 16";
     folder.refuses(line, 1, &["008l.png", "1 of 2"]);
     assert!(folder.has("out/010l.pfm"), "the pair after it");
@@ -372,7 +375,7 @@ fn sequences_are_the_same_however_they_are_computed() {
     let folder = Folder::new("sequence-beside");
     folder.make("out");
     for n in 0..11_u64 {
-        // Another size in the middle, and images that do not go together.
+        // Another size in the middle, and images of different sizes in one pair.
         let width = if (4..7).contains(&n) { 90 } else { 120 };
         let options = scene([1.0, 12.0]).with_size(Size::new(width, 60)).with_seed(n);
         folder.stereo(&format!("{n:03}"), &options);

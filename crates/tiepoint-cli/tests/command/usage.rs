@@ -28,7 +28,7 @@ fn filters_write_images() {
 }
 
 #[test]
-fn wrong_usage_is_told_with_code_2() {
+fn wrong_usage_is_an_error_with_code_2() {
     let folder = Folder::new("usage");
     folder.texture("a.png", SIZE, 5);
     for line in [
@@ -83,7 +83,7 @@ fn hostile_files_get_an_answer_or_a_message() {
         ("text.png", b"not an image"),
         ("cut.png", &bytes[..bytes.len() / 2]),
         ("flip.png", &flipped),
-        // A header that promises more than any machine has.
+        // A header whose size no machine has memory for.
         ("huge.pgm", b"P5\n2147483647 2147483647\n255\n\0\0"),
         ("zero.pgm", b"P5\n0 0\n255\n"),
     ];
@@ -128,7 +128,7 @@ fn demo_shows_its_accuracy() {
     assert!(number(stereo, "bad") < 0.05 && number(stereo, "epe") < 0.3, "{stereo}");
     let page = folder.text("index.html");
     for source in page.split("src=\"").skip(1).map(|s| s.split('"').next().unwrap()) {
-        assert!(folder.has(source), "{source} is shown but not there");
+        assert!(folder.has(source), "{source} is printed but does not exist");
     }
     for name in ["bookshelf-left.jpg", "coffee-turned.png", "stereo-left.png", "tilted-b.png"] {
         assert!(folder.has(name), "{name} of {:?}", folder.files());

@@ -41,8 +41,8 @@ KERNEL(arithmetic) {
     out[8 * i + 7] = FLOAT_OF(BITS_OF(x) ^ 1u) / (x * x + y * y);
 }";
 
-/// The kernel on which the promise of one answer everywhere rests. Devices that promise less are tried out when they
-/// are opened (`ieee.rs`), by five operations; this holds every macro of the dialect.
+/// Tests every macro of the dialect, on which equal results on all devices rest. Opening a device tests only five
+/// operations (`ieee.rs`).
 #[test]
 fn arithmetic_has_the_bits_of_rust() {
     let table = [0.1_f32, 1.0e-3 / 7.0];
@@ -92,7 +92,7 @@ kernel! {
 }
 
 #[test]
-fn finite_numbers_are_told_from_others() {
+fn finite_numbers_are_distinguished_from_nan_and_infinity() {
     const F32: &str = "KERNEL(finite) {
         if (LANE_X < args.n) out[LANE_X] = IS_FINITE(FLOAT_OF((u32)bits[LANE_X])) ? 1u : 0u;
     }";
@@ -167,15 +167,16 @@ const WORDS: &str = "KERNEL(words) {
     found[10] = turned[LANE_X];
 }";
 
-/// Words of two 16-bit numbers or four bytes, and copies to local memory, which some devices have instructions for.
+/// Arithmetic on words of two 16-bit numbers or four bytes, and copies to local memory, for which some devices have
+/// instructions.
 #[test]
-fn words_are_taken_apart_alike() {
+fn packed_words_give_the_same_on_all_devices() {
     const N: usize = 64 * 64;
     let words = |seed: u32| -> Vec<u32> {
         let mut state = seed;
         let mut next = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            // Halves below 2^15; every seventh word has equal or extreme ones.
+            // Halves below 2^15; one word in eight has equal or extreme halves.
             match state >> 8 & 7 {
                 7 => [0, 0x7fff_7fff, 0x7fff_0000, 0x0001_0001][(state >> 16 & 3) as usize],
                 _ => (state ^ state >> 13) & 0x7fff_7fff,
@@ -278,7 +279,7 @@ KERNEL(spread) {
     to[i].y = second(args.rows) * 100 + second(args.more);
 }";
 
-/// Members of every size, arrays and structs lie in a kernel where Rust put them.
+/// Members of every size, arrays and structs have the same offsets in a kernel and in Rust.
 #[test]
 fn blocks_of_values_have_one_layout() {
     for gpu in all() {
@@ -309,7 +310,7 @@ fn blocks_of_values_have_one_layout() {
 kernel! {
     unsafe kernel turns(groups) = Turns {
         write sums: u32 [64 * groups[0]],
-        /// The first turn of each group, and the one after its last.
+        /// The first turn of each group and the turn after its last.
         read spans: u32 [2 * groups[0]],
     } {}
 }
@@ -341,10 +342,11 @@ KERNEL(turns) {
     }
 }";
 
-/// What every lane holds outlasts barriers in loops of each group's own length. PoCL 5.0 compiles a kernel otherwise
-/// each time, and groups that skip such a loop wrongly in one of fifteen: see the dialect, which this kernel keeps to.
+/// Private variables of lanes survive barriers in loops whose length differs from group to group. PoCL 5.0 compiles a
+/// kernel differently each time, and wrongly in one of fifteen if groups skip such a loop; this kernel follows the rule
+/// that the dialect states against it.
 #[test]
-fn lanes_keep_what_they_hold_over_loops_with_barriers() {
+fn lanes_keep_private_variables_over_loops_with_barriers() {
     let spans = [[0, 3], [0, 0], [2, 2], [5, 6], [7, 7], [1, 4]];
     let held = |[begin, end]: [u32; 2], lane: u32, i: u32| {
         lane * 4 + i + (begin..end).map(|turn| turn + 63 - lane).sum::<u32>()

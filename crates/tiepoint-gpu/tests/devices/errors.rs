@@ -3,9 +3,9 @@
 use super::{Add, COUNT, Count, add_kernel, all, numbers_at};
 use tiepoint_gpu::{Commands, Error, Gpu, Info, KernelSource, kernel};
 
-/// Objects of another `Gpu::open` are refused wherever they are named: the same number may be another device's memory.
+/// Objects of another `Gpu::open` are refused everywhere: the same handle may mean other memory on this device.
 #[test]
-fn what_another_device_made_is_refused() {
+fn objects_of_another_device_are_refused() {
     for gpu in all() {
         let other = gpu.beside().unwrap();
         let (kernel, foreign_kernel) = (add_kernel(&gpu), add_kernel(&other));
@@ -38,7 +38,7 @@ fn what_another_device_made_is_refused() {
         read.download(&foreign, &mut foreign_pinned).unwrap();
         refused(gpu.download_beside(read).map(drop));
         gpu.run(&commands).unwrap();
-        assert_eq!(own.to_vec().unwrap(), [4; 64], "{gpu:?}: what was refused left nothing behind");
+        assert_eq!(own.to_vec().unwrap(), [4; 64], "{gpu:?}: a refused command changed the buffer");
     }
 }
 
@@ -54,7 +54,7 @@ fn short_and_shared_buffers_are_refused() {
         let message = message.unwrap_err().to_string();
         assert!(message.contains("`part` is written"), "{message}");
         commands.launch(&kernel, [1, 1, 1], Add { sum: &sum, part: &part, n: 63 }).unwrap();
-        assert_eq!(commands.launches(), 1, "{gpu:?}: the last");
+        assert_eq!(commands.launches(), 1, "{gpu:?}: only the last launch is valid");
     }
 }
 
@@ -135,16 +135,16 @@ fn a_loop_runs_to_its_end_or_the_device_is_refused() {
             Err(refused) => {
                 let message = refused.to_string();
                 assert!(message.contains("loops early") && message.contains("another device"), "{message}");
-                assert_eq!(runs[2..], [false; 2], "{gpu:?}: refused for nothing");
+                assert_eq!(runs[2..], [false; 2], "{gpu:?}: refused though long loops run");
                 assert!(gpu.require_waiting().is_err(), "{gpu:?}");
             }
         }
     }
 }
 
-/// What lets groups wait for each other is refused where one that others wait for does not go on; all else is computed.
+/// On a device without progress of all groups, kernels whose groups wait for each other are refused; all else runs.
 #[test]
-fn a_device_whose_groups_do_not_go_on_computes_what_does_not_wait() {
+fn a_device_without_progress_of_groups_runs_kernels_that_do_not_wait() {
     for gpu in all() {
         let Info { api, index, .. } = *gpu.info();
         let still = Gpu::open_without_progress(api, index).unwrap();

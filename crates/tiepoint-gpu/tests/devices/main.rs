@@ -1,5 +1,5 @@
-//! Every device that this machine has keeps the contract of the crate: the arithmetic and layout of the [`dialect`], the
-//! order of the [`queue`], and the [`errors`] for what cannot be.
+//! Every device of this machine keeps the contract of the crate: the arithmetic and layout of the [`dialect`], the
+//! order of the [`queue`], and the [`errors`] for impossible requests.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 
 mod dialect;
@@ -10,26 +10,25 @@ mod queue;
 
 use tiepoint_gpu::{Api, Buffer, Commands, Element, Error, Gpu, Kernel, KernelSource, Mark, Pinned, kernel};
 
-/// All devices.
 fn all() -> Vec<Gpu> {
     listed::listed(&[Api::Cuda, Api::OpenCl])
 }
 
-/// The numbers of host memory. Tests run nothing while they have them, and nothing behind the mark uses them.
+/// The numbers in host memory. Tests run no commands while they hold them.
 #[expect(unsafe_code, reason = "memory that a device writes")]
 fn numbers<T: Element>(pinned: &Pinned<T>) -> &[T] {
     // SAFETY: as above.
     unsafe { pinned.numbers() }.unwrap()
 }
 
-/// As [`numbers`], to be written.
+/// As [`numbers`], for writing.
 #[expect(unsafe_code, reason = "memory that a device reads")]
 fn numbers_mut<T: Element>(pinned: &mut Pinned<T>) -> &mut [T] {
     // SAFETY: as above.
     unsafe { pinned.numbers_mut() }.unwrap()
 }
 
-/// As [`numbers`], some of them once the queue has come to a mark.
+/// As [`numbers`], a range of them once the queue has reached a mark. No commands after the mark use them.
 #[expect(unsafe_code, reason = "memory that a device writes")]
 fn numbers_at<'a, T: Element>(
     pinned: &'a Pinned<T>,

@@ -1,11 +1,12 @@
-//! Work, transfers and graphs keep their order, and memory what was written to it.
+//! Work, transfers and graphs keep their order, and memory keeps what was written to it.
 
 use super::{Count, add_kernel, adding, all, count_kernel, numbers, numbers_at, numbers_mut};
 use tiepoint_gpu::{Buffer, Commands};
 
-/// What runs at the same time follows what came before, and what comes later follows it: in the queue and in a graph.
+/// Commands that run at the same time come after those before them and before those after them, in the queue and in a
+/// graph.
 #[test]
-fn work_that_runs_together_has_its_place() {
+fn commands_that_run_together_keep_their_place_in_the_order() {
     const SIDES: (usize, usize) = (257, 129);
     for gpu in all() {
         let kernel = count_kernel(&gpu);
@@ -26,7 +27,7 @@ fn work_that_runs_together_has_its_place() {
         commands.together(count(&one, 3), count(&other, 2)).unwrap();
         commands.copy((&one[0], 0), (&copies[0], 0), 1).unwrap();
         commands.copy((&other[0], 0), (&copies[1], 0), 1).unwrap();
-        assert_eq!(commands.launches(), 5, "of both");
+        assert_eq!(commands.launches(), 5, "the launches of both lists");
         let graph = gpu.graph(commands.clone()).unwrap();
         for run in 0..4 {
             if run % 2 == 0 { gpu.run(&commands) } else { graph.run() }.unwrap();
@@ -38,7 +39,7 @@ fn work_that_runs_together_has_its_place() {
 }
 
 #[test]
-fn memory_comes_and_goes_as_it_was() {
+fn memory_is_copied_unchanged_to_and_from_devices() {
     for gpu in all() {
         let data: Vec<u16> = (0..70_001).map(|i| (i * 31) as u16).collect();
         let (buffer, copy) = (gpu.upload(&data).unwrap(), gpu.upload(&vec![7_u16; 70_001]).unwrap());
@@ -108,9 +109,9 @@ fn transfers_run_beside_the_work_and_in_order() {
     }
 }
 
-/// A buffer may have memory whose last owner is gone and whose work is still to be done.
+/// A new buffer may get the memory of a dropped one that commands in the queue still use.
 #[test]
-fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
+fn transfers_into_reused_memory_wait_for_its_last_work() {
     const N: usize = 100_000;
     for gpu in all() {
         let kernel = add_kernel(&gpu);
@@ -135,8 +136,8 @@ fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
     }
 }
 
-/// Each round's sum is made beside the queue from what has just arrived, and read in the queue, which meanwhile works
-/// on the round before.
+/// Each round's sum is computed beside the queue from the newest data and read in the queue, which meanwhile works on
+/// the round before.
 #[test]
 fn work_beside_the_queue_keeps_its_order() {
     const N: usize = 100_000;

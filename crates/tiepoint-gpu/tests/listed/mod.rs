@@ -1,10 +1,10 @@
-//! The devices that tests run on, those of the crate itself too.
+//! The devices that tests run on; used by unit tests too.
 
 use tiepoint_gpu::{Api, Error, Gpu, devices};
 
-/// The devices of these drivers whose name contains what `TIEPOINT_TEST_DEVICE` says. Without any a test tests nothing.
-/// Every machine can have one of OpenCL: where that would do, the test fails under CI (the variable `CI`) and where
-/// `TIEPOINT_REQUIRE_GPU` is set. Elsewhere, and where that is 0, it says that it was skipped.
+/// The devices of these drivers whose name contains the value of `TIEPOINT_TEST_DEVICE`. PoCL provides an OpenCL device
+/// on any machine: without any, a test for which OpenCL is enough fails under CI (the variable `CI`) and where
+/// `TIEPOINT_REQUIRE_GPU` is set. Elsewhere, and where that is 0, the test says that it was skipped.
 pub(crate) fn listed(apis: &[Api]) -> Vec<Gpu> {
     let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
     let found: Vec<Gpu> = apis

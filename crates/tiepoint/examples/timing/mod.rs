@@ -1,4 +1,4 @@
-//! What the examples that time work on a GPU share: their arguments, their images and their clocks.
+//! Arguments, images and clocks of the examples that time work on a GPU.
 #![allow(dead_code, reason = "each example uses a part")]
 
 use std::path::Path;
@@ -28,7 +28,7 @@ impl Arguments {
         self.0.len() < before
     }
 
-    /// The value behind a name, if it was given. Both are removed.
+    /// The value after a name, if it was given. Both are removed.
     pub(crate) fn value<T: FromStr>(&mut self, name: &str) -> Outcome<Option<T>> {
         let Some(at) = self.0.iter().position(|word| word == name) else { return Ok(None) };
         let value = self.0.get(at + 1).and_then(|v| v.parse().ok());
@@ -37,7 +37,6 @@ impl Arguments {
         Ok(Some(value))
     }
 
-    /// The words that are left.
     pub(crate) fn words(&self) -> &[String] {
         &self.0
     }
@@ -70,7 +69,6 @@ pub(crate) fn all_threads() -> Outcome<Cpu> {
     Ok(Cpu::with_threads(std::thread::available_parallelism()?.get())?)
 }
 
-/// A grey photograph of 8 bits.
 pub(crate) fn photograph(path: impl AsRef<Path>, cpu: &Cpu) -> Outcome<Image<u8>> {
     match image::read_grey(path, &Default::default(), cpu)? {
         AnyImage::U8(photograph) => Ok(photograph),
@@ -78,7 +76,7 @@ pub(crate) fn photograph(path: impl AsRef<Path>, cpu: &Cpu) -> Outcome<Image<u8>
     }
 }
 
-/// The image, continued by its mirror images.
+/// An image of another size, filled with the image and its mirror images.
 pub(crate) fn mirrored(image: &Image<u8>, size: Size) -> Image<u8> {
     let at = |i: usize, n: usize| if (i / n).is_multiple_of(2) { i % n } else { n - 1 - i % n };
     let from = image.size();
@@ -102,7 +100,7 @@ pub(crate) fn device_seconds(
     gpu: &Gpu,
     mut work: impl FnMut() -> tiepoint::Result<()>,
 ) -> tiepoint::Result<f64> {
-    // The device's clock takes only the device's errors.
+    // `Gpu::seconds` takes closures that return the device's errors.
     let mut run = || work().map_err(|e| tiepoint_gpu::Error::Usage(e.to_string()));
     run()?;
     let mut seconds = (0..RUNS).map(|_| gpu.seconds(&mut run)).collect::<Result<Vec<_>, _>>()?;
@@ -129,7 +127,6 @@ pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
-/// Prints whether a GPU's features are the CPU's.
 pub(crate) fn compare(found: &Features, expected: &Features) {
     if found == expected {
         println!("equal to the CPU's {} features in every byte", expected.len());

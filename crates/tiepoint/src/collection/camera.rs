@@ -75,7 +75,7 @@ mod tests {
         let photographs =
             [(&wide, large), (&tele, large), (&wide, large), (&wide, small), (&none, large), (&none, large)];
         let (cameras, of) = cameras(photographs);
-        assert_eq!(of, [0, 1, 0, 2, 3, 4], "by all four");
+        assert_eq!(of, [0, 1, 0, 2, 3, 4], "one camera for equal make, model, focal length and size");
         assert_eq!(cameras[3], Camera { size: large, focal_px: 480.0, focal_known: false }, "a guess");
         assert!(cameras[0].focal_known, "from the file");
     }

@@ -41,7 +41,7 @@ mod tests {
         let cpu = Cpu::sequential();
         let verified = [[0, 1], [1, 2], [2, 3], [4, 5]];
         let found = suggested(6, &verified, &PairSet::list(verified.to_vec()), &cpu).unwrap();
-        assert_eq!(found, PairSet::list(vec![[0, 2], [1, 3]]), "over one partner, and no further");
+        assert_eq!(found, PairSet::list(vec![[0, 2], [1, 3]]), "pairs with exactly one partner between them");
         let beyond_all = suggested(6, &verified, &PairSet::All, &cpu).unwrap();
         assert_eq!(beyond_all, PairSet::list(vec![]), "all were tried");
     }

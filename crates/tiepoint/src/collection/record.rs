@@ -340,7 +340,7 @@ mod tests {
     use crate::files::tests::Folder;
 
     #[test]
-    fn a_file_that_is_not_what_was_written_is_unfit() {
+    fn a_damaged_or_foreign_record_is_unfit() {
         let folder = Folder::new("record");
         let path = folder.join("inner/a.bin");
         let read_as = |kind, fingerprint| read(&path, kind, fingerprint).unwrap();
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_with_another_bit_is_unfit() {
+    fn a_text_with_a_changed_bit_is_unfit() {
         #[derive(Debug, PartialEq, Serialize, Deserialize)]
         struct Text {
             a: Vec<u32>,

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_read_as_they_were_written() {
+    fn pairs_are_read_back_unchanged() {
         for pair in [pair(17, Some([1.5; 9])), pair(8, None)] {
             let bytes = pair.encode();
             let (record, body) = bytes.split_at(PAIR);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tile_keeps_pairs_whose_photographs_are_what_they_were() {
+    fn a_tile_keeps_pairs_of_unchanged_photographs() {
         for side in [4, 100] {
             let found = [pair(17, None).encode(), pair(3, None).encode()];
             let split = |bytes: &'static [u8]| bytes.split_at(PAIR);
@@ -319,10 +319,10 @@ mod tests {
             let decoded = Head::decode(&head, side, PAIR).unwrap();
             assert!(decoded.has([1, 3], [11, 23]) && !decoded.has([1, 3], [11, 24]), "by keys");
             assert_eq!(decoded.record([1, 3], PAIR), Some((1, found[1].0)));
-            assert_eq!(decoded.record([1, 2], PAIR), None, "nothing came of it");
+            assert_eq!(decoded.record([1, 2], PAIR), None, "the pair has no result");
             assert!((0..head.len()).all(|end| Head::decode(&head[..end], side, PAIR).is_none()), "cut off");
             assert!(Head::decode(&head, side + 1, PAIR).is_none(), "of other blocks");
-            // The photograph of the second row has changed, and that of the third column is gone.
+            // The photograph of the second row has changed, and that of the third column was removed.
             let mut rest = Tile::new(side);
             rest.add_valid(&decoded, &body, |of, at| match (of, at) {
                 (0, 1) => Some(99),

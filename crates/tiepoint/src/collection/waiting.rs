@@ -149,7 +149,7 @@ mod tests {
     use crate::Error;
 
     #[test]
-    fn a_gpu_takes_hundreds_and_the_last_ones() {
+    fn a_gpu_takes_pairs_by_the_hundred_and_finally_the_rest() {
         let (waiting, stop) = (Waiting::new(), Stop::default());
         let source = waiting.source();
         let count = ENOUGH.pairs + 3;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_in_pairs_and_in_matches() {
+    fn the_queue_is_bounded_in_pairs_and_in_matches() {
         for matches in [1, MOST.matches / 5] {
             let (waiting, stop) = (Waiting::new(), Stop::default());
             let source = waiting.source();
@@ -198,12 +198,12 @@ mod tests {
         (0..BEHIND.pairs + 2).for_each(|i| source.add(i, 20, &stop));
         drop(source);
         let helped = std::iter::from_fn(|| waiting.take_one(&stop)).count();
-        assert_eq!(helped, 3, "down to where the GPU is not behind");
+        assert_eq!(helped, 3, "the CPU helps until the GPU is no longer behind");
         assert_eq!(waiting.take_many(&stop).len(), MOST.pairs, "the rest is the GPU's");
     }
 
     #[test]
-    fn nothing_waits_when_the_work_was_stopped() {
+    fn a_stopped_queue_takes_and_gives_nothing() {
         let (waiting, stop) = (Waiting::new(), Stop::default());
         let source = waiting.source();
         stop.because(Error::Image("a failure elsewhere".into()));

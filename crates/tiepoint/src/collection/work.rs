@@ -252,10 +252,10 @@ mod tests {
         Features { keypoints, descriptors, dimension: 128, image: Size::new(1, 1) }
     }
 
-    /// A photograph is read once, by the first thread that asks for it, as long as this tile or the next needs it; and
+    /// A photograph is read by the first thread that needs it and kept as long as this tile or the next needs it; and
     /// all threads end.
     #[test]
-    fn photographs_are_read_once_ahead_or_when_needed() {
+    fn photographs_are_read_at_most_once_for_each_tile() {
         let folder = Folder::new("ahead");
         std::fs::create_dir_all(folder.join("images")).unwrap();
         for i in 0..7 {
@@ -295,8 +295,8 @@ mod tests {
                 work.work_on_threads(1, 2, &|| true, || Ok(|pair: [u32; 2], _| Ok(outcome(&pair)))).unwrap();
             });
             assert_eq!(*lock(&written), tiles, "every tile, {readers} readers");
-            // A block is kept as long as the tile that was opened last has it, so it is read at most once for each of
-            // its tiles.
+            // A block is kept until a tile without it is opened, so it is read at most once for each of its three
+            // tiles.
             let reads = lock(&reads);
             assert!((0..7).all(|i| (1..=3).contains(&reads[&i])), "{readers} readers: {reads:?}");
             assert!(readers > 0 || ahead.load(Ordering::Relaxed) == 0);

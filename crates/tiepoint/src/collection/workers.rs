@@ -126,11 +126,10 @@ mod tests {
     use std::sync::mpsc::{SyncSender, channel, sync_channel};
     use std::time::Duration;
 
-    /// The result of `work`, which must return within seconds.
     fn within_seconds<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
         let (done, wait) = channel();
         thread::spawn(move || done.send(work()));
-        wait.recv_timeout(Duration::from_secs(60)).expect("threads wait for each other for ever")
+        wait.recv_timeout(Duration::from_secs(60)).expect("threads wait for each other without end")
     }
 
     /// Runs two jobs that send more than the channel holds, and one that receives and finally calls `end`.

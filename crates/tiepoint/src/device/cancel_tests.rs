@@ -1,4 +1,4 @@
-//! Work that is cancelled at any moment is an error or the whole result, and the same objects go on to work.
+//! Work that is cancelled at any moment gives an error or the whole result, and the same objects still work.
 
 use super::gpu::all;
 use super::{Cancel, Cpu, Processor};
@@ -33,7 +33,7 @@ fn at_any_moment<R: PartialEq>(what: &str, cancel: &Cancel, call: impl Fn() -> R
         cancel.reset();
         match found {
             Err(Error::Cancelled) => ended += 1,
-            found => assert!(found.unwrap() == wanted, "{what}: in time, or not at all"),
+            found => assert!(found.unwrap() == wanted, "{what}: a cancelled call gave another result"),
         }
     }
     cancel.cancel();
@@ -43,14 +43,14 @@ fn at_any_moment<R: PartialEq>(what: &str, cancel: &Cancel, call: impl Fn() -> R
 }
 
 #[test]
-fn what_is_cancelled_is_an_error_and_the_same_call_again_is_right() {
+fn a_cancelled_call_is_an_error_and_the_next_call_is_right() {
     let size = Size::new(400, 300);
     let turned = viewpoint(size, 0.2, 1.1, [0.05, 0.0], [6.0, -4.0]).unwrap();
     let options = SceneOptions::default().with_size(size).with_moving_from_reference(turned);
     let Scene { reference, moving, .. } = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
     let images: [&Image<u8>; 2] = [&reference, &moving];
     let cpus = [1, 3].map(|threads| Processor::from(Cpu::with_threads(threads).unwrap()));
-    // Separate devices: those of other tests must not be cancelled.
+    // Separate devices, so that cancelling does not reach other tests.
     let gpus = all().iter().map(|gpu| Processor::with_gpu(Cpu::sequential(), gpu.beside().unwrap()));
     for processor in cpus.into_iter().chain(gpus) {
         let cancel = Cancel::new();

@@ -613,14 +613,13 @@ pub(crate) mod tests {
         })
     }
 
-    /// The CPU alone, and with every GPU.
     pub(crate) fn processors(cpu: &Cpu) -> impl Iterator<Item = Processor> {
         let gpus = gpu::all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
         gpus.chain([cpu.clone().into()])
     }
 
     #[test]
-    fn the_cpu_does_what_a_gpu_is_too_small_for_and_says_so() {
+    fn work_too_large_for_a_gpu_is_done_by_the_cpu_with_a_note() {
         let processor = Processor::from(Cpu::sequential());
         let shortage = Shortage::Device { name: "card".into(), free: Some(3) };
         let small = Err(Error::Memory { what: "a test", needed: 9, shortage });
@@ -639,16 +638,16 @@ pub(crate) mod tests {
         let failed = Err(Error::Device { device: "card".into(), reason: "it fell off the bus".into() });
         let found = processor.or_on_cpu("adding", failed, |_| Ok(7));
         assert!(matches!(found, Err(Error::Device { .. })), "{found:?}");
-        assert!(processor.take_notes().is_empty(), "and nothing was done instead");
+        assert!(processor.take_notes().is_empty(), "the CPU did the work instead");
     }
 
     #[test]
-    fn what_computed_is_told_once() {
+    fn the_device_that_computed_is_reported_once() {
         let alone = Processor::from(Cpu::sequential());
         assert!(alone.take_computed().is_empty(), "no work yet");
         alone.clone().gpu_or_cpu("adding", |_| Ok(1), |_| Ok(2)).unwrap();
         assert_eq!(alone.take_computed(), ["cpu"], "there is no GPU");
-        assert!(alone.take_computed().is_empty(), "told before");
+        assert!(alone.take_computed().is_empty(), "reported twice");
         for gpu in gpu::all() {
             let processor = Processor::with_gpu(Cpu::sequential(), gpu.clone());
             let name = format!("{}:{}", gpu.info().api, gpu.info().index);

@@ -125,15 +125,15 @@ pub(crate) mod tests {
     use super::*;
     use crate::device::Cpu;
 
-    /// Runs `work` on an observed device and returns what the observer was told, which must rise to the total
-    /// in at least `least` calls. The results must equal those without an observer.
+    /// Runs `work` on an observed device and returns the reports to the observer, which must be at least `least` and
+    /// rise to the total. The result must equal that without an observer.
     pub(crate) fn told<R: PartialEq>(cpu: &Cpu, least: usize, work: impl Fn(&Cpu) -> R) -> Vec<Progress> {
         let told = Arc::new(Mutex::new(Vec::new()));
         let to = told.clone();
         let observed = cpu.clone().observed(move |p| to.lock().unwrap().push(p));
         assert!(work(&observed) == work(cpu), "an observer changes nothing");
         let told = std::mem::take(&mut *told.lock().unwrap());
-        assert!(told.len() >= least, "told {} times only: {told:?}", told.len());
+        assert!(told.len() >= least, "only {} reports: {told:?}", told.len());
         for (before, after) in told.iter().zip(&told[1..]) {
             assert!(before.done < after.done && before.total == after.total, "{before:?}, then {after:?}");
         }
@@ -154,7 +154,7 @@ pub(crate) mod tests {
                 part.begin_task("within, no part", 3).advance(1);
                 part.advance(10);
             });
-            assert!(told.iter().all(|p| p.task == "whole" && p.total == 1000), "the whole is told of");
+            assert!(told.iter().all(|p| p.task == "whole" && p.total == 1000), "a report of a part");
             assert!(told.iter().any(|p| p.done == 300 + 500 / 7), "a seventh of the part");
             assert_eq!(told[told.len() - 2].done, 800, "before the end");
         }

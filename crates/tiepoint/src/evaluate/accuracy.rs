@@ -178,9 +178,9 @@ mod tests {
         assert!((error.bias + 0.01).abs() < 1e-9, "{error:?}");
         assert!((error.median - 0.01).abs() < 1e-9, "{error:?}");
         assert_eq!(error.count, 2, "both");
-        // Twice as wide: edges along (1, 1) have their gradient along (−1, 1), and after it along (−1, 2).
+        // Stretched to twice the width, edges along (1, 1) run along (2, 1): their gradient (−1, 1) becomes (−1, 2).
         let wide = homography([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
         let pair = [([3.0, 4.0], 1.0_f64.atan2(-1.0), 2.0_f64.atan2(-1.0))];
-        assert!(angle_error(&pair, &wide).median < 1e-9, "gradients are no directions");
+        assert!(angle_error(&pair, &wide).median < 1e-9, "gradients were mapped as directions");
     }
 }

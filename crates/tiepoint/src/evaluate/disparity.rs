@@ -177,7 +177,7 @@ mod tests {
         let fill = DisparityScoring { fill: true, ..DisparityScoring::default() };
         let score = disparity_score(found.view(), truth.view(), Some(mask.view()), &fill).unwrap();
         assert_eq!((score.pixels, score.density), (3, 2.0 / 3.0), "three inside the mask");
-        assert_eq!(score.bad, [2.0 / 3.0], "7 is bad, and what it fills");
+        assert_eq!(score.bad, [2.0 / 3.0], "7 is bad, and so is the pixel filled from it");
         assert_eq!(score.epe, (0.5 + 2.0 + 2.0) / 3.0, "all three have a disparity");
     }
 
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_scored_is_told() {
+    fn maps_that_cannot_be_scored_are_errors() {
         let (a, b) = (row(&[1.0, 2.0]), row(&[1.0]));
         let scoring = DisparityScoring::default();
         assert!(disparity_score(a.view(), b.view(), None, &scoring).is_err(), "sizes");

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told() {
+    fn anything_else_is_an_error() {
         assert!(parsed("1 0 0 0 1 0 0 0").unwrap_err().contains("8 numbers"), "too few");
         assert!(parsed("1 0 0 0 1 0 0 0 1 0").unwrap_err().contains("10 numbers"), "too many");
         assert!(parsed("1 0 0 0 x 0 0 0 1").unwrap_err().contains("\"x\""), "no number");

@@ -425,7 +425,7 @@ mod tests {
             for detector in [Detector::default(), Detector::Surf(SurfOptions::default())] {
                 let finder = detector.open(&processor).unwrap();
                 let none: [&AnyImage; 0] = [];
-                assert!(finder.detect_batch(none).is_empty(), "none of none");
+                assert!(finder.detect_batch(none).is_empty(), "no images give no features");
                 let alone = |image: &AnyImage| detector.detect(image, None, &processor).unwrap();
                 let wanted: Vec<Features> = images.iter().map(alone).collect();
                 assert!(wanted.iter().all(|found| found.len() > 20), "features of a rich texture");
@@ -451,13 +451,13 @@ mod tests {
                 }
                 assert!(found[2].as_ref().unwrap().is_empty(), "a black image");
                 assert!(matches!(found[4], Err(Error::Image(_))), "three channels");
-                assert_eq!(processor.take_notes(), Vec::<String>::new(), "nothing to say");
+                assert_eq!(processor.take_notes(), Vec::<String>::new(), "no work of the CPU");
             }
         }
     }
 
     #[test]
-    fn the_cpu_pools_domain_sizes_and_says_so() {
+    fn domain_size_pooling_runs_on_the_cpu_with_a_note() {
         let cpu = Cpu::with_threads(2).unwrap();
         let image = Texture::new(3).image::<u8>(Size::new(120, 90), &cpu);
         let options = SiftOptions::default().with_domain_size_pooling(true);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_takes_what_a_gpu_has_no_memory_for() {
+    fn images_too_large_for_a_gpu_are_searched_by_the_cpu() {
         let cpu = Cpu::with_threads(2).unwrap();
         let image = Texture::new(3).image::<u8>(Size::new(120, 90), &cpu);
         for gpu in all() {

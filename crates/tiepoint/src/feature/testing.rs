@@ -1,4 +1,4 @@
-//! What the tests of SIFT and SURF share.
+//! Helpers for the tests of SIFT and SURF.
 
 use super::gpu::pipeline::Pipeline;
 use super::gpu::{AT_A_TIME, GpuDetector, beside};
@@ -9,8 +9,8 @@ use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{Image, ImageView, Pixel, Pixels, Size};
 use crate::{Error, Result};
 
-/// Options with every selection of at most `n` features, and with limits so great that sums and products of them
-/// overflow.
+/// Options with every kind of selection, of at most `n` features and with limits so large that sums and products of
+/// them would overflow.
 pub(crate) fn selections<O>(n: usize, with: impl Fn(Selection) -> O) -> Vec<O> {
     [n, i64::MAX as usize, usize::MAX].into_iter().flat_map(Selection::every).map(with).collect()
 }
@@ -47,7 +47,7 @@ where
     let detector = GpuDetector::<P>::new(&beside(gpu), *options).unwrap();
     let on_device = GpuImage::upload(gpu, image.view()).unwrap();
     let what = format!("{gpu:?}, {} {}, {options:?}", T::NAME, image.size());
-    // The second time features come along with their number.
+    // From the second time on, features are read together with their number.
     for _ in 0..2 {
         assert_same_features(&detector.detect(&on_device, mask).unwrap(), &expected, &what);
     }
@@ -88,8 +88,8 @@ pub(crate) fn serves_any_image<P: Twin>(scene: impl Fn(Size, u64) -> Image<u8>, 
     }
 }
 
-/// A batch gives what its images give alone, searched all at once, two at a time and one at a time, while the room on
-/// the device and the host grows. The middle image is blank.
+/// A batch gives the features of its images alone, searched all at once, two at a time and one at a time, while memory
+/// on device and host grows. The middle image is blank.
 pub(crate) fn batches_give_what_single_images_give<P: Twin>(
     scene: impl Fn(Size, u64) -> Image<u8>,
     options: &P::Options,
@@ -111,7 +111,7 @@ pub(crate) fn batches_give_what_single_images_give<P: Twin>(
             let detector = new().with_capacity(9);
             let found = detector.detect_at_a_time(&on_device, pixels).unwrap();
             assert_eq!(found, expected, "{gpu:?}");
-            // With memory that was used before, some of it for another kind of descriptors.
+            // With recycled memory, some of it of another kind of descriptors.
             let other = match &found[1].descriptors {
                 Descriptors::U8(_) => Descriptors::F32(vec![1.0; 9]),
                 Descriptors::F32(_) => Descriptors::U8(vec![1; 9]),
@@ -123,12 +123,12 @@ pub(crate) fn batches_give_what_single_images_give<P: Twin>(
         }
         let detector = new();
         assert_eq!(detector.detect_batch(&on_device).unwrap(), expected, "{gpu:?}");
-        // Memory to reuse for the first parts alone; the features of later parts are fetched in another way.
+        // Recycled memory for the first parts only, so that later parts take new memory.
         let more: Vec<_> = on_device.iter().cycle().take(9).cloned().collect();
         for _ in 0..4 {
             detector.recycle(expected[..2].iter().cloned());
             let again = detector.detect_at_a_time(&more, 2 * area).unwrap();
-            assert!(again.iter().eq(repeated(9)), "{gpu:?}: memory that does not last");
+            assert!(again.iter().eq(repeated(9)), "{gpu:?}: recycled memory for some parts");
         }
         let views: Vec<_> = images.iter().chain(&images).map(Image::view).collect();
         for number in [1, 2, 3, 5, 6, 6] {
@@ -142,7 +142,7 @@ pub(crate) fn batches_give_what_single_images_give<P: Twin>(
         assert!(detector.detect_batch(none).unwrap().is_empty(), "no image, no features");
         // Some in the host's memory and some on the device.
         let mixed = [Pixels::from(&on_device[0]), (&images[1]).into(), (&images[2]).into()];
-        assert_eq!(detector.detect_batch(mixed).unwrap(), expected, "{gpu:?}: wherever they are");
+        assert_eq!(detector.detect_batch(mixed).unwrap(), expected, "{gpu:?}: host and device");
     }
 }
 

@@ -256,7 +256,7 @@ mod tests {
     use crate::synth::Texture;
 
     #[test]
-    fn tilts_and_turns_are_the_papers() {
+    fn tilts_and_turns_are_those_of_the_paper() {
         let all = View::first(usize::MAX);
         let counts: Vec<usize> = all.chunk_by(|a, b| a.tilt == b.tilt).map(<[View]>::len).collect();
         assert_eq!(counts, [1, 4, 5, 8, 10, 15], "views of each tilt");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_the_picture_askance_and_features_come_back() {
+    fn a_view_is_the_tilted_picture_and_its_keypoints_map_back() {
         let cpu = Cpu::with_threads(2).unwrap();
         let size = Size::new(160, 120);
         let picture: Image<f32> = Texture::new(4).image(size, &cpu);
@@ -293,7 +293,7 @@ mod tests {
             let [u, v] = map.apply([mean(&|x, _| x), mean(&|_, y| y)]);
             assert!((u - x).abs() < 0.1 && (v - y).abs() < 0.1, "{view:?}: ({u}, {v})");
             assert_eq!(drawn.size(), view.size(size).unwrap());
-            // A keypoint of the view: its direction and size, point by point.
+            // Place, direction and size of a keypoint of the view, mapped back.
             let centre = map.inverse().unwrap().apply([80.0, 60.0]);
             let [x, y] = centre.map(|v| v as f32);
             let k = Keypoint { x, y, scale: 2.0, angle: 0.7, ..Keypoint::default() };

@@ -153,7 +153,7 @@ pub(crate) mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_killed_processes_left_is_removed_and_nothing_else() {
+    fn only_files_that_killed_processes_left_are_removed() {
         let folder = Folder::new("left");
         let inner = folder.0.join("a/b");
         fs::create_dir_all(&inner).unwrap();
@@ -167,11 +167,11 @@ pub(crate) mod tests {
         let (outer, held) = (folder.0.join("a.tile"), Unfinished::beside(inner.join("c.tile")).unwrap());
         let left = [name_by(&Unfinished::beside(outer).unwrap(), None, dead), name_by(&held, None, dead)];
         left.iter().for_each(|path| fs::write(path, b"half").unwrap());
-        assert_eq!(remove_unfinished(&folder.0, 1).unwrap(), 1, "of the folder alone");
+        assert_eq!(remove_unfinished(&folder.0, 1).unwrap(), 1, "the folder without those below");
         assert!(!left[0].exists() && left[1].exists());
-        assert_eq!(remove_unfinished(&folder.0, usize::MAX).unwrap(), 1, "and below it");
-        assert!(held.path().exists() && !left[1].exists(), "what is being written stays");
-        assert_eq!(folder.names().len(), others.len() + 1, "and so does what has other names");
+        assert_eq!(remove_unfinished(&folder.0, usize::MAX).unwrap(), 1, "with the folders below");
+        assert!(held.path().exists() && !left[1].exists(), "a file that is being written was removed");
+        assert_eq!(folder.names().len(), others.len() + 1, "files with other names were removed");
         let long = inner.join("x".repeat(250));
         for target in [inner.join("c.tile"), long] {
             let own = Unfinished::beside(&target).unwrap();
@@ -186,26 +186,26 @@ pub(crate) mod tests {
         assert_eq!(remove_unfinished(folder.0.join("no such"), 1).unwrap(), 0, "no folder");
     }
 
-    /// If locks do not reach from one process to another, a file that seems unlocked may still be being written.
+    /// If locks do not work between processes, a file without a lock may still be written by another one.
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_another_process_or_machine_may_be_writing_stays() {
+    fn files_that_another_process_or_machine_may_be_writing_stay() {
         let folder = Folder::new("neighbour");
         let mine = Unfinished::beside(folder.0.join("a.tile")).unwrap();
         let alive = name_by(&mine, None, std::os::unix::process::parent_id());
         let elsewhere = name_by(&mine, Some("0123456789abcdef"), 4_000_000_000);
         [&alive, &elsewhere].iter().for_each(|path| fs::write(path, b"half").unwrap());
-        assert_eq!(remove_unfinished(&folder.0, 1).unwrap(), 0, "both may be in the making");
+        assert_eq!(remove_unfinished(&folder.0, 1).unwrap(), 0, "both may still be written");
         let days_ago = SystemTime::now() - Duration::from_secs(48 * 60 * 60);
         for path in [&alive, &elsewhere] {
             File::options().write(true).open(path).unwrap().set_modified(days_ago).unwrap();
         }
         assert_eq!(remove_unfinished(&folder.0, 1).unwrap(), 1, "untouched for two days");
-        assert!(alive.exists() && !elsewhere.exists(), "its process is there");
+        assert!(alive.exists() && !elsewhere.exists(), "the file of a living process was removed");
     }
 
     #[test]
-    fn files_written_meanwhile_are_all_there_at_the_end_and_their_errors_are_told() {
+    fn files_written_in_the_background_are_complete_and_errors_reported() {
         let folder = Folder::new("meanwhile");
         for sync in [false, true] {
             let disk = Disk::meanwhile(sync);
@@ -228,7 +228,7 @@ pub(crate) mod tests {
             }
             assert_eq!(fs::read_dir(&inner).unwrap().count(), 300, "and nothing else");
         }
-        // A folder takes the place of a file before that is there.
+        // A folder appears where the file is to go.
         let (disk, path) = (Disk::meanwhile(true), folder.0.join("b"));
         let failed = disk.write(&path, |out| {
             fs::create_dir(&path)?;
@@ -240,7 +240,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn writers_and_removers_do_not_hinder_each_other() {
+    fn writing_and_removing_unfinished_files_do_not_conflict() {
         let folder = Folder::new("race");
         std::thread::scope(|scope| {
             let writers: Vec<_> = (0..3)

@@ -375,7 +375,7 @@ pub(crate) mod testing {
         sizes.into_iter().map(|(w, h)| Size::new(w.div_ceil(channels), h)).collect()
     }
 
-    /// The images of `shapes` with a few that are not numbers, and a photograph where there is one.
+    /// The images of `shapes` with a few NaNs and infinities, and a photograph where there is one.
     pub(crate) fn images<T: GpuPixel>(channels: usize) -> Vec<Image<T>> {
         let mut images: Vec<_> = shapes(channels)
             .into_iter()

@@ -1,4 +1,4 @@
-//! The `_into` forms write an image inside foreign memory, and nothing beside it.
+//! The `_into` forms write into an image with gaps between rows, and leave the gaps alone.
 
 use super::resample::{Scaling, resample, resample_into};
 use super::sobel::{Magnitude, X, Y, sobel, sobel_into};
@@ -11,7 +11,6 @@ use crate::image::{Border, Image, ImageView, ImageViewMut, Size};
 use crate::options::Named;
 use crate::{Error, Result};
 
-/// Elements between the rows.
 const GAP: usize = 7;
 
 /// Runs `into` on memory with gaps and compares with `whole`; another shape must be refused.

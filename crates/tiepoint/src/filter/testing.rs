@@ -6,13 +6,13 @@ use crate::numeric::Random;
 
 pub(super) const BORDERS: [Border; 4] = [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip];
 
-/// `n` values from 0 to `scale`, both ends included now and then.
+/// `n` random values from 0 to `scale`, sometimes exactly these.
 pub(super) fn noise<T: Pixel>(n: usize, seed: u32, scale: f32) -> Vec<T> {
     let mut random = Random::new(seed.into());
     (0..n).map(|_| T::from_f32(random.range(-0.2, 1.2).clamp(0.0, 1.0) as f32 * scale)).collect()
 }
 
-/// Sizes and channel counts that find the seams: single pixels, rows, columns, and around vector lengths.
+/// Sizes and channel counts at the limits of vector code: single pixels, rows, columns, and around vector lengths.
 pub(super) fn sizes() -> Vec<(Size, usize)> {
     let sizes =
         [(1, 1, 1), (1, 9, 1), (70, 1, 1), (2, 3, 4), (16, 5, 1), (33, 70, 1), (64, 33, 1), (67, 40, 1)];

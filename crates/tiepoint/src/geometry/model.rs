@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_horizon_is_nowhere() {
+    fn points_on_and_beyond_the_horizon_have_no_image() {
         let h = Homography::new([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.01, 0.0, 1.0]]).unwrap();
         assert!(h.apply([50.0, 7.0]).is_some() && h.apply([100.0, 7.0]).is_none(), "on it");
         assert!(h.apply([150.0, 7.0]).is_none(), "beyond it");

@@ -158,7 +158,7 @@ mod tests {
     use crate::numeric::Random;
 
     #[test]
-    fn maps_come_back_from_places_known_along_one_direction_and_in_part_wrong() {
+    fn maps_are_found_from_places_known_along_one_direction_with_outliers() {
         let exact = [
             (ModelKind::Similarity, [[0.9, -0.3, 40.0], [0.3, 0.9, -7.0], [0.0, 0.0, 1.0]]),
             (ModelKind::Affine, [[0.9, -0.2, 40.0], [0.4, 1.2, -7.0], [0.0, 0.0, 1.0]]),

@@ -71,7 +71,7 @@ mod tests {
                 assert_eq!(masked.channels(), if channels < 3 { 2 } else { 4 }, "{channels}");
                 assert_eq!(alpha_mask(&masked).unwrap(), mask, "{channels}");
                 let again = with_alpha(&masked, &Image::filled(size, 1, 255)).unwrap();
-                assert_eq!(again, masked, "what showed nothing shows nothing");
+                assert_eq!(again, masked, "transparent pixels became opaque");
             }
         }
         let small = Image::<u8>::new(Size::new(1, 1));

@@ -5,7 +5,7 @@ use crate::device::Cpu;
 use proptest::prelude::*;
 use std::{fs, path::PathBuf, sync::atomic::AtomicUsize};
 
-/// A file name of this test's own; the file is removed with it.
+/// A file name that no other test uses; the file is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -22,7 +22,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Bits without order: the value of element `i`.
+/// Pseudo-random bits for element `i`.
 fn noise(i: usize) -> u64 {
     let x = (i as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (x ^ x >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
@@ -64,7 +64,7 @@ fn the_header_tells_size_and_type() {
     assert!(read_shape("no such file.png", &ReadOptions::default()).is_err(), "there is none");
 }
 
-/// What `image` becomes in a format of 8 and 16 bits.
+/// `image` as a format of 8 and 16 bits stores it.
 fn levelled(image: &AnyImage) -> AnyImage {
     let AnyImage::F32(i) = image else { return image.clone() };
     let data = i.data().iter().map(|v| v.level() as u16).collect();
@@ -196,7 +196,7 @@ fn samples_of_every_kind_are_read() {
 }
 
 #[test]
-fn what_holds_no_data_is_hidden() {
+fn pixels_without_data_are_hidden() {
     let (cpu, options) = (Cpu::sequential(), ReadOptions::default());
     let hidden = |file: FileImage| file.into_seen().1.map(Image::into_vec);
     let masked = sample!("masked.tif");
@@ -241,7 +241,7 @@ fn what_holds_no_data_is_hidden() {
 }
 
 #[test]
-fn no_value_without_data_enters_another() {
+fn values_without_data_take_no_part_in_resampling() {
     let size = Size::new(30, 20);
     let hole = |x: usize, y: usize| (10..14).contains(&x) && (8..12).contains(&y);
     let image = Image::from_fn(size, |x, y| if hole(x, y) { 60_000 } else { 1000 + x as u16 });
@@ -328,7 +328,7 @@ fn not_a_number_and_infinity_stay() {
 #[test]
 fn jpegs_come_close() {
     let rgb = sample_of(3, colour);
-    // Where the colour is sampled at half the size, the sharp edges of the sample bleed.
+    // Colour subsampled to half the size bleeds over the sharp edges of the sample.
     for (name, bytes, expected, mean) in [
         ("grey.jpg", sample!("grey.jpg"), sample_of(1, |g, _| vec![g]), 4.0),
         ("colour.jpg", sample!("colour.jpg"), rgb.clone(), 8.0),
@@ -412,7 +412,7 @@ fn hostile_headers_cost_nothing() {
     }
 }
 
-/// The most memory that this process ever held, where the system tells.
+/// The peak memory of this process, where the system reports it.
 fn resident() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
@@ -420,7 +420,7 @@ fn resident() -> Option<u64> {
 }
 
 #[test]
-fn what_is_no_image_is_told() {
+fn files_that_are_no_image_are_errors() {
     let error =
         |bytes: &[u8]| decode(bytes, "some/name.png", &ReadOptions::default()).unwrap_err().to_string();
     assert_eq!(error(b""), "some/name.png: the file is empty", "empty");
@@ -438,7 +438,7 @@ fn what_is_no_image_is_told() {
 }
 
 #[test]
-fn truncated_files_are_told() {
+fn truncated_files_are_errors() {
     for (name, bytes, _) in exact_samples() {
         let half = decoded(&bytes[..bytes.len() / 2]);
         assert!(half.is_err(), "{name}");
@@ -450,7 +450,7 @@ fn truncated_files_are_told() {
         }
         let markless = decoded(&bytes[..bytes.len() - 2]);
         let expected = decoded(bytes).ok().filter(|_| name == "grey.jpg");
-        assert_eq!(markless.ok(), expected, "{name}: whole but for its end marker, if it has but one scan");
+        assert_eq!(markless.ok(), expected, "{name}: without its end marker");
     }
 }
 

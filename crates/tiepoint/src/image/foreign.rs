@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_formats_come_with_what_converts_them() {
+    fn refusals_of_known_formats_name_a_converter() {
         for (at, bytes, name, command) in KNOWN {
             let file = [&vec![b'.'; at], bytes, b"\0\0\0\x01"].concat();
             let said = refusal(&file);

@@ -490,7 +490,7 @@ KERNEL(conversions) {
     }
 
     #[test]
-    fn images_come_back_as_they_went() {
+    fn images_are_downloaded_as_they_were_uploaded() {
         for gpu in all() {
             for (width, height, channels) in [(1, 1, 1), (33, 5, 1), (7, 40, 3), (129, 2, 4)] {
                 let size = Size::new(width, height);

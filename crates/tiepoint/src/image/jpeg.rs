@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_that_of_the_picture() {
+    fn the_end_of_a_picture_is_found_before_other_data() {
         let picture =
             [header(0xc0, &[0x11], 1), vec![0x12, 0xff, 0x00, 0xff, 0xd3, 0x34, 0xff, 0xff, 0xd9]].concat();
         for after in [&b""[..], b"SEFT\xff\xda\x00", b"\xff\xd8\xff\xd9", b"\xff"] {
@@ -210,13 +210,13 @@ mod tests {
             let mut file = header(kind, &[0x11], 1);
             let at = file.iter().rposition(|b| *b == kind).unwrap() + 3;
             file[at] = bits;
-            let Err(Fault::Bad(said)) = check_frame(&file) else { panic!("{name} was let through") };
+            let Err(Fault::Bad(said)) = check_frame(&file) else { panic!("{name} is not refused") };
             assert!(said.contains(name) && said.contains("djpeg"), "{said}");
         }
     }
 
     #[test]
-    fn frames_that_upset_the_decoder_are_refused() {
+    fn frames_that_the_decoder_cannot_handle_are_refused() {
         let check = |kind, factors: &[u8], scanned| check_frame(&header(kind, factors, scanned));
         for factors in [[0x11, 0x11, 0x11], [0x22, 0x11, 0x11], [0x21, 0x21, 0x11]] {
             assert!(matches!(check(0xc0, &factors, 3), Ok(false)), "{factors:x?}");

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_together_leave_what_all_count() {
+    fn a_pixel_counts_if_all_combined_masks_count_it() {
         let size = Size::new(12, 9);
         let every =
             |n: usize| Image::from_fn(size, move |x, y| if (x + y) % n == 0 { 0_u8 } else { n as u8 });
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn data_are_what_shows_and_is_not_marked() {
+    fn opaque_pixels_without_the_no_data_value_hold_data() {
         let size = Size::new(4, 1);
         let grey_and_alpha = Image::from_vec(vec![5_u8, 255, 5, 0, 7, 7, 7, 255], size, 2).unwrap();
         let floats =

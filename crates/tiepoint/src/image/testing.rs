@@ -118,7 +118,6 @@ fn shape<T>(image: &Image<T>) -> String {
     format!("{} x {}", image.size, image.channels)
 }
 
-/// Writes the pictures to a new folder.
 fn leave<T: Value>(folder: &Path, found: &Image<T>, expected: &Image<T>) -> crate::Result<()> {
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;

@@ -134,7 +134,7 @@ mod tests {
             found
         };
         let (a, mut b, none) = (random(400), random(370), random(0));
-        // B shows what A shows, somewhat changed.
+        // B has the descriptors of A, somewhat changed.
         if let (Descriptors::U8(from), Descriptors::U8(to)) = (&a.descriptors, &mut b.descriptors) {
             to.iter_mut().zip(from).enumerate().filter(|(i, _)| i % 5 > 1).for_each(|(_, (t, f))| *t = *f);
         }

@@ -68,7 +68,6 @@ fn twins<E: Stated>(a: &[E], b: &[E], dimension: usize) {
     }
 }
 
-/// [`twins`] of any bytes, and of any floats.
 fn noise_twins(numbers: &mut Numbers, n: usize, m: usize, dimension: usize) {
     twins(&numbers.bytes(n * dimension, 256), &numbers.bytes(m * dimension, 256), dimension);
     twins(&numbers.floats(n * dimension), &numbers.floats(m * dimension), dimension);
@@ -149,7 +148,7 @@ fn filters_work_as_described() {
 }
 
 #[test]
-fn signs_keep_apart() {
+fn features_match_only_those_of_their_sign() {
     let mut numbers = Numbers(5);
     let (mut a, mut b) = (random(&mut numbers, 200, 16), random(&mut numbers, 150, 16));
     a.keypoints

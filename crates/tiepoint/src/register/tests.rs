@@ -10,7 +10,7 @@ use crate::image::testing::shared;
 use crate::image::{Pixel, ReadOptions, Size, read_grey, with_alpha};
 use crate::synth::Texture;
 
-/// The texture at the places that pixels show, from 0 to 1.
+/// A texture from 0 to 1, seen through the map `back` from pixels to places of the texture.
 fn drawn<T: Pixel>(size: Size, back: impl Fn([f64; 2]) -> [f64; 2]) -> Image<T> {
     Image::from_fn(size, |x, y| {
         let [u, v] = back([x as f64, y as f64]);
@@ -27,7 +27,7 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
     let size = Size::new(400, 300);
     let truth = Homography::new([[0.93, -0.2, 45.0], [0.18, 0.9, -12.0], [1e-4, -1e-4, 1.0]]).unwrap();
     let reference = picture(size, |p| p);
-    // A place of MOVING shows what `truth` says of REFERENCE.
+    // `truth` maps MOVING to REFERENCE.
     let moving = picture(size, |p| truth.apply(p).unwrap());
     let options = RegisterOptions::default().with_range(Range::Between(0.0, 1.0));
     let mut results = vec![];
@@ -50,7 +50,7 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
 }
 
 #[test]
-fn what_is_transparent_bears_no_features_as_what_is_masked_does() {
+fn transparent_pixels_have_no_features_as_masked_ones() {
     let size = Size::new(400, 300);
     let image = |shift: f64| AnyImage::from(drawn::<u8>(size, |[x, y]| [x + shift, y]));
     let (reference, moving) = (image(0.0), image(6.0));
@@ -63,12 +63,12 @@ fn what_is_transparent_bears_no_features_as_what_is_masked_does() {
     let mask = shown(155);
     let masked = RegisterInput { image: (&reference).into(), mask: Some(mask.view()) };
     assert!(found == register(masked, &moving, &options, &processor).unwrap(), "as with a mask");
-    // Of both together what neither hides.
+    // A pixel counts if neither mask nor transparency hides it.
     let both = RegisterInput { image: (&seen).into(), mask: Some(mask.view()) };
-    assert!(found == register(both, &moving, &options, &processor).unwrap(), "as with both");
+    assert!(found == register(both, &moving, &options, &processor).unwrap(), "with transparency and mask");
 }
 
-/// Features, matches, model and both pictures, byte for byte: of pictures of one size and of two, whole and masked.
+/// Compares features, matches, model and pictures, for pictures of equal and different sizes, with and without masks.
 #[test]
 fn every_device_registers_the_same_picture() {
     let cpu = Cpu::with_threads(2).unwrap();
@@ -115,7 +115,6 @@ fn nothing_to_register_is_an_error() {
     }
 }
 
-/// The tie points of two shared pictures.
 fn tie(root: &std::path::Path, [a, b]: [&str; 2], most: usize, kind: ModelKind) -> (TiePoints, Size) {
     let processor = Processor::from(Cpu::with_threads(2).unwrap());
     let selection = if most == 0 { Selection::ALL } else { Selection::strongest(most) };
@@ -131,7 +130,7 @@ fn tie(root: &std::path::Path, [a, b]: [&str; 2], most: usize, kind: ModelKind) 
 #[test]
 fn photographs_with_a_known_homography() {
     let Some(root) = shared("") else { return };
-    // Corner errors reached in November 2026 are two thirds of these or less.
+    // Measured corner errors are at most two thirds of these.
     for (name, worst) in
         [("boat/3", 0.3), ("graf/2", 0.8), ("graf/3", 2.0), ("graf/4", 2.0), ("leuven/4", 0.7)]
     {
@@ -147,7 +146,7 @@ fn photographs_with_a_known_homography() {
 #[test]
 fn photographs_without_ground_truth_keep_their_inliers() {
     let Some(root) = shared("") else { return };
-    // The floors of the data's notes (OpenCV's SIFT with RANSAC) are 79, 184, 62 and 1523.
+    // OpenCV's SIFT with RANSAC finds 79, 184, 62 and 1523 inliers, by the notes of the shared data.
     for (pair, least, kind) in [
         (["objects/box.png", "objects/box_in_scene.png"], 80, ModelKind::Homography),
         (["objects/books/java.jpg", "objects/books/frame1.jpg"], 330, ModelKind::Homography),
@@ -160,7 +159,7 @@ fn photographs_without_ground_truth_keep_their_inliers() {
 }
 
 #[test]
-fn only_what_a_mask_leaves_is_registered() {
+fn masked_pixels_take_no_part_in_registration() {
     let size = Size::new(400, 300);
     let truth = Homography::new([[1.0, 0.0, 20.0], [0.0, 1.0, -10.0], [0.0, 0.0, 1.0]]).unwrap();
     let reference = picture(size, |p| p);

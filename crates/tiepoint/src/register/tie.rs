@@ -322,7 +322,7 @@ mod tests {
     use crate::feature::Descriptors;
     use crate::image::Size;
 
-    /// Features on a grid that is shifted by (3, 2) px from A to B; each pair has a descriptor of its own.
+    /// Features on a grid that is shifted by (3, 2) px from A to B; no two pairs share a descriptor.
     fn shifted() -> [Features; 2] {
         [0.0, 1.0].map(|side| {
             let keypoints = (0..36_u8).map(|i| {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_search_that_determines_nothing_leaves_the_first() {
+    fn a_second_search_without_a_model_keeps_the_first_result() {
         let ([a, b], options) = (shifted(), TieOptions::default());
         let cpu = Cpu::sequential();
         let processor = cpu.clone().into();
@@ -367,12 +367,12 @@ mod tests {
             Some(_) => Ok(vec![]),
         };
         let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, blind).unwrap();
-        assert_eq!(found.inliers.len(), 36, "of the first search");
+        assert_eq!(found.inliers.len(), 36, "inliers of the first search");
     }
 
-    /// Like a landscape of trees: near each place that a right but inexact model predicts there is a similar feature.
+    /// As in a forest, near each place that a right but inexact model predicts there is a similar but wrong feature.
     #[test]
-    fn a_second_search_that_finds_chance_leaves_the_first() {
+    fn a_second_search_with_chance_matches_keeps_the_first_result() {
         let (trees, marks) = (100_usize, 36_usize);
         let mut random = crate::numeric::Random::new(3);
         let mut unit = || random.below(1_000_001) as f32 * 1e-6;
@@ -386,7 +386,7 @@ mod tests {
         }
         let keypoint = a.keypoints[0];
         for (i, [x, y]) in places.iter().enumerate() {
-            // Anywhere within 6 px of the place that the model predicts.
+            // A random place within 6 px of the predicted one.
             let (r, t) = (6.0 * unit().sqrt(), std::f32::consts::TAU * unit());
             a.keypoints.push(Keypoint { x: *x, y: *y, ..keypoint });
             b.keypoints.push(Keypoint { x: x + 3.0 + r * t.cos(), y: y + 2.0 + r * t.sin(), ..keypoint });
@@ -412,9 +412,9 @@ mod tests {
         }
     }
 
-    /// A part of the features finds the model; where it finds none, all features are searched.
+    /// A subset of the features finds the model; if it finds none, all features are searched.
     #[test]
-    fn of_many_features_a_part_leads_to_the_matches_of_all() {
+    fn a_subset_of_many_features_leads_to_the_matches_of_all() {
         let ([a, b], options) = (shifted(), TieOptions::default());
         let cpu = Cpu::sequential();
         let mut processors = vec![Processor::from(cpu.clone())];
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn every_device_finds_the_same_and_says_what_the_cpu_did() {
+    fn every_device_finds_the_same_and_notes_work_of_the_cpu() {
         let ([a, b], options) = (shifted(), TieOptions::default());
         let cpu = Cpu::sequential();
         let expected = tie_points(&a, &b, &options, &cpu.clone().into()).unwrap();
@@ -449,7 +449,7 @@ mod tests {
             let there = [&a, &b].map(|features| GpuFeatures::upload(gpu, features).unwrap());
             match tie_points_on_device(&there[0], &there[1], &options, &cpu) {
                 Err(error) => assert!(error.is_device_limit() && !gpu.info().has_f64, "{gpu:?}: {error}"),
-                found => assert_eq!(found.unwrap(), expected, "where they lie on {gpu:?}"),
+                found => assert_eq!(found.unwrap(), expected, "with features on {gpu:?}"),
             }
         }
     }

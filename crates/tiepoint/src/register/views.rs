@@ -265,7 +265,7 @@ mod tests {
     use crate::image::Size;
     use crate::synth::{Scene, SceneOptions, viewpoint};
 
-    /// A plane seen from the front, and at 65° from the side.
+    /// A plane seen from the front and at 65° to its normal.
     fn askance() -> (Scene<u8>, Size) {
         let size = Size::new(400, 300);
         let view = viewpoint(size, 0.3, 1.0, [0.0; 2], [0.0; 2]).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plane_seen_askance_is_found_by_views_alone_and_on_every_device() {
+    fn a_tilted_plane_is_found_only_by_views_and_on_every_device() {
         let (scene, size) = askance();
         let cpu = Cpu::with_threads(2).unwrap();
         let tied = |views: Views, processor: &Processor| {
@@ -298,7 +298,7 @@ mod tests {
         let fewer = plain.as_ref().map_or(0, |p| p.tie.inliers.len());
         assert!(found.tie.inliers.len() > 2 * fewer, "{} and {fewer}", found.tie.inliers.len());
         let auto = tied(Views::Auto, &processor).unwrap();
-        assert_eq!(auto.views, if plain.is_ok() { 1 } else { Views::AUTO }, "only where it must");
+        assert_eq!(auto.views, if plain.is_ok() { 1 } else { Views::AUTO }, "only where needed");
         let features = found.features.as_ref().unwrap();
         for m in &found.tie.matches {
             let [p, q] = [&features[0].keypoints[m.a as usize], &features[1].keypoints[m.b as usize]];
@@ -321,7 +321,7 @@ mod tests {
                 Ok(_) => assert_eq!(there(Views::Auto).unwrap(), None, "{gpu:?} lacks 64-bit floats"),
                 Err(_) => {
                     assert_eq!(there(Views::Auto).unwrap(), None, "views may help");
-                    assert!(there(Views::Count(1)).is_err(), "none were asked for");
+                    assert!(there(Views::Count(1)).is_err(), "no views were asked for");
                 }
             }
             assert!(there(Views::Count(0)).is_err(), "an option");

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn points_go_there_and_back() {
+    fn points_are_written_and_read_back() {
         let folder = Folder::new("cloud-there-and-back");
         let file = folder.0.join("a.ply");
         for (format, name) in [(PlyFormat::Binary, "binary"), (PlyFormat::Ascii, "ascii")] {
@@ -333,7 +333,7 @@ mod tests {
         many[5..25].fill(-1.999);
         let many = Image::from_vec(many, Size::new(100, 10), 1).unwrap();
         let bound = bound_of_depth(many.view(), &PAIR);
-        assert!((19.0..=20.0).contains(&bound), "the far ones have no say: {bound}");
+        assert!((19.0..=20.0).contains(&bound), "few far points do not count: {bound}");
         assert_eq!(bound_of_depth(Image::filled(Size::new(2, 2), 1, f32::NAN).view(), &PAIR), f64::INFINITY);
         let near = CloudOptions { max_depth: 5.0, ..CloudOptions::default() };
         assert_eq!(
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_and_nothing_is_left() {
+    fn inputs_that_do_not_fit_are_errors_and_leave_no_file() {
         let folder = Folder::new("cloud-refused");
         let file = folder.0.join("a.ply");
         let refused = |d: &Image<f32>, c: &AnyImage, pair: &RectifiedCalibration, o: &CloudOptions| {

@@ -59,7 +59,6 @@ mod tests {
     use super::*;
     use crate::geometry::calibration::Projection;
 
-    /// The numbers of a Middlebury scene.
     fn pair() -> RectifiedCalibration {
         RectifiedCalibration {
             size: Some(Size::new(3, 2)),
@@ -82,7 +81,7 @@ mod tests {
         assert!(near(found.data()[1], 193.001 * 3997.684 / 231.111), "{}", found.data()[1]);
         // f32 of −131.111 is not quite −doffs: either nothing, or very far.
         assert!(found.data()[2] > 1e10, "infinitely far");
-        assert_eq!(&found.data()[3..], [f32::INFINITY; 3], "behind the cameras, and no disparity");
+        assert_eq!(&found.data()[3..], [f32::INFINITY; 3], "behind the cameras, or no disparity");
     }
 
     #[test]

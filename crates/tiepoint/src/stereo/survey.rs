@@ -171,7 +171,7 @@ mod tests {
         survey(&[left, right].map(|image| Side { image: image.clone().into(), mask: None }), cpu)
     }
 
-    /// The picture with its rows turned about its middle and moved.
+    /// The picture with its rows tilted about its middle and moved down.
     fn turned(image: &Image<u8>, slope: f64, down: f64) -> Image<u8> {
         let height = image.size().height as f64;
         Image::from_fn(image.size(), |x, y| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_differ_are_told_apart_from_matches_that_are_wrong() {
+    fn unaligned_rows_are_distinguished_from_wrong_matches() {
         let (pair, cpu) = (scene([4.0, 60.0]), Cpu::sequential());
         let beside = |right: &Image<u8>| surveyed(&pair.left, right, &cpu).unwrap();
         for (slope, down) in [(0.0, 4.0), (0.05, 0.0)] {

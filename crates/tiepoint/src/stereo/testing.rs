@@ -14,8 +14,8 @@ use crate::{
     numeric::Random,
 };
 
-/// Maps of sizes that find the seams, from smooth to noise, with no, some and only invalid pixels, and now
-/// and then a value that is no disparity or a −0.
+/// Maps of sizes around tiles and vectors, from smooth to noise, with no, some and only invalid pixels, and sometimes a
+/// NaN, −∞ or −0.
 pub(super) fn maps() -> Vec<Image<f32>> {
     let mut random = Random::new(7);
     let sizes =
@@ -46,7 +46,7 @@ pub(super) fn gpu_maps(
 ) {
     for gpu in all() {
         for mut map in maps() {
-            // Signs of zero: the order of equal values is not defined.
+            // Turns −0 into 0, since the order of the two is not defined.
             map.data_mut().iter_mut().for_each(|v| *v += 0.0);
             let stack = GpuStack::upload(gpu, &[map.view(), map.view()]).unwrap();
             let mut commands = Commands::new();

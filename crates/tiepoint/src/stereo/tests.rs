@@ -1,4 +1,4 @@
-//! The whole of dense stereo, on scenes whose disparities are known.
+//! Dense stereo as a whole, on scenes with known disparities.
 
 use super::{
     CensusWindow, Cost, INVALID, Masks, MatchingCost, Paths, Penalties, Reason, RightView, Stereo,
@@ -48,7 +48,7 @@ fn right_share(found: &Image<f32>, shift: usize, limit: f32) -> f64 {
 #[test]
 fn a_shift_is_found_by_every_cost_and_path() {
     let pair = shifted(Size::new(240, 120), 9, 5);
-    // Another camera: the right image is inverted.
+    // An inverted right image, as from another kind of camera.
     let inverted = [pair[0].clone(), Image::from_fn(pair[1].size(), |x, y| 255 - pair[1].row(y)[x])];
     let cpu = Cpu::with_threads(2).unwrap();
     for paths in Paths::ALL.iter().map(|choice| choice.value) {
@@ -58,7 +58,7 @@ fn a_shift_is_found_by_every_cost_and_path() {
                     StereoOptions { disparities: 24, cost, paths, right_view, ..Default::default() };
                 let found = compute(options, &pair, Masks::default(), &cpu).disparity;
                 let share = right_share(&found, 9, 0.5);
-                // A table learnt from so small a pair is coarse, and a pixel alone says little.
+                // A cost table that is learnt from so small a pair is coarse, and a single pixel tells little.
                 let least = if cost == Cost::MutualInformation { 0.8 } else { 0.97 };
                 assert!(share > least, "{paths:?}, {right_view:?}, {cost:?}: {share}");
             }
@@ -99,7 +99,7 @@ fn negative_disparities_and_the_right_view() {
 }
 
 #[test]
-fn pixels_without_data_have_no_disparity_and_spoil_no_others() {
+fn pixels_without_data_have_no_disparity_and_do_not_affect_others() {
     let size = Size::new(100, 50);
     let pair = shifted(size, 7, 7);
     let hole = |x: usize, y: usize| (40..60).contains(&x) && (20..30).contains(&y);
@@ -127,7 +127,7 @@ fn pixels_without_data_have_no_disparity_and_spoil_no_others() {
 }
 
 #[test]
-fn a_right_pixel_that_only_holes_meet_has_no_disparity() {
+fn a_right_pixel_with_only_masked_candidates_has_no_disparity() {
     let size = Size::new(90, 12);
     let pair = shifted(size, 2, 7);
     let mask = Image::from_fn(size, |x, _| u8::from(!(30..50).contains(&x)));
@@ -137,7 +137,7 @@ fn a_right_pixel_that_only_holes_meet_has_no_disparity() {
     let options = options.with_right_view(RightView::Off);
     let right = compute(options, &pair, masks, &Cpu::sequential()).right.unwrap();
     for y in 0..size.height {
-        // Right pixel x meets the left ones from x to x + 4.
+        // Right pixel x is compared with left pixels x to x + 4.
         assert!(right.row(y)[30..46].iter().all(|&d| d == INVALID), "row {y}: {:?}", &right.row(y)[30..46]);
         assert!(right.row(y)[46..86].iter().all(|d| (0.0..5.0).contains(d)), "row {y}");
     }
@@ -195,7 +195,7 @@ fn progress_is_told_band_by_band_and_of_every_iteration() {
 }
 
 #[test]
-fn what_cannot_be_computed_is_said() {
+fn inputs_that_cannot_be_computed_are_errors() {
     let cpu = Cpu::sequential();
     let image = |w, h| AnyImage::U8(Image::filled(Size::new(w, h), 1, 7));
     let with = |options, sizes: [(usize, usize); 2], masks: Masks<'_>| {
@@ -211,7 +211,7 @@ fn what_cannot_be_computed_is_said() {
     assert!(with(default, [(0, 4); 2], whole).is_err(), "empty");
     let tight = with(default.with_memory(Some(10_000)), [(500, 400); 2], whole);
     assert!(tight.unwrap_err().to_string().contains("more than the limit of 10000"), "too little memory");
-    // Constant images, more disparities than columns, a single pixel: answers, whichever.
+    // Constant images, more disparities than columns, a single pixel: any result will do, but no error.
     for (w, h) in [(1, 1), (3, 2), (40, 30)] {
         for cost in Cost::ALL.iter().map(|choice| choice.value) {
             let options = StereoOptions { cost, disparities: 300, fill: true, ..Default::default() };
@@ -266,7 +266,7 @@ fn a_custom_cost_states_its_penalties() {
     let found = compute(options).unwrap();
     assert!(right_share(&found.disparity, 9, 0.5) > 0.97, "{}", right_share(&found.disparity, 9, 0.5));
     let stated = compute(options.with_penalties(cost.penalties())).unwrap();
-    assert!(stated == found, "the penalties of the cost are in force unless the options state some");
+    assert!(stated == found, "the penalties of the cost hold unless the options state others");
     let others = compute(options.with_penalties(Cost::default().penalties())).unwrap();
     assert!(others != found, "those of the options come first");
     let refused = compute(options.with_right_view(RightView::Aggregated)).unwrap_err().to_string();
@@ -332,7 +332,7 @@ fn a_volume_of_census_costs_is_stereo_by_census() {
             assert!(found == expected, "{:?} on {name}", volume.view().pixel());
         }
     }
-    // The program that chooses by itself: of all sums the first of the least.
+    // A caller that selects by itself takes the first of the least sums.
     let plain = StereoOptions { median: 0, speckle_size: 0, ..options };
     let plain = plain.with_right_view(RightView::Off).with_subpixel(super::Subpixel::Off);
     let stereo = Stereo::new(StereoOptions { uniqueness: 0, right: false, ..plain }).unwrap();
@@ -352,7 +352,7 @@ fn unknown_costs_are_never_chosen_and_wrong_volumes_refused() {
     let views = pair.each_ref().map(AnyView::from);
     let count = 16;
     let known = census_volume(&pair, 0, count);
-    // A pixel without any cost, and columns where what is right is unknown.
+    // A pixel without any cost, and columns where the costs of true disparities are unknown.
     let unknown = |x: usize, y: usize, i: usize| (x, y) == (50, 20) || (60..63).contains(&x) && i > 4;
     let mut floats = Image::filled(known.size(), count, 0.0);
     for (place, (to, &cost)) in floats.data_mut().iter_mut().zip(known.data()).enumerate() {
@@ -373,7 +373,7 @@ fn unknown_costs_are_never_chosen_and_wrong_volumes_refused() {
         assert!(found.disparity.row(y)[70..].iter().filter(|d| (**d - 9.0).abs() < 0.5).count() > 15, "{y}");
     }
     let scaled = optimize(options, (&floats).into(), None).unwrap().disparity;
-    assert!(right_share(&scaled, 9, 0.5) > 0.9, "of a scale by itself");
+    assert!(right_share(&scaled, 9, 0.5) > 0.9, "with an automatic scale");
     let nothing = Image::filled(known.size(), count, f32::NAN);
     for (options, costs, scale, why) in [
         (options.with_disparities(17), AnyView::from(&floats), None, "16 disparities"),
@@ -405,8 +405,8 @@ fn one_object_serves_several_threads() {
     assert!(found == expected, "the same as one after the other");
 }
 
-/// The percentage of the visible pixels that are off by more than 1, over rooms with flat coloured panels; invalid
-/// pixels are filled first.
+/// The percentage of visible pixels with errors above 1 px in rooms with flat coloured panels; invalid pixels are
+/// filled first.
 fn bad_in_rooms(cost: Cost, right: Photometry, colour: bool) -> f64 {
     let cpu = Cpu::with_threads(2).unwrap();
     let bad = |seed| {
@@ -430,7 +430,7 @@ fn bad_in_rooms(cost: Cost, right: Photometry, colour: bool) -> f64 {
     (1..=4).map(bad).sum::<f64>() / 4.0
 }
 
-/// Colour tells panels apart that a census and grey do not, also when the light is not quite the same.
+/// Colour distinguishes panels that census and grey do not, also under slightly different light.
 #[test]
 fn flat_coloured_panels_are_found_by_colour() {
     let census = Cost::Census(CensusWindow::Five);
@@ -444,9 +444,8 @@ fn flat_coloured_panels_are_found_by_colour() {
     }
 }
 
-/// Other light on the right camera: gain, offset and gamma leave the census as it is but for rounding, but change the
-/// differences of colour that the default cost joins with it. At most half as many pixels again are bad; by absolute
-/// differences alone four in five are.
+/// Gain, offset and gamma of the right camera hardly change the census, but they change the colour differences that the
+/// default cost adds to it. Bad pixels grow by at most half; by absolute differences alone four pixels in five are bad.
 #[test]
 fn the_default_cost_withstands_other_light() {
     let cost = StereoOptions::default().cost;
@@ -483,9 +482,9 @@ fn every_invalid_pixel_has_a_reason_and_the_right_one() {
     let of = |wanted: Reason| reasons.data().iter().filter(|r| **r == wanted).count();
     assert_eq!(of(Reason::NoData), 50 * 41, "what the mask leaves out");
     for reason in [Reason::Ambiguous, Reason::Occluded, Reason::Inconsistent, Reason::Speckle] {
-        assert!(of(reason) > 0, "{reason:?} strikes no pixel of this scene");
+        assert!(of(reason) > 0, "no pixel of this scene is {reason:?}");
     }
-    // Hidden from the right camera by the truth.
+    // Most pixels marked as occluded are hidden in the true scene.
     let places = (0..150).flat_map(|y| (0..200).map(move |x| (x, y)));
     let occluded: Vec<_> = places.filter(|&(x, y)| reasons.row(y)[x] == Reason::Occluded).collect();
     let right = occluded.iter().filter(|&&(x, y)| scene.visible.row(y)[x] == 0).count();

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_pixel_shows_is_seen_there() {
+    fn ground_points_of_pixels_project_back_to_them() {
         let block = AerialBlock::new(AerialOptions::default().with_photographs(9)).unwrap();
         for photograph in 0..9 {
             for pixel in [[0.0, 0.0], [799.0, 3.5], [400.25, 300.75], [12.0, 599.0]] {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_share_what_was_asked_for() {
+    fn neighbours_overlap_as_asked_for() {
         let options = AerialOptions::default().with_photographs(16).with_tilt(0.0).with_relief(0.0);
         let block = AerialBlock::new(options).unwrap();
         assert!((block.shared(0, 1) - 0.7).abs() < 0.04, "in a strip: {}", block.shared(0, 1));

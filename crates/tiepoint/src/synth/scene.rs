@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_viewpoint_keeps_its_promises() {
+    fn the_viewpoint_has_the_angle_scale_and_centre_asked_for() {
         let size = Size::new(101, 51);
         let h = viewpoint(size, 0.3, 2.0, [0.1, -0.2], [5.0, 7.0]).unwrap();
         let [x, y] = h.apply([50.0, 25.0]).unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn wrong_options_and_viewpoints_are_refused() {
         let wrong = |change: fn(&mut SceneOptions)| {
             let mut options = SceneOptions::default();
             change(&mut options);

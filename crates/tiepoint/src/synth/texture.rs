@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// A pixel as wide as w² samples shows about their mean.
+    /// A pixel that is w samples wide shows about the mean of its w² samples.
     #[test]
     fn wide_pixels_do_not_alias() {
         let texture = Texture::new(5);

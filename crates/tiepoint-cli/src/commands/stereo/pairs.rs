@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn names_with_numbers() {
         let four = Numbered::of(Path::new("a/left_%04d.png")).unwrap();
-        assert_eq!(four.path(7), Path::new("a/left_0007.png"), "filled with zeros");
-        assert_eq!(four.path(12345), Path::new("a/left_12345.png"), "longer where it must be");
+        assert_eq!(four.path(7), Path::new("a/left_0007.png"), "padded with zeros");
+        assert_eq!(four.path(12345), Path::new("a/left_12345.png"), "more digits than the pattern");
         for (name, number) in [("left_0012.png", Some(12)), ("left_12345.png", Some(12345))] {
             assert_eq!(four.number(name), number, "{name}");
         }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!((pair.left, pair.output), ("my left.png".into(), Some("out.pfm".into())), "tabs");
         assert!(listed("a.png").is_none() && listed("a b c d").is_none(), "one or four");
         let images = ["a", "b", "c"].map(PathBuf::from);
-        assert!(pairs(&images, None).is_err(), "a lonely one");
+        assert!(pairs(&images, None).is_err(), "an image without a partner");
         assert_eq!(pairs(&images[..2], None).unwrap().len(), 1, "a pair");
         assert!(pairs(&["a%d", "b"].map(PathBuf::from), None).is_err(), "a number in one name");
     }
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(
             mixed,
             [Some("own.pfm".into()), Some("o/a2.pfm".into())],
-            "the list's, else the pattern's"
+            "the list's output, otherwise the pattern's"
         );
         assert_eq!(outputs(Some("one.pfm"), &[own]).unwrap(), [Some("own.pfm".into())], "the list's");
     }

@@ -1,11 +1,11 @@
-//! The database and what is in its way.
+//! The database that is written, and files that stand in its place.
 
 use super::*;
 
 const EXPORT: &str = "collect export --work whole.db.work --output other.db";
 const REPLACE: &str = "collect export --work whole.db.work --output other.db --replace";
 
-/// A collection that is done, in `whole.db`, and the content of its database.
+/// Makes the database `whole.db` of a collection and returns its content.
 fn whole(folder: &Folder) -> u64 {
     photographs(folder);
     folder.works("collect images --output whole.db --block 2 --device cpu");
@@ -48,18 +48,18 @@ fn the_layout_of_colmap_3_8_holds_the_same() {
         assert!(found == count(&new, sql) && found >= at_least, "{sql}: {found}");
     }
     let tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
-    assert_eq!(count(&old, tables), 6, "no rigs, frames and priors");
+    assert_eq!(count(&old, tables), 6, "tables that COLMAP 3.8 does not have");
     assert_eq!(
         count(&old, "SELECT count(*) FROM pragma_table_info('images')"),
         10,
-        "priors beside the names"
+        "the priors are columns of images"
     );
     assert_eq!(count(&old, "PRAGMA user_version"), 3800);
     folder.refuses(format!("{REPLACE} --colmap 3.7"), 2, &["3.8", "4.1"]);
 }
 
-/// A database and the files beside it belong together: they are left alone until the new database is in its place, and
-/// while another program uses them.
+/// A database and its journals belong together: both are kept until the new database is in place, and while another
+/// program uses them.
 #[test]
 fn a_database_in_use_is_not_replaced() {
     let folder = Folder::new("collect-in-use");
@@ -86,7 +86,7 @@ fn a_database_in_use_is_not_replaced() {
         assert_eq!(content(path), whole, "{mode}: replaced");
         folder.remove("other.db");
     }
-    // Of a program that was killed: what it committed lies beside the database.
+    // A killed program leaves its commits in the journal beside the database.
     let other = make("WAL");
     let names = ["other.db", "other.db-wal"];
     let contents = names.map(|name| folder.read(name));
@@ -96,7 +96,7 @@ fn a_database_in_use_is_not_replaced() {
     assert!(folder.has("other.db-wal"), "it is left alone");
     folder.works(REPLACE);
     assert_eq!(content(path), whole, "nothing of the old one is mixed in");
-    // And of one whose database is gone, or is none.
+    // A journal whose database is gone, or is no database.
     for database in [None, Some("no database")] {
         folder.remove("other.db");
         database.iter().for_each(|text| folder.put("other.db", text));
@@ -106,7 +106,7 @@ fn a_database_in_use_is_not_replaced() {
             folder.works(REPLACE);
             assert_eq!(content(path), whole, "a journal without its database is removed");
         } else {
-            // It may be a database that needs the journal.
+            // The file may be a damaged database that needs the journal.
             folder.refuses(REPLACE, 1, &["move both away"]);
         }
     }
@@ -114,7 +114,7 @@ fn a_database_in_use_is_not_replaced() {
 
 #[test]
 #[cfg(unix)]
-fn a_link_to_a_database_stays_one() {
+fn a_link_to_a_database_stays_a_link() {
     let folder = Folder::new("collect-link");
     let whole = whole(&folder);
     folder.make("far");
@@ -122,8 +122,8 @@ fn a_link_to_a_database_stays_one() {
     for what in ["new", "replaced"] {
         folder.works(EXPORT);
         let is_link = std::fs::symlink_metadata(folder.at("other.db")).unwrap().is_symlink();
-        assert!(is_link, "{what}: the link is one still");
-        assert_eq!(content(&folder.at("far/real.db")), whole, "{what}: where it leads to");
+        assert!(is_link, "{what}: no longer a link");
+        assert_eq!(content(&folder.at("far/real.db")), whole, "{what}: the database that the link points to");
     }
     assert_eq!(all_files(&folder.at("far")).len(), 1, "nothing unfinished is left");
 }
@@ -184,7 +184,7 @@ fn an_orientation_is_a_prior_of_gravity() {
         ("6.png", [1.0, 0.0, 0.0]),
         ("8.png", [-1.0, 0.0, 0.0]),
     ];
-    assert_eq!(rows.len(), expected.len() + 1, "none of mirrored ones: {rows:?}");
+    assert_eq!(rows.len(), expected.len() + 1, "no prior for mirrored orientations: {rows:?}");
     for ((name, place, gravity, system), (of, down)) in rows.iter().zip(expected) {
         assert_eq!((name.as_str(), &gravity[..], *system), (of, &down[..], -1));
         assert!(place.iter().all(|v| v.is_nan()), "{name}: {place:?}");

@@ -15,7 +15,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tiepoint::synth::Random;
 
-/// Photographs of one plane from several places, and one of another, in `images`.
+/// Five photographs of one plane from several places and one of another plane, in `images`.
 pub(super) fn photographs(folder: &Folder) {
     let size = Size::new(240, 180);
     folder.make("images/sub folder");
@@ -59,7 +59,6 @@ pub(super) fn content(database: &Path) -> u64 {
     hash.finish()
 }
 
-/// The number that a query gives.
 pub(super) fn count(database: &Path, sql: &str) -> i64 {
     open(database).query_row(sql, [], |row| row.get(0)).unwrap()
 }
@@ -79,14 +78,14 @@ fn one_database_for_threads_and_shards() {
     let folder = Folder::new("collect-same");
     photographs(&folder);
     let whole = collected(&folder, "whole", "--threads 1");
-    for (name, what) in [("two", "two threads"), ("whole", "again, with all there")] {
+    for (name, what) in [("two", "two threads"), ("whole", "again, with nothing left to do")] {
         assert_eq!(collected(&folder, name, "--threads 2"), whole, "{what}");
     }
-    // What was found: every pair of the plane, none of the other picture.
+    // Every pair of the plane is verified, none of the other picture.
     let named = "WHERE name IN ('a.png', 'sub folder/a.png', 'b ä.png')";
     for (sql, expected) in [
         (IMAGES, 6),
-        // Without camera data one each.
+        // One camera for each photograph, since they have no camera data.
         ("SELECT count(*) FROM cameras", 6),
         (&format!("{VERIFIED} WHERE rows >= 15"), 10),
         (&format!("{IMAGES} {named}"), 3),
@@ -99,7 +98,7 @@ fn one_database_for_threads_and_shards() {
     ] {
         assert_eq!(count(&folder.at("whole.db"), sql), expected, "{sql}");
     }
-    // Eight parts, one after the other, in any order.
+    // Eight parts, one after the other, in an arbitrary order.
     folder.works("collect scan images --work parts --block 2");
     for stage in ["features", "pairs", "match"] {
         for part in [3, 7, 0, 1, 2, 6, 5, 4] {
@@ -133,7 +132,7 @@ fn killed_at_any_time_and_started_again() {
             }
         };
         if let Some(status) = ended {
-            // It was through: the next one begins anew.
+            // The run had finished: the next begins from nothing.
             assert!(status.success(), "started again after {kills} kills");
             assert_eq!(content(&database), whole, "the same content after {kills} kills");
             std::fs::remove_dir_all(folder.at("work")).unwrap();
@@ -155,7 +154,6 @@ pub(super) fn unfinished(folder: &Path) -> Vec<PathBuf> {
     all_files(folder).into_iter().filter(|path| path.extension().is_some_and(|e| e == "part")).collect()
 }
 
-/// All files in a folder and those within, sorted.
 pub(super) fn all_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap) {
@@ -176,7 +174,7 @@ fn a_gpu_and_the_cpu_make_one_database() {
     let folder = Folder::new("collect-gpu");
     folder.make("images");
     let size = Size::new(200, 150);
-    // Enough pairs for the GPU to verify them, of tiles of three by three photographs, and one picture apart.
+    // Enough pairs for the GPU to verify them, in tiles of three by three photographs, and one unrelated picture.
     for i in 0..10 {
         let at = f64::from(i);
         let image = view(size, 6, 0.02 * at, 1.0, [0.03, 0.005 * at], [2.0 * at, -1.0]);
@@ -192,7 +190,7 @@ fn a_gpu_and_the_cpu_make_one_database() {
     let verified = count(&folder.at("cpu.db"), &format!("{VERIFIED} WHERE rows >= 15"));
     assert!(verified >= 40, "{verified} pairs are verified");
     let (found, told) = on("opencl");
-    assert!(told.contains(r#""device":"opencl:0""#), "what computed: {told}");
+    assert!(told.contains(r#""device":"opencl:0""#), "not computed by the GPU: {told}");
     assert_eq!(found, expected, "the rows of every table");
 }
 
@@ -216,14 +214,14 @@ fn damaged_and_foreign_files_are_made_again() {
     let done = || number(&succeeds(&mut work("collect status --json"))[0], "tiles_done");
     assert_eq!(done(), 3.0);
     std::fs::write(&features[4], b"").unwrap();
-    assert!(done() < 3.0, "tiles of what has no features are to be made again: {}", done());
+    assert!(done() < 3.0, "tiles of photographs without features count as done: {}", done());
     let message = refused(&mut work("collect export --output new.db"), 1);
     assert!(message.contains("run the stage"), "{message}");
     assert_eq!(collected(&folder, "whole", ""), whole, "all made again");
 }
 
 #[test]
-fn other_features_and_folders_of_others_are_refused() {
+fn folders_with_other_options_or_foreign_files_are_refused() {
     let folder = Folder::new("collect-changed");
     photographs(&folder);
     let run = "collect images --output whole.db --device cpu";
@@ -237,11 +235,11 @@ fn other_features_and_folders_of_others_are_refused() {
     ] {
         folder.refuses(format!("{run} {more}"), 1, &[message]);
     }
-    assert_eq!(folder.text("full/file"), "mine", "and is left alone");
+    assert_eq!(folder.text("full/file"), "mine", "changed");
 }
 
 #[test]
-fn of_two_scans_at_once_one_waits() {
+fn of_two_scans_at_once_one_is_refused() {
     let folder = Folder::new("collect-two-scans");
     photographs(&folder);
     for round in 0..6 {
@@ -250,7 +248,7 @@ fn of_two_scans_at_once_one_waits() {
             folder.tiepoint(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
         };
         let both = [scan("0.02"), scan("0.03")].map(|mut child| child.wait().unwrap().success());
-        assert_eq!(both.iter().filter(|went| **went).count(), 1, "the other one is refused: {both:?}");
+        assert_eq!(both.iter().filter(|went| **went).count(), 1, "not exactly one scan succeeded: {both:?}");
         folder.works(format!("collect status --work {round}"));
     }
 }
@@ -278,10 +276,10 @@ fn pairs_are_chosen_in_several_ways() {
     photographs(&folder);
     folder.put("list.txt", "a.png\tc.png\nb ä.png\tc.png\nd.png\tother.png\n");
     for (arguments, expected, what) in [
-        ("list.txt --no-closure --pair-list verified.txt", 2, "those of the list that match"),
-        ("verified.txt --no-closure", 2, "the pairs it found, read back"),
-        ("list.txt", 3, "and those that have a partner in common"),
-        ("sequence", 10, "six in a row"),
+        ("list.txt --no-closure --pair-list verified.txt", 2, "the pairs of the list that match"),
+        ("verified.txt --no-closure", 2, "the verified pairs that the run before wrote"),
+        ("list.txt", 3, "with the transitive closure"),
+        ("sequence", 10, "six photographs in sequence"),
         ("top-scale --top-matches 3", 10, "by their largest features"),
     ] {
         let _ = std::fs::remove_dir_all(folder.at("a.db.work"));
@@ -294,7 +292,7 @@ fn pairs_are_chosen_in_several_ways() {
 
 /// A program that reads the first line and closes the pipe, as `head` does.
 #[test]
-fn a_closed_stdout_does_not_stop_the_work_and_is_told() {
+fn a_closed_stdout_is_reported_and_does_not_stop_the_work() {
     let folder = Folder::new("collect-closed");
     photographs(&folder);
     let whole = collected(&folder, "whole", "");
@@ -303,10 +301,9 @@ fn a_closed_stdout_does_not_stop_the_work_and_is_told() {
     let mut command = folder.tiepoint("collect images --output a.db --block 2 --device cpu");
     let said = refused(command.stdout(writing), 1);
     assert!(said.contains("stdout") && said.contains("files are written"), "{said}");
-    assert_eq!(content(&folder.at("a.db")), whole, "all the same");
+    assert_eq!(content(&folder.at("a.db")), whole, "the database is complete");
     if Path::new("/dev/full").exists() {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        // Help that could not be printed.
         refused(tiepoint("--help").stdout(full), 1);
     }
 }
@@ -329,7 +326,6 @@ fn folders_that_cannot_be_written() {
         println!("SKIPPED: this user may write everywhere");
     }
     permit(0o755);
-    // A device that is always full.
     if Path::new("/dev/full").exists() {
         folder.works("collect scan images --work full");
         std::os::unix::fs::symlink("/dev/full", folder.at("full/pairs.bin")).unwrap();

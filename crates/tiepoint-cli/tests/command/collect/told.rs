@@ -1,4 +1,4 @@
-//! What `tiepoint collect` tells: the work ahead, warnings, how to go on; and that every task of it can be cancelled.
+//! What `tiepoint collect` prints: estimates, warnings and how to go on; and that each of its tasks can be cancelled.
 
 use super::*;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +8,7 @@ use tiepoint::{Error, Result};
 use tiepoint_colmap::ExportOptions;
 use tiepoint_report::CollectionPage;
 
-/// The object of a stage among those that were printed.
+/// The JSON object of a stage among those that were printed.
 fn of_stage<'t>(told: &'t str, stage: &str) -> &'t str {
     let named = format!("\"stage\":\"{stage}\"");
     told.lines().find(|line| line.contains(&named)).unwrap_or_else(|| panic!("no {stage} in {told}"))
@@ -19,7 +19,7 @@ fn bytes(files: &[PathBuf]) -> f64 {
 }
 
 #[test]
-fn an_estimate_is_no_less_than_what_comes_and_leaves_out_what_is_done() {
+fn an_estimate_is_never_too_low_and_leaves_out_finished_work() {
     let folder = Folder::new("collect-estimate");
     photographs(&folder);
     let run = "collect images --output a.db --block 2 --device cpu --json --max-features";
@@ -36,23 +36,23 @@ fn an_estimate_is_no_less_than_what_comes_and_leaves_out_what_is_done() {
             ("database_bytes", bytes(&[folder.at("a.db")])),
         ] {
             let told = number(ahead, key);
-            assert!((found..=3.0 * found).contains(&told), "{keep}: {key} is {found}, and {told} at most");
+            assert!((found..=3.0 * found).contains(&told), "{keep}: {key} is {found}, the estimate {told}");
         }
         assert!(number(ahead, "seconds") > 0.0, "{ahead}");
     }
-    // By stages, with what is done left out.
+    // Each stage estimates only the work that is left.
     let stage = |stage: &str| folder.works(format!("collect {stage} --work a.db.work --device cpu --json"));
     let ahead = |told: &str, keys: [&str; 2]| keys.map(|key| number(of_stage(told, "estimate"), key));
     let tile = all_files(&folder.at("a.db.work/matches")).remove(0);
     std::fs::remove_file(tile).unwrap();
     let told = stage("match");
     let matched = number(of_stage(&told, "match"), "pairs");
-    assert!(matched > 0.0 && matched < 15.0, "a tile's: {told}");
+    assert!(matched > 0.0 && matched < 15.0, "not the pairs of one tile: {told}");
     let features = number(&folder.works("collect status --work a.db.work --json"), "features");
     assert_eq!(
         ahead(&told, ["pairs", "features"]),
         [matched, features],
-        "what is there and what is left: {told}"
+        "finished and remaining work: {told}"
     );
     assert_eq!(ahead(&stage("match"), ["pairs", "seconds"]), [0.0, 0.0]);
     let file = all_files(&folder.at("a.db.work/features")).remove(0);
@@ -61,9 +61,9 @@ fn an_estimate_is_no_less_than_what_comes_and_leaves_out_what_is_done() {
     assert_eq!(ahead(&stage("features"), ["photographs", "seconds"]), [0.0, 0.0]);
 }
 
-/// All pairs of so many photographs would take days; these turn out to be none.
+/// All pairs of so many photographs would take days. The files are no pictures, so that the test is short.
 #[test]
-fn pairs_that_take_very_long_are_told_before_the_work() {
+fn a_very_long_matching_is_announced_before_the_work() {
     let folder = Folder::new("collect-long");
     folder.make("images");
     (0..1200).for_each(|i| folder.put(&format!("images/{i}.png"), "no picture"));
@@ -78,7 +78,7 @@ fn pairs_that_take_very_long_are_told_before_the_work() {
 }
 
 #[test]
-fn what_is_lost_without_an_error_is_a_warning() {
+fn photographs_and_pairs_left_out_without_an_error_are_warnings() {
     let folder = Folder::new("collect-warnings");
     photographs(&folder);
     folder.make("bad");
@@ -110,9 +110,8 @@ fn what_is_lost_without_an_error_is_a_warning() {
     }
 }
 
-/// Before any feature is made.
 #[test]
-fn pairs_that_cannot_be_chosen_are_told_by_the_scan() {
+fn the_scan_reports_pairs_that_cannot_be_chosen() {
     let folder = Folder::new("collect-scan-pairs");
     photographs(&folder);
     folder.put("nobody.txt", "a.png\tc.png\na.png\tnobody.png\n");
@@ -124,14 +123,14 @@ fn pairs_that_cannot_be_chosen_are_told_by_the_scan() {
     ] {
         for line in ["collect images --output a.db --device cpu", "collect scan images --work a.db.work"] {
             folder.refuses(format!("{line} --pairs {pairs}"), 1, words);
-            assert!(!folder.has("a.db.work/features"), "{line} --pairs {pairs}: before features");
+            assert!(!folder.has("a.db.work/features"), "{line} --pairs {pairs}: features came first");
         }
     }
 }
 
 #[test]
 #[cfg(unix)]
-fn an_end_before_the_end_says_how_to_go_on() {
+fn an_interrupted_or_failed_run_says_how_to_go_on() {
     use std::os::unix::process::ExitStatusExt;
     const GO_ON: &str = "run the same command to go on";
     let folder = Folder::new("collect-go-on");
@@ -146,12 +145,12 @@ fn an_end_before_the_end_says_how_to_go_on() {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("scan:"), "{line}");
         Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(number), "by the signal");
+        assert_eq!(child.wait().unwrap().signal(), Some(number), "not ended by the signal");
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert!(said.contains(&format!("interrupted; {GO_ON}")), "{name}: {said}");
     }
-    // An error, of a stage and of all.
+    // An error, in one stage and in all stages together.
     folder.works("collect scan images --work a.db.work");
     std::fs::create_dir_all(folder.at("a.db.work/pairs.bin")).unwrap();
     folder.refuses("collect images --output a.db --device cpu", 1, &["pairs.bin", GO_ON]);
@@ -204,7 +203,6 @@ fn every_task_can_be_cancelled() {
         let cancel = Cancel::new();
         let ends = cancel.clone();
         let cpu = plain.clone().cancelled_by(&cancel).observed(move |progress| {
-            // In the middle of the task.
             if progress.task == task && progress.done < progress.total {
                 ends.cancel();
             }
@@ -216,7 +214,6 @@ fn every_task_can_be_cancelled() {
     }
 }
 
-/// A part of the work looks no further than it must.
 #[test]
 fn a_part_reads_no_folders_and_tiles_that_it_does_not_need() {
     let folder = Folder::new("collect-part");
@@ -225,7 +222,7 @@ fn a_part_reads_no_folders_and_tiles_that_it_does_not_need() {
     folder.works(run);
     let stage =
         |line: &str| folder.works(format!("collect {line} --work a.db.work --device cpu --threads 1"));
-    // What a killed process left in the folder of another part.
+    // An unfinished file that a killed process left in the folder of another part.
     let tiles = all_files(&folder.at("a.db.work/matches"));
     assert_eq!(tiles.len(), 15, "of six photographs");
     let ours = tiepoint::files::Unfinished::beside(&tiles[0]).unwrap().path().to_str().unwrap().to_owned();
@@ -235,7 +232,7 @@ fn a_part_reads_no_folders_and_tiles_that_it_does_not_need() {
     assert!(left.exists(), "a part with nothing to do lists no folder");
     stage("match");
     assert!(!left.exists(), "all of the work removes it");
-    // The closure waits for the first tile; the last cannot be read.
+    // The closure has to wait for the first tile. Reading the last tile would fail, since it is a link to itself.
     folder.remove("a.db.work/closure.bin");
     std::fs::remove_file(&tiles[0]).unwrap();
     std::fs::remove_file(&tiles[14]).unwrap();

@@ -1,8 +1,7 @@
-//! Photographs that are absurd, hidden, transparent, too large or no pictures at all.
+//! Photographs with absurd camera data, hidden, transparent, too large or unreadable.
 
 use super::*;
 
-/// A PNG with these camera data.
 pub(crate) fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
     let size = Size::new(240, 180);
     folder.texture(name, size, 4);
@@ -10,7 +9,7 @@ pub(crate) fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
     std::fs::write(folder.at(name), with_exif_chunk(&plain, exif)).unwrap();
 }
 
-/// The bytes of a PNG with these camera data.
+/// Inserts camera data into the bytes of a PNG.
 pub(crate) fn with_exif_chunk(plain: &[u8], exif: &[u8]) -> Vec<u8> {
     let mut chunk = b"eXIf".to_vec();
     chunk.extend_from_slice(exif);
@@ -22,8 +21,8 @@ pub(crate) fn with_exif_chunk(plain: &[u8], exif: &[u8]) -> Vec<u8> {
     [&plain[..33], &length, &chunk, &checksum.to_be_bytes(), &plain[33..]].concat()
 }
 
-/// Camera data as a TIFF: a list that points to another, at `list`, with one field (tag, type, count, value), and
-/// numbers behind it.
+/// Camera data as a TIFF: a list of fields that points to a second list at offset `list`, which has one field (tag,
+/// type, count, value), and the numbers `behind` after it.
 pub(crate) fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Vec<u8> {
     let mut bytes = b"II*\0\x08\0\0\0".to_vec();
     for (tag, kind, count, value) in [(0x8769, 4, 1, list), field] {
@@ -35,8 +34,8 @@ pub(crate) fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Ve
     bytes
 }
 
-/// Camera data with a place on the earth, 100 m up: north and east, each as three fractions of degrees, minutes and
-/// seconds.
+/// Camera data with a GPS position at 100 m: latitude north and longitude east, each as three fractions for degrees,
+/// minutes and seconds.
 pub(crate) fn position(latitude: [u32; 6], longitude: [u32; 6]) -> Vec<u8> {
     let mut bytes = b"II*\0\x08\0\0\0".to_vec();
     let mut list = |fields: &[(u16, u16, u32, u32)]| {
@@ -69,14 +68,14 @@ fn absurd_camera_data_and_hostile_photographs() {
     let (film, lens) = (0xa405, 0x920a);
     let mut random = Random::new(3);
     for (name, data) in [
-        // Focal lengths: of film 0 and 65 535, and one that is sound; n/0, 0/0, and 4 294 967 295 mm.
+        // Focal lengths: 0, 65 535 and a valid one for 35 mm film; n/0, 0/0, and 4 294 967 295 mm.
         ("film 0", exif(list, (film, 3, 1, 0), &[])),
         ("film 65535", exif(list, (film, 3, 1, 65_535), &[])),
         ("film 43", exif(list, (film, 3, 1, 43), &[])),
         ("lens 50 by 0", exif(list, (lens, 5, 1, behind), &[50, 0])),
         ("lens 0 by 0", exif(list, (lens, 5, 1, behind), &[0, 0])),
         ("lens huge", exif(list, (lens, 5, 1, behind), &[u32::MAX, 1])),
-        // Values beyond the end, more of them than there are bytes, a list that is its own successor, and noise.
+        // Values beyond the end, more values than there are bytes, a list that names itself as the next, and noise.
         ("beyond", exif(list, (lens, 5, 1, 0xffff_fff0), &[])),
         ("many", exif(list, (lens, 5, u32::MAX, behind), &[1, 2])),
         ("itself", exif(8, (film, 3, 1, 43), &[])),
@@ -85,7 +84,7 @@ fn absurd_camera_data_and_hostile_photographs() {
     ] {
         with_exif(&folder, &format!("images/{name}.png"), &data);
     }
-    // Pictures that hold nothing, and what is no picture.
+    // Pictures without features, and a file that is no picture.
     folder.write("images/one pixel.png", Image::<u8>::new(Size::new(1, 1)));
     folder.write("images/black.png", Image::<u8>::new(Size::new(300, 200)));
     let mut huge = folder.read("images/black.png");
@@ -96,8 +95,8 @@ fn absurd_camera_data_and_hostile_photographs() {
     assert!(said.contains("huge.png is left out"), "{said}");
     let database = &folder.at("absurd.db");
     assert_eq!(count(database, IMAGES), 13, "all but the huge one");
-    assert_eq!(count(database, "SELECT count(*) FROM pose_priors"), 0, "none says where it was taken");
-    // The sound focal length alone is believed; the others have COLMAP's guess.
+    assert_eq!(count(database, "SELECT count(*) FROM pose_priors"), 0, "a position from absurd camera data");
+    // Only the valid focal length is used; the other cameras have COLMAP's guess.
     assert_eq!(count(database, "SELECT count(*) FROM cameras WHERE prior_focal_length = 1"), 1);
     let reader = open(database);
     let mut cameras =
@@ -117,11 +116,11 @@ fn absurd_camera_data_and_hostile_photographs() {
     assert_eq!(told, [91.0, 78.0, 13.0], "{status}");
     assert_eq!(value(&status, "complete"), "true", "{status}");
     let again = folder.works("collect match --work absurd.db.work --json");
-    assert_eq!(number(&again, "pairs"), 0.0, "all were there: {again}");
+    assert_eq!(number(&again, "pairs"), 0.0, "matched again: {again}");
 }
 
 #[test]
-fn what_a_part_cannot_read_is_told_and_left_out() {
+fn a_part_reports_and_leaves_out_photographs_it_cannot_read() {
     let folder = Folder::new("collect-parts-unreadable");
     photographs(&folder);
     folder.put("images/0.png", "no picture");
@@ -133,7 +132,7 @@ fn what_a_part_cannot_read_is_told_and_left_out() {
     assert_eq!(numbers(&status, "missing_features"), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "{status}");
     let features = "collect features --work work --device cpu --max-unreadable 0";
     folder.refuses(features, 1, &["1 of 7 photographs"]);
-    // What has changed since the scan is tried again, and the rest is kept.
+    // A photograph that changed since the scan is tried again, and the other results are kept.
     folder.texture("images/0.png", Size::new(240, 180), 7);
     folder.refuses(features, 1, &["0.png", "changed since the scan"]);
     folder.works("collect scan images --work work");
@@ -147,7 +146,7 @@ fn what_a_part_cannot_read_is_told_and_left_out() {
 
 #[test]
 #[cfg(unix)]
-fn links_that_lead_nowhere_and_hidden_files_are_told() {
+fn broken_links_and_hidden_files_are_reported() {
     let folder = Folder::new("collect-links");
     photographs(&folder);
     for (target, link) in [
@@ -189,7 +188,7 @@ fn pictures_that_cannot_be_read_are_left_out() {
     let status = folder.works("collect status --work some.db.work --json");
     assert!(status.contains("empty.jpg") && value(&status, "complete") == "true", "{status}");
     let of = format!(" of {} pairs", value(&status, "tried"));
-    assert!(folder.text("some.html").contains(&of), "the page counts {of}: {status}");
+    assert!(folder.text("some.html").contains(&of), "the page does not count {of}: {status}");
 }
 
 #[test]
@@ -218,7 +217,6 @@ fn a_photograph_that_was_too_large_is_found_with_a_higher_limit() {
         assert_eq!((left_out, said.contains("left out")), (found == 6, found == 6), "{said}");
         assert_eq!(count(&folder.at("limited.db"), IMAGES), found, "{most} pixels");
     }
-    // By stages, too.
     folder.works("collect scan images --work parts");
     for (most, found) in [("50K", "6"), ("60K", "1")] {
         let line = format!("collect features --work parts --device cpu --json --max-bytes {most}");
@@ -226,7 +224,6 @@ fn a_photograph_that_was_too_large_is_found_with_a_higher_limit() {
     }
 }
 
-/// The least x of the keypoints of a photograph.
 fn leftmost(database: &Path, name: &str) -> f32 {
     let sql = "SELECT cols, data FROM keypoints JOIN images USING (image_id) WHERE name = ?";
     let rows = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -236,7 +233,7 @@ fn leftmost(database: &Path, name: &str) -> f32 {
 }
 
 #[test]
-fn what_is_transparent_bears_no_features_and_a_missing_mask_is_told() {
+fn transparent_pixels_have_no_features_and_a_missing_mask_is_reported() {
     let folder = Folder::new("collect-transparent");
     photographs(&folder);
     let opaque = folder.image("images/a.png");
@@ -246,8 +243,8 @@ fn what_is_transparent_bears_no_features_and_a_missing_mask_is_told() {
     folder.write("masks/c.png", shown);
     let said = folder.notes("collect images --output some.db --masks masks --device cpu");
     let leftmost = |name| leftmost(&folder.at("some.db"), name);
-    assert!(leftmost("a.png") < 100.0, "opaque, and without a mask");
-    // COLMAP's first pixel has its centre at a half.
+    assert!(leftmost("a.png") < 100.0, "opaque and without a mask: features everywhere");
+    // In COLMAP the centre of the first pixel is at 0.5.
     assert!(leftmost("c.png") >= 120.0, "masked");
     assert!(leftmost("half.png") >= 125.0, "not near what is transparent");
     assert!(said.contains("6 of 7 photographs have no mask"), "{said}");
@@ -258,7 +255,7 @@ fn what_is_transparent_bears_no_features_and_a_missing_mask_is_told() {
 }
 
 #[test]
-fn one_photograph_and_none() {
+fn collections_of_one_photograph_and_of_none() {
     let folder = Folder::new("collect-few");
     folder.texture("alone.png", Size::new(120, 90), 1);
     let told = folder.works("collect alone.png --output alone.db --device cpu --json");

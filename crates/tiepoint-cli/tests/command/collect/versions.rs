@@ -9,9 +9,9 @@ use tiepoint::collection::{
 use tiepoint::device::Processor;
 use tiepoint::feature::Descriptors;
 
-/// Of each stage all versions, each with the hash of what it computes of the photographs below. When the last hash is no
-/// longer found, raise the `VERSION` of the stage (in `crates/tiepoint/src/collection`) and add a line: with the old
-/// version, folders of users would mix what both compute.
+/// For each stage all versions with the hash of what each computes from the photographs below. When a stage no longer
+/// gives its last hash, raise its `VERSION` (in `crates/tiepoint/src/collection`) and add a line: otherwise work
+/// folders of users would mix results of old and new code.
 const RECORD: [(&str, &[(u64, u64)]); 4] = [
     ("features", &[(1, 0xd7ca_5130_bd6d_4537)]),
     ("pairs", &[(1, 0xb1b4_2ddd_f8d2_3205)]),
@@ -73,7 +73,7 @@ fn of_matches(collection: &Collection, cpu: &Cpu) -> u64 {
 }
 
 #[test]
-fn another_output_of_a_stage_asks_for_another_version() {
+fn a_changed_result_of_a_stage_needs_a_new_version() {
     let folder = Folder::new("collect-versions");
     folder.make("images");
     for (i, photograph) in pool(&folder, 2, 6).iter().enumerate() {

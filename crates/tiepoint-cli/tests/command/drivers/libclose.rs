@@ -1,6 +1,5 @@
-//! A stand-in for `close` of the C library, which finds only then that there is no room for files whose names contain
-//! what `NO_ROOM` says, as a file system of the network does. It is loaded before the C library; tests compile it by
-//! itself.
+//! A stand-in for `close` of the C library: as a network file system may, it reports a full disk only on closing, for
+//! files whose names contain the value of `NO_ROOM`. It is loaded before the C library; tests compile it on its own.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,4 +1,4 @@
-//! A stand-in for NVIDIA's driver, with one card that computes nothing. Tests compile it by itself.
+//! A stand-in for NVIDIA's driver, with one card that computes nothing. Tests compile it on its own.
 //!
 //! Every function answers with success, or with the code that the variable `STAND_IN` names:
 //! `cuInit=803 cuGraphLaunch=719`. It may also name the `version` of the driver, the `count` of cards, their
@@ -11,7 +11,7 @@ include!("told.rs");
 /// A handle that is not null, and stands for nothing.
 const HANDLE: usize = 64;
 
-/// Functions that write one thing to where their first argument points, as all of these do.
+/// Functions that write one value to where their first argument points.
 macro_rules! writes {
     ($($name:ident: $kind:ty = $value:expr;)*) => { $(
         #[unsafe(no_mangle)]

@@ -1,1 +1,1 @@
-//! A library without any function that one would look for.
+//! A library without functions.

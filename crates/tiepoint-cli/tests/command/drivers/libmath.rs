@@ -1,5 +1,5 @@
-//! A stand-in for the elementary functions of the C library: each is a millionth off, and leaves its name in the file
-//! that `STAND_IN` names. It is loaded before the C library; tests compile it by itself.
+//! A stand-in for the elementary functions of the C library: each result is a millionth off, and each call writes the
+//! function's name to the file that `STAND_IN` names. It is loaded before the C library; tests compile it on its own.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::io::Write;
@@ -9,7 +9,7 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// What stands behind this library under the name.
+/// The function of this name in the C library.
 fn real(name: &CStr) -> *mut c_void {
     const NEXT: *mut c_void = -1_isize as *mut c_void;
     if let Some(path) = std::env::var_os("STAND_IN") {

@@ -1,4 +1,4 @@
-//! A stand-in for NVRTC, which compiles nothing. Tests compile it by itself; answers as in `libcuda.rs`.
+//! A stand-in for NVRTC that compiles nothing. Tests compile it on its own; `STAND_IN` sets its answers (`libcuda.rs`).
 
 use std::ffi::{c_char, c_int};
 

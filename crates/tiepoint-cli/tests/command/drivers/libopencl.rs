@@ -1,5 +1,5 @@
-//! A stand-in for OpenCL's loader, which knows one platform. Tests compile it by itself; answers as in `libcuda.rs`,
-//! below zero.
+//! A stand-in for OpenCL's loader, which knows one platform. Tests compile it on its own; `STAND_IN` sets its answers
+//! as in `libcuda.rs`, with OpenCL's negative codes.
 
 include!("told.rs");
 

@@ -1,5 +1,5 @@
-//! Drivers that are not there, are none, or refuse: stand-ins before the machine's own, where the loader of Linux looks
-//! first. Elsewhere nothing of the kind is tried.
+//! Drivers that are missing, are no drivers, or refuse: stand-ins in a folder that Linux's loader searches before those
+//! of the machine. Linux only.
 
 use super::{Folder, SIZE, refused, succeeds};
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// All names under which a library is looked for, lest the machine's own be found under another.
+/// All names under which a library is looked for, so that the machine's own is not found under another name.
 fn names(library: &str) -> Vec<String> {
     let versions = ["", ".1", ".9", ".10", ".11", ".12", ".13"];
     versions.iter().map(|v| format!("lib{library}.so{v}")).collect()
 }
 
-/// A compiled stand-in; all tests share it. That called `empty` is a library without any function.
+/// A compiled stand-in, which all tests share.
 pub(super) fn stand_in(name: &str) -> &'static [u8] {
     static COMPILED: Mutex<BTreeMap<String, &[u8]>> = Mutex::new(BTreeMap::new());
     COMPILED.lock().unwrap().entry(name.to_owned()).or_insert_with(|| compiled(name).leak())
@@ -23,7 +23,7 @@ fn compiled(name: &str) -> Vec<u8> {
     let folder = Folder::new(&format!("stand-in-{name}"));
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/drivers");
     let library = folder.at("library.so");
-    // The compiler that this test was built with lies beside its cargo.
+    // rustc lies beside the cargo that built this test.
     let beside = std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("rustc"));
     let mut rustc = Command::new(beside.filter(|path| path.exists()).unwrap_or("rustc".into()));
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-o"]).arg(&library);
@@ -31,7 +31,7 @@ fn compiled(name: &str) -> Vec<u8> {
     std::fs::read(library).unwrap()
 }
 
-/// A machine whose libraries stand before the real ones.
+/// A machine whose libraries are found before the real ones.
 struct Machine {
     folder: Folder,
     icd: bool,
@@ -45,13 +45,12 @@ impl Machine {
         Self { folder, icd: false }
     }
 
-    /// With a library of this content.
     fn with(self, library: &str, content: &[u8]) -> Self {
         names(library).iter().for_each(|name| self.folder.put(&format!("lib/{name}"), content));
         self
     }
 
-    /// With a stand-in that answers.
+    /// With a compiled stand-in as this library.
     fn answering(self, library: &str) -> Self {
         self.with(library, stand_in(&library.to_lowercase()))
     }
@@ -61,7 +60,7 @@ impl Machine {
         self.with(library, b"not a library")
     }
 
-    /// OpenCL's vendors are those that this file names.
+    /// With OpenCL drivers listed by this file alone.
     fn vendor(mut self, file: &str) -> Self {
         self.folder.make("vendors");
         self.folder.put("vendors/vendor.icd", file);
@@ -80,21 +79,21 @@ impl Machine {
         command
     }
 
-    /// What `devices` prints, which never fails.
+    /// What the command `devices` prints; it must succeed.
     fn devices(&self, answers: &str) -> String {
         let [listed, stderr] = succeeds(&mut self.tiepoint(answers, "devices"));
         assert_eq!(stderr, "", "{answers}");
         listed
     }
 
-    /// Asked for this device, the command must say all of these and nothing else, with this code.
+    /// The command, given this device, must fail with this code and a message that contains all of `wanted`.
     fn refuses(&self, device: &str, answers: &str, code: i32, wanted: &[&str]) {
         let mut command = self.tiepoint(answers, &format!("detect a.png --device {device}"));
         all_in(&refused(&mut command, code), answers, wanted);
     }
 
-    /// Left the choice, the command goes on without this driver, says all of these with `-v`, and finds what it finds
-    /// on the CPU.
+    /// With `--device auto -v` the command must succeed without this driver, print all of `wanted`, and give the
+    /// results of the CPU.
     fn goes_on(&self, answers: &str, wanted: &[&str]) {
         self.finds_what_the_cpu_finds(answers, "detect a.png --device auto -v", wanted);
     }
@@ -107,7 +106,7 @@ impl Machine {
         assert!(self.folder.read("cpu.csv") == self.folder.read("found.csv"), "{answers}: the same bytes");
     }
 
-    /// All of this: the device is refused, listed as absent for the reason, and passed over.
+    /// The device must be refused, listed as absent with the reason, and passed over by `--device auto`.
     fn lacks(&self, device: &str, answers: &str, wanted: &[&str]) {
         self.refuses(device, answers, 2, wanted);
         all_in(&self.devices(answers), answers, wanted);

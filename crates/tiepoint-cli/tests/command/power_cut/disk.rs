@@ -1,11 +1,11 @@
-//! A disk that loses what was not brought to it: replays a record of file operations (`recorder.c`) up to some moment,
-//! and gives what a power cut then would have left.
+//! A disk that loses what was not synced: replays a record of file operations (`recorder.c`) up to some moment and
+//! gives the files that a power cut at that moment would leave.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use tiepoint::synth::Random;
 
-/// A change to files, or something that was said on stdout.
+/// A change to files, or text printed on stdout.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) kind: u8,
@@ -25,7 +25,6 @@ impl Event {
     }
 }
 
-/// The events of a record, in their order.
 pub(super) fn events(record: &Path) -> Vec<Event> {
     let bytes = std::fs::read(record).unwrap();
     let (mut rest, mut events) = (&bytes[..], Vec::new());
@@ -49,12 +48,12 @@ pub(super) fn events(record: &Path) -> Vec<Event> {
     events
 }
 
-/// What has been lost, besides the bytes that were never synced.
+/// What a power cut loses besides bytes that were not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// Names too, of which the folder was not synced.
+    /// Names in folders that were not synced.
     NamesToo,
-    /// No names: they reach the disk at once, before the bytes of their files.
+    /// Nothing: names reach the disk at once, before the bytes of their files.
     BytesAlone,
 }
 
@@ -70,18 +69,18 @@ struct File {
     synced: Vec<u8>,
 }
 
-/// Names and files, as programs see them and as they lie on the disk.
+/// Names and files, as programs see them (`now`) and as they are on the disk (`synced`).
 #[derive(Default)]
 pub(super) struct Disk {
     files: Vec<File>,
-    /// The file that has a number at present: a number is given again when its file is gone.
+    /// The index in `files` of each inode number. The system reuses the number of a removed file.
     numbers: HashMap<u64, usize>,
     now: BTreeMap<PathBuf, Node>,
     synced: BTreeMap<PathBuf, Node>,
 }
 
 impl Disk {
-    /// With files that were there, and on the disk, before the record begins.
+    /// A disk with files that were synced before the record begins.
     pub(super) fn with(root: &Path, before: &[(PathBuf, Vec<u8>)]) -> Self {
         let mut disk = Self::default();
         disk.now.insert(root.to_owned(), Node::Folder);
@@ -136,12 +135,12 @@ impl Disk {
         }
     }
 
-    /// Makes `root` hold what a power cut now would leave.
+    /// Fills `root` with the files that a power cut now would leave.
     pub(super) fn leave(&self, root: &Path, loss: Loss, random: &mut Random) {
         std::fs::remove_dir_all(root).unwrap();
         let names = if loss == Loss::NamesToo { &self.synced } else { &self.now };
         for (path, node) in names {
-            // What lies in a folder that is lost is lost.
+            // A file is lost with its folder.
             if path != root && !path.parent().is_some_and(Path::is_dir) {
                 continue;
             }

@@ -1,10 +1,9 @@
-//! Errors of the system that pass, and a disk that fills up at the last moment: an error names the file, the next run
-//! ends right, and nothing that was done is lost.
+//! Passing errors of the system, and a disk that fills up at the last moment: the error names the file, the next run
+//! finishes with the right result, and no finished work is lost.
 
 use super::*;
 use crate::collect::{all_files, count};
 
-/// The numbers of the errors.
 const EIO: i32 = 5;
 const EACCES: i32 = 13;
 const ENOSPC: i32 = 28;
@@ -12,7 +11,7 @@ const ENOSPC: i32 = 28;
 const RUN: &str =
     "collect images --output disk/a.db --block 2 --device cpu --threads 2 --pairs list.txt --masks masks";
 
-/// Photographs with a list of pairs and a mask, and the database that they give.
+/// Photographs with a list of pairs and a mask, and the content of their database.
 fn prepared(test: &str) -> (Recorded, u64) {
     let recorded = Recorded::new(test);
     let folder = &recorded.folder;
@@ -26,7 +25,7 @@ fn prepared(test: &str) -> (Recorded, u64) {
 }
 
 impl Recorded {
-    /// The command, of which a call fails at files whose name ends so.
+    /// The command, with a system call that fails with `error` for files whose name ends in `name`.
     fn failing(&self, line: &str, call: &str, name: &str, error: i32) -> Command {
         let mut command = self.tiepoint(line);
         command.env("FAIL", format!("{call} {name} {error}"));
@@ -40,7 +39,7 @@ impl Recorded {
 }
 
 #[test]
-fn what_the_system_does_not_give_is_asked_for_again_and_nothing_is_lost() {
+fn after_an_error_of_the_system_the_next_run_finishes_and_loses_nothing() {
     let (recorded, whole) = prepared("faults-read");
     let (folder, database) = (&recorded.folder, recorded.at("a.db"));
     for (call, name, error) in [
@@ -58,7 +57,7 @@ fn what_the_system_does_not_give_is_asked_for_again_and_nothing_is_lost() {
         folder.works(RUN);
         assert_eq!(content(&database), whole, "{call} {name}");
     }
-    // What was done before.
+    // The files of finished work, with their times of change.
     let work = recorded.at("a.db.work");
     let made = || -> Vec<_> {
         let kinds = ["features", "matches"].map(|kind| all_files(&work.join(kind)));
@@ -73,7 +72,7 @@ fn what_the_system_does_not_give_is_asked_for_again_and_nothing_is_lost() {
             assert!(said.contains(name), "{call} {name}: {said}");
             folder.works(RUN);
             assert_eq!(content(&database), whole, "{call} {name}");
-            assert_eq!(made(), before, "{call} {name}: what was done is kept");
+            assert_eq!(made(), before, "{call} {name}: finished work was done again");
         }
     }
 }
@@ -97,7 +96,7 @@ fn a_disk_that_fills_up_at_the_last_moment_leaves_nothing_half_done() {
         recorded.empty();
         let said = refused(&mut recorded.failing(RUN, call, name, ENOSPC), 1);
         assert!(said.contains("No space left"), "{call} {name}: {said}");
-        assert_eq!(unfinished(&recorded.place), Vec::<PathBuf>::new(), "{call} {name}: half a file");
+        assert_eq!(unfinished(&recorded.place), Vec::<PathBuf>::new(), "{call} {name}: an unfinished file");
         if database.exists() {
             assert_eq!(content(&database), whole, "{call} {name}: half a database");
         }

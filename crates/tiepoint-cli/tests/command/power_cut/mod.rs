@@ -1,5 +1,5 @@
-//! What a power cut leaves, at many moments: results are whole or not there, what the command has called done is there,
-//! and a collection goes on to the right database.
+//! Power cuts at many moments: each result is whole or absent, what the command has reported as done is there, and the
+//! next run of a collection gives the right database.
 
 mod disk;
 mod faults;
@@ -11,7 +11,6 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 use tiepoint::synth::Random;
 
-/// The compiled recorder.
 fn recorder() -> &'static [u8] {
     static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
     COMPILED.get_or_init(|| {
@@ -24,7 +23,7 @@ fn recorder() -> &'static [u8] {
     })
 }
 
-/// A folder with the recorder, and the place that is recorded.
+/// A folder with the recorder, and the folder `place` whose changes are recorded.
 struct Recorded {
     folder: Folder,
     place: PathBuf,
@@ -44,7 +43,7 @@ impl Recorded {
         self.place.join(name)
     }
 
-    /// With a file that is there before.
+    /// Adds a file that exists before the command runs.
     fn with(mut self, name: &str, content: &[u8]) -> Self {
         self.before.push((self.at(name), content.to_vec()));
         self
@@ -56,7 +55,7 @@ impl Recorded {
         command
     }
 
-    /// Runs the command, which must succeed, and gives what it did.
+    /// Runs the command, which must succeed, and returns its changes to files.
     fn run(&self, line: &str) -> Vec<Event> {
         std::fs::remove_dir_all(&self.place).unwrap();
         std::fs::create_dir(&self.place).unwrap();
@@ -67,7 +66,8 @@ impl Recorded {
         events(&record)
     }
 
-    /// Cuts the power at many moments, and looks at what is left each time: with all that had been said by then.
+    /// Cuts the power at many moments and calls `look` for each, with the moment's name and what had been printed by
+    /// then.
     fn cut(&self, events: &[Event], mut look: impl FnMut(&str, &str)) {
         let mut random = Random::new(events.len() as u64 + seed());
         let mut cuts = 0;
@@ -86,7 +86,7 @@ impl Recorded {
     }
 }
 
-/// Where to cut: right after most kinds of changes, as evenly as so many cuts can be, and at some other moments.
+/// The events after which to cut: some of each kind of change, evenly spread, and some at random.
 fn moments(events: &[Event], random: &mut Random) -> Vec<usize> {
     let most = asked_for("TIEPOINT_POWER_CUTS", 16) as usize;
     let changes: Vec<usize> = (1..=events.len()).filter(|i| events[i - 1].kind != b'W').collect();
@@ -109,7 +109,7 @@ fn a_collection_goes_on_after_a_power_cut() {
     let events = recorded.run(run);
     let whole = content(&database);
     recorded.cut(&events, |said, moment| {
-        // What was called done is there.
+        // What the command has reported as done must be there.
         if said.contains("export:") {
             assert!(database.exists(), "{moment}: the database is gone");
         } else if said.contains("features:") {
@@ -170,10 +170,9 @@ fn results_are_whole_or_as_they_were_after_a_power_cut() {
     }
 }
 
-/// Locks that do not reach from one process to the other, as those of NFS without a lock manager do not from machine to
-/// machine.
+/// Locks without effect on other processes, as on NFS without a lock manager from machine to machine.
 #[test]
-fn processes_whose_locks_reach_nobody_share_a_work_folder() {
+fn processes_without_working_locks_share_a_work_folder() {
     let recorded = Recorded::new("power-no-locks");
     let folder = &recorded.folder;
     photographs(folder);

@@ -1,9 +1,9 @@
-// Preloaded into a program: writes down, in their order, all changes that the program makes to files below a folder,
-// and what it asks to be brought to the disk, so that a test can tell what a power cut at any moment would have left.
+// Preloaded into a program: records, in order, all changes that the program makes to files below a folder, and its
+// syncs, so that a test can tell what a power cut at any moment would leave.
 //
 //   RECORD        the file that the record goes to
 //   RECORD_BELOW  the folder, an absolute path
-//   NO_LOCKS      if set, flock() holds nobody off: as between machines whose locks do not reach each other
+//   NO_LOCKS      if set, flock() always succeeds, as between machines whose file system does not share locks
 //   FAIL          "CALL TEXT ERRNO": open, read, fsync or rename (by its new name) fails where a path ends in TEXT
 //
 // A record is a letter, the number of the file, an offset, and two texts, each after its length (all 64 bits).
@@ -61,7 +61,7 @@ static void note(char what, uint64_t file, uint64_t offset, const void *first, s
     put(second, lengths[1]);
 }
 
-// An absolute path below the folder, or nothing.
+// The absolute path, or NULL if it is not below the folder.
 static const char *watched(const char *path, char *whole) {
     if (record < 0 || !path) return NULL;
     if (path[0] == '/') {
@@ -84,7 +84,7 @@ static const char *path_of(int fd, char *whole) {
     return watched(found, whole);
 }
 
-// Whether a call is to fail, with its error.
+// Whether the call is to fail; sets errno if so.
 static int fails(const char *call, const char *path) {
     if (!fail_errno || !path || strcmp(call, fail_call) != 0) return 0;
     size_t length = strlen(path), end = strlen(fail_text);
@@ -109,7 +109,7 @@ static uint64_t number_of(int fd) {
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-// Runs a call and what is noted of it as one, so that the record has the order of the calls.
+// Runs a call and records it under one lock, so that the record has the order of the calls.
 #define TOGETHER(type, call, condition, noted)      \
     pthread_mutex_lock(&lock);                      \
     type result = (call);                           \
@@ -240,7 +240,7 @@ ssize_t read(int fd, void *bytes, size_t length) {
 
 int flock(int fd, int how) { return getenv("NO_LOCKS") ? 0 : REAL(flock)(fd, how); }
 
-// Changes that the test does not know: it fails when one of them is made.
+// Changes that disk.rs does not replay: the test fails when the program makes one.
 #define UNKNOWN(type, name, parameters, ...)                                  \
     type name parameters {                                                    \
         TOGETHER(type, REAL(name)(__VA_ARGS__), record >= 0 && result >= 0,   \

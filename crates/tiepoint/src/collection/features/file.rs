@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn features_are_read_as_they_were_written() {
+    fn features_are_read_back_unchanged() {
         let keypoints = crate::feature::order::gpu::tests::keypoints(5, 1);
         let bytes = Descriptors::U8((0..5 * 128).map(|i| i as u8).collect());
         let floats = Descriptors::F32((0..5 * 64).map(|i| i as f32).collect());

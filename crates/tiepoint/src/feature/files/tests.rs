@@ -52,7 +52,7 @@ fn decoded(format: FeatureFormat, bytes: &[u8]) -> Result<Features> {
     parse(bytes, format, "test")
 }
 
-/// The places alone, as foreign formats keep them.
+/// Place, scale and angle of each keypoint, which are all that foreign formats keep.
 fn placed(features: &Features) -> Vec<[f32; 4]> {
     features.keypoints.iter().map(|k| [k.x, k.y, k.scale, k.angle]).collect()
 }

@@ -136,7 +136,7 @@ mod tests {
     use crate::image::{Image, grey, grey_on_device};
     use crate::synth::Texture;
 
-    /// The same card, opened again, stands for another program, whose images lie at odd addresses and pitches.
+    /// The same card, opened again, stands for another program; its images have unaligned addresses and pitches.
     #[test]
     fn images_of_other_programs_have_the_same_features() {
         let cpu = Cpu::with_threads(2).unwrap();
@@ -165,7 +165,7 @@ mod tests {
                     assert_eq!(found, wanted, "{detector:?} of floats: {first}, {pitch}");
                 }
             }
-            assert_eq!(processor.take_notes(), Vec::<String>::new(), "nothing was left to the CPU");
+            assert_eq!(processor.take_notes(), Vec::<String>::new(), "the CPU did part of the work");
             let colours =
                 Image::from_vec((0..157 * 7 * 3).map(|i| i as u8).collect(), Size::new(157, 7), 3).unwrap();
             let there = AnyGpuImage::from(foreign(gpu, &other, &colours, 1, 500));
@@ -175,9 +175,9 @@ mod tests {
         }
     }
 
-    /// An image in memory of `other`, whose rows begin at a number and lie `pitch` apart; its last row ends with the
-    /// memory.
-    #[expect(unsafe_code, reason = "an address says nothing of what lies there")]
+    /// An image in memory of `other`, whose first row begins at element `first` and whose rows are `pitch` apart. The
+    /// last row ends with the memory.
+    #[expect(unsafe_code, reason = "foreign memory is used by its address")]
     fn foreign<T: GpuPixel>(
         gpu: &Gpu,
         other: &Gpu,
@@ -193,12 +193,12 @@ mod tests {
         }
         let buffer = other.upload(&numbers).unwrap();
         let address = buffer.share().unwrap() + (first * size_of::<T>()) as u64;
-        // SAFETY: the numbers were uploaded, and the buffer keeps them.
+        // SAFETY: the numbers were uploaded, and the buffer keeps them alive.
         unsafe { GpuImage::foreign(gpu, address, (size, channels, pitch), buffer) }.unwrap()
     }
 
     #[test]
-    fn features_come_back_as_they_went() {
+    fn features_are_downloaded_as_they_were_uploaded() {
         for gpu in all() {
             let features = Features {
                 keypoints: keypoints(77, 5),

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_are_renewed_whatever_they_held() {
+    fn vectors_are_overwritten_whatever_they_held() {
         for (threads, len, held) in [1, 3].into_iter().flat_map(|threads| {
             [0, 1, 7, 8, 100].into_iter().flat_map(move |len| [0, 5, 300].map(|held| (threads, len, held)))
         }) {

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn keypoints_of_others_find_their_layer_or_are_left_out() {
+    fn foreign_keypoints_get_a_layer_or_are_left_out() {
         let (image, cpu) = (scene(Size::new(180, 150), 3), Cpu::sequential());
         let sift = Sift::new(SiftOptions::default()).unwrap();
         let (response, sign, octave, layer) = (0.0, 1, 0, 0);

@@ -1,4 +1,4 @@
-//! The streamed form against the reference, and what the method promises.
+//! The streamed form against the reference, and properties of the method.
 
 use super::*;
 use crate::Error;
@@ -122,7 +122,7 @@ fn pixel_types_and_strides_agree() {
 }
 
 #[test]
-fn a_detector_forgets_the_image_before() {
+fn a_detector_keeps_nothing_of_the_image_before() {
     let sift = Sift::new(SiftOptions::default()).unwrap();
     let cpu = Cpu::with_threads(2).unwrap();
     for (i, size) in [(70, 50), (70, 50), (33, 90), (70, 50)].into_iter().enumerate() {
@@ -133,7 +133,7 @@ fn a_detector_forgets_the_image_before() {
 }
 
 #[test]
-fn the_first_of_all_are_kept_however_many_are_pruned_on_the_way() {
+fn pruning_keeps_the_first_of_all_features() {
     let image = scene(Size::new(700, 500), 5);
     let cpu = Cpu::sequential();
     let all =
@@ -156,7 +156,7 @@ fn the_first_of_all_are_kept_however_many_are_pruned_on_the_way() {
 }
 
 #[test]
-fn levels_are_kept_whole_and_as_few_as_have_so_many_positions() {
+fn the_fewest_whole_levels_with_enough_positions_are_kept() {
     let (image, cpu) = (scene(Size::new(700, 500), 5), Cpu::with_threads(2).unwrap());
     let found = |selection| {
         let options = SiftOptions { contrast: 0.005, selection, ..Default::default() };
@@ -180,7 +180,7 @@ fn levels_are_kept_whole_and_as_few_as_have_so_many_positions() {
     }
     assert!(found(Selection::levels(0)).is_empty(), "no position");
     let even = SiftOptions { selection: Selection::levels(9).with_even(true), ..Default::default() };
-    assert!(even.check().unwrap_err().to_string().contains("even"), "whole, or spread");
+    assert!(even.check().unwrap_err().to_string().contains("even"), "whole levels or even spread");
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn bad_input_is_an_error_and_blank_input_has_no_features() {
     }
 }
 
-/// Two pictures of a plane, one nearer, turned and noisy: the same keypoints find their partners more often with pooled
-/// descriptors.
+/// Two noisy pictures of a plane, one nearer and rotated: pooled descriptors give more right matches of the same
+/// keypoints.
 #[test]
 fn pooled_domains_give_more_right_matches() {
     let (size, cpu) = (Size::new(400, 300), Cpu::with_threads(2).unwrap());
@@ -257,7 +257,7 @@ fn pooled_domains_give_more_right_matches() {
     assert!(plain > 100 && 100 * pooled > 105 * plain, "{pooled} right matches, without pooling {plain}");
 }
 
-/// A Gaussian blob of σ = s answers most at the scale s√((k² − 1) / (2k² ln k)), which is near s.
+/// A Gaussian blob of σ = s has its strongest response at the scale s√((k² − 1) / (2k² ln k)), which is near s.
 #[test]
 fn a_blob_is_found_at_its_place_with_its_scale_and_sign() {
     for (cx, cy, s, bright) in
@@ -276,8 +276,7 @@ fn a_blob_is_found_at_its_place_with_its_scale_and_sign() {
     }
 }
 
-/// A slender black ellipse on white has features near its foci, one towards either end, each with at least one
-/// direction.
+/// A slender black ellipse on white has features near its foci and nowhere else.
 #[test]
 fn an_ellipse_has_features_at_its_foci() {
     let (cx, cy, a, b) = (128.0_f32, 96.0_f32, 90.0_f32, 8.0_f32);
@@ -298,7 +297,7 @@ fn an_ellipse_has_features_at_its_foci() {
     assert_eq!(found.keypoints.iter().filter(beyond).count(), 0, "nothing elsewhere: {:?}", found.keypoints);
 }
 
-/// The photograph of the shared data, or a synthetic texture where the data are absent.
+/// A photograph of the shared data, or a synthetic texture where the data are absent.
 pub(super) fn photo() -> Image<u8> {
     photograph("photos/building.jpg").unwrap_or_else(|| scene(Size::new(512, 512), 4))
 }
@@ -340,10 +339,10 @@ fn a_turned_photograph_keeps_its_features() {
     }
 }
 
-/// Directions and descriptors turn with the image. A quarter turn permutes pixels, but halving keeps other pixels, so
-/// positions are only about equal.
+/// Directions and descriptors turn with the image. After a quarter turn halving keeps other pixels, so positions are
+/// only about equal.
 #[test]
-fn a_quarter_turn_turns_the_features() {
+fn features_turn_with_the_image() {
     let image = scene(Size::new(160, 120), 11);
     let turned = Image::from_fn(Size::new(120, 160), |x, y| image.row(119 - x)[y]);
     let (options, cpu) = (SiftOptions::default(), Cpu::sequential());

@@ -32,7 +32,7 @@ fn structure_is_the_same_for_any_threads_and_simd_level() {
 
 /// A quarter turn of the picture turns its corners, and permutes their descriptors.
 #[test]
-fn a_turn_is_a_permutation() {
+fn a_quarter_turn_permutes_descriptors() {
     let size = Size::new(128, 128);
     let image = picture(size, 1);
     let last = size.height - 1;
@@ -58,7 +58,7 @@ fn a_turn_is_a_permutation() {
 fn nothing_is_found_near_a_border_that_shows_nothing() {
     let size = Size::new(160, 120);
     let mut image = picture(size, 2);
-    // A corner cut off, as where a picture was turned.
+    // A black corner, as after a rotation.
     (0..size.height).for_each(|y| image.row_mut(y)[..70_usize.saturating_sub(y)].fill(0));
     let corners = found(&image, &Cpu::sequential()).swap_remove(0).keypoints;
     assert!(corners.len() > 50, "{}", corners.len());

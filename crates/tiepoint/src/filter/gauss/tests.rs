@@ -160,7 +160,7 @@ fn flat_images_stay_flat() {
 
 #[test]
 fn zebra_is_within_two_grey_levels() {
-    // The reference cuts the kernel at 2σ and truncates to 8 bits after either pass.
+    // The reference picture was made with a kernel cut off at 2σ and truncation to 8 bits after each pass.
     let cases = [(3.0, 13, "filters/zebra_gaussian_3.png"), (10.0, 41, "filters/zebra_gaussian_10.png")];
     for (sigma, size, name) in cases {
         let Some((source, expected)) = data("filters/zebra.png").zip(data(name)) else {

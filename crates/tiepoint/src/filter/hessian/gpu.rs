@@ -231,7 +231,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn too_little_memory_is_told() {
+    fn too_little_memory_is_reported() {
         for gpu in all() {
             let image = &images::<u8>(1)[7];
             let options = HessianOptions::default();

@@ -286,7 +286,7 @@ pub(crate) mod tests {
         }
         let again = integrator.integral(&one).unwrap().download(0).unwrap();
         assert!(again == integral.download(0).unwrap(), "{gpu:?}: alone");
-        // Marks of the runs before must not be taken for this run's.
+        // Flags of an earlier run must not be taken for those of this run.
         let mut rerun = Commands::new();
         rerun.zero(&all).unwrap();
         integrator.record(&mut rerun, &all, one.pitch(), &integral).unwrap();

@@ -109,7 +109,7 @@ fn rectified_refusal(text: &str) -> String {
 }
 
 #[test]
-fn yaml_and_xml_say_the_same() {
+fn yaml_and_xml_give_the_same_calibration() {
     assert_eq!(StereoCalibration::parse(YAML, "c.yml").unwrap(), truth(), "YAML");
     assert_eq!(StereoCalibration::parse(XML, "c.xml").unwrap(), truth(), "XML");
     let windows = YAML.replace('\n', "\r\n");
@@ -148,7 +148,7 @@ fn two_files_complete_each_other() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn wrong_files_are_errors_that_name_the_field() {
     for (from, to, word) in [
         ("533.5, 0.,", "533.5, 2.,", "skew"),
         ("0., 0., 1. ]\nD1", "0., 0.5, 1. ]\nD1", "form"),
@@ -192,7 +192,7 @@ fn what_is_wrong_is_told() {
 }
 
 #[test]
-fn broken_xml_is_told() {
+fn broken_xml_is_an_error() {
     for (from, to, word) in [
         ("</M1>", "", "'M1'"),
         ("</opencv_storage>", "", "never closed"),
@@ -220,7 +220,7 @@ fn broken_xml_is_told() {
 }
 
 #[test]
-fn cut_anywhere_is_no_panic() {
+fn a_file_cut_off_anywhere_does_not_panic() {
     for text in [YAML, XML, MIDDLEBURY] {
         for end in 0..text.len() {
             let _ = StereoCalibration::parse(&text[..end], "cut");
@@ -324,7 +324,7 @@ fn kitti() {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_calibrations_are_read_back() {
     let pair = RectifiedCalibration {
         size: Some(Size::new(641, 480)),
         focal: 535.256167443535,
@@ -404,7 +404,7 @@ fn q_and_projections_agree() {
     assert_eq!(RectifiedCalibration::parse(p, "p.yml").unwrap(), pair, "P1 and P2");
     let vertical = p.replace("344.5, -2140., 0., 535., 244.5, 0.,", "336.5, 0., 0., 535., 244.5, -2140.,");
     assert!(rectified_refusal(&vertical).contains("side by side"), "one above the other");
-    assert!(rectified_refusal(&p.replace("-2140.", "2140.")).contains("baseline"), "exchanged");
+    assert!(rectified_refusal(&p.replace("-2140.", "2140.")).contains("baseline"), "cameras exchanged");
     assert!(rectified_refusal(YAML).contains("P1"), "not rectified");
     assert!(rectified_refusal(&q.replace("0.25, 2.", "0., 2.")).contains("baseline"), "no baseline");
 }

@@ -328,7 +328,7 @@ mod tests {
     use crate::device::Cpu;
     use crate::geometry::{Correspondence, Homography};
 
-    /// Of very many inliers only a part is counted where the rest cannot change the answer, otherwise all.
+    /// Distinct places are counted in a part of many inliers if that decides the answer, otherwise in all.
     #[test]
     fn places_are_counted_only_where_they_matter() {
         let model = Homography::new([[1.0, 0.0, 3.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]).unwrap();

@@ -216,7 +216,7 @@ mod tests {
     use crate::geometry::Correspondence;
     use crate::numeric::Random;
 
-    /// The sums are those of the contract, match by match, at every level and on any threads.
+    /// Compares the sums with those of the contract, match by match, at every SIMD level and on 1 and 3 threads.
     fn check<const K: usize>(points: &Points, term: impl Term<K>, m: &[f64; 9], limit: f64) {
         let mut plain = [[0.0; LANES]; K];
         for i in 0..points.len() {

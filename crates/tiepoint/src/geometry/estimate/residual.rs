@@ -248,7 +248,7 @@ mod tests {
     use super::*;
     use crate::numeric::Random;
 
-    /// Agreement is the comparison of the residual with the threshold, without its division.
+    /// `agrees` compares the residual with the threshold without the residual's division.
     #[test]
     fn agreement_is_a_residual_within_the_threshold() {
         let mut random = Random::new(8);

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_distinct_and_grow_from_the_best() {
+    fn samples_are_distinct_and_the_first_are_of_the_best_matches() {
         let qualities: Vec<f64> = (0..100).map(|i| f64::from(i % 50)).collect();
         let mut sampler = Sampler::new(100, |i| qualities[i], 4, 1, &Cpu::sequential());
         sampler.reach(250_000, &Cpu::sequential());
@@ -222,10 +222,10 @@ mod tests {
         assert!(counts.iter().all(|c| (c - 10_000).abs() < 500), "{counts:?}");
     }
 
-    /// Samples equal those of matches that are put in order all at once, in whatever steps the sampler goes on and
-    /// with any number of threads.
+    /// The sampler sorts matches in steps; its samples equal those of matches sorted all at once, for any steps and
+    /// threads.
     #[test]
-    fn draws_from_what_it_has_reached_as_from_all() {
+    fn matches_sorted_in_steps_give_the_same_samples() {
         let mut random = Random::new(3);
         let qualities: Vec<f64> = (0..2 * ONE + 5)
             .map(|i| match i % 100 {

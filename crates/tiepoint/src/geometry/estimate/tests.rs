@@ -132,9 +132,9 @@ proptest! {
         let kind = KINDS[kind];
         let mut scene = Scene::new(kind, seed);
         let (pairs, _) = scene.pairs(kind.minimum(), 0, 0.0);
-        prop_assert!(matches!(run(kind, &pairs), Err(Error::Degenerate { .. })), "no more than chance gives");
+        prop_assert!(matches!(run(kind, &pairs), Err(Error::Degenerate { .. })), "a minimal set is no proof");
         let any = options().with_false_alarms(f64::INFINITY);
-        // A random sample may be nearly collinear; then the error must say so.
+        // A random sample may be nearly collinear, which must be an error.
         match estimate(kind, &pairs, &any, &Cpu::sequential()) {
             Ok(found) => {
                 prop_assert_eq!(found.inliers.len(), kind.minimum());
@@ -169,7 +169,7 @@ fn same_result_everywhere() {
 }
 
 #[test]
-fn very_many_matches_are_settled_by_all_of_them() {
+fn a_model_of_very_many_matches_is_fitted_to_all_of_them() {
     for (kind, seed) in KINDS.into_iter().zip(1..) {
         let mut scene = Scene::new(kind, seed);
         let (pairs, truth) = scene.pairs(ENOUGH + 3000, 5000, 1.0);
@@ -217,7 +217,7 @@ pub(in crate::geometry) fn line(noise: f64) -> Vec<Correspondence> {
 }
 
 #[test]
-fn degenerate_sets_say_so() {
+fn degenerate_matches_are_errors() {
     let same = vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50];
     for kind in KINDS {
         let degenerate = |pairs: &[Correspondence], what: &str| {
@@ -240,9 +240,9 @@ fn degenerate_sets_say_so() {
 }
 
 #[test]
-fn chance_makes_no_model() {
+fn wrong_matches_give_no_model() {
     for kind in KINDS {
-        // Few matches, of which many subsets agree; then many matches.
+        // Few matches, where a small subset often agrees by chance, and many.
         for (n, pairs) in
             [kind.minimum(), kind.minimum() + 1, 12, 40, 150].into_iter().zip([50, 50, 20, 5, 2])
         {
@@ -252,7 +252,7 @@ fn chance_makes_no_model() {
                 assert!(run(kind, &wrong).is_err(), "{kind} of {n} wrong matches, seed {seed}");
             }
         }
-        // All agree, but lie within one small area of both images, or the model shrinks all of A to one.
+        // All matches agree, but lie in a small area of both images, or shrink A to a small area of B.
         let mut random = Random::new(5);
         let mut unit = || random.below(1_000_001) as f64 * 1e-6;
         let near: Vec<_> = (0..9)
@@ -286,7 +286,7 @@ fn a_plane_does_not_make_a_fundamental_matrix() {
 }
 
 #[test]
-fn a_dominant_plane_is_seen_through() {
+fn a_dominant_plane_does_not_hide_the_epipolar_geometry() {
     // 94 % of the scene on the plane z = 1200, the rest off it.
     for seed in 0..10 {
         let mut scene = Scene::new(ModelKind::Fundamental, seed);
@@ -306,7 +306,7 @@ fn a_dominant_plane_is_seen_through() {
     }
 }
 
-/// A point of A with the partner that it has when it lies at depth 1200.
+/// A point of A with its partner if its depth is 1200.
 fn on_plane(model: &Mat3, a: [f64; 2]) -> Correspondence {
     let depth = 1200.0;
     let (x, y) = ((a[0] - 320.0) / 500.0 * depth, (a[1] - 240.0) / 500.0 * depth);
@@ -353,7 +353,7 @@ fn options_are_checked() {
 }
 
 #[test]
-fn residuals_are_those_the_estimate_was_judged_by() {
+fn residuals_are_those_that_judged_the_estimate() {
     for (kind, seed) in KINDS.into_iter().zip(1..) {
         let mut scene = Scene::new(kind, seed);
         let mut pairs: Vec<_> = (0..200).map(|_| scene.pair(0.5)).collect();
@@ -371,7 +371,7 @@ fn residuals_are_those_the_estimate_was_judged_by() {
 }
 
 #[test]
-fn the_fit_to_all_is_where_least_squares_stands_still() {
+fn the_fit_to_all_matches_is_least_squares() {
     for (kind, seed) in KINDS.into_iter().zip(11..) {
         let mut scene = Scene::new(kind, seed);
         let pairs: Vec<_> = (0..60).map(|_| scene.pair(2.0)).collect();
@@ -387,7 +387,7 @@ fn the_fit_to_all_is_where_least_squares_stands_still() {
 }
 
 #[test]
-fn a_fit_to_matches_that_determine_nothing_says_so() {
+fn a_fit_to_degenerate_matches_is_an_error() {
     for kind in KINDS {
         let fitted = |pairs: &[Correspondence]| fit(kind, pairs, &options(), &Cpu::sequential());
         assert!(matches!(fitted(&[]), Err(Error::TooFewMatches { .. })), "{kind} of nothing");

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lonely_disparities_do_not_count() {
+    fn isolated_disparities_do_not_count() {
         let mut places = vec![];
         for i in 0..900 {
             let (x, y) = (f64::from(i % 30) * 20.0, f64::from(i / 30) * 15.0);
@@ -156,12 +156,12 @@ mod tests {
         }
         let clean = range(&places);
         assert!(clean[0] < 10.6 && clean[1] == 60.0, "a slope and a step: {clean:?}");
-        // A few matches of a repeated structure elsewhere, which confirm each other.
+        // A few wrong matches, as of a repeated structure, with like disparities.
         let mut repeated = places.clone();
         repeated.extend((0..4).map(|i| ([300.0 + f64::from(i), 0.0], [900.0 + f64::from(i), 0.0])));
         let [low, high] = range(&repeated);
         assert!(low > 9.0 && high < 61.0, "{low} to {high}");
-        // One in eight, anywhere.
+        // One match in eight is wrong.
         for i in (0..900).step_by(8) {
             places[i].1[0] += f64::from((i * 7919) as u32 % 800) - 400.0;
         }
@@ -172,11 +172,11 @@ mod tests {
     }
 
     #[test]
-    fn many_in_one_place_are_no_trouble() {
+    fn many_matches_in_one_place_give_one_disparity() {
         let places = vec![([1e8, -1e8], [1e8 - 5.0, -1e8]); 300];
         assert_eq!(range(&places), [5.0, 5.0], "a single cell");
         let mut places = places;
         places.push(([-1e8, 1e8], [-1e8, 1e8]));
-        assert_eq!(range(&places), [5.0, 5.0], "the far one is lonely");
+        assert_eq!(range(&places), [5.0, 5.0], "the far match is isolated");
     }
 }

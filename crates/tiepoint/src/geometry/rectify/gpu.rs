@@ -139,7 +139,7 @@ pub(crate) mod tests {
     use crate::image::{AnyImage, AnyView, Image, Size};
     use crate::numeric::Random;
 
-    /// Views with and without a lens, turned little and far, folding back inside the picture, and without any ray.
+    /// Views with and without distortion, rotated little and far, with a lens that folds, and beside the picture.
     fn views(input: Size) -> Vec<RectifiedView> {
         let lenses = [
             [0.0; 5],

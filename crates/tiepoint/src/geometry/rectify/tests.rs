@@ -12,7 +12,7 @@ use crate::register::{Rematch, TieOptions, TiePoints, tie_points};
 struct Random(u64);
 
 impl Random {
-    /// Evenly from −1 to 1.
+    /// Uniform from −1 to 1.
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
@@ -23,7 +23,7 @@ fn bilinear() -> WarpOptions {
     WarpOptions::default().with_interpolation(Interpolation::Bilinear)
 }
 
-/// About x, y and z in turn, by angles in radians.
+/// A rotation about x, then y, then z, by angles in radians.
 fn turn(x: f64, y: f64, z: f64) -> [[f64; 3]; 3] {
     let (sx, cx, sy, cy, sz, cz) = (x.sin(), x.cos(), y.sin(), y.cos(), z.sin(), z.cos());
     let rx = [[1.0, 0.0, 0.0], [0.0, cx, -sx], [0.0, sx, cx]];
@@ -39,7 +39,7 @@ fn rig(rotation: [[f64; 3]; 3], translation: [f64; 3], lenses: [Distortion; 2]) 
     StereoCalibration { cameras: [left, right], size: Some(SIZE), rotation, translation, stored: None }
 }
 
-/// Points that both cameras see, as pixels, with their depth after rectification unknown.
+/// Random points that both cameras see: as pixels of both, and in the left camera's coordinates.
 fn scene(rig: &StereoCalibration, n: usize, noise: f64) -> (Vec<Correspondence>, Vec<[f64; 3]>) {
     let mut random = Random(7);
     let (mut pairs, mut points) = (vec![], vec![]);
@@ -70,7 +70,7 @@ fn rows_and_depths_of_a_known_scene() {
     let rigs = [
         rig(turn(0.02, -0.05, 0.03), [-1.0, 0.1, -0.05], LENSES),
         rig(turn(-0.1, 0.2, -0.3), [-1.0, -0.4, 0.2], [Distortion::default(); 2]),
-        // One above the other: the pictures come out turned by a quarter.
+        // Cameras one above the other: rectified pictures are rotated by a quarter turn.
         rig(turn(0.03, 0.0, 0.01), [0.0, -1.0, 0.05], LENSES),
     ];
     for (i, rig) in rigs.iter().enumerate() {
@@ -99,7 +99,7 @@ fn rows_and_depths_of_a_known_scene() {
 }
 
 #[test]
-fn nothing_to_do_is_done() {
+fn a_rectified_rig_leaves_the_pictures_unchanged() {
     let straight = rig(IDENTITY, [-0.1, 0.0, 0.0], [Distortion::default(); 2]);
     let found = Rectification::new(&straight, [SIZE; 2], &RectifyOptions::default()).unwrap();
     assert_eq!((found.left.focal, found.left.principal, found.left.size), (600.0, [319.5, 239.5], SIZE));
@@ -111,7 +111,7 @@ fn nothing_to_do_is_done() {
 }
 
 #[test]
-fn every_pixel_is_valid_or_kept() {
+fn the_frame_holds_valid_pixels_only_or_all_pixels() {
     let rig = rig(turn(0.02, -0.05, 0.06), [-1.0, 0.1, -0.05], LENSES);
     let cpu = Cpu::sequential();
     let with = |frame| {
@@ -159,7 +159,7 @@ fn warping_is_the_same_everywhere_and_equals_single_places() {
 }
 
 #[test]
-fn what_cannot_be_rectified_is_told() {
+fn rigs_that_cannot_be_rectified_are_errors() {
     let none = [Distortion::default(); 2];
     let refused = |rig: &StereoCalibration, sizes| {
         Rectification::new(rig, sizes, &RectifyOptions::default()).unwrap_err().to_string()
@@ -173,7 +173,7 @@ fn what_cannot_be_rectified_is_told() {
     );
     assert!(
         Rectification::new(&exchanged.exchanged(), [SIZE; 2], &RectifyOptions::default()).is_ok(),
-        "put right"
+        "exchanged pictures are named"
     );
     let sound = rig(IDENTITY, [-1.0, 0.0, 0.0], none);
     assert!(refused(&sound, [SIZE, Size::new(641, 480)]).contains("641x480"), "another size");
@@ -208,7 +208,6 @@ fn pictures_of_one_pixel() {
     }
 }
 
-/// Ways in which the right camera may be turned and lie.
 fn poses() -> [([[f64; 3]; 3], [f64; 3]); 3] {
     [
         (turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05]),
@@ -217,7 +216,7 @@ fn poses() -> [([[f64; 3]; 3], [f64; 3]); 3] {
     ]
 }
 
-/// Rectifies a pair from its tie points to a frame that fits.
+/// Rectifies a pair from its tie points, with `OutputFrame::Fit`.
 fn fitted(
     truth: &StereoCalibration,
     pairs: &[Correspondence],
@@ -264,7 +263,7 @@ fn cameras_come_back_from_tie_points() {
     }
 }
 
-/// Where the focal length is known, what bends rows is the lens.
+/// With known focal lengths, the remaining curvature of rows determines the lens.
 #[test]
 fn a_lens_and_two_focal_lengths_come_back() {
     let (rotation, translation) = (turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05]);
@@ -278,7 +277,7 @@ fn a_lens_and_two_focal_lengths_come_back() {
         let found = self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &options).unwrap();
         for (found, focal) in found.calibration.cameras.iter().zip([600.0, 600.0 * ratio]) {
             assert!((found.focal[0] / focal - 1.0).abs() < 0.01, "{k1}: {found:?}");
-            // Further powers of r share in what bends.
+            // Higher coefficients of the lens take part of k1.
             assert!((found.distortion.k1 - k1).abs() < 0.04, "{k1}: {found:?}");
         }
         let pair = fitted(&truth, &pairs, &options).unwrap();
@@ -291,12 +290,12 @@ fn noise_does_little_harm() {
     let truth = rig(turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05], [Distortion::default(); 2]);
     let (pairs, _) = scene(&truth, 600, 0.5);
     let found = fitted(&truth, &pairs, &SelfCalibrationOptions::default()).unwrap();
-    // Even noise of ±0.5 px in both: 0.5 √(2/3) px between the rows.
+    // Uniform noise of ±0.5 px in both images is 0.5 √(2/3) px between the rows.
     assert!(found.agreement.rms_vertical_px < 0.45, "{:?}", found.agreement);
 }
 
 #[test]
-fn too_little_is_told() {
+fn too_few_tie_points_are_an_error() {
     let truth = rig(turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05], [Distortion::default(); 2]);
     let (pairs, _) = scene(&truth, 20, 0.0);
     let options = SelfCalibrationOptions::default();
@@ -312,7 +311,7 @@ fn too_little_is_told() {
     assert!(error.to_string().contains("forward"), "{error}");
 }
 
-/// The pair rectified from tie points, cropped to what is valid and not cropped.
+/// The pair rectified from tie points, cropped to valid pixels and not cropped.
 fn valid_and_fit(
     f: &super::super::Fundamental,
     pairs: &[Correspondence],
@@ -324,7 +323,7 @@ fn valid_and_fit(
         .map(|c| from_tie_points(f, pairs, sizes, &options, c, cpu).unwrap())
 }
 
-/// No pixel is filled, and a rectangle one pixel larger on any side would hold one that is.
+/// The cropped pair has no filled pixel, and a rectangle one pixel larger on any side would have one.
 fn assert_tight(valid: &FromTiePoints, fit: &FromTiePoints, cpu: &Cpu) {
     let [cut, whole] = [valid, fit].map(|f| &f.rectification);
     for view in [&cut.left, &cut.right] {
@@ -356,7 +355,7 @@ fn valid_from_tie_points() {
         assert_tight(&valid, &fit, &cpu);
         assert!(5 * valid.rectification.left.size.area() > SIZE.area(), "{}", valid.rectification.left.size);
     }
-    // Views that lie beside each other.
+    // Views without a common valid area.
     let mut apart = Rectification::new(
         &rig(IDENTITY, [-1.0, 0.0, 0.0], [Distortion::default(); 2]),
         [SIZE; 2],
@@ -408,13 +407,13 @@ fn real_pairs_without_calibration() {
         let [valid, fit] = valid_and_fit(&f, &pairs, [size_a, size_b], &cpu);
         assert_tight(&valid, &fit, &cpu);
         let kept = valid.rectification.left.size;
-        // What both see, as wide as the shift leaves it.
+        // At least a third of the picture is valid in both.
         assert!(3 * kept.area() > size_a.area(), "{names:?}: {kept} of {size_a}");
         assert!(found.agreement.rms_vertical_px < limit, "{names:?}: {:?}", found.agreement);
         let [low, high] = found.agreement.disparities;
         let width = found.rectification.left.size.width as f64;
         assert!(low == 0.0 && high < 0.25 * width, "{low} to {high} of {width}");
-        // Little distortion: no pixel is stretched or squeezed more than twice.
+        // No pixel grows or shrinks by more than a factor of two in each direction.
         for view in [&found.rectification.left, &found.rectification.right] {
             let h = view.homography().unwrap();
             for corner in [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5]] {
@@ -445,7 +444,7 @@ fn real_pairs_with_calibration() {
             tie_points(&a, &b, &TieOptions { model: None, ..TieOptions::default() }, &cpu.clone().into())
                 .unwrap();
         let pairs = pairs_of(&a, &b, &tie);
-        // The squares of a chessboard look alike: matches a square off are a row off by far more than this.
+        // The squares of a chessboard look alike: a match that is wrong by a square is off by far more than a row.
         let near = own.near_rows(&pairs, 1.0);
         assert!(near.len() > 100, "{} tie points", near.len());
         n += near.len();

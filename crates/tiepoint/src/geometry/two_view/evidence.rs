@@ -74,9 +74,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_agrees_comes_first() {
+    fn matches_that_agree_in_scale_and_turn_come_first() {
         let matches = vec![Correspondence::default(); 60];
-        // 25 matches of scale 2 turned by 3.1 rad, which is beside −3.1; the rest all over.
+        // 25 matches of scale 2 and turn ±3.1 rad, which are neighbours; the rest have any scale and turn.
         let evidence: Vec<_> = (0..60_u8)
             .map(|i| match i % 12 < 5 {
                 true => Evidence {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_has_a_bin_or_none() {
+    fn any_scale_and_turn_has_a_valid_bin_or_none() {
         for scale in [f32::NAN, 0.0, -1.0, f32::INFINITY] {
             assert_eq!(Evidence { scale, turn: 0.0 }.bins(), None, "{scale}");
         }

@@ -3,7 +3,7 @@ use crate::geometry::estimate::tests::line;
 use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
 
-/// A place in space seen by two cameras of one focal length, the second turned about y and moved.
+/// Two cameras of one focal length, the second rotated about y and moved.
 struct Rig {
     random: Random,
     camera: Camera,
@@ -50,7 +50,6 @@ impl Rig {
             .collect()
     }
 
-    /// True matches and wrong ones behind them.
     fn mixed(
         &mut self,
         right: usize,
@@ -134,7 +133,7 @@ fn known_focal_lengths_make_it_calibrated_and_wrong_ones_do_not() {
 }
 
 #[test]
-fn a_plane_and_a_turn_are_told_apart_where_focal_lengths_are_known() {
+fn a_plane_and_a_turn_are_distinguished_by_known_focal_lengths() {
     let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
@@ -176,7 +175,7 @@ fn marks_at_the_borders_are_watermarks() {
 }
 
 #[test]
-fn chance_is_degenerate_and_costs_no_more_than_an_accepted_pair_could() {
+fn wrong_matches_are_degenerate_and_cost_a_bounded_number_of_samples() {
     for (n, most) in [(0, 0), (14, 0), (20, 2 * 128), (30, 2000), (60, 20_000)] {
         for seed in 0..4 {
             let mut rig = Rig::new(100 + seed);
@@ -189,7 +188,7 @@ fn chance_is_degenerate_and_costs_no_more_than_an_accepted_pair_could() {
 }
 
 #[test]
-fn any_input_is_a_configuration() {
+fn any_input_gets_a_configuration() {
     let same = vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50];
     let nan = vec![Correspondence { a: [f64::NAN; 2], b: [f64::INFINITY; 2], quality: 0.0 }; 50];
     for matches in [same, line(0.0), nan] {
@@ -201,7 +200,7 @@ fn any_input_is_a_configuration() {
 }
 
 #[test]
-fn the_answer_depends_on_neither_threads_nor_company() {
+fn the_answer_depends_neither_on_threads_nor_on_other_pairs() {
     let mut rig = Rig::new(9);
     let mut sets: Vec<Vec<Correspondence>> = Vec::new();
     for n in [10, 30, 80, 200] {
@@ -270,7 +269,7 @@ fn options_and_cameras_are_checked() {
     assert!(matches!(found, Err(Error::Mismatch(_))), "{found:?}");
 }
 
-/// Pairs that end in every configuration, some with evidence, some calibrated; of 20 to 900 matches.
+/// Pairs of 20 to 900 matches for every configuration, some with evidence, some with known cameras.
 fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, View)> {
     let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
     let mut sets = Vec::new();

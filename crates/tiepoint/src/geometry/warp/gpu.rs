@@ -236,7 +236,7 @@ pub(crate) mod tests {
     use crate::image::testing::assert_same;
     use crate::numeric::Random;
 
-    /// The devices with f64. Others must refuse to warp.
+    /// The devices with f64; asserts that others refuse to warp.
     fn with_f64() -> impl Iterator<Item = &'static Gpu> {
         all().iter().filter(|gpu| {
             let refused = GpuWarp::<u8>::new(gpu, Interpolation::Bilinear, 1);
@@ -246,7 +246,7 @@ pub(crate) mod tests {
         })
     }
 
-    /// Maps of every kind: the horizon within the output, and in its first column; a last element of 0; far shrinking.
+    /// Difficult maps: the horizon within the output, and in its first column; a last element of 0; strong reduction.
     fn maps() -> Vec<Homography> {
         let h = |m| Homography::new(m).unwrap();
         let mut maps = vec![

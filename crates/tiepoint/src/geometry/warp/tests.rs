@@ -118,7 +118,7 @@ fn affine_maps_warp_too() {
 }
 
 #[test]
-fn nonsense_is_an_error_on_every_device() {
+fn wrong_input_is_an_error_on_every_device() {
     let cpu = Cpu::sequential();
     let (map, options) = (shift(0.0, 0.0), WarpOptions::default());
     for processor in processors(&cpu) {
@@ -134,7 +134,7 @@ fn nonsense_is_an_error_on_every_device() {
         assert!(warped(&one, Size::new(0, 3)).unwrap().data().is_empty(), "an empty output is none");
         assert!(
             coverage(one.size(), &map, Size::new(3, 0), &processor).unwrap().data().is_empty(),
-            "nor here"
+            "coverage of an empty output"
         );
         let wrong = options.with_fill(256.0);
         let found = warp(one.view(), &map, one.size(), &wrong, &processor);

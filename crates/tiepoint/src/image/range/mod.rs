@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_becomes_grey_and_what_is_transparent_does_not_count() {
+    fn colour_becomes_grey_and_transparent_pixels_do_not_count() {
         let (size, cpu) = (Size::new(30, 20), Cpu::sequential());
         let colour: AnyImage =
             Image::from_vec((0..1800).map(|i| (i * 37) as u16).collect(), size, 3).unwrap().into();
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owned_image_is_prepared_where_it_is() {
+    fn an_owned_image_is_prepared_in_place() {
         let cpu = Cpu::with_threads(3).unwrap();
         let size = Size::new(37, 29);
         let noise = |x: usize, y: usize| (x * 7919 + y * 104_729 + x * y * 31) % 4001;

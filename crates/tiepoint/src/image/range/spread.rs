@@ -276,7 +276,6 @@ mod tests {
     use crate::image::{Image, Size};
     use crate::numeric::Random;
 
-    /// The expected range, by sorting.
     fn reference(values: &[f32]) -> Option<[f32; 2]> {
         let mut sorted: Vec<f32> = values.iter().copied().filter(|v| v.is_finite()).collect();
         sorted.sort_by(f32::total_cmp);

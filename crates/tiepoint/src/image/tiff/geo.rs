@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_and_what_cannot_keep_one() {
+    fn files_without_georeference_and_formats_that_cannot_hold_one() {
         let folder = Folder::new("geo-none");
         let path = |name: &str| folder.join(name);
         let image = Image::<u8>::new(Size::new(4, 3));

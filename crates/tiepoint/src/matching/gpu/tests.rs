@@ -9,7 +9,6 @@ use crate::image::Size;
 use crate::matching::{Guide, nearest};
 use tiepoint_gpu::KernelSource;
 
-/// `n` features at random places with random signs.
 fn random(numbers: &mut Numbers, n: usize, descriptors: Descriptors, dimension: usize) -> Features {
     let places: Vec<_> = (0..n).map(|_| [0; 2].map(|_| (numbers.next() % 10_000) as f32 * 0.1)).collect();
     let mut found = features(&places, descriptors, dimension);
@@ -17,7 +16,7 @@ fn random(numbers: &mut Numbers, n: usize, descriptors: Descriptors, dimension: 
     found
 }
 
-/// Random bytes below `below`: few different ones make many equal distances.
+/// Random bytes below `below`. A small `below` makes many distances equal.
 fn bytes(numbers: &mut Numbers, n: usize, dimension: usize, below: u32) -> Features {
     let values = numbers.bytes(n * dimension, below);
     random(numbers, n, Descriptors::U8(values), dimension)
@@ -38,14 +37,13 @@ fn copy_some(a: &Features, b: &mut Features) {
     }
 }
 
-/// Both the fast form of each device, and the portable one.
 fn matchers() -> impl Iterator<Item = (&'static Gpu, GpuMatcher)> {
     let of = |gpu| [false, true].map(|portable| (gpu, GpuMatcher::new(gpu).portable(portable)));
     // Where there is only one form, it runs once.
     all().iter().flat_map(of).filter(|(gpu, m)| m.portable || gpu.info().api == Api::Cuda)
 }
 
-/// Equality to the bit, and NaN nowhere.
+/// Compares with the CPU bit by bit; no distance may be NaN.
 fn check_nearest(a: &Features, b: &Features, what: &str) {
     let expected = super::super::nearest_neighbours(a, b, &Cpu::sequential().into()).unwrap();
     for (gpu, matcher) in matchers() {
@@ -92,7 +90,7 @@ fn nearest_neighbours_are_those_of_the_cpu() {
 }
 
 #[test]
-fn many_tiles_and_turns() {
+fn sets_of_many_tiles_equal_the_cpu() {
     let mut numbers = Numbers(8);
     let (a, mut b) = (bytes(&mut numbers, 40, 64, 4), bytes(&mut numbers, 5000, 64, 4));
     copy_some(&a, &mut b);
@@ -237,7 +235,7 @@ fn equally_near_features_of_a_cell_come_in_their_order() {
 }
 
 #[test]
-fn numbers_stay_on_the_device() {
+fn counts_on_the_device_limit_the_search() {
     let mut numbers = Numbers(12);
     let (a, b) = (bytes(&mut numbers, 300, 64, 256), bytes(&mut numbers, 310, 64, 256));
     for (gpu, matcher) in matchers() {
@@ -246,7 +244,7 @@ fn numbers_stay_on_the_device() {
         let options = MatchOptions::default();
         let found = matcher.record(&mut commands, &on_a, &on_b, &options).unwrap();
         let graph = gpu.graph(commands).unwrap();
-        // A counter may count beyond what fits.
+        // A counter may exceed the capacity.
         for (n, m) in [(1000, 310), (300, 0), (0, 0), (129, 200), (1, 310)] {
             on_a.count.write(0, &[n]).unwrap();
             on_b.count.write(0, &[m]).unwrap();
@@ -285,7 +283,7 @@ fn a_batch_is_what_each_pair_alone_is() {
                 assert_eq!(found, expected, "{gpu:?} {a} and {b}, {options:?}");
             }
         }
-        assert!(matcher.match_batch(&[], &strict).unwrap().is_empty(), "none of none");
+        assert!(matcher.match_batch(&[], &strict).unwrap().is_empty(), "no pairs give no matches");
         let by_sign = matcher.pack(&on_gpu[0], &MatchOptions::default()).unwrap();
         let mixed = matcher.match_batch(&[[&by_sign, &by_sign]], &loose);
         assert!(matches!(mixed, Err(Error::Mismatch(_))), "packed for other options");
@@ -322,7 +320,7 @@ fn what_does_not_fit_is_an_error() {
 
 /// Kernels read sixteen bytes of a descriptor at a time; descriptors of another program may begin at any address.
 #[test]
-#[expect(unsafe_code, reason = "an address says nothing of what lies there")]
+#[expect(unsafe_code, reason = "foreign memory is used by its address")]
 fn descriptors_of_other_programs_match_alike_wherever_they_begin() {
     let bytes: Vec<u8> = (0..300 * 128_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
     let places = features(&[[5.0; 2]; 300], Descriptors::U8(vec![]), 0).keypoints;
@@ -331,7 +329,7 @@ fn descriptors_of_other_programs_match_alike_wherever_they_begin() {
         let features = |first: usize| {
             let buffer = other.upload(&[&vec![7; first], &bytes[..]].concat()).unwrap();
             let address = buffer.share().unwrap() + first as u64;
-            // SAFETY: the bytes were uploaded, and the buffer keeps them.
+            // SAFETY: the bytes were uploaded, and the buffer keeps them alive.
             let there = unsafe { gpu.foreign::<u8>(address, bytes.len(), buffer) }.unwrap();
             let there = (GpuDescriptors::U8(there), 128);
             GpuFeatures::with_descriptors(&places, there, Size::new(1000, 1000)).unwrap()

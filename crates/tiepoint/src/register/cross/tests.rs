@@ -6,7 +6,7 @@ use crate::synth::{Random, Scene, SceneOptions, viewpoint};
 
 const SIZE: Size = Size { width: 320, height: 256 };
 
-/// A picture as another kind of sensor would show it.
+/// Simulates a picture by another kind of sensor.
 fn by(sensor: &str, image: &Image<u8>) -> Image<u8> {
     let value = |x: usize, y: usize| f64::from(image.row(y)[x]);
     let mut random = Random::new(9);
@@ -76,7 +76,7 @@ fn a_tie_is_the_same_for_any_threads_and_simd_level() {
 }
 
 #[test]
-fn what_shows_nothing_is_refused() {
+fn blank_pictures_are_refused() {
     let cpu = Cpu::sequential();
     let scene = scene(5);
     let grey = Image::filled(SIZE, 1, 128_u8);

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_not_kept_is_little() {
+    fn a_first_call_takes_little_memory() {
         let image = Image::new(Size::new(1920, 1080));
         let pair = pair_of([&image, &image]);
         let cost = Custom(&Nothing);

@@ -154,7 +154,7 @@ fn check_selection(case: &Case, found: &Found, what: &str) {
 }
 
 #[test]
-fn groups_change_nothing() {
+fn groups_of_rows_change_nothing() {
     let mut random = Random::new(8);
     let mut cut = 0;
     for (width, height) in SIZES {

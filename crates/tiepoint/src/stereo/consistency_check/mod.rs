@@ -178,13 +178,12 @@ mod tests {
         let right = Image::from_fn(Size::new(60, 1), |x, _| if (20..30).contains(&x) { 6.0 } else { 2.0 });
         let hidden = occluded(right.view(), &Cpu::sequential()).unwrap();
         let hidden: Vec<usize> = (0..60).filter(|&x| hidden.row(0)[x]).collect();
-        // Beside the square 22 to 25 are hidden and 0, 1 lie outside the right image; surfaces reach a pixel
-        // further.
+        // 22 to 25 are hidden beside the square, 0 and 1 are outside the right image; a surface covers one pixel more.
         assert_eq!(hidden, [0, 23, 24]);
     }
 
     #[test]
-    fn refuses_what_does_not_fit() {
+    fn maps_and_limits_that_do_not_fit_are_errors() {
         let (a, b) = (Image::filled(Size::new(3, 2), 1, 1.0), Image::filled(Size::new(2, 3), 1, 1.0));
         let cpu = Cpu::sequential();
         assert!(check(a.clone().view_mut(), b.view(), View::Left, 1.0, &cpu).is_err(), "sizes differ");

@@ -233,7 +233,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Differences that the rounding of 8-bit colours may have made are no texture.
+    /// A difference of grey that may come from rounding 8-bit colours does not count as darker.
     #[test]
     fn rounding_is_not_darker() {
         let size = Size::new(7, 5);
@@ -257,7 +257,7 @@ pub(super) mod tests {
         check_formula_of(name, 3, |_, _| Hamming::<PLANES>(window), formula);
     }
 
-    /// Comparisons that differ, one by one.
+    /// The number of comparisons that differ, counted one by one.
     pub(in super::super) fn distance(
         pair: &Pair,
         window: CensusWindow,

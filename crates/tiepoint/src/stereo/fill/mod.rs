@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn equals_looking_along_rays() {
         for mut map in maps() {
-            // Signs of zero: the order of equal values is not defined.
+            // Turns −0 into 0, since the order of the two is not defined.
             map.data_mut().iter_mut().for_each(|v| *v += 0.0);
             let occluded = Image::from_fn(map.size(), |x, y| (x / 3 + y) % 2 == 0);
             for occluded in [None, Some(&occluded)] {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_valid_stays_nothing() {
+    fn a_map_without_valid_pixels_stays_invalid() {
         let mut map = Image::filled(Size::new(5, 4), 1, INVALID);
         fill(map.view_mut(), None, &Cpu::sequential()).unwrap();
         assert!(map.data().iter().all(|&v| v == INVALID), "no value is made up");

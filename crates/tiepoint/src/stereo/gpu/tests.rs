@@ -25,14 +25,14 @@ use crate::{
     synth::{Random, Texture},
 };
 
-/// A pair whose disparities lie around `shift`, of the pixel type and number of channels that `kind` says, with noise.
+/// A noisy pair with disparities of `shift` and twice that; `kind` chooses pixel type and channels.
 fn pair(random: &mut Random, size: Size, shift: i64, kind: u64) -> [AnyImage; 2] {
     let wide = Texture::new(random.bits() % 1000)
         .image::<u8>(Size::new(size.width + 64, size.height), &Cpu::sequential());
     let mut noise = Random::new(random.bits());
     let mut image = |from: i64| {
         Image::from_fn(size, |x, y| {
-            // The lower half lies elsewhere.
+            // The lower half has twice the disparity.
             let at = x as i64 + 32 + from * if y > size.height / 2 { 2 } else { 1 };
             let value = wide.row(y)[at.clamp(0, size.width as i64 + 63) as usize];
             value.saturating_add((noise.bits() % 9) as u8)
@@ -68,7 +68,7 @@ fn pair(random: &mut Random, size: Size, shift: i64, kind: u64) -> [AnyImage; 2]
     })
 }
 
-/// Options drawn at random, all of them; few lengths of disparities, as each is a program of its own.
+/// Random values of all options; few numbers of disparities, because each compiles its own program.
 fn options(random: &mut Random, cost: Cost) -> StereoOptions {
     let mut below = |n: usize| (random.bits() % n as u64) as usize;
     let disparities = [1, 4, 17, 20, 66, 68][below(6)];
@@ -125,7 +125,6 @@ fn assert_equal(found: &StereoResult, expected: &StereoResult, what: &str) {
     }
 }
 
-/// The devices' processors, which must do the work themselves.
 fn processors() -> impl Iterator<Item = (&'static Gpu, Processor)> {
     all().iter().map(|gpu| (gpu, Processor::with_gpu(Cpu::sequential(), gpu.clone())))
 }
@@ -139,7 +138,7 @@ fn disparities_are_those_of_the_cpu() {
     for round in 0..2 {
         for (n, (width, height)) in SIZES.into_iter().enumerate() {
             for (c, cost) in costs().enumerate() {
-                // Every cost at some size in each round.
+                // A third of the combinations of cost and size in each round.
                 if (n + c + round) % 3 != 0 {
                     continue;
                 }
@@ -189,7 +188,6 @@ fn default_options_and_many_disparities_give_the_bits_of_the_cpu() {
     }
 }
 
-/// A cost that only the caller knows.
 struct Own;
 
 impl MatchingCost for Own {
@@ -209,7 +207,7 @@ impl MatchingCost for Own {
 }
 
 #[test]
-fn what_a_device_cannot_compute_the_cpu_does_and_says_so() {
+fn custom_costs_are_computed_by_the_cpu_with_a_note() {
     let pair = pair(&mut Random::new(20), Size::new(40, 20), 3, 3);
     let stereo = Stereo::new(StereoOptions::default().with_disparities(8)).unwrap();
     let run = |processor: &Processor| {
@@ -245,7 +243,7 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
                 let what = format!("{gpu:?}, {size}, kind {kind}, {options:?}");
                 let stereo = GpuStereo::new(&processor, options).unwrap();
                 let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image));
-                // Twice, as the second finds memory in use.
+                // Twice, because the second call finds memory in use.
                 let there = masks.left.map(|mask| GpuImage::upload(gpu, mask).unwrap());
                 let there = GpuMasks::new(there.as_ref(), None::<&GpuImage<u8>>);
                 let once = stereo.compute_on_device(&left, &right, there).unwrap();
@@ -261,7 +259,7 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
     }
 }
 
-/// Raw frames of two cameras with lenses, a little turned to each other, become disparities without leaving the device.
+/// Raw frames of two cameras with lenses, slightly rotated, are rectified and matched without leaving the device.
 #[test]
 fn frames_become_disparities_on_the_device() {
     let size = Size::new(90, 60);
@@ -338,7 +336,7 @@ fn batches_on_the_device_are_single_pairs() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn pictures_and_masks_that_do_not_fit_are_refused() {
     for (gpu, processor) in processors() {
         let stereo = GpuStereo::new(&processor, StereoOptions::default().with_disparities(8)).unwrap();
         let image = |width| GpuImage::upload(gpu, Image::<u8>::new(Size::new(width, 4)).view()).unwrap();
@@ -380,7 +378,7 @@ fn streams_give_what_single_calls_give_in_order() {
         (Cost::AbsoluteDifference, 2, 5),
     ] {
         let options = options(&mut random, cost);
-        // Sizes and types of pixel that change in the middle, so that sets of pairs are not complete.
+        // Size and pixel type change in the middle, so that some batches are incomplete.
         let pairs: Vec<_> = (0..11)
             .map(|i| {
                 let size = if i < 6 { Size::new(33, 17) } else { Size::new(40, 9) };
@@ -401,7 +399,7 @@ fn streams_give_what_single_calls_give_in_order() {
             let what = format!("{:?}, {in_flight} in flight, {batch} together, {options:?}", processor.gpu);
             let stream = StereoStream::new(options, &processor).unwrap();
             let mut stream = stream.with_in_flight(in_flight).unwrap().with_batch(batch).unwrap();
-            // Results are taken before the stream is full, or a push makes room by itself.
+            // Results are taken before the stream is full; with one pair in flight, each push makes room itself.
             let most = stream.in_flight() - usize::from(in_flight > 1);
             if batch > 1 {
                 stream = stream.with_copying(&Cpu::sequential());
@@ -436,7 +434,7 @@ fn streams_check_their_numbers() {
     assert!(stream().with_in_flight(1025).is_err() && stream().with_batch(1025).is_err(), "not all memory");
 }
 
-/// The bytes of a device's memory within which a pair goes through it in the lowest bands.
+/// The least device memory with which a pair is computed in bands.
 fn least_memory(gpu: &Gpu, options: StereoOptions, pair: &[AnyImage; 2], masks: Masks<'_>) -> u64 {
     let views = pair.each_ref().map(AnyView::from);
     let found = Stereo::new(options).unwrap().prepare(views, masks, &Cpu::sequential().into(), |ready| {
@@ -453,7 +451,7 @@ fn bands_of_rows_change_nothing() {
     let mut random = Random::new(24);
     for (n, cost) in costs().enumerate() {
         let size = Size::new([40, 1, 33, 7, 24][n % 5], 180 + (random.bits() % 90) as usize);
-        // All directions, by turns.
+        // Each set of directions in turn.
         let paths = Paths::ALL[n % Paths::ALL.len()].value;
         let options = options(&mut random, cost).with_paths(paths).with_disparities([66, 68, 20][n % 3]);
         let pair = pair(&mut random, size, 3, if n % 3 == 2 { n as u64 % 4 } else { 3 });

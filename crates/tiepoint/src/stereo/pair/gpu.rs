@@ -431,7 +431,7 @@ pub(crate) mod tests {
         ]
     }
 
-    /// Noise of any type, up to a limit; of some the channels are equal, of floats some are not finite.
+    /// Noise of any type, up to a random limit; sometimes with equal channels; some floats are not finite.
     fn picture(random: &mut Random, size: Size, pixel: PixelKind, channels: usize) -> AnyImage {
         let equal = random.bits().is_multiple_of(3);
         let most = [200, 900, 2000, 4095, 65535][(random.bits() % 5) as usize];
@@ -463,7 +463,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A view that the device has made ready is that of the pair.
+    /// Asserts that the device has prepared a view as the CPU has.
     fn assert_view(found: &ViewStacks, pair: &Pair, view: View, what: &str) {
         let all = Image::filled(pair.size(), 1, 255_u8);
         assert_eq!(&found.bytes.download(0).unwrap(), pair.bytes(view), "8 bits, {what}");
@@ -482,7 +482,7 @@ pub(crate) mod tests {
         if let Some(compared) = &found.compared {
             let expected = pair.compared(view);
             let n = expected.channels();
-            // Grey counts as all of the colours.
+            // Grey beside colour is compared as three equal channels.
             let times = if n == 1 { compared.channels() } else { 1 };
             let spread = |i: usize| expected.data()[i / times];
             let expected: Vec<u8> = (0..compared.channels() * pair.size().area()).map(spread).collect();
@@ -499,7 +499,7 @@ pub(crate) mod tests {
             let kinds = [PixelKind::U8, PixelKind::U16, PixelKind::F32];
             let size = [Size::new(1, 1), Size::new(67, 5), Size::new(3, 41)][round % 3];
             let mut image = |kind: usize, channels| picture(&mut random, size, kinds[kind % 3], channels);
-            // Every type with every number of channels, beside the same or another.
+            // Every type with every number of channels, beside the same and another type.
             let other = if round % 4 == 3 { round / 3 } else { round };
             let images = [image(round, 1 + round / 3 % 4), image(other, 1 + other / 3 % 4)];
             let mask = Image::from_fn(size, |x, y| ((x * 3 + y) % 4) as u8);

@@ -287,8 +287,8 @@ mod tests {
     }
 
     #[test]
-    fn a_spiral_is_one_region() {
-        // Two arms that meet at the centre only: the union of many runs that first look apart.
+    fn squares_joined_by_a_row_are_one_region() {
+        // Concentric squares joined by one row on the right: many runs that seem separate until that row.
         let n = 41_i64;
         let ring = |x: usize, y: usize| (x as i64 - n / 2).abs().max((y as i64 - n / 2).abs());
         let size = Size::new(n as usize, n as usize);

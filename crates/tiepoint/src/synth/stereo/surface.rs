@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn wrong_surfaces_are_refused() {
         let wrong = |change: fn(&mut Surface)| {
             let mut surface = Surface::default();
             change(&mut surface);

@@ -13,7 +13,7 @@ fn pair<T: Pixel>(options: &StereoSceneOptions) -> StereoPair<T> {
     StereoScene::new(options).unwrap().render(&Cpu::sequential())
 }
 
-/// At whole disparities a pixel of one view is a pixel of the other: the values must be the very same.
+/// At whole disparities a pixel of one view is a pixel of the other, with the same value.
 #[test]
 fn whole_disparities_copy_pixels() {
     let flat = |disparity, centre: [f64; 2], outline| Surface {
@@ -48,8 +48,8 @@ fn whole_disparities_copy_pixels() {
     assert!(seen[0] > 300 && seen[1] > 7000, "hidden and seen: {seen:?}");
 }
 
-/// Between pixels: the right image's truth at the place a disparity leads to leads back, and the brightness
-/// there, joined from its two neighbours, is that of the left pixel where the picture is smooth.
+/// Following a left disparity and then the right one, interpolated between pixels, leads back; and brightness,
+/// interpolated likewise, is that of the left pixel where the picture is smooth.
 #[test]
 fn the_truths_agree() {
     let options = StereoSceneOptions { texture: TextureKind::Blobs, ..options() };
@@ -76,7 +76,7 @@ fn the_truths_agree() {
         }
     }
     assert!(count > 13_000, "{count} pixels are visible in both views");
-    // The few are neighbours of two surfaces whose disparities nearly meet.
+    // These few are between two surfaces of nearly equal disparities.
     assert!(1000 * off < count, "{off} of {count} do not lead back");
     let mean = grey / count as f64;
     assert!(mean < 0.005, "mean difference of brightness {mean}");
@@ -155,7 +155,7 @@ fn panels_differ_in_colour_and_hardly_in_grey() {
     }
     assert!(greys[1] - greys[0] < 0.07, "grey: {greys:?}");
     assert!(reds[1] - reds[0] > 0.25, "red: {reds:?}");
-    // White is cut, so that its luma is not that of the brightness.
+    // Colours brighter than white are clipped, which changes their luma.
     let luma = |p: &[f32]| 0.2126 * p[0] + 0.7152 * p[1] + 0.0722 * p[2];
     let pixels = colour.left.data().chunks_exact(3).zip(grey.left.data());
     let unlike = pixels.filter(|(p, g)| p.iter().all(|v| *v < 1.0) && (luma(p) - **g).abs() > 1e-5).count();

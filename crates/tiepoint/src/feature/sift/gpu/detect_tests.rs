@@ -22,7 +22,7 @@ use tiepoint_gpu::KernelSource;
 
 pub(super) const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
 
-/// Options that differ in what orientation and description do.
+/// Options that change orientation and description.
 fn variants() -> Vec<SiftOptions> {
     let [default, opencv, vlfeat] =
         PRESETS.map(|preset| SiftOptions { contrast: 0.01, ..SiftOptions::preset(preset) });
@@ -37,7 +37,7 @@ fn variants() -> Vec<SiftOptions> {
     ]
 }
 
-/// The levels of one image as the pipeline lays them.
+/// The levels of one image in the pipeline's memory layout.
 pub(super) fn upload_levels<'l>(
     gpu: &Gpu,
     octaves: impl ExactSizeIterator<Item = &'l [Image<f32>]>,
@@ -58,7 +58,7 @@ pub(super) fn upload_levels<'l>(
     GpuLevels { values: gpu.upload(&values).unwrap(), octaves: gpu.upload(&plan.table()).unwrap(), plan }
 }
 
-/// Points that extrema gave, and some at positions and scales where no extremum would be: at the edges, for instance.
+/// The extrema, and points at random positions and scales, also at the edges.
 fn points<'o, 'p>(
     octaves: &'o [reference::Octave<'p>],
 ) -> Vec<(&'o reference::Octave<'p>, reference::Point)> {
@@ -154,7 +154,7 @@ impl Twin for SiftPipeline {
     }
 }
 
-/// The photograph, or where it is not at hand a synthetic one.
+/// A photograph of the shared data, or a synthetic one where the data are absent.
 pub(super) fn photograph(name: &str, size: Size) -> Image<u8> {
     let Some(image) = image::testing::photograph(name) else { return scene(size, 11) };
     let (x, y) = ((image.size().width - size.width) / 2, (image.size().height - size.height) / 2);

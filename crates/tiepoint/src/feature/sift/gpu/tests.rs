@@ -17,7 +17,7 @@ use crate::image::{Image, ImageView, Size};
 use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
 
-/// Every preset, doubled and not.
+/// Every preset, with and without a doubled first octave.
 fn presets() -> Vec<SiftOptions> {
     let options = PRESETS.map(|p| SiftOptions { contrast: 0.01, ..SiftOptions::preset(p) });
     options.into_iter().flat_map(|o| [-1, 0].map(|first_octave| SiftOptions { first_octave, ..o })).collect()
@@ -79,7 +79,7 @@ fn levels_agree<T: GpuPixel>(gpu: &Gpu, images: &[Image<T>], options: &SiftOptio
     }
 }
 
-/// The points of some images, each image's in their order.
+/// The points of several images, in order for each image.
 fn points<T: GpuPixel>(
     gpu: &Gpu,
     images: &[Image<T>],
@@ -92,7 +92,7 @@ fn points<T: GpuPixel>(
     points_of(gpu, &levels, (masks, options), capacity, commands)
 }
 
-/// The points of levels that the commands make, each image's in their order.
+/// The points of the levels that the commands compute, in order for each image.
 pub(super) fn points_of(
     gpu: &Gpu,
     levels: &GpuLevels,
@@ -118,7 +118,7 @@ pub(super) fn points_of(
     sorted.collect()
 }
 
-/// Compares the points of all images with the CPU's upright keypoints; gives how many there were.
+/// Compares the points of all images with the CPU's upright keypoints, and returns their number.
 fn points_agree<T: GpuPixel>(
     gpu: &Gpu,
     images: &[Image<T>],
@@ -195,7 +195,7 @@ fn points_are_those_of_the_cpu_for_every_size_and_preset() {
 }
 
 #[test]
-fn every_pixel_is_looked_at_without_a_threshold() {
+fn without_a_threshold_every_pixel_is_a_candidate() {
     let images = [noise::<u8>(Size::new(140, 90), 3)];
     let options = SiftOptions { contrast: 0.0, edge: 1e4, ..SiftOptions::default() };
     for gpu in all() {
@@ -205,7 +205,7 @@ fn every_pixel_is_looked_at_without_a_threshold() {
 }
 
 #[test]
-fn images_of_a_batch_do_not_mix_and_masks_cut() {
+fn images_of_a_batch_do_not_mix_and_masks_leave_points_out() {
     let images = [4, 5, 6].map(|seed| scene(Size::new(130, 100), seed));
     let masks = [0, 1, 2].map(|i| Image::from_fn(images[0].size(), |x, _| u8::from((x / 40) % 3 != i)));
     let options = SiftOptions { contrast: 0.01, ..SiftOptions::default() };

@@ -144,7 +144,7 @@ fn photographs_equal_the_cpu() {
     }
 }
 
-/// Every stage alone, given what the CPU makes of the stages before it.
+/// Every stage alone, on the CPU's results of the stages before it.
 #[test]
 fn stages_equal_the_cpu() {
     let (size, cpu) = (Size::new(230, 190), Cpu::sequential());

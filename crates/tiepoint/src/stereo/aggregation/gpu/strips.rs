@@ -334,9 +334,9 @@ impl Design {
 mod tests {
     use super::*;
 
-    /// The paths along rows and those from row to row lay their sums out alike, however many disparities a lane has.
+    /// Paths along rows and paths from row to row have the same layout of sums, for any number of disparities per lane.
     #[test]
-    fn lanes_of_rows_have_the_same_places() {
+    fn paths_along_rows_have_the_layout_of_the_others() {
         for steps in [Steps::of::<Star, 4>(), Steps::of::<Cross, 2>(), Steps::of::<Knight, 8>()] {
             for disparities in (1..=300).chain([511, 512, 1000, 4096]) {
                 for warp in [1, 32] {
@@ -356,7 +356,7 @@ mod tests {
         }
     }
 
-    /// Paths of all sets of directions cross to the next strip alone, and strips of the common sizes fit.
+    /// Strips of common sizes fit into local memory and are wide enough that paths cross into the next strip only.
     #[test]
     fn strips_fit_the_local_memory_of_cards() {
         for (steps, per_lane, disparities) in [

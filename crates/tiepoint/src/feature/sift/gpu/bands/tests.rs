@@ -1,4 +1,4 @@
-//! Bands against the whole, which on the CPU is streamed.
+//! Searching in bands of rows against the CPU's search of the whole image.
 
 use super::super::detect_tests::{PRESETS, photograph};
 use super::super::plan::Plan;
@@ -22,15 +22,15 @@ use crate::feature::{DescriptorKind, Features};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{AnyView, Image, PixelKind, Pixels, Rect, Size};
 
-/// The cuts of an image with all numbers of octaves for which it has room, of bands of the least height and of about
-/// `step` rows more.
+/// The cuts of an image for every possible number of octaves, with bands of the least height and with bands of about
+/// `step` more rows.
 fn cuts(size: Size, options: &SiftOptions, step: usize) -> Vec<Cut> {
     let whole = Plan::new(size, 1, options).unwrap();
     let seams = (1..=whole.octaves.len()).map(|octaves| Seam::new(options, octaves));
     seams.flat_map(|seam| [1, step].map(|step| Cut::new(&whole, &seam, step))).flatten().collect()
 }
 
-/// A detector that has already cut such images.
+/// A detector that searches images in the bands of `cut`.
 fn cut_so(
     processor: &Processor,
     cut: &Cut,
@@ -59,7 +59,7 @@ fn of_cpu<T: GpuPixel>(image: &Image<T>, mask: Option<&Image<u8>>, options: &Sif
     sift::detect(image.view(), options, mask.map(Image::view), &cpu).unwrap()
 }
 
-/// Compares the features of every cut into not too many bands with the CPU's; gives how many cuts there were.
+/// Compares the features of every cut into at most 16 bands with the CPU's, and returns the number of cuts.
 fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> usize
 where
     for<'a> Pixels<'a>: From<&'a Image<T>>,
@@ -73,7 +73,7 @@ where
         let found = sift.detect(image, mask.map(Image::view)).unwrap();
         let what = format!("{gpu:?}, {}, {options:?}, {cut:?}", image.size());
         assert_same_features(&found, &expected, &what);
-        assert_eq!(sift.parts(), cut.count(), "it was searched in bands");
+        assert_eq!(sift.parts(), cut.count(), "the number of bands searched");
     }
     cuts.len()
 }
@@ -85,7 +85,7 @@ fn cores_cover_the_image_once_and_bands_lie_in_it() {
         let options = SiftOptions { first_octave, ..SiftOptions::default() };
         for cut in [5, 20, 64, 200].iter().flat_map(|&step| cuts(Size::new(40, height), &options, step)) {
             let parts: Vec<_> = cut.parts().collect();
-            assert_eq!(parts.len(), cut.count(), "as many as were said, {cut:?}");
+            assert_eq!(parts.len(), cut.count(), "the number of parts, {cut:?}");
             let mut next = 0;
             for part in &parts {
                 assert_eq!(part.taken.start, next, "no gap, {cut:?}");
@@ -99,10 +99,10 @@ fn cores_cover_the_image_once_and_bands_lie_in_it() {
     assert!(count > 50, "{count} cuts");
 }
 
-/// Light comes into a black band from above the cut; the band alone would be black all over. The halo must hold the
-/// rows that the light reaches, and holds few more.
+/// The image is white above the cut and black below, where a band alone would see black only. The halo must hold all
+/// rows that the white part changes, and not many more.
 #[test]
-fn what_a_cut_makes_wrong_lies_in_the_halo() {
+fn errors_at_a_cut_stay_within_the_halo() {
     for preset in PRESETS {
         for (first_octave, levels) in [(-1, 3), (0, 3), (-1, 1), (0, 2)] {
             let options =
@@ -202,7 +202,7 @@ fn more_features_than_bands_have_room_for_are_found() {
     }
 }
 
-/// The least memory with which a photograph is still cut into bands; with less it is refused.
+/// A photograph is searched in bands down to some limit of memory, and refused below it.
 #[test]
 fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
     let image = photograph("pairs/cudasift/left.pgm", Size::new(130, 960));
@@ -240,7 +240,7 @@ fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
 }
 
 #[test]
-fn what_a_device_refuses_is_searched_in_bands() {
+fn images_too_large_for_a_device_are_searched_in_bands() {
     let image = scene(Size::new(60, 700), 5);
     let options = SiftOptions::default();
     let expected = of_cpu(&image, None, &options);
@@ -261,7 +261,7 @@ fn what_a_device_refuses_is_searched_in_bands() {
         let small =
             image.view().crop(Rect { size: Size::new(50, 40), ..Rect::default() }).unwrap().to_image();
         assert!(sift.detect(small.view(), None).unwrap() == of_cpu(&small, None, &options), "{gpu:?}");
-        assert_eq!(sift.parts(), 1, "another size has a chance of its own");
+        assert_eq!(sift.parts(), 1, "an image of another size is searched whole");
         let other = Bands::fit(&sift.core, &Pixels::from(&small), None, refused());
         assert!(
             matches!(other.map(drop), Err(Error::Memory { needed: 1_099_511_627_776, .. })),
@@ -271,14 +271,14 @@ fn what_a_device_refuses_is_searched_in_bands() {
 }
 
 #[test]
-fn each_band_is_told_of() {
+fn progress_is_reported_for_each_band() {
     let image = scene(Size::new(60, 700), 5);
     let options = SiftOptions::default();
     let cut = cuts(image.size(), &options, 100).into_iter().max_by_key(Cut::count).unwrap();
     let steps = cut.count() + usize::from(cut.rest.is_some());
     assert!(steps > 3, "{steps} steps");
     for gpu in all() {
-        // Compiling is reported as progress too, once.
+        // Compiles the kernels first, because compiling is reported as progress too.
         cut_so(&beside(gpu), &cut, PixelKind::U8, false, &options);
         let told = told(&Cpu::sequential(), steps, |cpu| {
             let processor = beside(gpu).with_cpu(cpu.clone());

@@ -252,7 +252,6 @@ mod tests {
     use super::*;
     use crate::{image::Size, numeric::Random, stereo::testing::cpus};
 
-    /// The formula, value by value.
     #[test]
     fn follows_the_formula() {
         let mut counts = vec![0_u64; VALUES * VALUES];
@@ -282,7 +281,7 @@ mod tests {
         let right = margin(&|k| (0..256).map(|i| p(i, k)).sum());
         let values = grid(&|i, k| joint[(i * 256 + k) as usize] - left[i as usize] - right[k as usize]);
         let offset = (sorted_quantile(&values, &counts) * STEPS).floor() / STEPS;
-        assert_eq!(super::offset(&values, &counts), offset, "the twentieth");
+        assert_eq!(super::offset(&values, &counts), offset, "the offset is the quantile");
         let table = CostTable::of(&counts, &Cpu::with_threads(2).unwrap());
         for (n, v) in values.iter().enumerate() {
             let expected = (SCALE * (v - offset)).clamp(0.0, f64::from(LIMIT));
@@ -300,9 +299,9 @@ mod tests {
         (0..met.len()).find(|&n| met[n].1 > 0 && before(n) >= wanted).map_or(0.0, |n| met[n].0)
     }
 
-    /// A map at half or a quarter of the size, threads and SIMD levels do not matter.
+    /// A map at half or a quarter of the size gives the table of the enlarged map, on any threads and SIMD level.
     #[test]
-    fn a_smaller_map_counts_several_times() {
+    fn a_reduced_map_gives_the_table_of_the_enlarged_one() {
         let mut random = Random::new(11);
         for size in [Size::new(1, 1), Size::new(37, 1), Size::new(1, 20), Size::new(51, 34)] {
             let mut image =

@@ -180,7 +180,6 @@ mod tests {
     use super::*;
     use crate::{numeric::Random, stereo::testing::cpus};
 
-    /// Random colours, and what `f` makes of them.
     fn samples(f: impl Fn([f64; 3]) -> f64) -> Vec<([u8; 3], u8)> {
         let mut random = Random::new(3);
         let colour = |bits: u64| [bits as u8, (bits >> 8) as u8, (bits >> 16) as u8];
