@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 use tiepoint::collection::{
-    Collection, CollectionOptions, Estimate, Extracted, MatchDevices, PairChoice, PairSet, Shard,
+    Collection, CollectionOptions, Extracted, Forecast, MatchDevices, PairChoice, PairSet, Shard,
 };
 use tiepoint::files::write_atomically;
 use tiepoint_colmap::ExportOptions;
@@ -44,13 +44,13 @@ fn open(arguments: &WorkArguments) -> Outcome<Collection> {
 }
 
 fn features_of_part(collection: &Collection, shard: Shard, context: &Context) -> Outcome<Extracted> {
-    let ahead = collection.estimate_features(shard, &context.processors())?;
+    let ahead = collection.forecast_features(shard, &context.processors())?;
     announce(&ahead, collection, None, context);
     features(collection, shard, context)
 }
 
 fn match_part(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
-    let ahead = collection.estimate_matches(shard, &context.processors())?;
+    let ahead = collection.forecast_matches(shard, &context.processors())?;
     announce(&ahead, collection, None, context);
     match_pairs(collection, &collection.match_devices(&context.processors()), shard, context)
 }
@@ -81,7 +81,7 @@ fn after_scan(
     arguments: &WholeArguments,
     context: &Context,
 ) -> Outcome {
-    let ahead = collection.estimate(&context.processors())?;
+    let ahead = collection.forecast(&context.processors())?;
     announce(&ahead, collection, Some(arguments.output.output()?), context);
     let devices = collection.match_devices(&context.processors());
     let found = thread::scope(|scope| {
@@ -107,7 +107,7 @@ const VERY_LONG: f64 = 12.0 * 3600.0;
 
 /// Prints how long the work ahead takes, and whether the disks of the work folder and of `output` have room for its
 /// results.
-fn announce(ahead: &Estimate, collection: &Collection, output: Option<&Path>, context: &Context) {
+fn announce(ahead: &Forecast, collection: &Collection, output: Option<&Path>, context: &Context) {
     let bytes = ahead.work_bytes + ahead.database_bytes;
     let places = std::iter::once(collection.folder()).chain(output);
     // Both may be on one file system, so either must have room for everything.

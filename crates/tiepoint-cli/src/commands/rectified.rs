@@ -6,13 +6,13 @@ use crate::failure::{Failure, Outcome};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::ErrorKind;
-use tiepoint::collection::Metadata;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::{Projection, RectifiedCalibration};
 use tiepoint::geometry::rectify::{
     FromTiePoints, OutputFrame, Rectification, SelfCalibrationOptions, from_tie_points,
 };
 use tiepoint::geometry::{Correspondence, Model};
+use tiepoint::image::Metadata;
 use tiepoint::image::Size;
 use tiepoint::register::TiePoints;
 

@@ -98,7 +98,10 @@ impl Assessment {
 
     /// From reasons in the order of their importance. What is good needs no next step.
     fn of(mut reasons: Vec<Reason>) -> Self {
-        reasons.iter_mut().filter(|reason| reason.verdict == Verdict::Good).for_each(|reason| reason.next = None);
+        reasons
+            .iter_mut()
+            .filter(|reason| reason.verdict == Verdict::Good)
+            .for_each(|reason| reason.next = None);
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.verdict));
         let verdict = reasons.first().map_or(Verdict::Good, |reason| reason.verdict);
         Self { verdict, reasons }

@@ -127,7 +127,8 @@ impl PairEvidence {
         let map = model.homography().filter(|_| a.dimension > 0);
         let contrary = |m: &Match| map.as_ref().is_some_and(|map| contradicts(map, keypoints, m));
         let place = |m: &Match| cell(a.image, &keypoints[0][m.a as usize]);
-        let (mut cells, mut near, mut far) = ([Cell::default(); 9], [const { vec![] }; 9], [const { vec![] }; 9]);
+        let (mut cells, mut near, mut far) =
+            ([Cell::default(); 9], [const { vec![] }; 9], [const { vec![] }; 9]);
         let last = residuals_of(&tie.matches);
         for &i in &tie.inliers {
             near[place(&tie.matches[i])].push(last[i]);
@@ -226,7 +227,8 @@ impl PairEvidence {
             verdict: Verdict::below(supported as f64, SPREAD),
             text: format!("inliers in {supported} of 9 parts of the picture"),
             next: Some(
-                "Where no inlier is near, the model is a guess: more features may help (`--contrast 0.02`)".into(),
+                "Where no inlier is near, the model is a guess: more features may help (`--contrast 0.02`)"
+                    .into(),
             ),
         });
         Assessment::of(reasons)
@@ -249,10 +251,12 @@ impl PairEvidence {
             let rejected: f64 = self.cells.iter().map(Cell::rejected).sum();
             let share = rejected / (rejected + self.agreeing as f64).max(1.0);
             // Of a few matches the share says little.
-            let verdict = if rejected < TELLING as f64 { Verdict::Good } else { Verdict::above(share, REJECTED) };
+            let verdict =
+                if rejected < TELLING as f64 { Verdict::Good } else { Verdict::above(share, REJECTED) };
             let misfit: Vec<&Cell> = self.cells.iter().filter(|cell| cell.is_misfit()).collect();
             let off = misfit.iter().filter_map(|cell| cell.off_px);
-            let (low, high) = off.fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(px), high.max(px)));
+            let (low, high) =
+                off.fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(px), high.max(px)));
             let noun = self.model.kind().noun();
             let next = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
                         fundamental`, then `tiepoint rectify A B`";
@@ -275,7 +279,9 @@ impl PairEvidence {
                 verdict: Verdict::above(misfit.len() as f64, MISFIT),
                 text: match misfit.len() {
                     0 => format!("no part of the picture speaks against the {noun}"),
-                    n => format!("in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"),
+                    n => format!(
+                        "in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"
+                    ),
                 },
                 next: Some(next.into()),
             });

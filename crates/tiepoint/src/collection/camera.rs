@@ -4,8 +4,7 @@
 //! EXIF data lack any of these has a camera of its own. The focal length comes from the EXIF data; without it 1.2 times
 //! the longer side is assumed. The principal point is the centre of the image.
 
-use super::exif::{Focal, Metadata};
-use crate::image::Size;
+use crate::image::{Focal, Metadata, Size};
 use std::collections::HashMap;
 
 /// A camera.

@@ -74,7 +74,7 @@ impl Collection {
         let (mut now, mut scanned) = scan::list(images, &options.features, cpu)?;
         if now.photographs.is_empty() {
             return Err(Error::Mismatch(format!(
-                "there is no image in {}; JPEG, PNG, TIFF, PNM and PFM are read",
+                "there is no image in {}; JPEG, PNG, TIFF, JPEG 2000, JPEG XL, WebP, BMP, GIF, PNM and PFM are read",
                 now.root.display()
             )));
         }

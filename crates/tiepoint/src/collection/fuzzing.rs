@@ -1,7 +1,7 @@
 //! Gives fuzz targets, and the test below, access to private readers.
 
-use super::{exif, features, pairs, tile};
-use ::exif::Reader;
+use super::{features, pairs, tile};
+use exif::Reader;
 use std::io::Cursor;
 
 /// Reads the head and the body of a file of features.
@@ -36,7 +36,7 @@ pub fn pairs(payload: &[u8]) {
 pub fn camera_data(photograph: &[u8]) {
     let read = Reader::new().continue_on_error(true).read_from_container(&mut Cursor::new(photograph));
     let Ok(found) = read.or_else(|e| e.distill_partial_result(|_| {})) else { return };
-    let metadata = exif::of_exif(&found);
+    let metadata = crate::image::metadata_of(&found);
     for size in [crate::image::Size::new(1, 1), crate::image::Size::new(4000, 3000)] {
         assert!(metadata.focal_px(size).is_none_or(|px| px > 0.0 && px.is_finite()), "{metadata:?}");
     }

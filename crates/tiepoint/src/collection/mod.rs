@@ -35,10 +35,9 @@
 mod camera;
 mod closure;
 mod devices;
-mod estimate;
-mod exif;
 mod features;
 mod folder;
+mod forecast;
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -63,10 +62,9 @@ mod workers;
 
 pub use camera::Camera;
 pub use devices::MatchDevices;
-pub use estimate::Estimate;
-pub use exif::{Focal, Metadata, Position};
 pub use features::{Extracted, PhotographFeatures};
 pub use folder::Collection;
+pub use forecast::Forecast;
 pub use matches::Matched;
 pub use options::{CollectionOptions, FeatureOptions, Metric, PairChoice, PairOptions};
 pub use pairs::PairSet;

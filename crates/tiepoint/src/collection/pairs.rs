@@ -395,8 +395,9 @@ fn listed(text: &str, path: &Path, photographs: &[Photograph]) -> Result<PairSet
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collection::CollectionOptions;
     use crate::collection::scan::FileVersion;
-    use crate::collection::{CollectionOptions, Metadata, Position};
+    use crate::image::{Metadata, Position};
 
     fn photographs(positions: &[Option<[f64; 2]>]) -> Vec<Photograph> {
         let at = |p: [f64; 2]| Position { latitude: p[0], longitude: p[1], altitude: 0.0 };

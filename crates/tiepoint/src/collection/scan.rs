@@ -1,8 +1,8 @@
 //! The first stage: the list of photographs, with what their files say about the camera.
 
 use super::FeatureOptions;
-use super::exif::Metadata;
 use crate::device::Cpu;
+use crate::image::Metadata;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -110,8 +110,8 @@ pub(super) fn with_reasons<P: AsRef<Path>, S: Serializer>(
 
 /// Extensions of the images that a collection takes.
 const READ: [&str; 21] = [
-    "jpg", "jpeg", "jpe", "jfif", "png", "tif", "tiff", "webp", "jp2", "j2k", "jpf", "jpx", "jxl", "bmp", "gif",
-    "pnm", "ppm", "pgm", "pbm", "pam", "pfm",
+    "jpg", "jpeg", "jpe", "jfif", "png", "tif", "tiff", "webp", "jp2", "j2k", "jpf", "jpx", "jxl", "bmp",
+    "gif", "pnm", "ppm", "pgm", "pbm", "pam", "pfm",
 ];
 /// Extensions of images that a collection refuses, with a message.
 const NOT_READ: [&str; 7] = ["heic", "heif", "avif", "dng", "cr2", "nef", "arw"];

@@ -21,7 +21,7 @@ pub use progress::Progress;
 pub(crate) use scratch::Scratch;
 pub use tiepoint_gpu::Cancel;
 
-use crate::{Error, Result, image::ImageViewMut};
+use crate::{Error, Result};
 use gpu::{Api, Gpu};
 use progress::Watch;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
@@ -272,18 +272,6 @@ impl Cpu {
             Err(_) => cancelled.store(true, atomic::Ordering::Relaxed),
         });
         if cancelled.into_inner() { Err(Error::Cancelled) } else { Ok(()) }
-    }
-
-    /// Cuts an image into bands of `rows` rows (the last may have fewer) and runs `f(first row, band)`; after
-    /// [`Error::Cancelled`] the remaining bands are left undone.
-    pub(crate) fn for_bands<T: Copy + Send>(
-        &self,
-        image: ImageViewMut<'_, T>,
-        rows: usize,
-        f: impl Fn(usize, &mut ImageViewMut<'_, T>) + Sync,
-    ) -> Result<()> {
-        let mut bands: Vec<_> = image.bands(rows).collect();
-        self.try_for_chunks(&mut bands, 1, |i, band| f(i * rows, &mut band[0]))
     }
 
     fn on_threads(&self, workers: usize, work: &(dyn Fn() + Sync)) {

@@ -2,8 +2,8 @@
 //! picture is to be turned.
 
 use super::{
-    AnyCow, AnyImage, HOLE_MARGIN, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, prepare,
-    with_alpha,
+    AnyCow, AnyImage, HOLE_MARGIN, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, no_data,
+    orientation, prepare, with_alpha,
 };
 use crate::{Result, by_pixel, device::Cpu};
 
@@ -110,7 +110,7 @@ impl FileImage {
     /// Hides the pixels where `mask` is 0. The mask is oriented like the image in the file.
     pub(super) fn hide_by(&mut self, mask: Option<Image<u8>>) -> Result<()> {
         let Some(mask) = mask else { return Ok(()) };
-        let mask = if self.turned { turned(mask.view(), self.orientation)? } else { mask };
+        let mask = if self.turned { orientation::turned(mask.view(), self.orientation)? } else { mask };
         self.shown = Mask::from(self.shown.take()).and(mask)?.into_image();
         Ok(())
     }
@@ -129,7 +129,7 @@ impl FileImage {
         match seen.view() {
             super::AnyView::F32(_) => {
                 let mut image = seen.into_image();
-                hide(&mut image, shown);
+                no_data::to_nan(&mut image, shown);
                 Ok(AnyCow::Owned(image))
             }
             view => Ok(AnyCow::Owned(with_alpha(&view.to_image(), shown)?)),
@@ -155,7 +155,7 @@ impl FileImage {
         let mut mask = mask.into();
         if let Some(shown) = &shown {
             match image {
-                AnyImage::F32(_) => hide(&mut image, shown),
+                AnyImage::F32(_) => no_data::to_nan(&mut image, shown),
                 AnyImage::U8(_) | AnyImage::U16(_) => {
                     mask = mask.and(Mask::from(shown.clone()).without_margin(HOLE_MARGIN, cpu))?;
                 }
@@ -177,7 +177,7 @@ impl FileImage {
         place: impl Fn(&AnyImage, f32) -> Result<AnyImage>,
     ) -> Result<Self> {
         let resampled = |image: AnyImage, valid: Image<u8>| {
-            let image = marked(image, &valid, self.no_data);
+            let image = no_data::marked(image, &valid, self.no_data);
             let shown = valid.data().contains(&0).then_some(valid);
             Self { image, shown, layout: self.layout, no_data: self.no_data, orientation: 1, turned: false }
         };
@@ -188,7 +188,7 @@ impl FileImage {
         let mut valid = covered.clone();
         let mut placed = |view: ImageView<'_, f32>| -> Result<Image<f32>> {
             let mut band = AnyImage::from(view.to_image());
-            hide(&mut band, shown);
+            no_data::to_nan(&mut band, shown);
             let AnyImage::F32(image) = place(&band, f32::NAN)? else { unreachable!("floats stay floats") };
             let pixels = valid.data_mut().iter_mut().zip(image.data());
             pixels.filter(|(_, v)| v.is_nan()).for_each(|(valid, _)| *valid = 0);
@@ -223,116 +223,9 @@ fn by_channel<T: Pixel>(
     Ok(out)
 }
 
-/// The image with the no-data value in all channels of the pixels that hold no data. Without such a value floats get
-/// NaN; integers that cannot hold the value get 0. A pixel with data that interpolation has given the no-data value
-/// is changed to the next value.
-fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyImage {
-    fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: Option<T>, otherwise: T, beside: T) {
-        let n = image.channels();
-        for (pixel, valid) in image.data_mut().chunks_exact_mut(n).zip(valid.data()) {
-            if *valid == 0 {
-                pixel.fill(value.unwrap_or(otherwise));
-            } else if value.is_some_and(|value| pixel.iter().all(|v| *v == value)) {
-                pixel[0] = beside;
-            }
-        }
-    }
-    fn next(value: f64, most: f64) -> f32 {
-        (if value < most { value + 1.0 } else { value - 1.0 }) as f32
-    }
-    let value = no_data.unwrap_or(f64::NAN);
-    match &mut image {
-        AnyImage::U8(i) => mark(i, valid, no_data.and_then(held), 0, u8::from_f32(next(value, 255.0))),
-        AnyImage::U16(i) => mark(i, valid, no_data.and_then(held), 0, u16::from_f32(next(value, 65535.0))),
-        AnyImage::F32(i) => mark(i, valid, no_data.and_then(held), f32::NAN, (value as f32).next_up()),
-    }
-    image
-}
-
-/// A value as a pixel; `None` when an integer type cannot hold it. Floats take the nearest value.
-pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
-    let held = T::from_f32(value as f32);
-    let exact = f64::from(held.to_f32()) == value || value.is_nan() && held.to_f32().is_nan();
-    (exact || T::WHITE == 1.0).then_some(held)
-}
-
 /// The colour and alpha channels.
 fn extracted<T: Pixel>(view: ImageView<'_, T>, layout: Layout) -> Image<T> {
     let mut data = Vec::with_capacity(view.size().area() * layout.seen());
     (0..view.size().height).for_each(|y| layout.extract(view.row(y), &mut data));
     Image { data, size: view.size(), channels: layout.seen() }
-}
-
-/// Sets all channels of a float image to NaN where the mask is 0; integers stay as they are.
-fn hide(image: &mut AnyImage, shown: &Image<u8>) {
-    let AnyImage::F32(image) = image else { return };
-    let n = image.channels();
-    let pixels = image.data_mut().chunks_exact_mut(n).zip(shown.data());
-    pixels.filter(|(_, shown)| **shown == 0).for_each(|(pixel, _)| pixel.fill(f32::NAN));
-}
-
-/// The image turned upright from its EXIF orientation in the file (1 to 8).
-pub(super) fn upright(image: AnyImage, orientation: u8) -> Result<AnyImage> {
-    match orientation {
-        2..=8 => Ok(by_pixel!(map &image, i => turned(i.view(), orientation)?)),
-        _ => Ok(image),
-    }
-}
-
-/// Side of the squares in which pixels are moved, so that rows and columns both stay in the cache.
-const SQUARE: usize = 64;
-
-/// See [`upright`].
-pub(super) fn turned<T: Pixel>(view: ImageView<'_, T>, orientation: u8) -> Result<Image<T>> {
-    let (from, n) = (view.size(), view.channels());
-    let lying = matches!(orientation, 5..=8);
-    let size = if lying { Size::new(from.height, from.width) } else { from };
-    let source = |x: usize, y: usize| {
-        let (column, row) = if lying { (y, x) } else { (x, y) };
-        let column = if matches!(orientation, 2 | 3 | 7 | 8) { from.width - 1 - column } else { column };
-        (column, if matches!(orientation, 3 | 4 | 6 | 7) { from.height - 1 - row } else { row })
-    };
-    let mut out = Image::try_filled(size, n, T::default())?;
-    for top in (0..size.height).step_by(SQUARE) {
-        for left in (0..size.width).step_by(SQUARE) {
-            for y in top..size.height.min(top + SQUARE) {
-                let columns = left..size.width.min(left + SQUARE);
-                let row = out.row_mut(y)[n * columns.start..n * columns.end].chunks_exact_mut(n);
-                for (to, x) in row.zip(columns) {
-                    let (column, row) = source(x, y);
-                    to.copy_from_slice(&view.row(row)[n * column..n * (column + 1)]);
-                }
-            }
-        }
-    }
-    Ok(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The eight orientations of the EXIF specification.
-    #[test]
-    fn pictures_are_turned_as_exif_says() {
-        let stored = Image::from_vec((0..6_u8).collect(), Size::new(3, 2), 1).unwrap();
-        let expected: [(u8, [usize; 2], [u8; 6]); 8] = [
-            (1, [3, 2], [0, 1, 2, 3, 4, 5]),
-            (2, [3, 2], [2, 1, 0, 5, 4, 3]),
-            (3, [3, 2], [5, 4, 3, 2, 1, 0]),
-            (4, [3, 2], [3, 4, 5, 0, 1, 2]),
-            (5, [2, 3], [0, 3, 1, 4, 2, 5]),
-            (6, [2, 3], [3, 0, 4, 1, 5, 2]),
-            (7, [2, 3], [5, 2, 4, 1, 3, 0]),
-            (8, [2, 3], [2, 5, 1, 4, 0, 3]),
-        ];
-        for (orientation, [width, height], data) in expected {
-            let upright = upright(stored.clone().into(), orientation).unwrap();
-            let expected = Image::from_vec(data.to_vec(), Size::new(width, height), 1).unwrap();
-            assert_eq!(upright, expected.into(), "orientation {orientation}");
-        }
-        let large = Image::from_fn(Size::new(150, 70), |x, y| (x * 300 + y) as u16);
-        let there = turned(large.view(), 6).unwrap();
-        assert_eq!(turned(there.view(), 8).unwrap(), large, "there and back, in several squares");
-    }
 }

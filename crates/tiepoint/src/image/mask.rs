@@ -2,7 +2,7 @@
 
 use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, ReadOptions, Size, alpha_mask, check_mask, decode_grey_alpha,
-    grey, range::far_from, read_grey,
+    grey, no_data, range::far_from, read_grey,
 };
 use crate::{Error, Result, by_pixel, device::Cpu};
 use std::path::Path;
@@ -26,7 +26,7 @@ impl<'a> Mask<'a> {
         let mut shown = alpha_mask(image);
         if let Some(no_data) = no_data {
             let shown = shown.get_or_insert_with(|| Image::filled(image.size(), 1, 255));
-            by_pixel!(image, view => hide(shown, view, no_data));
+            by_pixel!(image, view => no_data::hide(shown, view, no_data));
         }
         shown.into()
     }
@@ -130,14 +130,6 @@ impl<'a> Mask<'a> {
             Self::Borrowed(view) => Some(view.to_image()),
             Self::Owned(mask) => Some(mask),
         }
-    }
-}
-
-/// Hides the pixels all of whose channels are `no_data`.
-fn hide<T: Pixel>(shown: &mut Image<u8>, image: ImageView<'_, T>, no_data: f32) {
-    for y in 0..image.size().height {
-        let pixels = shown.row_mut(y).iter_mut().zip(image.row(y).chunks_exact(image.channels()));
-        pixels.filter(|(_, p)| p.iter().all(|v| v.to_f32() == no_data)).for_each(|(s, _)| *s = 0);
     }
 }
 

@@ -7,6 +7,7 @@ mod alpha;
 mod bmp;
 mod by_pixel;
 mod contents;
+mod exif;
 mod exr;
 #[cfg(test)]
 mod file_tests;
@@ -18,6 +19,7 @@ mod jpeg;
 mod jpeg2000;
 mod jpegxl;
 mod mask;
+mod no_data;
 pub(crate) mod npy;
 mod orientation;
 mod pfm;
@@ -39,6 +41,9 @@ mod write;
 pub use alpha::{alpha_mask, with_alpha};
 pub use by_pixel::{AnyImage, AnyView, ByPixel, PixelKind};
 pub use contents::{FileImage, Layout};
+#[cfg(any(fuzzing, test))]
+pub(crate) use exif::of_exif as metadata_of;
+pub use exif::{Focal, Metadata, Position};
 pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_kernels};
 pub use grey::{grey, grey_on_device};
 pub use mask::Mask;

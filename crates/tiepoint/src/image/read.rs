@@ -1,9 +1,10 @@
 //! Reading image files of any known format, recognised by their first bytes.
 
 use super::{
-    AnyImage, FileImage, Georeference, Image, Mask, Size, bmp,
-    contents::upright,
-    exr, foreign, gif, grey, jpeg, jpeg2000, jpegxl, npy, pfm, png, pnm,
+    AnyImage, FileImage, Georeference, Image, Mask, Size, bmp, exr, foreign, gif, grey, jpeg, jpeg2000,
+    jpegxl, npy,
+    orientation::upright,
+    pfm, png, pnm,
     rows::{Channels, Decoded, Request, Source},
     tiff, webp,
 };

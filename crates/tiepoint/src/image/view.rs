@@ -1,7 +1,7 @@
 //! Borrowed images: rows that start a stride apart, to read or to write.
 
 use super::{AnyImage, AnyView, Image, Rect, Size};
-use crate::{Error, Result, by_pixel};
+use crate::{Error, Result, by_pixel, device::Cpu};
 
 /// A borrowed image whose rows start `stride` elements apart.
 #[derive(Clone, Copy, Debug)]
@@ -187,6 +187,20 @@ impl<'a, T: Copy> ImageViewMut<'a, T> {
             "{what} is {} with {} channels: expected {size} with {channels}",
             self.size, self.channels
         )))
+    }
+}
+
+impl Cpu {
+    /// Cuts an image into bands of `rows` rows (the last may have fewer) and runs `f(first row, band)`; after
+    /// [`Error::Cancelled`] the remaining bands are left undone.
+    pub(crate) fn for_bands<T: Copy + Send>(
+        &self,
+        image: ImageViewMut<'_, T>,
+        rows: usize,
+        f: impl Fn(usize, &mut ImageViewMut<'_, T>) + Sync,
+    ) -> Result<()> {
+        let mut bands: Vec<_> = image.bands(rows).collect();
+        self.try_for_chunks(&mut bands, 1, |i, band| f(i * rows, &mut band[0]))
     }
 }
 

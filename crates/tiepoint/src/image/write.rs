@@ -1,9 +1,9 @@
 //! Writing image files, in the format that the name's extension says.
 
 use super::{
-    AnyImage, AnyView, Georeference, Image, ImageView, Layout, Pixel,
-    contents::held,
-    exr, jpeg, npy, pfm, png, pnm,
+    AnyImage, AnyView, Georeference, Image, ImageView, Layout, Pixel, exr, jpeg,
+    no_data::held,
+    npy, pfm, png, pnm,
     tiff::{self, Extra},
     with_alpha,
 };

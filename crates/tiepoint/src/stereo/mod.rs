@@ -56,6 +56,7 @@ mod maps;
 pub mod median;
 mod options;
 pub(crate) mod pair;
+mod penalties;
 mod reason;
 pub(crate) mod refinement;
 pub mod speckle;
@@ -71,7 +72,8 @@ pub(crate) mod winner_takes_all;
 pub use cost::{CensusWindow, Cost, MatchingCost};
 pub use gpu::{GpuMasks, GpuStereo};
 pub use maps::{GpuStereoResult, Maps, StereoResult};
-pub use options::{Paths, Penalties, RightView, StereoOptions, Subpixel};
+pub use options::{Paths, RightView, StereoOptions, Subpixel};
+pub use penalties::Penalties;
 pub use reason::Reason;
 pub use stream::{PendingStereo, StereoStream};
 

@@ -3,7 +3,7 @@
 use super::cell::Coding;
 use crate::files::Fault;
 use crate::image::{
-    Layout, Size, foreign, orientation,
+    Layout, Size, foreign, no_data, orientation,
     rows::{Request, Source},
 };
 use ::tiff::{
@@ -63,10 +63,9 @@ pub(super) struct Plan {
 pub(super) const REDUCED: u16 = 1;
 pub(super) const MASK: u16 = 4;
 
-/// `DNGVersion`, `SubIFDs` and `GDAL_NODATA`, and the tags that place an image on a map.
+/// `DNGVersion` and `SubIFDs`, and the tags that place an image on a map.
 const DNG: u16 = 50706;
 const SUB_DIRECTORIES: u16 = 330;
-const NO_DATA: u16 = 42113;
 const PLACE: [u16; 3] = [33550, 33922, 34264];
 
 impl Plan {
@@ -150,7 +149,7 @@ impl Plan {
         }
         let on_a_map = PLACE.into_iter().map(|tag| decoder.find_tag(Tag::from_u16_exhaustive(tag)));
         let on_a_map = on_a_map.collect::<Result<Vec<_>, _>>()?.iter().any(Option::is_some);
-        let no_data = decoder.find_tag(Tag::from_u16_exhaustive(NO_DATA))?;
+        let no_data = decoder.find_tag(Tag::from_u16_exhaustive(no_data::TAG))?;
         // A text that is not a number is ignored.
         let no_data = no_data.and_then(|v| v.into_string().ok()?.trim_matches(['\0', ' ']).parse().ok());
         Ok(Self {

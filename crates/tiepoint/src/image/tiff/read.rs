@@ -5,7 +5,7 @@ use super::directory::{Colour, Kind, MASK, Plan, find_image, subfile};
 use crate::files::Fault;
 use crate::image::{
     AnyImage, Image, Pixel, Size,
-    contents::held,
+    no_data::held,
     rows::{Channels, Decoded, Request, Rows, Source, zeros},
 };
 use ::tiff::{

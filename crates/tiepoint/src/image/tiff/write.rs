@@ -1,7 +1,7 @@
 //! TIFF in strips, uncompressed unless Deflate is asked for; BigTIFF where 32-bit offsets do not suffice.
 
 use super::geo::Georeference;
-use crate::image::{AnyView, Image, ImageView, Layout, Pixel};
+use crate::image::{AnyView, Image, ImageView, Layout, Pixel, no_data};
 use std::io::{self, Write};
 
 /// The size of a strip in bytes, at most, unless a single row is longer.
@@ -74,9 +74,8 @@ pub(in crate::image) fn write_mask(out: impl Write, mask: &Image<u8>) -> io::Res
     })
 }
 
-/// `GDAL_METADATA` and `GDAL_NODATA`.
+/// `GDAL_METADATA`.
 const METADATA: u16 = 42112;
-const NO_DATA: u16 = 42113;
 
 /// One entry of the directory. Values that do not fit inside it stand behind the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +118,7 @@ fn write_rows<T: Pixel>(
     if let Some(value) = extra.no_data {
         let text = if value.is_nan() { "nan\0".to_owned() } else { format!("{value}\0") };
         let values = text.bytes().map(u64::from).collect();
-        more.push(Field { tag: NO_DATA, kind: FieldType::Ascii, values });
+        more.push(Field { tag: no_data::TAG, kind: FieldType::Ascii, values });
     }
     rows_and_directory(out, view, [format, photometric], extra, more, push)
 }

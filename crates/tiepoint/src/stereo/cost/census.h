@@ -1,4 +1,4 @@
-// The census of a pixel, and the number of bits in which two differ: census.rs. COMPARISONS is COMPARE(bit, ax, ay, bx,
+// The census of a pixel: census.rs. COMPARISONS is COMPARE(bit, ax, ay, bx,
 // by) for every pair of pixels.
 
 #define COMPARE(bit, ax, ay, bx, by) \

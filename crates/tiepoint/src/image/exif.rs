@@ -1,6 +1,6 @@
 //! What a photograph's file says about its camera, in EXIF.
 
-use crate::image::Size;
+use super::Size;
 use crate::{Error, Result};
 use exif::{Exif, In, Rational, Tag, Value};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! An estimate of the time and disk space that the work ahead takes.
+//! A forecast of the time and disk space that the work ahead takes.
 //!
 //! The rates are measured ones (`docs/collections.md`), on the cautious side: a photograph or a pair may well take half
 //! as long. The speed at which this CPU matches is measured on the spot. The time for pairs follows from the number of
@@ -52,10 +52,10 @@ const DATABASE: [f64; 3] = [200_000.0, 10_000.0, 6000.0];
 /// Bytes of a file for each pixel: of a JPEG, and of any other.
 const PIXEL: [f64; 2] = [0.3, 2.0];
 
-/// An upper estimate of what the work ahead takes.
+/// A forecast, from above, of what the work ahead takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 #[non_exhaustive]
-pub struct Estimate {
+pub struct Forecast {
     /// Photographs that are to be searched.
     pub photographs: usize,
     /// Features of the photographs: those found so far, and for photographs not yet searched the most that may be
@@ -108,7 +108,7 @@ impl Rates {
 
 /// Features that match nothing, with SIFT's bytes or with as many floats, as features of others mostly have.
 fn sample(seed: u64, floats: bool) -> Features {
-    let mut random = crate::synth::Random::new(seed);
+    let mut random = crate::numeric::Random::new(seed);
     let values: Vec<u8> = (0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect();
     let nowhere =
         Keypoint { x: 0.0, y: 0.0, scale: 1.0, angle: 0.0, response: 0.0, sign: 1, octave: 0, layer: 0 };
@@ -128,7 +128,7 @@ impl Collection {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when the work folder cannot be read; [`Error::Cancelled`](crate::Error::Cancelled).
-    pub fn estimate(&self, processors: &[Processor]) -> Result<Estimate> {
+    pub fn forecast(&self, processors: &[Processor]) -> Result<Forecast> {
         let rates = Rates::of(processors);
         let states = self.states(&rates.cpu)?;
         let all: Vec<usize> = (0..states.len()).collect();
@@ -139,7 +139,7 @@ impl Collection {
         let (photographs, verified) = (counts.len() as f64, verified_at_most(self.pairs_in_all(), &counts));
         let [base, photograph, pair] = DATABASE;
         let database = base + photographs * photograph + verified * pair + features * FEATURE[1];
-        Ok(Estimate {
+        Ok(Forecast {
             pairs: matching.pairs,
             seconds: search.seconds + matching.seconds,
             work_bytes: search.work_bytes.saturating_add(matching.work_bytes),
@@ -148,22 +148,22 @@ impl Collection {
         })
     }
 
-    /// As [`estimate`](Self::estimate), for a part of the stage `features`.
+    /// As [`forecast`](Self::forecast), for a part of the stage `features`.
     ///
     /// # Errors
-    /// As [`estimate`](Self::estimate).
-    pub fn estimate_features(&self, shard: Shard, processors: &[Processor]) -> Result<Estimate> {
+    /// As [`forecast`](Self::forecast).
+    pub fn forecast_features(&self, shard: Shard, processors: &[Processor]) -> Result<Forecast> {
         let rates = Rates::of(processors);
         let mine: Vec<usize> = (0..self.photographs().len()).filter(|i| shard.has(*i)).collect();
         let states = rates.cpu.try_map(mine.len(), |i| self.state(mine[i]))?;
         Ok(self.search_ahead(&mine, &states, &rates))
     }
 
-    /// As [`estimate`](Self::estimate), for a part of the stage `match`.
+    /// As [`forecast`](Self::forecast), for a part of the stage `match`.
     ///
     /// # Errors
-    /// As [`estimate`](Self::estimate).
-    pub fn estimate_matches(&self, shard: Shard, processors: &[Processor]) -> Result<Estimate> {
+    /// As [`forecast`](Self::forecast).
+    pub fn forecast_matches(&self, shard: Shard, processors: &[Processor]) -> Result<Forecast> {
         let rates = Rates::of(processors);
         let states = self.states(&rates.cpu)?;
         let counts: Vec<f64> = states.iter().enumerate().map(|(i, state)| self.most(i, state)).collect();
@@ -171,19 +171,19 @@ impl Collection {
     }
 
     /// Estimates the search of those among `photographs` that have no features yet.
-    fn search_ahead(&self, photographs: &[usize], states: &[State], rates: &Rates) -> Estimate {
+    fn search_ahead(&self, photographs: &[usize], states: &[State], rates: &Rates) -> Forecast {
         let todo = photographs.iter().zip(states).filter(|(_, state)| matches!(state, State::Missing(_)));
         let todo: Vec<usize> = todo.map(|(i, _)| *i).collect();
         let millions = todo.iter().map(|&i| self.pixels(i)).sum::<f64>() / 1e6;
         let searches = if self.options().features.sift.domain_size_pooling { POOLED } else { 1.0 };
         let found: f64 = todo.iter().map(|&i| self.at_most(i)).sum();
         let all: f64 = photographs.iter().zip(states).map(|(i, state)| self.most(*i, state)).sum();
-        Estimate {
+        Forecast {
             photographs: todo.len(),
             features: all as u64,
             seconds: millions * searches * rates.search(),
             work_bytes: (found * FEATURE[0]) as u64 + 300 * todo.len() as u64,
-            ..Estimate::default()
+            ..Forecast::default()
         }
     }
 
@@ -194,7 +194,7 @@ impl Collection {
         states: Vec<State>,
         counts: &[f64],
         rates: &Rates,
-    ) -> Result<Estimate> {
+    ) -> Result<Forecast> {
         let features: f64 = counts.iter().sum();
         let states = Arc::new(states);
         let (mut pairs, mut products, mut seconds) = (0, 0.0, 0.0);
@@ -226,13 +226,13 @@ impl Collection {
         if pairs > 0 {
             seconds += products * rates.matching(self)?;
         }
-        Ok(Estimate {
+        Ok(Forecast {
             features: features as u64,
             pairs,
             seconds,
             work_bytes: (verified_at_most(pairs, counts) * matches_at_most(counts) * MATCH[0]) as u64
                 + 300 * pairs.min(1000),
-            ..Estimate::default()
+            ..Forecast::default()
         })
     }
 

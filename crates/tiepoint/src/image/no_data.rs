@@ -1,0 +1,55 @@
+//! The value by which a file marks pixels that hold no data.
+
+use super::{AnyImage, Image, ImageView, Pixel};
+
+/// GDAL's TIFF tag for that value, which it writes as text.
+pub(super) const TAG: u16 = 42113;
+
+/// A value as a pixel; `None` when an integer type cannot hold it. Floats take the nearest value.
+pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
+    let held = T::from_f32(value as f32);
+    let exact = f64::from(held.to_f32()) == value || value.is_nan() && held.to_f32().is_nan();
+    (exact || T::WHITE == 1.0).then_some(held)
+}
+
+/// The image with the no-data value in all channels of the pixels that hold no data. Without such a value floats get
+/// NaN; integers that cannot hold the value get 0. A pixel with data that interpolation has given the no-data value
+/// is changed to the next value.
+pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyImage {
+    fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: Option<T>, otherwise: T, beside: T) {
+        let n = image.channels();
+        for (pixel, valid) in image.data_mut().chunks_exact_mut(n).zip(valid.data()) {
+            if *valid == 0 {
+                pixel.fill(value.unwrap_or(otherwise));
+            } else if value.is_some_and(|value| pixel.iter().all(|v| *v == value)) {
+                pixel[0] = beside;
+            }
+        }
+    }
+    fn next(value: f64, most: f64) -> f32 {
+        (if value < most { value + 1.0 } else { value - 1.0 }) as f32
+    }
+    let value = no_data.unwrap_or(f64::NAN);
+    match &mut image {
+        AnyImage::U8(i) => mark(i, valid, no_data.and_then(held), 0, u8::from_f32(next(value, 255.0))),
+        AnyImage::U16(i) => mark(i, valid, no_data.and_then(held), 0, u16::from_f32(next(value, 65535.0))),
+        AnyImage::F32(i) => mark(i, valid, no_data.and_then(held), f32::NAN, (value as f32).next_up()),
+    }
+    image
+}
+
+/// Hides the pixels all of whose channels are `no_data`.
+pub(super) fn hide<T: Pixel>(shown: &mut Image<u8>, image: ImageView<'_, T>, no_data: f32) {
+    for y in 0..image.size().height {
+        let pixels = shown.row_mut(y).iter_mut().zip(image.row(y).chunks_exact(image.channels()));
+        pixels.filter(|(_, p)| p.iter().all(|v| v.to_f32() == no_data)).for_each(|(s, _)| *s = 0);
+    }
+}
+
+/// Sets all channels of a float image to NaN where the mask is 0; integers stay as they are.
+pub(super) fn to_nan(image: &mut AnyImage, shown: &Image<u8>) {
+    let AnyImage::F32(image) = image else { return };
+    let n = image.channels();
+    let pixels = image.data_mut().chunks_exact_mut(n).zip(shown.data());
+    pixels.filter(|(_, shown)| **shown == 0).for_each(|(pixel, _)| pixel.fill(f32::NAN));
+}
