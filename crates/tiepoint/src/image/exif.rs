@@ -109,7 +109,7 @@ fn read(path: &Path) -> io::Result<Metadata> {
     }
 }
 
-pub(super) fn of_exif(exif: &Exif) -> Metadata {
+pub(crate) fn of_exif(exif: &Exif) -> Metadata {
     Metadata {
         make: text(exif, Tag::Make),
         model: text(exif, Tag::Model),

@@ -2,7 +2,7 @@
 
 use super::{CensusWindow, Cost, Penalties, speckle::SpeckleOptions};
 use crate::options::{named, options};
-use crate::{Error, Result};
+use crate::Error;
 
 named! {
     /// How many directions the costs are gathered along.

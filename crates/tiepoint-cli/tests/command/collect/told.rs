@@ -194,7 +194,7 @@ fn every_task_can_be_cancelled() {
         ("look at tiles", &matching),
         ("look at tiles", &|cpu| collection.status(cpu).map(drop)),
         ("look at tiles", &|cpu| collection.results(cpu).map(drop)),
-        ("look at tiles", &|cpu| collection.estimate(&on(cpu)).map(drop)),
+        ("look at tiles", &|cpu| collection.forecast(&on(cpu)).map(drop)),
         ("closure", &closure),
         ("export", &export),
         ("page", &page),

@@ -194,7 +194,7 @@ fn more_features_than_bands_have_room_for_are_found() {
             let parts = for_parts(&sift.core).unwrap();
             let mut bands = Bands::new(parts, cut.clone(), PixelKind::U8, false).unwrap();
             bands.band.capacity = 9;
-            bands.rest.as_mut().unwrap().search.capacity = 1;
+            bands.rest.as_mut().unwrap().capacity = 1;
             keep(&sift, bands);
             let found = sift.detect(&image, None).unwrap();
             assert_same_features(&found, &expected, &format!("{gpu:?}, {cut:?}"));
