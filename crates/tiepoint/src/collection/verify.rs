@@ -7,7 +7,7 @@ use super::tile::{Outcome, VerifiedPair};
 use crate::Result;
 use crate::device::Cpu;
 use crate::feature::{Features, Keypoint};
-use crate::geometry::two_view::{Evidence, ImagePair, TwoView, Verifier, View};
+use crate::geometry::two_view::{Evidence, ImageCamera, ImagePair, TwoView, Verifier};
 use crate::geometry::{Correspondence, calibration};
 use crate::matching::Match;
 use std::sync::Arc;
@@ -85,12 +85,12 @@ impl Collection {
     }
 
     /// The view of a photograph, with its camera if the focal length is known.
-    fn view(&self, index: u32, features: &Features) -> View {
+    fn view(&self, index: u32, features: &Features) -> ImageCamera {
         let size = features.image;
         let camera = Camera::of(&self.photographs()[index as usize].metadata, size);
         match camera.focal_known {
-            true => View::new(size).with_camera(calibration::Camera::centred(camera.focal_px, size)),
-            false => View::new(size),
+            true => ImageCamera::new(size).with_camera(calibration::Camera::centred(camera.focal_px, size)),
+            false => ImageCamera::new(size),
         }
     }
 }

@@ -22,13 +22,13 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     stopped: AtomicBool,
-    reason: Mutex<Option<Reason>>,
+    reason: Mutex<Option<Stopped>>,
     /// Tells whether the caller has cancelled.
     cpu: Cpu,
 }
 
 #[derive(Debug)]
-enum Reason {
+enum Stopped {
     Error(Error),
     Panic(Box<dyn Any + Send>),
 }
@@ -43,10 +43,10 @@ impl Stop {
 
     /// Stops the work. Of several reasons the first is kept.
     pub(super) fn because(&self, error: Error) {
-        self.set(Reason::Error(error));
+        self.set(Stopped::Error(error));
     }
 
-    fn set(&self, reason: Reason) {
+    fn set(&self, reason: Stopped) {
         lock(&self.reason).get_or_insert(reason);
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -71,8 +71,8 @@ impl Stop {
 
     fn into_result(self) -> Result<()> {
         match self.reason.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Reason::Panic(panic)) => resume_unwind(panic),
-            Some(Reason::Error(error)) => Err(error),
+            Some(Stopped::Panic(panic)) => resume_unwind(panic),
+            Some(Stopped::Error(error)) => Err(error),
             None => Ok(()),
         }
     }
@@ -111,7 +111,7 @@ pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
             scope.spawn(move || match catch_unwind(AssertUnwindSafe(|| job(stop))) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => stop.because(error),
-                Err(panic) => stop.set(Reason::Panic(panic)),
+                Err(panic) => stop.set(Stopped::Panic(panic)),
             });
         }
     });

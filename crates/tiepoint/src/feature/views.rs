@@ -41,14 +41,14 @@ const BEYOND: f32 = 0.5;
 
 /// A simulated view of a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct View {
+pub struct SimulatedView {
     /// Compression along x after the turn, 1 or more.
     pub tilt: f64,
     /// Turn from +x towards +y before the compression, radians.
     pub turn: f64,
 }
 
-impl View {
+impl SimulatedView {
     /// The picture itself.
     pub const PLAIN: Self = Self { tilt: 1.0, turn: 0.0 };
 
@@ -164,7 +164,7 @@ fn taps(sigma: f64) -> Vec<f32> {
 }
 
 impl Finder {
-    /// The features of the first `n` [views](View::first) of a grey picture, each at its place in the picture; none
+    /// The features of the first `n` [views](SimulatedView::first) of a grey picture, each at its place in the picture; none
     /// where `mask` is 0. The detector's limit on the number of features is divided among the views by area.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Finder {
         check_mask(mask, size)?;
         let cpu = self.cpu();
         let unit = by_pixel!(picture, view => unit(view, cpu));
-        let views = View::first(n);
+        let views = SimulatedView::first(n);
         for of_one_tilt in views[1..].chunk_by(|a, b| a.tilt == b.tilt) {
             let at_once = (TOGETHER / of_one_tilt[0].size(size)?.area().max(1)).max(1);
             for views in of_one_tilt.chunks(at_once) {
@@ -203,7 +203,7 @@ impl Finder {
 
     fn in_picture(
         &self,
-        view: View,
+        view: SimulatedView,
         features: &Features,
         picture: Size,
         mask: Option<ImageView<'_, u8>>,
@@ -257,8 +257,8 @@ mod tests {
 
     #[test]
     fn tilts_and_turns_are_those_of_the_paper() {
-        let all = View::first(usize::MAX);
-        let counts: Vec<usize> = all.chunk_by(|a, b| a.tilt == b.tilt).map(<[View]>::len).collect();
+        let all = SimulatedView::first(usize::MAX);
+        let counts: Vec<usize> = all.chunk_by(|a, b| a.tilt == b.tilt).map(<[SimulatedView]>::len).collect();
         assert_eq!(counts, [1, 4, 5, 8, 10, 15], "views of each tilt");
         assert_eq!(all.len(), MOST_VIEWS);
         for (k, views) in all.chunk_by(|a, b| a.tilt == b.tilt).enumerate() {
@@ -268,7 +268,7 @@ mod tests {
                 assert!((view.turn - i as f64 * step).abs() < 1e-12 && view.turn < PI, "{view:?}");
             }
         }
-        assert_eq!(View::first(1), [View::PLAIN]);
+        assert_eq!(SimulatedView::first(1), [SimulatedView::PLAIN]);
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
         let cpu = Cpu::with_threads(2).unwrap();
         let size = Size::new(160, 120);
         let picture: Image<f32> = Texture::new(4).image(size, &cpu);
-        for view in View::first(10).into_iter().skip(1) {
+        for view in SimulatedView::first(10).into_iter().skip(1) {
             let drawn = view.draw(&picture, &cpu).unwrap();
             let [map, _] = view.maps(size).unwrap();
             // A bright dot appears where the map puts it.
@@ -325,7 +325,7 @@ mod tests {
         };
         let expected = of(&cpu.clone().into());
         assert_eq!(expected.len(), 6);
-        for (features, view) in expected.iter().zip(View::first(6)) {
+        for (features, view) in expected.iter().zip(SimulatedView::first(6)) {
             let most = (60.0 / view.tilt).ceil() as usize;
             assert!((5..=most).contains(&features.len()), "{view:?}: {} features", features.len());
             assert!(features.keypoints.iter().all(|k| k.x.round_ties_even() >= 50.0), "{view:?}: masked");
@@ -343,6 +343,6 @@ mod tests {
             let refused = finder.detect_simulated(&picture, None, n);
             assert!(matches!(refused, Err(Error::Option { name: "views", .. })), "{n}");
         }
-        assert!(View::side(Size::new(1 << 20, 1 << 20)).is_err(), "too large");
+        assert!(SimulatedView::side(Size::new(1 << 20, 1 << 20)).is_err(), "too large");
     }
 }

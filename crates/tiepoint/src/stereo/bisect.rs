@@ -13,7 +13,7 @@ use super::{
         gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take},
     },
     speckle,
-    winner_takes_all::gpu::Selection,
+    winner_takes_all::gpu::WinnerOptions,
 };
 use crate::{
     bisect::{Stages, difference_of_images},
@@ -154,7 +154,7 @@ fn selection(
     let rows = 0..pair.size().height;
     let views = [View::Left, View::Right].map(|view| ViewStacks::of_rows(gpu, pair, view, &rows).unwrap());
     let mut commands = Commands::new();
-    let (greatest, selection) = (source.greatest(), Selection::of(options));
+    let (greatest, selection) = (source.greatest(), WinnerOptions::of(options));
     let matching = GpuMatching { gpu, options, cost: &cost, greatest, masked, selection };
     let (maps, _) = matching.record(&mut commands, views.each_ref(), None).unwrap();
     gpu.run(&commands).unwrap();

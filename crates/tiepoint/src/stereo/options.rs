@@ -1,8 +1,8 @@
 //! The options of dense stereo and their defaults.
 
 use super::{CensusWindow, Cost, Penalties, speckle::SpeckleOptions};
-use crate::options::{named, options};
 use crate::Error;
+use crate::options::{named, options};
 
 named! {
     /// How many directions the costs are gathered along.

@@ -6,7 +6,7 @@
 //! Finally the inliers are tested for a watermark.
 
 use super::prepared::{FoundAll, Prepared};
-use super::{Configuration, ImagePair, TwoView, TwoViewOptions, View};
+use super::{Configuration, ImageCamera, ImagePair, TwoView, TwoViewOptions};
 use crate::device::Cpu;
 use crate::geometry::estimate::degenerate::Places;
 use crate::geometry::estimate::{Fit, residuals};
@@ -92,7 +92,7 @@ fn plane_or_turn(
     inliers: usize,
     options: &TwoViewOptions,
 ) -> Configuration {
-    let [Some(a), Some(b)] = pair.views.map(|v: View| v.camera) else {
+    let [Some(a), Some(b)] = pair.views.map(|v: ImageCamera| v.camera) else {
         return Configuration::PlanarOrPanoramic;
     };
     let turned = turn(b_from_a, &a.matrix(), &b.matrix()).map_or(0, |m| agreeing(&m, pair.matches, options));
@@ -134,7 +134,7 @@ const SHIFTS: usize = 100;
 
 /// Whether the inliers are those of a mark at the borders of both images, which one shift explains.
 fn is_watermark(pair: &ImagePair<'_>, inliers: &[u32], options: &TwoViewOptions) -> bool {
-    let in_border = |place: [f64; 2], view: &View| {
+    let in_border = |place: [f64; 2], view: &ImageCamera| {
         let (width, height) = (view.size.width as f64, view.size.height as f64);
         let border = options.watermark_border * (width * width + height * height).sqrt();
         let inside = |v: f64, extent: f64| v >= border && v <= extent - 1.0 - border;

@@ -49,7 +49,7 @@ impl<T: Element> Upload<T> {
     /// The numbers in the host's memory. Waits until the queue has reached `done`, after the last search.
     fn host(&mut self, done: &Mark) -> Result<&mut [T]> {
         #[expect(unsafe_code, reason = "memory that the device reads")]
-        // SAFETY: uploads are recorded and run by `GpuSearch::search` alone, before `done`.
+        // SAFETY: uploads are recorded and run by `GpuVerifier::search` alone, before `done`.
         Ok(unsafe { self.host.numbers_mut_after(done) }?)
     }
 
@@ -72,7 +72,7 @@ struct OfKind {
 
 /// The search for all kinds of model on a GPU. Its memory grows as needed and is kept for the next pairs.
 #[derive(Debug)]
-pub(super) struct GpuSearch {
+pub(super) struct GpuVerifier {
     gpu: Gpu,
     kinds: [OfKind; 3],
     /// The numbers of pairs and of matches that fit.
@@ -112,7 +112,7 @@ pub(super) fn sources() -> [KernelSource; 3] {
     KINDS.map(source)
 }
 
-impl GpuSearch {
+impl GpuVerifier {
     pub(super) fn new(gpu: &Gpu, budgets: &Budgets) -> Result<Self> {
         let of_kind = |kind: ModelKind| -> Result<OfKind> {
             Ok(OfKind {

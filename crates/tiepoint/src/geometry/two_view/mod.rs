@@ -28,7 +28,7 @@ use crate::device::{Cpu, Processor, Scratch};
 use crate::image::Size;
 use crate::{Error, Result};
 use decide::{Models, decide};
-use gpu::GpuSearch;
+use gpu::GpuVerifier;
 use prepared::{Budgets, FoundAll, Prepared, search_all};
 
 /// The configuration of the two views of a pair, by COLMAP's names.
@@ -105,14 +105,14 @@ impl Configuration {
 
 /// One of the two images.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct View {
+pub struct ImageCamera {
     /// Its size in pixels.
     pub size: Size,
     /// Its camera, if the focal length is known beforehand and not a guess. Lens distortion is ignored.
     pub camera: Option<Camera>,
 }
 
-impl View {
+impl ImageCamera {
     /// An image whose focal length is not known.
     pub fn new(size: Size) -> Self {
         Self { size, camera: None }
@@ -133,7 +133,7 @@ pub struct ImagePair<'m> {
     /// The scale and rotation that each match implies: one entry for each match, or none at all.
     pub evidence: &'m [Evidence],
     /// Image A and image B.
-    pub views: [View; 2],
+    pub views: [ImageCamera; 2],
     /// A number that distinguishes this pair from others, such as one made of the numbers of its images. Samples depend
     /// on it.
     pub key: u64,
@@ -141,7 +141,7 @@ pub struct ImagePair<'m> {
 
 impl<'m> ImagePair<'m> {
     /// A pair of key 0, without evidence.
-    pub fn new(matches: &'m [Correspondence], a: View, b: View) -> Self {
+    pub fn new(matches: &'m [Correspondence], a: ImageCamera, b: ImageCamera) -> Self {
         Self { matches, evidence: &[], views: [a, b], key: 0 }
     }
 
@@ -203,8 +203,8 @@ impl TwoView {
 /// [`Camera::check`](crate::geometry::calibration::Camera::check) refuses.
 pub fn two_view_geometry(
     matches: &[Correspondence],
-    a: &View,
-    b: &View,
+    a: &ImageCamera,
+    b: &ImageCamera,
     options: &TwoViewOptions,
     cpu: &Cpu,
 ) -> Result<TwoView> {
@@ -235,7 +235,7 @@ pub struct Verifier {
     options: TwoViewOptions,
     budgets: Budgets,
     processor: Processor,
-    searches: Scratch<GpuSearch>,
+    searches: Scratch<GpuVerifier>,
 }
 
 impl Verifier {
@@ -259,7 +259,7 @@ impl Verifier {
     /// it.
     pub fn reserve(&self, pairs: usize, matches: usize) {
         if let Some(gpu) = self.processor.joining_gpu().filter(|gpu| gpu.info().has_f64) {
-            let new = || GpuSearch::new(&gpu, &self.budgets);
+            let new = || GpuVerifier::new(&gpu, &self.budgets);
             // The search meets the same error and reports it.
             let _ = self.searches.with(new, |search| search.reserve(pairs, matches));
         }
@@ -318,7 +318,7 @@ impl Verifier {
         let lanes = parts.len().min(2);
         let found = cpu.try_map(lanes, |lane| -> Result<Vec<Vec<FoundAll>>> {
             self.searches.with(
-                || GpuSearch::new(gpu, &self.budgets),
+                || GpuVerifier::new(gpu, &self.budgets),
                 |search| {
                     let own = parts.iter().skip(lane).step_by(lanes);
                     own.map(|part| search.search(part, &self.budgets, cpu)).collect()

@@ -64,12 +64,12 @@ impl Rig {
         (0..n).map(|_| Correspondence { a: self.place(), b: self.place(), quality: 0.0 }).collect()
     }
 
-    fn view(&self) -> View {
-        View::new(SIZE).with_camera(self.camera)
+    fn view(&self) -> ImageCamera {
+        ImageCamera::new(SIZE).with_camera(self.camera)
     }
 }
 
-fn found(matches: &[Correspondence], view: View) -> TwoView {
+fn found(matches: &[Correspondence], view: ImageCamera) -> TwoView {
     two_view_geometry(matches, &view, &view, &TwoViewOptions::default(), &Cpu::sequential()).unwrap()
 }
 
@@ -99,7 +99,7 @@ fn a_scene_in_depth_is_uncalibrated_without_cameras() {
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
         let matches = rig.mixed(120, 100, anywhere);
-        let found = found(&matches, View::new(SIZE));
+        let found = found(&matches, ImageCamera::new(SIZE));
         assert_eq!(found.configuration, Configuration::Uncalibrated, "seed {seed}");
         check_inliers(&found, 120, "uncalibrated");
         assert!(found.essential.is_none() && found.fundamental.is_some(), "the models");
@@ -125,7 +125,7 @@ fn known_focal_lengths_make_it_calibrated_and_wrong_ones_do_not() {
         });
         let off = off.fold(0.0, f64::max);
         assert!(off < 2.0, "seed {seed}: {off} px off the epipolar line");
-        let wrong = View::new(SIZE).with_camera(Camera::centred(420.0, SIZE));
+        let wrong = ImageCamera::new(SIZE).with_camera(Camera::centred(420.0, SIZE));
         let wrong = found(&matches, wrong);
         assert_eq!(wrong.configuration, Configuration::Uncalibrated, "seed {seed}: wrong focal lengths");
         assert!(wrong.inliers.len() >= 110, "seed {seed}: {} inliers", wrong.inliers.len());
@@ -138,7 +138,7 @@ fn a_plane_and_a_turn_are_distinguished_by_known_focal_lengths() {
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
         let matches = rig.mixed(120, 60, plane);
-        let unknown = found(&matches, View::new(SIZE));
+        let unknown = found(&matches, ImageCamera::new(SIZE));
         assert_eq!(unknown.configuration, Configuration::PlanarOrPanoramic, "seed {seed}");
         check_inliers(&unknown, 120, "plane");
         let known = found(&matches, rig.view());
@@ -161,15 +161,15 @@ fn marks_at_the_borders_are_watermarks() {
             Correspondence { a, b, quality: 0.0 }
         })
         .collect();
-    assert_eq!(found(&matches, View::new(SIZE)).configuration, Configuration::Watermark);
+    assert_eq!(found(&matches, ImageCamera::new(SIZE)).configuration, Configuration::Watermark);
     let moved: Vec<_> = matches
         .iter()
         .map(|m| Correspondence { a: m.a.map(|v| v - 500.0), b: m.b.map(|v| v - 500.0), ..*m })
         .collect();
-    let inside = found(&moved, View::new(SIZE)).configuration;
+    let inside = found(&moved, ImageCamera::new(SIZE)).configuration;
     assert_eq!(inside, Configuration::PlanarOrPanoramic, "not at the border");
     let options = TwoViewOptions::default().with_detect_watermark(false);
-    let view = View::new(SIZE);
+    let view = ImageCamera::new(SIZE);
     let off = two_view_geometry(&matches, &view, &view, &options, &Cpu::sequential()).unwrap();
     assert!(off.configuration.is_verified(), "not asked for");
 }
@@ -179,7 +179,7 @@ fn wrong_matches_are_degenerate_and_cost_a_bounded_number_of_samples() {
     for (n, most) in [(0, 0), (14, 0), (20, 2 * 128), (30, 2000), (60, 20_000)] {
         for seed in 0..4 {
             let mut rig = Rig::new(100 + seed);
-            let found = found(&rig.wrong(n), View::new(SIZE));
+            let found = found(&rig.wrong(n), ImageCamera::new(SIZE));
             assert_eq!(found.configuration, Configuration::Degenerate, "{n} wrong matches, seed {seed}");
             assert!(found.inliers.is_empty() && found.fundamental.is_none(), "nothing is claimed");
             assert!(found.iterations <= most, "{n}: {} samples", found.iterations);
@@ -192,8 +192,8 @@ fn any_input_gets_a_configuration() {
     let same = vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50];
     let nan = vec![Correspondence { a: [f64::NAN; 2], b: [f64::INFINITY; 2], quality: 0.0 }; 50];
     for matches in [same, line(0.0), nan] {
-        let camera = View::new(SIZE).with_camera(Camera::centred(1400.0, SIZE));
-        for view in [View::new(SIZE), camera] {
+        let camera = ImageCamera::new(SIZE).with_camera(Camera::centred(1400.0, SIZE));
+        for view in [ImageCamera::new(SIZE), camera] {
             assert_eq!(found(&matches, view).configuration, Configuration::Degenerate, "{:?}", matches[1]);
         }
     }
@@ -206,7 +206,7 @@ fn the_answer_depends_neither_on_threads_nor_on_other_pairs() {
     for n in [10, 30, 80, 200] {
         sets.push(rig.mixed(n, n, anywhere));
     }
-    let view = |key: u64| if key.is_multiple_of(2) { rig.view() } else { View::new(SIZE) };
+    let view = |key: u64| if key.is_multiple_of(2) { rig.view() } else { ImageCamera::new(SIZE) };
     let pair = |(m, key)| ImagePair::new(m, view(key), view(key)).with_key(key);
     let pairs: Vec<_> = sets.iter().map(Vec::as_slice).zip(1..).map(pair).collect();
     let options = TwoViewOptions::default();
@@ -234,7 +234,7 @@ fn evidence_finds_what_few_samples_would_not() {
             false => Evidence { scale: random.range(0.1, 6.0) as f32, turn: random.range(-3.1, 3.1) as f32 },
         })
         .collect();
-    let view = View::new(SIZE);
+    let view = ImageCamera::new(SIZE);
     let pair = ImagePair::new(&matches, view, view);
     let options = TwoViewOptions::default();
     let cpu = Cpu::sequential().into();
@@ -260,17 +260,17 @@ fn options_and_cameras_are_checked() {
         TwoViewOptions { watermark_border: 0.6, ..good },
         TwoViewOptions { false_alarms: f64::NAN, ..good },
     ] {
-        let view = View::new(SIZE);
+        let view = ImageCamera::new(SIZE);
         let found = two_view_geometry(&[], &view, &view, &wrong, &Cpu::sequential());
         assert!(matches!(found, Err(Error::Option { .. })), "{wrong:?}");
     }
-    let view = View::new(SIZE).with_camera(Camera::centred(-1.0, SIZE));
+    let view = ImageCamera::new(SIZE).with_camera(Camera::centred(-1.0, SIZE));
     let found = two_view_geometry(&[], &view, &view, &good, &Cpu::sequential());
     assert!(matches!(found, Err(Error::Mismatch(_))), "{found:?}");
 }
 
 /// Pairs of 20 to 900 matches for every configuration, some with evidence, some with known cameras.
-fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, View)> {
+fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, ImageCamera)> {
     let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
     let mut sets = Vec::new();
     for (seed, right, wrong) in [(1, 16, 4), (2, 40, 30), (3, 90, 60), (4, 0, 24), (5, 0, 40), (6, 500, 400)]
@@ -290,16 +290,16 @@ fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, View)> {
                     Evidence { scale: 1.0, turn: if i < right { 0.1 } else { turn as f32 } }
                 });
                 let evidence = if seed % 2 == 0 { evidence.collect() } else { Vec::new() };
-                sets.push((matches, evidence, if known { rig.view() } else { View::new(SIZE) }));
+                sets.push((matches, evidence, if known { rig.view() } else { ImageCamera::new(SIZE) }));
             }
         }
     }
     sets.push((
         vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50],
         vec![],
-        View::new(SIZE),
+        ImageCamera::new(SIZE),
     ));
-    sets.push((Vec::new(), Vec::new(), View::new(SIZE)));
+    sets.push((Vec::new(), Vec::new(), ImageCamera::new(SIZE)));
     sets
 }
 

@@ -21,7 +21,7 @@ pub use packed::GpuPacked;
 
 use super::guided::gpu::lines::{self, LineSearch};
 use super::guided::gpu::places::{self, PlaceSearch};
-use super::nearest::gpu::{Form, GpuSearch, source_of, tensor};
+use super::nearest::gpu::{Form, NearestKernels, source_of, tensor};
 use super::nearest::{Best, NONE};
 use super::product::Distance;
 use super::{
@@ -48,7 +48,7 @@ pub struct GpuMatcher {
     portable: bool,
     // Clones share compiled kernels and memory.
     rows: Arc<Kernels<GpuRows>>,
-    searches: Arc<Kernels<GpuSearch>>,
+    searches: Arc<Kernels<NearestKernels>>,
     landings: Arc<Scratch<Landing>>,
     sendings: Arc<Scratch<Sending>>,
 }
@@ -133,8 +133,8 @@ impl GpuMatcher {
         self.rows.get(kind, || GpuRows::new(&self.gpu, kind))
     }
 
-    fn searches(&self, kind: SearchKind) -> Result<Arc<GpuSearch>> {
-        self.searches.get(kind, || GpuSearch::new(&self.gpu, kind))
+    fn searches(&self, kind: SearchKind) -> Result<Arc<NearestKernels>> {
+        self.searches.get(kind, || NearestKernels::new(&self.gpu, kind))
     }
 
     fn order(

@@ -117,7 +117,7 @@ pub(crate) fn source_of(kind: SearchKind) -> KernelSource {
 }
 
 #[derive(Debug)]
-pub(crate) struct GpuSearch {
+pub(crate) struct NearestKernels {
     pack: Pack,
     search: Kernel<Search<'static>>,
 }
@@ -141,7 +141,7 @@ impl Packed {
     }
 }
 
-impl GpuSearch {
+impl NearestKernels {
     pub(crate) fn new(gpu: &Gpu, kind: SearchKind) -> Result<Self> {
         let program = gpu.program(&source_of(kind))?;
         let pack = match kind.floats {

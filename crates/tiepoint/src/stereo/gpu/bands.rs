@@ -18,7 +18,7 @@ use crate::{
             gpu::{ViewShape, ViewStacks},
             mirrored,
         },
-        winner_takes_all::gpu::{GpuWinnerTakesAll, Selection},
+        winner_takes_all::gpu::{GpuWinnerTakesAll, WinnerOptions},
     },
 };
 use std::ops::Range;
@@ -41,12 +41,12 @@ pub(in crate::stereo) fn disparities(
     cpu: &Cpu,
 ) -> Result<(StereoResult, usize)> {
     let banded = |pair, source| Banded::new(gpu, options, (pair, source), memory);
-    let (mut found, bands) = banded(pair, source)?.maps(Selection::of(options), cpu)?;
+    let (mut found, bands) = banded(pair, source)?.maps(WinnerOptions::of(options), cpu)?;
     if options.right_view == RightView::Aggregated
         && let Some(source) = source.exchanged()
     {
         let exchanged = pair.exchanged();
-        let (right, _) = banded(&exchanged, &*source)?.maps(Selection::of_left(options), cpu)?;
+        let (right, _) = banded(&exchanged, &*source)?.maps(WinnerOptions::of_left(options), cpu)?;
         found.right = Some(mirrored(&right.disparity));
     }
     Ok((found, bands))
@@ -86,7 +86,7 @@ impl<'a> Banded<'a> {
         Ok(Self { gpu, options, pair, cost, masked, aggregation, rows })
     }
 
-    fn maps(&self, selection: Selection, cpu: &Cpu) -> Result<(StereoResult, usize)> {
+    fn maps(&self, selection: WinnerOptions, cpu: &Cpu) -> Result<(StereoResult, usize)> {
         let size = self.pair.size();
         let bands = &GpuBands::new(&self.aggregation, Size::new(size.width, self.rows))?;
         let winner = GpuWinnerTakesAll::new(

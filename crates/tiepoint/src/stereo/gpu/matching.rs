@@ -14,7 +14,7 @@ use crate::{
         pair::gpu::ViewStacks,
         winner_takes_all::{
             self,
-            gpu::{GpuWinnerTakesAll, Selection},
+            gpu::{GpuWinnerTakesAll, WinnerOptions},
         },
     },
 };
@@ -29,7 +29,7 @@ pub(in crate::stereo) struct GpuMatching<'a> {
     pub(in crate::stereo) greatest: u16,
     /// Whether a view has pixels without data.
     pub(in crate::stereo) masked: bool,
-    pub(in crate::stereo) selection: Selection,
+    pub(in crate::stereo) selection: WinnerOptions,
 }
 
 impl GpuMatching<'_> {

@@ -22,7 +22,7 @@ use crate::{
             },
         },
         refinement,
-        winner_takes_all::gpu::Selection,
+        winner_takes_all::gpu::WinnerOptions,
     },
 };
 use std::cell::{Cell, OnceCell};
@@ -216,7 +216,7 @@ struct Stages<'a> {
 }
 
 impl Stages<'_> {
-    fn matching<'b>(&'b self, cost: &'b CostKernel, selection: Selection) -> GpuMatching<'b> {
+    fn matching<'b>(&'b self, cost: &'b CostKernel, selection: WinnerOptions) -> GpuMatching<'b> {
         let Self { gpu, options, shape, cost: GpuCost { greatest, .. } } = *self;
         GpuMatching { gpu, options, cost, greatest: *greatest, masked: shape.masked(), selection }
     }
@@ -225,14 +225,15 @@ impl Stages<'_> {
     fn exchanged(&self) -> Option<GpuMatching<'_>> {
         let cost = self.cost.exchanged.as_ref()?;
         let is_wanted = self.options.right_view == RightView::Aggregated;
-        is_wanted.then(|| self.matching(cost, Selection::of_left(self.options)))
+        is_wanted.then(|| self.matching(cost, WinnerOptions::of_left(self.options)))
     }
 
     /// The programs that a plan needs, except very short ones.
     fn sources(&self) -> Result<Vec<KernelSource>> {
         let Self { gpu, options, shape, cost } = *self;
         let (kernel, masked) = (&cost.kernel, shape.masked());
-        let mut sources = self.matching(kernel, Selection::of(options)).sources((shape.size, shape.pairs))?;
+        let mut sources =
+            self.matching(kernel, WinnerOptions::of(options)).sources((shape.size, shape.pairs))?;
         let greys = match shape.views {
             PlanViews::Ready(views) => views.map(|view| view.grey),
             PlanViews::Pictures(pictures, compares) => {
@@ -266,8 +267,10 @@ impl Stages<'_> {
             None => 0,
         };
         let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(pixels);
-        let pair =
-            self.matching(&cost.kernel, Selection::of(options)).bytes(shape.size)?.saturating_add(pictures);
+        let pair = self
+            .matching(&cost.kernel, WinnerOptions::of(options))
+            .bytes(shape.size)?
+            .saturating_add(pictures);
         let views = if self.exchanged().is_some() { 2 } else { 1 };
         let needed = pair.saturating_mul(shape.pairs as u64).saturating_mul(views).saturating_add(learning);
         check_memory(gpu, options, "dense stereo on a GPU", needed)
@@ -324,7 +327,7 @@ impl Stages<'_> {
         [left, right]: &[ViewStacks; 2],
     ) -> Result<(GpuMaps, Vec<Buffer<u8>>)> {
         let Self { options, cost, .. } = *self;
-        let matching = self.matching(&cost.kernel, Selection::of(options));
+        let matching = self.matching(&cost.kernel, WinnerOptions::of(options));
         let (mut maps, looked_up) = matching.record(commands, [left, right], None)?;
         let mut tables = Vec::from_iter(looked_up);
         if let Some(matching) = self.exchanged() {

@@ -47,14 +47,14 @@ const LANES: usize = 256;
 
 /// The options that the kernel is compiled for.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::stereo) struct Selection {
+pub(in crate::stereo) struct WinnerOptions {
     subpixel: Subpixel,
     right: bool,
     confidence: bool,
     uniqueness: u8,
 }
 
-impl Selection {
+impl WinnerOptions {
     pub(in crate::stereo) fn of(options: &StereoOptions) -> Self {
         let right = match options.right_view {
             RightView::Off => options.right,
@@ -98,7 +98,7 @@ pub(in crate::stereo) fn source(
     cost: &CostKernel,
     masked: bool,
     layout: &Layout,
-    selection: Selection,
+    selection: WinnerOptions,
 ) -> KernelSource {
     let source = KernelSource::new("winner takes all")
         .define("WORDS", cost.planes(false))
@@ -119,7 +119,7 @@ pub(in crate::stereo) fn source(
 pub(in crate::stereo) struct GpuWinnerTakesAll {
     gpu: Gpu,
     kernel: Kernel<WinnerTakesAll<'static>>,
-    selection: Selection,
+    selection: WinnerOptions,
     planes: usize,
     min_disparity: i32,
 }
@@ -130,7 +130,7 @@ impl GpuWinnerTakesAll {
         (cost, masked): (&CostKernel, bool),
         layout: &Layout,
         min_disparity: i32,
-        selection: Selection,
+        selection: WinnerOptions,
     ) -> Result<Self> {
         let words = words(layout);
         if words * size_of::<u32>() > gpu.info().local_memory as usize {
@@ -200,7 +200,7 @@ pub(crate) mod tests {
             (true, true, true, Subpixel::Parabola, 100),
             (true, false, true, Subpixel::Off, 16),
         ] {
-            let selection = Selection { subpixel, right, confidence, uniqueness: 0 };
+            let selection = WinnerOptions { subpixel, right, confidence, uniqueness: 0 };
             for sum_bytes in [1, 2] {
                 let layout = Layout::new(32, 8, (4, sum_bytes), disparities);
                 sources.extend([source(&kernels()[0], masked, &layout, selection)]);

@@ -33,13 +33,13 @@ FUNCTION i32 beats_the_rest(const Levels *levels, i32 layer, i32 x, i32 y, f32 v
 #define CANDIDATE(column, row, layer) (u16)((column) | (row) << 8 | (layer) << 12)
 
 // One group searches 256 columns and up to 16 rows of an octave. A lane goes down one column and holds the DoG of
-// three rows, so that a pixel is read once, and the threshold and the neighbours above, below, finer and coarser need
+// three rows, so that a pixel is read once, and the least candidate and the neighbours above, below, finer and coarser need
 // no access to memory. The few pixels in a hundred that remain are compared with the other neighbours, which the
 // neighbouring lanes have just read into the cache. Extrema are collected in local memory, so that lanes refine them
 // side by side. Of 2x2x2 pixels at most one is a maximum and one a minimum, so the list is always long enough.
 KERNEL(find_points) {
     const u32 capacity = args.capacity;
-    const f32 threshold = args.limits.threshold;
+    const f32 least_candidate = args.thresholds.least_candidate;
     LOCAL u16 candidates[SEARCH_COLUMNS * SEARCH_ROWS / 2 * ((LEVELS + 1) / 2)];
     LOCAL u32 found;
     LOCAL Octave octave;
@@ -87,7 +87,7 @@ KERNEL(find_points) {
             UNROLL
             for (i32 l = 1; l <= LEVELS; l++) {
                 f32 value = own[l], size = ABS(value);
-                if (size < threshold) continue;
+                if (size < least_candidate) continue;
                 f32 sign = value < 0.0f ? -1.0f : 1.0f;
                 i32 best = size > own[l - 1] * sign && size >= own[l + 1] * sign && size > above[l] * sign &&
                            size >= below[l] * sign;
@@ -111,8 +111,8 @@ KERNEL(find_points) {
         i32 column = x0 + (i32)(candidate & 255u), row = y0 + (i32)(candidate >> 8 & 15u);
         Keypoint point;
         i32 layer = (i32)(candidate >> 12);
-        Limits limits = args.limits;
-        if (!refine(&levels, column, row, layer, limits.least_contrast, limits.edge, limits.sigma, &point)) continue;
+        Thresholds thresholds = args.thresholds;
+        if (!refine(&levels, column, row, layer, thresholds.least_contrast, thresholds.edge, thresholds.sigma, &point)) continue;
         const GLOBAL u8 *mask = masks + (u64)GROUP_Z * args.mask_stride;
         if (args.mask_pitch > 0 && !unmasked(mask, args.mask_pitch, args.width, args.height, &point)) continue;
         u32 slot = ATOMIC_ADD(counts + GROUP_Z, 1u);

@@ -37,15 +37,15 @@ tiepoint_gpu::kernel! {
         /// For the whole image and its mask.
         width: i32,
         height: i32,
-        limits: Limits,
+        thresholds: Thresholds,
     }
 }
 
 tiepoint_gpu::kernel_struct! {
     /// What a point must exceed.
-    struct Limits {
+    struct Thresholds {
         /// Least |D| of a candidate.
-        threshold: f32,
+        least_candidate: f32,
         least_contrast: f32,
         /// Greatest ratio of curvatures.
         edge: f32,
@@ -57,7 +57,7 @@ tiepoint_gpu::kernel_struct! {
 #[derive(Clone, Debug)]
 pub(crate) struct GpuExtrema {
     find_points: Kernel<FindPoints<'static>>,
-    limits: Limits,
+    thresholds: Thresholds,
     /// In place of a mask.
     none: Buffer<u8>,
 }
@@ -94,13 +94,13 @@ impl GpuExtrema {
 
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let find_points = gpu.program(&Self::source(options))?.kernel::<FindPoints<'_>>()?;
-        let limits = Limits {
-            threshold: options.least_candidate(),
+        let thresholds = Thresholds {
+            least_candidate: options.least_candidate(),
             least_contrast: options.least_contrast(),
             edge: options.edge,
             sigma: options.sigma,
         };
-        Ok(Self { find_points, limits, none: gpu.upload(&[0])? })
+        Ok(Self { find_points, thresholds, none: gpu.upload(&[0])? })
     }
 
     /// Counts and writes the points of all images, in any order.
@@ -126,7 +126,7 @@ impl GpuExtrema {
             mask_pitch: masks.pitch as i32,
             width: plan.whole.width as i32,
             height: plan.whole.height as i32,
-            limits: self.limits,
+            thresholds: self.thresholds,
         };
         commands.zero(&points.counts)?;
         Ok(commands.launch(&self.find_points, [plan.search_groups(), 1, plan.images], arguments)?)

@@ -30,7 +30,7 @@ use crate::{
             Pair,
             gpu::{Compares, ViewStacks},
         },
-        winner_takes_all::gpu::Selection,
+        winner_takes_all::gpu::WinnerOptions,
     },
 };
 use tiepoint_gpu::KernelSource;
@@ -202,7 +202,14 @@ fn matching<'a>(
     options: &'a StereoOptions,
     masked: bool,
 ) -> GpuMatching<'a> {
-    GpuMatching { gpu, options, cost, greatest: LIMIT.into(), masked, selection: Selection::of_both(options) }
+    GpuMatching {
+        gpu,
+        options,
+        cost,
+        greatest: LIMIT.into(),
+        masked,
+        selection: WinnerOptions::of_both(options),
+    }
 }
 
 /// The table for the pair at its full size, the bytes of [`learn::table`](super::table); where a view is in
