@@ -10,6 +10,7 @@ use crate::input;
 use crate::prefetch::Weight;
 use serde_json::{Value, json};
 use tiepoint::ErrorKind;
+use tiepoint::by_pixel;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, Rectification};
