@@ -1,31 +1,18 @@
 //! The stages of dense stereo on a GPU, each run on the CPU's results of the stages before it.
 
-use super::{
-    Masks, StereoOptions, View,
-    aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate},
-    consistency_check,
-    cost::{CostSource, Learn, gpu::CostKernel},
-    fill,
-    gpu::GpuMatching,
-    median,
-    pair::{
-        Pair, Pictures,
-        gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take},
-    },
-    speckle,
-    winner_takes_all::gpu::WinnerOptions,
-};
-use crate::{
-    bisect::{Stages, difference_of_images},
-    device::{
-        Cpu,
-        gpu::{Commands, Gpu},
-    },
-    image::{
-        AnyImage, Image, Size,
-        gpu::{AnyGpuImage, GpuStack},
-    },
-};
+use super::aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
+use super::cost::gpu::CostKernel;
+use super::cost::{CostSource, Learn};
+use super::gpu::GpuMatching;
+use super::pair::gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take};
+use super::pair::{Pair, Pictures};
+use super::winner_takes_all::gpu::WinnerOptions;
+use super::{Masks, StereoOptions, View, consistency_check, fill, median, speckle};
+use crate::bisect::{Stages, difference_of_images};
+use crate::device::Cpu;
+use crate::device::gpu::{Commands, Gpu};
+use crate::image::gpu::{AnyGpuImage, GpuStack};
+use crate::image::{AnyImage, Image, Size};
 
 /// The maps of the CPU, between the stages of refinement.
 struct Maps {

@@ -9,12 +9,11 @@
 //! become [shades](Shades); grey is written as three equal channels, alpha is left out.
 
 use super::depth::check;
-use crate::by_pixel;
 use crate::files::{Fault, write_atomically};
 use crate::geometry::calibration::RectifiedCalibration;
 use crate::image::{AnyView, ImageView, Shades};
 use crate::options::{Above, OrInfinite, options};
-use crate::{Error, Result};
+use crate::{Error, Result, by_pixel};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 

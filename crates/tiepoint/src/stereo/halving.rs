@@ -1,7 +1,8 @@
 //! A pair at half the size, and the size that suits its texture: photographs often have more pixels than detail, and
 //! pixels without texture cannot be matched.
 
-use super::{Masks, Stereo, StereoOptions, pair::half_mask};
+use super::pair::half_mask;
+use super::{Masks, Stereo, StereoOptions};
 use crate::device::{Cpu, Processor};
 use crate::filter::resample::{Scaling, resample};
 use crate::image::{AnyImage, Image, Rect, Size};

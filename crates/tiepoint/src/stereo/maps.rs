@@ -1,13 +1,9 @@
 //! The maps of pairs in memory of any kind.
 
 use super::Reason;
-use crate::{
-    Result,
-    image::{
-        Image,
-        gpu::{GpuImage, GpuStack},
-    },
-};
+use crate::Result;
+use crate::image::Image;
+use crate::image::gpu::{GpuImage, GpuStack};
 
 /// The maps of a pair, or of several: `F` holds disparities or confidence, `R` reasons.
 #[derive(Clone, Debug, PartialEq)]

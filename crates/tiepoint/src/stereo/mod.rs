@@ -77,19 +77,17 @@ pub use penalties::Penalties;
 pub use reason::Reason;
 pub use stream::{PendingStereo, StereoStream};
 
-use crate::{
-    Error, ErrorKind, Result,
-    device::{Computing, Cpu, Processor, Scratch, gpu::Gpu},
-    image::{AnyView, Image, ImageView, Mask},
-};
+use crate::device::gpu::Gpu;
+use crate::device::{Computing, Cpu, Processor, Scratch};
+use crate::image::{AnyView, Image, ImageView, Mask};
+use crate::{Error, ErrorKind, Result};
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
-use cost::{CostSource, CostVolume, Custom, Learn, gpu::GpuCost};
+use cost::gpu::GpuCost;
+use cost::{CostSource, CostVolume, Custom, Learn};
 use gpu::{PlanCache, PlanInput};
 use maps::GpuMaps;
-use pair::{
-    Pair, Pictures,
-    gpu::{Compares, PictureShape},
-};
+use pair::gpu::{Compares, PictureShape};
+use pair::{Pair, Pictures};
 
 /// The disparity of a pixel that has none.
 pub const INVALID: f32 = f32::INFINITY;

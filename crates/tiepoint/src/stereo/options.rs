@@ -1,6 +1,7 @@
 //! The options of dense stereo and their defaults.
 
-use super::{CensusWindow, Cost, Penalties, speckle::SpeckleOptions};
+use super::speckle::SpeckleOptions;
+use super::{CensusWindow, Cost, Penalties};
 use crate::Error;
 use crate::options::{named, options};
 

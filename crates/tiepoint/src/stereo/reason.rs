@@ -17,7 +17,8 @@
 //! [`StereoOptions::uniqueness`]: super::StereoOptions::uniqueness
 //! [`consistency_check::occluded`]: super::consistency_check::occluded
 
-use super::{View, pair::Pair};
+use super::View;
+use super::pair::Pair;
 use crate::image::{Image, ImageView};
 
 /// Why a pixel was made invalid.

@@ -1,16 +1,14 @@
 //! Many pairs one after the other, such as those of a video or of a pair of cameras.
 
-use super::{
-    Masks, Stereo, StereoOptions, StereoResult,
-    cost::gpu::GpuCost,
-    gpu::{Flow, PlanInput, StreamResult},
-    pair::{Pictures, gpu::PictureShape},
-};
-use crate::{
-    Error, ErrorKind, Result,
-    device::{Computing, Cpu, Processor, gpu::Gpu},
-    image::AnyView,
-};
+use super::cost::gpu::GpuCost;
+use super::gpu::{Flow, PlanInput, StreamResult};
+use super::pair::Pictures;
+use super::pair::gpu::PictureShape;
+use super::{Masks, Stereo, StereoOptions, StereoResult};
+use crate::device::gpu::Gpu;
+use crate::device::{Computing, Cpu, Processor};
+use crate::image::AnyView;
+use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 
 /// Dense stereo of many pairs, one after the other, such as those of a video or of a pair of cameras. Results come in

@@ -1,18 +1,14 @@
 //! Disparity maps, pairs and devices for the tests of single stages.
 
-use super::{
-    INVALID, Masks,
-    pair::{Pair, Pictures},
-};
+use super::pair::{Pair, Pictures};
+use super::{INVALID, Masks};
+use crate::device::Cpu;
+use crate::device::gpu::{Commands, all};
 pub(super) use crate::device::tests::cpus;
-use crate::{
-    device::{
-        Cpu,
-        gpu::{Commands, all},
-    },
-    image::{Image, Size, gpu::GpuStack, testing::assert_same},
-    numeric::Random,
-};
+use crate::image::gpu::GpuStack;
+use crate::image::testing::assert_same;
+use crate::image::{Image, Size};
+use crate::numeric::Random;
 
 /// Maps of sizes around tiles and vectors, from smooth to noise, with no, some and only invalid pixels, and sometimes a
 /// NaN, −∞ or −0.

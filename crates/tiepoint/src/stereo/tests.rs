@@ -4,17 +4,16 @@ use super::{
     CensusWindow, Cost, INVALID, Masks, MatchingCost, Paths, Penalties, Reason, RightView, Stereo,
     StereoOptions, StereoResult,
 };
-use crate::{
-    Result,
-    device::{Cpu, progress::tests::told, tests::every_cpu},
-    evaluate::{DisparityScoring, disparity_score},
-    image::{AnyImage, AnyView, Image, Size, testing::assert_same},
-    options::Named,
-    synth::{
-        Photometry, Texture,
-        stereo::{Scenery, StereoPair, StereoScene, StereoSceneOptions},
-    },
-};
+use crate::Result;
+use crate::device::Cpu;
+use crate::device::progress::tests::told;
+use crate::device::tests::every_cpu;
+use crate::evaluate::{DisparityScoring, disparity_score};
+use crate::image::testing::assert_same;
+use crate::image::{AnyImage, AnyView, Image, Size};
+use crate::options::Named;
+use crate::synth::stereo::{Scenery, StereoPair, StereoScene, StereoSceneOptions};
+use crate::synth::{Photometry, Texture};
 use std::ops::Range;
 
 /// A texture with detail of every size, and the same moved to the left by `shift` pixels.

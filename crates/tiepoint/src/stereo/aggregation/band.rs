@@ -1,23 +1,18 @@
 //! A band of rows, walked column by column with each row a little behind the one above.
 
-use super::{
-    Directions,
-    boundary::{Boundary, SEGMENT, Segment, Wavefront},
-    memory::fetch,
-    p2_penalty::{P2Penalty, p2_of_row},
-    pass::AggregationInput,
-    path_ring::{PathRing, Step, Steps, aligned},
-    recurrence::{Sum, Value, update_paths, write_least},
-};
-use crate::{
-    device::Level,
-    stereo::{
-        View,
-        cost::{Column, CostRow},
-        winner_takes_all::{self, OutputRow, RightRow, select_column},
-    },
-};
-use fearless_simd::{Simd, prelude::*};
+use super::Directions;
+use super::boundary::{Boundary, SEGMENT, Segment, Wavefront};
+use super::memory::fetch;
+use super::p2_penalty::{P2Penalty, p2_of_row};
+use super::pass::AggregationInput;
+use super::path_ring::{PathRing, Step, Steps, aligned};
+use super::recurrence::{Sum, Value, update_paths, write_least};
+use crate::device::Level;
+use crate::stereo::View;
+use crate::stereo::cost::{Column, CostRow};
+use crate::stereo::winner_takes_all::{self, OutputRow, RightRow, select_column};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 use std::ops::Range;
 

@@ -1,13 +1,9 @@
 //! The boundary between two bands: the paths of a band's last rows, handed to the band below in segments.
 
-use super::{
-    path_ring::{PAD, aligned, line_start},
-    recurrence::Value,
-};
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
-};
+use super::path_ring::{PAD, aligned, line_start};
+use super::recurrence::Value;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Columns in a segment.
 pub(super) const SEGMENT: usize = 32;

@@ -32,19 +32,13 @@ mod strips;
 pub(in crate::stereo) use bands::{GpuBands, band_bytes};
 pub(in crate::stereo) use strips::Layout;
 
-use crate::{
-    Error, Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::{
-        Size,
-        gpu::{GpuStack, Plane},
-    },
-    stereo::{
-        Paths, Penalties, StereoOptions,
-        cost::gpu::CostKernel,
-        gpu::lanes::{GROUP, covering, pixel_a_lane},
-    },
-};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::Size;
+use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::cost::gpu::CostKernel;
+use crate::stereo::gpu::lanes::{GROUP, covering, pixel_a_lane};
+use crate::stereo::{Paths, Penalties, StereoOptions};
+use crate::{Error, Result};
 use strips::{BUFFERS, Design, PHASES, Steps, Strip, WALKING};
 use tiepoint_gpu::{Kernel, KernelSource};
 
@@ -459,11 +453,9 @@ fn twice(value: u32) -> u32 {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{
-        super::{Cross, Knight, Star},
-        strips::SLOTS,
-        *,
-    };
+    use super::super::{Cross, Knight, Star};
+    use super::strips::SLOTS;
+    use super::*;
     use crate::stereo::cost::tests::kernels;
 
     /// Every set of directions, each with another cost.

@@ -1,8 +1,10 @@
 //! The P2 penalty of every pixel and direction of a row, which depends on the difference of grey along the step.
 
-use super::{Directions, recurrence::Value};
+use super::Directions;
+use super::recurrence::Value;
 use crate::stereo::Penalties;
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 
 /// P2 by difference of 8-bit grey.
@@ -91,7 +93,8 @@ pub(super) fn p2_of_row<'a, S: Simd, T: Value, D: Directions<N>, const N: usize>
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Star, *};
+    use super::super::Star;
+    use super::*;
     use crate::device::{Cpu, dispatch};
 
     #[test]

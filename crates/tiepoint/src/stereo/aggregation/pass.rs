@@ -1,27 +1,22 @@
 //! The forward and the backward pass over the image: bands are given to threads, in groups of rows if memory is
 //! limited.
 
-use super::{
-    Cross, Directions, Horizontal, Knight, Star,
-    band::{Band, BandScratch, Pass, aggregate_band, sums_len},
-    boundary::{Boundary, Wavefront},
-    memory::{Stored, Workspace},
-    p2_penalty::P2Penalty,
-    recurrence::{Sum, Value},
-};
+use super::band::{Band, BandScratch, Pass, aggregate_band, sums_len};
+use super::boundary::{Boundary, Wavefront};
+use super::memory::{Stored, Workspace};
+use super::p2_penalty::P2Penalty;
+use super::recurrence::{Sum, Value};
+use super::{Cross, Directions, Horizontal, Knight, Star};
+use crate::device::{Cpu, dispatch};
 use crate::error::Shortage;
-use crate::{
-    Error, Result,
-    device::{Cpu, dispatch},
-    image::{Image, Size},
-    stereo::{
-        Paths, Penalties, StereoOptions, Subpixel,
-        cost::{CostSource, Costs},
-        pair::Pair,
-        winner_takes_all::{self, OutputRow},
-    },
-};
-use fearless_simd::{Simd, prelude::*};
+use crate::image::{Image, Size};
+use crate::stereo::cost::{CostSource, Costs};
+use crate::stereo::pair::Pair;
+use crate::stereo::winner_takes_all::{self, OutputRow};
+use crate::stereo::{Paths, Penalties, StereoOptions, Subpixel};
+use crate::{Error, Result};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -308,7 +303,9 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stereo::{MatchingCost, cost::Custom, testing::pair_of};
+    use crate::stereo::MatchingCost;
+    use crate::stereo::cost::Custom;
+    use crate::stereo::testing::pair_of;
 
     struct Nothing;
 

@@ -6,7 +6,8 @@
 //! side that holds [`Sum::NONE`](super::recurrence::Sum), for disparities that do not exist. Pixels beyond the ends of
 //! a row are zero: paths that begin at the border of the image continue from them, which gives L = C.
 
-use super::{Directions, recurrence::Value};
+use super::Directions;
+use super::recurrence::Value;
 
 /// Elements before the first disparity of a path and after the last: a cache line of bytes, so that paths are aligned.
 pub(super) const PAD: usize = 64;

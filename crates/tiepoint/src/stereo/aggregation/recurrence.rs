@@ -1,11 +1,10 @@
 //! The recurrence of the path costs L, for one pixel and all directions of a pass.
 
 use super::path_ring::{PAD, PixelPaths};
-use crate::{
-    device::Level,
-    stereo::cost::{Column, CostRow, Costs},
-};
-use fearless_simd::{Simd, SimdIntElement, prelude::*};
+use crate::device::Level;
+use crate::stereo::cost::{Column, CostRow, Costs};
+use fearless_simd::prelude::*;
+use fearless_simd::{Simd, SimdIntElement};
 
 /// The type of costs and path costs: a byte or 16 bits.
 pub(in crate::stereo) trait Value:

@@ -1,9 +1,7 @@
 //! The formula, one direction and one pixel at a time.
 
-use crate::{
-    image::{Image, Size},
-    stereo::{Paths, Penalties},
-};
+use crate::image::{Image, Size};
+use crate::stereo::{Paths, Penalties};
 
 /// All directions, as steps from p − r to p.
 fn directions(paths: Paths) -> Vec<(isize, isize)> {

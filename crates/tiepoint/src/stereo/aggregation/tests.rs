@@ -1,14 +1,14 @@
 //! The fast form against the formula.
 
 use super::{AggregationInput, AggregationOutput, Workspace, aggregate, reference};
-use crate::{
-    device::{Cpu, tests::every_cpu},
-    image::{Image, Size, testing::assert_same},
-    numeric::Random,
-    stereo::{
-        INVALID, MatchingCost, Paths, Penalties, StereoOptions, Subpixel, cost::Custom, testing::pair_of,
-    },
-};
+use crate::device::Cpu;
+use crate::device::tests::every_cpu;
+use crate::image::testing::assert_same;
+use crate::image::{Image, Size};
+use crate::numeric::Random;
+use crate::stereo::cost::Custom;
+use crate::stereo::testing::pair_of;
+use crate::stereo::{INVALID, MatchingCost, Paths, Penalties, StereoOptions, Subpixel};
 use std::ops::Range;
 
 /// Costs without any structure.

@@ -1,15 +1,11 @@
 //! The consistency check on a device, with one lane for each pixel.
 
 use super::SURFACE;
-use crate::{
-    Result,
-    device::gpu::{Buffer, Commands},
-    image::gpu::{GpuStack, Plane},
-    stereo::{
-        View,
-        gpu::lanes::{GROUP, covering, for_maps, launch},
-    },
-};
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands};
+use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::View;
+use crate::stereo::gpu::lanes::{GROUP, covering, for_maps, launch};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
@@ -93,11 +89,10 @@ pub(in crate::stereo) fn occluded(commands: &mut Commands, right: &GpuStack<f32>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        device::Cpu,
-        image::Image,
-        stereo::{consistency_check, testing::gpu_maps},
-    };
+    use crate::device::Cpu;
+    use crate::image::Image;
+    use crate::stereo::consistency_check;
+    use crate::stereo::testing::gpu_maps;
 
     #[test]
     fn checks_are_those_of_the_cpu() {

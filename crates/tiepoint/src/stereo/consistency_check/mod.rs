@@ -15,11 +15,9 @@
 pub(crate) mod gpu;
 
 use super::{INVALID, View};
-use crate::{
-    Error, Result,
-    device::{Cpu, dispatch},
-    image::{Image, ImageView, ImageViewMut},
-};
+use crate::device::{Cpu, dispatch};
+use crate::image::{Image, ImageView, ImageViewMut};
+use crate::{Error, Result};
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
@@ -123,11 +121,9 @@ fn uncover<S: Simd>(_: S, right: &[f32], out: &mut [bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        image::Size,
-        image::testing::assert_same,
-        stereo::testing::{cpus, maps},
-    };
+    use crate::image::Size;
+    use crate::image::testing::assert_same;
+    use crate::stereo::testing::{cpus, maps};
 
     fn reference(map: &Image<f32>, other: &Image<f32>, view: View, limit: f32) -> Image<f32> {
         Image::from_fn(map.size(), |x, y| {

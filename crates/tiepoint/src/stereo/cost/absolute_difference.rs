@@ -2,13 +2,15 @@
 //!
 //! The limit keeps a single noisy or occluded pixel from outweighing its neighbours, and lets costs fit a byte.
 
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::CostKernel};
-use crate::{
-    Result,
-    device::Level,
-    stereo::{Penalties, View, aggregation::Value, pair::Pair},
-};
-use fearless_simd::{Simd, prelude::*};
+use super::gpu::CostKernel;
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
+use crate::Result;
+use crate::device::Level;
+use crate::stereo::aggregation::Value;
+use crate::stereo::pair::Pair;
+use crate::stereo::{Penalties, View};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 
 /// Greater differences are truncated to this.
 const LIMIT: u8 = 24;
@@ -72,7 +74,8 @@ impl DescriptorCost for AbsoluteDifference {
 #[cfg(test)]
 mod tests {
     use super::{AbsoluteDifference, LIMIT};
-    use crate::stereo::{View, cost::tests::check_formula};
+    use crate::stereo::View;
+    use crate::stereo::cost::tests::check_formula;
 
     #[test]
     fn is_its_formula() {

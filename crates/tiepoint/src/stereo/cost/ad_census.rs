@@ -17,17 +17,16 @@
 //! Mei et al. map either part to 0 to 1 by 1 − exp(−c / λ) and add them. Truncated integers are used instead, whose
 //! sums of four paths fit a byte.
 
-use super::{
-    CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes,
-    census::{census, hamming},
-    gpu::CostKernel,
-};
-use crate::{
-    Result,
-    device::Level,
-    stereo::{Penalties, View, aggregation::Value, pair::Pair},
-};
-use fearless_simd::{Simd, prelude::*};
+use super::census::{census, hamming};
+use super::gpu::CostKernel;
+use super::{CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes};
+use crate::Result;
+use crate::device::Level;
+use crate::stereo::aggregation::Value;
+use crate::stereo::pair::Pair;
+use crate::stereo::{Penalties, View};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 
 const WINDOW: CensusWindow = CensusWindow::Five;
 /// Bytes of a census.
@@ -134,14 +133,11 @@ fn difference<S: Simd, const CHANNELS: usize>(colours: Planes<'_, S, CHANNELS>, 
 
 #[cfg(test)]
 mod tests {
-    use super::{super::census::tests::distance, *};
-    use crate::{
-        device::Cpu,
-        stereo::{
-            cost::tests::{check_formula, check_formula_of},
-            pair::Pictures,
-        },
-    };
+    use super::super::census::tests::distance;
+    use super::*;
+    use crate::device::Cpu;
+    use crate::stereo::cost::tests::{check_formula, check_formula_of};
+    use crate::stereo::pair::Pictures;
 
     /// The cost of two pixels, number by number.
     fn formula(pair: &Pair, x: usize, other: usize, y: usize) -> u16 {

@@ -8,15 +8,17 @@
 //!
 //! Bits are held in planes of eight: plane p of a row holds the bits 8p to 8p + 7 of all its pixels.
 
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes, gpu::CostKernel};
-use crate::{
-    Result, by_pixel,
-    device::{Level, dispatch},
-    image::{ImageView, Pixel},
-    options::named,
-    stereo::{Penalties, View, aggregation::Value, pair::Pair},
-};
-use fearless_simd::{Simd, prelude::*};
+use super::gpu::CostKernel;
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes};
+use crate::device::{Level, dispatch};
+use crate::image::{ImageView, Pixel};
+use crate::options::named;
+use crate::stereo::aggregation::Value;
+use crate::stereo::pair::Pair;
+use crate::stereo::{Penalties, View};
+use crate::{Result, by_pixel};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 use std::ops::Add;
 
@@ -208,17 +210,13 @@ pub(super) fn hamming<S: Simd, const N: usize>(planes: Planes<'_, S, N>, c: usiz
 #[cfg(test)]
 pub(super) mod tests {
     use super::{CensusWindow, Hamming, census};
-    use crate::{
-        by_pixel,
-        device::Cpu,
-        image::{Image, Pixel, Size},
-        options::Named,
-        stereo::{
-            Masks, View,
-            cost::tests::{check_formula, check_formula_of},
-            pair::{Pair, Pictures},
-        },
-    };
+    use crate::by_pixel;
+    use crate::device::Cpu;
+    use crate::image::{Image, Pixel, Size};
+    use crate::options::Named;
+    use crate::stereo::cost::tests::{check_formula, check_formula_of};
+    use crate::stereo::pair::{Pair, Pictures};
+    use crate::stereo::{Masks, View};
 
     #[test]
     fn is_its_formula() {

@@ -1,10 +1,10 @@
 //! Costs that the caller computes.
 
-use super::{Column, CostRow, CostSource, Costs, RowLayout, Value, gpu::CostKernel};
-use crate::{
-    device::Level,
-    stereo::{Penalties, pair::Pair},
-};
+use super::gpu::CostKernel;
+use super::{Column, CostRow, CostSource, Costs, RowLayout, Value};
+use crate::device::Level;
+use crate::stereo::Penalties;
+use crate::stereo::pair::Pair;
 use std::ops::Range;
 
 /// The number of columns that are computed at a time.

@@ -4,19 +4,13 @@
 //! `cost` compares two. `view.h` describes the views that descriptors are made from.
 
 use super::CostSource;
-use crate::stereo::{
-    StereoOptions,
-    gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane},
-    pair::gpu::{Compares, ViewStacks},
-};
-use crate::{
-    Error, Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::{
-        Size,
-        gpu::{self, GpuPixel, GpuStack, Plane},
-    },
-};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::Size;
+use crate::image::gpu::{self, GpuPixel, GpuStack, Plane};
+use crate::stereo::StereoOptions;
+use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
+use crate::stereo::pair::gpu::{Compares, ViewStacks};
+use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
 /// How kernels compute a cost.

@@ -32,20 +32,19 @@ pub use custom::MatchingCost;
 pub(super) use row::{Column, CostRow, RowLayout};
 pub(super) use volume::CostVolume;
 
-use super::{
-    Penalties, StereoOptions, View,
-    aggregation::{Value, Workspace},
-    pair::{Pair, Pictures, gpu::PictureShape},
-};
-use crate::{
-    Error, Result,
-    device::{Cpu, Level, dispatch, gpu::Gpu},
-    image::Image,
-    options::{Choice, Named},
-};
+use super::aggregation::{Value, Workspace};
+use super::pair::gpu::PictureShape;
+use super::pair::{Pair, Pictures};
+use super::{Penalties, StereoOptions, View};
+use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Level, dispatch};
+use crate::image::Image;
+use crate::options::{Choice, Named};
+use crate::{Error, Result};
 use absolute_difference::AbsoluteDifference;
 use ad_census::AdCensus;
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 use gpu::{CostKernel, GpuCost};
 use mutual_information::MutualInformation;

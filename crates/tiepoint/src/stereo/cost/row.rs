@@ -1,7 +1,9 @@
 //! The data that the costs of one row are computed from.
 
-use super::{super::aggregation::Value, Descriptors};
-use crate::stereo::{View, pair::Pair};
+use super::super::aggregation::Value;
+use super::Descriptors;
+use crate::stereo::View;
+use crate::stereo::pair::Pair;
 use std::ops::Range;
 
 /// The pixels of one step of a band's wavefront: one in each row, each a fixed number of columns from the one above.

@@ -1,17 +1,14 @@
 //! A cost against its formula.
 
-use super::{Column, CostRow, Costs, DescriptorCost, Learn, Value, gpu::CostKernel};
-use crate::{
-    device::Cpu,
-    image::{AnyImage, AnyView, Image, Pixel, Size},
-    numeric::Random,
-    options::Named,
-    stereo::{
-        CensusWindow, Cost, Masks, StereoOptions, View,
-        aggregation::Workspace,
-        pair::{Pair, Pictures},
-    },
-};
+use super::gpu::CostKernel;
+use super::{Column, CostRow, Costs, DescriptorCost, Learn, Value};
+use crate::device::Cpu;
+use crate::image::{AnyImage, AnyView, Image, Pixel, Size};
+use crate::numeric::Random;
+use crate::options::Named;
+use crate::stereo::aggregation::Workspace;
+use crate::stereo::pair::{Pair, Pictures};
+use crate::stereo::{CensusWindow, Cost, Masks, StereoOptions, View};
 
 /// Checks a cost of grey images as [`check_formula_of`]. `learn` makes it from a pair.
 pub(super) fn check_formula<C: DescriptorCost>(

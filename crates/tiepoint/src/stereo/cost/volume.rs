@@ -1,12 +1,10 @@
 //! A cost volume of the caller's: the costs of every pixel at every disparity, computed before.
 
 use super::{CensusWindow, CostDefinition, MatchingCost};
-use crate::{
-    Error, Result, by_pixel,
-    device::Cpu,
-    image::{AnyView, Image, Pixel, PixelKind},
-    stereo::{INVALID, Penalties, StereoOptions, StereoResult},
-};
+use crate::device::Cpu;
+use crate::image::{AnyView, Image, Pixel, PixelKind};
+use crate::stereo::{INVALID, Penalties, StereoOptions, StereoResult};
+use crate::{Error, Result, by_pixel};
 use std::ops::Range;
 
 /// The greatest cost that fractions are scaled to, unless the caller states a scale.

@@ -1,15 +1,11 @@
 //! Filling on a device: lanes follow lines of pixels and store the nearest valid value along each ray; then every
 //! invalid pixel chooses among its eight values.
 
-use crate::{
-    Result,
-    device::gpu::Commands,
-    image::gpu::{GpuStack, Plane},
-    stereo::{
-        consistency_check::gpu::Marks,
-        gpu::lanes::{GROUP, covering, for_maps, launch, optional},
-    },
-};
+use crate::Result;
+use crate::device::gpu::Commands;
+use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::consistency_check::gpu::Marks;
+use crate::stereo::gpu::lanes::{GROUP, covering, for_maps, launch, optional};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
@@ -85,11 +81,10 @@ pub(in crate::stereo) fn fill(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        device::Cpu,
-        image::Image,
-        stereo::{fill, testing::gpu_maps},
-    };
+    use crate::device::Cpu;
+    use crate::image::Image;
+    use crate::stereo::fill;
+    use crate::stereo::testing::gpu_maps;
 
     #[test]
     fn gaps_are_filled_as_on_the_cpu() {

@@ -16,12 +16,11 @@
 pub(crate) mod gpu;
 
 use super::INVALID;
-use crate::{
-    Error, Result,
-    device::{Cpu, dispatch},
-    image::{ImageView, ImageViewMut, Size},
-};
-use fearless_simd::{Simd, prelude::*};
+use crate::device::{Cpu, dispatch};
+use crate::image::{ImageView, ImageViewMut, Size};
+use crate::{Error, Result};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
@@ -177,7 +176,8 @@ fn higher(a: f32, b: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Image, testing::assert_same};
+    use crate::image::Image;
+    use crate::image::testing::assert_same;
     use crate::stereo::testing::{cpus, maps};
 
     const RAYS: [(i64, i64); 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1)];

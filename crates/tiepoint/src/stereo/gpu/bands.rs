@@ -1,26 +1,18 @@
 //! Pairs that are too large for a device, in bands of rows ([`GpuBands`]): the maps are copied to the host band by band
 //! and refined there.
 
-use crate::{
-    Error, Result,
-    device::{
-        Cpu,
-        gpu::{Commands, Gpu},
-    },
-    error::Shortage,
-    image::{Image, Size},
-    stereo::{
-        RightView, StereoOptions, StereoResult, View,
-        aggregation::gpu::{GpuAggregation, GpuAggregationInput, GpuBands, band_bytes},
-        cost::{CostSource, gpu::CostKernel},
-        pair::{
-            Pair,
-            gpu::{ViewShape, ViewStacks},
-            mirrored,
-        },
-        winner_takes_all::gpu::{GpuWinnerTakesAll, WinnerOptions},
-    },
-};
+use crate::device::Cpu;
+use crate::device::gpu::{Commands, Gpu};
+use crate::error::Shortage;
+use crate::image::{Image, Size};
+use crate::stereo::aggregation::gpu::{GpuAggregation, GpuAggregationInput, GpuBands, band_bytes};
+use crate::stereo::cost::CostSource;
+use crate::stereo::cost::gpu::CostKernel;
+use crate::stereo::pair::gpu::{ViewShape, ViewStacks};
+use crate::stereo::pair::{Pair, mirrored};
+use crate::stereo::winner_takes_all::gpu::{GpuWinnerTakesAll, WinnerOptions};
+use crate::stereo::{RightView, StereoOptions, StereoResult, View};
+use crate::{Error, Result};
 use std::ops::Range;
 
 /// The number of rows above and below that a descriptor may depend on.

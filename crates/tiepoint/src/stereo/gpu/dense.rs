@@ -1,11 +1,9 @@
 //! Maps for other libraries: without padding, with a value of their choice for pixels without a disparity.
 
 use super::lanes::{GROUP, covering, for_maps, launch};
-use crate::{
-    Result,
-    device::gpu::{Buffer, Commands},
-    image::gpu::{GpuImage, Plane},
-};
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands};
+use crate::image::gpu::{GpuImage, Plane};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {

@@ -2,13 +2,12 @@
 //! on the pair before.
 
 use super::plan::{Plan, PlanLearning};
-use crate::{
-    Error, Result,
-    device::gpu::{Commands, Graph},
-    image::gpu::AnyGpuImage,
-    stereo::pair::gpu::take,
-};
-use std::{array::from_fn, slice::from_ref};
+use crate::device::gpu::{Commands, Graph};
+use crate::image::gpu::AnyGpuImage;
+use crate::stereo::pair::gpu::take;
+use crate::{Error, Result};
+use std::array::from_fn;
+use std::slice::from_ref;
 use tiepoint_gpu::Mark;
 
 /// Two sets of memory for what is learnt. Pairs use them alternately, so that the device works on one pair while it

@@ -1,12 +1,14 @@
 //! The pairs of a stream on a device: while some are computed, the next are sent to the device and the maps of the last
 //! are read back.
 
-use super::{plan::PlanInput, plan_cache::PlanCache, slot::Arriving};
-use crate::{
-    Result,
-    device::{Cpu, gpu::Gpu},
-    stereo::{StereoOptions, StereoResult, cost::gpu::GpuCost},
-};
+use super::plan::PlanInput;
+use super::plan_cache::PlanCache;
+use super::slot::Arriving;
+use crate::Result;
+use crate::device::Cpu;
+use crate::device::gpu::Gpu;
+use crate::stereo::cost::gpu::GpuCost;
+use crate::stereo::{StereoOptions, StereoResult};
 use std::collections::VecDeque;
 
 /// The pairs of a stream that are on a device.

@@ -1,15 +1,11 @@
 //! Code shared by the kernels of stereo: work groups in which every lane computes one pixel, stacks that may be
 //! missing, and the launch of a kernel from its arguments.
 
-use crate::{
-    Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::{
-        Size,
-        gpu::{GpuPixel, GpuStack, Plane},
-    },
-    stereo::INVALID,
-};
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::Size;
+use crate::image::gpu::{GpuPixel, GpuStack, Plane};
+use crate::stereo::INVALID;
 use tiepoint_gpu::{KernelArguments, KernelSource, Program};
 
 /// Lanes of a work group, in x and y.

@@ -1,10 +1,8 @@
 //! Where the pictures of a pair hold data, in the host's memory or on a device.
 
-use crate::{
-    Error, Result,
-    image::{AnyView, PixelKind, Pixels},
-    stereo::Masks,
-};
+use crate::image::{AnyView, PixelKind, Pixels};
+use crate::stereo::Masks;
+use crate::{Error, Result};
 
 /// Which pixels hold data, as in [`Masks`]: one channel of 8 bits of the images' size, in the host's memory or a
 /// device's. Pixels hold none where a mask is 0; pixels that are not finite never hold data.

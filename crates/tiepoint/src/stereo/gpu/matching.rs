@@ -1,23 +1,15 @@
 //! From the views of pairs to their disparities, before refinement: descriptors, sums along paths, winner takes all.
 
-use crate::{
-    Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::Size,
-    stereo::{
-        GpuMaps, StereoOptions,
-        aggregation::{
-            self,
-            gpu::{GpuAggregation, GpuAggregationInput},
-        },
-        cost::gpu::CostKernel,
-        pair::gpu::ViewStacks,
-        winner_takes_all::{
-            self,
-            gpu::{GpuWinnerTakesAll, WinnerOptions},
-        },
-    },
-};
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::Size;
+use crate::stereo::aggregation;
+use crate::stereo::aggregation::gpu::{GpuAggregation, GpuAggregationInput};
+use crate::stereo::cost::gpu::CostKernel;
+use crate::stereo::pair::gpu::ViewStacks;
+use crate::stereo::winner_takes_all;
+use crate::stereo::winner_takes_all::gpu::{GpuWinnerTakesAll, WinnerOptions};
+use crate::stereo::{GpuMaps, StereoOptions};
 use tiepoint_gpu::KernelSource;
 
 /// Matching of pairs on a device, with its cost and options.

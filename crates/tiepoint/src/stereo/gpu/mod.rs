@@ -22,23 +22,15 @@ pub(super) use matching::GpuMatching;
 pub(super) use plan::PlanInput;
 pub(super) use plan_cache::PlanCache;
 
-use super::{
-    GpuStereoResult, Masks, Stereo, StereoOptions, StereoResult,
-    cost::gpu::GpuCost,
-    pair::gpu::{PictureShape, are_colour, take},
-};
-use crate::{
-    Error, Result,
-    device::{
-        Processor,
-        gpu::{Buffer, Commands, Gpu},
-    },
-    error::Shortage,
-    image::{
-        AnyCow, AnyView, Image, ImageView, Pixels, Size,
-        gpu::{AnyGpuImage, GpuImage, GpuStack},
-    },
-};
+use super::cost::gpu::GpuCost;
+use super::pair::gpu::{PictureShape, are_colour, take};
+use super::{GpuStereoResult, Masks, Stereo, StereoOptions, StereoResult};
+use crate::device::Processor;
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::error::Shortage;
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuStack};
+use crate::image::{AnyCow, AnyView, Image, ImageView, Pixels, Size};
+use crate::{Error, Result};
 use plan::{Plan, PlanShape, PlanViews};
 use slot::reason;
 use std::cell::Cell;

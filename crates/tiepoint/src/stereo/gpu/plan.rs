@@ -1,30 +1,21 @@
 //! The stages for pairs of one shape as one list of commands, and the memory that it works in.
 
-use super::{check_memory, matching::GpuMatching};
-use crate::{
-    Result, by_pixel,
-    device::{
-        Cpu,
-        gpu::{Buffer, Commands, Gpu, Graph, compile},
-    },
-    image::{AnyView, Size, gpu::AnyGpuStack},
-    stereo::{
-        GpuMaps, Masks, RightView, StereoOptions,
-        cost::{
-            self,
-            gpu::{CostKernel, GpuCost, GpuLearner},
-        },
-        pair::{
-            Pair, Pictures,
-            gpu::{
-                Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored,
-                pictures_of, source_of,
-            },
-        },
-        refinement,
-        winner_takes_all::gpu::WinnerOptions,
-    },
+use super::check_memory;
+use super::matching::GpuMatching;
+use crate::device::Cpu;
+use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
+use crate::image::gpu::AnyGpuStack;
+use crate::image::{AnyView, Size};
+use crate::stereo::cost;
+use crate::stereo::cost::gpu::{CostKernel, GpuCost, GpuLearner};
+use crate::stereo::pair::gpu::{
+    Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored, pictures_of,
+    source_of,
 };
+use crate::stereo::pair::{Pair, Pictures};
+use crate::stereo::winner_takes_all::gpu::WinnerOptions;
+use crate::stereo::{GpuMaps, Masks, RightView, StereoOptions, refinement};
+use crate::{Result, by_pixel};
 use std::cell::{Cell, OnceCell};
 use tiepoint_gpu::KernelSource;
 

@@ -1,15 +1,13 @@
 //! The state that calls and streams keep on a device: a plan for the shape of the last pair, and slots.
 
-use super::{
-    double_buffer::DoubleBuffer,
-    plan::{Plan, PlanInput, PlanShape},
-    slot::Slot,
-};
-use crate::{
-    Error, Result,
-    device::{Cpu, gpu::Gpu},
-    stereo::{StereoOptions, StereoResult, cost::gpu::GpuCost},
-};
+use super::double_buffer::DoubleBuffer;
+use super::plan::{Plan, PlanInput, PlanShape};
+use super::slot::Slot;
+use crate::device::Cpu;
+use crate::device::gpu::Gpu;
+use crate::stereo::cost::gpu::GpuCost;
+use crate::stereo::{StereoOptions, StereoResult};
+use crate::{Error, Result};
 
 /// A plan with its slots, kept from pair to pair and made anew for another shape.
 #[derive(Debug, Default)]

@@ -1,18 +1,12 @@
 //! Pairs in flight: images are copied to a device and maps are copied back while the device works on other pairs.
 
 use super::plan::{Plan, PlanInput};
-use crate::{
-    Error, Result, by_pixel,
-    device::{
-        Cpu,
-        gpu::{Buffer, Commands, Gpu, Graph, Pinned},
-    },
-    image::{
-        ByPixel, Image,
-        gpu::{AnyGpuStack, GpuStack, Staging},
-    },
-    stereo::{Maps, Reason, StereoResult},
-};
+use crate::device::Cpu;
+use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
+use crate::image::gpu::{AnyGpuStack, GpuStack, Staging};
+use crate::image::{ByPixel, Image};
+use crate::stereo::{Maps, Reason, StereoResult};
+use crate::{Error, Result, by_pixel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tiepoint_gpu::{Element, Mark, Transfer};
 

@@ -1,29 +1,22 @@
 //! The whole of dense stereo on every device, against the CPU.
 
 use super::{GpuMasks, GpuStereo, GpuStereoResult, bands};
-use crate::{
-    Error,
-    device::{
-        Cpu, Processor,
-        gpu::{Gpu, all},
-    },
-    geometry::{
-        calibration::{Camera, Distortion, Projection},
-        rectify::{GpuRectification, Rectification, RectifiedView},
-        warp::WarpOptions,
-    },
-    image::{
-        AnyImage, AnyView, Image, Size,
-        gpu::{AnyGpuImage, GpuImage},
-        testing::assert_same,
-    },
-    options::Named,
-    stereo::{
-        CensusWindow, Cost, Masks, MatchingCost, Paths, Penalties, RightView, Stereo, StereoOptions,
-        StereoResult, StereoStream, Subpixel, cost::tests::costs,
-    },
-    synth::{Random, Texture},
+use crate::Error;
+use crate::device::gpu::{Gpu, all};
+use crate::device::{Cpu, Processor};
+use crate::geometry::calibration::{Camera, Distortion, Projection};
+use crate::geometry::rectify::{GpuRectification, Rectification, RectifiedView};
+use crate::geometry::warp::WarpOptions;
+use crate::image::gpu::{AnyGpuImage, GpuImage};
+use crate::image::testing::assert_same;
+use crate::image::{AnyImage, AnyView, Image, Size};
+use crate::options::Named;
+use crate::stereo::cost::tests::costs;
+use crate::stereo::{
+    CensusWindow, Cost, Masks, MatchingCost, Paths, Penalties, RightView, Stereo, StereoOptions,
+    StereoResult, StereoStream, Subpixel,
 };
+use crate::synth::{Random, Texture};
 
 /// A noisy pair with disparities of `shift` and twice that; `kind` chooses pixel type and channels.
 fn pair(random: &mut Random, size: Size, shift: i64, kind: u64) -> [AnyImage; 2] {

@@ -1,11 +1,9 @@
 //! The median on a device, with one lane for each pixel.
 
-use crate::{
-    Error, Result,
-    device::gpu::Commands,
-    image::gpu::{GpuStack, Plane},
-    stereo::gpu::lanes::{GROUP, covering, for_maps, launch},
-};
+use crate::device::gpu::Commands;
+use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::gpu::lanes::{GROUP, covering, for_maps, launch};
+use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
@@ -47,10 +45,9 @@ pub(in crate::stereo) fn median(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        device::Cpu,
-        stereo::{median, testing::gpu_maps},
-    };
+    use crate::device::Cpu;
+    use crate::stereo::median;
+    use crate::stereo::testing::gpu_maps;
 
     #[test]
     fn medians_are_those_of_the_cpu() {

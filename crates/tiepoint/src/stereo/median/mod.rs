@@ -15,12 +15,11 @@
 pub(crate) mod gpu;
 
 use super::INVALID;
-use crate::{
-    Error, Result,
-    device::{Cpu, dispatch},
-    image::{Image, ImageView, ImageViewMut},
-};
-use fearless_simd::{Simd, prelude::*};
+use crate::device::{Cpu, dispatch};
+use crate::image::{Image, ImageView, ImageViewMut};
+use crate::{Error, Result};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 
 /// Rows that one task filters. It also prepares the rows just above and below, as its neighbours do.

@@ -11,19 +11,12 @@ pub(in crate::stereo) use mirror::mirrored;
 pub(in crate::stereo) use views::{ViewShape, ViewStacks, images_of};
 
 use super::pictures::{Pictures, require_mask, require_size};
-use crate::{
-    Error, Result, by_pixel,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::{
-        AnyView, PixelKind, Size, check_grey_channels,
-        gpu::{self, AnyGpuImage, AnyGpuStack, GpuPixel, GpuStack, Plane},
-        luma_for_kernels,
-    },
-    stereo::{
-        Masks,
-        gpu::lanes::{GROUP, covering, optional, pixel_a_lane},
-    },
-};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::gpu::{self, AnyGpuImage, AnyGpuStack, GpuPixel, GpuStack, Plane};
+use crate::image::{AnyView, PixelKind, Size, check_grey_channels, luma_for_kernels};
+use crate::stereo::Masks;
+use crate::stereo::gpu::lanes::{GROUP, covering, optional, pixel_a_lane};
+use crate::{Error, Result, by_pixel};
 use tiepoint_gpu::KernelSource;
 
 /// The additional bits of grey that is made from 8-bit colour.
@@ -405,13 +398,14 @@ impl Making<'_> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{
-        by_pixel,
-        device::{Cpu, gpu::all},
-        image::{AnyImage, Image},
-        numeric::Random,
-        stereo::{Cost, View, bisect::made_ready, pair::Pair},
-    };
+    use crate::by_pixel;
+    use crate::device::Cpu;
+    use crate::device::gpu::all;
+    use crate::image::{AnyImage, Image};
+    use crate::numeric::Random;
+    use crate::stereo::bisect::made_ready;
+    use crate::stereo::pair::Pair;
+    use crate::stereo::{Cost, View};
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let shape = |pixel, channels| PictureShape { pixel, channels, masked: channels % 2 == 0 };

@@ -1,11 +1,9 @@
 //! Grey images, in their own type and in 8 bits, and which pixels hold data.
 
 use super::mirrored;
-use crate::{
-    Result, by_pixel,
-    device::Cpu,
-    image::{AnyImage, AnyView, Image, ImageView, grey, grey_row},
-};
+use crate::device::Cpu;
+use crate::image::{AnyImage, AnyView, Image, ImageView, grey, grey_row};
+use crate::{Result, by_pixel};
 
 /// A grey image in its own type: a census only asks which of two pixels is darker.
 #[derive(Clone, Debug)]

@@ -8,12 +8,10 @@ pub(super) use grey::{Bytes, Grey};
 pub(super) use pictures::Pictures;
 
 use super::{Masks, View};
-use crate::{
-    Result,
-    device::Cpu,
-    filter::resample::{Scaling, resample},
-    image::{AnyImage, Image, Size},
-};
+use crate::Result;
+use crate::device::Cpu;
+use crate::filter::resample::{Scaling, resample};
+use crate::image::{AnyImage, Image, Size};
 use grey::validity;
 use pictures::require_mask;
 

@@ -1,12 +1,10 @@
 //! The caller's pictures of a pair, for costs that compare more than grey.
 
 use super::grey::{Bytes, Grey};
-use crate::{
-    Error, Result, by_pixel,
-    device::Cpu,
-    image::{AnyView, Image, ImageView, Pixel, Size},
-    stereo::View,
-};
+use crate::device::Cpu;
+use crate::image::{AnyView, Image, ImageView, Pixel, Size};
+use crate::stereo::View;
+use crate::{Error, Result, by_pixel};
 use std::sync::OnceLock;
 
 /// The two pictures, the left one first.

@@ -1,17 +1,12 @@
 //! Refinement on a device: the stages of mod.rs, one after the other.
 
-use super::super::{
-    GpuMaps, Reason, RightView, StereoOptions, View,
-    consistency_check::{self, gpu::Marks},
-    fill,
-    gpu::lanes::{GROUP, covering, for_maps, launch, optional},
-    median, speckle,
-};
-use crate::{
-    Result,
-    device::gpu::Commands,
-    image::gpu::{GpuStack, Plane},
-};
+use super::super::consistency_check;
+use super::super::consistency_check::gpu::Marks;
+use super::super::gpu::lanes::{GROUP, covering, for_maps, launch, optional};
+use super::super::{GpuMaps, Reason, RightView, StereoOptions, View, fill, median, speckle};
+use crate::Result;
+use crate::device::gpu::Commands;
+use crate::image::gpu::{GpuStack, Plane};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {

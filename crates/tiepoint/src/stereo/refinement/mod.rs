@@ -9,7 +9,9 @@ pub(crate) mod gpu;
 use super::{
     Reason, RightView, StereoOptions, StereoResult, View, consistency_check, fill, median, reason, speckle,
 };
-use crate::{Result, device::Cpu, image::Image};
+use crate::Result;
+use crate::device::Cpu;
+use crate::image::Image;
 
 /// Refines the left view of `found`, and the right one if it is there.
 pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cpu) -> Result<()> {

@@ -1,12 +1,10 @@
 //! The removal of small regions on a device: regions of tiles, joined along their borders.
 
 use super::SpeckleOptions;
-use crate::{
-    Error, Result,
-    device::gpu::{Buffer, Commands},
-    image::gpu::{GpuStack, Plane},
-    stereo::gpu::lanes::{GROUP, covering, for_maps, launch},
-};
+use crate::device::gpu::{Buffer, Commands};
+use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::gpu::lanes::{GROUP, covering, for_maps, launch};
+use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
@@ -105,10 +103,9 @@ pub(in crate::stereo) fn speckle(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        device::Cpu,
-        stereo::{speckle, testing::gpu_maps},
-    };
+    use crate::device::Cpu;
+    use crate::stereo::speckle;
+    use crate::stereo::testing::gpu_maps;
 
     #[test]
     fn regions_are_those_of_the_cpu() {

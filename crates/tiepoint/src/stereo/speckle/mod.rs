@@ -14,13 +14,12 @@
 pub(crate) mod gpu;
 
 use super::INVALID;
-use crate::{
-    Result,
-    device::{Cpu, dispatch},
-    image::{ImageView, ImageViewMut},
-    options::options,
-};
-use fearless_simd::{Simd, prelude::*};
+use crate::Result;
+use crate::device::{Cpu, dispatch};
+use crate::image::{ImageView, ImageViewMut};
+use crate::options::options;
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
@@ -234,10 +233,9 @@ fn near<S: Simd>(simd: S, a: &[f32], b: &[f32], limit: f32, bits: &mut [u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        image::{Image, Size, testing::assert_same},
-        stereo::testing::{cpus, maps},
-    };
+    use crate::image::testing::assert_same;
+    use crate::image::{Image, Size};
+    use crate::stereo::testing::{cpus, maps};
 
     fn reference(map: &Image<f32>, options: &SpeckleOptions) -> Image<f32> {
         let (size, mut out) = (map.size(), map.clone());

@@ -1,20 +1,13 @@
 //! Winner takes all on a device: a work group chooses the disparities of a row.
 
-use super::super::{
-    GpuMaps, INVALID, RightView, StereoOptions, Subpixel,
-    aggregation::gpu::{GpuSums, Layout},
-    cost::gpu::CostKernel,
-    gpu::lanes::optional,
-    subpixel,
-};
-use crate::{
-    Error, Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::{
-        Size,
-        gpu::{GpuStack, Plane},
-    },
-};
+use super::super::aggregation::gpu::{GpuSums, Layout};
+use super::super::cost::gpu::CostKernel;
+use super::super::gpu::lanes::optional;
+use super::super::{GpuMaps, INVALID, RightView, StereoOptions, Subpixel, subpixel};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::Size;
+use crate::image::gpu::{GpuStack, Plane};
+use crate::{Error, Result};
 use tiepoint_gpu::{Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {

@@ -12,14 +12,12 @@
 
 pub(crate) mod gpu;
 
-use super::{
-    INVALID, View,
-    aggregation::{AggregationInput, AggregationOutput, Value},
-    cost::{Column, CostRow},
-    subpixel,
-};
+use super::aggregation::{AggregationInput, AggregationOutput, Value};
+use super::cost::{Column, CostRow};
+use super::{INVALID, View, subpixel};
 use crate::image::Image;
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 
 #[derive(Default)]

@@ -6,12 +6,11 @@
 //! are those of the whole image; the pass downwards is computed twice.
 
 use super::{GpuAggregation, GpuAggregationInput, GpuSums, P2Planes, Walk, words_of_view};
-use crate::{
-    Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::{Size, gpu::GpuStack},
-    stereo::cost::gpu::CostKernel,
-};
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::Size;
+use crate::image::gpu::GpuStack;
+use crate::stereo::cost::gpu::CostKernel;
 
 /// Bands of one height, with the memory for one of them.
 #[derive(Debug)]

@@ -1,16 +1,12 @@
 //! The division of images into strips for paths from row to row, and the layout of sums and paths on a device.
 
 use super::GpuAggregationInput;
-use crate::{
-    Error, Result,
-    device::gpu::Gpu,
-    image::Size,
-    stereo::{
-        Paths,
-        aggregation::{Cross, Directions, Knight, Star},
-        cost::gpu::CostKernel,
-    },
-};
+use crate::device::gpu::Gpu;
+use crate::image::Size;
+use crate::stereo::Paths;
+use crate::stereo::aggregation::{Cross, Directions, Knight, Star};
+use crate::stereo::cost::gpu::CostKernel;
+use crate::{Error, Result};
 use std::fmt::Write;
 use tiepoint_gpu::{Info, KernelSource};
 

@@ -10,21 +10,18 @@ mod information;
 pub(crate) mod learn;
 mod projection;
 
-use super::{
-    CostDefinition, CostSource, DescriptorCost, Descriptors, Learn,
-    gpu::{CostKernel, GpuCost},
-};
-use crate::{
-    Result,
-    device::{Cpu, Level, gpu::Gpu},
-    image::Image,
-    stereo::{
-        Penalties, StereoOptions, View,
-        aggregation::Value,
-        pair::{Bytes, Pair, Pictures, gpu::PictureShape},
-    },
-};
-use fearless_simd::{Simd, prelude::*};
+use super::gpu::{CostKernel, GpuCost};
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
+use crate::Result;
+use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Level};
+use crate::image::Image;
+use crate::stereo::aggregation::Value;
+use crate::stereo::pair::gpu::PictureShape;
+use crate::stereo::pair::{Bytes, Pair, Pictures};
+use crate::stereo::{Penalties, StereoOptions, View};
+use fearless_simd::Simd;
+use fearless_simd::prelude::*;
 use projection::ColourImage;
 
 /// The greatest entry of the table.
@@ -178,11 +175,10 @@ fn look_up<S: Simd>(row: [S::u8s; 4], values: S::u8s) -> S::u8s {
 #[cfg(test)]
 mod tests {
     use super::{CostTable, learn};
-    use crate::{
-        device::Cpu,
-        image::Image,
-        stereo::{View, cost::tests::check_formula},
-    };
+    use crate::device::Cpu;
+    use crate::image::Image;
+    use crate::stereo::View;
+    use crate::stereo::cost::tests::check_formula;
 
     #[test]
     fn is_its_table() {

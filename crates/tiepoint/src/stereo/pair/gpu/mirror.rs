@@ -1,14 +1,10 @@
 //! Images on a device with left and right exchanged.
 
-use crate::{
-    Result,
-    device::gpu::Commands,
-    image::{
-        Size,
-        gpu::{GpuPixel, GpuStack, Plane},
-    },
-    stereo::gpu::lanes::{GROUP, covering, pixel_a_lane},
-};
+use crate::Result;
+use crate::device::gpu::Commands;
+use crate::image::Size;
+use crate::image::gpu::{GpuPixel, GpuStack, Plane};
+use crate::stereo::gpu::lanes::{GROUP, covering, pixel_a_lane};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
@@ -51,7 +47,9 @@ pub(in crate::stereo) fn mirrored<T: GpuPixel>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{device::gpu::all, image::Image, stereo::pair};
+    use crate::device::gpu::all;
+    use crate::image::Image;
+    use crate::stereo::pair;
 
     #[test]
     fn images_are_mirrored() {

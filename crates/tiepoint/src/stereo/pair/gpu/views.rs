@@ -1,19 +1,13 @@
 //! The views of pairs on a device, in the form that the stages take.
 
 use super::{GpuPictures, mirrored};
-use crate::{
-    Result, by_pixel,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::{
-        AnyImage, AnyView, Image, PixelKind, Rect, Size,
-        gpu::{AnyGpuStack, GpuPixel, GpuStack},
-    },
-    stereo::{
-        View,
-        cost::gpu::{CostKernel, describe},
-        pair::Pair,
-    },
-};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::gpu::{AnyGpuStack, GpuPixel, GpuStack};
+use crate::image::{AnyImage, AnyView, Image, PixelKind, Rect, Size};
+use crate::stereo::View;
+use crate::stereo::cost::gpu::{CostKernel, describe};
+use crate::stereo::pair::Pair;
+use crate::{Result, by_pixel};
 use std::ops::Range;
 
 /// The shape of a view that the host has prepared.

@@ -2,16 +2,11 @@
 
 use super::super::{LIMIT, VALUES};
 use super::{CLASSES, EPSILON, FREE, LEAST, PARTS, REACH, SCALE, STEPS, TAPS};
-use crate::{
-    Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::gpu::{GpuStack, Plane},
-    numeric,
-    stereo::{
-        INVALID,
-        gpu::lanes::{launch, optional},
-    },
-};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::INVALID;
+use crate::stereo::gpu::lanes::{launch, optional};
+use crate::{Result, numeric};
 use tiepoint_gpu::{KernelSource, Program};
 
 tiepoint_gpu::kernel! {

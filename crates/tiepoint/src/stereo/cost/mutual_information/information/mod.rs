@@ -20,11 +20,9 @@
 pub(super) mod gpu;
 
 use super::{CostTable, LIMIT, VALUES};
-use crate::{
-    device::{Cpu, dispatch},
-    image::Image,
-    numeric,
-};
+use crate::device::{Cpu, dispatch};
+use crate::image::Image;
+use crate::numeric;
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
@@ -250,7 +248,9 @@ fn offset(values: &[f64], counts: &[u64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{image::Size, numeric::Random, stereo::testing::cpus};
+    use crate::image::Size;
+    use crate::numeric::Random;
+    use crate::stereo::testing::cpus;
 
     #[test]
     fn follows_the_formula() {

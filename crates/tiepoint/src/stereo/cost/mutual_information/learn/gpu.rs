@@ -1,38 +1,26 @@
 //! Learning on a device: as a part of a plan or, if the host prepares the pair, before it. Maps, histograms and tables
 //! stay there.
 
-use super::super::{
-    CostTable, LIMIT, VALUES,
-    information::{self, gpu::GpuInformation},
-    projection::{self, ColourImage, gpu::GpuProjection},
-};
+use super::super::information;
+use super::super::information::gpu::GpuInformation;
+use super::super::projection::gpu::GpuProjection;
+use super::super::projection::{self, ColourImage};
+use super::super::{CostTable, LIMIT, VALUES};
 use super::{FIRST, finest, halved, levels, nearest_to_zero, rounds, searching};
-use crate::{
-    Error, Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    filter::{gpu::GpuFilter, resample::Scaling},
-    image::{
-        Size,
-        gpu::{GpuStack, Plane},
-    },
-    stereo::{
-        StereoOptions, View, consistency_check,
-        cost::{
-            self, DescriptorCost,
-            gpu::{CostKernel, GpuCost, GpuLearner, Learnt},
-        },
-        gpu::{
-            GpuMatching, check_memory,
-            lanes::{GROUP, covering, launch, pixel_a_lane},
-        },
-        median,
-        pair::{
-            Pair,
-            gpu::{Compares, ViewStacks},
-        },
-        winner_takes_all::gpu::WinnerOptions,
-    },
-};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::filter::gpu::GpuFilter;
+use crate::filter::resample::Scaling;
+use crate::image::Size;
+use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::cost::gpu::{CostKernel, GpuCost, GpuLearner, Learnt};
+use crate::stereo::cost::{self, DescriptorCost};
+use crate::stereo::gpu::lanes::{GROUP, covering, launch, pixel_a_lane};
+use crate::stereo::gpu::{GpuMatching, check_memory};
+use crate::stereo::pair::Pair;
+use crate::stereo::pair::gpu::{Compares, ViewStacks};
+use crate::stereo::winner_takes_all::gpu::WinnerOptions;
+use crate::stereo::{StereoOptions, View, consistency_check, median};
+use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
@@ -401,12 +389,14 @@ impl GpuLearning {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{
-        device::{Cpu, gpu::all},
-        image::{AnyImage, Image},
-        numeric::Random,
-        stereo::{Masks, aggregation::Workspace, cost::mutual_information::learn, pair::Pictures},
-    };
+    use crate::device::Cpu;
+    use crate::device::gpu::all;
+    use crate::image::{AnyImage, Image};
+    use crate::numeric::Random;
+    use crate::stereo::Masks;
+    use crate::stereo::aggregation::Workspace;
+    use crate::stereo::cost::mutual_information::learn;
+    use crate::stereo::pair::Pictures;
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         vec![source(), information::gpu::source(), projection::gpu::source()]

@@ -2,22 +2,16 @@
 
 pub(crate) mod gpu;
 
-use super::{
-    CostTable,
-    projection::{ColourImage, Projection},
-};
-use crate::stereo::{
-    Paths, StereoOptions, View,
-    aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate},
-    consistency_check::check,
-    median::median,
-    pair::Pair,
-};
-use crate::{
-    Result,
-    device::Cpu,
-    image::{Image, Size},
-};
+use super::CostTable;
+use super::projection::{ColourImage, Projection};
+use crate::Result;
+use crate::device::Cpu;
+use crate::image::{Image, Size};
+use crate::stereo::aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
+use crate::stereo::consistency_check::check;
+use crate::stereo::median::median;
+use crate::stereo::pair::Pair;
+use crate::stereo::{Paths, StereoOptions, View};
 
 /// The most halvings.
 const LEVELS: usize = 4;

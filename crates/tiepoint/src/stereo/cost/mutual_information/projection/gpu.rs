@@ -1,20 +1,14 @@
 //! The search for a projection on a device. Its state stays there. Every try is the same list of commands, which does
 //! nothing once the search has ended.
 
-use super::super::{
-    VALUES,
-    information::gpu::{GpuInformation, TALLY},
-};
+use super::super::VALUES;
+use super::super::information::gpu::{GpuInformation, TALLY};
 use super::{BETTER, Projection, STANDARDS, STEPS, TRIES, UNIT, WAYS, rows_apart};
-use crate::{
-    Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    image::gpu::{GpuStack, Plane},
-    stereo::{
-        View,
-        gpu::lanes::{GROUP, covering, for_maps, launch, optional},
-    },
-};
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::View;
+use crate::stereo::gpu::lanes::{GROUP, covering, for_maps, launch, optional};
 use tiepoint_gpu::{KernelSource, Program};
 
 tiepoint_gpu::kernel! {

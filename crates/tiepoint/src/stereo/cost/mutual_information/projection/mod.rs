@@ -21,15 +21,11 @@
 pub(super) mod gpu;
 
 use super::information::information;
-use crate::stereo::{
-    View,
-    pair::{Pair, Pictures},
-};
-use crate::{
-    Result,
-    device::Cpu,
-    image::{Image, Size},
-};
+use crate::Result;
+use crate::device::Cpu;
+use crate::image::{Image, Size};
+use crate::stereo::View;
+use crate::stereo::pair::{Pair, Pictures};
 
 /// The sum of the weights.
 const UNIT: u32 = 10_000;
@@ -178,7 +174,8 @@ impl ColourImage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{numeric::Random, stereo::testing::cpus};
+    use crate::numeric::Random;
+    use crate::stereo::testing::cpus;
 
     fn samples(f: impl Fn([f64; 3]) -> f64) -> Vec<([u8; 3], u8)> {
         let mut random = Random::new(3);
