@@ -1,17 +1,22 @@
 //! Hypotheses: similarities on which many matches of structure agree.
 //!
 //! Levels of A are matched with B itself, and A itself with levels of B, at twelve turns. For each such combination of
-//! turn and scale, the shifts between matched places are counted in cells of 20 pixels, 3 × 3 of them together, because
-//! a turn between two of the twelve and a scale between two levels move places by about as much. The score is the
-//! number of votes over the root of the number of matches. The combinations with the best scores are fitted:
-//! similarities through two matches, near that turn and scale, are judged by the number of matches within 5 pixels. The
-//! resulting hypotheses are ordered by how many places they cover in both pictures, because one edge that resembles
-//! another gives many matches in one place.
+//! turn and scale, the shifts between matched places are counted in cells, 3 × 3 of them together, because a turn
+//! between two of the twelve and a scale between two levels move places by about as much. The score is the number of
+//! votes over the root of the number of matches.
+//!
+//! The combinations with the best scores are fitted. Similarities through two matches that voted together, near that
+//! turn and scale, are judged by the matches of this combination and of its neighbours, one turn and one level away,
+//! that lie within 5 pixels: between two turns or levels each neighbour finds some of the right matches, and none finds
+//! enough. The resulting hypotheses are ordered by how many places they cover in both pictures, because one edge that
+//! resembles another gives many matches in one place.
 
 use crate::Result;
 use crate::device::Processor;
 use crate::feature::structure::{Level, TURNS, turned};
+use crate::image::Size;
 use crate::matching::{MatchOptions, match_features};
+use crate::numeric::length;
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
 /// searched.
@@ -31,16 +36,16 @@ impl Hypothesis {
     }
 
     pub(super) fn scale(&self) -> f64 {
-        crate::numeric::length(self.turn)
+        length(self.turn)
     }
 }
 
-/// Side of a cell of shifts, in pixels.
-const CELL: f64 = 20.0;
+/// Side of a cell of shifts, as a share of the diagonal of B, and its least value in pixels.
+const CELL: [f64; 2] = [0.04, 20.0];
 /// The most combinations of turn and scale that are fitted.
 const FITTED: usize = 10;
 /// The most samples of two matches for a fit.
-const SAMPLES: usize = 6000;
+const SAMPLES: usize = 2000;
 /// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
 /// How far the logarithm of a similarity's scale and its angle may be from those of the combination that is fitted.
@@ -50,9 +55,15 @@ const BASE: f64 = 20.0;
 /// Side of the cells in which covered places are counted.
 const PLACE: f64 = 24.0;
 
+/// The ends of a match, in A and in B.
+type Ends = [[f64; 2]; 2];
+
 /// The matches at one turn and scale.
 struct Voted {
-    ends: Vec<[[f64; 2]; 2]>,
+    /// The places in A and B.
+    ends: Vec<Ends>,
+    /// The number of the turn, and by how many levels B is finer.
+    at: [i32; 2],
     turn: [f64; 2],
     score: f64,
     /// The indices of the matches in the 3 × 3 cells with the most votes.
@@ -81,23 +92,28 @@ pub(super) fn hypotheses([a, b]: [&[Level]; 2], processor: &Processor) -> Result
     let cpu = &processor.cpu;
     let mut voted = Vec::new();
     let options = MatchOptions::default().with_ratio(None).with_same_sign(false);
+    let Size { width, height } = b[0].features.image;
+    let cell = (CELL[0] * length([width as f64, height as f64])).max(CELL[1]);
     for (i, level) in a.iter().enumerate() {
         for turn in 0..TURNS {
             let turned = turned(&level.features, turn);
             let others = if i == 0 { b } else { &b[..1] };
-            for other in others {
+            for (k, other) in others.iter().enumerate() {
                 let matches = match_features(&turned, &other.features, &options, processor)?;
                 let ends = matches.iter().map(|m| {
                     let at = |k: &crate::feature::Keypoint| [f64::from(k.x), f64::from(k.y)];
                     [at(&level.features.keypoints[m.a as usize]), at(&other.features.keypoints[m.b as usize])]
                 });
-                voted.push(vote(ends.collect(), turn, level.scale / other.scale));
+                let at = [turn as i32, i as i32 - k as i32];
+                voted.push(vote(ends.collect(), at, level.scale / other.scale, cell));
             }
         }
     }
     voted.sort_by(|a, b| b.score.total_cmp(&a.score));
-    voted.truncate(FITTED);
-    let fitted = cpu.try_map(voted.len(), |i| Ok(fitted(&voted[i])))?;
+    let fitted = cpu.try_map(voted.len().min(FITTED), |i| {
+        let near = voted.iter().filter(|other| other.is_near(&voted[i])).flat_map(|v| &v.ends);
+        Ok(fitted(&voted[i], &near.copied().collect::<Vec<_>>()))
+    })?;
     let mut found: Vec<Hypothesis> = fitted.into_iter().flatten().collect();
     found.sort_by_key(|h| std::cmp::Reverse(h.cells));
     let mut kept: Vec<Hypothesis> = Vec::new();
@@ -115,11 +131,11 @@ fn alike(a: &Hypothesis, b: &Hypothesis) -> bool {
     places.iter().all(|p| squared(minus(a.apply(*p), b.apply(*p))) < 144.0)
 }
 
-fn vote(ends: Vec<[[f64; 2]; 2]>, turn: usize, scale: f64) -> Voted {
-    let (sin, cos) = libm::sincos(turn as f64 * std::f64::consts::PI / 6.0);
+fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
+    let (sin, cos) = libm::sincos(f64::from(at[0]) * std::f64::consts::PI / 6.0);
     let turn = [scale * cos, scale * sin];
     let cells: Vec<[i64; 2]> =
-        ends.iter().map(|[a, b]| minus(*b, times(turn, *a)).map(|v| (v / CELL).floor() as i64)).collect();
+        ends.iter().map(|[a, b]| minus(*b, times(turn, *a)).map(|v| (v / cell).floor() as i64)).collect();
     let near = |p: &[i64; 2], q: &[i64; 2]| (p[0] - q[0]).abs() <= 1 && (p[1] - q[1]).abs() <= 1;
     let votes = |i: usize| cells.iter().filter(|other| near(&cells[i], other)).count();
     let best = (0..cells.len()).map(|i| (votes(i), std::cmp::Reverse(i))).max();
@@ -130,26 +146,34 @@ fn vote(ends: Vec<[[f64; 2]; 2]>, turn: usize, scale: f64) -> Voted {
         }
         None => (0.0, vec![]),
     };
-    Voted { ends, turn, score, together }
+    Voted { ends, at, turn, score, together }
 }
 
-/// The similarity on which the most matches agree.
-fn fitted(voted: &Voted) -> Option<Hypothesis> {
-    let ends: Vec<[[f64; 2]; 2]> = voted.together.iter().map(|i| voted.ends[*i]).collect();
-    let scale = crate::numeric::length(voted.turn);
+impl Voted {
+    /// Whether turn and scale are the same, or next to these.
+    fn is_near(&self, other: &Self) -> bool {
+        let turns = (self.at[0] - other.at[0]).rem_euclid(TURNS as i32);
+        turns.min(TURNS as i32 - turns) <= 1 && (self.at[1] - other.at[1]).abs() <= 1
+    }
+}
+
+/// The similarity through two matches that voted together on which the most of `ends` agree.
+fn fitted(voted: &Voted, ends: &[Ends]) -> Option<Hypothesis> {
+    let scale = length(voted.turn);
     let near = NEAR * scale.max(1.0);
     let agreeing = |turn: [f64; 2], shift: [f64; 2]| {
-        let miss = move |[a, b]: &[[f64; 2]; 2]| {
+        let miss = move |[a, b]: &Ends| {
             let [x, y] = times(turn, *a);
             squared([x + shift[0] - b[0], y + shift[1] - b[1]])
         };
-        (0..ends.len()).filter(|i| miss(&ends[*i]) < near * near).collect::<Vec<_>>()
+        (0..ends.len()).filter(move |i| miss(&ends[*i]) < near * near)
     };
     let mut best = Vec::new();
     let mut samples = 0;
-    'pairs: for i in 0..ends.len() {
-        for k in i + 1..ends.len() {
-            let [a, b] = [0, 1].map(|side| minus(ends[k][side], ends[i][side]));
+    'pairs: for (i, p) in voted.together.iter().enumerate() {
+        for q in &voted.together[i + 1..] {
+            let [p, q] = [p, q].map(|i| voted.ends[*i]);
+            let [a, b] = [0, 1].map(|side| minus(q[side], p[side]));
             if squared(a) < BASE * BASE || squared(b) < BASE * BASE * scale * scale / 4.0 {
                 continue;
             }
@@ -159,9 +183,9 @@ fn fitted(voted: &Voted) -> Option<Hypothesis> {
             if off[0].abs() > APART[0] || off[1].abs() > APART[1] {
                 continue;
             }
-            let agree = agreeing(turn, minus(ends[i][1], times(turn, ends[i][0])));
-            if agree.len() > best.len() {
-                best = agree;
+            let shift = minus(p[1], times(turn, p[0]));
+            if agreeing(turn, shift).count() > best.len() {
+                best = agreeing(turn, shift).collect();
             }
             samples += 1;
             if samples == SAMPLES {
@@ -171,9 +195,9 @@ fn fitted(voted: &Voted) -> Option<Hypothesis> {
     }
     let mut fit = None;
     for _ in 0..3 {
-        let Some((turn, shift)) = least_squares(&ends, &best) else { break };
+        let Some((turn, shift)) = least_squares(ends, &best) else { break };
         fit = Some((turn, shift));
-        let agree = agreeing(turn, shift);
+        let agree: Vec<usize> = agreeing(turn, shift).collect();
         if agree == best {
             break;
         }
@@ -188,7 +212,7 @@ fn fitted(voted: &Voted) -> Option<Hypothesis> {
 }
 
 /// The least-squares similarity of these matches; `None` for fewer than three.
-fn least_squares(ends: &[[[f64; 2]; 2]], which: &[usize]) -> Option<([f64; 2], [f64; 2])> {
+fn least_squares(ends: &[Ends], which: &[usize]) -> Option<([f64; 2], [f64; 2])> {
     if which.len() < 3 {
         return None;
     }

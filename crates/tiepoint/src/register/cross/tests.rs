@@ -2,28 +2,10 @@ use super::*;
 use crate::device::{SimdLevel, tests::every_cpu};
 use crate::evaluate::corner_error;
 use crate::image::Image;
-use crate::synth::{Random, Scene, SceneOptions, viewpoint};
+use crate::options::Named;
+use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
 
 const SIZE: Size = Size { width: 320, height: 256 };
-
-/// Simulates a picture by another kind of sensor.
-fn by(sensor: &str, image: &Image<u8>) -> Image<u8> {
-    let value = |x: usize, y: usize| f64::from(image.row(y)[x]);
-    let mut random = Random::new(9);
-    match sensor {
-        "inverted" => Image::from_fn(SIZE, |x, y| 255 - image.row(y)[x]),
-        "folded" => Image::from_fn(SIZE, |x, y| (2.0 * (value(x, y) - 128.0)).abs().min(255.0) as u8),
-        "speckle" => Image::from_fn(SIZE, |x, y| {
-            // The mean of three looks, each exponentially distributed.
-            let looks: f64 = (0..3).map(|_| -libm::log(1.0 - random.unit())).sum();
-            ((255.0 - value(x, y)) * looks / 3.0).min(255.0) as u8
-        }),
-        _ => Image::from_fn(SIZE, |x, y| {
-            let [left, up] = [value(x.saturating_sub(1), y), value(x, y.saturating_sub(1))];
-            (255.0 - 3.0 * (value(x, y) - left).abs().max((value(x, y) - up).abs())).max(0.0) as u8
-        }),
-    }
-}
 
 fn scene(seed: u64) -> Scene<u8> {
     let truth = viewpoint(SIZE, 0.7, 1.15, [0.0; 2], [12.0, -7.0]).unwrap();
@@ -40,10 +22,10 @@ fn tied(a: &Image<u8>, b: &Image<u8>, kind: ModelKind, cpu: &Cpu) -> Option<Stru
 fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
     let cpu = Cpu::with_threads(2).unwrap();
     let (one, another) = (scene(5), scene(6));
-    for sensor in ["inverted", "folded", "speckle", "edges"] {
-        let seen = by(sensor, &one.moving);
+    for sensor in Sensor::ALL.iter().map(|choice| choice.value) {
+        let seen = sensor.shows(&one.moving, 9);
         let kinds: &[ModelKind] = match sensor {
-            "inverted" => &[ModelKind::Homography, ModelKind::Affine, ModelKind::Similarity],
+            Sensor::Inverted => &[ModelKind::Homography, ModelKind::Affine, ModelKind::Similarity],
             _ => &[ModelKind::Homography],
         };
         for &kind in kinds {
@@ -67,7 +49,7 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
 #[test]
 fn a_tie_is_the_same_for_any_threads_and_simd_level() {
     let scene = scene(5);
-    let seen = by("folded", &scene.moving);
+    let seen = Sensor::Folded.shows(&scene.moving, 9);
     let tied = |cpu: &Cpu| tied(&scene.reference, &seen, ModelKind::Homography, cpu).unwrap();
     let expected = tied(&Cpu::sequential().at_level(SimdLevel::Baseline).unwrap());
     for (cpu, name) in every_cpu() {
