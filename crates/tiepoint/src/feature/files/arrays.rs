@@ -139,7 +139,10 @@ fn descriptors(array: &Array, n: usize) -> Result<(Descriptors, usize), String> 
         [rows, dimension] if rows == n => (dimension, false),
         [dimension, columns] if columns == n => (dimension, true),
         _ => {
-            return Err(format!("descriptors have the shape {:?}, expected {n} rows or columns", array.shape));
+            return Err(format!(
+                "descriptors have the shape {:?}, expected {n} rows or columns",
+                array.shape
+            ));
         }
     };
     fn rows<T: Copy>(values: Vec<T>, [n, dimension]: [usize; 2], columns: bool) -> Vec<T> {
