@@ -35,6 +35,7 @@ fn read(reader: &str, data: &[u8]) {
         "collection_features" => fuzzing::features(data),
         "collection_pairs" => fuzzing::pairs(data),
         "collection_tile" => fuzzing::tile(data),
+        "hdf5" => fuzzing::hdf5(data),
         "georeference" => fuzzing::georeference(data),
         "colmap" => features(FeatureFormat::Colmap, data),
         "csv" => features(FeatureFormat::Csv, data),

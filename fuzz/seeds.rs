@@ -138,6 +138,7 @@ fn samples() {
             "j2k" => seed("jpeg2000", name, &bytes, 4),
             "exr" => seed("exr", name, &bytes, 4),
             "jxl" => seed("jpegxl", name, &bytes, 2),
+            "h5" => seed("hdf5", name, &bytes, 0),
             "npy" => seed("npy", name, &bytes, 8),
             _ => ["tiff", "georeference"].into_iter().for_each(|target| seed(target, name, &bytes, 0)),
         }

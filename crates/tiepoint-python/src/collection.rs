@@ -4,7 +4,7 @@ use crate::device::{abandonable, device_of, interruptible, run_on};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::files::{Limits, limits};
-use crate::image::{rows, vector};
+use crate::image::{rows, table, vector};
 use crate::options::Options;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -266,6 +266,22 @@ impl Collection {
             // Missing, or a state of a later version.
             _ => (None, Some("it has not been searched for features".into())),
         })
+    }
+
+    /// Stores features for a photograph.
+    fn import_features(&self, py: Python<'_>, index: usize, features: &Features) -> PyResult<()> {
+        let (collection, found) = (&self.collection, features.found(py)?);
+        py.detach(|| collection.import_features(index, found)).map_err(raised)
+    }
+
+    /// Stores matches: of each pair both photographs, and an array of two features for each match.
+    fn import_matches(&self, py: Python<'_>, given: Vec<([u32; 2], Bound<'_, PyAny>)>) -> PyResult<()> {
+        let rows = |(pair, array): ([u32; 2], Bound<'_, PyAny>)| {
+            let rows = table::<u32, 2>(&array, "matches")?;
+            Ok((pair, rows))
+        };
+        let given = given.into_iter().map(rows).collect::<PyResult<Vec<_>>>()?;
+        interruptible(py, |cpu| self.collection.import_matches(given, cpu))
     }
 
     fn results(&self, py: Python<'_>) -> PyResult<Results> {

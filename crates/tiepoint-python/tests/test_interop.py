@@ -28,6 +28,8 @@ def test_arrays_for_lightglue_kornia_and_hloc(features):
     assert batch["keypoints"].shape == (1, n, 2) and batch["descriptors"].shape == (1, n, 128)
     assert np.array_equal(batch["keypoints"][0], found.xy + np.float32(0.5))
     assert np.abs(np.linalg.norm(batch["descriptors"][0], axis=1) - 1).max() < 0.02
+    assert batch["oris"].min() < -1 and batch["oris"].max() <= np.pi, "from −π to π, as COLMAP has them"
+    assert np.allclose(np.exp(1j * batch["oris"][0]), np.exp(1j * found.angle), atol=1e-5)
     frames = interop.to_lafs(found, magnification=2.0)
     assert frames.shape == (1, n, 2, 3) and np.array_equal(frames[0, :, :, 2], found.xy)
     along = frames[0, :, :, 0]
@@ -37,6 +39,38 @@ def test_arrays_for_lightglue_kornia_and_hloc(features):
     assert stored["descriptors"].shape == (128, n) and stored["scores"].shape == (n,)
     with pytest.raises(tp.ImageError, match="128"):
         interop.to_lightglue(tp.Features.from_arrays(xy=[[1, 2]], descriptors=np.zeros((1, 64), np.float32)))
+
+
+def test_of_features_at_a_pixel_one_remains():
+    xy = [[1.2, 2.0], [0.9, 2.4], [5.0, 5.0], [1.0, 2.1], [1.0, 3.0]]
+    given = {"scale": [2.0, 3.0, 1.0, 3.0, 1.0], "angle": [0.0, 1.0, 6.0, 6.0, 2.0]}
+    kept = interop.distinct(tp.Features.from_arrays(xy=xy, descriptors=np.eye(5, dtype=np.float32), **given))
+    assert np.array_equal(kept.descriptors, np.eye(5)[[2, 3, 4]]), "the largest, and of its two that nearest to 0"
+    assert len(interop.distinct(tp.Features.from_arrays(xy=np.zeros((0, 2))))) == 0
+
+
+def test_lightglue_gets_colmap_s_features():
+    """Place, scale, direction and descriptors of pycolmap's own SIFT, with the options of LightGlue's extractor."""
+    pycolmap = pytest.importorskip("pycolmap")
+    image = tp.synth.texture((480, 360), seed=5)
+    options = pycolmap.FeatureExtractionOptions()
+    options.use_gpu, options.num_threads = False, 1
+    options.sift.peak_threshold, options.sift.max_num_features = 0.0066667, 2048
+    options.sift.normalization = pycolmap.Normalization.L2
+    theirs, descriptors = pycolmap.Sift(options).extract(image.astype(np.float32) / 255)
+    sums = np.abs(descriptors).sum(1, keepdims=True)
+    descriptors = np.sqrt(descriptors / sums)
+    sift = tp.Sift(preset="vlfeat", root=True, contrast=0.02, keep="levels", max_features=2048, device="cpu")
+    ours = {name: batch[0] for name, batch in interop.to_lightglue(sift.detect(image)).items()}
+    apart = np.linalg.norm(theirs[:, None, :2] - ours["keypoints"][None], axis=2)
+    octaves = np.abs(np.log2(theirs[:, None, -2] / ours["scales"][None]))
+    turn = np.abs(theirs[:, None, -1] - ours["oris"][None])
+    there = (apart < 0.5) & (octaves < 0.1)
+    assert there.any(1).mean() > 0.97, "their places and scales are here"
+    same = there & (turn < np.radians(5))
+    assert same.any(1).mean() > 0.9, "with their directions, as the same numbers"
+    a, b = np.nonzero(same)
+    assert np.median(apart[a, b]) < 0.01 and np.median((descriptors[a] * ours["descriptors"][b]).sum(1)) > 0.999
 
 
 def test_converted_features_come_back(features):

@@ -200,6 +200,10 @@ pub(crate) struct OptionArguments {
     /// Which pairs to match: auto, exhaustive, sequence, gps, top-scale, or a FILE with two names a line
     #[arg(long, value_name = "WHICH", default_value = "auto", help_heading = "Collection")]
     pub(crate) pairs: PathBuf,
+    /// Verify the matches in FILE in place of a search: COLMAP's text (two names, lines of two indices, an empty line) or
+    /// hloc's matches.h5
+    #[arg(long, value_name = "FILE", conflicts_with = "pairs", help_heading = "Collection")]
+    pub(crate) matches: Option<PathBuf>,
     #[command(flatten)]
     recorded: Given<CollectionFlags>,
 }
@@ -227,9 +231,12 @@ impl OptionArguments {
 
     /// How pairs are chosen, and the list if they are chosen by a list.
     fn choice(&self) -> Outcome<(PairChoice, Option<PathBuf>)> {
+        if let Some(matches) = &self.matches {
+            return Ok((PairChoice::Matches, Some(matches.clone())));
+        }
         let named = self.pairs.to_str().and_then(|name| PairChoice::from_name(name).ok());
         match named {
-            Some(choice) if choice != PairChoice::List => Ok((choice, None)),
+            Some(choice) if !matches!(choice, PairChoice::List | PairChoice::Matches) => Ok((choice, None)),
             _ if self.pairs.is_file() => Ok((PairChoice::List, Some(self.pairs.clone()))),
             _ => Err(Failure::usage(format!(
                 "--pairs is {}: expected auto, exhaustive, sequence, gps, top-scale, or a file that is there",

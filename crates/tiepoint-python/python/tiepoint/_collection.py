@@ -13,7 +13,7 @@ from ._progress import log, watched
 from .errors import FormatError, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Collection", "CollectionOptions", "VerifiedPair", "collect"]
 
 #: How pairs are chosen; anything else is a file of pairs.
-CHOICES = ("auto", "exhaustive", "sequence", "gps", "top-scale")
+CHOICES = ("auto", "exhaustive", "sequence", "gps", "top-scale", "matches")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,25 +38,35 @@ class CollectionOptions(_options.CollectionOptions):
 
     Parameters
     ----------
-    pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale"} or path
-        Which pairs to match, or a file of them: two names a line.
+    pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "matches"} or path
+        Which pairs to match, or a file of them: two names a line. ``"matches"``: those of `Collection.import_matches`, which
+        are verified in place of a search.
+    matches : path, optional
+        A file of matches to verify in place of a search: COLMAP's text, or hloc's ``matches.h5``.
     """
 
     pairs: str | os.PathLike[str] = "auto"  # type: ignore[assignment]
+    matches: str | os.PathLike[str] | None = None
 
     def _core(self) -> dict[str, Any]:
         """The options as the work folder records them, with absolute paths."""
         given = self._given()
-        if given["pairs"] not in CHOICES:
+        del given["matches"]
+        if self.matches is not None:
+            if self.pairs not in ("auto", "matches"):
+                raise OptionError(f"option pairs is {self.pairs}: expected none beside matches, which name their pairs")
+            given.update(pairs="matches", list=_there("matches", self.matches))
+        elif given["pairs"] not in CHOICES:
             given.update(pairs="list", list=_there("pairs", self.pairs))
-        if self.masks is not None:
-            given["masks"] = _there("masks", self.masks)
+        for name in ("masks", "features"):
+            if given[name] is not None:
+                given[name] = _there(name, given[name])
         return given
 
 
 def _there(option: str, path: _Path) -> str:
     if not os.path.exists(path):
-        expected = f"{', '.join(CHOICES)}, or a file that is there" if option == "pairs" else "a folder that is there"
+        expected = f"{', '.join(CHOICES)}, or a file that is there" if option == "pairs" else "a file or folder that is there"
         raise OptionError(f"option {option} is {os.fspath(path)}: expected {expected}")
     return os.path.realpath(path)
 
@@ -206,7 +216,9 @@ class Collection:
         """The options of the collection."""
         given = dict(self._core.options)
         listed = given.pop("list")
-        return CollectionOptions(**{**given, **({} if listed is None else {"pairs": os.fspath(listed)})})
+        if listed is not None:
+            given["matches" if given["pairs"] == "matches" else "pairs"] = os.fspath(listed)
+        return CollectionOptions(**given)
 
     @property
     def max_pixels(self) -> int:
@@ -352,6 +364,46 @@ class Collection:
         if found is None:
             raise FormatError(f"{name} has no features: {reason}")
         return found
+
+    def import_features(self, name: str, features: Features) -> None:
+        """Store features that another program found for a photograph, in place of those that `extract` would find.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+        features : Features
+            Of ``Features.from_arrays`` or `tiepoint.interop`, in pixels of the photograph, with descriptors of any kind and
+            width. All photographs need descriptors of one kind. With ``CollectionOptions(pairs="matches")`` they are not
+            compared.
+        """
+        if name not in self.names:
+            raise OptionError(f"the collection has no photograph {name}")
+        self._core.import_features(self.names.index(name), features)
+
+    def import_matches(self, matches: Mapping[tuple[str, str], Any]) -> None:
+        """Store matches that another program found; `match_pairs` verifies them in place of a search.
+
+        They replace all that were stored before. The features must be there, and the options have ``pairs="matches"``.
+
+        Parameters
+        ----------
+        matches : mapping
+            For each pair of names `Matches`, or an array (M, 2): the index of a feature of the first, and one of the second.
+        """
+        import numpy as np
+
+        numbers = {name: number for number, name in enumerate(self.names)}
+        given = []
+        for pair, found in matches.items():
+            unknown = [name for name in pair if name not in numbers]
+            if unknown:
+                raise OptionError(f"the collection has no photograph {unknown[0]}")
+            rows = np.asarray(getattr(found, "pairs", found)).reshape(-1, 2)
+            if rows.size and not (0 <= rows.min() and rows.max() < 2**32):
+                raise OptionError(f"matches of {pair[0]} and {pair[1]} have indices from {rows.min()} to {rows.max()}: expected those of features")
+            given.append(([numbers[name] for name in pair], np.ascontiguousarray(rows, np.uint32)))
+        self._core.import_matches(given)
 
     def pairs(self) -> Iterator[VerifiedPair]:
         """The verified pairs of the finished collection, block by block.

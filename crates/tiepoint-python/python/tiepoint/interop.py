@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ._matching import Matches, TiePoints
 
 __all__ = [
+    "distinct",
     "from_hloc",
     "from_lafs",
     "from_opencv",
@@ -130,7 +131,8 @@ def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
     Parameters
     ----------
     features : Features
-        Of `Sift` with ``root=True``; LightGlue was trained on RootSIFT.
+        LightGlue was trained on COLMAP's SIFT as RootSIFT, in pictures whose longest side is 1024: of
+        ``Sift(preset="vlfeat", root=True, contrast=0.02, keep="levels", max_features=2048)``, and of these `distinct`.
     device : torch.device, optional
         The device of the tensors; needs PyTorch. If not given, arrays of NumPy are returned.
 
@@ -138,8 +140,8 @@ def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
     -------
     dict
         ``keypoints`` (1, N, 2), ``scales`` and ``oris`` (1, N), ``keypoint_scores`` (1, N), ``descriptors`` (1, N, 128)
-        of length 1, ``image_size`` (1, 2). Places are (x, y) with (0, 0) the centre of the first pixel plus ½, COLMAP's
-        and LightGlue's convention.
+        of length 1, ``image_size`` (1, 2). Places are (x, y) with (0, 0) the centre of the first pixel plus ½, scales are σ
+        and angles lie from −π to π: COLMAP's and LightGlue's conventions.
     """
     import numpy as np
 
@@ -149,7 +151,7 @@ def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
     arrays = {
         "keypoints": features.xy + np.float32(0.5),
         "scales": np.array(features.scale),
-        "oris": np.array(features.angle),
+        "oris": _half_turns(features.angle),
         "keypoint_scores": np.array(features.response),
         "descriptors": features.unit(),
         "image_size": np.array(features.image_size, np.float32),
@@ -160,6 +162,37 @@ def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
     import torch  # type: ignore[import-not-found,unused-ignore]
 
     return {name: torch.from_numpy(array).to(device) for name, array in batch.items()}
+
+
+def _half_turns(angle: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Angles of 0 to 2π as those of −π to π, which LightGlue takes as plain numbers."""
+    import numpy as np
+
+    return np.where(angle > np.float32(np.pi), angle - np.float32(2 * np.pi), angle).astype(np.float32)
+
+
+def distinct(features: Features) -> Features:
+    """One feature for each pixel, as the extractor that comes with LightGlue keeps them: that of the largest scale, and of
+    several directions that nearest to 0.
+
+    Parameters
+    ----------
+    features : Features
+        Any, in the host's memory.
+
+    Returns
+    -------
+    Features
+        In their order, without the others; matches of LightGlue are indices into these.
+    """
+    import numpy as np
+
+    features = features.to("cpu")
+    x, y = np.round(features.xy).T
+    order = np.lexsort((np.abs(_half_turns(features.angle)), -features.scale, x, y))
+    new = np.ones(len(order), bool)
+    new[1:] = (np.diff(x[order]) != 0) | (np.diff(y[order]) != 0)
+    return features[np.sort(order[new])]
 
 
 def to_lafs(features: Features, *, magnification: float = 6.0) -> npt.NDArray[np.float32]:

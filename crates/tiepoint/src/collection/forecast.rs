@@ -200,10 +200,10 @@ impl Collection {
         let (mut pairs, mut products, mut seconds) = (0, 0.0, 0.0);
         match self.chosen(&states)? {
             Found::Whole(chosen) => {
-                let first = self.round(&states, chosen, 0);
+                let first = self.round(&states, chosen, 0)?;
                 let mut rounds = vec![first];
                 if let Found::Whole(more) = self.read_pairs(&self.closure_path(), rounds[0].fingerprint())? {
-                    rounds.push(self.round(&states, more, CLOSURE));
+                    rounds.push(self.round(&states, more, CLOSURE)?);
                 }
                 for round in rounds {
                     let (count, product) = round_ahead(&round, shard, counts, &rates.cpu)?;
@@ -223,7 +223,7 @@ impl Collection {
                 }
             }
         }
-        if pairs > 0 {
+        if pairs > 0 && self.resolved() != PairChoice::Matches {
             seconds += products * rates.matching(self)?;
         }
         Ok(Forecast {
@@ -240,7 +240,7 @@ impl Collection {
     fn pairs_in_all(&self) -> u64 {
         let (options, count) = (&self.options().pairs, self.photographs().len() as u64);
         let each = match self.resolved() {
-            PairChoice::Auto | PairChoice::Exhaustive | PairChoice::List => count,
+            PairChoice::Auto | PairChoice::Exhaustive | PairChoice::List | PairChoice::Matches => count,
             PairChoice::Sequence => u64::from(options.overlap) + u64::from(options.overlap.min(17)),
             PairChoice::Gps => options.neighbours.into(),
             PairChoice::TopScale => options.top_partners.into(),

@@ -14,6 +14,17 @@ pub fn features(payload: &[u8]) {
     }
 }
 
+/// Reads hloc's features.
+pub fn hdf5(file: &[u8]) {
+    let storage = std::sync::Arc::new(hdf5_reader::BytesStorage::new(file.to_vec()));
+    let Ok(file) = crate::feature::files::hdf5::Hdf5::of(storage) else { return };
+    for name in file.groups("").unwrap_or_default() {
+        if let Ok(Some(found)) = file.features(&name) {
+            assert!(found.check().is_ok(), "what is read is in order");
+        }
+    }
+}
+
 /// Reads the head of a tile.
 pub fn tile(payload: &[u8]) {
     for (side, record) in [(4, tile::PAIR), (64, 2)] {

@@ -1,6 +1,6 @@
 //! The fourth stage: matches and geometry of every pair, tile by tile.
 //!
-//! The two photographs of a pair are matched exactly and in both directions; the geometry of two views tells which
+//! The two photographs of a pair are matched exactly and in both directions, unless matches are given; the geometry of two views tells which
 //! matches belong to one scene ([`two_view`]).
 //!
 //! [`two_view`]: crate::geometry::two_view
@@ -11,7 +11,7 @@ use super::record::{Found, Kind, fingerprint};
 use super::round::{Round, TileKind};
 use super::search::Search;
 use super::tile::{PAIR, pair_length};
-use super::{Collection, MatchDevices, PairSet, Shard, closure};
+use super::{Collection, MatchDevices, PairChoice, PairSet, Shard, closure};
 use crate::Result;
 use crate::device::{Cpu, Processor};
 use std::sync::Arc;
@@ -77,13 +77,15 @@ impl Collection {
     pub(super) fn first_round(&self, states: &Arc<Vec<State>>) -> Result<Round<'_>> {
         self.check_forms(states)?;
         let pairs = self.chosen(states)?.or_made_by("pairs", &self.pairs_path())?;
-        Ok(self.round(states, pairs, 0))
+        self.round(states, pairs, 0)
     }
 
-    pub(super) fn round(&self, states: &Arc<Vec<State>>, pairs: PairSet, number: usize) -> Round<'_> {
+    pub(super) fn round(&self, states: &Arc<Vec<State>>, pairs: PairSet, number: usize) -> Result<Round<'_>> {
         let options = text_of(&(&self.options().matching, &self.options().two_view));
-        let made_from = fingerprint([&VERSION.to_le_bytes()[..], options.as_bytes()]);
-        Round::new(self, states.clone(), pairs, ROUNDS[number], made_from)
+        let given = self.given_hash()?.map(u64::to_le_bytes);
+        let parts = [&VERSION.to_le_bytes()[..], options.as_bytes()];
+        let made_from = fingerprint(parts.into_iter().chain(given.as_ref().map(|hash| &hash[..])));
+        Ok(Round::new(self, states.clone(), pairs, ROUNDS[number], made_from))
     }
 
     /// The round of the pairs that those of the first round suggest; `None` until the first round is finished.
@@ -93,8 +95,9 @@ impl Collection {
         states: &Arc<Vec<State>>,
         cpu: &Cpu,
     ) -> Result<Option<Round<'_>>> {
-        let round = |pairs| Ok(Some(self.round(states, pairs, CLOSURE)));
-        if first.pairs.set == PairSet::All || !self.options().pairs.closure {
+        let round = |pairs| self.round(states, pairs, CLOSURE).map(Some);
+        let more = self.options().pairs.closure && self.resolved() != PairChoice::Matches;
+        if first.pairs.set == PairSet::All || !more {
             return round(PairSet::list([]));
         }
         let made_from = first.fingerprint();
@@ -119,10 +122,10 @@ impl Collection {
         devices: &MatchDevices,
         matched: &mut Matched,
     ) -> Result<()> {
-        let cpu = &devices.cpu;
+        let (cpu, given) = (&devices.cpu, &self.given_matches()?);
         let load = |index: usize, states: &[State]| self.load(index, states);
         let done = round.work(shard, cpu, load, |tiles, pairs| {
-            Search { collection: self, tiles, cpu }.run(devices, pairs)
+            Search { collection: self, given, tiles, cpu }.run(devices, pairs)
         })?;
         matched.tiles += done.tiles;
         matched.present += done.present;

@@ -22,6 +22,7 @@
 //! photograph, or why there are none; NAME is a hash of its name |
 //! | `top-scale/…/I-J.tile` | for the photographs of blocks I and J: how many of their largest features match |
 //! | `pairs.bin` | the pairs to be matched |
+//! | `given.bin` | matches that were found elsewhere, to be verified |
 //! | `matches/…/I-J.tile` | for the photographs of blocks I and J: pairs tried, their matches and geometry |
 //! | `closure.bin`, `closure/` | the pairs that verified pairs suggest, and their tiles |
 //!
@@ -41,6 +42,7 @@ mod forecast;
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod given;
 mod matches;
 mod options;
 mod pairs;

@@ -55,7 +55,7 @@ options! {
         /// are kept where it is not 0.
         masks / with_masks: Option<PathBuf> = None;
         /// Take the features that another program found, in place of SIFT: a folder with a file for each photograph, NAME.npz,
-        /// .txt (COLMAP's), .csv, .json or .sift, or NAME with its extension replaced by one of these.
+        /// .txt (COLMAP's), .csv, .json or .sift, or NAME with its extension replaced by one of these; or hloc's features.h5.
         given / with_given: Option<PathBuf> = None, name "features", flag "features";
         /// Features of others: how far apart two descriptors are.
         metric / with_metric: Metric = Metric::L2;
@@ -118,16 +118,16 @@ options! {
         /// Pairs top-scale: keep this many of the best partners of each photograph.
         top_partners / with_top_partners: u32 = 100 => 1..=10_000, unit "N";
         /// Pairs list: the file, with one pair of names in each line, separated by a space, or by a tab if names
-        /// contain spaces.
+        /// contain spaces. Pairs matches: the file of matches, unless they are imported.
         list / with_list: Option<PathBuf> = None;
         /// After the chosen pairs, also match photographs that have a verified partner in common, in one round.
         closure / with_closure: bool = true, without "Leave out the second round, of photographs with a verified partner in common";
     }
     check this {
-        match (this.choice == PairChoice::List, &this.list) {
-            (true, None) => Err(Error::option("list", "missing", "a file of pairs")),
-            (false, Some(list)) => Err(Error::option("list", list.display(), "none unless pairs are list")),
-            _ => Ok(()),
+        match (this.choice, &this.list) {
+            (PairChoice::List, None) => Err(Error::option("list", "missing", "a file of pairs")),
+            (PairChoice::List | PairChoice::Matches, _) | (_, None) => Ok(()),
+            (_, Some(list)) => Err(Error::option("list", list.display(), "none unless pairs are list")),
         }
     }
 }
@@ -143,6 +143,7 @@ named! {
         /// Source: Wu, 3DV 2013.
         "top-scale": TopScale, "Those whose largest features match";
         "list": List, "Those of a file";
+        "matches": Matches, "Those for which matches are given, which are verified in place of a search";
     }
 }
 

@@ -5,13 +5,16 @@
 use super::features::State;
 use super::folder::text_of;
 use super::record::{self, Fields, Found, Kind, fingerprint};
-use super::{Collection, PairChoice, PairOptions, Photograph, Shard};
+use super::{Collection, PairChoice, PairOptions, Photograph, Shard, given};
 use crate::device::Cpu;
 use crate::files::Disk;
 use crate::{Error, Result};
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::hash::Hasher;
+use std::io::Read;
 use std::path::Path;
+use twox_hash::XxHash3_64;
 
 /// The version of what this stage computes. When it changes, all pairs are chosen again.
 pub(super) const VERSION: u32 = 1;
@@ -146,6 +149,13 @@ pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result
             listed(&text, list_of(options)?, photographs)?;
             Ok(Some(hash))
         }
+        PairChoice::Matches => match &options.list {
+            Some(path) => {
+                given::read(path, &Names::of_photographs(photographs))?;
+                hash_of(path).map(Some)
+            }
+            None => Ok(None),
+        },
         PairChoice::Gps if photographs.iter().all(|p| p.metadata.position.is_none()) => {
             Err(Error::Mismatch(NO_POSITION.into()))
         }
@@ -155,6 +165,19 @@ pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result
 
 fn list_of(options: &PairOptions) -> Result<&Path> {
     options.list.as_deref().ok_or_else(|| Error::option("list", "missing", "a file of pairs"))
+}
+
+/// The hash of a file's content.
+fn hash_of(path: &Path) -> Result<u64> {
+    let fault = |e| Error::io(path, e);
+    let (mut file, mut hash) = (std::fs::File::open(path).map_err(fault)?, XxHash3_64::with_seed(0));
+    let mut bytes = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut bytes).map_err(fault)? {
+            0 => return Ok(hash.finish()),
+            n => hash.write(&bytes[..n]),
+        }
+    }
 }
 
 /// The text of the list, and its hash.
@@ -189,10 +212,16 @@ impl Collection {
                 let path = list_of(options)?;
                 let (text, hash) = read_list(options)?;
                 if self.list() != Some(hash) {
-                    let reason = "has changed since the scan; run the stage `scan` again";
-                    return Err(Error::format(path, reason));
+                    return Err(changed(path));
                 }
                 listed(&text, path, photographs)?
+            }
+            PairChoice::Matches => {
+                let path = options.list.as_ref().ok_or_else(|| Error::Mismatch(NOT_GIVEN.into()))?;
+                if self.list() != Some(hash_of(path)?) {
+                    return Err(changed(path));
+                }
+                self.write_given(given::read(path, &Names::of_photographs(photographs))?, &states)?
             }
             PairChoice::TopScale => {
                 let Some(mut pairs) = self.top_scale(shard, &states, cpu)? else { return Ok(None) };
@@ -225,17 +254,25 @@ impl Collection {
 
     /// The fingerprint of everything that the choice depends on: options and names, and as far as it depends on them
     /// the list, positions and features.
-    fn choice_fingerprint(&self, states: &[State]) -> u64 {
+    pub(super) fn choice_fingerprint(&self, states: &[State]) -> u64 {
         let options = PairOptions { list: None, closure: true, ..self.options().pairs.clone() };
         let choice = self.resolved();
         let mut parts = vec![VERSION.to_le_bytes().to_vec(), text_of(&(choice, options)).into_bytes()];
         parts.extend(self.photographs().iter().map(|p| p.name.as_bytes().to_vec()));
-        if choice == PairChoice::List {
+        if matches!(choice, PairChoice::List | PairChoice::Matches) {
             parts.push(self.list().unwrap_or(0).to_le_bytes().to_vec());
         }
         if matches!(choice, PairChoice::Gps | PairChoice::TopScale) {
             let positions = self.photographs().iter().map(|p| p.metadata.position);
             parts.push(text_of(&positions.collect::<Vec<_>>()).into_bytes());
+        }
+        if matches!(choice, PairChoice::Matches) {
+            // Matches name features by number.
+            let counts = states.iter().map(|state| match state {
+                State::Found { known, .. } => known.count as u64,
+                State::Unreadable(_) | State::Missing(_) => 0,
+            });
+            parts.push(counts.flat_map(u64::to_le_bytes).collect());
         }
         if choice == PairChoice::TopScale {
             parts.push(self.suggestions_fingerprint().to_le_bytes().to_vec());
@@ -371,23 +408,61 @@ fn near(
     Ok(pairs)
 }
 
-/// The pairs in a file: two names a line, separated by a tab or, if there is none, a space. Empty lines and those that
-/// begin with # are skipped.
-fn listed(text: &str, path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
-    let numbers: HashMap<&str, u32> = photographs.iter().map(|p| p.name.as_str()).zip(0..).collect();
-    let mut pairs = Vec::new();
-    for (number, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'))
-    {
-        let wrong = |reason: String| Error::format(path, format!("line {number}: {reason}"));
+const NOT_GIVEN: &str =
+    "pairs are those of given matches, and none are given: import them after the features";
+
+fn changed(path: &Path) -> Error {
+    Error::format(path, "has changed since the scan; run the stage `scan` again")
+}
+
+/// The names of photographs, with their numbers less one.
+pub(super) struct Names<'p> {
+    numbers: HashMap<&'p str, u32>,
+    names: Vec<&'p str>,
+}
+
+impl<'p> Names<'p> {
+    pub(super) fn of(names: impl IntoIterator<Item = &'p str>) -> Self {
+        let names: Vec<&str> = names.into_iter().collect();
+        Self { numbers: names.iter().copied().zip(0..).collect(), names }
+    }
+
+    fn of_photographs(photographs: &'p [Photograph]) -> Self {
+        Self::of(photographs.iter().map(|p| p.name.as_str()))
+    }
+
+    /// Every name with its number.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&'p str, u32)> {
+        self.names.iter().copied().zip(0..)
+    }
+
+    pub(super) fn name(&self, number: u32) -> &'p str {
+        self.names[number as usize]
+    }
+
+    /// The two photographs that a line names, separated by a tab or, if there is none, a space.
+    pub(super) fn pair(&self, line: &str) -> std::result::Result<[u32; 2], String> {
         let parts = line.split_once('\t').or_else(|| line.trim().split_once(' '));
         let (a, b) = parts.ok_or_else(|| {
-            wrong("expected two names with a space between them, or a tab where names hold spaces".into())
+            format!(
+                "{line:?}: expected two names with a space between them, or a tab where names hold spaces"
+            )
         })?;
         let number_of = |name: &str| {
-            let found = numbers.get(name.trim()).copied();
-            found.ok_or_else(|| wrong(format!("{:?} is no photograph of the collection", name.trim())))
+            let found = self.numbers.get(name.trim()).copied();
+            found.ok_or_else(|| format!("{:?} is no photograph of the collection", name.trim()))
         };
-        pairs.push([number_of(a)?, number_of(b)?]);
+        Ok([number_of(a)?, number_of(b)?])
+    }
+}
+
+/// The pairs in a file: two names a line. Empty lines and those that begin with # are skipped.
+fn listed(text: &str, path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
+    let (names, mut pairs) = (Names::of_photographs(photographs), Vec::new());
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'))
+    {
+        let pair = names.pair(line).map_err(|e| Error::format(path, format!("line {number}: {e}")))?;
+        pairs.push(pair);
     }
     Ok(PairSet::list(pairs))
 }

@@ -37,6 +37,7 @@ pub(super) enum Kind {
     Pairs,
     Tile,
     Suggestions,
+    Given,
 }
 
 impl Kind {
@@ -46,6 +47,7 @@ impl Kind {
             Self::Pairs => b"pair",
             Self::Tile => b"tile",
             Self::Suggestions => b"sugg",
+            Self::Given => b"givn",
         }
     }
 }

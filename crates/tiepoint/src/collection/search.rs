@@ -7,6 +7,7 @@
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
+use super::given::GivenMatches;
 use super::uploaded::Uploaded;
 use super::verify::Candidate;
 use super::waiting::{Source, Waiting};
@@ -36,6 +37,8 @@ type Matched = (PairRun, Candidate);
 /// The search of the pairs of some tiles.
 pub(super) struct Search<'s, 't> {
     pub(super) collection: &'s Collection,
+    /// Matches that are verified in place of a search.
+    pub(super) given: &'s Option<GivenMatches>,
     pub(super) tiles: &'s Tiles<'t>,
     /// Tells whether the work is cancelled.
     pub(super) cpu: &'s Cpu,
@@ -61,7 +64,7 @@ impl Search<'_, '_> {
             let processor = self.one_thread();
             let verifier = self.verifier(&processor)?;
             Ok(move |pair, features: [Arc<Features>; 2]| {
-                let matches = self.match_pair(features.each_ref().map(|f| &**f), &processor)?;
+                let matches = self.match_pair(pair, features.each_ref().map(|f| &**f), &processor)?;
                 self.collection.verify_pair(&Candidate { pair, features, matches }, &verifier)
             })
         })
@@ -76,8 +79,16 @@ impl Search<'_, '_> {
         Verifier::new(&self.collection.options().two_view, processor)
     }
 
-    fn match_pair(&self, [a, b]: [&Features; 2], processor: &Processor) -> Result<Vec<Match>> {
-        match_features(a, b, &self.collection.options().matching, processor)
+    fn match_pair(
+        &self,
+        pair: [u32; 2],
+        [a, b]: [&Features; 2],
+        processor: &Processor,
+    ) -> Result<Vec<Match>> {
+        match self.given {
+            Some(given) => Ok(given.of(pair)),
+            None => match_features(a, b, &self.collection.options().matching, processor),
+        }
     }
 
     /// The GPUs match and verify; threads of the CPU feed them, and verify while they are behind.
@@ -93,7 +104,8 @@ impl Search<'_, '_> {
                 jobs.push(Box::new(move |stop| self.verify_all(stop, gpu, queue, cpu, waiting)));
             }
         }
-        for _ in 0..READERS.min(cpu.threads()) {
+        let readers = if self.given.is_some() { 0 } else { READERS.min(cpu.threads()) };
+        for _ in 0..readers {
             jobs.push(Box::new(move |stop| self.read_ahead(stop, &devices.gpus)));
         }
         for _ in 0..cpu.threads() {
@@ -145,6 +157,9 @@ impl Search<'_, '_> {
         processor: &Processor,
         uploaded: &Uploaded,
     ) -> Result<Vec<Vec<Match>>> {
+        if let Some(given) = self.given {
+            return Ok(pairs.iter().map(|(pair, _)| given.of(*pair)).collect());
+        }
         let options = &self.collection.options().matching;
         let on_gpu = || {
             let mut sides = Vec::with_capacity(pairs.len());
@@ -166,7 +181,7 @@ impl Search<'_, '_> {
             Err(error) if error.is_device_limit() => {
                 processor.fall_back("matching", &error);
                 let on_cpu = self.one_thread();
-                pairs.iter().map(|(_, [a, b])| self.match_pair([a, b], &on_cpu)).collect()
+                pairs.iter().map(|(pair, [a, b])| self.match_pair(*pair, [a, b], &on_cpu)).collect()
             }
             found => {
                 processor.count_computed(Computing::Gpu);

@@ -1,6 +1,7 @@
 //! `tiepoint collect`: the same database however the work was cut, killed and damaged.
 
 mod database;
+mod given;
 mod told;
 mod unusual;
 mod versions;

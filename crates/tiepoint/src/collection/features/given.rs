@@ -1,16 +1,16 @@
 //! Features that another program found, read from its files in place of a search.
 //!
 //! Places are those of the stored photograph, with (0, 0) at the centre of its first pixel; formats are those of
-//! [`files`]. Features lie within a pixel of the photograph: others were found in a picture of another size.
+//! [`files`], and HDF5 as hloc writes it: a group for each photograph, named as it. Features lie within a pixel of the photograph: others were found in a picture of another size.
 //!
 //! **Descriptors** are of any kind and length. They are compared as they are (`metric` l2) or divided by their length
 //! (`cosine`: the nearest descriptor is then that of the smallest angle, since the squared distance of unit vectors is
 //! 2 − 2 cos). The length is the root of a sum of f64 in the order of the values, so that it is the same everywhere.
 
-use super::file::Form;
 use crate::collection::scan::GIVEN;
 use crate::collection::{FeatureOptions, Metric};
-use crate::feature::{Descriptors, Features, files};
+use crate::feature::files::{self, hdf5::Hdf5};
+use crate::feature::{Descriptors, Features};
 use crate::image::Size;
 use crate::matching::MAX_DIMENSION;
 use crate::{Error, Result};
@@ -23,13 +23,16 @@ const BEYOND: f32 = 1.0;
 #[derive(Debug)]
 pub(super) struct Given {
     place: PathBuf,
+    /// The file of all features, if `place` is one.
+    file: Option<Hdf5>,
     metric: Metric,
 }
 
 impl Given {
     pub(super) fn open(options: &FeatureOptions) -> Result<Self> {
         let place = options.given.clone().unwrap_or_default();
-        Ok(Self { place, metric: options.metric })
+        let file = if place.is_dir() { None } else { Some(Hdf5::open(&place)?) };
+        Ok(Self { place, file, metric: options.metric })
     }
 
     /// The features of the photograph `name` of this size; `file` is the path of its file of features and the content.
@@ -39,12 +42,18 @@ impl Given {
         file: Option<&(PathBuf, Vec<u8>)>,
         size: Size,
     ) -> Result<Features> {
-        let Some((path, bytes)) = file else {
-            let reason = format!("no features are given for it: {}", wanted(&self.place, name));
-            return Err(Error::format(name, reason));
+        let none = |wanted: String| Error::format(name, format!("no features are given for it: {wanted}"));
+        let path = file.map_or(&self.place, |(path, _)| path);
+        let fault = |reason: String| Error::format(path, format!("{}: {reason}", path.display()));
+        let features = match (&self.file, file) {
+            (Some(all), _) => {
+                let found = all.features(name).map_err(fault)?;
+                found.ok_or_else(|| none(format!("{} has no group {name}", path.display())))?
+            }
+            (None, Some((path, bytes))) => files::parse(bytes, files::FeatureFormat::of(path)?, path)?,
+            (None, None) => return Err(none(wanted(&self.place, name))),
         };
-        let features = files::parse(bytes, files::FeatureFormat::of(path)?, path)?;
-        let features = of_photograph(features, size).map_err(|reason| Error::format(path, reason))?;
+        let features = of_photograph(features, size).map_err(fault)?;
         Ok(match self.metric {
             Metric::L2 => features,
             Metric::Cosine => unit(features),
@@ -59,7 +68,7 @@ fn wanted(folder: &Path, name: &str) -> String {
 }
 
 /// The features as those of a photograph of this size.
-fn of_photograph(features: Features, size: Size) -> std::result::Result<Features, String> {
+pub(super) fn of_photograph(features: Features, size: Size) -> std::result::Result<Features, String> {
     let said = features.image;
     if !said.is_empty() && said != size {
         return Err(format!("holds features of a picture of {said}, and the photograph has {size}"));
@@ -78,12 +87,9 @@ fn of_photograph(features: Features, size: Size) -> std::result::Result<Features
     Ok(Features { image: size, ..features })
 }
 
-/// Fails for features that cannot be matched.
+/// Fails for descriptors that are too long. Without any, features may still have matches that are given.
 pub(super) fn check(features: &Features) -> std::result::Result<(), String> {
-    match Form::of(features).dimension {
-        0 if !features.is_empty() => {
-            Err("holds features without descriptors, which cannot be matched".into())
-        }
+    match features.dimension {
         dimension if dimension > MAX_DIMENSION => {
             Err(format!("holds descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"))
         }
@@ -94,6 +100,9 @@ pub(super) fn check(features: &Features) -> std::result::Result<(), String> {
 /// The same features with descriptors of length 1; those that are 0 stay 0.
 fn unit(features: Features) -> Features {
     let dimension = features.dimension;
+    if dimension == 0 {
+        return features;
+    }
     let values = match &features.descriptors {
         Descriptors::U8(values) => values.iter().map(|v| f32::from(*v)).collect(),
         Descriptors::F32(values) => values.clone(),
@@ -103,6 +112,6 @@ fn unit(features: Features) -> Features {
         let by = if length > 0.0 { length } else { 1.0 };
         descriptor.iter().map(|v| (f64::from(*v) / by) as f32).collect::<Vec<_>>()
     };
-    let values = values.chunks_exact(dimension.max(1)).flat_map(of_length_one).collect();
+    let values = values.chunks_exact(dimension).flat_map(of_length_one).collect();
     Features { descriptors: Descriptors::F32(values), ..features }
 }

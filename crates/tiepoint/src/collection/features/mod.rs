@@ -4,13 +4,14 @@ mod file;
 mod given;
 mod search;
 
-use super::Shard;
 use super::folder::Collection;
 use super::record::{self, Found, Kind, fingerprint};
 use super::scan::{FileVersion, with_reasons};
+use super::{PairChoice, Shard};
 use crate::device::{Cpu, Processor};
 use crate::feature::Features;
 use crate::files::{Disk, remove_unfinished};
+use crate::image::{self, Size};
 use crate::{Error, Result};
 pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head};
 use file::{Readable, encode};
@@ -130,11 +131,13 @@ impl Collection {
     }
 
     /// Stores features that were found elsewhere for the photograph with this index (its number less one), in pixels of
-    /// the photograph. They replace any that it has, and [`extract`](Self::extract) does not search it again.
+    /// the photograph. They replace any that it has, and [`extract`](Self::extract) does not search it again. If they do
+    /// not say the size of their image, it is read from the photograph.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for features without descriptors, and for an index without a photograph; [`Error::Format`] for
-    /// a photograph that has changed since the scan; [`Error::Io`].
+    /// [`Error::Mismatch`] for descriptors that do not belong to the keypoints or are too long, places outside of the
+    /// photograph, and an index without a photograph; [`Error::Format`] for a photograph that has changed since the scan or
+    /// cannot be read; [`Error::Io`].
     pub fn import_features(&self, index: usize, features: &Features) -> Result<()> {
         let photographs = self.photographs().len();
         if index >= photographs {
@@ -144,7 +147,20 @@ impl Collection {
         given::check(features).map_err(Error::Mismatch)?;
         let sources = self.sources(index);
         let sources = sources.map_err(|reason| Error::format(self.path_of(index), reason))?;
-        self.write_features(&Disk::at_once(self.syncs()), index, &sources.origin, &Ok(features.clone()))
+        let mut features = features.clone();
+        if features.image.is_empty() {
+            let size = self.size_of(index, &sources)?;
+            let refused = |reason| Error::Mismatch(format!("{}: {reason}", self.photographs()[index].name));
+            features = given::of_photograph(features, size).map_err(refused)?;
+        }
+        self.write_features(&Disk::at_once(self.syncs()), index, &sources.origin, &Ok(features))
+    }
+
+    /// The size of a photograph. It is read as a whole, because one that cannot be read is left out whatever is found in
+    /// it.
+    fn size_of(&self, index: usize, sources: &Sources) -> Result<Size> {
+        let (path, limits) = (self.path_of(index), self.limits().with_orient(false));
+        Ok(image::decode_grey_alpha(&sources.photograph, path, &limits)?.image.size())
     }
 
     fn write_features(
@@ -259,14 +275,23 @@ impl Collection {
         Ok(Sources { photograph: bytes, beside: beside.map(|(path, bytes, _)| (path, bytes)), origin })
     }
 
-    /// Fails unless the descriptors of all photographs can be compared.
+    /// Fails unless the descriptors of all photographs can be compared, or matches are given.
     pub(super) fn check_forms(&self, states: &[State]) -> Result<()> {
+        if self.resolved() == PairChoice::Matches {
+            return Ok(());
+        }
         let form = |(i, state): (usize, &State)| match state {
             State::Found { known, .. } if known.count > 0 => Some((i, known.form)),
             State::Found { .. } | State::Unreadable(_) | State::Missing(_) => None,
         };
         let mut forms = states.iter().enumerate().filter_map(form);
         let Some((first, form)) = forms.next() else { return Ok(()) };
+        if form.dimension == 0 {
+            let name = &self.photographs()[first].name;
+            return Err(Error::Mismatch(format!(
+                "features of {name} have no descriptors to be compared: give matches, too, or others"
+            )));
+        }
         let Some((other, unlike)) = forms.find(|(_, other)| *other != form) else { return Ok(()) };
         let name = |i: usize| &self.photographs()[i].name;
         Err(Error::Mismatch(format!(

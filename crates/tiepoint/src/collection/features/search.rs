@@ -170,9 +170,7 @@ impl<'c> Extraction<'c> {
 
     /// The features that are given for a photograph.
     fn given(&self, index: usize, sources: &Sources, given: &Given) -> Result<(usize, Origin, Features)> {
-        let (path, limits) = (self.collection.path_of(index), self.collection.limits().with_orient(false));
-        // Read as a whole, because a photograph that cannot be read is left out whatever is found in it.
-        let size = image::decode_grey_alpha(&sources.photograph, path, &limits)?.image.size();
+        let size = self.collection.size_of(index, sources)?;
         let name = &self.collection.photographs()[index].name;
         let features = given.features_of(name, sources.beside.as_ref(), size)?;
         Ok((index, sources.origin.clone(), features))

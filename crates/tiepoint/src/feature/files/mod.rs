@@ -8,6 +8,9 @@
 //! | `.sift` | VLFeat's text: `x y scale angle d1 … d128`, no header | place, 8-bit descriptors |
 //! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | place, 8-bit descriptors |
 //!
+//! `.npz` is also read with the names that hloc and LightGlue have (`keypoints`, `scores`, `scales`, `oris`,
+//! `image_size`), numbers of any type and without those arrays that can be done without.
+//!
 //! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
 //! descriptors of 128 values from 0 to 255; unit vectors are written times 512, rounded and saturated. The values are
 //! in the order of Lowe, OpenCV and COLMAP, except in `.sift`, which has VLFeat's. Features read from the two foreign
@@ -17,6 +20,7 @@
 mod arrays;
 mod colmap;
 mod csv;
+pub(crate) mod hdf5;
 mod json;
 mod npz;
 mod sift;

@@ -1,0 +1,175 @@
+//! Features and matches of other programs.
+
+use super::*;
+use tiepoint::collection::{Collection, PhotographFeatures};
+use tiepoint::feature::{Descriptors, Features, files};
+
+/// SIFT's features of the photographs in the work folder, by name, with `width` floats of each descriptor.
+fn floats(work: &Path, width: usize) -> Vec<(String, Features)> {
+    let collection = Collection::open(work).unwrap();
+    let of = |i: usize| {
+        let PhotographFeatures::Found(found) = collection.features(i).unwrap() else { panic!("found") };
+        let Descriptors::U8(bytes) = &found.descriptors else { panic!("bytes") };
+        let values = bytes.chunks_exact(128).flat_map(|d| &d[..width]).map(|v| f32::from(*v) / 300.0);
+        let descriptors = Descriptors::F32(values.collect());
+        let features = Features { descriptors, dimension: width, ..found };
+        (collection.photographs()[i].name.clone(), features)
+    };
+    (0..collection.photographs().len()).map(of).collect()
+}
+
+/// Writes features as `given/NAME.npz`.
+fn give(folder: &Folder, all: &[(String, Features)]) {
+    folder.make("given/sub folder");
+    all.iter().for_each(|(name, f)| files::write(folder.at(&format!("given/{name}.npz")), f).unwrap());
+}
+
+/// The matches of all pairs of a table, by numbers of images.
+fn matches_of(database: &Path, table: &str) -> Vec<([usize; 2], Vec<[u32; 2]>)> {
+    let database = open(database);
+    let mut statement =
+        database.prepare(&format!("SELECT pair_id, data FROM {table} ORDER BY pair_id")).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get::<_, usize>(0)?, row.get::<_, Vec<u8>>(1)?)));
+    let pairs = |(id, data): (usize, Vec<u8>)| {
+        let words: Vec<u32> = data.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
+        ([id / 2_147_483_647 - 1, id % 2_147_483_647 - 1], words.as_chunks().0.to_vec())
+    };
+    rows.unwrap().map(|row| pairs(row.unwrap())).collect()
+}
+
+/// For each descriptor the nearest of the others, its distance and that of the second nearest, by a plain loop.
+fn nearest(a: &Features, b: &Features) -> Vec<(u32, f64, f64)> {
+    let (Descriptors::F32(va), Descriptors::F32(vb)) = (&a.descriptors, &b.descriptors) else {
+        panic!("floats")
+    };
+    let distance = |p: &[f32], q: &[f32]| {
+        p.iter().zip(q).map(|(x, y)| f64::from(x - y) * f64::from(x - y)).sum::<f64>().sqrt()
+    };
+    let of = |p: &[f32]| {
+        let mut best = (0, f64::INFINITY, f64::INFINITY);
+        for (i, q) in (0..).zip(vb.chunks_exact(b.dimension)) {
+            match distance(p, q) {
+                d if d < best.1 => best = (i, d, best.1),
+                d => best.2 = best.2.min(d),
+            }
+        }
+        best
+    };
+    va.chunks_exact(a.dimension).map(of).collect()
+}
+
+#[test]
+fn features_and_matches_of_others_give_what_a_plain_search_gives() {
+    let folder = Folder::new("collect-given");
+    photographs(&folder);
+    collected(&folder, "sift", "--keep scale --max-features 300");
+    let all = floats(&folder.at("sift work"), 96);
+    give(&folder, &all);
+    let given = collected(&folder, "given", "--features given --threads 1 --max-distance 1.5");
+    assert_eq!(
+        collected(&folder, "two", "--features given --threads 2 --max-distance 1.5"),
+        given,
+        "two threads"
+    );
+    let database = folder.at("given.db");
+    let verified = count(&database, VERIFIED);
+    assert!(verified >= 10, "{verified} pairs are verified");
+    assert_eq!(count(&database, "SELECT count(*) FROM descriptors WHERE type = -1 AND cols = 384"), 6);
+    for (pair, found) in matches_of(&database, "matches") {
+        let [a, b] = pair.map(|i| &all[i].1);
+        let (forth, back) = (nearest(a, b), nearest(b, a));
+        let accepted = forth.iter().enumerate().filter(|(i, (j, d, second))| {
+            *d < 0.77 * second && *d <= 1.5 && back[*j as usize].0 as usize == *i
+        });
+        let expected: Vec<[u32; 2]> = accepted.map(|(i, (j, ..))| [i as u32, *j]).collect();
+        assert_eq!(found, expected, "{pair:?}");
+    }
+    // By angle: longer descriptors are the same.
+    let cosine = collected(&folder, "cosine", "--features given --metric cosine --max-distance none");
+    let longer = |(name, features): &(String, Features)| {
+        let Descriptors::F32(values) = &features.descriptors else { panic!("floats") };
+        let descriptors = Descriptors::F32(values.iter().map(|v| 4.0 * v).collect());
+        (name.clone(), Features { descriptors, ..features.clone() })
+    };
+    give(&folder, &all.iter().map(longer).collect::<Vec<_>>());
+    let again = collected(&folder, "longer", "--features given --metric cosine --max-distance none");
+    assert_eq!(again, cosine, "descriptors of other lengths");
+
+    // The matches alone, in other orders and with some twice.
+    give(&folder, &all);
+    let (mut text, mut turned) = (String::new(), String::new());
+    for (pair, found) in matches_of(&database, "matches") {
+        let [a, b] = pair.map(|i| &all[i].0);
+        text += &format!("{a}\t{b}\n");
+        turned = format!("\n{turned}");
+        let rows: String = found.iter().map(|[i, j]| format!("{i} {j}\n")).collect();
+        let back: String = found.iter().rev().chain(&found[..3]).map(|[i, j]| format!("{j} {i}\n")).collect();
+        text += &format!("{rows}\n");
+        turned = format!("{b}\t{a}\n{back}{turned}");
+    }
+    folder.put("matches.txt", text);
+    folder.put("turned.txt", turned);
+    let matched = collected(&folder, "matched", "--features given --matches matches.txt");
+    let pairs = matches_of(&folder.at("matched.db"), "matches");
+    assert_eq!(pairs, matches_of(&database, "matches"), "the matches that were given, each verified");
+    assert_eq!(
+        collected(&folder, "matched", "--features given --matches turned.txt"),
+        matched,
+        "in another order"
+    );
+    // A change of the matches has their pairs verified anew.
+    let [a, b] = pairs[0].0.map(|i| &all[i].0);
+    folder.put("matches.txt", format!("{a}\t{b}\n0 0\n"));
+    collected(&folder, "matched", "--features given --matches matches.txt");
+    assert_eq!(count(&folder.at("matched.db"), VERIFIED), 0, "a single match");
+}
+
+#[test]
+fn what_is_given_and_does_not_fit_is_told() {
+    let folder = Folder::new("collect-given-wrong");
+    photographs(&folder);
+    collected(&folder, "sift", "--keep scale --max-features 100");
+    let all = floats(&folder.at("sift work"), 64);
+    give(&folder, &all);
+    let run = "collect images --device cpu --block 2 --features given";
+    let npz = |i: usize| folder.at(&format!("given/{}.npz", all[i].0));
+    let put = |i: usize, change: &dyn Fn(&mut Features)| {
+        let mut features = all[i].1.clone();
+        change(&mut features);
+        files::write(npz(i), &features).unwrap();
+    };
+    std::fs::remove_file(npz(0)).unwrap();
+    put(1, &|f| f.keypoints[4].x = 900.0);
+    put(2, &|f| f.image = Size::new(480, 360));
+    let [_, told] = succeeds(&mut folder.tiepoint(format!("{run} --output some.db")));
+    for words in ["no features are given for it", "feature 4 lies at (900", "picture of 480x360"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert_eq!(count(&folder.at("some.db"), IMAGES), 3, "the others are there");
+    put(0, &|f| *f = f.subset(&[0, 1]).unwrap());
+    put(1, &|f| {
+        *f = Features { descriptors: Descriptors::U8(vec![1; 128 * f.len()]), dimension: 128, ..f.clone() }
+    });
+    put(2, &|_| ());
+    folder.refuses(format!("{run} --output some.db"), 1, &["64 floats", "128 bytes", "one kind"]);
+    put(1, &|_| ());
+    let (a, b) = (&all[0].0, &all[1].0);
+    for (text, words) in [
+        (format!("{a}\t{b}\n0 1\n5 0\n"), "which has 2"),
+        (format!("{a}\t{b}\n0\n"), "line 2"),
+        ("a.png\tnobody.png\n0 0\n".to_owned(), "no photograph"),
+    ] {
+        folder.put("matches.txt", text);
+        folder.refuses(format!("{run} --output some.db --matches matches.txt"), 1, &[words]);
+    }
+    for (more, words) in [
+        ("--contrast 0.03", "no options of a search"),
+        ("--masks images", "no masks"),
+        ("--pairs gps --matches matches.txt", "cannot be used with"),
+        ("--pairs matches", "expected auto"),
+    ] {
+        let message = folder.fails(format!("{run} --output other.db {more}"), 2);
+        assert!(message.contains(words), "{more}: {message}");
+    }
+    folder.refuses("collect images --output h.db --device cpu --features images/a.png", 1, &["no HDF5 file"]);
+}

@@ -1,0 +1,259 @@
+//! Matches that another program found: they are verified in place of a search.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `.txt` | COLMAP's text, as `matches_importer` reads it: the names of two photographs, a line of two indices for each match, an empty line |
+//! | `.h5` | hloc's: a group for each pair, named by both, with `matches0`, the feature of the second for each of the first, or −1 |
+//!
+//! The work folder keeps them in `given.bin`: of each pair both photographs and the number of matches, then the matches
+//! of all, u32 each; in its head the hash of all this, on which results depend.
+
+use super::Collection;
+use super::features::State;
+use super::pairs::Names;
+use super::record::{self, Fields, Found, Kind, fingerprint};
+use crate::feature::files::hdf5::Hdf5;
+use crate::files::Disk;
+use crate::matching::Match;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Matches of pairs, by photographs, the smaller number first.
+pub(super) type ByPair = BTreeMap<[u32; 2], Vec<[u32; 2]>>;
+
+/// The given matches, for the verification.
+#[derive(Debug)]
+pub(super) struct GivenMatches {
+    by_pair: ByPair,
+}
+
+impl GivenMatches {
+    /// The matches of a pair. Nothing is known of their distances: all have the same rank.
+    pub(super) fn of(&self, pair: [u32; 2]) -> Vec<Match> {
+        let of_pair = self.by_pair.get(&pair).map_or(&[][..], Vec::as_slice);
+        of_pair.iter().map(|[a, b]| Match { a: *a, b: *b, distance: 0.0, ratio: 1.0 }).collect()
+    }
+}
+
+/// Adds the matches of a pair, whichever of its photographs comes first.
+fn add(to: &mut ByPair, [a, b]: [u32; 2], matches: impl IntoIterator<Item = [u32; 2]>) {
+    let of_pair = to.entry([a.min(b), a.max(b)]).or_default();
+    of_pair.extend(matches.into_iter().map(|[i, j]| if a <= b { [i, j] } else { [j, i] }));
+}
+
+impl Collection {
+    fn given_path(&self) -> PathBuf {
+        self.folder().join("given.bin")
+    }
+
+    /// Stores matches that were found elsewhere: of each pair both photographs (numbers less one) and, for each match, the
+    /// feature of either. They replace all that were given before, and pairs are chosen anew. The collection's
+    /// [choice](super::PairOptions::choice) must be `matches`, and features of the photographs must be there.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for another choice, photographs or features that there are not, and a pair of a photograph with
+    /// itself; [`Error::Io`].
+    pub fn import_matches(
+        &self,
+        pairs: impl IntoIterator<Item = ([u32; 2], Vec<[u32; 2]>)>,
+        cpu: &crate::device::Cpu,
+    ) -> Result<()> {
+        if self.resolved() != super::PairChoice::Matches {
+            return Err(Error::Mismatch("matches are given to a collection with pairs = matches".into()));
+        }
+        let (mut by_pair, count) = (ByPair::new(), self.photographs().len() as u32);
+        for (pair, matches) in pairs {
+            if pair[0] == pair[1] || pair.iter().any(|i| *i >= count) {
+                return Err(Error::Mismatch(format!(
+                    "matches are given for photographs {} and {} of {count}: expected two of them",
+                    pair[0], pair[1]
+                )));
+            }
+            add(&mut by_pair, pair, matches);
+        }
+        let states = self.states(cpu)?;
+        let pairs = self.write_given(by_pair, &states)?;
+        self.write_pairs(&self.pairs_path(), self.choice_fingerprint(&states), &pairs)
+    }
+
+    /// Checks and stores given matches. Returns their pairs.
+    pub(super) fn write_given(&self, mut by_pair: ByPair, states: &[State]) -> Result<super::PairSet> {
+        for (pair, matches) in &mut by_pair {
+            matches.sort_unstable();
+            matches.dedup();
+            for (side, index) in pair.iter().enumerate() {
+                let most = matches.iter().map(|m| m[side]).max();
+                if let (Some(most), State::Found { known, .. }) = (most, &states[*index as usize])
+                    && most as usize >= known.count
+                {
+                    let [a, b] = pair.map(|i| &self.photographs()[i as usize].name);
+                    return Err(Error::Mismatch(format!(
+                        "matches of {a} and {b} name feature {most} of {}, which has {}: they were found for other features",
+                        [a, b][side],
+                        known.count
+                    )));
+                }
+            }
+        }
+        let mut body = (by_pair.len() as u64).to_le_bytes().to_vec();
+        for (pair, matches) in &by_pair {
+            for n in [pair[0], pair[1], matches.len() as u32] {
+                body.extend_from_slice(&n.to_le_bytes());
+            }
+        }
+        by_pair.values().flatten().flatten().for_each(|i| body.extend_from_slice(&i.to_le_bytes()));
+        let hash = fingerprint([&body[..]]).to_le_bytes();
+        record::write(&Disk::at_once(self.syncs()), &self.given_path(), Kind::Given, 0, &hash, &[&body])?;
+        Ok(super::PairSet::list(by_pair.into_keys()))
+    }
+
+    /// The hash of the given matches, where pairs are those of given matches.
+    pub(super) fn given_hash(&self) -> Result<Option<u64>> {
+        if self.resolved() != super::PairChoice::Matches {
+            return Ok(None);
+        }
+        let path = self.given_path();
+        let head = record::read_head(&path, Kind::Given, 0)?.or_made_by("pairs", &path)?;
+        Ok(Some(Fields(&head).u64().unwrap_or(0)))
+    }
+
+    /// The given matches, where pairs are those of given matches.
+    pub(super) fn given_matches(&self) -> Result<Option<GivenMatches>> {
+        if self.resolved() != super::PairChoice::Matches {
+            return Ok(None);
+        }
+        let path = self.given_path();
+        let read = record::read(&path, Kind::Given, 0)?.map(|(_, body)| decode(&body));
+        let by_pair: Found<ByPair> = read.or_unfit("holds no matches");
+        Ok(Some(GivenMatches { by_pair: by_pair.or_made_by("pairs", &path)? }))
+    }
+}
+
+fn decode(body: &[u8]) -> Option<ByPair> {
+    let mut fields = Fields(body);
+    let count = usize::try_from(fields.u64()?).ok()?;
+    let mut heads = Fields(fields.take(count.checked_mul(12)?)?);
+    let mut by_pair = ByPair::new();
+    for _ in 0..count {
+        let (pair, matches) = ([heads.u32()?, heads.u32()?], heads.u32()? as usize);
+        let mut rows = Fields(fields.take(matches.checked_mul(8)?)?);
+        let rows = (0..matches).map(|_| Some([rows.u32()?, rows.u32()?])).collect::<Option<Vec<_>>>()?;
+        by_pair.insert(pair, rows);
+    }
+    fields.0.is_empty().then_some(by_pair)
+}
+
+/// The matches in the file at `path`.
+pub(super) fn read(path: &Path, names: &Names<'_>) -> Result<ByPair> {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("h5" | "hdf5") => of_hloc(path, names),
+        _ => {
+            let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+            of_text(&text, names).map_err(|reason| Error::format(path, reason))
+        }
+    }
+}
+
+/// COLMAP's text.
+fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<ByPair, String> {
+    let (mut by_pair, mut pair) = (ByPair::new(), None);
+    for (number, line) in (1..).zip(text.lines()) {
+        let said = |reason: String| format!("line {number}: {reason}");
+        match (pair, line.trim()) {
+            (_, "") => pair = None,
+            (None, comment) if comment.starts_with('#') => {}
+            (None, _) => {
+                let found = names.pair(line).map_err(said)?;
+                if found[0] == found[1] {
+                    return Err(said("the two photographs are the same".into()));
+                }
+                add(&mut by_pair, found, []);
+                pair = Some(found);
+            }
+            (Some(pair), words) => {
+                let mut indices = words.split_ascii_whitespace().map(|word| word.parse::<u32>().ok());
+                match [indices.next().flatten(), indices.next().flatten()] {
+                    [Some(i), Some(j)] if indices.next().is_none() => add(&mut by_pair, pair, [[i, j]]),
+                    _ => {
+                        return Err(said(format!(
+                            "{words:?} is no match: expected two indices of features, or an empty line before the next pair"
+                        )));
+                    }
+                }
+            }
+        }
+    }
+    Ok(by_pair)
+}
+
+/// hloc's file, in which names have - in place of /.
+fn of_hloc(path: &Path, names: &Names<'_>) -> Result<ByPair> {
+    let fault = |reason: String| Error::format(path, reason);
+    let (file, mut known) = (Hdf5::open(path)?, BTreeMap::new());
+    for (name, index) in names.each() {
+        if let Some(other) = known.insert(name.replace('/', "-"), index) {
+            return Err(fault(format!(
+                "cannot tell {name} from {}: hloc writes - for / in their names; rename one",
+                names.name(other)
+            )));
+        }
+    }
+    let number = |name: &str| {
+        let found = known.get(name).copied();
+        found.ok_or_else(|| fault(format!("{name:?} is no photograph of the collection")))
+    };
+    let mut by_pair = ByPair::new();
+    for first in file.groups("").map_err(fault)? {
+        let a = number(&first)?;
+        for second in file.groups(&first).map_err(fault)? {
+            let (b, place) = (number(&second)?, format!("{first}/{second}/matches0"));
+            let array = file.array(&place).map_err(fault)?;
+            let array = array.ok_or_else(|| fault(format!("{place} is missing")))?;
+            let matches = (0..).zip(array.integers());
+            let matches = matches.filter_map(|(i, j)| Some([i, u32::try_from(j).ok()?]));
+            if a == b {
+                return Err(fault(format!("{first} is matched with itself")));
+            }
+            add(&mut by_pair, [a, b], matches);
+        }
+    }
+    Ok(by_pair)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_gives_the_matches_of_every_pair() {
+        let all = ["a.jpg", "b c.jpg", "d.jpg"];
+        let names = Names::of(all);
+        let found =
+            of_text("# x\nd.jpg a.jpg\n1 2\n3 4\n\na.jpg\tb c.jpg\n\n a.jpg d.jpg\n 7  8\n", &names).unwrap();
+        assert_eq!(found[&[0, 2]], [[2, 1], [4, 3], [7, 8]], "in the order of the photographs");
+        assert_eq!(found[&[0, 1]].len(), 0, "a pair without matches");
+        for (text, reason) in [
+            ("a.jpg e.jpg\n", "no photograph"),
+            ("a.jpg a.jpg\n", "the same"),
+            ("a.jpg d.jpg\n1\n", "two indices"),
+            ("a.jpg d.jpg\n1 2 3\n", "two indices"),
+            ("a.jpg d.jpg\n1 -2\n", "two indices"),
+        ] {
+            let error = of_text(text, &names).unwrap_err();
+            assert!(error.starts_with("line ") && error.contains(reason), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_as_it_was() {
+        let mut by_pair = ByPair::new();
+        add(&mut by_pair, [4, 1], [[1, 2], [3, 4]]);
+        add(&mut by_pair, [0, 1], []);
+        let mut body = 2_u64.to_le_bytes().to_vec();
+        let words = [0, 1, 0, 1, 4, 2, 2, 1, 4, 3_u32];
+        body.extend(words.iter().flat_map(|n| n.to_le_bytes()));
+        assert_eq!(decode(&body), Some(by_pair));
+        assert!((0..body.len()).all(|end| decode(&body[..end]).is_none()), "cut off");
+    }
+}

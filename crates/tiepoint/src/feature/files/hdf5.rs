@@ -1,0 +1,159 @@
+//! HDF5: features and matches of hloc, which Python's h5py writes.
+//!
+//! Read by the crate `hdf5-reader`, in Rust alone, from the file at places, not as a whole; external files and links are
+//! not followed, and no array may take more memory than [`MOST_BYTES`].
+
+use super::arrays::{self, Array};
+use crate::feature::Features;
+use crate::{Error, Result};
+use hdf5_reader::storage::{DynStorage, FileStorage};
+use hdf5_reader::{ByteOrder, Datatype, Hdf5File, OpenOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The largest array that is read: descriptors of two million features of 256 floats.
+const MOST_BYTES: usize = 1 << 31;
+
+/// An HDF5 file that is open.
+pub(crate) struct Hdf5 {
+    file: Hdf5File,
+}
+
+impl Hdf5 {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let is_file = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.is_file();
+        if !is_file {
+            return Err(Error::format(path, "is not a regular file"));
+        }
+        let storage = FileStorage::open(path).map_err(damaged);
+        storage.and_then(|storage| Self::of(Arc::new(storage))).map_err(|reason| Error::format(path, reason))
+    }
+
+    /// A file whose bytes are read from `storage`.
+    pub(crate) fn of(storage: DynStorage) -> std::result::Result<Self, String> {
+        // Every array is read once.
+        let options = OpenOptions::default().with_max_read_bytes(MOST_BYTES).with_chunk_cache_bytes(0);
+        let file = Hdf5File::from_storage_with_options(storage, options).map_err(damaged)?;
+        Ok(Self { file })
+    }
+
+    /// The names of the groups in a group.
+    pub(crate) fn groups(&self, group: &str) -> std::result::Result<Vec<String>, String> {
+        let names = self.file.group(group).and_then(|group| group.member_names());
+        names.map(|(groups, _)| groups).map_err(|e| format!("the group {group:?}: {e}"))
+    }
+
+    /// The features in the group of a photograph; `None` if there is none.
+    pub(crate) fn features(&self, name: &str) -> std::result::Result<Option<Features>, String> {
+        if self.file.group(name).is_err() {
+            return Ok(None);
+        }
+        arrays::features(|array| self.array(&format!("{name}/{array}"))).map(Some)
+    }
+
+    /// The array at a place; `None` if there is none.
+    pub(crate) fn array(&self, place: &str) -> std::result::Result<Option<Array>, String> {
+        let (group, name) = place.rsplit_once('/').unwrap_or(("", place));
+        let fault = |e: hdf5_reader::error::Error| format!("{place}: {e}");
+        let group = self.file.group(group).map_err(fault)?;
+        if !group.member_names().map_err(fault)?.1.iter().any(|there| there == name) {
+            return Ok(None);
+        }
+        let data = group.dataset(name).map_err(fault)?;
+        let (letter, size, order) = match data.dtype() {
+            Datatype::FixedPoint { size, signed: true, byte_order } => ('i', size, byte_order),
+            Datatype::FixedPoint { size, signed: false, byte_order } => ('u', size, byte_order),
+            Datatype::FloatingPoint { size, byte_order } => ('f', size, byte_order),
+            other => return Err(format!("{place} holds {other:?}, expected numbers")),
+        };
+        if *order == ByteOrder::BigEndian && *size > 1 {
+            return Err(format!("{place} is big-endian, expected little-endian"));
+        }
+        let shape = data.shape().iter().map(|side| usize::try_from(*side));
+        let shape = shape.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| format!("{place}: {e}"))?;
+        let kind = format!("{}{letter}{size}", if *size == 1 { '|' } else { '<' });
+        let bytes = data.read_raw_bytes().map_err(fault)?;
+        Array::new(&kind, shape, bytes).map(Some).map_err(|e| format!("{place}: {e}"))
+    }
+}
+
+fn damaged(error: hdf5_reader::error::Error) -> String {
+    format!("is no HDF5 file, or damaged: {error}")
+}
+
+impl std::fmt::Debug for Hdf5 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hdf5").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::Descriptors;
+    use crate::image::Size;
+    use crate::numeric::Random;
+    use hdf5_reader::BytesStorage;
+
+    /// Files as h5py 3.16 writes them, in the oldest and in the newest form.
+    const FEATURES: [&[u8]; 2] = [
+        include_bytes!("../../../tests/samples/hloc.h5"),
+        include_bytes!("../../../tests/samples/hloc-latest.h5"),
+    ];
+    const MATCHES: &[u8] = include_bytes!("../../../tests/samples/hloc-matches.h5");
+
+    fn opened(bytes: &[u8]) -> std::result::Result<Hdf5, String> {
+        Hdf5::of(Arc::new(BytesStorage::new(bytes.to_vec())))
+    }
+
+    #[test]
+    fn files_of_hloc_are_read() {
+        for bytes in FEATURES {
+            let file = opened(bytes).unwrap();
+            for (name, n) in [("a.png", 3_u8), ("sub/b.png", 2)] {
+                let found = file.features(name).unwrap().unwrap();
+                assert_eq!(
+                    (found.len(), found.dimension, found.image),
+                    (n.into(), 4, Size::new(8, 6)),
+                    "{name}"
+                );
+                let last = found.keypoints[usize::from(n) - 1];
+                assert_eq!([last.x, last.y], [2.0 * f32::from(n) - 1.5, 2.0 * f32::from(n) - 0.5], "{name}");
+                assert_eq!(last.response, f32::from(n - 1) / 4.0, "{name}: floats of 16 bits");
+                let columns: Vec<f32> =
+                    (0..n).flat_map(|i| (0..4).map(move |d| f32::from(d * n + i) / 8.0)).collect();
+                assert_eq!(found.descriptors, Descriptors::F32(columns), "{name}: compressed columns");
+            }
+            assert_eq!(file.features("c.png").unwrap(), None, "a photograph that is not there");
+            assert!(file.array("a.png/nothing").unwrap().is_none(), "an array that is not there");
+        }
+        let file = opened(MATCHES).unwrap();
+        assert_eq!(
+            (file.groups("").unwrap(), file.groups("sub-b.png").unwrap()),
+            (vec!["sub-b.png".into()], vec!["a.png".into()])
+        );
+        assert_eq!(file.array("sub-b.png/a.png/matches0").unwrap().unwrap().integers(), [2, -1]);
+    }
+
+    #[test]
+    fn damaged_files_end_in_an_answer() {
+        let mut random = Random::new(31);
+        let mut below = |n: usize| (random.unit() * n as f64) as usize;
+        for round in 0..3000 {
+            let mut bytes = FEATURES[round % 2].to_vec();
+            for _ in 0..1 + below(6) {
+                let at = below(bytes.len());
+                bytes[at] = [0, 1, 255, bytes[at] ^ 1 << below(8)][below(4)];
+            }
+            if below(5) == 0 {
+                bytes.truncate(below(bytes.len()));
+            }
+            let Ok(file) = opened(&bytes) else { continue };
+            for name in ["a.png", "sub/b.png"] {
+                if let Ok(Some(found)) = file.features(name) {
+                    assert!(found.check().is_ok(), "what is read is in order");
+                }
+            }
+        }
+    }
+}
