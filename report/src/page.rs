@@ -216,7 +216,9 @@ impl<'a> Report<'a> {
         let script = self.script();
         let made = match self.made.as_str() {
             "" => String::new(),
-            how => format!("<h2>How this was made</h2>\n<pre class=\"command\">{}</pre>\n", text(&visible(how))),
+            how => {
+                format!("<h2>How this was made</h2>\n<pre class=\"command\">{}</pre>\n", text(&visible(how)))
+            }
         };
         Ok(format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -304,24 +306,31 @@ fn verdict(assessment: &Assessment) -> String {
     };
     let (good, other): (Vec<_>, Vec<_>) =
         assessment.reasons.iter().partition(|reason| reason.verdict == Verdict::Good);
-    let list = |reasons: &[&Reason]| format!("<ul>\n{}</ul>\n", reasons.iter().map(|r| item(r)).collect::<String>());
+    let list =
+        |reasons: &[&Reason]| format!("<ul>\n{}</ul>\n", reasons.iter().map(|r| item(r)).collect::<String>());
     let told = if other.is_empty() { String::new() } else { list(&other) };
-    let (name, word) = (assessment.verdict.name(), match assessment.verdict {
-        Verdict::Good => "Good",
-        Verdict::Doubtful => "Doubtful",
-        Verdict::Poor => "Poor",
-    });
+    let (name, word) = (
+        assessment.verdict.name(),
+        match assessment.verdict {
+            Verdict::Good => "Good",
+            Verdict::Doubtful => "Doubtful",
+            Verdict::Poor => "Poor",
+        },
+    );
     let fold = match good.len() {
         0 => String::new(),
         n => format!("<details><summary>{n} measures are good</summary>\n{}</details>\n", list(&good)),
     };
-    format!("<div class=\"verdict {name}\" role=\"group\" aria-label=\"Verdict\">\n<p><b>{word}</b></p>\n{told}{fold}</div>\n")
+    format!(
+        "<div class=\"verdict {name}\" role=\"group\" aria-label=\"Verdict\">\n<p><b>{word}</b></p>\n{told}{fold}</div>\n"
+    )
 }
 
 /// The text with marks in place of characters that cannot be seen, and of those that turn the direction of writing: in
 /// a name they would show another one.
 pub(crate) fn visible(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let shown = |c: char| match c {
         '\n' => "\n".to_owned(),
         c if c.is_control() || turns(c) => format!("\u{27e8}U+{:04X}\u{27e9}", u32::from(c)),
@@ -370,6 +379,11 @@ fn table(figures: &Value) -> String {
     let Value::Object(keys) = figures else { return format!("<pre>{}</pre>", text(&figures.to_string())) };
     let row = |(key, value): (&String, &Value)| {
         let shown = match value {
+            // A page may be sent to others: folders stay here.
+            Value::String(s) if Path::new(s).is_absolute() => match Path::new(s).file_name() {
+                Some(name) => name.to_string_lossy().into_owned(),
+                None => s.clone(),
+            },
             Value::String(s) => s.clone(),
             other => other.to_string(),
         };
@@ -405,7 +419,10 @@ mod tests {
     fn names_show_what_they_are_and_numbers_are_for_people() {
         assert_eq!(visible("a\u{202e}gpj.\u{7}b"), "a⟨U+202E⟩gpj.⟨U+0007⟩b", "nothing is turned or unseen");
         let page = Report::new("on\u{202e}", "").section(Section::new("x")).html().unwrap();
-        assert!(page.contains("<title>on⟨U+202E⟩</title>") && page.contains("<h1><bdi>on⟨"), "in the title, too");
+        assert!(
+            page.contains("<title>on⟨U+202E⟩</title>") && page.contains("<h1><bdi>on⟨"),
+            "in the title, too"
+        );
         let numbers = [0, 12, 999, 1000, 22545, 1_000_000].map(counted);
         assert_eq!(numbers, ["0", "12", "999", "1,000", "22,545", "1,000,000"], "thousands apart");
         assert_eq!([0.885, 4.885, 180.4].map(lasted), ["885 ms", "4.9 s", "180 s"], "times");

@@ -50,7 +50,8 @@ impl FoundPair {
     fn tied(self, tied: TiedPictures, options: &TieOptions) -> MatchedPair {
         let TiedPictures { features, tie, views, modality } = tied;
         let features = features.unwrap_or_else(|| self.found.map(|found| found.features));
-        let evidence = PairEvidence::of(features.each_ref(), &tie, options);
+        let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
+        let evidence = PairEvidence::of(keypoints, features[0].image, &tie, options);
         MatchedPair { pictures: self.pictures, features, tie, views, modality, evidence }
     }
 

@@ -195,7 +195,10 @@ impl RectifiedPair {
             caption: "The cursor's row is drawn in the other picture: what corresponds lies on it."
                 .to_owned(),
         };
-        let section = Section::new("Rows").assessed(found.assess()).view(View::Matches(view)).figures(described.clone());
+        let section = Section::new("Rows")
+            .assessed(found.assess())
+            .view(View::Matches(view))
+            .figures(described.clone());
         let section = match self.agreement {
             Some(a) => section
                 .tile("tie points in both pictures", counted(a.points))

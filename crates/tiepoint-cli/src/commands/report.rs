@@ -8,12 +8,12 @@ use crate::failure::Outcome;
 use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tiepoint::feature::{DetectorKind, Features};
 use tiepoint::geometry::estimate::residuals;
 use tiepoint::image::{AnyImage, Image};
 use tiepoint::register::Warped;
 use tiepoint::stereo::StereoResult;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tiepoint_report::{
     Arrow, DisparityView, KeypointMatch, MatchesView, RegistrationView, Report, Section, counted, lasted,
 };
@@ -54,13 +54,14 @@ pub(crate) fn write_to(path: &Path, limit: usize, (title, lead, sections): Page<
 }
 
 /// The day and the command, without folders: a page may be sent to others.
-fn how_made() -> String {
+pub(crate) fn how_made() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let word = |word: std::ffi::OsString| {
         let word = word.to_string_lossy().into_owned();
         // --flag=/folder/file as well as /folder/file.
         let (flag, value) = word.split_once('=').map_or(("", word.as_str()), |(flag, value)| (flag, value));
-        let value = if Path::new(value).is_absolute() { file_name(Path::new(value)) } else { value.to_owned() };
+        let value =
+            if Path::new(value).is_absolute() { file_name(Path::new(value)) } else { value.to_owned() };
         let word = if flag.is_empty() { value } else { format!("{flag}={value}") };
         if word.contains(char::is_whitespace) { format!("'{word}'") } else { word }
     };
@@ -105,8 +106,9 @@ pub(crate) fn support(detector: DetectorKind) -> f32 {
 /// The verdict and the most important figures about matches.
 pub(crate) fn tiles<'a>(section: Section<'a>, pair: &MatchedPair, clock: &Clock) -> Section<'a> {
     let [a, b] = pair.features.each_ref().map(Features::len);
-    let section =
-        section.tile("features", format!("{} and {}", counted(a), counted(b))).tile("matches", counted(pair.tie.matches.len()));
+    let section = section
+        .tile("features", format!("{} and {}", counted(a), counted(b)))
+        .tile("matches", counted(pair.tie.matches.len()));
     let section = match &pair.tie.b_from_a {
         Some(_) => section
             .tile("inliers", counted(pair.tie.inliers.len()))

@@ -14,8 +14,8 @@
 //! Where pictures were tied by their structure there is no first search, and places have no scale or turn: there the
 //! share of the places that agree stands for the first matches.
 
-use super::{Assessment, Reason, Verdict};
-use crate::feature::{Features, Keypoint};
+use super::{Assessment, Reason, Verdict, percent};
+use crate::feature::Keypoint;
 use crate::geometry::estimate::residuals;
 use crate::geometry::{Correspondence, Model};
 use crate::image::Size;
@@ -113,21 +113,28 @@ pub struct PairEvidence {
 }
 
 impl PairEvidence {
-    /// Measures tie points between these features, found with these options; `None` where they have no model.
-    pub fn of([a, b]: [&Features; 2], tie: &TiePoints, options: &TieOptions) -> Option<Self> {
+    /// Measures tie points between these keypoints of A, a picture of this size, and of B, found with these options;
+    /// `None` where they have no model.
+    pub fn of(
+        keypoints: [&[Keypoint]; 2],
+        size: Size,
+        tie: &TiePoints,
+        options: &TieOptions,
+    ) -> Option<Self> {
         let model = tie.b_from_a?;
-        let keypoints = [a.keypoints.as_slice(), b.keypoints.as_slice()];
+        // Places tied by structure have no scale or turn of their own.
+        let has_descriptors = !tie.first.is_empty();
         let residuals_of = |matches: &[Match]| {
             let pairs: Vec<Correspondence> =
                 matches.iter().map(|m| m.correspondence(keypoints[0], keypoints[1])).collect();
             residuals(&model, &pairs)
         };
         let threshold = options.robust.threshold_px;
-        // Places tied by structure have no descriptors, and no scale or turn of their own.
-        let map = model.homography().filter(|_| a.dimension > 0);
+        let map = model.homography().filter(|_| has_descriptors);
         let contrary = |m: &Match| map.as_ref().is_some_and(|map| contradicts(map, keypoints, m));
-        let place = |m: &Match| cell(a.image, &keypoints[0][m.a as usize]);
-        let (mut cells, mut near, mut far) = ([Cell::default(); 9], [const { vec![] }; 9], [const { vec![] }; 9]);
+        let place = |m: &Match| cell(size, &keypoints[0][m.a as usize]);
+        let (mut cells, mut near, mut far) =
+            ([Cell::default(); 9], [const { vec![] }; 9], [const { vec![] }; 9]);
         let last = residuals_of(&tie.matches);
         for &i in &tie.inliers {
             near[place(&tie.matches[i])].push(last[i]);
@@ -149,7 +156,7 @@ impl PairEvidence {
             cell.off_px = median(far).filter(|_| cell.alike >= TELLING);
         }
         let outer = options.rematch.map_or(OUTER, |rematch| rematch.radius);
-        let by_chance = (outer > RING && a.dimension > 0).then(|| {
+        let by_chance = (outer > RING && has_descriptors).then(|| {
             // A circle about a point, or a band along a line.
             let area = |r: f64| if model.kind().is_epipolar() { r } else { r * r };
             let ring = last.iter().filter(|r| (RING * threshold..=outer * threshold).contains(*r)).count();
@@ -226,7 +233,8 @@ impl PairEvidence {
             verdict: Verdict::below(supported as f64, SPREAD),
             text: format!("inliers in {supported} of 9 parts of the picture"),
             next: Some(
-                "Where no inlier is near, the model is a guess: more features may help (`--contrast 0.02`)".into(),
+                "Where no inlier is near, the model is a guess: more features may help (`--contrast 0.02`)"
+                    .into(),
             ),
         });
         Assessment::of(reasons)
@@ -249,10 +257,12 @@ impl PairEvidence {
             let rejected: f64 = self.cells.iter().map(Cell::rejected).sum();
             let share = rejected / (rejected + self.agreeing as f64).max(1.0);
             // Of a few matches the share says little.
-            let verdict = if rejected < TELLING as f64 { Verdict::Good } else { Verdict::above(share, REJECTED) };
+            let verdict =
+                if rejected < TELLING as f64 { Verdict::Good } else { Verdict::above(share, REJECTED) };
             let misfit: Vec<&Cell> = self.cells.iter().filter(|cell| cell.is_misfit()).collect();
             let off = misfit.iter().filter_map(|cell| cell.off_px);
-            let (low, high) = off.fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(px), high.max(px)));
+            let (low, high) =
+                off.fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(px), high.max(px)));
             let noun = self.model.kind().noun();
             let next = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
                         fundamental`, then `tiepoint rectify A B`";
@@ -275,7 +285,9 @@ impl PairEvidence {
                 verdict: Verdict::above(misfit.len() as f64, MISFIT),
                 text: match misfit.len() {
                     0 => format!("no part of the picture speaks against the {noun}"),
-                    n => format!("in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"),
+                    n => format!(
+                        "in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"
+                    ),
                 },
                 next: Some(next.into()),
             });
@@ -294,11 +306,6 @@ fn median(values: &mut [f64]) -> Option<f64> {
 fn cell(size: Size, k: &Keypoint) -> usize {
     let third = |at: f32, length: usize| ((3.0 * at / length.max(1) as f32) as usize).min(2);
     3 * third(k.y, size.height) + third(k.x, size.width)
-}
-
-/// The share as a percentage without decimals.
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
 }
 
 #[cfg(test)]
@@ -324,7 +331,8 @@ mod tests {
         let options = RegisterOptions::default();
         let options = RegisterOptions { tie: options.tie.with_model(Some(kind)), ..options };
         let (features, tie) = tie_images([RegisterInput::from(a), b.into()], &options, &processor).unwrap();
-        let evidence = PairEvidence::of(features.each_ref(), &tie, &options.tie).unwrap();
+        let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
+        let evidence = PairEvidence::of(keypoints, features[0].image, &tie, &options.tie).unwrap();
         (evidence.assess(), evidence)
     }
 
@@ -347,12 +355,6 @@ mod tests {
 
     #[test]
     fn without_a_model_there_is_no_verdict() {
-        let nothing = Features {
-            keypoints: vec![],
-            descriptors: crate::feature::Descriptors::U8(vec![]),
-            dimension: 0,
-            image: Size::new(9, 9),
-        };
         let tie = TiePoints {
             matches: vec![],
             b_from_a: None,
@@ -361,6 +363,7 @@ mod tests {
             iterations: 0,
             first: vec![],
         };
-        assert_eq!(PairEvidence::of([&nothing, &nothing], &tie, &TieOptions::default()), None, "no model");
+        let evidence = PairEvidence::of([&[], &[]], Size::new(9, 9), &tie, &TieOptions::default());
+        assert_eq!(evidence, None, "no model");
     }
 }
