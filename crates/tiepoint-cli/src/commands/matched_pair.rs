@@ -22,7 +22,7 @@ use tiepoint::register::{
     Modality, TieOptions, TiePicture, TiePoints, TiedPictures, Views, tie_pictures, tie_points,
 };
 use tiepoint::{Error, ErrorKind};
-use tiepoint_report::{Section, View};
+use tiepoint_report::{Section, View, counted};
 
 /// How a pair is searched.
 #[derive(Clone, Copy, Debug)]
@@ -290,12 +290,17 @@ impl MatchedPair {
     pub(crate) fn summary(&self) -> String {
         let [a, b] = &self.features;
         let all = self.tie.matches.len();
-        let counts = format!("{} and {} features, {all} matches", a.len(), b.len());
+        let [in_a, in_b] = [a, b].map(|features| counted(features.len()));
+        let counts = format!("{in_a} and {in_b} features, {} matches", counted(all));
         match &self.tie.b_from_a {
             Some(m) => {
                 let (n, model) = (self.tie.inliers.len(), m.kind().phrase());
                 let share = 100.0 * n as f64 / all.max(1) as f64;
-                format!("{counts}, {n} ({share:.0} %) agree on {model} to {:.2} px", self.tie.rms_px)
+                format!(
+                    "{counts}, {} ({share:.0} %) agree on {model} to {:.2} px",
+                    counted(n),
+                    self.tie.rms_px
+                )
             }
             None => counts,
         }

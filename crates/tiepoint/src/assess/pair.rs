@@ -17,10 +17,11 @@
 use super::{Assessment, Reason, Verdict, percent};
 use crate::feature::Keypoint;
 use crate::geometry::estimate::residuals;
-use crate::geometry::{Correspondence, Model};
+use crate::geometry::{Correspondence, Homography, Model};
 use crate::image::Size;
 use crate::matching::Match;
-use crate::register::{TieOptions, TiePoints, contradicts};
+use crate::numeric::{length, sin_cos};
+use crate::register::{TieOptions, TiePoints};
 use serde::Serialize;
 
 /// Rejected first matches count against the model from this many thresholds on, beyond the reach of the second search:
@@ -296,6 +297,28 @@ impl PairEvidence {
     }
 }
 
+/// A match contradicts a map if the scales of its features differ by this factor from what the map says there: an
+/// octave, of which right matches on a plane stay far within.
+const SCALE: f64 = 2.0;
+/// Or if its features are turned from it by more than 45°, of which this is the cosine.
+const TURN: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+/// Whether the scale or the turn of the features of a match contradicts the map.
+fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bool {
+    let (a, b) = (&a[m.a as usize], &b[m.b as usize]);
+    let [xx, xy, yx, yy] = b_from_a.derivative([a.x, a.y].map(f64::from));
+    let local = (xx * yy - xy * yx).abs().sqrt();
+    let ratio = f64::from(b.scale) / (f64::from(a.scale) * local);
+    let [[x, y], [u, v]] = [a, b].map(|k| {
+        let (sin, cos) = sin_cos(k.angle);
+        [f64::from(cos), f64::from(sin)]
+    });
+    let predicted = [xx * x + xy * y, yx * x + yy * y];
+    let cosine = (predicted[0] * u + predicted[1] * v) / length(predicted);
+    // What is no number contradicts.
+    !(ratio > 1.0 / SCALE && ratio < SCALE && cosine > TURN)
+}
+
 /// The middle value of these, which get sorted; `None` of none.
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
@@ -312,7 +335,7 @@ fn cell(size: Size, k: &Keypoint) -> usize {
 mod tests {
     use super::*;
     use crate::device::{Cpu, Processor};
-    use crate::geometry::{Homography, ModelKind};
+    use crate::geometry::ModelKind;
     use crate::image::{AnyImage, Image};
     use crate::register::{RegisterInput, RegisterOptions, tie_images};
     use crate::synth::Texture;
