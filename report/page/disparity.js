@@ -77,7 +77,7 @@ class DisparityView {
       }
     }, { rootMargin: '200px' });
     near.observe(this.space);
-    const tools = element('div', { class: 'tools' }, show.field, layers.right ? layout.field : '', layers.left ? opacity.field : '', button('show all', () => this.stage.reset()), this.legend, this.spread.field);
+    const tools = element('div', { class: 'tools' }, show.field, layers.right ? layout.field : '', layers.left ? opacity.field : '', button('show all', () => this.stage.reset()), element('div', { class: 'modes' }, this.legend), element('div', { class: 'modes' }, this.spread.field));
     const status = element('div', { role: 'group', 'aria-label': 'Under the cursor', 'aria-live': 'polite' }, this.readout.list);
     const panel = element('div', { class: 'panel' }, status, element('div', { role: 'group', 'aria-label': 'Range of the colours' }, this.range.field), this.reasonList());
     const note = data.step > 1 ? element('p', { class: 'note' }, `This file holds one pixel of each ${data.step} × ${data.step}.`) : '';
@@ -324,7 +324,7 @@ class Cloud {
     }).field : '';
     const tools = element('div', { class: 'tools' }, colours, button('from the camera', () => this.reset()));
     this.root = this.gl
-      ? element('div', {}, tools, this.host, element('p', { class: 'hint' }, `${counted(this.count)} points${rectified ? '' : '; without a calibration their depth is not to scale'}. Drag to turn, turn the wheel to come nearer, shift and drag to move.`))
+      ? element('div', {}, tools, this.host, element('p', { class: 'hint' }, `${counted(this.count)} points${rectified ? '' : '; without a calibration their depth is not to scale'}. Drag to turn; click and turn the wheel to come nearer; shift and drag to move.`))
       : element('p', { class: 'note' }, 'Points in space need WebGL 2, which this browser does not give.');
     if (this.gl) this.listen();
     new ResizeObserver(() => this.paint()).observe(this.host);
@@ -406,6 +406,8 @@ class Cloud {
     host.addEventListener('pointercancel', released);
     host.addEventListener('dblclick', () => this.reset());
     host.addEventListener('wheel', (event) => {
+      // As over pictures: the page scrolls until the reader clicks here or holds Ctrl.
+      if (!event.ctrlKey && document.activeElement !== host) return;
       event.preventDefault();
       this.approach(Math.exp(clamp(event.deltaY * (event.deltaMode === 1 ? 20 : 1), -200, 200) / 400));
     }, { passive: false });

@@ -45,7 +45,10 @@ class Network {
 
   /** The side of a photograph on the screen. */
   side() {
-    return Math.min(0.86 * UNIT * this.pane.zoom, 110);
+    const { w, h } = this.pane.rect;
+    // Few photographs are large enough to be told apart, wherever there is room for them.
+    const room = Math.min(40, 0.33 * Math.sqrt((w * h) / Math.max(1, this.of.data.images.length)));
+    return clamp(0.86 * UNIT * this.pane.zoom, room, 110);
   }
 
   /** Whether an edge is drawn. @param {number} k @param {number} pair */

@@ -77,8 +77,8 @@ class RegistrationView {
     const enlarged = slider('Enlarged', 1, 100, this.enlarged, 1, (v) => `× ${v}`, redraw((v) => (this.enlarged = v)));
     enlarged.field.hidden = true;
     const count = this.arrows.px.length;
-    const tools = element('div', { class: 'tools' }, this.modes.field, ...fields.map(([, f]) => f),
-      count ? arrows : '', count ? enlarged.field : '', button('show all', () => this.stage.reset()));
+    const tools = element('div', { class: 'tools' }, this.modes.field, element('div', { class: 'modes' }, ...fields.map(([, f]) => f)),
+      button('show all', () => this.stage.reset()), count ? arrows : '', count ? element('div', { class: 'modes' }, enlarged.field) : '');
     const names = element('p', { class: 'hint' }, `${data.reference.name} stays; ${data.warped.name} is warped onto it. `,
       count ? `Arrows lead from where the model puts a feature to where it was found: ${counted(count)}${count < data.total ? ` of ${counted(data.total)}` : ''}.` : '');
     if (this.uncovered) names.append(` The yellow line encloses what ${data.warped.name} covers; beyond it stripes stand for nothing.`);

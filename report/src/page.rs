@@ -297,33 +297,42 @@ impl Section<'_> {
     }
 }
 
-/// The verdict in a word, the reasons for it, and the others in a fold.
+/// The verdict with its first reasons, all that are not good with what to do, and the others in a fold.
 fn verdict(assessment: &Assessment) -> String {
-    let item = |reason: &Reason| {
-        let next = reason.next.as_deref().map_or(String::new(), |next| format!("<br>{}", text(next)));
-        let (name, told, expected) = (reason.verdict.name(), text(&reason.text), text(&reason.expected));
-        format!("<li class=\"{name}\">{told} <small>expected: {expected}</small>{next}</li>\n")
+    let list = |reasons: &[&Reason]| {
+        let mut said = "";
+        let items = reasons.iter().map(|reason| {
+            // Reasons beside each other may ask for the same.
+            let next = reason.next.as_deref().filter(|next| *next != said).unwrap_or_default();
+            said = reason.next.as_deref().unwrap_or_default();
+            let next = if next.is_empty() { String::new() } else { format!("<br>{}", text(next)) };
+            let (name, told, expected) = (reason.verdict.name(), text(&reason.text), text(&reason.expected));
+            format!("<li class=\"{name}\">{told} <small>expected: {expected}</small>{next}</li>\n")
+        });
+        format!("<ul>\n{}</ul>\n", items.collect::<String>())
     };
     let (good, other): (Vec<_>, Vec<_>) =
         assessment.reasons.iter().partition(|reason| reason.verdict == Verdict::Good);
-    let list =
-        |reasons: &[&Reason]| format!("<ul>\n{}</ul>\n", reasons.iter().map(|r| item(r)).collect::<String>());
-    let told = if other.is_empty() { String::new() } else { list(&other) };
-    let (name, word) = (
-        assessment.verdict.name(),
-        match assessment.verdict {
-            Verdict::Good => "Good",
-            Verdict::Doubtful => "Doubtful",
-            Verdict::Poor => "Poor",
-        },
-    );
-    let fold = match good.len() {
-        0 => String::new(),
-        n => format!("<details><summary>{n} measures are good</summary>\n{}</details>\n", list(&good)),
+    let (word, told) = match assessment.verdict {
+        Verdict::Good => {
+            let first: Vec<&str> = good.iter().take(2).map(|reason| reason.text.as_str()).collect();
+            ("Good", format!(": {}", text(&first.join("; "))))
+        }
+        Verdict::Doubtful => ("Doubtful", String::new()),
+        Verdict::Poor => ("Poor", String::new()),
     };
-    format!(
-        "<div class=\"verdict {name}\" role=\"group\" aria-label=\"Verdict\">\n<p><b>{word}</b></p>\n{told}{fold}</div>\n"
-    )
+    let name = assessment.verdict.name();
+    let mut html = format!(
+        "<div class=\"verdict {name}\" role=\"group\" aria-label=\"Verdict\">\n<p><b>{word}</b>{told}</p>\n"
+    );
+    if !other.is_empty() {
+        html += &list(&other);
+    }
+    if !good.is_empty() {
+        let fold = list(&good);
+        html += &format!("<details><summary>{} measures are good</summary>\n{fold}</details>\n", good.len());
+    }
+    html + "</div>\n"
 }
 
 /// The text with marks in place of characters that cannot be seen, and of those that turn the direction of writing: in
@@ -357,7 +366,7 @@ pub fn lasted(seconds: f64) -> String {
     match seconds {
         s if s < 1.0 => format!("{:.0} ms", s * 1e3),
         s if s < 100.0 => format!("{s:.1} s"),
-        s => format!("{:.0} s", s),
+        s => format!("{s:.0} s"),
     }
 }
 
@@ -379,6 +388,11 @@ fn table(figures: &Value) -> String {
     let Value::Object(keys) = figures else { return format!("<pre>{}</pre>", text(&figures.to_string())) };
     let row = |(key, value): (&String, &Value)| {
         let shown = match value {
+            // A page may be sent to others: folders stay here.
+            Value::String(s) if Path::new(s).is_absolute() => match Path::new(s).file_name() {
+                Some(name) => name.to_string_lossy().into_owned(),
+                None => s.clone(),
+            },
             Value::String(s) => s.clone(),
             other => other.to_string(),
         };

@@ -3,9 +3,10 @@
 //! Photographs are read once more for their thumbnails. Of their features no more are kept in memory than the page has
 //! lines.
 
-use crate::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View};
+use crate::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View, counted};
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tiepoint::assess::CollectionEvidence;
 use tiepoint::by_pixel;
 use tiepoint::collection::{Collection, PairSet, PhotographFeatures, Results, VerifiedPair};
 use tiepoint::device::Cpu;
@@ -33,12 +34,17 @@ pub struct CollectionPage {
 }
 
 impl CollectionPage {
-    /// The page of at most `limit` bytes, with `figures` where there are some. As many photographs are read at once as
+    /// The page of at most `limit` bytes, which says how it was `made` unless that is empty, with `figures` where there are some. As many photographs are read at once as
     /// the CPU has threads.
     ///
     /// # Errors
     /// Those of [`Collection::results`] and [`Report::html`]; [`Error::Cancelled`] when the work of `cpu` is to end.
-    pub fn new(collection: &Collection, limit: usize, figures: Option<&Value>, cpu: &Cpu) -> Result<Self> {
+    pub fn new(
+        collection: &Collection,
+        (limit, made): (usize, &str),
+        figures: Option<&Value>,
+        cpu: &Cpu,
+    ) -> Result<Self> {
         let results = collection.results(cpu)?;
         let cpu = &cpu.begin_task("page", 2 * results.blocks() + collection.photographs().len());
         let pairs = pairs(&results, cpu)?;
@@ -66,10 +72,12 @@ impl CollectionPage {
             },
             caption: String::new(),
         };
+        let ends: Vec<[usize; 2]> = pairs.iter().map(|pair| [pair.a, pair.b]).collect();
         let mut section = Section::new("Pairs")
-            .tile("photographs", count.to_string())
-            .tile("verified pairs", verified.to_string())
-            .tile("inliers", inliers.to_string())
+            .assessed(Some(CollectionEvidence::of(count, &ends).assess()))
+            .tile("photographs", counted(count))
+            .tile("verified pairs", counted(verified))
+            .tile("inliers", counted(inliers as usize))
             .view(View::Collection(view));
         if let Some(figures) = figures {
             section = section.figures(figures.clone());
@@ -80,7 +88,7 @@ impl CollectionPage {
         let root = collection.root();
         let title = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
         Ok(Self {
-            html: Report::new(title, lead).limit(limit).section(section).html()?,
+            html: Report::new(title, lead).limit(limit).made(made).section(section).html()?,
             without_picture: named()
                 .filter_map(|(name, shown)| Some((name.clone(), shown.without_picture.clone()?)))
                 .collect(),

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
@@ -77,6 +77,16 @@ async function picture(locator) {
   assert.fail('the picture keeps changing');
 }
 
+/** Turns the wheel with Ctrl, which enlarges what rests. */
+async function zoom(page, by) {
+  await page.keyboard.down('Control');
+  await page.mouse.wheel(0, by);
+  await page.keyboard.up('Control');
+}
+
+/** A number as the page writes it. */
+const counted = (n) => n.toLocaleString('en');
+
 /** Does something that must change how `locator` looks. */
 async function changes(locator, what, action) {
   const before = await picture(locator);
@@ -89,7 +99,8 @@ async function changes(locator, what, action) {
 async function figuresEqual(page, json) {
   await page.locator('details.figures').last().evaluate((d) => (d.open = true));
   const rows = await page.locator('details.figures').last().locator('tr').evaluateAll((all) => all.map((r) => [r.children[0].textContent, r.children[1].textContent]));
-  const expected = Object.entries(json).filter(([key]) => key !== 'seconds');
+  // Folders stay where the page was made.
+  const expected = Object.entries(json).filter(([key]) => key !== 'seconds').map(([key, v]) => [key, typeof v === 'string' && v.startsWith('/') ? basename(v) : v]);
   assert.deepEqual(rows.map(([key, shown], i) => [key, typeof expected[i]?.[1] === 'string' ? shown : JSON.parse(shown)]), expected);
 }
 
@@ -198,12 +209,12 @@ for (const hash of ['#2d', '#gl']) {
     const { page, problems, close } = await open('match.html', { hash });
     const stage = page.locator('.stage').first();
     assert.equal(await stage.getAttribute('data-painter'), hash === '#gl' ? 'WebGL 2' : '2-D canvas');
-    assert.equal(await tile(page, 'inliers'), String(results.match.inliers));
+    assert.equal(await tile(page, 'inliers'), counted(results.match.inliers));
     const box = await stage.boundingBox();
     const [x, y] = [box.x + box.width * 0.22, box.y + box.height * 0.45];
     await changes(stage, 'the wheel', async () => {
       await page.mouse.move(x, y);
-      await page.mouse.wheel(0, -600);
+      await zoom(page, -600);
     });
     await changes(stage, 'dragging', async () => {
       await page.mouse.down();
@@ -228,15 +239,15 @@ for (const hash of ['#2d', '#gl']) {
     const residuals = [];
     for (let i = 0; i < 5; i++) {
       await page.keyboard.press('ArrowRight');
-      assert.match(await page.locator('.status').innerText(), new RegExp(`^Number ${i + 1} of`));
+      assert.match(await page.locator('.status').innerText(), new RegExp(`^${i + 1}(st|nd|rd|th) worst of`));
       residuals.push(parseFloat(await page.locator('.values dd').first().innerText()));
     }
     assert.deepEqual(residuals, [...residuals].sort((a, b) => b - a), 'from the worst');
     await page.keyboard.press('ArrowLeft');
-    assert.match(await page.locator('.status').innerText(), /^Number 4 of/);
+    assert.match(await page.locator('.status').innerText(), /^4th worst of/);
 
     // Chips and histograms.
-    const kept = async () => Number((await page.locator('.kept').innerText()).split(' of ')[0].replaceAll(/\s/g, ''));
+    const kept = async () => Number((await page.locator('.kept').innerText()).split(' of ')[0].replaceAll(/[\s,]/g, ''));
     assert.equal(await kept(), results.match.inliers);
     await changes(stage, 'the chip of outliers', () => page.getByRole('button', { name: /outliers/ }).click());
     assert.equal(await kept(), results.match.matches);
@@ -274,10 +285,10 @@ test('hovering a feature shows both patches and its figures; elsewhere its epipo
   const box = await stage.boundingBox();
   await changes(patch, 'hovering', async () => {
     // The bookshelf has many features, so a few steps of the cursor reach one.
-    for (let i = 0; i < 40 && (await page.locator('.status').innerText()).startsWith('For example'); i++) await page.mouse.move(box.x + box.width * (0.2 + 0.003 * i), box.y + box.height * 0.35);
+    for (let i = 0; i < 40 && (await page.locator('.status').innerText()).startsWith('Example'); i++) await page.mouse.move(box.x + box.width * (0.2 + 0.003 * i), box.y + box.height * 0.35);
   });
   const names = await page.locator('.values dt').allInnerTexts();
-  for (const name of ['distance from the epipolar line', 'distance', 'ratio', 'scale']) assert.ok(names.includes(name), `${name} in ${names}`);
+  for (const name of ['distance from the epipolar line', 'descriptor distance', 'ratio', 'scale']) assert.ok(names.includes(name), `${name} in ${names}`);
   assert.match(await patch.getAttribute('aria-label'), /bookshelf-left\.jpg/);
   await page.mouse.move(box.x + box.width * 0.05, box.y + box.height * 0.3);
   await changes(stage, 'the line of another place', () => page.mouse.move(box.x + box.width * 0.05, box.y + box.height * 0.7));
@@ -417,7 +428,7 @@ test('a rectified pair moves, is hovered and recoloured, and its matches lie on 
   const [x, y] = [box.x + box.width * 0.25, box.y + box.height * 0.5];
   await changes(stage, 'the wheel', async () => {
     await page.mouse.move(x, y);
-    await page.mouse.wheel(0, -500);
+    await zoom(page, -500);
   });
   await changes(stage, 'dragging', async () => {
     await page.mouse.down();
@@ -444,7 +455,7 @@ test('scored disparities move, are read, recoloured and compared', async () => {
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
   await changes(stage, 'the wheel', async () => {
     await page.mouse.move(x, y);
-    await page.mouse.wheel(0, -500);
+    await zoom(page, -500);
   });
   await changes(stage, 'dragging', async () => {
     await page.mouse.down();
@@ -495,7 +506,7 @@ async function shownPair(page) {
   const names = await page.locator('.pair .names b').allInnerTexts();
   const figures = Object.fromEntries((await page.locator('.pair .values dt').allInnerTexts()).map((name, i) => [name, i]));
   const numbers = await page.locator('.pair .values dd').allInnerTexts();
-  const number = (name) => Number(numbers[figures[name]].replaceAll(/\s/g, ''));
+  const number = (name) => Number(numbers[figures[name]].replaceAll(/[\s,]/g, ''));
   return { names, inliers: number('inliers'), matches: number('matches'), geometry: numbers[figures.geometry] };
 }
 
@@ -521,7 +532,7 @@ for (const hash of ['#2d', '#gl']) {
       const expected = pair
         ? [names[pair.a], names[pair.b], `${pair.inliers} inliers of ${pair.matches} matches, ${pair.geometry}`]
         : [names[i], names[j], tried(i, j) ? 'tried, no result' : 'not tried'];
-      assert.deepEqual(told.replaceAll('\u202f', '').split('\n'), expected, `row ${i}, column ${j}`);
+      assert.deepEqual(told.replace(/(\d),(?=\d{3})/g, '$1').split('\n'), expected, `row ${i}, column ${j}`);
     }
     for (const [kind, n] of Object.entries(kinds)) assert.ok(n > 3, `${n} squares: ${kind}`);
 
@@ -537,7 +548,7 @@ for (const hash of ['#2d', '#gl']) {
       await changes(stage, 'the next pair', () => page.keyboard.press('ArrowRight'));
     }
     await page.keyboard.press('ArrowLeft');
-    assert.match(await page.locator('.status').innerText(), /^Number 4 of/);
+    assert.match(await page.locator('.status').innerText(), /^4th strongest of/);
     await page.keyboard.press('End');
     assert.equal((await shownPair(page)).inliers, pairs[pairs.length - 1].inliers);
 
@@ -555,7 +566,7 @@ for (const hash of ['#2d', '#gl']) {
     // Moving, ordering, colours, filters.
     await changes(stage, 'the wheel', async () => {
       await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-      await page.mouse.wheel(0, -500);
+      await zoom(page, -500);
     });
     await changes(stage, 'dragging', async () => {
       await page.mouse.down();
@@ -565,7 +576,7 @@ for (const hash of ['#2d', '#gl']) {
     await changes(stage, 'showing all', () => page.getByRole('button', { name: 'show all' }).click());
     await changes(stage, 'the geometry', () => choose(page, 'geometry'));
     await choose(page, 'inliers');
-    const kept = async () => Number((await page.locator('.kept').innerText()).split(' of ')[0].replaceAll(/\s/g, ''));
+    const kept = async () => Number((await page.locator('.kept').innerText()).split(' of ')[0].replaceAll(/[\s,]/g, ''));
     await changes(stage, 'a kind of geometry', () => page.getByRole('button', { name: /^planar or panoramic/ }).click());
     assert.equal(await kept(), pairs.filter((p) => p.geometry !== 'planar or panoramic').length);
     await page.getByRole('button', { name: /^planar or panoramic/ }).click();
@@ -588,7 +599,7 @@ for (const hash of ['#2d', '#gl']) {
     await changes(stage, 'the graph', () => choose(page, 'graph'));
     await changes(stage, 'the wheel over the graph', async () => {
       await page.mouse.move(box.x + box.width / 2, box.y + box.height * 0.2);
-      await page.mouse.wheel(0, -300);
+      await zoom(page, -300);
     });
     await page.getByRole('button', { name: 'show all' }).click();
     // Moves along four rows until the cursor is on a photograph.
@@ -612,7 +623,7 @@ for (const hash of ['#2d', '#gl']) {
     for (const lines of ['none', 'all', 'some']) await changes(matches, `lines: ${lines}`, () => choose(page.locator('.pair'), lines));
     await changes(matches, 'the wheel over the pair', async () => {
       await page.mouse.move(place_.x + place_.width * 0.3, place_.y + place_.height * 0.5);
-      await page.mouse.wheel(0, -400);
+      await zoom(page, -400);
     });
     assert.deepEqual(problems, []);
     await close();
@@ -683,7 +694,7 @@ test('collections of one, without pairs, of hundreds and of thousands', async ()
       await stage.focus();
       for (const key of ['ArrowRight', 'ArrowDown', 'End', 'Home', '+', '0', 'Escape', 'Escape']) await page.keyboard.press(key);
       await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-      await changes(stage, `${name}: the wheel`, () => page.mouse.wheel(0, -300));
+      await changes(stage, `${name}: the wheel`, () => zoom(page, -300));
       await page.mouse.click(box.x + box.width / 3, box.y + box.height / 2);
       if (name === 'three-hundred.html' && map === 'graph') await changes(stage, 'all edges', () => choose(page.locator('.tools'), 'all'));
       if (name === 'two-thousand.html' && map === 'graph') assert.match(await page.locator('.view').innerText(), /too many for one graph/);
@@ -702,7 +713,7 @@ test('collections of one, without pairs, of hundreds and of thousands', async ()
 test('a collection of photographs shows those pairs that the command found', async () => {
   const { page, problems, close } = await open('collect.html');
   assert.equal(await tile(page, 'verified pairs'), String(results.collect.pairs));
-  assert.equal(await tile(page, 'inliers'), String(results.collect.inliers));
+  assert.equal(await tile(page, 'inliers'), counted(results.collect.inliers));
   assert.match(await page.locator('.groups').innerText(), /^2 connected groups of 2, 2 photographs$/);
   const stage = page.locator('.stage').first();
   await stage.focus();
@@ -727,6 +738,282 @@ test('a collection without JavaScript is a matrix, photographs and tables', asyn
   const lively = await open('ring.html');
   assert.equal(await lively.page.locator('.still-figures').count(), 0, 'the view has its own');
   await lively.close();
+});
+
+/** The colour of a pixel of a stage on a 2-D canvas, at a place of the screen. */
+async function pixel(stage, x, y) {
+  return stage.evaluate((s, [px, py]) => {
+    const canvas = s.querySelector('canvas');
+    const scale = canvas.width / s.clientWidth;
+    return Array.from(canvas.getContext('2d').getImageData(Math.round(px * scale), Math.round(py * scale), 1, 1).data).slice(0, 3);
+  }, [x, y]);
+}
+
+/** The first view's data. */
+function dataOf(name) {
+  return JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(readFileSync(at(name), 'utf8'))[1]).views[0];
+}
+
+test('the reference is never shown where the moving picture should be: stripes, and an outline', async () => {
+  const { page, close } = await open('register.html', { hash: '#2d' });
+  const view = dataOf('register.html');
+  const covered = unpack(view.covered);
+  const { width, height, step } = view.reference;
+  const across = Math.ceil(width / step);
+  const empty = (x, y) => !covered[Math.floor(y / step) * across + Math.floor(x / step)];
+  const places = [];
+  for (let y = 4; y < height - 4; y += 7) for (let x = 4; x < width - 4; x += 7) if ([-4, 0, 4].every((d) => empty(x + d, y) && empty(x, y + d))) places.push([x, y]);
+  assert.ok(places.length > 50, `${places.length} places are not covered`);
+  const stage = page.locator('.stage').first();
+  const shown = async () => {
+    const box = await stage.boundingBox();
+    const scale = Math.min(box.width / width, box.height / height);
+    const colours = new Set();
+    for (const [x, y] of places.slice(0, 40)) colours.add((await pixel(stage, box.width / 2 + (x + 0.5 - width / 2) * scale, box.height / 2 + (y + 0.5 - height / 2) * scale)).join());
+    return colours;
+  };
+  await page.getByRole('slider', { name: 'Edge' }).focus();
+  await page.keyboard.press('Home');
+  for (const mode of ['swipe', 'warped', 'difference']) {
+    await choose(page, mode);
+    await picture(stage);
+    for (const colour of await shown()) {
+      const [r, g, b] = colour.split(',').map(Number);
+      assert.ok(r >= 30 && b <= 76 && Math.abs(r - g) < 8 && b > r, `${mode}: stripes are grey, ${colour}`);
+    }
+  }
+  assert.match(await page.locator('.hint').first().innerText(), /yellow line encloses/);
+  // Choices bring other fields, and the picture stays where it is.
+  const tops = new Set();
+  for (const mode of ['swipe', 'blink', 'difference', 'squares', 'reference', 'warped']) {
+    await choose(page, mode);
+    tops.add((await stage.boundingBox()).y);
+  }
+  assert.equal(tops.size, 1, [...tops].join());
+  await close();
+});
+
+test('the verdict stands on top, as --json has it, with what to do about a poor one', async () => {
+  for (const name of ['match', 'register', 'rectify', 'stereo', 'collect']) {
+    const { page, close } = await open(`${name}.html`);
+    const { verdict, reasons } = results[name];
+    const shown = page.locator('.verdict').first();
+    assert.equal((await shown.locator('b').innerText()).toLowerCase(), verdict, name);
+    await shown.locator('details').evaluateAll((all) => all.forEach((d) => (d.open = true)));
+    const text = await shown.innerText();
+    for (const reason of reasons) assert.ok(text.includes(reason.text), `${name}: ${reason.text}`);
+    await close();
+  }
+  const poor = report('relief.html', 'register', 'stereo-left.png', 'stereo-right.png');
+  assert.equal(poor.verdict, 'poor', JSON.stringify(poor.reasons));
+  assert.ok(poor.reasons[0].next.includes('tiepoint match A B --model fundamental'), poor.reasons[0].next);
+  const { page, close } = await open('relief.html');
+  assert.match(await page.locator('.verdict.poor').first().innerText(), /^Poor[\s\S]*--model fundamental/);
+  await close();
+});
+
+test('a ratio without a rival is no number, and the example is one that the model agrees with', async () => {
+  edited('match.html', 'rivals.html', (view) => {
+    const ratio = unpack(view.columns.ratio);
+    for (let i = 0; i < ratio.length; i += 8) ratio.writeFloatLE(0, i);
+    view.columns.ratio = pack('f32', ratio);
+  });
+  const { page, close } = await open('rivals.html');
+  assert.match(await page.locator('.status').innerText(), /^Example/);
+  const [names, numbers] = [await page.locator('.values dt').allInnerTexts(), await page.locator('.values dd').allInnerTexts()];
+  const of = (name) => numbers[names.indexOf(name)];
+  assert.ok(parseFloat(of('distance from the epipolar line')) <= 3, of('distance from the epipolar line'));
+  assert.notEqual(of('ratio'), '0.000');
+  assert.doesNotMatch(of('turned by'), /-0°/);
+  const first = await page.locator('.histogram', { hasText: 'ratio' }).locator('output').innerText();
+  assert.ok(parseFloat(first) > 0, `the histogram begins at a measurement: ${first}`);
+  await close();
+});
+
+test('on a graphics card small dots are as bright as on a 2-D canvas', async () => {
+  const brightness = [];
+  for (const hash of ['#2d', '#gl']) {
+    const { page, close } = await open('match.html', { hash });
+    await choose(page, 'none');
+    await page.getByRole('button', { name: /outliers/ }).click();
+    const stage = page.locator('.stage').first();
+    const png = (await picture(stage)).toString('base64');
+    brightness.push(await page.evaluate(async (url) => {
+      const image = new Image();
+      image.src = url;
+      await image.decode();
+      const canvas = document.createElement('canvas');
+      [canvas.width, canvas.height] = [image.width, image.height];
+      const context = canvas.getContext('2d');
+      context.drawImage(image, 0, 0);
+      const { data } = context.getImageData(0, 0, image.width, image.height);
+      let sum = 0;
+      for (let i = 0; i < data.length; i += 4) sum += data[i] + data[i + 1] + data[i + 2];
+      return sum / data.length;
+    }, `data:image/png;base64,${png}`));
+    await close();
+  }
+  assert.ok(Math.abs(brightness[1] / brightness[0] - 1) < 0.05, brightness.join(' and '));
+});
+
+test('disparities with a truth are scored, and a truth of another scale is found out', async () => {
+  const { page, close } = await open('stereo.html');
+  assert.equal(await tile(page, 'off by more than 1 px, or none'), `${(100 * results.stereo.bad).toFixed(1)} %`);
+  assert.equal(await tile(page, 'mean error'), `${results.stereo.epe.toFixed(2)} px`);
+  await close();
+  const wrong = report('scale.html', 'stereo', 'stereo-left.png', 'stereo-right.png', '--disparities', '64', '--truth', at('truth.pfm'), '--truth-scale', '0.25');
+  assert.equal(wrong.verdict, 'poor');
+  assert.ok(wrong.reasons.some(({ next }) => next?.includes('--truth-scale 4')), JSON.stringify(wrong.reasons));
+});
+
+test('depth has the unit of the calibration', async () => {
+  edited('depth.html', 'metric.html', (view) => (view.rectified.baseline = 193));
+  for (const [name, unit] of [['depth.html', '× baseline'], ['metric.html', "in the calibration's unit"]]) {
+    const { page, close } = await open(name);
+    const box = await page.locator('.stage').first().boundingBox();
+    await page.mouse.move(box.x + box.width * 0.3, box.y + box.height * 0.45);
+    assert.ok((await page.locator('.panel .values').innerText()).includes(unit), unit);
+    await close();
+  }
+});
+
+test('the page scrolls over a picture that rests; a click or Ctrl begins to enlarge; a tap reads', async () => {
+  const { page, close } = await open('match.html');
+  const stage = page.locator('.stage').first();
+  const box = await stage.boundingBox();
+  const place = [box.x + box.width / 4, box.y + 60];
+  await page.mouse.move(...place);
+  await page.mouse.wheel(0, 200);
+  await page.waitForFunction(() => scrollY > 100);
+  await page.evaluate(() => scrollTo(0, 0));
+  await changes(stage, 'Ctrl and the wheel', () => zoom(page, -300));
+  await page.keyboard.press('0');
+  await page.mouse.click(...place);
+  await changes(stage, 'the wheel after a click', () => page.mouse.wheel(0, -300));
+  assert.equal(await page.evaluate(() => scrollY), 0, 'the picture took the wheel');
+  await close();
+  const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true });
+  const touched = await context.newPage();
+  await touched.goto(pathToFileURL(at('stereo.html')).href);
+  await ready(touched);
+  const there = touched.locator('.stage').first();
+  assert.equal(await there.evaluate((s) => getComputedStyle(s).touchAction), 'pan-y');
+  await there.scrollIntoViewIfNeeded();
+  const area = await there.boundingBox();
+  await touched.touchscreen.tap(area.x + area.width / 2, area.y + area.height / 4);
+  assert.match(await touched.locator('.panel .values').first().innerText(), /Disparity/);
+  await context.close();
+});
+
+test('wide pictures lie one below the other, panes have names, and no picture is stretched by its panel', async () => {
+  edited('match.html', 'wide.html', (view) => {
+    for (const side of [view.a, view.b]) side.height = Math.round(side.width / 3.3);
+  });
+  const { page, close } = await open('wide.html');
+  assert.ok(await page.getByRole('radio', { name: 'one below the other' }).isChecked(), 'the layout');
+  assert.deepEqual(await page.locator('.pane-name').allInnerTexts(), ['A: bookshelf-left.jpg', 'B: bookshelf-right.jpg']);
+  const { width, height } = await page.locator('.stage').first().boundingBox();
+  assert.ok(Math.abs(height - (2 * width) / 3.3) < 0.1 * height, `${width}×${height} px`);
+  await close();
+  const registered = await open('register.html');
+  assert.deepEqual(await registered.page.locator('.pane-name').allInnerTexts(), ['A: coffee-turned.png (moving)', 'B: coffee.jpg (reference)']);
+  await registered.close();
+  const patches = await open('match.html', { width: 800 });
+  assert.ok((await patches.page.locator('.patch').first().boundingBox()).width < 200, 'patches');
+  await patches.close();
+});
+
+test('histograms are counts, follow the chips, mark the threshold and are brushed', async () => {
+  const { page, close } = await open('match.html');
+  const histogram = page.locator('.histogram', { hasText: 'distance from the epipolar line' });
+  const heights = async (name) => Array.from((await histogram.locator(`path.${name}`).getAttribute('d')).matchAll(/v-([\d.]+)/g), ([, v]) => Number(v));
+  const view = dataOf('match.html');
+  const residual = unpack(view.columns.residual);
+  const values = Array.from({ length: residual.length / 4 }, (_, i) => residual.readFloatLE(4 * i));
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const counts = new Array(48).fill(0);
+  for (const v of values) counts[Math.min(47, Math.floor(((v - least) / (most - least)) * 48))]++;
+  const highest = Math.max(...counts);
+  const linear = counts.filter((n) => n).map((n) => Math.max(0.6, (24 * n) / highest));
+  (await heights('all')).forEach((height, i) => assert.ok(Math.abs(height - linear[i]) < 0.3, `bar ${i}: ${height}, ${linear[i]}`));
+  const inliers = await histogram.locator('path.some').getAttribute('d');
+  await page.getByRole('button', { name: /outliers/ }).click();
+  assert.notEqual(await histogram.locator('path.some').getAttribute('d'), inliers, 'the chip');
+  assert.equal(await histogram.locator('path.mark').count(), 1, 'the threshold');
+  const before = await heights('all');
+  await histogram.getByRole('button').click();
+  assert.notDeepEqual(await heights('all'), before, 'logarithms');
+  const kept = () => page.locator('.kept').innerText();
+  const all = await kept();
+  await histogram.scrollIntoViewIfNeeded();
+  const box = await histogram.locator('svg').boundingBox();
+  await page.mouse.move(box.x + 10, box.y + 10);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 3, box.y + 10, { steps: 3 });
+  await page.mouse.up();
+  assert.notEqual(await kept(), all, 'the brush');
+  await page.mouse.click(box.x + 20, box.y + 10);
+  assert.equal(await kept(), all, 'a click keeps all');
+  assert.match(await page.locator('.colour-bar').first().innerText(), / px$/);
+  await close();
+});
+
+test('a page says when and by what command it was made, and no folder', async () => {
+  for (const [name, command] of [['match.html', 'tiepoint match bookshelf-left.jpg bookshelf-right.jpg --model fundamental --output matches.csv --report match.html --json'], ['collect.html', '--longest-side 500']]) {
+    const { page, close } = await open(name);
+    const made = await page.locator('footer').innerText();
+    assert.ok(made.includes(command), made);
+    assert.match(made, /\d{4}-\d\d-\d\d \d\d:\d\d UTC/);
+    assert.ok(!readFileSync(at(name), 'utf8').includes(folder), `${name} names ${folder}`);
+    await close();
+  }
+});
+
+test('a failure writes a page that begins as a sentence, and says what to do', async () => {
+  for (const [name, ...rest] of [['register', 'coffee.jpg', 'bookshelf-left.jpg'], ['rectify', 'coffee.jpg', 'bookshelf-left.jpg', '--output-left', at('no-l.png'), '--output-right', at('no-r.png')]]) {
+    tiepoint([name, ...rest, '--report', at(`no-${name}.html`), '--quiet'], 1);
+    const { page, close } = await open(`no-${name}.html`);
+    assert.match(await page.locator('.lead').first().innerText(), /^[A-Z]/);
+    assert.match(await page.locator('.verdict.poor').first().innerText(), /^Poor[\s\S]*Try/);
+    await close();
+  }
+  writeFileSync(at('dot.pgm'), Buffer.from('P5 1 1 255 \x80', 'latin1'));
+  tiepoint(['match', 'dot.pgm', 'coffee.jpg', '--report', at('zero.html'), '--quiet'], 1);
+  assert.match(readFileSync(at('zero.html'), 'utf8'), /There are no matches to show/);
+  const said = spawnSync(TIEPOINT, ['match', 'coffee.jpg', 'coffee-turned.png', '--report', 'said.html'], { encoding: 'utf8', cwd: folder });
+  assert.ok(`${said.stdout}${said.stderr}`.includes('said.html'), 'what was written is said');
+});
+
+test('names that turn, forced colours, print, the painter in the address, no WebGL, no script', async () => {
+  const turned = 'no\u202egpj.jpg';
+  cpSync(at('coffee.jpg'), at(turned));
+  report('turned.html', 'match', turned, 'coffee-turned.png');
+  const first = await open('turned.html');
+  assert.equal(await first.page.title(), 'no⟨U+202E⟩gpj.jpg and coffee-turned.png');
+  assert.equal(await first.page.locator('h1 bdi').count(), 1);
+  await first.close();
+  const { page, close } = await open('match.html');
+  await page.emulateMedia({ forcedColors: 'active' });
+  assert.equal(await page.locator('.strip').first().evaluate((s) => getComputedStyle(s).forcedColorAdjust), 'none');
+  const [pressed, other] = await page.evaluate(() => ['true', 'false'].map((state) => getComputedStyle(document.querySelector(`.toggle[aria-pressed="${state}"]`)).backgroundColor));
+  assert.notEqual(pressed, other, 'pressed and not');
+  await page.emulateMedia({ forcedColors: 'none', media: 'print' });
+  assert.ok(await page.locator('.colour-bar').first().isVisible(), 'the legend is printed');
+  assert.ok(!(await page.getByRole('button', { name: 'show all' }).first().isVisible()), 'buttons are not');
+  await page.emulateMedia({ media: 'screen' });
+  for (const [hash, painter] of [['#gl', 'WebGL 2'], ['#2d', '2-D canvas']]) {
+    await page.evaluate((to) => (location.hash = to), hash);
+    await page.waitForFunction((name) => document.querySelector('.stage')?.dataset.painter === name, painter);
+  }
+  await close();
+  const flat = await open('depth.html', { hash: '#2d' });
+  await flat.page.locator('.space').scrollIntoViewIfNeeded();
+  await flat.page.getByText('Points in space need WebGL 2').waitFor();
+  assert.ok((await flat.page.locator('.space').boundingBox()).height < 100, 'no hole');
+  await flat.close();
+  const still = await open('match.html', { script: false });
+  assert.match(await still.page.locator('noscript').innerText(), /Without JavaScript/);
+  await still.close();
 });
 
 test('twenty thousand matches pan at thirty frames a second', async () => {

@@ -27,6 +27,7 @@ use rusqlite::{Connection, OpenFlags, Statement, params};
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use tiepoint::assess::CollectionEvidence;
 use tiepoint::collection::{Collection, PhotographFeatures, VerifiedPair};
 use tiepoint::device::Cpu;
 use tiepoint::feature::Features;
@@ -67,7 +68,7 @@ impl ExportOptions {
 }
 
 /// The contents of a database.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Exported {
     /// Cameras.
@@ -82,6 +83,9 @@ pub struct Exported {
     pub inliers: u64,
     /// Images with a position.
     pub positions: usize,
+    /// How the pairs hold the images together.
+    #[serde(skip)]
+    pub evidence: CollectionEvidence,
 }
 
 impl Exported {
@@ -122,14 +126,17 @@ pub fn export(
         tables.insert_features(index + 1, features, options).map_err(fault)
     })?;
     tables.insert_images(collection, &sizes, &mut exported).map_err(fault)?;
+    let mut ends = vec![];
     for block in 0..results.blocks() {
         cpu.advance(1);
         for pair in results.pairs_of(block)? {
             cpu.check()?;
             exported.pairs += 1;
+            ends.push([pair.a, pair.b]);
             exported.inliers += tables.insert_pair(&pair).map_err(fault)? as u64;
         }
     }
+    exported.evidence = CollectionEvidence::of(collection.photographs().len(), &ends);
     drop(tables);
     database.execute_batch("COMMIT").map_err(fault)?;
     database.close().map_err(|(_, e)| fault(e))?;

@@ -298,7 +298,7 @@ impl Collection {
         limit: Option<usize>,
     ) -> PyResult<(String, Vec<(String, String)>)> {
         let limit = limit.unwrap_or(DEFAULT_LIMIT);
-        let page = run_on(py, device, |p| CollectionPage::new(&self.collection, limit, None, &p.cpu))?;
+        let page = run_on(py, device, |p| CollectionPage::new(&self.collection, (limit, ""), None, &p.cpu))?;
         Ok((page.html, page.without_picture))
     }
 }

@@ -9,8 +9,11 @@ use crate::image::{rows, vector};
 use crate::options::Options;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tiepoint::assess::{Assessment, PairEvidence, Reason};
+use tiepoint::feature::Keypoint;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::{ModelKind, RobustOptions};
+use tiepoint::image::Size;
 use tiepoint::matching::{
     GpuMatcher, GpuMatches, GpuNeighbours, Guide, Match, MatchOptions, match_features as matched,
     nearest_neighbours,
@@ -171,11 +174,42 @@ pub(crate) fn tie_options(
     Ok(options)
 }
 
-pub(crate) fn tie_dict<'py>(py: Python<'py>, tie: &TiePoints) -> PyResult<Bound<'py, PyDict>> {
+/// The verdict and its reasons; none without a model.
+pub(crate) fn assessed<'py>(
+    py: Python<'py>,
+    assessment: Option<&Assessment>,
+) -> PyResult<(Option<&'static str>, Vec<Bound<'py, PyDict>>)> {
+    let reason = |reason: &Reason| {
+        let Reason { measure, value, expected, verdict, text, next } = reason;
+        let verdict = verdict.name();
+        Ok(dict!(py, {
+            "measure": *measure,
+            "value": *value,
+            "expected": expected,
+            "verdict": verdict,
+            "text": text,
+            "next": next.as_deref(),
+        }))
+    };
+    let reasons = assessment.iter().flat_map(|assessment| &assessment.reasons).map(reason);
+    Ok((assessment.map(|assessment| assessment.verdict.name()), reasons.collect::<PyResult<_>>()?))
+}
+
+/// The fields of `TiePoints` between these keypoints of A, a picture of this size, and of B.
+pub(crate) fn tie_dict<'py>(
+    py: Python<'py>,
+    (keypoints, size): ([&[Keypoint]; 2], Size),
+    tie: &TiePoints,
+    options: &TieOptions,
+) -> PyResult<Bound<'py, PyDict>> {
     let [pairs, distance, ratio] = columns(py, &tie.matches)?;
     let mut agrees = vec![false; tie.matches.len()];
     tie.inliers.iter().for_each(|&i| agrees[i] = true);
+    let assessment = PairEvidence::of(keypoints, size, tie, options).map(|evidence| evidence.assess());
+    let (verdict, reasons) = assessed(py, assessment.as_ref())?;
     Ok(dict!(py, {
+        "verdict": verdict,
+        "reasons": reasons,
         "pairs": pairs,
         "distance": distance,
         "ratio": ratio,
@@ -205,10 +239,12 @@ pub(crate) fn tie_points<'py>(
             tie => tie.map(Some),
         })?;
         if let Some(tie) = tie {
-            return tie_dict(py, &tie);
+            let [in_a, in_b] = [&a, &b].map(GpuFeatures::download_keypoints);
+            let (in_a, in_b) = (in_a.map_err(raised)?, in_b.map_err(raised)?);
+            return tie_dict(py, ([&in_a, &in_b], a.image_size()), &tie, &options);
         }
     }
     let (a, b) = (a.get().found(py)?, b.get().found(py)?);
     let tie = run_on(py, device, |processor| tiepoint::register::tie_points(a, b, &options, processor))?;
-    tie_dict(py, &tie)
+    tie_dict(py, ([&a.keypoints, &b.keypoints], a.image), &tie, &options)
 }

@@ -150,7 +150,7 @@ fn tied_here(
         let tied = tie_pictures(pictures, &found, options, (Views::Auto, Modality::Same), processor)?;
         Ok((tied.features.unwrap_or_else(|| features.map(|found| found.features)), tied.tie))
     })?;
-    Ok(Tied::here(found.0, found.1))
+    Ok(Tied::here(found.0, found.1, options))
 }
 
 /// A rectified pair, to be returned.

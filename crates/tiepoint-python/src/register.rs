@@ -92,5 +92,5 @@ fn located(
         let moving = RegisterInput { image: moving.view(), mask: mask_view(mask_moving.as_ref()) };
         locate(fixed, moving, options, processor)
     })?;
-    Ok(Tied::here(found.features, found.tie))
+    Ok(Tied::here(found.features, found.tie, &options.tie))
 }

@@ -1,6 +1,7 @@
 //! Two pictures tied together, on a GPU where both lie on one, otherwise on the host.
 
 use crate::device::Detached;
+use crate::errors::raised;
 use crate::features::Features;
 use crate::finder::Finder;
 use crate::image::Input;
@@ -9,6 +10,7 @@ use crate::picture::{Picture, mask_on_host, mask_there};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::borrow::Cow;
+use tiepoint::feature::Keypoint;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::Correspondence;
 use tiepoint::register::{Modality, TieOptions, TiePoints, Views, tie_pictures_on_device};
@@ -20,6 +22,7 @@ pub(crate) type Masks<'py> = [Option<Bound<'py, PyAny>>; 2];
 pub(crate) struct Tied {
     features: [Found; 2],
     pub(crate) tie: TiePoints,
+    options: TieOptions,
 }
 
 enum Found {
@@ -52,31 +55,47 @@ impl Tied {
                 finder.search_there(&found, b, mask_b, processor)?,
             ];
             let tie = tie_pictures_on_device(features.each_ref(), options, views, &processor.cpu)?;
-            Ok(tie.map(|tie| Self { features: features.map(Found::There), tie }))
+            Ok(tie.map(|tie| Self { features: features.map(Found::There), tie, options: *options }))
         })
     }
 
     /// Of features in the host's memory.
-    pub(crate) fn here(features: [tiepoint::feature::Features; 2], tie: TiePoints) -> Self {
-        Self { features: features.map(Found::Here), tie }
+    pub(crate) fn here(
+        features: [tiepoint::feature::Features; 2],
+        tie: TiePoints,
+        options: &TieOptions,
+    ) -> Self {
+        Self { features: features.map(Found::Here), tie, options: *options }
     }
 
-    pub(crate) fn into_dict(self, result: &Bound<'_, PyDict>, finder: &Finder) -> PyResult<()> {
-        let py = result.py();
-        let [a, b] = self.features.map(|found| match found {
-            Found::Here(features) => Features::new(features),
-            Found::There(features) => Features::on_device(features, finder.device_object().clone_ref(py)),
-        });
-        result.set_item("tie_points", tie_dict(py, &self.tie)?)?;
-        result.set_item("features", (a, b))
-    }
-
-    pub(crate) fn correspondences(&self) -> tiepoint::Result<Vec<Correspondence>> {
+    /// The keypoints of both, copied from a GPU where they lie there.
+    fn keypoints(&self) -> tiepoint::Result<[Cow<'_, [Keypoint]>; 2]> {
         let [a, b] = self.features.each_ref().map(|found| match found {
             Found::Here(features) => Ok(Cow::Borrowed(&features.keypoints[..])),
             Found::There(features) => features.download_keypoints().map(Cow::Owned),
         });
-        let (a, b) = (a?, b?);
+        Ok([a?, b?])
+    }
+
+    pub(crate) fn into_dict(self, result: &Bound<'_, PyDict>, finder: &Finder) -> PyResult<()> {
+        let py = result.py();
+        let [a, b] = self.keypoints().map_err(raised)?;
+        let size = match &self.features[0] {
+            Found::Here(features) => features.image,
+            Found::There(features) => features.image_size(),
+        };
+        let tie = tie_dict(py, ([&a, &b], size), &self.tie, &self.options)?;
+        result.set_item("tie_points", tie)?;
+        drop((a, b));
+        let [a, b] = self.features.map(|found| match found {
+            Found::Here(features) => Features::new(features),
+            Found::There(features) => Features::on_device(features, finder.device_object().clone_ref(py)),
+        });
+        result.set_item("features", (a, b))
+    }
+
+    pub(crate) fn correspondences(&self) -> tiepoint::Result<Vec<Correspondence>> {
+        let [a, b] = self.keypoints()?;
         Ok(self.tie.matches.iter().map(|m| m.correspondence(&a, &b)).collect())
     }
 }

@@ -5,6 +5,7 @@ use crate::arguments::collect::{
     WorkArguments,
 };
 use crate::arguments::report::ReportArguments;
+use crate::commands::report::how_made;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, joined, span};
@@ -322,7 +323,8 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
     }
     warn(exported.warning(), context);
     let path = output.output()?.display();
-    let described = joined([json!({ "database": path.to_string() }), json!(exported)]);
+    let assessment = exported.evidence.assess();
+    let described = joined([json!({ "database": path.to_string() }), json!(exported), json!(assessment)]);
     timed.report(
         &format!(
             "{path}: {} images, {} cameras, {} keypoints, {} verified pairs, {} inliers",
@@ -330,6 +332,7 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
         ),
         described.clone(),
     );
+    context.say(&assessment.to_string());
     page(collection, &output.report, &described, context)
 }
 
@@ -343,7 +346,7 @@ fn page(
     let Some(path) = &arguments.report else { return Ok(()) };
     let timed = Timed::start("report", context);
     let cpu = &context.processor.cpu;
-    let page = CollectionPage::new(collection, arguments.limit(), Some(described), cpu)?;
+    let page = CollectionPage::new(collection, (arguments.limit(), &how_made()), Some(described), cpu)?;
     for (name, reason) in &page.without_picture {
         context.note(&format!("the page has no picture of {name}: {reason}"));
     }

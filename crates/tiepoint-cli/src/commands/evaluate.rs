@@ -13,7 +13,7 @@ use std::path::Path;
 use tiepoint::evaluate::ground_truth::read_homography;
 use tiepoint::evaluate::{
     Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score, matching_accuracy,
-    non_occluded, position_error, repeatability,
+    non_occluded, position_error, repeatability, scale_of_truth,
 };
 use tiepoint::geometry::Homography;
 use tiepoint::image::{Image, Size};
@@ -86,8 +86,9 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     }
     context.say(&format!("mean error  {:.3} px", score.epe));
     context.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels));
-    if let Some(hint) = hint_of_scale(&found, &truth, score.bad.first().copied().unwrap_or(0.0)) {
-        context.note(&hint);
+    let nearly_all = score.bad.first().is_some_and(|bad| *bad > 0.9);
+    if let Some(scale) = scale_of_truth(found.view(), truth.view()).filter(|_| nearly_all) {
+        context.note(&format!("nearly all is off: is the truth stored as a multiple (--scale {scale})?"));
     }
     let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
     let described = json!({
@@ -123,26 +124,6 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
             .tile("density", format!("{:.2} %", score.density * 100.0));
         (title, format!("{} pixels are scored.", score.pixels), vec![section])
     })
-}
-
-/// A hint if nearly all pixels are bad because truth and disparities differ by a scale.
-fn hint_of_scale(found: &Image<f32>, truth: &Image<f32>, bad: f64) -> Option<String> {
-    if bad < 0.9 || found.size() != truth.size() {
-        return None;
-    }
-    let both = found.data().iter().zip(truth.data()).filter(|(f, t)| f.is_finite() && t.is_finite());
-    let (mut found, mut truth): (Vec<f32>, Vec<f32>) = both.map(|(f, t)| (*f, *t)).unzip();
-    let median = |values: &mut Vec<f32>| {
-        let middle = values.len() / 2;
-        (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f32::total_cmp).1)
-    };
-    let (found, truth) = (median(&mut found)?, median(&mut truth)?);
-    let ratio = truth / found;
-    let scale = [2.0_f32, 3.0, 4.0, 8.0, 16.0, 256.0].into_iter().find(|s| (ratio / s - 1.0).abs() < 0.12)?;
-    Some(format!(
-        "nearly all is off: what was found has median {found:.0}, the truth {truth:.0}. Is the truth stored as a multiple \
-         (--scale {scale})?"
-    ))
 }
 
 /// Scores detector, matching and model on two images against the true homography.

@@ -22,7 +22,7 @@ use tiepoint::register::{
     Modality, TieOptions, TiePicture, TiePoints, TiedPictures, Views, tie_pictures, tie_points,
 };
 use tiepoint::{Error, ErrorKind};
-use tiepoint_report::{Section, View};
+use tiepoint_report::{Section, View, counted};
 
 /// How a pair is searched.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,8 @@ impl FoundPair {
     fn tied(self, tied: TiedPictures, options: &TieOptions) -> MatchedPair {
         let TiedPictures { features, tie, views, modality } = tied;
         let features = features.unwrap_or_else(|| self.found.map(|found| found.features));
-        let evidence = PairEvidence::of(features.each_ref(), &tie, options);
+        let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
+        let evidence = PairEvidence::of(keypoints, features[0].image, &tie, options);
         MatchedPair { pictures: self.pictures, features, tie, views, modality, evidence }
     }
 
@@ -289,12 +290,17 @@ impl MatchedPair {
     pub(crate) fn summary(&self) -> String {
         let [a, b] = &self.features;
         let all = self.tie.matches.len();
-        let counts = format!("{} and {} features, {all} matches", a.len(), b.len());
+        let [in_a, in_b] = [a, b].map(|features| counted(features.len()));
+        let counts = format!("{in_a} and {in_b} features, {} matches", counted(all));
         match &self.tie.b_from_a {
             Some(m) => {
                 let (n, model) = (self.tie.inliers.len(), m.kind().phrase());
                 let share = 100.0 * n as f64 / all.max(1) as f64;
-                format!("{counts}, {n} ({share:.0} %) agree on {model} to {:.2} px", self.tie.rms_px)
+                format!(
+                    "{counts}, {} ({share:.0} %) agree on {model} to {:.2} px",
+                    counted(n),
+                    self.tie.rms_px
+                )
             }
             None => counts,
         }

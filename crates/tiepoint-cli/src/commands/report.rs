@@ -54,7 +54,7 @@ pub(crate) fn write_to(path: &Path, limit: usize, (title, lead, sections): Page<
 }
 
 /// The day and the command, without folders: a page may be sent to others.
-fn how_made() -> String {
+pub(crate) fn how_made() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let word = |word: std::ffi::OsString| {
         let word = word.to_string_lossy().into_owned();

@@ -89,6 +89,11 @@ class TiePoints(Result):
         Root mean square residual of the inliers in pixels.
     iterations : int
         Samples that the estimation drew.
+    verdict : str or None
+        ``"good"``, ``"doubtful"`` or ``"poor"``, of the model with all of its tie points; None without a model.
+    reasons : list of dict
+        What was measured, the worst first: ``measure``, ``value``, ``expected``, ``verdict``, ``text``, and ``next``, what
+        to do about it, or None.
     """
 
     a: Features
@@ -100,6 +105,8 @@ class TiePoints(Result):
     model: Model | None
     rms: float
     iterations: int
+    verdict: str | None = None
+    reasons: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def xy_a(self) -> npt.NDArray[np.float32]:
@@ -127,7 +134,7 @@ class TiePoints(Result):
         told = [("features", f"{len(self.a)} and {len(self.b)}"), ("matches", str(len(self)))]
         if self.model is None:
             return told
-        return [*told, ("inliers", str(int(self.inliers.sum()))), ("model", self.model.kind), ("rms", f"{self.rms:.3f} px")]
+        return [*told, ("inliers", str(int(self.inliers.sum()))), ("model", self.model.kind), ("rms", f"{self.rms:.3f} px"), ("verdict", str(self.verdict))]
 
     def _picture(self) -> Any:
         from ._draw import small

@@ -6,12 +6,18 @@
 //! next; the verdict is that of the worst reason. Nothing here changes a result.
 //!
 //! - [`PairEvidence`]: tie points and their model.
+//! - [`StereoEvidence`]: a disparity map.
+//! - [`CollectionEvidence`]: the verified pairs of many photographs.
 //!
 //! The limits are constants with the measurements that led to them: `docs/verdicts.md` shows them on pairs with truth.
 
+mod collection;
 mod pair;
+mod stereo;
 
+pub use collection::CollectionEvidence;
 pub use pair::{Cell, PairEvidence};
+pub use stereo::{AT_END, StereoEvidence, VALID};
 
 use serde::Serialize;
 
@@ -119,4 +125,9 @@ impl std::fmt::Display for Assessment {
         let next = self.reasons.iter().filter_map(|reason| reason.next.as_deref()).next();
         next.map_or(Ok(()), |next| write!(f, ". {next}"))
     }
+}
+
+/// The share as a percentage without decimals.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }

@@ -14,13 +14,14 @@
 //! Where pictures were tied by their structure there is no first search, and places have no scale or turn: there the
 //! share of the places that agree stands for the first matches.
 
-use super::{Assessment, Reason, Verdict};
-use crate::feature::{Features, Keypoint};
+use super::{Assessment, Reason, Verdict, percent};
+use crate::feature::Keypoint;
 use crate::geometry::estimate::residuals;
-use crate::geometry::{Correspondence, Model};
+use crate::geometry::{Correspondence, Homography, Model};
 use crate::image::Size;
 use crate::matching::Match;
-use crate::register::{TieOptions, TiePoints, contradicts};
+use crate::numeric::{length, sin_cos};
+use crate::register::{TieOptions, TiePoints};
 use serde::Serialize;
 
 /// Rejected first matches count against the model from this many thresholds on, beyond the reach of the second search:
@@ -113,20 +114,26 @@ pub struct PairEvidence {
 }
 
 impl PairEvidence {
-    /// Measures tie points between these features, found with these options; `None` where they have no model.
-    pub fn of([a, b]: [&Features; 2], tie: &TiePoints, options: &TieOptions) -> Option<Self> {
+    /// Measures tie points between these keypoints of A, a picture of this size, and of B, found with these options;
+    /// `None` where they have no model.
+    pub fn of(
+        keypoints: [&[Keypoint]; 2],
+        size: Size,
+        tie: &TiePoints,
+        options: &TieOptions,
+    ) -> Option<Self> {
         let model = tie.b_from_a?;
-        let keypoints = [a.keypoints.as_slice(), b.keypoints.as_slice()];
+        // Places tied by structure have no scale or turn of their own.
+        let has_descriptors = !tie.first.is_empty();
         let residuals_of = |matches: &[Match]| {
             let pairs: Vec<Correspondence> =
                 matches.iter().map(|m| m.correspondence(keypoints[0], keypoints[1])).collect();
             residuals(&model, &pairs)
         };
         let threshold = options.robust.threshold_px;
-        // Places tied by structure have no descriptors, and no scale or turn of their own.
-        let map = model.homography().filter(|_| a.dimension > 0);
+        let map = model.homography().filter(|_| has_descriptors);
         let contrary = |m: &Match| map.as_ref().is_some_and(|map| contradicts(map, keypoints, m));
-        let place = |m: &Match| cell(a.image, &keypoints[0][m.a as usize]);
+        let place = |m: &Match| cell(size, &keypoints[0][m.a as usize]);
         let (mut cells, mut near, mut far) =
             ([Cell::default(); 9], [const { vec![] }; 9], [const { vec![] }; 9]);
         let last = residuals_of(&tie.matches);
@@ -150,7 +157,7 @@ impl PairEvidence {
             cell.off_px = median(far).filter(|_| cell.alike >= TELLING);
         }
         let outer = options.rematch.map_or(OUTER, |rematch| rematch.radius);
-        let by_chance = (outer > RING && a.dimension > 0).then(|| {
+        let by_chance = (outer > RING && has_descriptors).then(|| {
             // A circle about a point, or a band along a line.
             let area = |r: f64| if model.kind().is_epipolar() { r } else { r * r };
             let ring = last.iter().filter(|r| (RING * threshold..=outer * threshold).contains(*r)).count();
@@ -290,6 +297,28 @@ impl PairEvidence {
     }
 }
 
+/// A match contradicts a map if the scales of its features differ by this factor from what the map says there: an
+/// octave, of which right matches on a plane stay far within.
+const SCALE: f64 = 2.0;
+/// Or if its features are turned from it by more than 45°, of which this is the cosine.
+const TURN: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+/// Whether the scale or the turn of the features of a match contradicts the map.
+fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bool {
+    let (a, b) = (&a[m.a as usize], &b[m.b as usize]);
+    let [xx, xy, yx, yy] = b_from_a.derivative([a.x, a.y].map(f64::from));
+    let local = (xx * yy - xy * yx).abs().sqrt();
+    let ratio = f64::from(b.scale) / (f64::from(a.scale) * local);
+    let [[x, y], [u, v]] = [a, b].map(|k| {
+        let (sin, cos) = sin_cos(k.angle);
+        [f64::from(cos), f64::from(sin)]
+    });
+    let predicted = [xx * x + xy * y, yx * x + yy * y];
+    let cosine = (predicted[0] * u + predicted[1] * v) / length(predicted);
+    // What is no number contradicts.
+    !(ratio > 1.0 / SCALE && ratio < SCALE && cosine > TURN)
+}
+
 /// The middle value of these, which get sorted; `None` of none.
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
@@ -302,16 +331,11 @@ fn cell(size: Size, k: &Keypoint) -> usize {
     3 * third(k.y, size.height) + third(k.x, size.width)
 }
 
-/// The share as a percentage without decimals.
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::device::{Cpu, Processor};
-    use crate::geometry::{Homography, ModelKind};
+    use crate::geometry::ModelKind;
     use crate::image::{AnyImage, Image};
     use crate::register::{RegisterInput, RegisterOptions, tie_images};
     use crate::synth::Texture;
@@ -330,7 +354,8 @@ mod tests {
         let options = RegisterOptions::default();
         let options = RegisterOptions { tie: options.tie.with_model(Some(kind)), ..options };
         let (features, tie) = tie_images([RegisterInput::from(a), b.into()], &options, &processor).unwrap();
-        let evidence = PairEvidence::of(features.each_ref(), &tie, &options.tie).unwrap();
+        let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
+        let evidence = PairEvidence::of(keypoints, features[0].image, &tie, &options.tie).unwrap();
         (evidence.assess(), evidence)
     }
 
@@ -353,12 +378,6 @@ mod tests {
 
     #[test]
     fn without_a_model_there_is_no_verdict() {
-        let nothing = Features {
-            keypoints: vec![],
-            descriptors: crate::feature::Descriptors::U8(vec![]),
-            dimension: 0,
-            image: Size::new(9, 9),
-        };
         let tie = TiePoints {
             matches: vec![],
             b_from_a: None,
@@ -367,6 +386,7 @@ mod tests {
             iterations: 0,
             first: vec![],
         };
-        assert_eq!(PairEvidence::of([&nothing, &nothing], &tie, &TieOptions::default()), None, "no model");
+        let evidence = PairEvidence::of([&[], &[]], Size::new(9, 9), &tie, &TieOptions::default());
+        assert_eq!(evidence, None, "no model");
     }
 }

@@ -97,6 +97,23 @@ pub fn disparity_score(
     })
 }
 
+/// By which of the usual factors the truth seems to be stored: the one between the medians of both; `None` where there is
+/// none, or sizes differ.
+pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<f32> {
+    if found.size() != truth.size() {
+        return None;
+    }
+    let rows = (0..truth.size().height).map(|y| (found.row(y), truth.row(y)));
+    let both = rows.flat_map(|(f, t)| f.iter().zip(t)).filter(|(f, t)| f.is_finite() && t.is_finite());
+    let (mut found, mut truth): (Vec<f32>, Vec<f32>) = both.map(|(f, t)| (*f, *t)).unzip();
+    let median = |values: &mut Vec<f32>| {
+        let middle = values.len() / 2;
+        (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f32::total_cmp).1)
+    };
+    let ratio = median(&mut truth)? / median(&mut found)?;
+    [2.0, 3.0, 4.0, 8.0, 16.0, 256.0].into_iter().find(|scale| (ratio / scale - 1.0).abs() < 0.12)
+}
+
 fn same_shape(what: &str, found: Size, channels: usize, truth: Size) -> Result<()> {
     if channels != 1 {
         return Err(Error::Image(format!("the {what} has {channels} channels, expected one")));

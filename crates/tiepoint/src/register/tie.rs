@@ -4,9 +4,8 @@ use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate, refine};
-use crate::geometry::{Correspondence, Estimate, Homography, Model, ModelKind, RobustOptions};
+use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
-use crate::numeric::{length, sin_cos};
 use crate::options::{AboveTo, options};
 use crate::{Error, Result};
 
@@ -240,10 +239,7 @@ impl Pair<'_> {
         let mut precision = guiding;
         while rounds < most {
             let start = tied.found.b_from_a;
-            let mut matches = search(&guided(&start, rematch, self.options))?;
-            if let Some(map) = start.homography() {
-                matches.retain(|m| !contradicts(&map, self.keypoints, m));
-            }
+            let matches = search(&guided(&start, rematch, self.options))?;
             let settled = matches == tied.matches;
             let last = settled || rounds + 1 == most;
             let wanted = if last { Precision::Settled } else { guiding };
@@ -266,28 +262,6 @@ impl Pair<'_> {
         }
         Ok((tied, rounds))
     }
-}
-
-/// A match contradicts a map if the scales of its features differ by this factor from what the map says there: an
-/// octave, of which right matches on a plane stay far within.
-const SCALE: f64 = 2.0;
-/// Or if its features are turned from it by more than 45°, of which this is the cosine.
-const TURN: f64 = std::f64::consts::FRAC_1_SQRT_2;
-
-/// Whether the scale or the turn of the features of a match contradicts the map.
-pub(crate) fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bool {
-    let (a, b) = (&a[m.a as usize], &b[m.b as usize]);
-    let [xx, xy, yx, yy] = b_from_a.derivative([a.x, a.y].map(f64::from));
-    let local = (xx * yy - xy * yx).abs().sqrt();
-    let ratio = f64::from(b.scale) / (f64::from(a.scale) * local);
-    let [[x, y], [u, v]] = [a, b].map(|k| {
-        let (sin, cos) = sin_cos(k.angle);
-        [f64::from(cos), f64::from(sin)]
-    });
-    let predicted = [xx * x + xy * y, yx * x + yy * y];
-    let cosine = (predicted[0] * u + predicted[1] * v) / length(predicted);
-    // What is no number contradicts.
-    !(ratio > 1.0 / SCALE && ratio < SCALE && cosine > TURN)
 }
 
 /// The options of a search near what a model predicts.

@@ -51,7 +51,8 @@ pub(super) fn matched(
         let [a, b] = pictures.each_ref().map(|p| detector.detect(p.grey().view(), None, processor));
         let features = [a?, b?];
         let tie = tie_points(&features[0], &features[1], options, processor)?;
-        let evidence = PairEvidence::of(features.each_ref(), &tie, options);
+        let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
+        let evidence = PairEvidence::of(keypoints, features[0].image, &tie, options);
         Ok(MatchedPair { pictures, features, tie, views: 1, modality: Modality::Same, evidence })
     })
 }

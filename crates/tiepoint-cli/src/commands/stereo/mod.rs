@@ -17,6 +17,7 @@ use pairs::PairFiles;
 use ready::{MARGIN, Ready};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use tiepoint::assess::Assessment;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, Image, Mask, Range, Size};
@@ -26,7 +27,7 @@ use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
 use tiepoint::stereo::halving::Side;
 use tiepoint::stereo::{StereoOptions, StereoResult};
-use tiepoint_report::{DisparityView, Picture, Section, View};
+use tiepoint_report::{DisparityView, Picture, Section, View, lasted};
 
 pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let calibration = arguments.calibration.as_deref().map(RectifiedCalibration::read).transpose()?;
@@ -216,7 +217,15 @@ impl PairJob<'_> {
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
         let valid = valid as f64 / size.area().max(1) as f64;
-        let warnings = clock.time(Part::Compute, || warnings::of(computed, work.measured, cpu))?;
+        let truth = work.arguments.truth.as_ref().map(|truth| output::fill(truth, &self.pair.left));
+        let reading = work.arguments.truth_reading()?;
+        let truth = truth.map(|truth| clock.time(Part::Read, || files::read(truth, &reading))).transpose()?;
+        let (warnings, mut evidence) =
+            clock.time(Part::Compute, || warnings::of(computed, work.measured, cpu))?;
+        if let Some(truth) = &truth {
+            evidence = evidence.with_truth(found.disparity.view(), truth.view())?;
+        }
+        let assessment = evidence.assess();
         let options = &computed.ready.options;
         let pair = json!({
             "left": self.pair.left.display().to_string(),
@@ -237,35 +246,37 @@ impl PairJob<'_> {
             "device": computed.device,
             "threads": work.context.processor.cpu.threads(),
         });
-        let described = output::joined([pair, rectified, points, searched]);
+        let scores = match (evidence.bad, evidence.epe) {
+            (Some(bad), Some(epe)) => json!({ "bad": bad, "epe": epe }),
+            _ => json!({}),
+        };
+        let described = output::joined([pair, scores, json!(assessment), rectified, points, searched]);
         if let Some(path) = &self.report {
-            clock.time(Part::Write, || self.write_report(path, work, computed, &described, spent.compute))?;
+            let results = (truth.as_ref(), assessment.clone(), spent.compute);
+            clock.time(Part::Write, || self.write_report(path, work, computed, results, &described))?;
         }
         let (options, about) = (*options, computed.ready.about());
-        Ok((Finished { size, valid, options, about, warnings, described }, clock.spent(cpu)))
+        Ok((Finished { size, valid, options, about, warnings, assessment, described }, clock.spent(cpu)))
     }
 
-    /// Writes the page of the pair, which took `seconds` to compute.
+    /// Writes the page of the pair.
     fn write_report(
         &self,
         path: &Path,
         work: &Work<'_>,
         computed: &Computed,
+        (truth, assessment, seconds): (Option<&Image<f32>>, Assessment, f64),
         described: &Value,
-        seconds: f64,
     ) -> Outcome {
         let arguments = work.arguments;
         let Computed { ready: Ready { sides: [left, right], calibration, .. }, found, .. } = computed;
         let names = [&self.pair.left, &self.pair.right].map(|path| file_name(path));
-        let truth = arguments.truth.as_ref().map(|truth| PathBuf::from(output::fill(truth, &self.pair.left)));
-        let reading = arguments.truth_reading()?;
-        let truth = truth.map(|truth| files::read(&truth, &reading)).transpose()?;
         let title = format!("{} and {}: disparities", names[0], names[1]);
         let valid = described["valid"].as_f64().unwrap_or(0.0) * 100.0;
         let [first, second] = names;
         let view = DisparityView {
             pair: Some([Picture::new(first, &left.image), Picture::new(second, &right.image)]),
-            truth: truth.as_ref().map(Image::view),
+            truth: truth.map(Image::view),
             // An affine pair has no depth to show.
             calibration: calibration.filter(|c| c.check_metric().is_ok()),
             ..report::disparity_view(found)
@@ -276,8 +287,15 @@ impl PairJob<'_> {
             .tile("size", size.to_string())
             .tile("disparities searched", described["disparities"].to_string())
             .tile("valid", format!("{valid:.1} %"))
-            .tile("computed in", format!("{:.0} ms", seconds * 1e3))
-            .figures(described.clone());
+            .tile("computed in", lasted(seconds))
+            .assessed(Some(assessment));
+        let section = match (described["bad"].as_f64(), described["epe"].as_f64()) {
+            (Some(bad), Some(epe)) => section
+                .tile("off by more than 1 px, or none", format!("{:.1} %", 100.0 * bad))
+                .tile("mean error", format!("{epe:.2} px")),
+            _ => section,
+        };
+        let section = section.figures(described.clone());
         let lead =
             format!("{valid:.1} % of the pixels have a disparity; the view says why the others have none.");
         report::write_to(path, arguments.report.limit(), (title, lead, vec![section]))
@@ -355,6 +373,7 @@ struct Finished {
     /// Further lines about a pair that was rectified.
     about: Vec<String>,
     warnings: Vec<String>,
+    assessment: Assessment,
     described: Value,
 }
 

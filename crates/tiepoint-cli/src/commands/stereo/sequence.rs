@@ -153,7 +153,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
     fn report(&mut self, unwritten: usize) -> Outcome {
         let context = self.work.context;
         self.results.report(unwritten, |job, finished, spent| {
-            let Finished { size, valid, options, about, warnings, described } = finished;
+            let Finished { size, valid, options, about, warnings, assessment, described } = finished;
             let StereoOptions { min_disparity: least, disparities, .. } = options;
             context.say(&format!(
                 "{}: {size}, disparities {least} to {}, {:.1} % valid, {:.1} ms",
@@ -162,6 +162,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
                 valid * 100.0,
                 spent.compute * 1e3
             ));
+            context.say(&assessment.to_string());
             about.iter().for_each(|line| context.say(line));
             warnings.iter().for_each(|warning| context.note(&format!("{}: {warning}", job.names())));
             context.report(|| output::joined([described, json!({ "seconds": spent.seconds() })]));

@@ -2,40 +2,26 @@
 
 use super::Computed;
 use crate::failure::Outcome;
+use tiepoint::assess::{AT_END, StereoEvidence, VALID};
 use tiepoint::device::Cpu;
+use tiepoint::image::Image;
 use tiepoint::stereo::halving::suitable_halvings;
 use tiepoint::stereo::survey::Survey;
-
-/// If a smaller share of the pixels with data has a disparity, there is a warning with the likely cause.
-const FEW_VALID: f64 = 1.0 / 3.0;
-
-/// If a smaller share has one, tie points are asked whether the range is too short.
-const MANY_MISSING: f64 = 0.7;
-
-/// If a larger share of the disparities lies at the end of the range, the range is taken to be too short.
-const MANY_AT_END: f64 = 0.05;
-
-/// The end of the range, as a share of it.
-const END: f64 = 0.02;
 
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
 
-/// The warnings about a result.
-pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<String>> {
+/// The warnings about a result, and what was measured of it. Tie points are asked about rows and range where they were
+/// found anyway, where a map is doubtful for its missing pixels, and where one is for those at the end of the range.
+pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<(Vec<String>, StereoEvidence)> {
     let Computed { ready, found, .. } = computed;
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);
     let mut warnings = Vec::new();
     let mask = ready.sides[0].mask.as_ref();
-    let with_data =
-        mask.map_or(found.disparity.data().len(), |mask| mask.data().iter().filter(|m| **m != 0).count());
-    let end = f64::from(least) + count as f64 - 1.0 - (END * count as f64).max(1.0);
-    let valid = found.disparity.data().iter().filter(|d| d.is_finite());
-    let (valid, at_end) =
-        valid.fold((0, 0), |(all, at_end), d| (all + 1, at_end + usize::from(f64::from(*d) > end)));
-    let share = valid as f64 / with_data.max(1) as f64;
-    let missing = share < MANY_MISSING && with_data > 0;
-    let many_at_end = at_end as f64 > MANY_AT_END * valid as f64 && count < 4096;
+    let evidence = StereoEvidence::of(found.disparity.view(), mask.map(Image::view), least, count);
+    let (with_data, share) = (evidence.with_data, evidence.valid_share());
+    let missing = share < VALID[0] && with_data > 0;
+    let many_at_end = evidence.at_end_share() > AT_END[0] && count < 4096;
     let is_doubtful = ready.survey.is_some() || missing || many_at_end;
     let survey = if is_doubtful { ready.survey_at_size(cpu)? } else { None };
     let rows = survey.filter(Survey::rows_differ).and_then(|survey| survey.rows_px);
@@ -68,7 +54,7 @@ pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<
             Some((first, n)) => format!("tie points ask for --min-disparity {first} --disparities {n}"),
             None => format!("try --disparities {}", (2 * count).min(4096)),
         };
-        let at_end = percent(at_end as f64 / valid.max(1) as f64);
+        let at_end = percent(evidence.at_end_share());
         warnings.push(match many_at_end {
             true => format!("{at_end} of the disparities lie at the end of the range: {way}"),
             false => {
@@ -76,7 +62,7 @@ pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<
             }
         });
     }
-    if share < FEW_VALID && with_data > 0 {
+    if share < VALID[1] && with_data > 0 {
         let cause = match survey {
             _ if rows.is_some() => "what corresponds does not lie in one row".into(),
             _ if outside.is_some() => "the range that was searched does not hold what tie points show".into(),
@@ -100,5 +86,5 @@ pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<Vec<
         };
         warnings.push(format!("only {} of the pixels with data have a disparity: {cause}", percent(share)));
     }
-    Ok(warnings)
+    Ok((warnings, evidence.with_rows(survey.as_ref())))
 }

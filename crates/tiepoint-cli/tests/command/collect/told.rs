@@ -186,7 +186,7 @@ fn every_task_can_be_cancelled() {
     let export = |cpu: &Cpu| {
         tiepoint_colmap::export(&collection, folder.at("a.db"), &ExportOptions::default(), cpu).map(drop)
     };
-    let page = |cpu: &Cpu| CollectionPage::new(&collection, 1 << 24, None, cpu).map(drop);
+    let page = |cpu: &Cpu| CollectionPage::new(&collection, (1 << 24, ""), None, cpu).map(drop);
     type Call<'c> = &'c dyn Fn(&Cpu) -> Result<()>;
     let calls: [(&str, Call<'_>); 9] = [
         ("scan", &|cpu| scan(cpu).map(drop)),

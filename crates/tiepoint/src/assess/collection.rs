@@ -1,0 +1,183 @@
+//! Whether the verified pairs of a collection hold it together.
+//!
+//! A reconstruction gets no further than the pairs lead: photographs without a pair are lost, groups without a pair
+//! between them become models of their own, and where a single pair joins two groups, one wrong pair bends all.
+
+use super::{Assessment, Reason, Verdict, percent};
+use serde::Serialize;
+
+/// The share of the photographs outside the largest group.
+const OUTSIDE: [f64; 2] = [0.02, 0.3];
+/// The share of the photographs that match no other.
+const ALONE: [f64; 2] = [0.02, 0.3];
+/// Pairs that alone join two groups.
+const BRIDGES: [f64; 2] = [1.0, f64::INFINITY];
+
+/// What was measured about a collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CollectionEvidence {
+    /// Photographs.
+    pub photographs: usize,
+    /// Sizes of the groups of photographs that pairs connect, the largest first; of two or more.
+    pub groups: Vec<usize>,
+    /// Photographs that match no other, or could not be read.
+    pub alone: usize,
+    /// Pairs without which a group falls into two of at least two photographs each.
+    pub bridges: Vec<[usize; 2]>,
+}
+
+impl CollectionEvidence {
+    /// Measures so many photographs and the verified pairs among them.
+    pub fn of(photographs: usize, pairs: &[[usize; 2]]) -> Self {
+        let mut neighbours = vec![vec![]; photographs];
+        for (edge, &[a, b]) in pairs.iter().enumerate() {
+            neighbours[a].push((b, edge));
+            neighbours[b].push((a, edge));
+        }
+        let mut search = Search { order: vec![usize::MAX; photographs], low: vec![0; photographs], next: 0 };
+        let (mut groups, mut bridges, mut alone) = (vec![], vec![], 0);
+        for root in 0..photographs {
+            if search.order[root] != usize::MAX {
+                continue;
+            }
+            let (size, below) = search.group(root, &neighbours);
+            match size {
+                1 => alone += 1,
+                _ => groups.push(size),
+            }
+            let joins = |(edge, part): (usize, usize)| (part.min(size - part) >= 2).then(|| pairs[edge]);
+            bridges.extend(below.into_iter().filter_map(joins));
+        }
+        groups.sort_unstable_by(|p, q| q.cmp(p));
+        bridges.sort_unstable();
+        Self { photographs, groups, alone, bridges }
+    }
+
+    /// The verdict.
+    pub fn assess(&self) -> Assessment {
+        let all = self.photographs.max(1) as f64;
+        let largest = self.groups.first().copied().unwrap_or(0);
+        let outside = (self.photographs - largest) as f64 / all;
+        let alone = self.alone as f64 / all;
+        let more = "More pairs may join them (`--pairs all`), or photographs from between";
+        Assessment::of(vec![
+            Reason {
+                measure: "groups",
+                value: self.groups.len() as f64,
+                expected: "one group of all photographs".into(),
+                verdict: Verdict::above(outside, OUTSIDE),
+                text: format!(
+                    "{} of {} photographs are in the largest of {} connected groups",
+                    largest,
+                    self.photographs,
+                    self.groups.len()
+                ),
+                next: Some(more.into()),
+            },
+            Reason {
+                measure: "alone",
+                value: alone,
+                expected: format!("below {}", percent(ALONE[0])),
+                verdict: Verdict::above(alone, ALONE),
+                text: format!("{} photographs match no other", self.alone),
+                next: Some("The page lists them; blurred ones and other scenes are best left out".into()),
+            },
+            Reason {
+                measure: "bridges",
+                value: self.bridges.len() as f64,
+                expected: "none".into(),
+                verdict: Verdict::above(self.bridges.len() as f64, BRIDGES),
+                text: match self.bridges.len() {
+                    0 => "no two groups hang on a single pair".into(),
+                    1 => "a single pair joins two groups".into(),
+                    n => format!("{n} single pairs join groups"),
+                },
+                next: Some(more.into()),
+            },
+        ])
+    }
+}
+
+/// A search in depth that finds the edges which alone join two parts (Tarjan 1974), without recursion.
+struct Search {
+    /// The order in which photographs were reached.
+    order: Vec<usize>,
+    /// The earliest that is reached from below without the edge that led there.
+    low: Vec<usize>,
+    next: usize,
+}
+
+impl Search {
+    /// The size of the group of `root`; the edges that alone join two parts of it, with the size of the part below.
+    fn group(&mut self, root: usize, neighbours: &[Vec<(usize, usize)>]) -> (usize, Vec<(usize, usize)>) {
+        let start = self.next;
+        let mut bridges = vec![];
+        self.reach(root);
+        // A photograph, the edge that led to it, and the neighbour that is next.
+        let mut path = vec![(root, usize::MAX, 0)];
+        while let Some((at, by, tried)) = path.last_mut() {
+            let (at, by) = (*at, *by);
+            let Some(&(to, edge)) = neighbours[at].get(*tried) else {
+                path.pop();
+                if let Some(&(above, ..)) = path.last() {
+                    self.low[above] = self.low[above].min(self.low[at]);
+                    if self.low[at] > self.order[above] {
+                        bridges.push((by, self.next - self.order[at]));
+                    }
+                }
+                continue;
+            };
+            *tried += 1;
+            if self.order[to] == usize::MAX {
+                self.reach(to);
+                path.push((to, edge, 0));
+            } else if edge != by {
+                self.low[at] = self.low[at].min(self.order[to]);
+            }
+        }
+        (self.next - start, bridges)
+    }
+
+    fn reach(&mut self, photograph: usize) {
+        (self.order[photograph], self.low[photograph]) = (self.next, self.next);
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_bridges_and_photographs_alone() {
+        let triangle = |at: usize| [[at, at + 1], [at + 1, at + 2], [at, at + 2]];
+        let two = [triangle(0), triangle(3)].concat();
+        let joined = [&two[..], &[[2, 3]]].concat();
+        let twice = [&joined[..], &[[0, 5]]].concat();
+        for (name, count, pairs, groups, alone, bridges, verdict) in [
+            ("nothing", 0, vec![], vec![], 0, vec![], Verdict::Good),
+            ("three alone", 3, vec![], vec![], 3, vec![], Verdict::Poor),
+            ("one group", 6, twice, vec![6], 0, vec![], Verdict::Good),
+            ("a bridge", 6, joined.clone(), vec![6], 0, vec![[2, 3]], Verdict::Doubtful),
+            ("two groups", 6, two, vec![3, 3], 0, vec![], Verdict::Poor),
+            (
+                "a leaf is no group",
+                4,
+                [&triangle(0)[..], &[[2, 3]]].concat(),
+                vec![4],
+                0,
+                vec![],
+                Verdict::Good,
+            ),
+            ("one alone of seven", 7, joined, vec![6], 1, vec![[2, 3]], Verdict::Doubtful),
+        ] {
+            let found = CollectionEvidence::of(count, &pairs);
+            let expected = CollectionEvidence { photographs: count, groups, alone, bridges };
+            assert_eq!(found, expected, "{name}");
+            assert_eq!(found.assess().verdict, verdict, "{name}: {}", found.assess());
+        }
+        // Far deeper than a stack of calls.
+        let line: Vec<[usize; 2]> = (0..99_999).map(|i| [i, i + 1]).collect();
+        assert_eq!(CollectionEvidence::of(100_000, &line).bridges.len(), 99_997, "all but both ends");
+    }
+}

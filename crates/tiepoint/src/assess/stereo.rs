@@ -1,0 +1,196 @@
+//! Whether a disparity map can be believed.
+//!
+//! - **Valid pixels**, of those with data: where most were refused, the others agree by chance, too.
+//! - **The end of the range**: what is nearer than the range was searched comes to lie there.
+//! - **Rows**: what tie points of both pictures say about them ([`Survey`]).
+//! - **Truth**, where it is known.
+
+use super::{Assessment, Reason, Verdict, percent};
+use crate::evaluate::{DisparityScore, DisparityScoring, disparity_score, scale_of_truth};
+use crate::image::ImageView;
+use crate::stereo::survey::Survey;
+use crate::{Error, Result};
+use serde::Serialize;
+
+/// The share of the pixels with data that have a disparity, from which on a map is doubtful, and poor; below.
+pub const VALID: [f64; 2] = [0.7, 1.0 / 3.0];
+/// The share of the disparities at the end of the range.
+pub const AT_END: [f64; 2] = [0.05, 0.2];
+/// The end of the range, as a share of it.
+const END: f64 = 0.02;
+/// Rows that differ by more than the tolerance are doubtful; by more than this many times as much no window holds both.
+const ROWS: [f64; 2] = [1.0, 2.0];
+/// The share of the pixels that are off the truth by more than a pixel, or have no disparity. Half of a map without its
+/// hidden pixels is usual for hard scenes.
+const BAD: [f64; 2] = [0.3, 0.6];
+
+/// What was measured about a disparity map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct StereoEvidence {
+    /// Pixels with data.
+    pub with_data: usize,
+    /// Those of them that have a disparity.
+    pub valid: usize,
+    /// Those of these at the end of the range.
+    pub at_end: usize,
+    /// The number of disparities that were searched.
+    pub disparities: usize,
+    /// The median difference of the rows of tie points, in multiples of what a rectified pair has at most; none if there
+    /// are too few.
+    pub rows: Option<f64>,
+    /// The share of the pixels with a known truth that are off by more than a pixel or have no disparity.
+    pub bad: Option<f64>,
+    /// The mean distance from the truth, in pixels.
+    pub epe: Option<f64>,
+    /// By which factor the truth seems to be stored, if nearly all is off.
+    pub truth_scale: Option<f32>,
+}
+
+impl StereoEvidence {
+    /// Measures a map for whose pixels this many disparities from `least` on were searched; where `mask` is 0 there is no
+    /// data.
+    pub fn of(
+        disparity: ImageView<'_, f32>,
+        mask: Option<ImageView<'_, u8>>,
+        least: i32,
+        count: usize,
+    ) -> Self {
+        let end = f64::from(least) + count as f64 - 1.0 - (END * count as f64).max(1.0);
+        let size = disparity.size();
+        let mut found = Self { disparities: count, ..Self::default() };
+        for y in 0..size.height {
+            found.with_data +=
+                mask.map_or(size.width, |mask| mask.row(y).iter().filter(|m| **m != 0).count());
+            for d in disparity.row(y).iter().filter(|d| d.is_finite()) {
+                found.valid += 1;
+                found.at_end += usize::from(f64::from(*d) > end);
+            }
+        }
+        found
+    }
+
+    /// With what tie points say about the rows.
+    #[must_use]
+    pub fn with_rows(self, survey: Option<&Survey>) -> Self {
+        let rows = survey.and_then(|survey| Some(survey.rows_px? / survey.tolerance_px));
+        Self { rows, ..self }
+    }
+
+    /// With the distance from the truth.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when sizes differ, [`Error::Image`] for more than one channel.
+    pub fn with_truth(self, disparity: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Result<Self> {
+        match disparity_score(disparity, truth, None, &DisparityScoring::default()) {
+            Ok(DisparityScore { bad, epe, .. }) => {
+                let truth_scale = scale_of_truth(disparity, truth).filter(|_| bad[0] > 0.9);
+                Ok(Self { bad: Some(bad[0]), epe: Some(epe), truth_scale, ..self })
+            }
+            // Nothing is known of any pixel.
+            Err(Error::Image(_)) if truth.size() == disparity.size() && truth.channels() == 1 => Ok(self),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The share of the pixels with data that have a disparity.
+    pub fn valid_share(&self) -> f64 {
+        self.valid as f64 / self.with_data.max(1) as f64
+    }
+
+    /// The share of the disparities at the end of the range.
+    pub fn at_end_share(&self) -> f64 {
+        self.at_end as f64 / self.valid.max(1) as f64
+    }
+
+    /// The verdict.
+    pub fn assess(&self) -> Assessment {
+        let (valid, at_end) = (self.valid_share(), self.at_end_share());
+        let mut reasons = vec![];
+        if let (Some(bad), Some(epe)) = (self.bad, self.epe) {
+            let text = format!(
+                "{} of the pixels are off the truth by more than 1 px, or have no disparity; {epe:.2} px on average",
+                percent(bad)
+            );
+            reasons.push(Reason {
+                measure: "truth",
+                value: bad,
+                expected: format!("below {}", percent(BAD[0])),
+                verdict: Verdict::above(bad, BAD),
+                text,
+                next: Some(match self.truth_scale {
+                    Some(scale) => format!("Is the truth stored as a multiple? `--truth-scale {scale}`"),
+                    None => "The view of the difference to the truth shows where".into(),
+                }),
+            });
+        }
+        if let Some(rows) = self.rows {
+            reasons.push(Reason {
+                measure: "rows",
+                value: rows,
+                expected: "1 or less".into(),
+                verdict: if rows > 1.0 { Verdict::above(rows, ROWS) } else { Verdict::Good },
+                text: format!(
+                    "rows of tie points differ by {rows:.1} times what a rectified pair has at most"
+                ),
+                next: Some(
+                    "`tiepoint stereo --rectify`, or `tiepoint rectify` first, makes them agree".into(),
+                ),
+            });
+        }
+        reasons.push(Reason {
+            measure: "valid",
+            value: valid,
+            expected: format!("{} or more", percent(VALID[0])),
+            verdict: Verdict::below(valid, VALID),
+            text: format!("{} of the pixels with data have a disparity", percent(valid)),
+            next: Some(
+                "Usual causes: rows that differ (`--rectify`), a range too short (`--disparities`), pictures larger than \
+                 their texture is fine (`--halve auto`)"
+                    .into(),
+            ),
+        });
+        reasons.push(Reason {
+            measure: "end of range",
+            value: at_end,
+            expected: format!("below {}", percent(AT_END[0])),
+            verdict: Verdict::above(at_end, AT_END),
+            text: format!("{} of the disparities lie at the end of the range", percent(at_end)),
+            next: Some(format!("`--disparities {}`", (2 * self.disparities).min(4096))),
+        });
+        Assessment::of(reasons)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Image, Size};
+
+    #[test]
+    fn each_measure_has_its_verdict() {
+        let size = Size::new(20, 10);
+        let map = |value: fn(usize) -> f32| Image::from_fn(size, |x, _| value(x));
+        let nothing = f32::INFINITY;
+        for (name, found, expected) in [
+            ("whole", map(|x| x as f32), Verdict::Good),
+            ("half missing", map(|x| if x < 10 { x as f32 } else { f32::INFINITY }), Verdict::Doubtful),
+            ("most missing", map(|x| if x < 3 { x as f32 } else { f32::INFINITY }), Verdict::Poor),
+            ("at the end", map(|_| 31.0), Verdict::Poor),
+        ] {
+            let evidence = StereoEvidence::of(found.view(), None, 0, 32);
+            assert_eq!(evidence.assess().verdict, expected, "{name}: {evidence:?}");
+        }
+        let (found, truth) = (map(|x| x as f32), map(|x| 4.0 * x as f32));
+        let evidence = StereoEvidence::of(found.view(), None, 0, 32);
+        let scored = evidence.with_truth(found.view(), truth.view()).unwrap();
+        assert_eq!(scored.truth_scale, Some(4.0), "nearly all is off by a factor");
+        assert!(scored.assess().to_string().contains("--truth-scale 4"), "{}", scored.assess());
+        let unknown = Image::filled(size, 1, nothing);
+        assert_eq!(
+            evidence.with_truth(found.view(), unknown.view()).unwrap(),
+            evidence,
+            "no truth, no score"
+        );
+        assert!(evidence.with_truth(found.view(), Image::new(Size::new(3, 3)).view()).is_err(), "two sizes");
+    }
+}
