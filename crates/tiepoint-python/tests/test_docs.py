@@ -111,7 +111,7 @@ def test_messages_that_are_explained_are_those_of_the_sources():
     folders = [ROOT / "crates" / name / "src" for name in ("tiepoint", "tiepoint-cli", "tiepoint-colmap", "tiepoint-gpu")]
     sources = "".join(path.read_text() for folder in folders for path in folder.rglob("*.rs"))
     sources = PLACES.sub("…", re.sub(r"\\\n\s*", "", sources))
-    rows = re.findall(r"^\|(?: …)? `(.*?)`.*\|", (SITE / "when_it_fails.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^(?:\| |\| … |- \*\*)`(.*?)`", (SITE / "when_it_fails.md").read_text(), re.MULTILINE)
     for row in rows:
         for part in row.split("…"):
             # Short words are filled in, too.
