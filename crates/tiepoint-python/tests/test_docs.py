@@ -104,6 +104,19 @@ def test_commands_print_what_the_page_shows(page, demo, tmp_path, monkeypatch):
         page.write_text(text)
 
 
+def test_links_between_pages_lead_somewhere():
+    """Sphinx does not look at links to files of the repository."""
+    for page in PAGES:
+        prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose):
+            name, _, heading = link.partition("#")
+            target = page.parent / name if name else page
+            assert target.exists(), f"{page}: {link}"
+            headings = re.findall(r"^(?:#+ (.*)|\((.*)\)=)$", target.read_text() if heading else "", re.MULTILINE)
+            slugs = {re.sub(r"[^\w -]", "", "".join(words).lower()).replace(" ", "-") for words in headings}
+            assert not heading or heading in slugs, f"{page}: {link}"
+
+
 #: What of a message differs from run to run, in the sources and in the page.
 PLACES = re.compile(r"\{[\w.:?]*\}|…")
 
