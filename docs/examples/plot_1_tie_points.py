@@ -24,7 +24,7 @@ tie = tp.tie_points(sift.detect(left), sift.detect(right), "fundamental")
 print(tie)
 
 # %%
-# Every eighth of them, coloured by its distance from the epipolar line.
+# Every eighth tie point, coloured by its distance from the epipolar line.
 
 some = np.flatnonzero(tie.inliers)[::8]
 away = tie.model.residuals(tie.xy_a[some], tie.xy_b[some])

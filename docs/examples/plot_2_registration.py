@@ -1,8 +1,8 @@
 """
-One photograph on another
-=========================
+Registration
+============
 
-A cup of coffee, and the same turned, nearer and darker. The homography is found again, to a fraction of a pixel.
+A cup of coffee, and the same turned, nearer and darker. The homography is found to a fraction of a pixel.
 """
 
 from pathlib import Path

@@ -1,9 +1,9 @@
 """
-Which features come again
-=========================
+Repeatability
+=============
 
 A plane is turned and brought nearer; how many features of SIFT and SURF are found again at the same place, and how many matches
-are right.
+are correct.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +34,7 @@ for degrees in angles:
         right[name].append(tp.evaluate.matching_accuracy(a.xy[i], b.xy[j], scene.moving_from_reference)[2])
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained", sharey=True)
-for axis, title, values in [(axes[0], "features found again", again), (axes[1], "matches right to 3 pixels", right)]:
+for axis, title, values in [(axes[0], "features found again", again), (axes[1], "matches correct within 3 pixels", right)]:
     for (name, shares), marker in zip(values.items(), "os", strict=True):
         axis.plot(angles, 100 * np.array(shares), marker=marker, label=name)
     axis.set(title=title, xlabel="turned by (degrees)", ylim=(0, 103), xticks=angles)

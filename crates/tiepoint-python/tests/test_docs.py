@@ -94,13 +94,27 @@ def test_commands_print_what_the_page_shows(page, demo, tmp_path, monkeypatch):
         told = code
         for line, shown in re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", code, re.MULTILINE):
             ran = subprocess.run(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            printed = re.sub(r"\b\d+(\.\d+)? (ms|s|pairs/s)(?=,|$)", r"… \2", ran.stdout, flags=re.MULTILINE)
+            printed = ran.stdout.replace(str(folder), "…")
+            printed = re.sub(r"\b\d+(\.\d+)? (ms|s|pairs/s)(?=,|$)", r"… \2", printed, flags=re.MULTILINE)
             if not is_shown(shown.splitlines(), printed.splitlines()):
                 assert os.environ.get("TIEPOINT_BLESS"), f"{line}\n{printed}"
                 told = told.replace(f"$ {line}\n{shown}", f"$ {line}\n{printed}")
         text = text.replace(code, told)
     if text != page.read_text():
         page.write_text(text)
+
+
+def test_links_between_pages_lead_somewhere():
+    """Sphinx does not look at links to files of the repository."""
+    for page in PAGES:
+        prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose):
+            name, _, heading = link.partition("#")
+            target = page.parent / name if name else page
+            assert target.exists(), f"{page}: {link}"
+            headings = re.findall(r"^(?:#+ (.*)|\((.*)\)=)$", target.read_text() if heading else "", re.MULTILINE)
+            slugs = {re.sub(r"[^\w -]", "", "".join(words).lower()).replace(" ", "-") for words in headings}
+            assert not heading or heading in slugs, f"{page}: {link}"
 
 
 #: What of a message differs from run to run, in the sources and in the page.
@@ -111,7 +125,7 @@ def test_messages_that_are_explained_are_those_of_the_sources():
     folders = [ROOT / "crates" / name / "src" for name in ("tiepoint", "tiepoint-cli", "tiepoint-colmap", "tiepoint-gpu")]
     sources = "".join(path.read_text() for folder in folders for path in folder.rglob("*.rs"))
     sources = PLACES.sub("…", re.sub(r"\\\n\s*", "", sources))
-    rows = re.findall(r"^\|(?: …)? `(.*?)`.*\|", (SITE / "when_it_fails.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^(?:\| |\| … |- \*\*)`(.*?)`", (SITE / "when_it_fails.md").read_text(), re.MULTILINE)
     for row in rows:
         for part in row.split("…"):
             # Short words are filled in, too.
@@ -119,8 +133,8 @@ def test_messages_that_are_explained_are_those_of_the_sources():
     assert len(rows) > 30
 
 
-#: Keys of every line.
-EVERYWHERE = {"device", "threads", "seconds"}
+#: Keys that stand in one table for all lines.
+EVERYWHERE = {"device", "threads", "seconds", "verdict", "reasons", "evidence"}
 
 
 def keys_in(words):
