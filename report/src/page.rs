@@ -96,7 +96,7 @@ impl<'a> Section<'a> {
         Self { heading: heading.into(), ..Self::default() }
     }
 
-    /// With a verdict and its reasons, below the heading.
+    /// Adds a verdict with its reasons below the heading.
     #[must_use]
     pub fn assessed(mut self, assessment: Option<Assessment>) -> Self {
         self.assessment = assessment;
@@ -153,7 +153,7 @@ impl<'a> Report<'a> {
         Self { title, lead, limit: DEFAULT_LIMIT, made: String::new(), sections: Vec::new() }
     }
 
-    /// With when and by what the page was made.
+    /// Adds the time and the command that made the page.
     #[must_use]
     pub fn made(mut self, how: impl Into<String>) -> Self {
         self.made = how.into();
@@ -326,8 +326,8 @@ fn verdict(assessment: &Assessment) -> String {
     )
 }
 
-/// The text with marks in place of characters that cannot be seen, and of those that turn the direction of writing: in
-/// a name they would show another one.
+/// The text with codes instead of invisible characters and of those that reverse the direction of writing, which would
+/// make a name look like another.
 pub(crate) fn visible(text: &str) -> String {
     let turns =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -339,7 +339,7 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// A count for people: thousands apart.
+/// A count with commas between thousands.
 pub fn counted(count: usize) -> String {
     let digits = count.to_string();
     let mut out = String::new();

@@ -1,7 +1,7 @@
-//! Features that another program found, read from its files in place of a search.
+//! Features that another program found, read from its files instead of searching.
 //!
-//! Places are those of the stored photograph, with (0, 0) at the centre of its first pixel; formats are those of
-//! [`files`]. Features lie within a pixel of the photograph: others were found in a picture of another size.
+//! Places refer to the stored photograph, with (0, 0) at the centre of its first pixel; formats are those of [`files`].
+//! A feature more than a pixel outside the photograph is an error: it was found in a picture of another size.
 //!
 //! **Descriptors** are of any kind and length. They are compared as they are (`metric` l2) or divided by their length
 //! (`cosine`: the nearest descriptor is then that of the smallest angle, since the squared distance of unit vectors is
@@ -16,7 +16,7 @@ use crate::matching::MAX_DIMENSION;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Pixels by which a place may lie outside of the photograph.
+/// Pixels by which a place may be outside the photograph.
 const BEYOND: f32 = 1.0;
 
 /// The features that were given.
