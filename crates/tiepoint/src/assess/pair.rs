@@ -2,10 +2,10 @@
 //!
 //! Inliers are by definition near the model, so they do not show that it is wrong. The following does:
 //!
-//! - **First matches**, which were found without a model: how many agree with it, and how many of the others are right.
-//!   The features of a wrong match have any scale and turn, so a rejected match with the model's scale and turn is likely
-//!   right, and the model is wrong there. The number of such matches by chance is subtracted. They are counted in nine
-//!   parts of A, three by three.
+//! - **First matches**, found without a model: how many agree with it, and how many of the others are right. Features
+//!   of a wrong match have any scale and turn, so a rejected match with the model's scale and turn is likely right, and
+//!   the model wrong there. The number of such matches by chance is subtracted. They are counted in nine parts of A,
+//!   three by three.
 //! - **Chance.** Wrong matches are spread evenly about the predicted place, so the number of matches in a ring just
 //!   outside the threshold gives that of wrong ones inside.
 //! - **Scale and turn** of the inliers, which the model did not use.
