@@ -103,7 +103,7 @@ impl<'a> Section<'a> {
         self
     }
 
-    /// With a paragraph more.
+    /// Adds a paragraph.
     #[must_use]
     pub fn text(mut self, paragraph: impl Into<String>) -> Self {
         self.paragraphs.push(paragraph.into());
@@ -124,14 +124,14 @@ impl<'a> Section<'a> {
         self
     }
 
-    /// With a table below the views: the first row names the columns.
+    /// Adds a table below the views; its first row names the columns.
     #[must_use]
     pub fn table(mut self, rows: Vec<Vec<String>>) -> Self {
         self.table = rows;
         self
     }
 
-    /// With all figures: an object, as `--json` prints it.
+    /// Adds all figures: an object, as `--json` prints it.
     #[must_use]
     pub fn figures(mut self, figures: Value) -> Self {
         self.figures = Some(figures);
@@ -160,7 +160,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// With another limit of the file's size, in bytes.
+    /// Sets the limit of the file's size, in bytes.
     #[must_use]
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
@@ -174,7 +174,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// The file: with as much detail as the limit allows.
+    /// The text of the file, with as much detail as the limit allows.
     ///
     /// # Errors
     /// [`Error::Image`] for an empty picture, [`Error::Mismatch`] where sizes do not fit each other, [`Error::Option`]

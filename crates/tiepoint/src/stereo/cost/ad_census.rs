@@ -143,7 +143,7 @@ mod tests {
         },
     };
 
-    /// The cost of two pixels, number by number.
+    /// The cost of two pixels by its formula.
     fn formula(pair: &Pair, x: usize, other: usize, y: usize) -> u16 {
         let pixel = |view, x: usize| {
             let image = pair.compared(view);
