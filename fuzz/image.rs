@@ -19,7 +19,7 @@ pub fn decode(magic: &[u8], data: &[u8]) {
 
 fn same(a: &image::AnyImage, b: &image::AnyImage) -> bool {
     match (a, b) {
-        // NaN equals itself here.
+        // NaN counts as equal to NaN.
         (image::AnyImage::F32(a), image::AnyImage::F32(b)) => {
             let pairs = a.data().iter().zip(b.data());
             a.size() == b.size()

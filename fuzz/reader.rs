@@ -1,5 +1,5 @@
-//! The fuzz target of every reader: the programs of `Cargo.toml` are all this file, and the name of each says which reader
-//! it tries.
+//! The fuzz target of every reader: all programs of `Cargo.toml` are this file, and each program's name says which
+//! reader it tests.
 
 #![no_main]
 

@@ -82,7 +82,7 @@ fn cloud(path: &Path) {
     fs::remove_file(path).unwrap();
 }
 
-/// Puts `bytes`, less the first `skip`, into the corpus of `target`.
+/// Writes `bytes` without the first `skip` into the corpus of `target`.
 fn seed(target: &str, name: &str, bytes: &[u8], skip: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     fs::create_dir_all(&folder).unwrap();

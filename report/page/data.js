@@ -123,7 +123,7 @@ function counted(count) {
   return count.toLocaleString('en');
 }
 
-/** 1st, 2nd, 3rd, 4th, with thousands apart. @param {number} n */
+/** 1st, 2nd, 3rd, 4th, with spaces between thousands. @param {number} n */
 function ordinal(n) {
   const ending = n % 100 > 10 && n % 100 < 14 ? 'th' : ['th', 'st', 'nd', 'rd'][n % 10] ?? 'th';
   return `${counted(n)}${ending}`;

@@ -35,7 +35,7 @@ class DisparityView {
     this.point(null);
   }
 
-  /** Gives the canvas the shape of what it shows. */
+  /** Sets the aspect ratio of the canvas to that of its content. */
   shape() {
     const panes = this.layers.right ? 2 : 1;
     this.stage.shape(((this.layout === 'below' ? 1 / panes : panes) * this.data.width) / this.data.height);

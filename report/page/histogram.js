@@ -1,5 +1,5 @@
 // @ts-check
-// A histogram with two ends that can be moved, by sliders or by brushing over the bars: what lies between is kept.
+// A histogram with two ends that are moved by sliders or by brushing over the bars; values between them are kept.
 
 const BINS = 48;
 
@@ -18,7 +18,7 @@ class Histogram {
     this.scale = scale;
     this.low = -Infinity;
     this.high = Infinity;
-    /** The bin of every value; −1 for what is no number. */
+    /** The bin of every value; −1 for NaN. */
     this.bins = Int8Array.from({ length: values.length }, (_, i) => {
       const v = scale(values[i]);
       return Number.isFinite(v) ? Math.min(BINS - 1, Math.floor(((v - least) / (most - least)) * BINS)) : -1;
@@ -63,7 +63,7 @@ class Histogram {
     this.show();
   }
 
-  /** Which values are shown by other choices than this one: the others are pale. @param {(i: number) => boolean} shown */
+  /** Makes values pale that other filters leave out. @param {(i: number) => boolean} shown */
   count(shown) {
     this.shown = shown;
     this.bars();
@@ -79,13 +79,13 @@ class Histogram {
     });
     const height = (/** @type {number} */ n) => (this.steep ? Math.log1p(n) : n);
     const highest = Math.max(1e-9, ...all.map(height));
-    // The least height is seen, and told apart from nothing.
+    // A least height makes small counts visible.
     const bar = (/** @type {number} */ n, /** @type {number} */ i) => (n ? `M${i} 24h.86v-${Math.max(0.6, (24 * height(n)) / highest).toFixed(2)}h-.86z` : '');
     this.all.setAttribute('d', all.map(bar).join(''));
     this.some.setAttribute('d', some.map(bar).join(''));
   }
 
-  /** Dragging over the bars keeps what lies under the drag; a click keeps all. @param {SVGSVGElement} svg */
+  /** Dragging over the bars keeps the values under the drag; a click keeps all. @param {SVGSVGElement} svg */
   brush(svg) {
     let from = -1;
     const place = (/** @type {PointerEvent} */ event) => {

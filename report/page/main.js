@@ -24,7 +24,7 @@ async function open(data, i) {
     still?.replaceWith(view.root);
     figure.querySelector('.still-figures')?.remove();
     figure.dataset.ready = 'true';
-    // A browser may lose what was drawn before the page was laid out.
+    // A browser may lose drawings made before the page has its layout.
     requestAnimationFrame(() => figure.querySelectorAll('.stage').forEach((stage) => stage.dispatchEvent(new Event('repaint'))));
   } catch (error) {
     // The still picture stays.

@@ -13,7 +13,7 @@ class MatchesView {
     this.inlier = inlier;
     this.indices = indices;
     this.count = inlier.length;
-    /** A ratio of 0 is no measurement: the descriptor had no rival. */
+    /** A ratio of 0 means that there was no second neighbour. */
     this.ratios = c.ratio.map((ratio) => (ratio > 0 ? ratio : NaN));
     this.order = new Uint32Array(0);
     this.colours = new Uint32Array(this.count);
@@ -341,7 +341,7 @@ class MatchesView {
     return best;
   }
 
-  /** The example that is shown until a match is chosen: large, unlike all others, and one that the model agrees with. */
+  /** The match that is shown until one is chosen: of large scale, unlike all others, and an inlier if there is a model. */
   telling() {
     const { c, order } = this;
     let [best, most] = [-1, -Infinity];

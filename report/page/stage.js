@@ -145,7 +145,7 @@ class Stage {
     this.host.style.aspectRatio = String(clamp(ratio, 0.4, 6));
   }
 
-  /** Names the panes, in their order. @param {string[]} names */
+  /** Names the panes, in order. @param {string[]} names */
   names(names) {
     this.labels = names.map((name) => element('span', { class: 'pane-name' }, element('bdi', {}, name)));
     this.host.append(...this.labels);
@@ -161,7 +161,7 @@ class Stage {
     });
   }
 
-  /** Whether all is shown: then the wheel and a finger scroll the page. */
+  /** Whether every plane is shown whole: then the wheel and a finger scroll the page. */
   rests() {
     return this.panes.every((pane) => pane.fitted);
   }
@@ -299,14 +299,14 @@ class Stage {
     };
     host.addEventListener('pointerup', released);
     host.addEventListener('pointercancel', released);
-    // A finger leaves with every tap, which is to be read.
+    // A finger leaves after every tap, whose text must stay readable.
     host.addEventListener('pointerleave', (event) => {
       if (event.pointerType !== 'touch') use.hover?.(null);
     });
     host.addEventListener('repaint', () => this.resize());
     host.addEventListener('dblclick', () => this.reset());
     host.addEventListener('wheel', (event) => {
-      // While all is shown the page scrolls, until the reader clicks here or holds Ctrl.
+      // While planes are shown whole the wheel scrolls the page, unless the reader has clicked here or holds Ctrl.
       if (this.rests() && !event.ctrlKey && document.activeElement !== host) return;
       event.preventDefault();
       const lines = event.deltaMode === 1 ? 20 : 1;
@@ -336,7 +336,7 @@ class Stage {
 /** The background behind pictures, the same in light and dark pages, so that colours of marks look the same. */
 const GROUND = [20, 22, 27];
 
-/** How pictures of these sizes lie best: wide ones one below the other. @param {Point[]} sizes */
+/** The best layout for pictures of these sizes: wide ones one below the other. @param {Point[]} sizes */
 function layoutFor(sizes) {
   return innerWidth < 640 || Math.min(...sizes.map(([width, height]) => width / height)) > 1.7 ? 'below' : 'beside';
 }

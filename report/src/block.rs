@@ -41,8 +41,8 @@ pub(crate) fn u8s(values: impl Iterator<Item = u8>) -> io::Result<Value> {
 /// The value of a pixel without a disparity.
 pub(crate) const NOTHING: u16 = u16::MAX;
 
-/// A map in 16 bits: a value is `low` + `step` · n, [`NOTHING`] where it is not finite. Each row holds the differences
-/// of its neighbours, low bytes first and then high bytes: this halves what deflating leaves.
+/// A map in 16 bits: a value is `low` + `step` · n, or [`NOTHING`] if it is not finite. Each row holds the differences
+/// of neighbours, all low bytes before all high bytes, which halves the deflated size.
 pub(crate) fn map(rows: &[Vec<f32>]) -> io::Result<Value> {
     let finite = || rows.iter().flatten().copied().filter(|v| v.is_finite());
     let (low, high) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));

@@ -42,7 +42,7 @@ pub struct CollectionPair<'a> {
     pub ends: Vec<[f32; 4]>,
 }
 
-/// Which pairs were tried. Those with a result are among them, whether named or not.
+/// The pairs that were tried. Pairs with a result count as tried, even if they are not named.
 #[derive(Clone, Copy, Debug)]
 pub enum Tried<'a> {
     /// All pairs of photographs.
@@ -388,7 +388,7 @@ fn lines_each(pairs: &[&CollectionPair<'_>], most: usize) -> usize {
     low
 }
 
-/// Places as 65535ths of the sides of photographs: half a pixel before the first pixel's centre is 0.
+/// Places as 65535ths of the sides of photographs; 0 is the outer edge of the first pixel.
 fn shares([ax, ay, bx, by]: [f32; 4], [a, b]: [Size; 2]) -> [u16; 4] {
     let share =
         |v: f32, side: usize| ((v + 0.5) / side.max(1) as f32 * 65535.0).round().clamp(0.0, 65535.0) as u16;

@@ -103,7 +103,7 @@ impl DisparityView<'_> {
         }
     }
 
-    /// The left picture and its disparities in colours; the right picture is there for the script alone.
+    /// The left picture and its disparities in colours, and the hidden right picture for the script.
     fn still(&self, pictures: &Option<[Embedded; 2]>, ids: &[String; 2]) -> Result<String> {
         let Size { width, height } = self.disparity.size();
         let step = width.max(height).div_ceil(STILL).max(1);

@@ -33,19 +33,19 @@ pub use picture::Picture;
 pub use registration::{Arrow, RegistrationView};
 pub use work_folder::CollectionPage;
 
-/// The file may not be larger unless asked for: 20 MB.
+/// The limit of the file's size if none is set: 20 MB.
 pub const DEFAULT_LIMIT: usize = 20_000_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Detail {
     /// Pictures and maps are reduced by whole numbers until they are no longer than this.
     longest: usize,
-    /// Matches at most.
+    /// The most matches.
     matches: usize,
 }
 
 impl Detail {
-    /// What browsers hold in one texture, and walk through without a pause.
+    /// The most that browsers hold in one texture and go through without a pause.
     const MOST: Self = Self { longest: 4096, matches: 100_000 };
 
     /// Less of everything; `None` where nothing would be left.
@@ -54,7 +54,7 @@ impl Detail {
         (less.longest >= 16).then_some(less)
     }
 
-    /// By which whole number an image of this size is reduced.
+    /// The whole number by which an image of this size is reduced.
     fn step(self, size: tiepoint::image::Size) -> usize {
         size.width.max(size.height).div_ceil(self.longest).max(1)
     }

@@ -96,14 +96,14 @@ impl<'a> Section<'a> {
         Self { heading: heading.into(), ..Self::default() }
     }
 
-    /// With a verdict and its reasons, below the heading.
+    /// Adds a verdict with its reasons below the heading.
     #[must_use]
     pub fn assessed(mut self, assessment: Option<Assessment>) -> Self {
         self.assessment = assessment;
         self
     }
 
-    /// With a paragraph more.
+    /// Adds a paragraph.
     #[must_use]
     pub fn text(mut self, paragraph: impl Into<String>) -> Self {
         self.paragraphs.push(paragraph.into());
@@ -124,14 +124,14 @@ impl<'a> Section<'a> {
         self
     }
 
-    /// With a table below the views: the first row names the columns.
+    /// Adds a table below the views; its first row names the columns.
     #[must_use]
     pub fn table(mut self, rows: Vec<Vec<String>>) -> Self {
         self.table = rows;
         self
     }
 
-    /// With all figures: an object, as `--json` prints it.
+    /// Adds all figures: an object, as `--json` prints it.
     #[must_use]
     pub fn figures(mut self, figures: Value) -> Self {
         self.figures = Some(figures);
@@ -153,14 +153,14 @@ impl<'a> Report<'a> {
         Self { title, lead, limit: DEFAULT_LIMIT, made: String::new(), sections: Vec::new() }
     }
 
-    /// With when and by what the page was made.
+    /// Adds the time and the command that made the page.
     #[must_use]
     pub fn made(mut self, how: impl Into<String>) -> Self {
         self.made = how.into();
         self
     }
 
-    /// With another limit of the file's size, in bytes.
+    /// Sets the limit of the file's size, in bytes.
     #[must_use]
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
@@ -174,7 +174,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// The file: with as much detail as the limit allows.
+    /// The text of the file, with as much detail as the limit allows.
     ///
     /// # Errors
     /// [`Error::Image`] for an empty picture, [`Error::Mismatch`] where sizes do not fit each other, [`Error::Option`]
@@ -335,8 +335,8 @@ fn verdict(assessment: &Assessment) -> String {
     html + "</div>\n"
 }
 
-/// The text with marks in place of characters that cannot be seen, and of those that turn the direction of writing: in
-/// a name they would show another one.
+/// The text with codes instead of invisible characters and of those that reverse the direction of writing, which would
+/// make a name look like another.
 pub(crate) fn visible(text: &str) -> String {
     let turns =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -348,7 +348,7 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// A count for people: thousands apart.
+/// A count with commas between thousands.
 pub fn counted(count: usize) -> String {
     let digits = count.to_string();
     let mut out = String::new();

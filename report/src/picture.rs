@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tiepoint::image::{AnyView, Image, ImageView, Pixel, Shades, Size};
 use tiepoint::{Error, Result, by_pixel};
 
-/// A picture and what it is called.
+/// A picture with its name.
 #[derive(Clone, Debug)]
 pub struct Picture<'a> {
     /// Its name, such as its file: any text.
@@ -24,7 +24,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The quality of the JPEG, of 100: its errors are smaller than what a descriptor sees.
+/// The quality of the JPEG, of 100, at which its errors hardly change descriptors.
 const QUALITY: u8 = 88;
 
 #[derive(Debug)]

@@ -21,7 +21,7 @@ pub struct Arrow {
 pub struct RegistrationView<'a> {
     /// The picture that stays.
     pub reference: Picture<'a>,
-    /// The other one on its pixels, of the same size.
+    /// The other picture on the reference's pixels, of the same size.
     pub warped: Picture<'a>,
     /// Where the warped picture shows something: not 0.
     pub covered: ImageView<'a, u8>,

@@ -1,4 +1,4 @@
-//! Still pictures: SVG that shows what a reader without JavaScript gets, and holds the pictures for the script.
+//! Still pictures: SVG for readers without JavaScript, which also holds the pictures for the script.
 
 use crate::picture::Embedded;
 use html_escape::encode_double_quoted_attribute as attribute;

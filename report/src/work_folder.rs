@@ -1,7 +1,6 @@
 //! The page of a collection's work folder: which pairs match, the graph of photographs, and the matches of each pair.
 //!
-//! Photographs are read once more for their thumbnails. Of their features no more are kept in memory than the page has
-//! lines.
+//! Photographs are read again for their thumbnails. Only features at the ends of the page's lines are kept in memory.
 
 use crate::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View, counted};
 use serde_json::Value;
@@ -157,7 +156,7 @@ fn pairs(results: &Results<'_>, cpu: &Cpu) -> Result<Vec<Pair>> {
     Ok(pairs)
 }
 
-/// What the page shows of every photograph; `wanted` are the features that lines end in.
+/// The thumbnail and the places of every photograph; `wanted` are the features at the ends of lines.
 fn all_shown(collection: &Collection, wanted: &[Vec<u32>], longest: usize, cpu: &Cpu) -> Result<Vec<Shown>> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -217,7 +216,7 @@ impl Shown {
             // Missing, or a state of another version.
             _ => shown.problem = Some("not searched for features".into()),
         }
-        // The page shows the photograph's pairs whether it can still be read or not.
+        // A photograph that can no longer be read keeps its pairs on the page.
         match thumbnail(collection, index, longest) {
             Ok(image) => shown.thumbnail = Some(image),
             Err(error) => shown.without_picture = Some(error.to_string()),
@@ -247,7 +246,7 @@ fn thumbnail(collection: &Collection, index: usize, longest: usize) -> Result<An
     Ok(by_pixel!(image.view(), v => shrink(v, small, &cpu)?.into()))
 }
 
-/// The pairs as the page takes them: lines between places.
+/// The pairs for the page, with places instead of feature indices.
 fn placed<'a>(pairs: &[Pair], shown: &[Shown]) -> Vec<CollectionPair<'a>> {
     let mut next = vec![0; shown.len()];
     let mut take = |i: usize| {

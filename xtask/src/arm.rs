@@ -85,7 +85,7 @@ fn debian_unstable() -> Result<PathBuf> {
             succeed(command.arg("DEBIAN_FRONTEND=noninteractive").args(arguments))
         };
         inside(&["dpkg", "--add-architecture", "arm64"])?;
-        // A mirror of unstable may be some weeks behind; its packages are signed all the same.
+        // A mirror of unstable may be weeks old and its lists expired; packages are signed nevertheless.
         inside(&["apt-get", "--quiet=2", "--option=Acquire::Check-Valid-Until=false", "update"])?;
         let install = ["apt-get", "--quiet=2", "install", "--yes", "--no-install-recommends"];
         inside(&[&install[..], &CROSS, &RUST].concat())?;

@@ -9,7 +9,7 @@ use crate::{Result, told};
 use std::path::Path;
 use std::process::Command;
 
-/// Fails with the operations that stand in `program` as functions, and what to do.
+/// Fails if operations are functions in `program`; the error names them and says what to do.
 pub(crate) fn check(program: &Path) -> Result<()> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         println!("instruction sets: not checked, which is done on x86-64 Linux");

@@ -80,7 +80,7 @@ fn bench(arguments: &[String]) -> Result<()> {
     bench::run(arguments)
 }
 
-/// Timings of a debug build mean nothing: the same command again, optimised and with the library.
+/// Runs the same command again in an optimised build with the library, since timings of a debug build mean nothing.
 #[cfg(not(feature = "bench"))]
 fn bench(arguments: &[String]) -> Result<()> {
     let bench = ["run", "--quiet", "--release", "--package", "xtask", "--features", "bench", "--", "bench"];
@@ -132,7 +132,7 @@ fn built(profile: &str, name: &str) -> Result<PathBuf> {
     program.canonicalize().map_err(at(&program))
 }
 
-/// The message of an error that a file or folder has met with.
+/// The message of an error at a file or folder.
 fn at(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
     move |e| format!("{}: {e}", path.display())
 }

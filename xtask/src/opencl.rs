@@ -2,13 +2,13 @@
 //!
 //! PoCL has all features that kernels use. Mesa's rusticl has another compiler, no f64, no fused multiply-add and 32
 //! KiB of local memory. It lists its device only when `RUSTICL_ENABLE` names one, and ends the loops of a kernel after
-//! 65 535 turns: the library refuses it, tests of short kernels open it all the same.
+//! 65 535 turns: the library refuses it, but tests of short kernels open it.
 
 use crate::{Result, debian, told};
 use std::process::Command;
 use tiepoint_gpu::{Api, Devices, devices};
 
-/// Lets rusticl show its device that runs on the CPU, which has this name.
+/// The variable that makes rusticl list its device on the CPU, and the device's name.
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
 /// The kernel tests that are left out on rusticl, by what their names contain; it runs all others, new ones too.
@@ -34,7 +34,8 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 14] = [
     "sift::gpu::bands::tests::progress_is_reported_for_each_band",
 ];
 
-/// The command by which this program lists devices in a new process: a loader that found none does not look again.
+/// The command by which this program lists devices in a new process, since a loader that found none does not look
+/// again.
 pub(crate) const LIST: &str = "opencl-devices";
 
 /// A kind of device that tests need, and the packages that provide it.
@@ -45,7 +46,7 @@ struct Wanted {
     elsewhere: &'static str,
 }
 
-/// The loader `libOpenCL.so.1` stands in every list: both drivers only recommend it.
+/// The loader `libOpenCL.so.1` is in each list, because both drivers only recommend it.
 const WANTED: [Wanted; 2] = [
     Wanted {
         name: "PoCL or a vendor's driver",

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What links against an old glibc.
+/// The packages that link against an old glibc.
 const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 /// The newest version of glibc's functions that the program may ask for.
 const GLIBC: [u32; 2] = [2, 17];

@@ -37,8 +37,8 @@ pub(crate) fn run() -> Result<()> {
     python_site::build(&test(&packages, node, &Variables::new())?, &site)
 }
 
-/// Lays the package out below the target folder, runs its tests there, compares its types with what is compiled and,
-/// where there is Node, asks for a type of everything public. Returns the folder.
+/// Assembles the package below the target folder, runs its tests there, compares its types with the compiled module
+/// and, if there is Node, checks that everything public has a type. Returns the folder.
 pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<PathBuf> {
     let started = Instant::now();
     let package = lay_out()?;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The folder of what builds the site, fetched if missing: the packages of docs/requirements.txt.
+/// The folder with the packages of docs/requirements.txt, which build the site; fetched if missing.
 pub(crate) fn prepare() -> Result<PathBuf> {
     let list = workspace().join("docs/requirements.txt");
     let text = fs::read_to_string(&list).map_err(at(&list))?;

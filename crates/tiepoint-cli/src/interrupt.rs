@@ -36,9 +36,8 @@ pub(crate) fn cancel() -> Cancel {
     Cancel::from(caught.any.clone())
 }
 
-/// Ends the process at once if kernels are still being compiled beside its work, which has ended: what compilers'
-/// libraries do at the end of a process fails while they are in use, and a compilation may take seconds. What is
-/// compiled is on disk.
+/// Ends the process at once if kernels are still being compiled in the background after its work: the exit handlers of
+/// compilers' libraries fail while they are in use, and a compilation may take seconds. Compiled kernels are on disk.
 pub(crate) fn leave_compilers(code: u8) {
     if compilers_are_busy() {
         low_level::exit(c_int::from(code));

@@ -1,12 +1,11 @@
-//! Programs that are compiled beside other work, by threads of their own.
+//! Compiles programs in the background.
 //!
-//! The work must hardly notice them: they are a quarter as many as there are cores and have a low priority (on Linux,
-//! where threads have one), so that all together get about a twelfth of a machine whose cores are all busy, and more as
-//! soon as one is idle.
+//! So that other work is hardly slowed, there is one compiling thread for four cores, of low priority (on Linux, where
+//! threads have one): together they get about a twelfth of a machine whose cores are all busy, and more if one is idle.
 //!
-//! A process may end while they compile. What is compiled by then is kept on disk, and the next process goes on from
-//! there. The compilers' libraries do not survive the end of the process below them, so that it either leaves without
-//! running what these libraries have registered for it ([`compilers_are_busy`]) or [stops](stop_compilers) the threads.
+//! A process may end while they compile. Finished programs are kept on disk for the next process. The exit handlers
+//! that compilers' libraries register fail while a compilation runs, so the process either exits without running them
+//! ([`compilers_are_busy`]) or [stops](stop_compilers) the threads before.
 
 use crate::program::Program;
 use crate::{Error, Gpu, KernelSource, Shared};
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
-/// Whether a device waits for the compiler.
+/// Whether a request for a program waits until it is compiled.
 #[derive(Clone, Debug)]
 pub(crate) enum Patience {
     Waits,
@@ -35,20 +34,19 @@ impl Patience {
     }
 }
 
-/// The programs of a device that are or were to be compiled beside its work.
+/// The programs of a device that are compiled in the background.
 #[derive(Debug, Default)]
 pub(crate) struct Compiler(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<(String, KernelSource)>,
-    /// What is known of each program that was asked for and is not in the device's list: `Ok` while it waits or is
-    /// compiled.
+    /// The state of each requested program that is not in the device's list: `Ok` while it waits or is being compiled.
     known: HashMap<String, Result<(), Error>>,
     threads: usize,
 }
 
-/// The threads of this process that compile.
+/// Counts the compiling threads of this process.
 struct Busy {
     count: Mutex<usize>,
     ended: Condvar,
@@ -57,13 +55,12 @@ struct Busy {
 
 static BUSY: Busy = Busy { count: Mutex::new(0), ended: Condvar::new(), stopped: AtomicBool::new(false) };
 
-/// Whether a thread of this process compiles programs beside other work.
+/// Whether a thread of this process compiles programs in the background.
 pub fn compilers_are_busy() -> bool {
     *BUSY.lock() > 0
 }
 
-/// Waits for the programs that are just being compiled beside other work, and compiles no more in this process: for its
-/// end.
+/// Waits for the programs that are being compiled in the background, and starts no more in this process. For its end.
 pub fn stop_compilers() {
     BUSY.stopped.store(true, Ordering::Relaxed);
     let mut count = BUSY.lock();
@@ -87,12 +84,12 @@ impl Compiler {
         self.lock().threads > 0
     }
 
-    /// `None` if the program was not asked for; otherwise why it does not compile, or `Ok` while that is not known.
+    /// `None` if the program was not requested; the error if it does not compile; `Ok` until that is known.
     pub(crate) fn state_of(&self, key: &str) -> Option<Result<(), Error>> {
         self.lock().known.get(key).cloned()
     }
 
-    /// Takes a program to be compiled.
+    /// Adds a program to the queue, and a thread if there are too few.
     pub(crate) fn add(&self, device: &Arc<Shared>, key: String, source: KernelSource) {
         let mut state = self.lock();
         if BUSY.stopped.load(Ordering::Relaxed) || state.known.insert(key.clone(), Ok(())).is_some() {
@@ -111,7 +108,7 @@ impl Compiler {
             });
             match spawned {
                 Ok(_) => state.threads += 1,
-                // The CPU goes on; the next program that is asked for tries again.
+                // The CPU does the work; the next request tries again.
                 Err(_) => *BUSY.lock() -= 1,
             }
         }
@@ -135,15 +132,15 @@ fn compile_all(device: Weak<Shared>) {
                 gpu.programs().entry(key.clone()).or_insert(program);
                 gpu.shared.compiler.lock().known.remove(&key);
             }
-            // Asked for again, it is compiled then.
+            // A new request compiles it.
             Err(Error::Cancelled) => drop(gpu.shared.compiler.lock().known.remove(&key)),
             Err(error) => drop(gpu.shared.compiler.lock().known.insert(key, Err(error))),
         }
     }
 }
 
-/// How many threads compile on a machine with this many cores, and how much lower their priority is than that of other
-/// threads: of a core for which a thread of each competes, they get 1.25 to the power of −`nice`.
+/// The number of compiling threads on a machine with this many cores, and their `nice` value. Against a thread of
+/// normal priority on the same core, one gets 1.25 to the power of −`nice` of its time.
 fn share(cores: usize) -> (usize, i32) {
     let nice = match cores {
         1 => 11,
@@ -153,10 +150,10 @@ fn share(cores: usize) -> (usize, i32) {
     (cores.div_ceil(4), nice)
 }
 
-/// Lowers the priority of this thread. Elsewhere than on Linux it would be that of the process, which stays.
+/// Lowers the priority of this thread. Other systems than Linux would lower that of the process, so it stays there.
 fn lower_priority(nice: i32) {
     #[cfg(target_os = "linux")]
-    // At another priority the results are the same.
+    // An error only leaves the priority as it is.
     let _ = rustix::process::setpriority_process(None, nice);
     #[cfg(not(target_os = "linux"))]
     let _ = nice;

@@ -40,8 +40,8 @@ static AUTO_IS_CPU: AtomicBool = AtomicBool::new(false);
 /// Work on fewer pixels, or pairs of descriptors of 32 values, takes less time than handing it to other threads.
 const SMALL: usize = 128 * 128;
 
-/// Waits for the kernels that are just being compiled beside other work: at the interpreter's end, which compilers do not
-/// survive.
+/// Waits for kernels that are being compiled in the background: at the interpreter's end, where running compilers would
+/// crash.
 #[pyfunction]
 pub(crate) fn stop_compilers(py: Python<'_>) {
     py.detach(tiepoint::device::gpu::stop_compilers);

@@ -59,7 +59,7 @@ def test_snippets_run(page, folder):
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
-    """The folder that `tiepoint demo` makes, with photographs from the air in it."""
+    """The folder of `tiepoint demo`, with aerial photographs."""
     folder = tmp_path_factory.mktemp("pages") / "tiepoint-demo"
     aerial = [str(folder / "aerial"), "--aerial", "12", "--size", "480x360"]
     for arguments in ([str(folder)], aerial):
@@ -68,7 +68,7 @@ def demo(tmp_path_factory):
 
 
 def is_shown(shown, printed):
-    """Whether lines were printed. … stands for anything within a line, and a line of it alone for any lines."""
+    """Whether the shown lines were printed. … stands for any text within a line, and on a line alone for any lines."""
     if not shown:
         return not printed
     if shown[0] == "…":
@@ -79,7 +79,7 @@ def is_shown(shown, printed):
 
 @pytest.mark.parametrize("page", SHOWN, ids=name_of)
 def test_commands_print_what_the_page_shows(page, demo, tmp_path, monkeypatch):
-    """Commands and snippets of Python in their order, in one folder. TIEPOINT_BLESS=1 writes into the page what differs."""
+    """Runs commands and Python snippets in order, in one folder. TIEPOINT_BLESS=1 writes changed output into the page."""
     folder = shutil.copytree(demo, tmp_path / "here")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/tiepoint").symlink_to(pathlib.Path(command()).absolute())
@@ -303,7 +303,7 @@ def test_the_rust_quick_start_writes_the_same_bytes(folder):
 
 
 def test_what_is_included_is_there():
-    """Sphinx would include nothing where a mark is missing."""
+    """Sphinx includes nothing, without a warning, if a mark is missing."""
     page = (SITE / "start.md").read_text()
     source = (ROOT / "crates/tiepoint/examples/quick_start.rs").read_text()
     marks = re.findall(r':(?:start-after|end-before): "(.*)"', page)

@@ -13,7 +13,7 @@ use tiepoint::{
     synth::Texture,
 };
 
-/// Files of the shared data, and the size of the drawing that stands in for each.
+/// Files of the shared data, with the size of the synthetic texture that replaces each where the data are absent.
 const PHOTOS: [(&str, &str, Size); 2] = [
     ("books", "objects/books/frame1.jpg", Size { width: 1920, height: 1148 }),
     ("sceaux", "pairs/sceaux/100_7101.JPG", Size { width: 2832, height: 2128 }),

@@ -1,4 +1,4 @@
-//! OpenCV in a process of its own that answers one line a command.
+//! OpenCV in a separate process, which answers each command with one line.
 
 use crate::{Result, opencv_python::python};
 use std::{

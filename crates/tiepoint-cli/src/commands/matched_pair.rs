@@ -72,7 +72,7 @@ pub(crate) struct MatchedPair {
     pub(crate) views: usize,
     /// Whether the pictures were tied as pictures of one sensor or of two.
     pub(crate) modality: Modality,
-    /// What tells whether the model can be believed; none without one.
+    /// The evidence for or against the model; none without a model.
     pub(crate) evidence: Option<PairEvidence>,
 }
 

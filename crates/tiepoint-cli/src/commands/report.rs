@@ -58,7 +58,7 @@ pub(crate) fn how_made() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let word = |word: std::ffi::OsString| {
         let word = word.to_string_lossy().into_owned();
-        // --flag=/folder/file as well as /folder/file.
+        // For --flag=/folder/file and for /folder/file.
         let (flag, value) = word.split_once('=').map_or(("", word.as_str()), |(flag, value)| (flag, value));
         let value =
             if Path::new(value).is_absolute() { file_name(Path::new(value)) } else { value.to_owned() };

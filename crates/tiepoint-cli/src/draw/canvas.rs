@@ -189,7 +189,7 @@ mod tests {
         for (b, length) in [([80.0, 20.0], 60.0), ([20.0, 80.0], 60.0), ([70.0, 60.0], 4100_f64.sqrt())] {
             let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]).unwrap();
             canvas.line([20.0, 20.0], b, pen());
-            // 0.8 are for the round ends and the soft edges.
+            // The round ends and soft edges add 0.8.
             assert!(
                 (ink(&canvas) - length - 0.8).abs() < 0.05 * length,
                 "to {b:?}: {} of {length}",

@@ -116,7 +116,7 @@ mod tests {
         let _ = std::fs::remove_file(&hard);
         std::fs::hard_link(&input, &hard).unwrap();
         let mut names = vec![input.clone(), hard.clone(), at("./in.png"), at("inner/../in.png")];
-        // On a file system that ignores case.
+        // The same file, on a file system that ignores case.
         names.extend(Some(at("IN.PNG")).filter(|p| p.exists()));
         #[cfg(unix)]
         {

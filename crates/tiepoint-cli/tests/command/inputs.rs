@@ -1,4 +1,4 @@
-//! What is read is never replaced.
+//! Input files are never replaced.
 
 use super::*;
 
@@ -57,7 +57,6 @@ fn no_result_of_any_command_replaces_an_input() {
         folder.refuses(line, 2, &["two results"]);
         assert!(contents() == before, "{line}: writes nothing");
     }
-    // An older result is replaced whole.
     folder.put("old.png", "an older result");
     folder.works("filter gauss a.png old.png --sigma 2");
     assert_eq!(folder.image("old.png").size(), SIZE, "the new result");

@@ -18,7 +18,7 @@ fn completions_know_every_command() {
         for word in commands().chain(["max-features"]) {
             assert!(script.contains(word), "{shell} does not know {word}");
         }
-        // The generators for PowerShell and Elvish know flags, and not their values.
+        // The generators for PowerShell and Elvish write flags without their values.
         let knows_values = !["powershell", "elvish"].contains(&shell);
         assert_eq!(script.contains("lanczos"), knows_values, "{shell} and the values of flags");
     }

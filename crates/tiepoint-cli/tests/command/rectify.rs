@@ -18,8 +18,7 @@ const OUTPUTS: &str = "--output-left ol.png --output-right or.png";
 const VALID: &str = "--valid-left vl.png --valid-right vr.png";
 
 impl Folder {
-    /// Two views with disparities of 4 to 40 pixels, `l.png` and `r.png`, and the file that says how they were taken,
-    /// `calib.txt`.
+    /// Writes two views with disparities of 4 to 40 pixels, `l.png` and `r.png`, and their calibration, `calib.txt`.
     pub(crate) fn views(&self) -> StereoPair {
         let options = StereoSceneOptions::default().with_size(Size::new(400, 300));
         self.put("calib.txt", CALIBRATION);

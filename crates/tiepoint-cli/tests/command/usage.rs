@@ -1,4 +1,4 @@
-//! Filters, the demo, and what any command says of wrong arguments and broken files.
+//! Filters, the demo, and messages of all commands for wrong arguments and broken files.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Impossible requests are refused with the reason.
+//! Impossible requests are errors that name the reason.
 
 use super::{Add, COUNT, Count, add_kernel, all, numbers_at};
 use tiepoint_gpu::{Commands, Error, Gpu, Info, KernelSource, kernel};

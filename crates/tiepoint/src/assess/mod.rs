@@ -1,9 +1,9 @@
 //! Verdicts: whether a result is good, doubtful or poor, and why.
 //!
-//! A result can look right where it is not: the residual of inliers is never above the threshold that made them
-//! inliers, and a picture warped by a wrong map still covers the other. A verdict comes from what such figures leave
-//! out. Each [`Reason`] is a number that was measured, what was expected of it, and, where it is poor, what to do
-//! next; the verdict is that of the worst reason. Nothing here changes a result.
+//! Some figures look good even for a wrong result: the residual of inliers is never above the threshold that made them
+//! inliers, and a picture warped by a wrong map still covers the other. A verdict uses other figures. Each [`Reason`]
+//! is a measured number, what was expected of it, and, if it is poor, what to do next; the verdict is that of the worst
+//! reason. Nothing here changes a result.
 //!
 //! - [`PairEvidence`]: tie points and their model.
 //! - [`StereoEvidence`]: a disparity map.
@@ -25,11 +25,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Everything that was measured is as it is where results are right.
+    /// Every figure is as in right results.
     Good,
-    /// Something is unusual: look before you use it.
+    /// A figure is unusual: look at the result before you use it.
     Doubtful,
-    /// Something is as it is where results are wrong.
+    /// A figure is as in wrong results.
     Poor,
 }
 

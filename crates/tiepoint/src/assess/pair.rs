@@ -1,18 +1,18 @@
 //! Whether tie points and their model can be believed.
 //!
-//! Inliers are by definition near the model, so they cannot tell that it is wrong. These can:
+//! Inliers are by definition near the model, so they do not show that it is wrong. The following does:
 //!
-//! - **First matches.** Those of the first search were found without a model. How many of them agree with it, and what
-//!   the others are: the features of a wrong match are turned and scaled anyhow, so a rejected match whose features are
-//!   turned and scaled as the model says is likely right, and the model is wrong there. What chance gives of such
-//!   matches is subtracted. Nine parts of A, three by three, tell where.
-//! - **Chance.** Wrong matches are spread evenly about the place that the model predicts, so the matches in a ring
-//!   just outside the threshold tell how many wrong ones lie inside.
+//! - **First matches**, found without a model: how many agree with it, and how many of the others are right. Features
+//!   of a wrong match have any scale and turn, so a rejected match with the model's scale and turn is likely right, and
+//!   the model wrong there. The number of such matches by chance is subtracted. They are counted in nine parts of A,
+//!   three by three.
+//! - **Chance.** Wrong matches are spread evenly about the predicted place, so the number of matches in a ring just
+//!   outside the threshold gives that of wrong ones inside.
 //! - **Scale and turn** of the inliers, which the model did not use.
 //! - **Number and spread** of the inliers over the nine parts.
 //!
-//! Where pictures were tied by their structure there is no first search, and places have no scale or turn: there the
-//! share of the places that agree stands for the first matches.
+//! Pictures that were tied by their structure have no first search, and places no scale or turn: instead of the first
+//! matches the share of places that agree is used.
 
 use super::{Assessment, Reason, Verdict, percent};
 use crate::feature::Keypoint;
@@ -24,39 +24,39 @@ use crate::numeric::{length, sin_cos};
 use crate::register::{TieOptions, TiePoints};
 use serde::Serialize;
 
-/// Rejected first matches count against the model from this many thresholds on, beyond the reach of the second search:
-/// right matches of large features lie up to there.
+/// Rejected first matches count against the model if they are off by more than this many thresholds, which right
+/// matches of large features are not; this is beyond the reach of the second search.
 const FAR: f64 = 2.0;
-/// For each far match that contradicts the model's scale or turn, chance gives this many that do not: of the wrong
-/// matches of the sequences graf and boat 17 to 26 % do not.
+/// For each far match that contradicts the model's scale or turn, this many do not by chance: of the wrong matches of
+/// the sequences graf and boat 17 to 26 % do not.
 const ALIKE_BY_CHANCE: f64 = 0.28;
-/// The inner edge of the ring, in thresholds: right matches lie beyond the threshold, too, but hardly beyond this.
+/// The inner edge of the ring, in thresholds. Hardly any right match is further out.
 const RING: f64 = 1.2;
 /// The outer edge where there was no second search.
 const OUTER: f64 = 2.0;
-/// Fewer matches than this say nothing about a part of the picture.
+/// The fewest matches that tell something about a part of the picture.
 const TELLING: usize = 8;
-/// A part with fewer inliers does not hold the model.
+/// The fewest inliers with which a part supports the model.
 const SUPPORTED: usize = 3;
 
-// Limits from which a number is doubtful, and poor. On pairs with truth (`docs/verdicts.md`) right models stay on the
-// good side of the first; the second is past all of them.
+// Limits from which a number is doubtful, and poor; "below" if small numbers are bad. On pairs with truth
+// (`docs/verdicts.md`) the numbers of right models are good, and none is near the second limit.
 
 /// The share of the right first matches that the model rejects.
 const REJECTED: [f64; 2] = [0.12, 0.3];
-/// Parts of the picture where it rejects more of them than it takes.
+/// The number of parts of the picture where the model rejects more right matches than it accepts.
 const MISFIT: [f64; 2] = [1.0, 2.0];
 /// The share of the first matches that agree with a map; below.
 const AGREEING: [f64; 2] = [0.15, 0.02];
 /// The share of first matches that agree with an epipolar geometry; below. A band along a line takes many by chance.
 const AGREEING_BAND: [f64; 2] = [0.3, 0.1];
-/// The share of the inliers that chance gives.
+/// The share of inliers that are expected by chance.
 const CHANCE: [f64; 2] = [0.2, 0.5];
 /// The share of the inliers whose scale or turn contradicts the model.
 const CONTRARY: [f64; 2] = [0.2, 0.5];
-/// Inliers; below. Chance alone gives up to seven of a homography (`false_alarms` refuses what it explains).
+/// The number of inliers; below. A homography gets up to seven by chance (`false_alarms` refuses what chance explains).
 const INLIERS: [f64; 2] = [20.0, 8.0];
-/// Parts of the picture that hold the model; below.
+/// The number of parts of the picture that support the model; below.
 const SPREAD: [f64; 2] = [7.0, 3.0];
 /// The share of places tied by structure that agree; below.
 const PLACES: [f64; 2] = [0.9, 0.6];
@@ -85,7 +85,7 @@ impl Cell {
         (self.alike as f64 - ALIKE_BY_CHANCE * self.unlike as f64).max(0.0)
     }
 
-    /// Whether the model rejects more right matches than it takes.
+    /// Whether the model rejects more right matches than it accepts.
     fn is_misfit(&self) -> bool {
         self.off_px.is_some() && self.rejected() > self.agreeing as f64
     }

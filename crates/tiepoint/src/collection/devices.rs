@@ -32,7 +32,7 @@ pub(super) struct MatchGpu {
     verifiers: [Mutex<Option<Arc<Verifier>>>; VERIFIERS],
     cpu: Cpu,
     options: TwoViewOptions,
-    /// Whether nothing is being compiled for it, or that has failed.
+    /// Whether no kernels are being compiled for it, or compiling has failed.
     settled: AtomicBool,
     /// Whether there may be more pairs than are verified at a time.
     many: bool,
@@ -60,8 +60,8 @@ impl Collection {
 }
 
 impl MatchDevices {
-    /// Makes what GPUs need to verify pairs, or has kernels compiled that are not ready. Errors are ignored here, because
-    /// the stage meets them again.
+    /// Prepares what GPUs need to verify pairs, or starts compiling kernels that are not ready. Errors are ignored,
+    /// because the stage gets them again.
     pub fn prepare(&self) {
         let ready = self.gpus.iter().filter(|gpu| gpu.is_ready());
         let all = ready.flat_map(|gpu| (0..VERIFIERS).map(move |queue| (gpu, queue)));
@@ -74,13 +74,13 @@ impl MatchDevices {
 impl MatchDevices {
     /// Whether no GPU's kernels are being compiled.
     pub(super) fn are_ready(&self) -> bool {
-        // All are asked, so that all begin.
+        // Asks all GPUs, so that all begin to compile.
         self.gpus.iter().filter(|gpu| !gpu.is_ready()).count() == 0
     }
 }
 
 impl MatchGpu {
-    /// Whether its kernels are not being compiled. Errors count as ready, because the stage meets them again.
+    /// Whether its kernels are no longer being compiled. Errors count as ready, because the stage gets them again.
     fn is_ready(&self) -> bool {
         if self.settled.load(Ordering::Relaxed) {
             return true;
@@ -88,7 +88,7 @@ impl MatchGpu {
         let Some(gpu) = self.processor.joining_gpu().filter(|gpu| !gpu.is_compiling()) else { return false };
         let matching = self.uploaded.matcher().sources(DIMENSION);
         let sources = matching.into_iter().chain(Verifier::sources()).collect();
-        // On this thread: it has nothing to compile, and those of the pool are at work.
+        // On this thread, because nothing is compiled and the threads of the pool are busy.
         let ready = !matches!(compile(&gpu, &Cpu::sequential(), sources), Err(Error::NotReady { .. }));
         self.settled.fetch_or(ready, Ordering::Relaxed) || ready
     }

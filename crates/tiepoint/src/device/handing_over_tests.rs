@@ -1,4 +1,4 @@
-//! Work that the CPU begins and a GPU ends: the same result at whatever moment the kernels are ready.
+//! Work that the CPU begins and a GPU finishes gives the same result, whenever the GPU's kernels are ready.
 
 use super::gpu::all;
 use super::{Cpu, Processor};
@@ -13,7 +13,7 @@ use crate::synth::{Random, Texture};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Runs a call on the CPU, then with every GPU that refuses programs a number of times before it is ready.
+/// Runs a call on the CPU, then with every GPU after it has refused a random number of requests for programs.
 fn at_any_moment<R: PartialEq>(what: &str, most: usize, call: impl Fn(&Processor) -> R) {
     let cpu = Cpu::with_threads(2).unwrap();
     let wanted = call(&cpu.clone().into());
@@ -26,12 +26,12 @@ fn at_any_moment<R: PartialEq>(what: &str, most: usize, call: impl Fn(&Processor
             let refused = if round == 0 { 0 } else { random.below(most) };
             let processor = Processor::with_gpu(cpu.clone(), gpu.handing_over_after(refused));
             assert!(call(&processor) == wanted, "{what} on {gpu:?}, after {refused} refusals");
-            assert_eq!(processor.take_notes(), Vec::<String>::new(), "nothing is amiss");
+            assert_eq!(processor.take_notes(), Vec::<String>::new(), "notes");
             let was_refused = processor.take_not_ready() > 0;
-            assert!(!was_refused || refused > 0, "{what} on {gpu:?}: every program was there");
+            assert!(!was_refused || refused > 0, "{what} on {gpu:?}: refused though ready");
             shared += usize::from(was_refused && processor.take_computed().len() == 2);
         }
-        assert!(shared > 0, "{what} on {gpu:?}: CPU and GPU had a part each in none of 20 runs");
+        assert!(shared > 0, "{what} on {gpu:?}: in none of 20 runs both computed");
     }
 }
 

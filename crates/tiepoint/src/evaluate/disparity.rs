@@ -212,8 +212,8 @@ mod tests {
         let left = row(&[2.0, 1.0, 1.0, 1.5, NONE, -1.0, -3.0]);
         let right = row(&[1.0, 2.5, 0.2, NONE, 2.0, -2.0, -2.0]);
         let seen = non_occluded(left.view(), right.view()).unwrap();
-        // 0 leaves the image; 1 → 0 agrees; 2 → 1 is off by 1.5; 3 → 1.5 rounds to 2, off by 1.3; 4 is
-        // unknown; 5 → 6 is off by 1; 6 → 9 is beyond the edge, whose column says −2.
+        // By column: 0 leaves the image; 1 → 0 agrees; 2 → 1 is off by 1.5; 3 → 1.5, rounded to 2, is off by 1.3; 4
+        // is unknown; 5 → 6 is off by 1; 6 → 9 is clamped to the last column, whose disparity is −2.
         assert_eq!(seen.data(), [0, 255, 0, 0, 0, 255, 255], "by hand");
     }
 

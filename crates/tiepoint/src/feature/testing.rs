@@ -56,7 +56,7 @@ where
     expected
 }
 
-/// One detector serves images of any size and type of pixel in turn, with any number of features.
+/// Gives one detector images of different sizes, pixel types and numbers of features in turn.
 pub(crate) fn serves_any_image<P: Twin>(scene: impl Fn(Size, u64) -> Image<u8>, options: &P::Options) {
     for gpu in all() {
         let detector = GpuDetector::<P>::new(&beside(gpu), *options).unwrap().with_capacity(9);
@@ -140,7 +140,6 @@ pub(crate) fn batches_give_what_single_images_give<P: Twin>(
         }
         let none: [&Image<u8>; 0] = [];
         assert!(detector.detect_batch(none).unwrap().is_empty(), "no image, no features");
-        // Some in the host's memory and some on the device.
         let mixed = [Pixels::from(&on_device[0]), (&images[1]).into(), (&images[2]).into()];
         assert_eq!(detector.detect_batch(mixed).unwrap(), expected, "{gpu:?}: host and device");
     }

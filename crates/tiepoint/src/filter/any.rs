@@ -234,7 +234,7 @@ mod tests {
 
     type Filter<'f> = &'f dyn Fn(Pixels<'_>, &Processor) -> Result<Made>;
 
-    /// On the host and on a GPU, of images that lie on either.
+    /// Compares filters on the CPU and on GPUs, for images in the host's memory and on the device.
     fn twins<T: GpuPixel>(channels: usize, border: Border)
     where
         for<'a> AnyView<'a>: From<&'a Image<T>>,

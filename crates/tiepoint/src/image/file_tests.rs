@@ -105,7 +105,7 @@ fn sample_grey(x: usize, y: usize) -> u8 {
     (9 * x + 5 * y) as u8
 }
 
-/// A sample of 21x13 pixels, each made of its grey value and its column.
+/// A sample of 21x13 pixels; `pixel` gives each from its grey value and its column.
 fn sample_of<T: Pixel>(channels: usize, pixel: impl Fn(u8, usize) -> Vec<T>) -> AnyImage
 where
     AnyImage: From<Image<T>>,

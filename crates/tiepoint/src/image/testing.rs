@@ -132,7 +132,7 @@ fn leave<T: Value>(folder: &Path, found: &Image<T>, expected: &Image<T>) -> crat
     Ok(())
 }
 
-/// A picture of the differences: 0 where there is none, from dark grey to white elsewhere.
+/// A picture of the differences: black where there is none, otherwise from dark grey to white.
 fn difference<T: Value>(found: &Image<T>, expected: &Image<T>) -> Image<u8> {
     let apart = |a: T, b: T| (a.number() - b.number()).abs();
     let finite = pairs(found, expected).map(|(a, b)| apart(a, b)).filter(|d| d.is_finite());
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::image::{ReadOptions, Size, read};
 
-    /// The message of the panic that two pictures cause, the folder that it names, and the files in it.
+    /// The panic message for two different pictures, the folder that it names, and the files in it.
     fn fails<T: Value>(found: &Image<T>, expected: &Image<T>) -> (String, PathBuf, Vec<String>)
     where
         Image<T>: std::panic::RefUnwindSafe,

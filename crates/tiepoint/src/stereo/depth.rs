@@ -79,7 +79,7 @@ mod tests {
         let near = |a: f32, b: f64| (f64::from(a) / b - 1.0).abs() < 1e-6;
         assert!(near(found.data()[0], 193.001 * 3997.684 / 131.111), "{}", found.data()[0]);
         assert!(near(found.data()[1], 193.001 * 3997.684 / 231.111), "{}", found.data()[1]);
-        // f32 of −131.111 is not quite −doffs: either nothing, or very far.
+        // −131.111 as f32 is not exactly −doffs, so the depth is either infinite or very large.
         assert!(found.data()[2] > 1e10, "infinitely far");
         assert_eq!(&found.data()[3..], [f32::INFINITY; 3], "behind the cameras, or no disparity");
     }

@@ -36,7 +36,7 @@ fn try_compute(
     Stereo::new(options)?.compute(left, right, masks, &cpu.clone().into())
 }
 
-/// The share of the pixels whose match is in the right image that are within `limit` of `shift`.
+/// The share of disparities within `limit` of `shift`, among the pixels whose match is inside the right image.
 fn right_share(found: &Image<f32>, shift: usize, limit: f32) -> f64 {
     let Size { width, height } = found.size();
     let seen = (0..height).flat_map(|y| &found.row(y)[shift..]);

@@ -151,7 +151,7 @@ fn no_two_results_of_a_collection_go_to_one_file_and_none_to_an_input() {
     }
 }
 
-/// As COLMAP 4.2.1 does (`pycolmap.extract_features` of photographs with each orientation).
+/// The expected priors are those of COLMAP 4.2.1 (`pycolmap.extract_features` of photographs with each orientation).
 #[test]
 fn an_orientation_is_a_prior_of_gravity() {
     let folder = Folder::new("collect-gravity");

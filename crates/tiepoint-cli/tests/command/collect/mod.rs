@@ -1,4 +1,4 @@
-//! `tiepoint collect`: the same database however the work was cut, killed and damaged.
+//! `tiepoint collect`: the same database for any division of the work, and after kills and damage.
 
 mod database;
 mod given;
@@ -291,7 +291,7 @@ fn pairs_are_chosen_in_several_ways() {
     folder.refuses("collect images --output gps.db --pairs nonsense", 2, &["expected auto"]);
 }
 
-/// A program that reads the first line and closes the pipe, as `head` does.
+/// The reader of stdout closes the pipe after the first line, as `head` does.
 #[test]
 fn a_closed_stdout_is_reported_and_does_not_stop_the_work() {
     let folder = Folder::new("collect-closed");
@@ -320,7 +320,7 @@ fn folders_that_cannot_be_written() {
         std::fs::set_permissions(folder.at("locked"), std::fs::Permissions::from_mode(mode)).unwrap();
     };
     permit(0o555);
-    // To the superuser every folder is writable.
+    // The superuser may write into every folder.
     if std::fs::write(folder.at("locked/probe"), "").is_err() {
         folder.refuses("collect images --output a.db --work locked/w", 1, &["locked"]);
     } else {

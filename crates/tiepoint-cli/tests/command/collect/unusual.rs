@@ -110,7 +110,7 @@ fn absurd_camera_data_and_hostile_photographs() {
         let is_known: bool = row.get(0).unwrap();
         assert!(if is_known { (focal - 298.0).abs() < 2.0 } else { focal == guess }, "{focal} of {sides:?}");
     }
-    // Thirteen can be matched; the huge one is in thirteen pairs, which are not tried.
+    // Thirteen photographs can be matched. The huge one is in thirteen more pairs, which are not tried.
     let status = folder.works("collect status --work absurd.db.work --json");
     let told = ["pairs", "tried", "left_out"].map(|key| number(&status, key));
     assert_eq!(told, [91.0, 78.0, 13.0], "{status}");

@@ -86,7 +86,7 @@ impl Recorded {
     }
 }
 
-/// The events after which to cut: some of each kind of change, evenly spread, and some at random.
+/// The events after which to cut: changes other than writes, evenly spread; some at random; and the last.
 fn moments(events: &[Event], random: &mut Random) -> Vec<usize> {
     let most = asked_for("TIEPOINT_POWER_CUTS", 16) as usize;
     let changes: Vec<usize> = (1..=events.len()).filter(|i| events[i - 1].kind != b'W').collect();

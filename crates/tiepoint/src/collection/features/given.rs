@@ -1,4 +1,4 @@
-//! Features that another program found, read from its files in place of a search.
+//! Features that another program found, read from its files instead of searching.
 //!
 //! Places are those of the stored photograph, with (0, 0) at the centre of its first pixel; formats are those of
 //! [`files`], and HDF5 as hloc writes it: a group for each photograph, named as it. Features lie within a pixel of the photograph: others were found in a picture of another size.
@@ -16,7 +16,7 @@ use crate::matching::MAX_DIMENSION;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Pixels by which a place may lie outside of the photograph.
+/// Pixels by which a place may be outside the photograph.
 const BEYOND: f32 = 1.0;
 
 /// The features that were given.

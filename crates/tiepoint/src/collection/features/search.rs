@@ -111,7 +111,7 @@ impl<'c> Extraction<'c> {
         }
         let finders = gpus.iter().map(|gpu| self.detector.open(gpu)).collect::<Result<Vec<Finder>>>()?;
         let settled = || finders.iter().map(Finder::is_settled).collect::<Result<Vec<bool>>>();
-        // An error of a device is met again by the search on it.
+        // The search on the device gets its error again.
         let preparing = || settled().is_ok_and(|settled| settled.contains(&false));
         if preparing() {
             gpus.iter().for_each(|gpu| gpu.fall_back_not_ready());
@@ -125,13 +125,13 @@ impl<'c> Extraction<'c> {
         self.next_by(|index, sources| self.decode(index, sources))
     }
 
-    /// What `decode` makes of the next photograph; `None` when all are taken.
+    /// The result of `decode` for the next photograph; `None` when all are taken.
     fn next_by<T>(&self, decode: impl Fn(usize, &Sources) -> Result<T>) -> Option<Result<Option<T>>> {
         let index = *self.todo.get(self.next.fetch_add(1, Ordering::Relaxed))?;
         Some(self.read(index, decode))
     }
 
-    /// What `decode` makes of a photograph. If that fails, records it and returns `None`.
+    /// The result of `decode` for a photograph. If that fails, records the error and returns `None`.
     fn read<T>(&self, index: usize, decode: impl Fn(usize, &Sources) -> Result<T>) -> Result<Option<T>> {
         let sources = match self.collection.sources(index) {
             Ok(sources) => sources,

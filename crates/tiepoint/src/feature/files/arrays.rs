@@ -15,7 +15,7 @@ pub(crate) struct Array {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The types of elements that are read, with their bytes.
+/// The element types that are read, with their sizes in bytes.
 const KINDS: [(&str, usize); 12] = [
     ("|u1", 1),
     ("|i1", 1),
@@ -60,7 +60,7 @@ impl Array {
         }
     }
 
-    /// The values as whole numbers; 0 for what is none, and the ends of the range for what lies outside of it.
+    /// The values as integers, clamped to their range; NaN becomes 0.
     pub(crate) fn integers(&self) -> Vec<i64> {
         match self.kind {
             "|i1" => self.each(|[b]| i64::from(b as i8)),

@@ -206,7 +206,7 @@ fn foreign_angles_are_brought_into_one_turn() {
     }
 }
 
-/// An archive with all arrays of `features` deflated, as `numpy.savez_compressed` makes it.
+/// An archive with all arrays of `features` deflated, as `numpy.savez_compressed` writes it.
 fn compressed(features: &Features, swap: Option<(&str, &[u8])>) -> Vec<u8> {
     let plain = encoded(FeatureFormat::Npz, features);
     let plain = rawzip::ZipArchive::from_slice(&plain).unwrap();

@@ -16,7 +16,7 @@ pub(super) fn texture<T: Pixel>(size: Size, seed: u64) -> Image<T> {
     Texture::new(seed).image(size, &Cpu::sequential())
 }
 
-/// The fast form on every device against the reference; returns the number of features.
+/// Compares the features of the fast form on every CPU with the reference's, and returns their number.
 fn compare<T: Pixel>(view: ImageView<'_, T>, options: &SurfOptions) -> usize {
     let expected = options.selection.of(&reference::detect(view, options), &Cpu::sequential());
     for cpu in cpus() {
@@ -41,7 +41,7 @@ fn presets_equal_the_reference() {
     }
 }
 
-/// An image taller than any ring of rows, with blobs that need many rows.
+/// The images are taller than any ring buffer of rows, with blobs that need many rows.
 #[test]
 fn tall_images_equal_the_reference() {
     let fine = texture::<u8>(Size::new(96, 1500), 3);

@@ -1,4 +1,4 @@
-//! The fast forms against the sums written out, and against real images.
+//! The fast forms against plain sums, and against reference pictures.
 
 use super::*;
 use crate::filter::border::leaves;
@@ -6,8 +6,8 @@ use crate::filter::testing::{BORDERS, cpus, data, noise, sizes, strided};
 use crate::image::Size;
 use crate::image::testing::assert_same;
 
-/// Σ over the window of every element in f64, which is exact for whole numbers; as an error the element itself where
-/// [`Border::Skip`] keeps it.
+/// The weighted sum over the window of every element in f64, which is exact for whole numbers; `Err` with the element
+/// where [`Border::Skip`] keeps it.
 fn window_sums<T: Pixel>(
     view: ImageView<'_, T>,
     taps: &[f64],

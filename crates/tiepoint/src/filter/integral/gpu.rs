@@ -263,7 +263,7 @@ pub(crate) mod tests {
         Image::from_vec(values, Size::new(size.width + 1, size.height + 1), 1).unwrap()
     }
 
-    /// A batch of three images against the CPU.
+    /// Compares the sums of a batch of three images with the CPU's.
     fn twins<T: GpuPixel, A: GpuSum + Value>(gpu: &Gpu, size: Size, white: f32) {
         let images: Vec<Image<T>> =
             (0..3).map(|seed| Image::from_vec(noise(size.area(), seed, white), size, 1).unwrap()).collect();

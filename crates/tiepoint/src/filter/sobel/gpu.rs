@@ -58,7 +58,7 @@ pub(crate) mod tests {
     use crate::filter::testing::BORDERS;
     use crate::image::testing::Value;
 
-    /// Each form with another border, the first with that of number `first`.
+    /// Tests each form with another border, beginning with number `first`.
     fn twins<T: GpuPixel + Sobel<Gradient: Element + Value>>(first: usize, channels: usize) {
         let images = images::<T>(channels);
         let cpu = Cpu::default();

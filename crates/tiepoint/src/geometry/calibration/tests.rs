@@ -377,7 +377,7 @@ fn ros_files_of_two_cameras_make_a_pair() {
     let documents = [&left, &right].map(|text| Document::parse(text, Path::new("left.yaml")).unwrap());
     let rig = opencv::stereo(&documents).unwrap();
     assert_eq!((rig.size, rig.cameras[0].distortion.k1), (Some(Size::new(640, 480)), -0.25));
-    // A point before both: seen by the left camera, turned upright, it is half a unit further right than in the right one.
+    // A point in front of both cameras. In rectified coordinates the left camera sees it half a unit further right.
     let stored = rig.stored.unwrap();
     let point = [0.3, -0.2, 4.0];
     let there = std::array::from_fn(|i| times(&rig.rotation, point)[i] + rig.translation[i]);

@@ -386,7 +386,7 @@ mod tests {
     use crate::geometry::matrix::{cayley, skew, unit};
     use crate::numeric::Random;
 
-    /// Two cameras and points before them: the essential matrix, and the rays.
+    /// The essential matrix of two random cameras, and their rays to five points in front of both.
     fn scene(random: &mut Random) -> (Mat3, [[f64; 2]; 5], [[f64; 2]; 5]) {
         let mut any = |far: f64| -> [f64; 3] { std::array::from_fn(|_| random.range(-far, far)) };
         let (rotation, step) = (cayley(any(0.4)), any(1.0));

@@ -204,7 +204,7 @@ fn too_few_and_not_finite() {
     }
 }
 
-/// 50 matches along a line, or next to it.
+/// 50 matches on a line, off it by up to `noise`.
 pub(in crate::geometry) fn line(noise: f64) -> Vec<Correspondence> {
     let mut random = Random::new(3);
     let at = |i: i32| {
@@ -379,7 +379,7 @@ fn the_fit_to_all_matches_is_least_squares() {
         assert_eq!(found.inliers.len(), 60, "{kind}: all");
         let error = scene.error(&found.b_from_a);
         assert!(error < 1.0, "{kind}: off by {error} px");
-        // A fit that starts at the truth does not end at a better model.
+        // A robust estimate with a wide threshold is not better.
         let wide = options().with_threshold_px(100.0).with_false_alarms(f64::INFINITY);
         let robust = estimate(kind, &pairs, &wide, &Cpu::sequential()).map_or(f64::INFINITY, |e| e.rms_px);
         assert!(found.rms_px < robust + 1e-6, "{kind}: {} and {robust}", found.rms_px);

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::numeric::Random;
 
-    /// Every rectangle, one by one; the area of the largest without a 0.
+    /// The area of the largest rectangle without a 0, by trying every rectangle.
     fn exhaustive(valid: &Image<u8>) -> usize {
         let Size { width, height } = valid.size();
         let mut best = 0;

@@ -23,10 +23,10 @@ impl Rig {
         }
     }
 
-    /// Where the second camera sees what the first sees at `a` at this depth.
+    /// The place in the second image of a point that the first image shows at `a`, at this depth.
     fn partner(&self, a: [f64; 2], depth: f64) -> [f64; 2] {
         let [x, y] = self.camera.ray(a).unwrap();
-        // The half angle's tangent gives cosine and sine without either function.
+        // Cosine and sine from the tangent of the half angle, without these functions.
         let t = self.turn / 2.0;
         let (c, s) = ((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));
         let p = [c * x * depth + s * depth, y * depth, -s * x * depth + c * depth];
@@ -114,7 +114,7 @@ fn known_focal_lengths_make_it_calibrated_and_wrong_ones_do_not() {
         let right = found(&matches, rig.view());
         assert_eq!(right.configuration, Configuration::Calibrated, "seed {seed}");
         check_inliers(&right, 120, "calibrated");
-        // E of the rig, in the frame of rays.
+        // The essential matrix is in coordinates of rays.
         let e = right.essential.unwrap().matrix();
         let off = (0..20).map(|_| {
             let (a, depth) = (rig.place(), 4.0 + 10.0 * rig.random.unit());

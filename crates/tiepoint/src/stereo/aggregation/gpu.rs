@@ -458,7 +458,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::stereo::cost::tests::kernels;
 
-    /// Every set of directions, each with another cost.
+    /// The kernels of every set of directions, each with another cost.
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let mut sources = vec![];
         let layouts = [

@@ -1,4 +1,4 @@
-//! The fast form against the formula.
+//! Aggregated sums and the selection from them against the formula.
 
 use super::{AggregationInput, AggregationOutput, Workspace, aggregate, reference};
 use crate::device::Cpu;
@@ -137,7 +137,7 @@ fn sums_are_the_formula_s() {
     }
 }
 
-/// Winner takes all, in both views, from the sums.
+/// Checks the selection in both views by searching the least sums.
 fn check_selection(case: &Case, found: &Found, what: &str) {
     let Noise { size, disparities, .. } = case.noise;
     let sum = |x: usize, y: usize, d: usize| found.sums[(y * size.width + x) * disparities + d];

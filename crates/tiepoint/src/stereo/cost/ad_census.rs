@@ -139,7 +139,7 @@ mod tests {
     use crate::stereo::cost::tests::{check_formula, check_formula_of};
     use crate::stereo::pair::Pictures;
 
-    /// The cost of two pixels, number by number.
+    /// The cost of two pixels by its formula.
     fn formula(pair: &Pair, x: usize, other: usize, y: usize) -> u16 {
         let pixel = |view, x: usize| {
             let image = pair.compared(view);

@@ -1,4 +1,4 @@
-//! The whole of dense stereo on every device, against the CPU.
+//! Dense stereo as a whole on every device, against the CPU.
 
 use super::{GpuMasks, GpuStereo, GpuStereoResult, bands};
 use crate::Error;

@@ -1,4 +1,4 @@
-//! Every stage on every device against the scalar reference, and the whole against the CPU.
+//! Every stage on every device against the scalar reference, and whole searches against the CPU's.
 
 use super::super::tests::scene;
 use super::super::{DIMENSION, SiftOptions, SiftPreset, reference};

@@ -26,7 +26,7 @@ impl Twin for SurfPipeline {
     }
 }
 
-/// One image on every device against the CPU; returns the number of features.
+/// Compares an image's features on every device with the CPU's, and returns their number.
 fn compare<T: GpuPixel>(image: &Image<T>, options: SurfOptions, mask: Option<&Image<u8>>) -> usize
 where
     for<'a> Pixels<'a>: From<&'a GpuImage<T>>,

@@ -402,12 +402,12 @@ pub(crate) mod tests {
         vec![source(), information::gpu::source(), projection::gpu::source()]
     }
 
-    /// Tables of random pairs, with and without masks and of both ways to learn, have the CPU's bytes.
+    /// Tables of random pairs, with and without masks and by both ways of learning, are the CPU's.
     #[test]
     fn tables_are_those_of_the_cpu() {
         let mut random = Random::new(77);
         let mut sizes = vec![Size::new(1, 1), Size::new(40, 9), Size::new(67, 101), Size::new(150, 98)];
-        // So large that no more than a quarter of the size is searched.
+        // Large enough that only a quarter of the size is searched.
         sizes.push(Size::new(1801, 1103));
         for (n, size) in sizes.into_iter().enumerate() {
             let left = Image::from_fn(size, |x, y| {
@@ -440,8 +440,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// The grey that belongs to a colour picture, and the table with it, have the CPU's bytes: in either view, with
-    /// masks, of 8 and 16 bits, and where the pair is too small to search.
+    /// The grey that is learnt for a colour picture, and its table, are the CPU's: in either view, with masks, of 8 and
+    /// 16 bits, and where the pair is too small to search.
     #[test]
     fn greys_are_those_of_the_cpu() {
         let (mut random, cpu) = (Random::new(79), Cpu::with_threads(2).unwrap());
