@@ -406,7 +406,7 @@ class Cloud {
     host.addEventListener('pointercancel', released);
     host.addEventListener('dblclick', () => this.reset());
     host.addEventListener('wheel', (event) => {
-      // As over pictures: the page scrolls until the reader clicks here or holds Ctrl.
+      // As for pictures: the wheel scrolls the page, unless the reader has clicked here or holds Ctrl.
       if (!event.ctrlKey && document.activeElement !== host) return;
       event.preventDefault();
       this.approach(Math.exp(clamp(event.deltaY * (event.deltaMode === 1 ? 20 : 1), -200, 200) / 400));

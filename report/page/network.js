@@ -46,7 +46,7 @@ class Network {
   /** The side of a photograph on the screen. */
   side() {
     const { w, h } = this.pane.rect;
-    // Few photographs are large enough to be told apart, wherever there is room for them.
+    // A few photographs are drawn large enough to recognise them, if there is room.
     const room = Math.min(40, 0.33 * Math.sqrt((w * h) / Math.max(1, this.of.data.images.length)));
     return clamp(0.86 * UNIT * this.pane.zoom, room, 110);
   }

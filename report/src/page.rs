@@ -302,7 +302,7 @@ fn verdict(assessment: &Assessment) -> String {
     let list = |reasons: &[&Reason]| {
         let mut said = "";
         let items = reasons.iter().map(|reason| {
-            // Reasons beside each other may ask for the same.
+            // Several reasons may recommend the same.
             let next = reason.next.as_deref().filter(|next| *next != said).unwrap_or_default();
             said = reason.next.as_deref().unwrap_or_default();
             let next = if next.is_empty() { String::new() } else { format!("<br>{}", text(next)) };
@@ -388,7 +388,7 @@ fn table(figures: &Value) -> String {
     let Value::Object(keys) = figures else { return format!("<pre>{}</pre>", text(&figures.to_string())) };
     let row = |(key, value): (&String, &Value)| {
         let shown = match value {
-            // A page may be sent to others: folders stay here.
+            // A page may be sent to others, so folders are left out.
             Value::String(s) if Path::new(s).is_absolute() => match Path::new(s).file_name() {
                 Some(name) => name.to_string_lossy().into_owned(),
                 None => s.clone(),

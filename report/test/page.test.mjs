@@ -77,14 +77,14 @@ async function picture(locator) {
   assert.fail('the picture keeps changing');
 }
 
-/** Turns the wheel with Ctrl, which enlarges what rests. */
+/** Turns the wheel while Ctrl is held, which enlarges a plane that is shown whole. */
 async function zoom(page, by) {
   await page.keyboard.down('Control');
   await page.mouse.wheel(0, by);
   await page.keyboard.up('Control');
 }
 
-/** A number as the page writes it. */
+/** A number in the page's format. */
 const counted = (n) => n.toLocaleString('en');
 
 /** Does something that must change how `locator` looks. */
@@ -99,7 +99,7 @@ async function changes(locator, what, action) {
 async function figuresEqual(page, json) {
   await page.locator('details.figures').last().evaluate((d) => (d.open = true));
   const rows = await page.locator('details.figures').last().locator('tr').evaluateAll((all) => all.map((r) => [r.children[0].textContent, r.children[1].textContent]));
-  // Folders stay where the page was made.
+  // The page must not name folders.
   const expected = Object.entries(json).filter(([key]) => key !== 'seconds').map(([key, v]) => [key, typeof v === 'string' && v.startsWith('/') ? basename(v) : v]);
   assert.deepEqual(rows.map(([key, shown], i) => [key, typeof expected[i]?.[1] === 'string' ? shown : JSON.parse(shown)]), expected);
 }
@@ -783,7 +783,7 @@ test('the reference is never shown where the moving picture should be: stripes, 
     }
   }
   assert.match(await page.locator('.hint').first().innerText(), /yellow line encloses/);
-  // Choices bring other fields, and the picture stays where it is.
+  // Choices show other fields, but the picture does not move.
   const tops = new Set();
   for (const mode of ['swipe', 'blink', 'difference', 'squares', 'reference', 'warped']) {
     await choose(page, mode);

@@ -105,7 +105,7 @@ def test_commands_print_what_the_page_shows(page, demo, tmp_path, monkeypatch):
 
 
 def test_links_between_pages_lead_somewhere():
-    """Sphinx does not look at links to files of the repository."""
+    """Links to files of the repository exist, which Sphinx does not check."""
     for page in PAGES:
         prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose):

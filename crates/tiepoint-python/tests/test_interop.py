@@ -41,7 +41,7 @@ def test_arrays_for_lightglue_kornia_and_hloc(features):
         interop.to_lightglue(tp.Features.from_arrays(xy=[[1, 2]], descriptors=np.zeros((1, 64), np.float32)))
 
 
-def test_of_features_at_a_pixel_one_remains():
+def test_distinct_keeps_one_feature_for_each_pixel():
     xy = [[1.2, 2.0], [0.9, 2.4], [5.0, 5.0], [1.0, 2.1], [1.0, 3.0]]
     given = {"scale": [2.0, 3.0, 1.0, 3.0, 1.0], "angle": [0.0, 1.0, 6.0, 6.0, 2.0]}
     kept = interop.distinct(tp.Features.from_arrays(xy=xy, descriptors=np.eye(5, dtype=np.float32), **given))

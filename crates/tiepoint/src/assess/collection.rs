@@ -1,7 +1,7 @@
-//! Whether the verified pairs of a collection hold it together.
+//! Whether the verified pairs of a collection connect its photographs.
 //!
-//! A reconstruction gets no further than the pairs lead: photographs without a pair are lost, groups without a pair
-//! between them become models of their own, and where a single pair joins two groups, one wrong pair bends all.
+//! A reconstruction needs pairs: photographs without a pair are lost, groups without a pair between them become
+//! separate models, and if a single pair joins two groups, an error of this pair distorts the whole model.
 
 use super::{Assessment, Reason, Verdict, percent};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde::Serialize;
 const OUTSIDE: [f64; 2] = [0.02, 0.3];
 /// The share of the photographs that match no other.
 const ALONE: [f64; 2] = [0.02, 0.3];
-/// Pairs that alone join two groups.
+/// The number of pairs that alone join two groups.
 const BRIDGES: [f64; 2] = [1.0, f64::INFINITY];
 
 /// What was measured about a collection.
@@ -27,7 +27,7 @@ pub struct CollectionEvidence {
 }
 
 impl CollectionEvidence {
-    /// Measures so many photographs and the verified pairs among them.
+    /// Measures a number of photographs and the verified pairs among them.
     pub fn of(photographs: usize, pairs: &[[usize; 2]]) -> Self {
         let mut neighbours = vec![vec![]; photographs];
         for (edge, &[a, b]) in pairs.iter().enumerate() {
@@ -98,22 +98,22 @@ impl CollectionEvidence {
     }
 }
 
-/// A search in depth that finds the edges which alone join two parts (Tarjan 1974), without recursion.
+/// A depth-first search for bridges, the edges that alone join two parts (Tarjan 1974), without recursion.
 struct Search {
     /// The order in which photographs were reached.
     order: Vec<usize>,
-    /// The earliest that is reached from below without the edge that led there.
+    /// The earliest photograph that its descendants reach without the edge that led to it.
     low: Vec<usize>,
     next: usize,
 }
 
 impl Search {
-    /// The size of the group of `root`; the edges that alone join two parts of it, with the size of the part below.
+    /// The size of the group of `root`, and its bridges with the size of the part below each.
     fn group(&mut self, root: usize, neighbours: &[Vec<(usize, usize)>]) -> (usize, Vec<(usize, usize)>) {
         let start = self.next;
         let mut bridges = vec![];
         self.reach(root);
-        // A photograph, the edge that led to it, and the neighbour that is next.
+        // A photograph, the edge that led to it, and its next neighbour.
         let mut path = vec![(root, usize::MAX, 0)];
         while let Some((at, by, tried)) = path.last_mut() {
             let (at, by) = (*at, *by);
@@ -176,7 +176,7 @@ mod tests {
             assert_eq!(found, expected, "{name}");
             assert_eq!(found.assess().verdict, verdict, "{name}: {}", found.assess());
         }
-        // Far deeper than a stack of calls.
+        // A line too long for recursion.
         let line: Vec<[usize; 2]> = (0..99_999).map(|i| [i, i + 1]).collect();
         assert_eq!(CollectionEvidence::of(100_000, &line).bridges.len(), 99_997, "all but both ends");
     }

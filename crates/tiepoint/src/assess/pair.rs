@@ -300,7 +300,7 @@ impl PairEvidence {
 /// A match contradicts a map if the scales of its features differ by this factor from what the map says there: an
 /// octave, of which right matches on a plane stay far within.
 const SCALE: f64 = 2.0;
-/// Or if its features are turned from it by more than 45°, of which this is the cosine.
+/// A match also contradicts a map if its features are rotated by more than 45° against it; this is the cosine.
 const TURN: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
 /// Whether the scale or the turn of the features of a match contradicts the map.
@@ -315,7 +315,7 @@ fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bo
     });
     let predicted = [xx * x + xy * y, yx * x + yy * y];
     let cosine = (predicted[0] * u + predicted[1] * v) / length(predicted);
-    // What is no number contradicts.
+    // NaN contradicts.
     !(ratio > 1.0 / SCALE && ratio < SCALE && cosine > TURN)
 }
 

@@ -1,8 +1,8 @@
 //! Whether a disparity map can be believed.
 //!
-//! - **Valid pixels**, of those with data: where most were refused, the others agree by chance, too.
-//! - **The end of the range**: what is nearer than the range was searched comes to lie there.
-//! - **Rows**: what tie points of both pictures say about them ([`Survey`]).
+//! - **Valid pixels**, as a share of those with data: if most were refused, many of the others agree by chance.
+//! - **The end of the range**: objects that are nearer than the range get a disparity there.
+//! - **Rows**: their difference by tie points of both pictures ([`Survey`]).
 //! - **Truth**, where it is known.
 
 use super::{Assessment, Reason, Verdict, percent};
@@ -16,12 +16,12 @@ use serde::Serialize;
 pub const VALID: [f64; 2] = [0.7, 1.0 / 3.0];
 /// The share of the disparities at the end of the range.
 pub const AT_END: [f64; 2] = [0.05, 0.2];
-/// The end of the range, as a share of it.
+/// The part of the range that counts as its end.
 const END: f64 = 0.02;
-/// Rows that differ by more than the tolerance are doubtful; by more than this many times as much no window holds both.
+/// Rows that differ by more than the tolerance are doubtful; from this many times as much on no window contains both.
 const ROWS: [f64; 2] = [1.0, 2.0];
-/// The share of the pixels that are off the truth by more than a pixel, or have no disparity. Half of a map without its
-/// hidden pixels is usual for hard scenes.
+/// The share of the pixels with an error above a pixel or without a disparity. For hard scenes half is usual, even
+/// without hidden pixels.
 const BAD: [f64; 2] = [0.3, 0.6];
 
 /// What was measured about a disparity map.
@@ -29,25 +29,25 @@ const BAD: [f64; 2] = [0.3, 0.6];
 pub struct StereoEvidence {
     /// Pixels with data.
     pub with_data: usize,
-    /// Those of them that have a disparity.
+    /// Pixels with data and a disparity.
     pub valid: usize,
-    /// Those of these at the end of the range.
+    /// Pixels with a disparity at the end of the range.
     pub at_end: usize,
     /// The number of disparities that were searched.
     pub disparities: usize,
-    /// The median difference of the rows of tie points, in multiples of what a rectified pair has at most; none if there
-    /// are too few.
+    /// The median difference of the rows of tie points, in multiples of the tolerance for rectified pairs; none if
+    /// there are too few.
     pub rows: Option<f64>,
     /// The share of the pixels with a known truth that are off by more than a pixel or have no disparity.
     pub bad: Option<f64>,
-    /// The mean distance from the truth, in pixels.
+    /// The mean error, in pixels.
     pub epe: Option<f64>,
-    /// By which factor the truth seems to be stored, if nearly all is off.
+    /// The factor by which the truth seems to be scaled, if nearly all pixels are wrong.
     pub truth_scale: Option<f32>,
 }
 
 impl StereoEvidence {
-    /// Measures a map for whose pixels this many disparities from `least` on were searched; where `mask` is 0 there is no
+    /// Measures a map for which this many disparities from `least` on were searched. Pixels where `mask` is 0 have no
     /// data.
     pub fn of(
         disparity: ImageView<'_, f32>,
@@ -69,14 +69,14 @@ impl StereoEvidence {
         found
     }
 
-    /// With what tie points say about the rows.
+    /// Adds the difference of rows by tie points.
     #[must_use]
     pub fn with_rows(self, survey: Option<&Survey>) -> Self {
         let rows = survey.and_then(|survey| Some(survey.rows_px? / survey.tolerance_px));
         Self { rows, ..self }
     }
 
-    /// With the distance from the truth.
+    /// Adds the errors against the truth.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when sizes differ, [`Error::Image`] for more than one channel.
@@ -86,7 +86,7 @@ impl StereoEvidence {
                 let truth_scale = scale_of_truth(disparity, truth).filter(|_| bad[0] > 0.9);
                 Ok(Self { bad: Some(bad[0]), epe: Some(epe), truth_scale, ..self })
             }
-            // Nothing is known of any pixel.
+            // The truth of no pixel is known.
             Err(Error::Image(_)) if truth.size() == disparity.size() && truth.channels() == 1 => Ok(self),
             Err(error) => Err(error),
         }

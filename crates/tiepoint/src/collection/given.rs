@@ -1,12 +1,12 @@
-//! Matches that another program found: they are verified in place of a search.
+//! Matches that another program found, which are verified instead of searching.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `.txt` | COLMAP's text, as `matches_importer` reads it: the names of two photographs, a line of two indices for each match, an empty line |
 //! | `.h5` | hloc's: a group for each pair, named by both, with `matches0`, the feature of the second for each of the first, or −1 |
 //!
-//! The work folder keeps them in `given.bin`: of each pair both photographs and the number of matches, then the matches
-//! of all, u32 each; in its head the hash of all this, on which results depend.
+//! The work folder keeps them in `given.bin`: for each pair both photographs and the number of matches, then the
+//! matches of all pairs, all u32. Its head has the hash of this, on which results depend.
 
 use super::Collection;
 use super::features::State;
@@ -29,14 +29,14 @@ pub(super) struct GivenMatches {
 }
 
 impl GivenMatches {
-    /// The matches of a pair. Nothing is known of their distances: all have the same rank.
+    /// The matches of a pair. Their distances are unknown, so all have the same rank.
     pub(super) fn of(&self, pair: [u32; 2]) -> Vec<Match> {
         let of_pair = self.by_pair.get(&pair).map_or(&[][..], Vec::as_slice);
         of_pair.iter().map(|[a, b]| Match { a: *a, b: *b, distance: 0.0, ratio: 1.0 }).collect()
     }
 }
 
-/// Adds the matches of a pair, whichever of its photographs comes first.
+/// Adds the matches of a pair, with its photographs in any order.
 fn add(to: &mut ByPair, [a, b]: [u32; 2], matches: impl IntoIterator<Item = [u32; 2]>) {
     let of_pair = to.entry([a.min(b), a.max(b)]).or_default();
     of_pair.extend(matches.into_iter().map(|[i, j]| if a <= b { [i, j] } else { [j, i] }));
@@ -47,13 +47,13 @@ impl Collection {
         self.folder().join("given.bin")
     }
 
-    /// Stores matches that were found elsewhere: of each pair both photographs (numbers less one) and, for each match, the
-    /// feature of either. They replace all that were given before, and pairs are chosen anew. The collection's
-    /// [choice](super::PairOptions::choice) must be `matches`, and features of the photographs must be there.
+    /// Stores matches of another program: for each pair both photographs (numbers less one) and for each match the
+    /// indices of its features. They replace all given before, and pairs are chosen again. The collection's
+    /// [choice](super::PairOptions::choice) must be `matches`, and the photographs must have features.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for another choice, photographs or features that there are not, and a pair of a photograph with
-    /// itself; [`Error::Io`].
+    /// [`Error::Mismatch`] for another choice, photographs or features that do not exist, and a pair of a photograph
+    /// with itself; [`Error::Io`].
     pub fn import_matches(
         &self,
         pairs: impl IntoIterator<Item = ([u32; 2], Vec<[u32; 2]>)>,
@@ -187,7 +187,7 @@ fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<ByPair, String>
     Ok(by_pair)
 }
 
-/// hloc's file, in which names have - in place of /.
+/// hloc's file, in which names have - instead of /.
 fn of_hloc(path: &Path, names: &Names<'_>) -> Result<ByPair> {
     let fault = |reason: String| Error::format(path, reason);
     let (file, mut known) = (Hdf5::open(path)?, BTreeMap::new());
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_as_it_was() {
+    fn stored_matches_are_read_back_unchanged() {
         let mut by_pair = ByPair::new();
         add(&mut by_pair, [4, 1], [[1, 2], [3, 4]]);
         add(&mut by_pair, [0, 1], []);

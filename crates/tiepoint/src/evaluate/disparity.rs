@@ -97,8 +97,8 @@ pub fn disparity_score(
     })
 }
 
-/// By which of the usual factors the truth seems to be stored: the one between the medians of both; `None` where there is
-/// none, or sizes differ.
+/// The usual factor by which the truth seems to be scaled: that between the medians of both. `None` if there is none,
+/// or if sizes differ.
 pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<f32> {
     if found.size() != truth.size() {
         return None;

@@ -1,11 +1,11 @@
-//! How other sensors show a scene: its edges are where they were, its brightness is another.
+//! How other sensors show a scene: with the same edges, but other brightness.
 
 use super::Random;
 use crate::image::Image;
 use crate::options::named;
 
 named! {
-    /// What another sensor makes of a scene's brightness.
+    /// The change of a scene's brightness by another sensor.
     pub enum Sensor as "sensor" {
         #[default]
         "inverted": Inverted, "Black and white change places, as cold and warm may by night";
@@ -15,11 +15,11 @@ named! {
     }
 }
 
-/// Looks of radar whose mean is taken.
+/// The number of looks of radar that are averaged.
 const LOOKS: usize = 3;
 
 impl Sensor {
-    /// What this sensor shows of a grey picture; `seed` is that of its noise.
+    /// A grey picture as this sensor shows it; `seed` is that of its noise.
     pub fn shows(self, image: &Image<u8>, seed: u64) -> Image<u8> {
         let value = |x: usize, y: usize| f64::from(image.row(y)[x]);
         let shown = |x: usize, y: usize| match self {

@@ -11,8 +11,8 @@ use tiepoint::stereo::survey::Survey;
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
 
-/// The warnings about a result, and what was measured of it. Tie points are asked about rows and range where they were
-/// found anyway, where a map is doubtful for its missing pixels, and where one is for those at the end of the range.
+/// The warnings about a result, and its figures. Tie points are searched for rows and range only if the map is doubtful
+/// for its missing pixels or for those at the end of the range, and used if they were found anyway.
 pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<(Vec<String>, StereoEvidence)> {
     let Computed { ready, found, .. } = computed;
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);

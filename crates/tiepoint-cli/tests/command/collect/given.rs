@@ -4,7 +4,7 @@ use super::*;
 use tiepoint::collection::{Collection, PhotographFeatures};
 use tiepoint::feature::{Descriptors, Features, files};
 
-/// SIFT's features of the photographs in the work folder, by name, with `width` floats of each descriptor.
+/// The SIFT features in the work folder by name of photograph, with descriptors of `width` floats.
 fn floats(work: &Path, width: usize) -> Vec<(String, Features)> {
     let collection = Collection::open(work).unwrap();
     let of = |i: usize| {
@@ -37,7 +37,7 @@ fn matches_of(database: &Path, table: &str) -> Vec<([usize; 2], Vec<[u32; 2]>)> 
     rows.unwrap().map(|row| pairs(row.unwrap())).collect()
 }
 
-/// For each descriptor the nearest of the others, its distance and that of the second nearest, by a plain loop.
+/// For each descriptor of A the nearest of B, its distance and that of the second nearest, by a plain loop.
 fn nearest(a: &Features, b: &Features) -> Vec<(u32, f64, f64)> {
     let (Descriptors::F32(va), Descriptors::F32(vb)) = (&a.descriptors, &b.descriptors) else {
         panic!("floats")
@@ -59,7 +59,7 @@ fn nearest(a: &Features, b: &Features) -> Vec<(u32, f64, f64)> {
 }
 
 #[test]
-fn features_and_matches_of_others_give_what_a_plain_search_gives() {
+fn given_features_and_matches_give_the_result_of_a_plain_search() {
     let folder = Folder::new("collect-given");
     photographs(&folder);
     collected(&folder, "sift", "--keep scale --max-features 300");
@@ -84,7 +84,7 @@ fn features_and_matches_of_others_give_what_a_plain_search_gives() {
         let expected: Vec<[u32; 2]> = accepted.map(|(i, (j, ..))| [i as u32, *j]).collect();
         assert_eq!(found, expected, "{pair:?}");
     }
-    // By angle: longer descriptors are the same.
+    // With the cosine metric, the length of descriptors does not matter.
     let cosine = collected(&folder, "cosine", "--features given --metric cosine --max-distance none");
     let longer = |(name, features): &(String, Features)| {
         let Descriptors::F32(values) = &features.descriptors else { panic!("floats") };
@@ -95,7 +95,7 @@ fn features_and_matches_of_others_give_what_a_plain_search_gives() {
     let again = collected(&folder, "longer", "--features given --metric cosine --max-distance none");
     assert_eq!(again, cosine, "descriptors of other lengths");
 
-    // The matches alone, in other orders and with some twice.
+    // Only the matches, in other orders and some twice.
     give(&folder, &all);
     let (mut text, mut turned) = (String::new(), String::new());
     for (pair, found) in matches_of(&database, "matches") {
@@ -117,7 +117,7 @@ fn features_and_matches_of_others_give_what_a_plain_search_gives() {
         matched,
         "in another order"
     );
-    // A change of the matches has their pairs verified anew.
+    // Pairs whose matches change are verified again.
     let [a, b] = pairs[0].0.map(|i| &all[i].0);
     folder.put("matches.txt", format!("{a}\t{b}\n0 0\n"));
     collected(&folder, "matched", "--features given --matches matches.txt");
@@ -125,7 +125,7 @@ fn features_and_matches_of_others_give_what_a_plain_search_gives() {
 }
 
 #[test]
-fn what_is_given_and_does_not_fit_is_told() {
+fn given_features_that_do_not_fit_are_reported() {
     let folder = Folder::new("collect-given-wrong");
     photographs(&folder);
     collected(&folder, "sift", "--keep scale --max-features 100");

@@ -156,8 +156,8 @@ impl Collection {
         self.write_features(&Disk::at_once(self.syncs()), index, &sources.origin, &Ok(features))
     }
 
-    /// The size of a photograph. It is read as a whole, because one that cannot be read is left out whatever is found in
-    /// it.
+    /// The size of a photograph. It is read as a whole, because one that cannot be read is left out even if it has
+    /// features.
     fn size_of(&self, index: usize, sources: &Sources) -> Result<Size> {
         let (path, limits) = (self.path_of(index), self.limits().with_orient(false));
         Ok(image::decode_grey_alpha(&sources.photograph, path, &limits)?.image.size())

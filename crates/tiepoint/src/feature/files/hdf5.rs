@@ -1,7 +1,7 @@
 //! HDF5: features and matches of hloc, which Python's h5py writes.
 //!
-//! Read by the crate `hdf5-reader`, in Rust alone, from the file at places, not as a whole; external files and links are
-//! not followed, and no array may take more memory than [`MOST_BYTES`].
+//! The crate `hdf5-reader`, pure Rust, reads only the needed parts of a file. External files and links are not
+//! followed, and no array may take more memory than [`MOST_BYTES`].
 
 use super::arrays::{self, Array};
 use crate::feature::Features;
