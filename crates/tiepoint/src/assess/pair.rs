@@ -305,6 +305,7 @@ impl PairEvidence {
                 verdict: Verdict::above(misfit.len() as f64, MISFIT),
                 text: match misfit.len() {
                     0 => format!("no part of the picture speaks against the {noun}"),
+                    1 => format!("in 1 of 9 parts of the picture most matches lie {high:.0} px off"),
                     n => format!(
                         "in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"
                     ),
