@@ -43,7 +43,7 @@ const TELLING: usize = 8;
 const SUPPORTED: usize = 3;
 
 // Limits from which a number is doubtful, and poor; "below" if small numbers are bad. On pairs with truth
-// (`docs/verdicts.md`) the numbers of right models are good, and none is near the second limit.
+// (`docs/verdicts.md`) the numbers of nearly all right models are good.
 
 /// The share of the right first matches that the model rejects.
 const REJECTED: [f64; 2] = [0.12, 0.3];
