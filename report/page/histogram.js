@@ -55,7 +55,7 @@ class Histogram {
       this.steep = on;
       this.bars();
     });
-    steep.setAttribute('aria-label', `heights of ${name} as logarithms`);
+    steep.setAttribute('aria-label', `log heights of ${name}`);
     this.field = element('div', { class: 'histogram' },
       element('div', { class: 'histogram-head' }, element('span', {}, name), this.output, steep),
       element('div', { class: 'histogram-body' }, svg, ...this.ends));

@@ -195,17 +195,17 @@ pub(crate) fn assessed<'py>(
     Ok((assessment.map(|assessment| assessment.verdict.name()), reasons.collect::<PyResult<_>>()?))
 }
 
-/// The fields of `TiePoints` between these keypoints of A, a picture of this size, and of B.
+/// The fields of `TiePoints` between these keypoints of A and of B, pictures of these sizes.
 pub(crate) fn tie_dict<'py>(
     py: Python<'py>,
-    (keypoints, size): ([&[Keypoint]; 2], Size),
+    (keypoints, sizes): ([&[Keypoint]; 2], [Size; 2]),
     tie: &TiePoints,
     options: &TieOptions,
 ) -> PyResult<Bound<'py, PyDict>> {
     let [pairs, distance, ratio] = columns(py, &tie.matches)?;
     let mut agrees = vec![false; tie.matches.len()];
     tie.inliers.iter().for_each(|&i| agrees[i] = true);
-    let assessment = PairEvidence::of(keypoints, size, tie, options).map(|evidence| evidence.assess());
+    let assessment = PairEvidence::of(keypoints, sizes, tie, options).map(|evidence| evidence.assess());
     let (verdict, reasons) = assessed(py, assessment.as_ref())?;
     Ok(dict!(py, {
         "verdict": verdict,
@@ -241,10 +241,10 @@ pub(crate) fn tie_points<'py>(
         if let Some(tie) = tie {
             let [in_a, in_b] = [&a, &b].map(GpuFeatures::download_keypoints);
             let (in_a, in_b) = (in_a.map_err(raised)?, in_b.map_err(raised)?);
-            return tie_dict(py, ([&in_a, &in_b], a.image_size()), &tie, &options);
+            return tie_dict(py, ([&in_a, &in_b], [a.image_size(), b.image_size()]), &tie, &options);
         }
     }
     let (a, b) = (a.get().found(py)?, b.get().found(py)?);
     let tie = run_on(py, device, |processor| tiepoint::register::tie_points(a, b, &options, processor))?;
-    tie_dict(py, ([&a.keypoints, &b.keypoints], a.image), &tie, &options)
+    tie_dict(py, ([&a.keypoints, &b.keypoints], [a.image, b.image]), &tie, &options)
 }

@@ -80,11 +80,11 @@ impl Tied {
     pub(crate) fn into_dict(self, result: &Bound<'_, PyDict>, finder: &Finder) -> PyResult<()> {
         let py = result.py();
         let [a, b] = self.keypoints().map_err(raised)?;
-        let size = match &self.features[0] {
+        let sizes = self.features.each_ref().map(|found| match found {
             Found::Here(features) => features.image,
             Found::There(features) => features.image_size(),
-        };
-        let tie = tie_dict(py, ([&a, &b], size), &self.tie, &self.options)?;
+        });
+        let tie = tie_dict(py, ([&a, &b], sizes), &self.tie, &self.options)?;
         result.set_item("tie_points", tie)?;
         drop((a, b));
         let [a, b] = self.features.map(|found| match found {

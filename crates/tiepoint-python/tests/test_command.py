@@ -206,6 +206,8 @@ def test_matches_and_models_are_the_command_s(tmp_path, run, scene):
     found = tp.tie_points(sift.detect(scene.reference), sift.detect(scene.moving), device="cpu")
     assert np.array_equal(found.model.matrix.ravel(), told["matrix"]) and found.rms == told["rms_px"]
     assert (len(found), int(found.inliers.sum())) == (told["matches"], told["inliers"])
+    texts = [[reason["text"] for reason in reasons] for reasons in (found.reasons, told["reasons"])]
+    assert (found.verdict, texts[0]) == (told["verdict"], texts[1])
     tp.io.write_matches(tmp_path / "ours.csv", found)
     assert (tmp_path / "ours.csv").read_bytes() == (tmp_path / "ties.csv").read_bytes()
 

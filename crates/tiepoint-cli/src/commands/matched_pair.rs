@@ -51,7 +51,7 @@ impl FoundPair {
         let TiedPictures { features, tie, views, modality } = tied;
         let features = features.unwrap_or_else(|| self.found.map(|found| found.features));
         let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
-        let evidence = PairEvidence::of(keypoints, features[0].image, &tie, options);
+        let evidence = PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, options);
         MatchedPair { pictures: self.pictures, features, tie, views, modality, evidence }
     }
 

@@ -2,10 +2,11 @@
 //!
 //! Inliers are by definition near the model, so they do not show that it is wrong. The following does:
 //!
-//! - **First matches**, found without a model: how many agree with it, and how many of the others are right. Features
-//!   of a wrong match have any scale and turn, so a rejected match with the model's scale and turn is likely right, and
-//!   the model wrong there. The number of such matches by chance is subtracted. They are counted in nine parts of A,
-//!   three by three.
+//! - **First matches**, found without a model: how many agree with it, and how many of the others are right. A wrong match
+//!   lies anywhere, and its features have any scale and turn. So a rejected match with the model's scale and turn, not
+//!   far from the predicted place, is likely right, and the model wrong there: depth moves places by a few per cent of
+//!   the picture. The number of such matches by chance follows from those farther away, and is subtracted. They are
+//!   counted in nine parts of A, three by three.
 //! - **Chance.** Wrong matches are spread evenly about the predicted place, so the number of matches in a ring just
 //!   outside the threshold gives that of wrong ones inside.
 //! - **Scale and turn** of the inliers, which the model did not use.
@@ -27,9 +28,11 @@ use serde::Serialize;
 /// Rejected first matches count against the model if they are off by more than this many thresholds, which right
 /// matches of large features are not; this is beyond the reach of the second search.
 const FAR: f64 = 2.0;
-/// For each far match that contradicts the model's scale or turn, this many do not by chance: of the wrong matches of
-/// the sequences graf and boat 17 to 26 % do not.
-const ALIKE_BY_CHANCE: f64 = 0.28;
+/// And by at most this share of the longer side: depth moves places by less, and few wrong matches are that near.
+const NEAR: f64 = 0.125;
+/// For each match of the model's scale and turn that is farther away, this many are nearer by chance: the ratio of the
+/// areas in a picture of 4 to 3.
+const BY_CHANCE: f64 = 0.07;
 /// The inner edge of the ring, in thresholds. Hardly any right match is further out.
 const RING: f64 = 1.2;
 /// The outer edge where there was no second search.
@@ -40,7 +43,7 @@ const TELLING: usize = 8;
 const SUPPORTED: usize = 3;
 
 // Limits from which a number is doubtful, and poor; "below" if small numbers are bad. On pairs with truth
-// (`docs/verdicts.md`) the numbers of right models are good, and none is near the second limit.
+// (`docs/verdicts.md`) the numbers of nearly all right models are good.
 
 /// The share of the right first matches that the model rejects.
 const REJECTED: [f64; 2] = [0.12, 0.3];
@@ -56,8 +59,8 @@ const CHANCE: [f64; 2] = [0.2, 0.5];
 const CONTRARY: [f64; 2] = [0.2, 0.5];
 /// The number of inliers; below. A homography gets up to seven by chance (`false_alarms` refuses what chance explains).
 const INLIERS: [f64; 2] = [20.0, 8.0];
-/// The number of parts of the picture that support the model; below.
-const SPREAD: [f64; 2] = [7.0, 3.0];
+/// The share of the parts seen in both pictures that support the model; below.
+const SPREAD: [f64; 2] = [0.6, 0.3];
 /// The share of places tied by structure that agree; below.
 const PLACES: [f64; 2] = [0.9, 0.6];
 
@@ -70,24 +73,31 @@ pub struct Cell {
     pub residual_px: Option<f64>,
     /// First matches there that agree with the model.
     pub agreeing: usize,
-    /// Far first matches there that have its scale and turn.
-    pub alike: usize,
-    /// Far first matches there that have not.
-    pub unlike: usize,
-    /// The median residual of the far ones that have its scale and turn, in pixels: how wrong the model is there, if it
-    /// is; none of fewer than eight.
+    /// Rejected first matches there of its scale and turn, not far from it: beyond two thresholds, and within an eighth
+    /// of the picture.
+    pub near: usize,
+    /// Those farther away.
+    pub far: usize,
+    /// The median residual of the near ones, in pixels: how wrong the model is there, if it is; none of fewer than
+    /// eight.
     pub off_px: Option<f64>,
 }
 
 impl Cell {
-    /// Far first matches that are likely right: those of the model's scale and turn beyond what chance gives.
+    /// Rejected first matches that are likely right: the near ones beyond what chance gives.
     fn rejected(&self) -> f64 {
-        (self.alike as f64 - ALIKE_BY_CHANCE * self.unlike as f64).max(0.0)
+        (self.near as f64 - BY_CHANCE * self.far as f64).max(0.0)
+    }
+
+    /// Matches for the model: the first ones, or half of the inliers, because the second search adds many to a right
+    /// model.
+    fn taken(&self) -> f64 {
+        (self.agreeing as f64).max(0.5 * self.inliers as f64)
     }
 
     /// Whether the model rejects more right matches than it accepts.
     fn is_misfit(&self) -> bool {
-        self.off_px.is_some() && self.rejected() > self.agreeing as f64
+        self.off_px.is_some() && self.rejected() > self.taken()
     }
 }
 
@@ -108,17 +118,19 @@ pub struct PairEvidence {
     pub contrary: Option<usize>,
     /// Nine parts of A, row by row.
     pub cells: [Cell; 9],
+    /// How many of them have their middle in B, where a map tells; all for other models.
+    pub shared: usize,
     /// The model.
     #[serde(skip)]
     pub model: Model,
 }
 
 impl PairEvidence {
-    /// Measures tie points between these keypoints of A, a picture of this size, and of B, found with these options;
-    /// `None` where they have no model.
+    /// Measures tie points between these keypoints of A and of B, pictures of these sizes, found with these options; `None`
+    /// where they have no model.
     pub fn of(
         keypoints: [&[Keypoint]; 2],
-        size: Size,
+        [size, size_b]: [Size; 2],
         tie: &TiePoints,
         options: &TieOptions,
     ) -> Option<Self> {
@@ -134,27 +146,28 @@ impl PairEvidence {
         let map = model.homography().filter(|_| has_descriptors);
         let contrary = |m: &Match| map.as_ref().is_some_and(|map| contradicts(map, keypoints, m));
         let place = |m: &Match| cell(size, &keypoints[0][m.a as usize]);
-        let (mut cells, mut near, mut far) =
+        let reach = NEAR * size.width.max(size.height) as f64;
+        let (mut cells, mut taken, mut near) =
             ([Cell::default(); 9], [const { vec![] }; 9], [const { vec![] }; 9]);
         let last = residuals_of(&tie.matches);
         for &i in &tie.inliers {
-            near[place(&tie.matches[i])].push(last[i]);
+            taken[place(&tie.matches[i])].push(last[i]);
         }
         for (m, residual) in tie.first.iter().zip(residuals_of(&tie.first)) {
             let cell = &mut cells[place(m)];
             if residual <= threshold {
                 cell.agreeing += 1;
-            } else if residual > FAR * threshold && map.is_some() {
-                match contrary(m) {
-                    true => cell.unlike += 1,
-                    false => far[place(m)].push(residual),
+            } else if residual > FAR * threshold && map.is_some() && !contrary(m) {
+                match residual <= reach {
+                    true => near[place(m)].push(residual),
+                    false => cell.far += 1,
                 }
             }
         }
-        for (cell, (near, far)) in cells.iter_mut().zip(near.iter_mut().zip(&mut far)) {
-            (cell.inliers, cell.alike) = (near.len(), far.len());
-            cell.residual_px = median(near);
-            cell.off_px = median(far).filter(|_| cell.alike >= TELLING);
+        for (cell, (taken, near)) in cells.iter_mut().zip(taken.iter_mut().zip(&mut near)) {
+            (cell.inliers, cell.near) = (taken.len(), near.len());
+            cell.residual_px = median(taken);
+            cell.off_px = median(near).filter(|_| cell.near >= TELLING);
         }
         let outer = options.rematch.map_or(OUTER, |rematch| rematch.radius);
         let by_chance = (outer > RING && has_descriptors).then(|| {
@@ -171,6 +184,7 @@ impl PairEvidence {
             by_chance,
             contrary: map.map(|_| tie.inliers.iter().filter(|&&i| contrary(&tie.matches[i])).count()),
             cells,
+            shared: model.homography().map_or(9, |map| shared(&map, size, size_b)),
             model,
         })
     }
@@ -227,12 +241,16 @@ impl PairEvidence {
             next: Some("More features or views may help (`--contrast 0.02`, `--views 43`)".into()),
         });
         let supported = self.cells.iter().filter(|cell| cell.inliers >= SUPPORTED).count();
+        let share = supported as f64 / self.shared.max(supported).max(1) as f64;
         reasons.push(Reason {
             measure: "spread",
-            value: supported as f64,
-            expected: format!("{} or more of 9 parts of the picture", SPREAD[0]),
-            verdict: Verdict::below(supported as f64, SPREAD),
-            text: format!("inliers in {supported} of 9 parts of the picture"),
+            value: share,
+            expected: format!("{} or more", percent(SPREAD[0])),
+            verdict: Verdict::below(share, SPREAD),
+            text: format!(
+                "inliers in {supported} of {} parts that both pictures show",
+                self.shared.max(supported)
+            ),
             next: Some(
                 "Where no inlier is near, the model is a guess: more features may help (`--contrast 0.02`)"
                     .into(),
@@ -256,7 +274,8 @@ impl PairEvidence {
         };
         if is_map {
             let rejected: f64 = self.cells.iter().map(Cell::rejected).sum();
-            let share = rejected / (rejected + self.agreeing as f64).max(1.0);
+            let taken: f64 = self.cells.iter().map(Cell::taken).sum();
+            let share = rejected / (rejected + taken).max(1.0);
             // Of a few matches the share says little.
             let verdict =
                 if rejected < TELLING as f64 { Verdict::Good } else { Verdict::above(share, REJECTED) };
@@ -273,8 +292,8 @@ impl PairEvidence {
                 expected: format!("below {}", percent(REJECTED[0])),
                 verdict,
                 text: format!(
-                    "the {noun} rejects {} of the first matches that are likely right, as their features have its scale and \
-                     turn",
+                    "the {noun} rejects {} of the first matches that are likely right: of its scale and turn, and not far \
+                     from it",
                     percent(share)
                 ),
                 next: Some(next.into()),
@@ -286,6 +305,7 @@ impl PairEvidence {
                 verdict: Verdict::above(misfit.len() as f64, MISFIT),
                 text: match misfit.len() {
                     0 => format!("no part of the picture speaks against the {noun}"),
+                    1 => format!("in 1 of 9 parts of the picture most matches lie {high:.0} px off"),
                     n => format!(
                         "in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"
                     ),
@@ -325,6 +345,14 @@ fn median(values: &mut [f64]) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
+/// How many of the nine parts of a picture have their middle in the other.
+fn shared(b_from_a: &Homography, a: Size, b: Size) -> usize {
+    let middle = |k: usize, length: usize| (2 * k + 1) as f64 / 6.0 * length as f64;
+    let places = (0..9).map(|i| [middle(i % 3, a.width), middle(i / 3, a.height)]);
+    let is_in_b = |[x, y]: &[f64; 2]| (0.0..b.width as f64).contains(x) && (0.0..b.height as f64).contains(y);
+    places.filter_map(|place| b_from_a.apply(place)).filter(is_in_b).count()
+}
+
 /// The number of the part of a picture in which a feature lies.
 fn cell(size: Size, k: &Keypoint) -> usize {
     let third = |at: f32, length: usize| ((3.0 * at / length.max(1) as f32) as usize).min(2);
@@ -355,7 +383,8 @@ mod tests {
         let options = RegisterOptions { tie: options.tie.with_model(Some(kind)), ..options };
         let (features, tie) = tie_images([RegisterInput::from(a), b.into()], &options, &processor).unwrap();
         let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
-        let evidence = PairEvidence::of(keypoints, features[0].image, &tie, &options.tie).unwrap();
+        let evidence =
+            PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, &options.tie).unwrap();
         (evidence.assess(), evidence)
     }
 
@@ -386,7 +415,7 @@ mod tests {
             iterations: 0,
             first: vec![],
         };
-        let evidence = PairEvidence::of([&[], &[]], Size::new(9, 9), &tie, &TieOptions::default());
+        let evidence = PairEvidence::of([&[], &[]], [Size::new(9, 9); 2], &tie, &TieOptions::default());
         assert_eq!(evidence, None, "no model");
     }
 }

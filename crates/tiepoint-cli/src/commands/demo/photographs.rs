@@ -52,7 +52,7 @@ pub(super) fn matched(
         let features = [a?, b?];
         let tie = tie_points(&features[0], &features[1], options, processor)?;
         let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
-        let evidence = PairEvidence::of(keypoints, features[0].image, &tie, options);
+        let evidence = PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, options);
         Ok(MatchedPair { pictures, features, tie, views: 1, modality: Modality::Same, evidence })
     })
 }
