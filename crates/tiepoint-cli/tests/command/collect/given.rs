@@ -117,6 +117,8 @@ fn features_and_matches_of_others_give_what_a_plain_search_gives() {
         matched,
         "in another order"
     );
+    folder.put("matched work/given.bin", "damaged");
+    assert_eq!(collected(&folder, "matched", "--features given --matches turned.txt"), matched, "read again");
     // A change of the matches has their pairs verified anew.
     let [a, b] = pairs[0].0.map(|i| &all[i].0);
     folder.put("matches.txt", format!("{a}\t{b}\n0 0\n"));
