@@ -105,7 +105,7 @@ def test_features_of_others_match_as_numpy_finds_them(photographs, tmp_path):
     unit = {name: features.descriptors[:, :64] for name, features in found.items()}
     unit = {name: rows / np.linalg.norm(rows, axis=1, keepdims=True) for name, rows in unit.items()}
     for name, features in found.items():
-        np.savez(tmp_path / f"{name}.npz", keypoints=features.xy, descriptors=unit[name].T, image_size=[320, 240])
+        np.savez(tmp_path / f"{name}.npz", keypoints=features.xy, descriptors=np.ascontiguousarray(unit[name].T), image_size=[320, 240])
     options = tp.CollectionOptions(features=tmp_path, max_distance=1.2)
     given = tp.collect(photographs, tmp_path / "given.db", options=options, device="cpu")
     [pair] = given.pairs()

@@ -81,6 +81,7 @@ def test_qgis_points(found, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["moving.points"]
 
 
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
 def test_a_virtual_raster_places_the_file_by_its_points(found, tmp_path):
     rasterio = pytest.importorskip("rasterio")
     bands = found.moving.bands
