@@ -88,6 +88,61 @@ def test_photographs_without_a_mask_are_warned_of(photographs, tmp_path):
     assert masked.features("a.png").xy[:, 0].min() > 159
 
 
+def brute_force(a, b, ratio, most):
+    """Mutual nearest neighbours of unit descriptors by NumPy's product, with the ratio of distances."""
+    similar = a @ b.T
+    nearest, i = similar.argmax(1), np.arange(len(a))
+    far = np.sqrt(np.maximum(2 - 2 * similar, 0))
+    first, second = far[i, nearest], np.partition(far, 1, axis=1)[:, 1]
+    kept = (similar.argmax(0)[nearest] == i) & (first < ratio * second) & (first <= most)
+    return np.stack([i[kept], nearest[kept]], 1)
+
+
+def test_features_of_others_match_as_numpy_finds_them(photographs, tmp_path):
+    """Of files with names of hloc's, of 16-bit floats too, of arrays, and of matches that NumPy finds."""
+    sift = tp.Sift(descriptors="float", contrast=0.02, device="cpu")
+    found = {name: sift.detect(tp.read(photographs / name)) for name in ("a.png", "b ü.png", "c.png")}
+    unit = {name: features.descriptors[:, :64] for name, features in found.items()}
+    unit = {name: rows / np.linalg.norm(rows, axis=1, keepdims=True) for name, rows in unit.items()}
+    for name, features in found.items():
+        np.savez(tmp_path / f"{name}.npz", keypoints=features.xy, descriptors=np.ascontiguousarray(unit[name].T), image_size=[320, 240])
+    options = tp.CollectionOptions(features=tmp_path, max_distance=1.2)
+    given = tp.collect(photographs, tmp_path / "given.db", options=options, device="cpu")
+    [pair] = given.pairs()
+    expected = brute_force(unit[pair.a], unit[pair.b], 0.77, 1.2)
+    assert np.array_equal(pair.pairs, expected) and pair.inliers.sum() > 30
+    assert given.options.features == str(tmp_path) and given.features("a.png").descriptors.shape[1] == 64
+
+    arrays = tp.Collection.scan(photographs, tmp_path / "arrays", tp.CollectionOptions(pairs="matches"))
+    for name, features in found.items():
+        arrays.import_features(name, tp.Features.from_arrays(xy=features.xy, descriptors=unit[name]))
+    assert arrays.features("a.png").image_size == (320, 240), "read from the photograph"
+    assert arrays.extract(device="cpu")["present"] == 3
+    with pytest.raises(tp.MismatchError, match="none are given"):
+        arrays.choose_pairs()
+    with pytest.raises(tp.OptionError, match="no photograph e"):
+        arrays.import_matches({("a.png", "e"): expected})
+    with pytest.raises(tp.MismatchError, match="which has"):
+        arrays.import_matches({("a.png", "c.png"): [[0, 10**6]]})
+    arrays.import_matches({("b ü.png", "a.png"): expected[:, ::-1], ("a.png", "c.png"): np.zeros((0, 2), int)})
+    assert arrays.choose_pairs() == 2 and arrays.match_pairs(device="cpu")["pairs"] == 2
+    [again] = arrays.pairs()
+    assert np.array_equal(again.pairs, expected) and again.inliers.sum() > 30
+
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "features.h5", "w") as file, h5py.File(tmp_path / "matches.h5", "w") as matches:
+        for name, features in found.items():
+            for array, values in tp.interop.to_hloc(features).items():
+                kind = np.float16 if array == "scores" else values.dtype
+                file.create_dataset(f"{name}/{array}", data=values.astype(kind))
+        to = np.full(len(found["a.png"]), -1, np.int16)
+        to[expected[:, 0]] = expected[:, 1]
+        matches["a.png/b ü.png/matches0"] = to
+    options = tp.CollectionOptions(features=tmp_path / "features.h5", matches=tmp_path / "matches.h5")
+    [of_hloc] = tp.collect(photographs, work=tmp_path / "hloc", options=options, device="cpu").pairs()
+    assert np.array_equal(of_hloc.pairs, expected) and of_hloc.inliers.sum() > 30
+
+
 def placed(png):
     """The PNG with Exif's camera data: it was taken at 48° N, 11° E, 500 m up."""
     data = b"II*\0" + struct.pack("<IHHHIII", 8, 1, 0x8825, 4, 1, 26, 0) + struct.pack("<H", 5)

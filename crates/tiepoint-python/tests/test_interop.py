@@ -49,6 +49,7 @@ def test_distinct_keeps_one_feature_for_each_pixel():
     assert len(interop.distinct(tp.Features.from_arrays(xy=np.zeros((0, 2))))) == 0
 
 
+@pytest.mark.filterwarnings("ignore:pycolmap.Sift is deprecated")
 def test_lightglue_gets_colmap_s_features():
     """Place, scale, direction and descriptors of pycolmap's own SIFT, with the options of LightGlue's extractor."""
     pycolmap = pytest.importorskip("pycolmap")

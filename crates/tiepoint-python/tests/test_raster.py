@@ -81,6 +81,22 @@ def test_qgis_points(found, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["moving.points"]
 
 
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+def test_a_virtual_raster_places_the_file_by_its_points(found, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    bands = found.moving.bands
+    profile = {"count": len(bands), "dtype": bands.dtype, "height": bands.shape[1], "width": bands.shape[2]}
+    with rasterio.open(tmp_path / "a & b.tif", "w", driver="GTiff", **profile) as file:
+        file.write(bands)
+    found.to_vrt(tmp_path / "placed.vrt", tmp_path / "a & b.tif")
+    with rasterio.open(tmp_path / "placed.vrt") as placed:
+        points, crs = placed.gcps
+        assert np.array_equal(placed.read(), bands) and placed.dtypes[0] == bands.dtype
+    assert crs == rasterio.crs.CRS.from_user_input(found.reference.crs)
+    told = [(p.row, p.col, p.x, p.y, p.z) for p in points]
+    assert np.allclose(told, np.array(found.gcps), rtol=1e-12), "every point, where it was"
+
+
 @pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])
 def test_written_files_are_whole_and_touch_no_other_file(found, tmp_path, written):
     real, link, others = tmp_path / "real", tmp_path / "link", tmp_path / "link.under-way"

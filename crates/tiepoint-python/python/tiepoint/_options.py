@@ -324,6 +324,12 @@ class CollectionOptions(Options):
     masks : path, optional
         A folder of masks: NAME.png for the photograph NAME, or NAME with its extension replaced by .png; features are
         kept where it is not 0.
+    features : path, optional
+        Take the features that another program found, in place of SIFT: a folder with a file for each photograph,
+        NAME.npz, .txt (COLMAP's), .csv, .json or .sift, or NAME with its extension replaced by one of these; or hloc's
+        features.h5.
+    metric : {"l2", "cosine"}
+        Features of others: how far apart two descriptors are.
     preset : {"default", "opencv", "vlfeat"}
         Whose conventions are followed where the paper leaves them open.
     first_octave : int
@@ -359,7 +365,7 @@ class CollectionOptions(Options):
         Which features are kept if there are more.
     even : bool
         Spread the kept features evenly over the image; not with whole levels.
-    pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "list"}
+    pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "list", "matches"}
         How pairs are chosen.
     exhaustive_up_to : int
         Pairs auto: match all pairs if there are at most this many photographs, whatever the device, so that the
@@ -379,7 +385,7 @@ class CollectionOptions(Options):
         Pairs top-scale: keep this many of the best partners of each photograph. Allowed: 1 to 10000.
     list : path, optional
         Pairs list: the file, with one pair of names in each line, separated by a space, or by a tab if names contain
-        spaces.
+        spaces. Pairs matches: the file of matches, unless they are imported.
     closure : bool
         After the chosen pairs, also match photographs that have a verified partner in common, in one round.
     ratio : float, optional
@@ -429,6 +435,8 @@ class CollectionOptions(Options):
     block: int | None = None
     longest_side: int = 3200
     masks: str | os.PathLike[str] | None = None
+    features: str | os.PathLike[str] | None = None
+    metric: Literal["l2", "cosine"] = "l2"
     preset: Literal["default", "opencv", "vlfeat"] = "default"
     first_octave: int = -1
     octaves: int | None = None
@@ -444,7 +452,7 @@ class CollectionOptions(Options):
     max_features: int | None = 8192
     keep: Literal["scale", "response", "levels"] = "levels"
     even: bool = False
-    pairs: Literal["auto", "exhaustive", "sequence", "gps", "top-scale", "list"] = "auto"
+    pairs: Literal["auto", "exhaustive", "sequence", "gps", "top-scale", "list", "matches"] = "auto"
     exhaustive_up_to: int = 5000
     overlap: int = 10
     neighbours: int = 50

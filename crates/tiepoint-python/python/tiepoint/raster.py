@@ -281,6 +281,39 @@ class RasterRegistration(Result):
             lines.append(",".join(numbers))
         _core.write_text(path, "\n".join(lines) + "\n")
 
+    def to_vrt(self, path: _Path, source: _Path) -> None:
+        """Write a virtual raster of GDAL (``.vrt``): the file of `moving` as it is, with `gcps`. ``gdalwarp`` and QGIS place it by
+        them; nothing is resampled before.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        source : path
+            The file of `moving`, which the virtual raster refers to.
+        """
+        from xml.sax.saxutils import escape, quoteattr
+
+        bands, nodata = self.moving.bands, self.moving.nodata
+        kinds = {"b": "Byte", "u": "UInt", "i": "Int", "f": "Float"}
+        kind = "Byte" if bands.dtype.itemsize == 1 and bands.dtype.kind != "i" else None
+        kind = kind or f"{kinds[bands.dtype.kind]}{8 * bands.dtype.itemsize}"
+        projection = "" if self.reference.crs is None else f" Projection={quoteattr(_wkt(self.reference.crs))}"
+        height, width = self.moving.shape
+        lines = [f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}">', f"  <GCPList{projection}>"]
+        for number, (row, col, x, y, z) in enumerate(self.gcps, 1):
+            lines.append(f'    <GCP Id="{number}" Pixel="{col!r}" Line="{row!r}" X="{x!r}" Y="{y!r}" Z="{z!r}"/>')
+        lines.append("  </GCPList>")
+        name = escape(os.path.abspath(source))
+        for band in range(1, len(bands) + 1):
+            lines.append(f'  <VRTRasterBand dataType="{kind}" band="{band}">')
+            if nodata is not None:
+                lines.append(f"    <NoDataValue>{float(nodata)!r}</NoDataValue>")
+            lines.append(f'    <SimpleSource><SourceFilename relativeToVRT="0">{name}</SourceFilename>')
+            lines.append(f"      <SourceBand>{band}</SourceBand></SimpleSource>")
+            lines.append("  </VRTRasterBand>")
+        _core.write_text(path, "\n".join([*lines, "</VRTDataset>", ""]))
+
     def to_geojson(self, path: _Path) -> None:
         """Write the verified tie points as GeoJSON: points on the map with their pixels and residuals.
 

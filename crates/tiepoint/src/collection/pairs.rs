@@ -199,7 +199,8 @@ impl Collection {
     pub fn choose_pairs(&self, shard: Shard, cpu: &Cpu) -> Result<Option<PairSet>> {
         let states = self.states(cpu)?;
         self.check_forms(&states)?;
-        if let Found::Whole(pairs) = self.chosen(&states)? {
+        // Given matches belong to the choice; `None` for any other.
+        if let (Found::Whole(pairs), Ok(_)) = (self.chosen(&states)?, self.given_matches()) {
             return Ok(Some(pairs));
         }
         let (options, photographs) = (&self.options().pairs, self.photographs());

@@ -117,6 +117,8 @@ fn given_features_and_matches_give_the_result_of_a_plain_search() {
         matched,
         "in another order"
     );
+    folder.put("matched work/given.bin", "damaged");
+    assert_eq!(collected(&folder, "matched", "--features given --matches turned.txt"), matched, "read again");
     // Pairs whose matches change are verified again.
     let [a, b] = pairs[0].0.map(|i| &all[i].0);
     folder.put("matches.txt", format!("{a}\t{b}\n0 0\n"));
