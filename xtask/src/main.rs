@@ -11,6 +11,7 @@ mod cluster;
 mod debian;
 mod deny;
 mod instruction_sets;
+mod kernels;
 mod nvrtc;
 mod opencl;
 mod opencv_python;
@@ -40,6 +41,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   card               what needs a card, packed for a machine that has one: target/card.tar.xz
   deny               licences and sources of all dependencies
   options            writes the Python classes of options anew, from the library's tables
+  kernels            kernels for CUDA that come along with the wheel and the command: target/cuda.kernels
   package            the packages as they would be published, built from their own files
   python             the tests of the Python package alone
   wheel              the Python package, a wheel and a source distribution, in target/python/dist
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Some("deny") => deny::run(),
         Some("dist") => package::dist(),
         Some("options") => python_package::write_options(),
+        Some("kernels") => kernels::compile().map(|file| println!("{}", file.display())),
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),
         Some("prepare") => prepare::prepare().map(drop),
         Some(opencl::LIST) => opencl::print_list(),

@@ -3,7 +3,7 @@
 //! On Linux the program is linked by zig against the glibc of manylinux2014, as the wheel is, so that it runs on any
 //! distribution of the last ten years; which versions of glibc's functions it asks for is checked.
 
-use crate::{Result, at, cargo, instruction_sets, pip, remove, succeed, target, told, workspace};
+use crate::{Result, at, cargo, instruction_sets, kernels, pip, remove, succeed, target, told, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,7 +38,7 @@ pub(crate) fn package(arguments: &[String]) -> Result<()> {
 /// code is compiled with its instruction sets.
 pub(crate) fn dist() -> Result<()> {
     let program = format!("tiepoint{}", std::env::consts::EXE_SUFFIX);
-    let built = build(&target())?.join(&program);
+    let built = build(&target(), &kernels::compile()?)?.join(&program);
     instruction_sets::check(&built)?;
     let folder = target().join("dist");
     remove(&folder)?;
@@ -64,11 +64,11 @@ pub(crate) fn dist() -> Result<()> {
     Ok(())
 }
 
-/// Builds the program; the folder that holds it.
-fn build(target: &Path) -> Result<PathBuf> {
+/// Builds the program with these kernels; the folder that holds it.
+fn build(target: &Path, kernels: &Path) -> Result<PathBuf> {
     let arguments = ["--release", "--locked", "--package", "tiepoint-cli"];
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
-        succeed(cargo(&["build"]).args(arguments))?;
+        succeed(cargo(&["build"]).args(arguments).env(kernels::VARIABLE, kernels))?;
         return Ok(target.join("release"));
     }
     let tools = pip::unpack(&LINKER, &[], &workspace().join("target/python/linker"))?;
@@ -78,7 +78,7 @@ fn build(target: &Path) -> Result<PathBuf> {
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
     zigbuild.arg("zigbuild").args(arguments).arg("--target").arg(format!("{triple}.{major}.{minor}"));
     // Cargo's own stripping would go through zig's linker, which then drops the names of functions too.
-    zigbuild.env("CARGO_PROFILE_RELEASE_STRIP", "none");
+    zigbuild.env("CARGO_PROFILE_RELEASE_STRIP", "none").env(kernels::VARIABLE, kernels);
     succeed(zigbuild.env("CARGO", env!("CARGO")).env("PYTHONPATH", &tools).current_dir(workspace()))?;
     let folder = target.join(triple).join("release");
     let program = folder.join("tiepoint");

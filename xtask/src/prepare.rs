@@ -61,7 +61,7 @@ fn there<T>(found: Result<T>, otherwise: &str) -> Result<Option<T>> {
 }
 
 /// A search path with this folder first.
-fn before_others(folder: &Path) -> Result<OsString> {
+pub(crate) fn before_others(folder: &Path) -> Result<OsString> {
     let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let all = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&others));
     std::env::join_paths(all).map_err(|e| format!("{}: {e}", folder.display()))

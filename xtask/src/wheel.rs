@@ -5,7 +5,7 @@
 //! years, and keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests
 //! run on the installed wheel. The source distribution is installed and compiled too, which makes this too slow for CI.
 
-use crate::{Result, at, cargo, pip, python_package, remove, succeed, told, workspace};
+use crate::{Result, at, cargo, kernels, pip, python_package, remove, succeed, told, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ pub(crate) fn wheel() -> Result<()> {
     let out = dist.to_string_lossy().into_owned();
     let build =
         ["build", "--release", "--locked", "--zig", "--compatibility", "manylinux2014", "--out", &out];
-    succeed(maturin(&tools)?.args(build))?;
+    succeed(maturin(&tools)?.args(build).env(kernels::VARIABLE, kernels::compile()?))?;
     let wheel = only(&dist, "whl")?;
     let size = fs::metadata(&wheel).map_err(at(&wheel))?.len();
     if size > LARGEST {

@@ -32,7 +32,7 @@ fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     users.map(|folder| folder.join("tiepoint"))
 }
 
-fn hash(bytes: &[u8]) -> u64 {
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     hasher.finish()

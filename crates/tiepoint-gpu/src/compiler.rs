@@ -102,7 +102,7 @@ impl Compiler {
             *BUSY.lock() += 1;
             let spawned = thread::Builder::new().name("compile".into()).spawn(move || {
                 lower_priority(nice);
-                compile_all(device);
+                compile_all(&device);
                 *BUSY.lock() -= 1;
                 BUSY.ended.notify_all();
             });
@@ -116,7 +116,7 @@ impl Compiler {
 }
 
 /// Compiles programs until none wait or the device is no longer used.
-fn compile_all(device: Weak<Shared>) {
+fn compile_all(device: &Weak<Shared>) {
     while let Some(shared) = device.upgrade() {
         let mut state = shared.compiler.lock();
         let next = state.waiting.pop_front().filter(|_| !BUSY.stopped.load(Ordering::Relaxed));
@@ -154,7 +154,7 @@ fn share(cores: usize) -> (usize, i32) {
 fn lower_priority(nice: i32) {
     #[cfg(target_os = "linux")]
     // An error only leaves the priority as it is.
-    let _ = rustix::process::setpriority_process(None, nice);
+    let _ = rustix::process::nice(nice);
     #[cfg(not(target_os = "linux"))]
     let _ = nice;
 }

@@ -9,7 +9,7 @@ pub(crate) use nvrtc::compile;
 
 use crate::commands::{Argument, Command};
 use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, own};
-use crate::{Api, Devices, Error, Info, Result};
+use crate::{Api, Devices, Error, Info, Result, packaged};
 use cudarc::driver::sys::{self, CUresult};
 use library::{call, check, error, start};
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -118,8 +118,8 @@ impl Drop for Stream {
 #[derive(Debug)]
 pub(crate) struct Cuda {
     info: Info,
-    /// NVRTC's version.
-    compiler: String,
+    /// NVRTC's version; `None` where it is missing and kernels that came along serve the card.
+    compiler: Option<String>,
     stream: Arc<Stream>,
 }
 
@@ -133,7 +133,10 @@ impl Cuda {
         }
         let device = device(index)?;
         let info = info(device, index)?;
-        let compiler = nvrtc::compiles_for(info.capability)?;
+        let compiler = match nvrtc::compiles_for(info.capability) {
+            Err(error) if !packaged::serve(info.capability) => return Err(error),
+            found => found.ok(),
+        };
         let mut context = ptr::null_mut();
         // SAFETY: writes one handle.
         unsafe { call!(cuDevicePrimaryCtxRetain(&raw mut context, device)) }?;
@@ -377,11 +380,21 @@ impl Driver for Cuda {
     }
 
     fn binary_key(&self) -> String {
-        format!("{} nvrtc {}", self.architecture(), self.compiler)
+        format!("{} nvrtc {}", self.architecture(), self.compiler.as_deref().unwrap_or("missing"))
     }
 
     fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>> {
+        if self.compiler.is_none() {
+            return Err(Error::Unsupported {
+                device: self.info.name.clone(),
+                feature: "a kernel for these options: NVRTC, which would compile it, cannot be loaded",
+            });
+        }
         compile(name, source, &self.architecture())
+    }
+
+    fn packaged(&self, source: &str) -> Option<Vec<u8>> {
+        packaged::find(source, self.info.capability)
     }
 
     fn load(&self, name: &str, binary: &[u8]) -> Result<Arc<dyn DriverProgram>> {

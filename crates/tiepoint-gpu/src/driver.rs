@@ -75,6 +75,10 @@ pub(crate) trait Driver: Debug + Send + Sync {
     /// What the key of a compiled program in the cache has beside its source: device, compiler, options.
     fn binary_key(&self) -> String;
     fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>>;
+    /// A program that came along with this one, for [`load`](Self::load).
+    fn packaged(&self, _source: &str) -> Option<Vec<u8>> {
+        None
+    }
     fn load(&self, name: &str, binary: &[u8]) -> Result<Arc<dyn DriverProgram>>;
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()>;

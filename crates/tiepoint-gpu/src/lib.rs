@@ -45,6 +45,7 @@ mod compiler;
 mod cuda;
 pub mod dialect;
 mod driver;
+mod dry;
 mod element;
 mod error;
 mod foreign;
@@ -53,6 +54,7 @@ mod ieee;
 #[path = "../tests/listed/mod.rs"]
 mod listed;
 mod opencl;
+mod packaged;
 mod pinned;
 mod program;
 mod queue;
@@ -69,6 +71,7 @@ pub use commands::{Commands, Graph};
 pub use element::Element;
 pub use error::{Error, Result};
 pub use foreign::ForeignStream;
+pub use packaged::packaged;
 pub use pinned::Pinned;
 pub use program::{Kernel, Program};
 pub use source::KernelSource;
@@ -201,6 +204,15 @@ pub fn compile_for_cuda(source: &KernelSource, architecture: &str) -> Result<Vec
     cuda::compile(source.name(), &source.for_api(Api::Cuda), architecture)
 }
 
+/// As [`compile_for_cuda`], a source as [`Gpu::dry`] tells it; also for `compute_90` and the like, to PTX.
+///
+/// # Errors
+/// As [`compile_for_cuda`].
+#[doc(hidden)]
+pub fn compile_text_for_cuda(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+    cuda::compile(name, source, architecture)
+}
+
 /// A point in a device's queue.
 #[derive(Clone, Debug)]
 pub struct Mark {
@@ -305,6 +317,18 @@ impl Gpu {
         })
     }
 
+    /// A device that is none, as if it were a card of this capability, and the sources of all programs that it is asked
+    /// for, with their names. It runs nothing and reads zeros.
+    ///
+    /// # Errors
+    /// None that is known.
+    #[doc(hidden)]
+    pub fn dry(capability: u32) -> Result<(Self, dry::Asked)> {
+        let asked = dry::Asked::default();
+        let driver = Box::new(dry::Dry::new(capability, asked.clone()));
+        Ok((Self::of_driver(driver, |_| Ok(Trial::Passed))?, asked))
+    }
+
     /// As [`open`](Self::open), where in the trial of waiting the group that all others wait for never begins: a device
     /// that does not promise progress, for tests of what is done without.
     ///
@@ -320,6 +344,10 @@ impl Gpu {
             Api::Cuda => Box::new(cuda::Cuda::open(index)?),
             Api::OpenCl => Box::new(opencl::OpenCl::open(index)?),
         };
+        Self::of_driver(driver, tried)
+    }
+
+    fn of_driver(driver: Box<dyn Driver>, tried: impl FnOnce(&Self) -> Result<Trial>) -> Result<Self> {
         let Info { api, index, name, .. } = driver.info();
         let id = DeviceId(format!("{api}:{index} ({name})").into());
         let shared = Shared {

@@ -18,11 +18,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program from the cache on disk, if it has it.
+    /// The program that came along, or from the cache on disk, if they have it.
     pub(crate) fn stored(gpu: &Gpu, source: &KernelSource) -> Option<Self> {
-        let binary = cache::load(&Self::key(gpu, source))?;
-        // A file that the driver refuses (another version's, or broken) is compiled again.
-        let program = gpu.driver().load(source.name(), &binary).ok()?;
+        let driver = gpu.driver();
+        // What the driver refuses (another version's, or broken) is looked up, and compiled, as if it were not there.
+        let loaded = |binary: Vec<u8>| driver.load(source.name(), &binary).ok();
+        let along = driver.packaged(&source.for_api(gpu.info().api)).and_then(loaded);
+        let program = along.or_else(|| cache::load(&Self::key(gpu, source)).and_then(loaded))?;
         Some(Self::of(gpu, source, program))
     }
 
@@ -31,7 +33,9 @@ impl Program {
         let driver = gpu.driver();
         let binary = driver.compile(source.name(), &source.for_api(gpu.info().api))?;
         let program = driver.load(source.name(), &binary)?;
-        cache::store(&Self::key(gpu, source), &binary);
+        if !binary.is_empty() {
+            cache::store(&Self::key(gpu, source), &binary);
+        }
         Ok(Self::of(gpu, source, program))
     }
 

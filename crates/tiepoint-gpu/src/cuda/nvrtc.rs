@@ -8,13 +8,15 @@ use std::ffi::{CString, c_int};
 use std::ptr;
 
 /// The functions that are called.
-const FUNCTIONS: [&str; 10] = [
+const FUNCTIONS: [&str; 12] = [
     "nvrtcCompileProgram",
     "nvrtcCreateProgram",
     "nvrtcDestroyProgram",
     "nvrtcGetCUBIN",
     "nvrtcGetCUBINSize",
     "nvrtcGetNumSupportedArchs",
+    "nvrtcGetPTX",
+    "nvrtcGetPTXSize",
     "nvrtcGetProgramLog",
     "nvrtcGetProgramLogSize",
     "nvrtcGetSupportedArchs",
@@ -104,6 +106,17 @@ impl Program {
         Ok(binary)
     }
 
+    /// The PTX, with the zero byte at its end, after a compilation without errors.
+    fn ptx(&self) -> Result<Vec<u8>> {
+        let mut len = 0;
+        // SAFETY: writes one number.
+        check("the size of PTX", unsafe { sys::nvrtcGetPTXSize(self.0, &raw mut len) })?;
+        let mut ptx = vec![0_u8; len];
+        // SAFETY: the buffer has the length that NVRTC has just named.
+        check("PTX", unsafe { sys::nvrtcGetPTX(self.0, ptx.as_mut_ptr().cast()) })?;
+        Ok(ptx)
+    }
+
     fn log(&self) -> Result<String> {
         let mut len = 0;
         // SAFETY: writes one number.
@@ -122,7 +135,7 @@ impl Drop for Program {
     }
 }
 
-/// Compiles for an architecture such as `sm_90`, whether there is such a device or not.
+/// Compiles for an architecture such as `sm_90`, or to PTX for `compute_90`, whether there is such a device or not.
 pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
     start()?;
     let wrong = |what: &str| Error::Usage(format!("{name}: {what} holds a zero byte"));
@@ -141,6 +154,7 @@ pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Ve
     let options = options.into_iter().collect::<Result<Vec<CString>>>()?;
     let program = Program::new(&title, &source)?;
     match program.compile(&options) {
+        nvrtcResult::NVRTC_SUCCESS if architecture.starts_with("compute_") => program.ptx(),
         nvrtcResult::NVRTC_SUCCESS => program.binary(),
         refused => {
             let log = program.log().unwrap_or_else(|e| format!("{refused:?}, and no log: {e}"));

@@ -2,6 +2,7 @@
 //! order of the [`queue`], and the [`errors`] for impossible requests.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 
+mod beside;
 mod dialect;
 mod errors;
 #[path = "../listed/mod.rs"]
