@@ -108,14 +108,13 @@ impl Collection {
         Ok(super::PairSet::list(by_pair.into_keys()))
     }
 
-    /// The hash of the given matches, where pairs are those of given matches.
-    pub(super) fn given_hash(&self) -> Result<Option<u64>> {
+    /// The hash of the given matches; `None` where pairs are not those of given matches.
+    pub(super) fn given_hash(&self) -> Result<Found<Option<u64>>> {
         if self.resolved() != super::PairChoice::Matches {
-            return Ok(None);
+            return Ok(Found::Whole(None));
         }
-        let path = self.given_path();
-        let head = record::read_head(&path, Kind::Given, 0)?.or_made_by("pairs", &path)?;
-        Ok(Some(Fields(&head).u64().unwrap_or(0)))
+        let head = record::read_head(&self.given_path(), Kind::Given, 0)?;
+        Ok(head.map(|head| Fields(&head).u64().map(Some)).or_unfit("holds no matches"))
     }
 
     /// The given matches, where pairs are those of given matches.

@@ -82,7 +82,7 @@ impl Collection {
 
     pub(super) fn round(&self, states: &Arc<Vec<State>>, pairs: PairSet, number: usize) -> Result<Round<'_>> {
         let options = text_of(&(&self.options().matching, &self.options().two_view));
-        let given = self.given_hash()?.map(u64::to_le_bytes);
+        let given = self.given_hash()?.or_made_by("pairs", &self.pairs_path())?.map(u64::to_le_bytes);
         let parts = [&VERSION.to_le_bytes()[..], options.as_bytes()];
         let made_from = fingerprint(parts.into_iter().chain(given.as_ref().map(|hash| &hash[..])));
         Ok(Round::new(self, states.clone(), pairs, ROUNDS[number], made_from))

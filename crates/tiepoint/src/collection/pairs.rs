@@ -199,8 +199,7 @@ impl Collection {
     pub fn choose_pairs(&self, shard: Shard, cpu: &Cpu) -> Result<Option<PairSet>> {
         let states = self.states(cpu)?;
         self.check_forms(&states)?;
-        // Given matches belong to the choice; `None` for any other.
-        if let (Found::Whole(pairs), Ok(_)) = (self.chosen(&states)?, self.given_matches()) {
+        if let Found::Whole(pairs) = self.chosen(&states)? {
             return Ok(Some(pairs));
         }
         let (options, photographs) = (&self.options().pairs, self.photographs());
@@ -238,7 +237,9 @@ impl Collection {
 
     /// The recorded choice of pairs.
     pub(super) fn chosen(&self, states: &[State]) -> Result<Found<PairSet>> {
-        self.read_pairs(&self.pairs_path(), self.choice_fingerprint(states))
+        let pairs = self.read_pairs(&self.pairs_path(), self.choice_fingerprint(states))?;
+        // Without the matches that were given their pairs are not chosen.
+        Ok(self.given_hash()?.and_then(|_| pairs))
     }
 
     /// How pairs are chosen, with `auto` resolved by the number of photographs.

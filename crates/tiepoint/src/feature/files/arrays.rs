@@ -1,6 +1,6 @@
 //! Features from named arrays, as `.npz` and HDF5 files hold them.
 //!
-//! Names are ours or those of hloc and LightGlue. Only places are needed: a feature without a scale has 1 pixel, without
+//! Names are ours or those of hloc and `LightGlue`. Only places are needed: a feature without a scale has 1 pixel, without
 //! an angle 0, without a sign +1.
 
 use super::text::turned;
@@ -78,12 +78,14 @@ impl Array {
 
 /// A float of 16 bits: sign, five bits of exponent, ten of mantissa.
 fn half(bits: u16) -> f32 {
-    let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023) / 1024.0);
+    let (exponent, mantissa) = (u32::from(bits >> 10 & 31), u32::from(bits & 1023));
     let magnitude = match exponent {
-        0 => mantissa * 2.0_f32.powi(-14),
-        31 if mantissa == 0.0 => f32::INFINITY,
+        // Multiples of 2⁻²⁴.
+        0 => f32::from(bits & 1023) * (1.0 / 16_777_216.0),
+        31 if mantissa == 0 => f32::INFINITY,
         31 => f32::NAN,
-        _ => (1.0 + mantissa) * 2.0_f32.powi(exponent - 15),
+        // The exponent of 32 bits is 112 greater.
+        _ => f32::from_bits((exponent + 112) << 23 | mantissa << 13),
     };
     if bits >> 15 == 0 { magnitude } else { -magnitude }
 }
@@ -177,7 +179,7 @@ mod tests {
             (0, 0.0),
             (0x3c00, 1.0),
             (0xc000, -2.0),
-            (1, 2.0_f32.powi(-24)),
+            (1, 1.0 / 16_777_216.0),
             (0x7bff, 65504.0),
             (0xfc00, f32::NEG_INFINITY),
         ];

@@ -25,7 +25,7 @@ impl Hdf5 {
         if !is_file {
             return Err(Error::format(path, "is not a regular file"));
         }
-        let storage = FileStorage::open(path).map_err(damaged);
+        let storage = FileStorage::open(path).map_err(|e| damaged(&e));
         storage.and_then(|storage| Self::of(Arc::new(storage))).map_err(|reason| Error::format(path, reason))
     }
 
@@ -33,7 +33,7 @@ impl Hdf5 {
     pub(crate) fn of(storage: DynStorage) -> std::result::Result<Self, String> {
         // Every array is read once.
         let options = OpenOptions::default().with_max_read_bytes(MOST_BYTES).with_chunk_cache_bytes(0);
-        let file = Hdf5File::from_storage_with_options(storage, options).map_err(damaged)?;
+        let file = Hdf5File::from_storage_with_options(storage, options).map_err(|e| damaged(&e))?;
         Ok(Self { file })
     }
 
@@ -77,7 +77,7 @@ impl Hdf5 {
     }
 }
 
-fn damaged(error: hdf5_reader::error::Error) -> String {
+fn damaged(error: &hdf5_reader::error::Error) -> String {
     format!("is no HDF5 file, or damaged: {error}")
 }
 

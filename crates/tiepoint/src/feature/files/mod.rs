@@ -8,7 +8,7 @@
 //! | `.sift` | VLFeat's text: `x y scale angle d1 … d128`, no header | place, 8-bit descriptors |
 //! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | place, 8-bit descriptors |
 //!
-//! `.npz` is also read with the names that hloc and LightGlue have (`keypoints`, `scores`, `scales`, `oris`,
+//! `.npz` is also read with the names that hloc and `LightGlue` have (`keypoints`, `scores`, `scales`, `oris`,
 //! `image_size`), numbers of any type and without those arrays that can be done without.
 //!
 //! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
