@@ -126,6 +126,12 @@ macro_rules! sample {
     };
 }
 
+macro_rules! samples {
+    ($($name:literal: $expected:expr,)*) => {
+        vec![$(($name, sample!($name), $expected)),*]
+    };
+}
+
 /// Files written by OpenCV (the compressed TIFFs and the JPEGs), GDAL and tifffile (palette.tif and the TIFFs below it),
 /// Pillow, libjxl, `OpenEXR` and NumPy (the formats below those), and byte by byte after the formats' specifications.
 fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
@@ -133,55 +139,43 @@ fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
     let rgb16 = sample_of(3, |g, x| colour(g, x).into_iter().map(|v| u16::from(v) * 257).collect());
     let palette = |g: u8| vec![g / 16 * 17, 255 - g / 16 * 17, g / 16 * 3];
     let alpha = |g: u8| if g / 16 < 8 { g / 16 } else { 255 };
-    vec![
-        ("grey1.png", sample!("grey1.png"), sample_of(1, |g, _| vec![g / 128 * 255])),
-        ("grey2.png", sample!("grey2.png"), sample_of(1, |g, _| vec![g / 64 * 85])),
-        ("palette4.png", sample!("palette4.png"), sample_of(3, |g, _| palette(g))),
-        (
-            "palette4_alpha.png",
-            sample!("palette4_alpha.png"),
-            sample_of(4, |g, _| [palette(g), vec![alpha(g)]].concat()),
-        ),
-        ("interlaced.png", sample!("interlaced.png"), rgb.clone()),
-        ("interlaced16.png", sample!("interlaced16.png"), rgb16.clone()),
-        ("bits1.tif", sample!("bits1.tif"), sample_of(1, |g, _| vec![g / 128 * 255])),
-        ("bits4.tif", sample!("bits4.tif"), sample_of(1, |g, _| vec![g / 16 * 17])),
-        ("white_is_zero.tif", sample!("white_is_zero.tif"), sample_of(1, |g, _| vec![g])),
-        ("grey_alpha.tif", sample!("grey_alpha.tif"), sample_of(2, |g, _| vec![g, 255 - g])),
-        ("cmyk.tif", sample!("cmyk.tif"), rgb.clone()),
-        ("lzw.tif", sample!("lzw.tif"), rgb.clone()),
-        ("deflate.tif", sample!("deflate.tif"), rgb.clone()),
-        ("packbits.tif", sample!("packbits.tif"), rgb.clone()),
-        ("planar_strips.tif", sample!("planar_strips.tif"), rgb.clone()),
-        ("planar_tiled.tif", sample!("planar_tiled.tif"), rgb.clone()),
-        ("tiled.tif", sample!("tiled.tif"), rgb),
-        ("tiled_deflate_big.tif", sample!("tiled_deflate_big.tif"), rgb16),
-        ("palette.tif", sample!("palette.tif"), sample_of(3, |g, _| palette(g))),
-        ("zstd_predictor.tif", sample!("zstd_predictor.tif"), sample_of(1, |g, _| vec![u16::from(g) * 129])),
-        ("int16.tif", sample!("int16.tif"), sample_of(1, |g, _| vec![f32::from(g) - 99.0])),
-        ("bits12.tif", sample!("bits12.tif"), sample_of(1, |g, _| vec![u16::from(g) * 16])),
-        ("fill_order.tif", sample!("fill_order.tif"), sample_of(1, |g, _| vec![g])),
-        ("sparse.tif", sample!("sparse.tif"), sample_of(1, |g, x| vec![if x < 16 { g } else { 0 }])),
-        ("masked.tif", sample!("masked.tif"), sample_of(1, |g, _| vec![g])),
-        ("colour.webp", sample!("colour.webp"), sample_of(3, colour)),
-        ("colour.bmp", sample!("colour.bmp"), sample_of(3, colour)),
-        ("palette.gif", sample!("palette.gif"), sample_of(3, |g, _| palette(g))),
-        ("words.j2k", sample!("words.j2k"), sample_of(1, |g, _| vec![u16::from(g) * 16])),
-        ("words.jxl", sample!("words.jxl"), sample_of(1, |g, _| vec![u16::from(g) * 257])),
-        ("colour.jxl", sample!("colour.jxl"), sample_of(3, colour)),
-        (
-            "colour.exr",
-            sample!("colour.exr"),
-            sample_of(3, |g, x| colour(g, x).into_iter().map(f32::from).collect()),
-        ),
-        ("float.exr", sample!("float.exr"), sample_of(1, |g, _| vec![f32::from(g) / 255.0])),
-        ("words.npy", sample!("words.npy"), sample_of(1, |g, _| vec![u16::from(g) * 129])),
-        (
-            "float_predictor.tif",
-            sample!("float_predictor.tif"),
-            sample_of(1, |g, _| vec![(f64::from(g) / 255.0) as f32]),
-        ),
-    ]
+    samples! {
+        "grey1.png": sample_of(1, |g, _| vec![g / 128 * 255]),
+        "grey2.png": sample_of(1, |g, _| vec![g / 64 * 85]),
+        "palette4.png": sample_of(3, |g, _| palette(g)),
+        "palette4_alpha.png": sample_of(4, |g, _| [palette(g), vec![alpha(g)]].concat()),
+        "interlaced.png": rgb.clone(),
+        "interlaced16.png": rgb16.clone(),
+        "bits1.tif": sample_of(1, |g, _| vec![g / 128 * 255]),
+        "bits4.tif": sample_of(1, |g, _| vec![g / 16 * 17]),
+        "white_is_zero.tif": sample_of(1, |g, _| vec![g]),
+        "grey_alpha.tif": sample_of(2, |g, _| vec![g, 255 - g]),
+        "cmyk.tif": rgb.clone(),
+        "lzw.tif": rgb.clone(),
+        "deflate.tif": rgb.clone(),
+        "packbits.tif": rgb.clone(),
+        "planar_strips.tif": rgb.clone(),
+        "planar_tiled.tif": rgb.clone(),
+        "tiled.tif": rgb,
+        "tiled_deflate_big.tif": rgb16,
+        "palette.tif": sample_of(3, |g, _| palette(g)),
+        "zstd_predictor.tif": sample_of(1, |g, _| vec![u16::from(g) * 129]),
+        "int16.tif": sample_of(1, |g, _| vec![f32::from(g) - 99.0]),
+        "bits12.tif": sample_of(1, |g, _| vec![u16::from(g) * 16]),
+        "fill_order.tif": sample_of(1, |g, _| vec![g]),
+        "sparse.tif": sample_of(1, |g, x| vec![if x < 16 { g } else { 0 }]),
+        "masked.tif": sample_of(1, |g, _| vec![g]),
+        "colour.webp": sample_of(3, colour),
+        "colour.bmp": sample_of(3, colour),
+        "palette.gif": sample_of(3, |g, _| palette(g)),
+        "words.j2k": sample_of(1, |g, _| vec![u16::from(g) * 16]),
+        "words.jxl": sample_of(1, |g, _| vec![u16::from(g) * 257]),
+        "colour.jxl": sample_of(3, colour),
+        "colour.exr": sample_of(3, |g, x| colour(g, x).into_iter().map(f32::from).collect()),
+        "float.exr": sample_of(1, |g, _| vec![f32::from(g) / 255.0]),
+        "words.npy": sample_of(1, |g, _| vec![u16::from(g) * 129]),
+        "float_predictor.tif": sample_of(1, |g, _| vec![(f64::from(g) / 255.0) as f32]),
+    }
 }
 
 #[test]
