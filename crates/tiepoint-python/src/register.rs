@@ -28,11 +28,12 @@ impl Register {
         robust: &Bound<'_, PyDict>,
         rematch: Option<&Bound<'_, PyDict>>,
         views: Option<usize>,
-        modality: &str,
+        sensors: (&str, f64),
         warp: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
+        let (modality, scale_range) = sensors;
         let options = RegisterOptions::default()
-            .with_tie(tie_options(Some(model), matching, robust, rematch)?)
+            .with_tie(tie_options(Some(model), matching, robust, rematch)?.with_scale_range(scale_range))
             .with_views(views.map_or(Views::Auto, Views::Count))
             .with_modality(Modality::from_name(modality).map_err(raised)?)
             .with_warp(WarpOptions::default().with(warp)?);

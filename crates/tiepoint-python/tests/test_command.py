@@ -133,7 +133,7 @@ COMMAND_ALONE = {
     "canvas": "tp.warp takes any size",
     "rectify focal baseline halve": "tp.rectify before tp.Stereo; depth for another baseline is proportional to it",
     "detector": "Sift or Surf",
-    "views modality": "of tp.register; tp.tie_points has features, which have no views",
+    "views modality scale-range": "of tp.register; tp.tie_points has features, which have no views",
     "mask-b": "of Sift.detect; tp.tie_points has features",
     "depth depth-scale cloud ascii max-depth": "Disparities.depth, Disparities.points, tp.io.write_points",
     "blobs": "tp.filter.blobs",

@@ -60,6 +60,9 @@ pub(crate) struct MatchingArguments {
     /// Whether one sensor made both images
     #[arg(long, value_parser = named::<Modality>(), default_value_t)]
     pub(crate) modality: Modality,
+    /// The largest ratio of the scales of images from different sensors, 1 to 16
+    #[arg(long, value_name = "X", default_value_t = TieOptions::default().scale_range)]
+    pub(crate) scale_range: f64,
     /// As --mask, for the second image (MOVING)
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
@@ -72,6 +75,7 @@ impl MatchingArguments {
         let options = TieOptions::default()
             .with_matching(matching.with_ratio(matching.ratio.filter(|ratio| *ratio != 1.0)))
             .with_model(self.model.0)
+            .with_scale_range(self.scale_range)
             .with_robust(self.robust.options())
             .with_rematch((!self.no_rematch).then(Rematch::default));
         options.check()?;

@@ -14,7 +14,7 @@ use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 use tiepoint::geometry::{ModelKind, RobustOptions};
-use tiepoint::register::{Modality, Views};
+use tiepoint::register::{Modality, TieOptions, Views};
 
 /// What is known about the cameras without a calibration.
 #[derive(Clone, Copy, Debug, Args)]
@@ -160,6 +160,7 @@ impl RectifyArguments {
             no_rematch: false,
             views: Views::Auto,
             modality: Modality::Same,
+            scale_range: TieOptions::default().scale_range,
             mask_b: self.mask_b.clone(),
         }
     }

@@ -124,6 +124,11 @@ fn demo_shows_its_accuracy() {
         assert!(number(scene, "matching_accuracy_3px") > 0.8, "{scene}");
     }
     assert_eq!(json.matches("\"scene\":").count(), 6, "three scenes, two detectors");
+    for sensor in ["inverted", "folded", "speckle", "edges"] {
+        let (_, seen) = json.split_once(&format!("\"sensor\":\"{sensor}\"")).unwrap();
+        assert!(number(seen, "corner_error") < 1.5, "{sensor}: {seen}");
+        assert!(folder.has(&format!("sensors-{sensor}.png")), "{sensor}: its picture");
+    }
     let stereo = value(&json, "stereo");
     assert!(number(stereo, "bad") < 0.05 && number(stereo, "epe") < 0.3, "{stereo}");
     let page = folder.text("index.html");

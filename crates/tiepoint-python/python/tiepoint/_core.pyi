@@ -208,7 +208,7 @@ class Register:
         robust: _Options,
         rematch: _Options | None,
         views: int | None,
-        modality: str,
+        sensors: tuple[str, float],
         warp: _Options,
     ) -> Register: ...
     def run(self, finder: Finder, fixed: Any, moving: Any, masks: _Masks) -> dict[str, Any]: ...

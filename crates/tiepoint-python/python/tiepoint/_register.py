@@ -152,6 +152,7 @@ def register(
     rematch: Rematch | None = Rematch(),  # noqa: B008
     views: int | None = None,
     modality: _Modality = "auto",
+    scale_range: float = 2.0,
     interpolation: _Interpolation = "bicubic",
     fill: float = 0.0,
     device: Device | str | None = None,
@@ -183,6 +184,8 @@ def register(
         Whether both images are from one kind of sensor. ``"cross"``: they are matched by structure, which does not
         depend on what is bright and what is dark (radar, infrared, maps, depth, day and night). ``"auto"``: by
         structure only if too few features agree.
+    scale_range : float
+        The largest ratio of the scales of images from different sensors, 1 to 16.
     interpolation, fill
         The warp, as in `warp`.
     device : Device or str, optional
@@ -206,7 +209,7 @@ def register(
         robust(threshold, confidence, max_iterations, false_alarms, seed),
         None if rematch is None else dataclasses.asdict(rematch),
         views,
-        modality,
+        (modality, scale_range),
         {"interpolation": interpolation, "fill": fill},
     )
     finder = _finder(detector, device)

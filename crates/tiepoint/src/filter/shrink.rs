@@ -25,12 +25,21 @@ struct Cover {
 /// # Errors
 /// [`Error::Image`] for an output that is larger than the image or empty where the image is not.
 pub fn shrink<T: Pixel>(image: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Result<Image<T>> {
+    shrink_as(image, size, cpu)
+}
+
+/// [`shrink`] with output of another type, whose values are those of the input.
+pub(crate) fn shrink_as<T: Pixel, O: Pixel>(
+    image: ImageView<'_, T>,
+    size: Size,
+    cpu: &Cpu,
+) -> Result<Image<O>> {
     let from = image.size();
     if size.width > from.width || size.height > from.height || (size.is_empty() && !from.is_empty()) {
         return Err(Error::Image(format!("{from} pixels cannot shrink to {size}")));
     }
     let channels = image.channels();
-    let mut out = Image::filled(size, channels, T::default());
+    let mut out = Image::filled(size, channels, O::default());
     if size.is_empty() {
         return Ok(out);
     }
@@ -45,7 +54,7 @@ pub fn shrink<T: Pixel>(image: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Resul
             for (c, out) in out.iter_mut().enumerate() {
                 let covered = (columns[i].first..).zip(&columns[i].shares);
                 let mean = covered.fold(0.0_f32, |mean, (x, &w)| mean + sum[x * channels + c] * w);
-                *out = T::from_f32(mean);
+                *out = O::from_f32(mean);
             }
         }
     })?;

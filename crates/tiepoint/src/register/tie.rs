@@ -15,6 +15,8 @@ options! {
     pub struct TieOptions {
         /// The model that verifies the matches; none takes them unverified.
         model / with_model: Option<ModelKind> = Some(ModelKind::Homography);
+        /// The largest ratio of the scales of pictures from different sensors; either may be the finer one.
+        scale_range / with_scale_range: f64 = 2.0 => 1.0..=16.0;
     }
     tables {
         /// The first matching.

@@ -2,6 +2,7 @@
 
 mod aerial;
 mod photographs;
+mod sensors;
 mod stereo;
 
 use super::evaluate::Scores;
@@ -114,12 +115,14 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
             filters(&pair[0], folder, context)?;
         }
     }
+    let sensors = sensors::run(folder, arguments.seed, context)?;
     let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, context))?;
     context.say(&depth.line());
     let path = folder.join("index.html");
     let mut sections = bookshelf.sections();
     sections.push(coffee.section());
     sections.extend(shown.as_ref().map(|(pair, truth)| scored(&scenes, &outcomes, pair, *truth)));
+    sections.push(sensors::section(&sensors));
     sections.push(depth.section());
     let cpu = &context.processor.cpu;
     let lead = format!(
@@ -134,6 +137,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         json!({
             "page": path.display().to_string(),
             "scenes": outcomes.iter().map(Score::describe).collect::<Vec<_>>(),
+            "sensors": sensors.iter().map(sensors::Seen::describe).collect::<Vec<_>>(),
             "stereo": depth.describe(),
             "seconds": clock.seconds(&context.processor.cpu),
         })

@@ -7,7 +7,7 @@
 use crate::Result;
 use crate::by_pixel;
 use crate::device::Cpu;
-use crate::filter::shrink::shrink;
+use crate::filter::shrink::{shrink, shrink_as};
 use crate::image::{AnyView, Image, ImageView, Pixel, Size};
 
 /// Grey from 0 to 1, and 1 where a pixel counts, 0 elsewhere.
@@ -32,14 +32,17 @@ impl Intensity {
         size: Size,
         cpu: &Cpu,
     ) -> Result<Self> {
-        fn unit<T: Pixel>(view: ImageView<'_, T>) -> Image<f32> {
-            let scale = 1.0 / T::WHITE;
-            Image::from_fn(view.size(), |x, y| view.row(y)[x].to_f32() * scale)
-        }
-        let grey = by_pixel!(image, view => unit(view));
-        let shown = |x: usize, y: usize| mask.is_none_or(|mask| mask.row(y)[x] != 0);
-        let counts = Image::from_fn(grey.size(), |x, y| f32::from(u8::from(shown(x, y))));
-        let mut intensity = Self { grey, counts }.shrunk(size, cpu)?;
+        let grey = by_pixel!(image, view => unit(view, size, cpu))?;
+        let counts = match mask {
+            Some(mask) => {
+                let shown = Image::from_fn(mask.size(), |x, y| u8::from(mask.row(y)[x] != 0));
+                let mut counts = shrink_as(shown.view(), size, cpu)?;
+                whole(&mut counts);
+                counts
+            }
+            None => Image::filled(size, 1, 1.0),
+        };
+        let mut intensity = Self { grey, counts };
         let void = void(&intensity.grey);
         let counts = intensity.counts.data_mut().iter_mut().zip(void.data());
         counts.filter(|(_, void)| **void).for_each(|(counts, _)| *counts = 0.0);
@@ -57,9 +60,25 @@ impl Intensity {
         }
         let grey = shrink(self.grey.view(), size, cpu)?;
         let mut counts = shrink(self.counts.view(), size, cpu)?;
-        counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > 0.999)));
+        whole(&mut counts);
         Ok(Self { grey, counts })
     }
+}
+
+/// Grey from 0 to 1, at `size`. Only the result is as large as its 32-bit floats.
+fn unit<T: Pixel>(view: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
+    let mut grey: Image<f32> = match size == view.size() {
+        true => Image::from_fn(size, |x, y| view.row(y)[x].to_f32()),
+        false => shrink_as(view, size, cpu)?,
+    };
+    let scale = 1.0 / T::WHITE;
+    grey.data_mut().iter_mut().for_each(|v| *v *= scale);
+    Ok(grey)
+}
+
+/// 1 where a pixel counts as a whole, 0 elsewhere.
+fn whole(counts: &mut Image<f32>) {
+    counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > 0.999)));
 }
 
 /// Which pixels show nothing.

@@ -12,7 +12,7 @@
 //!    different sensors would not agree.
 //!
 //! **Numbers.** f32 without fusing, but for the filters that are called; local means are sums in the order of `shrink`
-//! and `gauss`. No value depends on the threads or the SIMD level.
+//! and `gauss`. No value depends on the threads or the SIMD level: tests compare with a plain form (`reference`).
 
 mod channels;
 mod corners;
@@ -20,6 +20,8 @@ mod intensity;
 pub(crate) mod lanes;
 mod means;
 mod polar;
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod tests;
 
@@ -44,16 +46,22 @@ pub(crate) struct Level {
     pub(crate) features: Features,
 }
 
-/// Sizes of a picture that are searched, over its own: from one to the next by a third of an octave.
-pub(crate) const SCALES: [f64; 4] = [1.0, 0.794, 0.63, 0.5];
+/// The least side of a level, in pixels; a picture that is smaller has one level.
+const LEAST_SIDE: f64 = 24.0;
 
-/// The corners of a picture at every size.
+/// The corners of a picture at its own size and at smaller ones, the last over its own by `range`: from one to the next
+/// by a third of an octave or a little less.
 ///
 /// # Errors
 /// [`Error::Cancelled`](crate::Error::Cancelled).
-pub(crate) fn levels(intensity: &Intensity, cpu: &Cpu) -> Result<Vec<Level>> {
+pub(crate) fn levels(intensity: &Intensity, range: f64, cpu: &Cpu) -> Result<Vec<Level>> {
     let _stage = cpu.stage("structure");
-    cpu.try_map(SCALES.len(), |i| level(intensity, SCALES[i], cpu))
+    let octaves = libm::log2(range);
+    let steps = (3.0 * octaves - 1e-9).ceil().max(0.0);
+    let size = intensity.size();
+    let scale = |i: usize| if i == 0 { 1.0 } else { libm::exp2(-octaves * i as f64 / steps) };
+    let is_seen = |i: &usize| *i == 0 || size.width.min(size.height) as f64 * scale(*i) >= LEAST_SIDE;
+    cpu.try_map((0..=steps as usize).take_while(is_seen).count(), |i| level(intensity, scale(i), cpu))
 }
 
 fn level(intensity: &Intensity, scale: f64, cpu: &Cpu) -> Result<Level> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::device::{SimdLevel, tests::every_cpu};
+use crate::device::tests::every_cpu;
 use crate::image::{AnyView, Image};
 use crate::synth::{Scene, SceneOptions};
 
@@ -8,9 +8,16 @@ fn picture(size: Size, seed: u64) -> Image<u8> {
     Scene::render(&options, &Cpu::sequential()).unwrap().reference
 }
 
+/// With a corner cut off, as where a picture was turned.
+fn cut_off(mut image: Image<u8>, by: usize) -> Image<u8> {
+    let size = image.size();
+    (0..size.height.min(by)).for_each(|y| image.row_mut(y)[..(by - y).min(size.width)].fill(0));
+    image
+}
+
 fn found(image: &Image<u8>, cpu: &Cpu) -> Vec<Features> {
     let intensity = Intensity::of(AnyView::from(image), None, image.size(), cpu).unwrap();
-    levels(&intensity, cpu).unwrap().into_iter().map(|level| level.features).collect()
+    levels(&intensity, 2.0, cpu).unwrap().into_iter().map(|level| level.features).collect()
 }
 
 fn bytes(features: &Features) -> Vec<&[u8]> {
@@ -19,15 +26,48 @@ fn bytes(features: &Features) -> Vec<&[u8]> {
 }
 
 #[test]
-fn structure_is_the_same_for_any_threads_and_simd_level() {
-    for size in [Size::new(97, 61), Size::new(160, 128), Size::new(49, 201)] {
-        let image = picture(size, 3);
-        let expected = found(&image, &Cpu::sequential().at_level(SimdLevel::Baseline).unwrap());
-        assert!(expected[0].len() > 20, "{} corners in {size}", expected[0].len());
+fn every_stage_equals_its_plain_form() {
+    let sequential = Cpu::sequential();
+    for (size, cut) in [(Size::new(97, 61), 0), (Size::new(96, 128), 50), (Size::new(49, 201), 30)] {
+        let image = cut_off(picture(size, 3), cut);
+        let intensity = Intensity::of(AnyView::from(&image), None, size, &sequential).unwrap();
+        let void = reference::void(&intensity.grey);
+        let counts = Image::from_fn(size, |x, y| if void.row(y)[x] { 0.0 } else { 1.0 });
+        assert_eq!(intensity.counts, counts, "{size}: what counts");
+        assert_eq!(
+            void.data().iter().any(|v| *v),
+            cut > 0,
+            "{size}: there is void where a corner is cut off"
+        );
+        let expected = reference::channels(&intensity);
+        let corners_expected = reference::corners(&expected, 60);
+        assert!(corners_expected.len() > 20, "{} corners in {size}", corners_expected.len());
+        let bytes_expected = reference::descriptors(&expected, &corners_expected);
         for (cpu, name) in every_cpu() {
-            assert_eq!(found(&image, &cpu), expected, "{size}, {name}");
+            let channels = Channels::of(&intensity, &cpu).unwrap();
+            assert_eq!(channels.lanes, expected.lanes, "{size}, {name}: channels");
+            assert_eq!(channels.strength, expected.strength, "{size}, {name}: strength");
+            let corners = corners::corners(&channels, 60, &cpu).unwrap();
+            assert_eq!(corners, corners_expected, "{size}, {name}: corners");
+            let bytes = polar::describe(&channels, &corners, &cpu).unwrap();
+            assert_eq!(bytes, bytes_expected, "{size}, {name}: descriptors");
         }
     }
+}
+
+/// Levels lie a third of an octave apart or less, and end where a picture would be too small.
+#[test]
+fn levels_reach_as_far_as_asked() {
+    let image = picture(Size::new(120, 96), 4);
+    let intensity = Intensity::of(AnyView::from(&image), None, image.size(), &Cpu::sequential()).unwrap();
+    for (range, expected) in [(1.0, &[1.0][..]), (1.5, &[1.0, 0.816, 0.667]), (2.0, &[1.0, 0.794, 0.63, 0.5])]
+    {
+        let found = levels(&intensity, range, &Cpu::sequential()).unwrap();
+        let scales: Vec<f64> = found.iter().map(|level| (level.scale * 1e3).round() / 1e3).collect();
+        assert_eq!(scales, expected, "{range}");
+    }
+    let smallest = levels(&intensity, 16.0, &Cpu::sequential()).unwrap().pop().unwrap();
+    assert_eq!(smallest.scale, 0.25, "24 pixels are the least");
 }
 
 /// A quarter turn of the picture turns its corners, and permutes their descriptors.
@@ -57,9 +97,7 @@ fn a_quarter_turn_permutes_descriptors() {
 #[test]
 fn nothing_is_found_near_a_border_that_shows_nothing() {
     let size = Size::new(160, 120);
-    let mut image = picture(size, 2);
-    // A black corner, as after a rotation.
-    (0..size.height).for_each(|y| image.row_mut(y)[..70_usize.saturating_sub(y)].fill(0));
+    let image = cut_off(picture(size, 2), 70);
     let corners = found(&image, &Cpu::sequential()).swap_remove(0).keypoints;
     assert!(corners.len() > 50, "{}", corners.len());
     for k in corners {

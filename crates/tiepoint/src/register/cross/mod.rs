@@ -61,7 +61,7 @@ pub(super) fn tie(
     }
     let small = sizes.map(searched);
     let intensity = cpu.try_map(2, |i| Intensity::of(pictures[i].0, pictures[i].1, small[i], cpu))?;
-    let found = cpu.try_map(2, |i| levels(&intensity[i], cpu))?;
+    let found = cpu.try_map(2, |i| levels(&intensity[i], options.scale_range, cpu))?;
     let hypotheses = search::hypotheses([&found[0], &found[1]], processor)?;
     let kind = options.model.unwrap_or(ModelKind::Homography);
     let mut best: Option<(f64, Aligned)> = None;
