@@ -7,7 +7,7 @@ use super::lanes::{BINS, COUNTS, LANES};
 use crate::device::Cpu;
 use crate::feature::Keypoint;
 use crate::filter::gauss::{GaussOptions, gauss};
-use crate::filter::resample::halve_mean;
+use crate::filter::resample::{Scaling, resample};
 use crate::filter::shrink::shrink;
 use crate::image::{Image, Size};
 use crate::numeric::atan2;
@@ -200,7 +200,7 @@ pub(super) fn corners(channels: &Channels, most: usize) -> Vec<Keypoint> {
 }
 
 pub(super) fn descriptors(channels: &Channels, corners: &[Keypoint]) -> Vec<u8> {
-    let half = halve_mean(channels.lanes.view(), &Cpu::sequential()).unwrap();
+    let half = resample(channels.lanes.view(), Scaling::HalveMean, &Cpu::sequential()).unwrap();
     let first = smoothed(&half, 1.782_553);
     let second = smoothed(&first, 2.144_761);
     let third = smoothed(&second, 3.394_113);
