@@ -71,7 +71,7 @@ pub(crate) fn how_made() -> String {
 
 /// The date and the time of day of a moment in seconds since the beginning of 1970, in the Gregorian calendar.
 fn day_and_minute(seconds: u64) -> String {
-    let is_leap = |year: u64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    let is_leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
     let (mut year, mut day) = (1970, seconds / 86_400);
     while day >= 365 + u64::from(is_leap(year)) {
         day -= 365 + u64::from(is_leap(year));
