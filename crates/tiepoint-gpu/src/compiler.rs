@@ -1,7 +1,7 @@
 //! Compiles programs in the background.
 //!
-//! So that other work is hardly slowed, there is one compiling thread for four cores, of low priority (on Linux, where
-//! threads have one): together they get about a twelfth of a machine whose cores are all busy, and more if one is idle.
+//! So that other work is hardly slowed, there is one compiling thread for each core, of low priority (on Linux, where
+//! threads have one): together they get about a tenth of a machine whose cores are all busy, and every core that is idle.
 //!
 //! A process may end while they compile. Finished programs are kept on disk for the next process. The exit handlers
 //! that compilers' libraries register fail while a compilation runs, so the process either exits without running them
@@ -96,12 +96,11 @@ impl Compiler {
             return;
         }
         state.waiting.push_back((key, source));
-        let (most, nice) = share(thread::available_parallelism().map_or(1, usize::from));
-        if state.threads < most {
+        if state.threads < thread::available_parallelism().map_or(1, usize::from) {
             let device = Arc::downgrade(device);
             *BUSY.lock() += 1;
             let spawned = thread::Builder::new().name("compile".into()).spawn(move || {
-                lower_priority(nice);
+                lower_priority();
                 compile_all(&device);
                 *BUSY.lock() -= 1;
                 BUSY.ended.notify_all();
@@ -139,22 +138,14 @@ fn compile_all(device: &Weak<Shared>) {
     }
 }
 
-/// The number of compiling threads on a machine with this many cores, and their `nice` value. Against a thread of
-/// normal priority on the same core, one gets 1.25 to the power of −`nice` of its time.
-fn share(cores: usize) -> (usize, i32) {
-    let nice = match cores {
-        1 => 11,
-        2..4 => 8,
-        _ => 5,
-    };
-    (cores.div_ceil(4), nice)
-}
+/// Against a thread of normal priority on the same core, one of this `nice` value gets 1.25 to the power of −`nice` of
+/// its time.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
 
 /// Lowers the priority of this thread. Other systems than Linux would lower that of the process, so it stays there.
-fn lower_priority(nice: i32) {
+fn lower_priority() {
     #[cfg(target_os = "linux")]
     // An error only leaves the priority as it is.
-    let _ = rustix::process::nice(nice);
-    #[cfg(not(target_os = "linux"))]
-    let _ = nice;
+    let _ = rustix::process::nice(NICE);
 }

@@ -25,7 +25,9 @@ unsafe extern "C" fn nvrtcGetSupportedArchs(to: *mut c_int) -> u32 {
     told("nvrtcGetSupportedArchs", 0)
 }
 
-answers! { nvrtcCreateProgram nvrtcCompileProgram nvrtcGetCUBIN nvrtcDestroyProgram }
+answers! {
+    nvrtcCreateProgram nvrtcCompileProgram nvrtcGetCUBIN nvrtcGetPTX nvrtcGetPTXSize nvrtcDestroyProgram
+}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvrtcGetCUBINSize(_: usize, bytes: *mut usize) -> u32 {
