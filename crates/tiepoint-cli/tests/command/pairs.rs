@@ -158,7 +158,7 @@ fn a_refused_match_says_what_was_found_and_what_to_try() {
     folder.texture("a.png", SIZE, 1);
     // Two textures have the grid of their shapes in common, which structure finds.
     let mut random = Random::new(7);
-    folder.write("noise.png", Image::from_fn(SIZE, |_, _| random.below(256) as u8));
+    folder.write("noise.png", Image::from_fn(SIZE, |_, _| random.range(0.0, 256.0) as u8));
     folder.works("filter gauss noise.png b.png --sigma 1.5");
     for command in ["match", "register", "rectify"] {
         let line = format!("{command} a.png b.png --report page.html");
