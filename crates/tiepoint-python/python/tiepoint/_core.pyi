@@ -52,6 +52,7 @@ __all__ = [
     "scene",
     "sobel",
     "stereo_scene",
+    "stop_compilers",
     "tables",
     "texture",
     "tie_points",
