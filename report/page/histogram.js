@@ -41,7 +41,8 @@ class Histogram {
     this.shade = path('out');
     if (options.mark !== undefined) {
       const x = ((scale(options.mark) - least) / (most - least)) * BINS;
-      path('mark').setAttribute('d', `M${x.toFixed(2)} 0V24`);
+      // A value beyond those shown has no place; of some scales it is not even a number.
+      if (x >= 0 && x <= BINS) path('mark').setAttribute('d', `M${x.toFixed(2)} 0V24`);
     }
     this.brush(svg);
     const end = (/** @type {string} */ label, /** @type {number} */ value) => {
