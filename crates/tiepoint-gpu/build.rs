@@ -1,4 +1,4 @@
-//! Puts kernels that come along into the library: see `src/packaged.rs`.
+//! Puts packaged kernels into the library: see `src/packaged.rs`.
 
 use std::path::Path;
 

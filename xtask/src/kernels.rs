@@ -1,4 +1,4 @@
-//! `cargo xtask kernels`: the kernels for CUDA that come along with the program and the wheel, compiled by NVRTC for every
+//! `cargo xtask kernels`: the kernels for CUDA that the packed program and the wheel hold, compiled by NVRTC for every
 //! generation of cards.
 
 use crate::{Result, cargo, nvrtc, prepare, succeed, target};

@@ -41,7 +41,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   card               what needs a card, packed for a machine that has one: target/card.tar.xz
   deny               licences and sources of all dependencies
   options            writes the Python classes of options anew, from the library's tables
-  kernels            kernels for CUDA that come along with the wheel and the command: target/cuda.kernels
+  kernels            compiled kernels for CUDA, for the wheel and the command: target/cuda.kernels
   package            the packages as they would be published, built from their own files
   python             the tests of the Python package alone
   wheel              the Python package, a wheel and a source distribution, in target/python/dist

@@ -128,7 +128,7 @@ impl Cuda {
         start()?;
         let count = count()?;
         if index >= count {
-            let found = crate::numbered(count as usize);
+            let found = crate::devices::numbered(count as usize);
             return Err(Error::Index { api: Api::Cuda, index, found });
         }
         let device = device(index)?;

@@ -81,7 +81,7 @@ impl OpenCl {
         let device = devices.into_iter().nth(index as usize).ok_or_else(|| Error::Index {
             api: Api::OpenCl,
             index,
-            found: crate::numbered(count),
+            found: crate::devices::numbered(count),
         })?;
         let info = info(&device, index)?;
         let float = device.single_fp_config().map_err(|e| failed("clGetDeviceInfo", e))?;

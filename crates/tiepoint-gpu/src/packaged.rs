@@ -1,4 +1,4 @@
-//! Kernels that come along: programs for CUDA that were compiled when this was packaged, found by a hash of their source.
+//! Packaged kernels: programs for CUDA that were compiled when the package was made, found by a hash of their source.
 //!
 //! The variable `TIEPOINT_CUDA_KERNELS` of the build names the file, which `cargo xtask kernels` writes; without it there
 //! are none, and every program is compiled where it is first used. A program whose source was changed since has another
@@ -16,16 +16,16 @@ const ENTRY: usize = 16;
 /// What is added to an architecture whose program is PTX, which the driver compiles for any later one.
 const PTX: u32 = 1000;
 
-static ALONG: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cuda.kernels"));
+static PACKAGED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cuda.kernels"));
 
 /// A program for a card: a binary of its generation, or else the newest PTX from before it.
 pub(crate) fn find(source: &str, capability: u32) -> Option<Vec<u8>> {
-    find_in(ALONG, source, capability)
+    find_in(PACKAGED, source, capability)
 }
 
 /// Whether there are programs for a card.
 pub(crate) fn serve(capability: u32) -> bool {
-    parts(ALONG).is_some_and(|(entries, _)| {
+    parts(PACKAGED).is_some_and(|(entries, _)| {
         entries.chunks_exact(ENTRY).any(|entry| fit(Entry::of(entry).architecture, capability).is_some())
     })
 }
@@ -132,7 +132,7 @@ mod tests {
         assert!(
             (0..file.len()).all(|end| find_in(&file[..end], "b", 90).is_none_or(|f| f == b"b for sm_90"))
         );
-        assert_eq!(find_in(b"", "a", 90), None, "nothing comes along");
+        assert_eq!(find_in(b"", "a", 90), None, "no packaged kernels");
         assert!(packaged(&[program("a", "gfx90")]).is_err(), "no architecture of CUDA");
     }
 }

@@ -1,4 +1,4 @@
-//! Compiles the kernels that come along with a package, for `cargo xtask kernels`: those that calls with default options
+//! Compiles the kernels that a package holds, for `cargo xtask kernels`: those that calls with default options
 //! ask a card for, for every generation of cards. NVRTC does it; no card is needed.
 //!
 //! ```text

@@ -3,7 +3,7 @@
 //! A reconstruction needs pairs: photographs without a pair are lost, groups without a pair between them become
 //! separate models, and if a single pair joins two groups, an error of this pair distorts the whole model.
 
-use super::{Assessment, Reason, Verdict, percent};
+use super::{Assessment, Reason, Verdict};
 use serde::Serialize;
 
 /// The share of the photographs outside the largest group.
@@ -59,7 +59,7 @@ impl CollectionEvidence {
         let largest = self.groups.first().copied().unwrap_or(0);
         let outside = (self.photographs - largest) as f64 / all;
         let alone = self.alone as f64 / all;
-        let more = "More pairs may join them (`--pairs all`), or photographs from between";
+        let more = "More pairs may join them (`--pairs exhaustive`), or photographs from between";
         Assessment::of(vec![
             Reason {
                 measure: "groups",
@@ -74,14 +74,13 @@ impl CollectionEvidence {
                 ),
                 next: Some(more.into()),
             },
-            Reason {
-                measure: "alone",
-                value: alone,
-                expected: format!("below {}", percent(ALONE[0])),
-                verdict: Verdict::above(alone, ALONE),
-                text: format!("{} photographs match no other", self.alone),
-                next: Some("The page lists them; blurred ones and other scenes are best left out".into()),
-            },
+            Reason::share_above(
+                "alone",
+                alone,
+                ALONE,
+                format!("{} photographs match no other", self.alone),
+                "The page lists them; blurred ones and other scenes are best left out",
+            ),
             Reason {
                 measure: "bridges",
                 value: self.bridges.len() as f64,

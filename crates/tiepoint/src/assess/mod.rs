@@ -80,6 +80,20 @@ pub struct Reason {
     pub next: Option<String>,
 }
 
+impl Reason {
+    /// A share that is doubtful from the first limit on, and poor from the second.
+    fn share_above(measure: &'static str, value: f64, limits: [f64; 2], text: String, next: &str) -> Self {
+        let (expected, verdict) = (format!("below {}", percent(limits[0])), Verdict::above(value, limits));
+        Self { measure, value, expected, verdict, text, next: Some(next.into()) }
+    }
+
+    /// A share that is doubtful below the first limit, and poor below the second.
+    fn share_below(measure: &'static str, value: f64, limits: [f64; 2], text: String, next: &str) -> Self {
+        let (expected, verdict) = (format!("{} or more", percent(limits[0])), Verdict::below(value, limits));
+        Self { measure, value, expected, verdict, text, next: Some(next.into()) }
+    }
+}
+
 /// A verdict with its reasons.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Assessment {

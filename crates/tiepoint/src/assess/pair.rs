@@ -64,6 +64,9 @@ const SPREAD: [f64; 2] = [0.6, 0.3];
 /// The share of places tied by structure that agree; below.
 const PLACES: [f64; 2] = [0.9, 0.6];
 
+/// What to do about inliers that are there by chance.
+const FEWER: &str = "Leave out weak matches (`--ratio 0.7`, `--no-rematch`)";
+
 /// One of nine parts of A.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cell {
@@ -197,40 +200,21 @@ impl PairEvidence {
             self.first_matches(&mut reasons);
         } else {
             let share = self.inliers as f64 / self.matches.max(1) as f64;
-            reasons.push(Reason {
-                measure: "places",
-                value: share,
-                expected: format!("{} or more", percent(PLACES[0])),
-                verdict: Verdict::below(share, PLACES),
-                text: format!("{} of {} places tied by structure agree", self.inliers, self.matches),
-                next: Some("Try a model with more freedom (`--model affine` or `homography`)".into()),
-            });
+            let text = format!("{} of {} places tied by structure agree", self.inliers, self.matches);
+            let next = "Try a model with more freedom (`--model affine` or `homography`)";
+            reasons.push(Reason::share_below("places", share, PLACES, text, next));
         }
         if let Some(expected) = self.by_chance {
             let share = expected / inliers;
-            reasons.push(Reason {
-                measure: "chance",
-                value: share,
-                expected: format!("below {}", percent(CHANCE[0])),
-                verdict: Verdict::above(share, CHANCE),
-                text: format!(
-                    "chance alone would give {expected:.0} of the {} inliers ({})",
-                    self.inliers,
-                    percent(share)
-                ),
-                next: Some("Leave out weak matches (`--ratio 0.7`, `--no-rematch`)".into()),
-            });
+            let of = percent(share);
+            let text =
+                format!("chance alone would give {expected:.0} of the {} inliers ({of})", self.inliers);
+            reasons.push(Reason::share_above("chance", share, CHANCE, text, FEWER));
         }
         if let Some(contrary) = self.contrary {
             let share = contrary as f64 / inliers;
-            reasons.push(Reason {
-                measure: "scale and turn",
-                value: share,
-                expected: format!("below {}", percent(CONTRARY[0])),
-                verdict: Verdict::above(share, CONTRARY),
-                text: format!("{} of the inliers contradict the model's scale or turn", percent(share)),
-                next: Some("Leave out weak matches (`--ratio 0.7`, `--no-rematch`)".into()),
-            });
+            let text = format!("{} of the inliers contradict the model's scale or turn", percent(share));
+            reasons.push(Reason::share_above("scale and turn", share, CONTRARY, text, FEWER));
         }
         reasons.push(Reason {
             measure: "inliers",
@@ -241,21 +225,12 @@ impl PairEvidence {
             next: Some("More features or views may help (`--contrast 0.02`, `--views 43`)".into()),
         });
         let supported = self.cells.iter().filter(|cell| cell.inliers >= SUPPORTED).count();
-        let share = supported as f64 / self.shared.max(supported).max(1) as f64;
-        reasons.push(Reason {
-            measure: "spread",
-            value: share,
-            expected: format!("{} or more", percent(SPREAD[0])),
-            verdict: Verdict::below(share, SPREAD),
-            text: format!(
-                "inliers in {supported} of {} parts that both pictures show",
-                self.shared.max(supported)
-            ),
-            next: Some(
-                "Where no inlier is near, the model is a guess: more features may help (`--contrast 0.02`)"
-                    .into(),
-            ),
-        });
+        let shown = self.shared.max(supported);
+        let share = supported as f64 / shown.max(1) as f64;
+        let text = format!("inliers in {supported} of {shown} parts that both pictures show");
+        let next =
+            "Where no inlier is near, the model is a guess: more features may help (`--contrast 0.02`)";
+        reasons.push(Reason::share_below("spread", share, SPREAD, text, next));
         Assessment::of(reasons)
     }
 
@@ -264,21 +239,14 @@ impl PairEvidence {
         let is_map = self.contrary.is_some();
         let share = self.agreeing as f64 / self.first as f64;
         let limits = if is_map { AGREEING } else { AGREEING_BAND };
-        let first = Reason {
-            measure: "first matches",
-            value: share,
-            expected: format!("{} or more", percent(limits[0])),
-            verdict: Verdict::below(share, limits),
-            text: format!("{} of the {} first matches agree ({})", self.agreeing, self.first, percent(share)),
-            next: Some("Do both pictures show the same thing? More views may help (`--views 43`)".into()),
-        };
+        let text =
+            format!("{} of the {} first matches agree ({})", self.agreeing, self.first, percent(share));
+        let next = "Do both pictures show the same thing? More views may help (`--views 43`)";
+        let first = Reason::share_below("first matches", share, limits, text, next);
         if is_map {
             let rejected: f64 = self.cells.iter().map(Cell::rejected).sum();
             let taken: f64 = self.cells.iter().map(Cell::taken).sum();
             let share = rejected / (rejected + taken).max(1.0);
-            // Of a few matches the share says little.
-            let verdict =
-                if rejected < TELLING as f64 { Verdict::Good } else { Verdict::above(share, REJECTED) };
             let misfit: Vec<&Cell> = self.cells.iter().filter(|cell| cell.is_misfit()).collect();
             let off = misfit.iter().filter_map(|cell| cell.off_px);
             let (low, high) =
@@ -286,18 +254,16 @@ impl PairEvidence {
             let noun = self.model.kind().noun();
             let next = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
                         fundamental`, then `tiepoint rectify A B`";
-            reasons.push(Reason {
-                measure: "rejected",
-                value: share,
-                expected: format!("below {}", percent(REJECTED[0])),
-                verdict,
-                text: format!(
-                    "the {noun} rejects {} of the first matches that are likely right: of its scale and turn, and not far \
-                     from it",
-                    percent(share)
-                ),
-                next: Some(next.into()),
-            });
+            let text = format!(
+                "the {noun} rejects {} of the first matches that are likely right: of its scale and turn, and not far from it",
+                percent(share)
+            );
+            let mut of_all = Reason::share_above("rejected", share, REJECTED, text, next);
+            if rejected < TELLING as f64 {
+                // Of a few matches the share says little.
+                of_all.verdict = Verdict::Good;
+            }
+            reasons.push(of_all);
             reasons.push(Reason {
                 measure: "misfit",
                 value: misfit.len() as f64,

@@ -111,17 +111,11 @@ impl StereoEvidence {
                 "{} of the pixels are off the truth by more than 1 px, or have no disparity; {epe:.2} px on average",
                 percent(bad)
             );
-            reasons.push(Reason {
-                measure: "truth",
-                value: bad,
-                expected: format!("below {}", percent(BAD[0])),
-                verdict: Verdict::above(bad, BAD),
-                text,
-                next: Some(match self.truth_scale {
-                    Some(scale) => format!("Is the truth stored as a multiple? `--truth-scale {scale}`"),
-                    None => "The view of the difference to the truth shows where".into(),
-                }),
-            });
+            let next = match self.truth_scale {
+                Some(scale) => format!("Is the truth stored as a multiple? `--truth-scale {scale}`"),
+                None => "The view of the difference to the truth shows where".into(),
+            };
+            reasons.push(Reason::share_above("truth", bad, BAD, text, &next));
         }
         if let Some(rows) = self.rows {
             reasons.push(Reason {
@@ -137,26 +131,13 @@ impl StereoEvidence {
                 ),
             });
         }
-        reasons.push(Reason {
-            measure: "valid",
-            value: valid,
-            expected: format!("{} or more", percent(VALID[0])),
-            verdict: Verdict::below(valid, VALID),
-            text: format!("{} of the pixels with data have a disparity", percent(valid)),
-            next: Some(
-                "Usual causes: rows that differ (`--rectify`), a range too short (`--disparities`), pictures larger than \
-                 their texture is fine (`--halve auto`)"
-                    .into(),
-            ),
-        });
-        reasons.push(Reason {
-            measure: "end of range",
-            value: at_end,
-            expected: format!("below {}", percent(AT_END[0])),
-            verdict: Verdict::above(at_end, AT_END),
-            text: format!("{} of the disparities lie at the end of the range", percent(at_end)),
-            next: Some(format!("`--disparities {}`", (2 * self.disparities).min(4096))),
-        });
+        let text = format!("{} of the pixels with data have a disparity", percent(valid));
+        let next = "Usual causes: rows that differ (`--rectify`), a range too short (`--disparities`), pictures larger than their \
+                    texture is fine (`--halve auto`)";
+        reasons.push(Reason::share_below("valid", valid, VALID, text, next));
+        let text = format!("{} of the disparities lie at the end of the range", percent(at_end));
+        let next = format!("`--disparities {}`", (2 * self.disparities).min(4096));
+        reasons.push(Reason::share_above("end of range", at_end, AT_END, text, &next));
         Assessment::of(reasons)
     }
 }

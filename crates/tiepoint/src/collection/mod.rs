@@ -42,7 +42,7 @@ mod forecast;
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod given;
+mod given_matches;
 mod matches;
 mod options;
 mod pairs;

@@ -5,7 +5,7 @@
 use super::features::State;
 use super::folder::text_of;
 use super::record::{self, Fields, Found, Kind, fingerprint};
-use super::{Collection, PairChoice, PairOptions, Photograph, Shard, given};
+use super::{Collection, PairChoice, PairOptions, Photograph, Shard, given_matches};
 use crate::device::Cpu;
 use crate::files::Disk;
 use crate::{Error, Result};
@@ -151,7 +151,7 @@ pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result
         }
         PairChoice::Matches => match &options.list {
             Some(path) => {
-                given::read(path, &Names::of_photographs(photographs))?;
+                given_matches::read(path, &Names::of_photographs(photographs))?;
                 hash_of(path).map(Some)
             }
             None => Ok(None),
@@ -221,7 +221,7 @@ impl Collection {
                 if self.list() != Some(hash_of(path)?) {
                     return Err(changed(path));
                 }
-                self.write_given(given::read(path, &Names::of_photographs(photographs))?, &states)?
+                self.write_given(given_matches::read(path, &Names::of_photographs(photographs))?, &states)?
             }
             PairChoice::TopScale => {
                 let Some(mut pairs) = self.top_scale(shard, &states, cpu)? else { return Ok(None) };

@@ -7,7 +7,7 @@
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
-use super::given::GivenMatches;
+use super::given_matches::GivenMatches;
 use super::uploaded::Uploaded;
 use super::verify::Candidate;
 use super::waiting::{Source, Waiting};

@@ -7,8 +7,10 @@
 //! that a scalar loop, every SIMD level and a GPU kernel agree. They have no branches, so that loops over them
 //! vectorise. The coefficients are minimax fits made for this project.
 
+mod narrow;
 mod random;
 
+pub(crate) use narrow::{float_24, half};
 pub use random::Random;
 pub(crate) use random::finish;
 

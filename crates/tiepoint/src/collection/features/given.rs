@@ -1,7 +1,8 @@
 //! Features that another program found, read from its files instead of searching.
 //!
 //! Places are those of the stored photograph, with (0, 0) at the centre of its first pixel; formats are those of
-//! [`files`], and HDF5 as hloc writes it: a group for each photograph, named as it. Features lie within a pixel of the photograph: others were found in a picture of another size.
+//! [`files`], and HDF5 as hloc writes it: a group for each photograph, with its name. Features lie at most a pixel outside
+//! the photograph: others were found in a picture of another size.
 //!
 //! **Descriptors** are of any kind and length. They are compared as they are (`metric` l2) or divided by their length
 //! (`cosine`: the nearest descriptor is then that of the smallest angle, since the squared distance of unit vectors is
@@ -89,12 +90,13 @@ pub(super) fn of_photograph(features: Features, size: Size) -> std::result::Resu
 
 /// Fails for descriptors that are too long. Without any, features may still have matches that are given.
 pub(super) fn check(features: &Features) -> std::result::Result<(), String> {
-    match features.dimension {
-        dimension if dimension > MAX_DIMENSION => {
-            Err(format!("holds descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"))
-        }
-        _ => Ok(()),
+    let dimension = features.dimension;
+    if dimension > MAX_DIMENSION {
+        return Err(format!(
+            "holds descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"
+        ));
     }
+    Ok(())
 }
 
 /// The same features with descriptors of length 1; those that are 0 stay 0.

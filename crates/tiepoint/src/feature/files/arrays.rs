@@ -6,6 +6,7 @@
 use super::text::turned;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
+use crate::numeric::half;
 
 /// An array: NumPy's name of its element type, its shape and its bytes.
 #[derive(Debug)]
@@ -74,20 +75,6 @@ impl Array {
             _ => self.bytes.iter().map(|b| i64::from(*b)).collect(),
         }
     }
-}
-
-/// A float of 16 bits: sign, five bits of exponent, ten of mantissa.
-fn half(bits: u16) -> f32 {
-    let (exponent, mantissa) = (u32::from(bits >> 10 & 31), u32::from(bits & 1023));
-    let magnitude = match exponent {
-        // Multiples of 2⁻²⁴.
-        0 => f32::from(bits & 1023) * (1.0 / 16_777_216.0),
-        31 if mantissa == 0 => f32::INFINITY,
-        31 => f32::NAN,
-        // The exponent of 32 bits is 112 greater.
-        _ => f32::from_bits((exponent + 112) << 23 | mantissa << 13),
-    };
-    if bits >> 15 == 0 { magnitude } else { -magnitude }
 }
 
 /// The features in the arrays that `find` gives for a name.
@@ -172,22 +159,6 @@ fn size(name: &str, array: &Array) -> Result<Size, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn floats_of_16_bits() {
-        let values = [
-            (0, 0.0),
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (1, 1.0 / 16_777_216.0),
-            (0x7bff, 65504.0),
-            (0xfc00, f32::NEG_INFINITY),
-        ];
-        for (bits, expected) in values {
-            assert_eq!(half(bits), expected, "{bits:#x}");
-        }
-        assert!(half(0x7e00).is_nan(), "not a number");
-    }
 
     #[test]
     fn arrays_of_other_programs_are_features() {

@@ -8,6 +8,7 @@ use crate::image::{
     no_data::held,
     rows::{Channels, Decoded, Request, Rows, Source, zeros},
 };
+use crate::numeric::{float_24, half};
 use ::tiff::{
     TiffError,
     decoder::{Decoder, Limits},
@@ -159,7 +160,7 @@ impl Sample for f32 {
             };
             match (kind, bits) {
                 (Kind::Float, 16) => half(all as u16),
-                (Kind::Float, 24) => of_24(all as u32),
+                (Kind::Float, 24) => float_24(all as u32),
                 (Kind::Float, 32) => Self::from_bits(all as u32),
                 (Kind::Float, _) => f64::from_bits(all) as Self,
                 (Kind::Signed, bits) => ((all << (64 - bits)) as i64 >> (64 - bits)) as Self,
@@ -171,33 +172,6 @@ impl Sample for f32 {
     fn inverted(self, _: usize) -> Self {
         1.0 - self
     }
-}
-
-/// A 16-bit float of IEEE 754: 5 bits of exponent, 10 of mantissa.
-fn half(bits: u16) -> f32 {
-    widened(u32::from(bits), 5, 10)
-}
-
-/// A 24-bit float of Adobe's: 7 bits of exponent, 16 of mantissa.
-fn of_24(bits: u32) -> f32 {
-    widened(bits, 7, 16)
-}
-
-/// A narrow float (sign, then `exponent` and `mantissa` bits) as an f32, which holds it exactly.
-fn widened(bits: u32, exponent: u32, mantissa: u32) -> f32 {
-    let sign = bits >> (exponent + mantissa) << 31;
-    let most = (1 << exponent) - 1;
-    let (e, m) = (bits >> mantissa & most, bits & ((1 << mantissa) - 1));
-    let bias = most / 2;
-    if e == most {
-        return f32::from_bits(sign | 0x7f80_0000 | m << (23 - mantissa));
-    }
-    if e == 0 {
-        // m · 2^(1 − bias − mantissa), in two steps that are both exact.
-        let unit = f32::from_bits((127 + 1 - bias) << 23) * f32::from_bits((127 - mantissa) << 23);
-        return f32::from_bits(sign | (m as f32 * unit).to_bits());
-    }
-    f32::from_bits(sign | (e + 127 - bias) << 23 | m << (23 - mantissa))
 }
 
 fn collect<T: Sample>(
