@@ -8,7 +8,7 @@ use crate::failure::Outcome;
 use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tiepoint::feature::{DetectorKind, Features};
 use tiepoint::geometry::estimate::residuals;
 use tiepoint::image::{AnyImage, Image};
@@ -69,25 +69,11 @@ pub(crate) fn how_made() -> String {
     format!("{} UTC\ntiepoint {}", day_and_minute(seconds), words.join(" "))
 }
 
-/// The date and the time of day of a moment in seconds since the beginning of 1970, in the Gregorian calendar.
+/// The date and the time of day of a moment in seconds since the beginning of 1970.
 fn day_and_minute(seconds: u64) -> String {
-    let is_leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let (mut year, mut day) = (1970, seconds / 86_400);
-    while day >= 365 + u64::from(is_leap(year)) {
-        day -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if day < days {
-            break;
-        }
-        day -= days;
-        month += 1;
-    }
-    let minute = seconds / 60 % 1440;
-    format!("{year}-{month:02}-{:02} {:02}:{:02}", day + 1, minute / 60, minute % 60)
+    let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string();
+    // As in 2026-11-25T16:43:10Z.
+    format!("{} {}", &moment[..10], &moment[11..16])
 }
 
 /// The last part of a path.
