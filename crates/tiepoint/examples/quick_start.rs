@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pair_right = image::read(pair_right, &Default::default())?;
     let stereo = Stereo::new(StereoOptions::default().with_disparities(64))?;
     let found = stereo.compute((&pair_left).into(), (&pair_right).into(), Masks::default(), &processor)?;
-    stereo::files::write(out.join("disparity.pfm"), found.disparity.view())?;
+    stereo::files::write(out.join("disparity.pfm"), found.disparity.view(), image::Compression::None)?;
     // [end]
     Ok(())
 }

@@ -12,7 +12,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use tiepoint::image::{self, ReadOptions};
+use tiepoint::image::{self, Compression, ReadOptions};
 use tiepoint::stereo::files::{self, DisparityReading};
 
 type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -35,7 +35,7 @@ fn main() -> Outcome {
             // Both images of a pair are in memory at the same time, as in the command.
             let pair = [left, right].map(|side| image::read(name(side, i), &ReadOptions::default()));
             pair.into_iter().collect::<Result<Vec<_>, _>>()?;
-            files::write(name(output, i), map.view())?;
+            files::write(name(output, i), map.view(), Compression::None)?;
         }
     };
     let start = Instant::now();

@@ -1,5 +1,6 @@
 //! `tiepoint filter`.
 
+use super::compress::CompressArguments;
 use super::limits::LimitArguments;
 use super::table::{Given, flags};
 use super::values::named;
@@ -19,9 +20,8 @@ pub(crate) struct FilterFiles {
     pub(crate) input: PathBuf,
     /// Where to write: .png .tif .pfm .exr .npy, of which all but .png keep signs and fractions
     pub(crate) output: PathBuf,
-    /// Compress a .tif by Deflate, without loss
-    #[arg(long)]
-    pub(crate) compress: bool,
+    #[command(flatten)]
+    pub(crate) tiff: CompressArguments,
     /// The pixels beyond the edge
     #[arg(long, value_parser = named::<Border>(), default_value_t)]
     pub(crate) border: Border,

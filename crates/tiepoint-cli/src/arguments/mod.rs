@@ -5,6 +5,7 @@
 pub(crate) mod bench;
 pub(crate) mod collect;
 pub(crate) mod completions;
+pub(crate) mod compress;
 pub(crate) mod demo;
 pub(crate) mod detect;
 pub(crate) mod detector;

@@ -1,5 +1,6 @@
 //! `tiepoint rectify`.
 
+use super::compress::CompressArguments;
 use super::detector::DetectorArguments;
 use super::matching::{MatchFlags, MatchingArguments};
 use super::report::ReportArguments;
@@ -82,9 +83,8 @@ pub(crate) struct RectifyArguments {
     /// and no-data values
     #[arg(long)]
     pub(crate) alpha: bool,
-    /// Compress a .tif by Deflate, without loss
-    #[arg(long)]
-    pub(crate) compress: bool,
+    #[command(flatten)]
+    pub(crate) tiff: CompressArguments,
     /// A mask of the left output: 255 where it shows its input, else 0
     #[arg(long, value_name = "IMAGE")]
     pub(crate) valid_left: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! `tiepoint register`.
 
+use super::compress::CompressArguments;
 use super::matching::PairArguments;
 use super::values::named;
 use crate::draw::Blend;
@@ -32,9 +33,8 @@ pub(crate) struct RegisterArguments {
     /// there, and other formats get the mask FILE.msk beside them
     #[arg(short, long, value_name = "IMAGE")]
     pub(crate) output: Option<PathBuf>,
-    /// Compress a .tif by Deflate, without loss
-    #[arg(long, requires = "output")]
-    pub(crate) compress: bool,
+    #[command(flatten)]
+    pub(crate) tiff: CompressArguments,
     /// A picture of the warped image over the reference
     #[arg(long, value_name = "PNG")]
     pub(crate) overlay: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! `tiepoint stereo`.
 
+use super::compress::CompressArguments;
 use super::limits::LimitArguments;
 use super::rectify::CameraArguments;
 use super::report::ReportArguments;
@@ -38,6 +39,8 @@ pub(crate) struct StereoArguments {
     /// Confidence from 0 to 1: .pfm .tif .png; named as --output is
     #[arg(long, value_name = "FILE")]
     pub(crate) confidence: Option<String>,
+    #[command(flatten)]
+    pub(crate) tiff: CompressArguments,
     /// A picture of the disparities with a scale, at most 4096 pixels wide and high; named as --output is
     #[arg(long, value_name = "PNG")]
     pub(crate) preview: Option<String>,

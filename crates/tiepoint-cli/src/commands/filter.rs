@@ -11,17 +11,16 @@ use std::path::Path;
 use tiepoint::filter::any;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::Blob;
-use tiepoint::image::{AnyImage, Known};
+use tiepoint::image::AnyImage;
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
-    let FilterFiles { input, output, limits, compress, .. } = filter.files();
+    let FilterFiles { input, output, limits, tiff, .. } = filter.files();
     let mut clock = Clock::start(&context.processor.cpu);
     let image = clock
         .time(Part::Read, || Reader { limits: limits.options(), cpu: &context.processor.cpu }.image(input))?
         .image;
     let filtered = clock.time(Part::Compute, || apply(filter, &image, context))?;
-    let known = Known { deflate: *compress, ..Known::default() };
-    clock.time(Part::Write, || write_picture(output, &filtered, &known, context))?;
+    clock.time(Part::Write, || write_picture(output, &filtered, &tiff.known(), context))?;
     context.print_notes();
     let size = filtered.size();
     context.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3));

@@ -277,12 +277,13 @@ fn write(
         if let Some(path) = outputs[i] {
             let opaque = if arguments.alpha { with_alpha(warped, path)? } else { None };
             let warped = opaque.as_ref().unwrap_or(warped);
-            let known = Known { deflate: arguments.compress, ..warped.known() };
+            let known = Known { compression: arguments.tiff.compress, ..warped.known() };
             write_picture(path, &warped.image, &known, context)?;
         }
         if let Some(path) = masks[i] {
             let whole = || Image::filled(warped.image.size(), 1, 255_u8);
-            image::write(path, &warped.shown.clone().unwrap_or_else(whole))?;
+            let mask = warped.shown.clone().unwrap_or_else(whole);
+            image::write_known(path, &mask, &arguments.tiff.known())?;
         }
     }
     if let Some(path) = &arguments.output_calibration {

@@ -162,8 +162,12 @@ impl Laid {
         }
         let known = self.file.known();
         let valid = known.valid.filter(|_| is_tiff || self.has_holes);
-        let known =
-            Known { place: place.as_ref().filter(|_| holds), valid, deflate: arguments.compress, ..known };
+        let known = Known {
+            place: place.as_ref().filter(|_| holds),
+            valid,
+            compression: arguments.tiff.compress,
+            ..known
+        };
         write_picture(path, &self.file.image, &known, context)
     }
 

@@ -1,6 +1,7 @@
 //! `stereo` and `evaluate disparity`.
 
 use super::*;
+use tiepoint::image::Compression;
 use tiepoint::options::Named;
 use tiepoint::stereo::Cost;
 use tiepoint::stereo::files::{self, DisparityReading};
@@ -14,7 +15,7 @@ impl Folder {
             self.write(&format!("{name}{side}.png"), image.clone());
         }
         for (side, map) in [("left", &pair.truth_left), ("right", &pair.truth_right)] {
-            files::write(self.at(&format!("{name}{side}.pfm")), map.view()).unwrap();
+            files::write(self.at(&format!("{name}{side}.pfm")), map.view(), Compression::None).unwrap();
         }
         pair
     }

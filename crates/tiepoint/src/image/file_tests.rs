@@ -214,13 +214,13 @@ fn pixels_without_data_are_hidden() {
         );
     let valid = Image::from_fn(size, |x, _| if x == 39 { 0_u8 } else { 255 });
     let file = Scratch::new("tif");
-    for (no_data, valid, zeros, deflate) in [
-        (Some(7.0), None, 10 * 17, false),
-        (None, Some(&valid), 30, false),
-        (None, Some(&valid), 30, true),
-        (Some(-1.0), None, 0, true),
+    for (no_data, valid, zeros, compression) in [
+        (Some(7.0), None, 10 * 17, Compression::None),
+        (None, Some(&valid), 30, Compression::Zstd),
+        (None, Some(&valid), 30, Compression::Deflate),
+        (Some(-1.0), None, 0, Compression::Zstd),
     ] {
-        write_known(&file.0, &ramp, &Known { no_data, valid, deflate, ..Known::default() }).unwrap();
+        write_known(&file.0, &ramp, &Known { no_data, valid, compression, ..Known::default() }).unwrap();
         let read = read_file(&file.0, &options).unwrap();
         assert_eq!(read.image, ramp.clone().into(), "{no_data:?}");
         let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());

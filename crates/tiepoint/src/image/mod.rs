@@ -61,7 +61,7 @@ pub use tiff::Georeference;
 pub(crate) use view::check_mask;
 pub use view::{AnyCow, ImageView, ImageViewMut};
 pub(crate) use write::write_values;
-pub use write::{Known, OutputFormat, write, write_known};
+pub use write::{Compression, Known, OutputFormat, write, write_known};
 
 use crate::error::Shortage;
 use crate::options::named;

@@ -8,6 +8,7 @@ use super::{
     with_alpha,
 };
 use crate::files::{format_of, is_stdout, write_atomically};
+use crate::options::named;
 use crate::{Error, Result, by_pixel};
 use std::io;
 use std::path::Path;
@@ -101,6 +102,16 @@ pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Resul
     write_view(path.as_ref(), image.into(), &Extra::default())
 }
 
+named! {
+    /// How the pixels of a TIFF are compressed, always without loss.
+    pub enum Compression as "compress" {
+        #[default]
+        "none": None, "Not compressed";
+        "deflate": Deflate, "The smallest files, which every program reads";
+        "zstd": Zstd, "Zstandard: read faster; by GDAL, tifffile and Pillow, not by OpenCV's packages";
+    }
+}
+
 /// What is known about an image beside its pixels, to be written with it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known<'a> {
@@ -112,8 +123,8 @@ pub struct Known<'a> {
     pub no_data: Option<f64>,
     /// 0 where pixels hold no data; `None` where all do.
     pub valid: Option<&'a Image<u8>>,
-    /// Compress a TIFF by Deflate, without loss; other formats are as they are.
-    pub deflate: bool,
+    /// How a TIFF is compressed; other formats are as they are.
+    pub compression: Compression,
 }
 
 /// Writes an image with what is known about it, as far as the format can hold it.
@@ -143,8 +154,8 @@ pub fn write_known<'a>(
         AnyView::U16(_) => known.no_data.filter(|v| held::<u16>(*v).is_some()),
         AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
     };
-    let Known { layout: named, place, deflate, .. } = *known;
-    let mut extra = Extra { layout: named, place, no_data, mask: None, deflate };
+    let Known { layout: named, place, compression, .. } = *known;
+    let mut extra = Extra { layout: named, place, no_data, mask: None, compression };
     let (mut beside, mut made) = (None, None);
     let format = OutputFormat::of(path)?;
     if known.place.is_some() && format != OutputFormat::Tiff {
@@ -213,16 +224,18 @@ pub(crate) fn write_values(
     view: ImageView<'_, f32>,
     value: fn(f32) -> f32,
     level: fn(f32) -> u16,
+    compression: Compression,
 ) -> Result<()> {
     let format = OutputFormat::of(path)?;
     if view.size().is_empty() || view.channels() != 1 {
         let found = format!("{} pixels of {} channels", view.size(), view.channels());
         return Err(Error::format(path, format!("expected pixels of one channel, found {found}")));
     }
+    let extra = Extra { compression, ..Extra::default() };
     match format {
         OutputFormat::Png if is_stdout(path) => write_atomically(path, |out| pfm::write(out, view, value)),
         OutputFormat::Png => write_atomically(path, |out| png::write_levels(out, view, level)),
-        OutputFormat::Tiff => write_atomically(path, |out| tiff::write_floats(out, view, value)),
+        OutputFormat::Tiff => write_atomically(path, |out| tiff::write_floats(out, view, value, &extra)),
         OutputFormat::Pfm => write_atomically(path, |out| pfm::write(out, view, value)),
         OutputFormat::Exr => write_atomically(path, |out| exr::write(out, view, value)),
         OutputFormat::Npy => write_atomically(path, |out| npy::write_floats(out, view, value)),

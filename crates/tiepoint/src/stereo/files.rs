@@ -14,7 +14,7 @@
 //! colour with three equal channels.
 
 use crate::files::format_of;
-use crate::image::{self, AnyImage, Image, ImageView, Pixel, ReadOptions};
+use crate::image::{self, AnyImage, Compression, Image, ImageView, Pixel, ReadOptions};
 use crate::options::{Above, options};
 use crate::{Error, Result};
 use std::path::Path;
@@ -73,12 +73,13 @@ fn unfit(what: &str) -> String {
     format!("a 16-bit PNG holds disparities from 0 to 255, not {what}; write .pfm or .tif")
 }
 
-/// Writes a disparity map to `path` in the format of its extension, whole or not at all.
+/// Writes a disparity map to `path` in the format of its extension, a TIFF compressed as `compression` says, whole or not
+/// at all.
 ///
 /// # Errors
 /// [`Error::Format`] when the extension is unknown, the map has no pixel or several channels, or a PNG cannot
 /// hold one of its disparities; [`Error::Io`] when the file cannot be written.
-pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>) -> Result<()> {
+pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>, compression: Compression) -> Result<()> {
     let path = path.as_ref();
     let format = DisparityFormat::of(path)?;
     let outside = |v: &&f32| v.is_finite() && !(0.0..LIMIT).contains(*v);
@@ -87,7 +88,7 @@ pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>) -> Result<()
         return Err(Error::format(path, unfit(&format!("{d}"))));
     }
     let value = if format == DisparityFormat::Pfm { infinite } else { missing };
-    image::write_values(path, disparity, value, level)
+    image::write_values(path, disparity, value, level, compression)
 }
 
 /// Writes depths to `path`, as [`write()`] writes disparities, but a PNG holds `scale` times the depth in 16 bits, to nearest,
@@ -95,10 +96,15 @@ pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>) -> Result<()
 ///
 /// # Errors
 /// As [`write()`]; [`Error::Format`] for a scale that is not above 0.
-pub fn write_depth(path: impl AsRef<Path>, depth: ImageView<'_, f32>, scale: f32) -> Result<usize> {
+pub fn write_depth(
+    path: impl AsRef<Path>,
+    depth: ImageView<'_, f32>,
+    scale: f32,
+    compression: Compression,
+) -> Result<usize> {
     let path = path.as_ref();
     if DisparityFormat::of(path)? != DisparityFormat::Png {
-        return write(path, depth).map(|()| 0);
+        return write(path, depth, compression).map(|()| 0);
     }
     if !(scale > 0.0 && scale.is_finite()) {
         return Err(Error::format(
@@ -109,7 +115,7 @@ pub fn write_depth(path: impl AsRef<Path>, depth: ImageView<'_, f32>, scale: f32
     let scaled = Image::from_fn(depth.size(), |x, y| depth.row(y)[x] * scale);
     let unfit = |z: &&f32| z.is_finite() && rounded(**z) == 0;
     let outside = scaled.data().iter().filter(unfit).count();
-    image::write_values(path, scaled.view(), missing, rounded)?;
+    image::write_values(path, scaled.view(), missing, rounded, compression)?;
     Ok(outside)
 }
 
@@ -211,7 +217,7 @@ mod tests {
         for name in ["d.pfm", "d.tif", "D.TIFF", "d.exr", "d.npy"] {
             let path = folder.0.join(name);
             for map in [&there, &odd] {
-                write(&path, map.view()).unwrap();
+                write(&path, map.view(), Compression::None).unwrap();
                 assert_eq!(read(&path, &SIGNED).unwrap(), there, "{name}: every invalid pixel is +∞ here");
             }
             let AnyImage::F32(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
@@ -226,7 +232,7 @@ mod tests {
     fn png_is_kittis() {
         let folder = Folder::new("disparity-png");
         let path = folder.0.join("d.png");
-        write(&path, map(&[0.0, 1.0, 17.3, INVALID, 255.998, 0.001]).view()).unwrap();
+        write(&path, map(&[0.0, 1.0, 17.3, INVALID, 255.998, 0.001]).view(), Compression::None).unwrap();
         let AnyImage::U16(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
             panic!("16 bits")
         };
@@ -240,13 +246,21 @@ mod tests {
         let folder = Folder::new("depth-png");
         let path = folder.0.join("z.png");
         let metres = map(&[1.2344, 65.535, 65.536, INVALID, f32::NAN, 1e-4]);
-        assert_eq!(write_depth(&path, metres.view(), 1000.0).unwrap(), 2, "two are too far and too near");
+        assert_eq!(
+            write_depth(&path, metres.view(), 1000.0, Compression::None).unwrap(),
+            2,
+            "two are too far and too near"
+        );
         let AnyImage::U16(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
             panic!("16 bits")
         };
         assert_eq!(stored.data(), [1234, 65535, 0, 0, 0, 0]);
-        assert_eq!(write_depth(folder.0.join("z.exr"), metres.view(), 1.0).unwrap(), 0, "floats hold all");
-        assert!(write_depth(&path, metres.view(), 0.0).is_err(), "no scale");
+        assert_eq!(
+            write_depth(folder.0.join("z.exr"), metres.view(), 1.0, Compression::None).unwrap(),
+            0,
+            "floats hold all"
+        );
+        assert!(write_depth(&path, metres.view(), 0.0, Compression::None).is_err(), "no scale");
     }
 
     #[test]
@@ -254,7 +268,7 @@ mod tests {
         let folder = Folder::new("disparity-refused");
         let path = folder.0.join("d.png");
         for d in [-0.25, 255.9981, 4000.0] {
-            let message = write(&path, map(&[1.0, d]).view()).unwrap_err().to_string();
+            let message = write(&path, map(&[1.0, d]).view(), Compression::None).unwrap_err().to_string();
             assert!(message.contains("d.png") && message.contains(".pfm"), "{message}");
         }
         assert!(!path.exists(), "nothing is left");
@@ -265,11 +279,15 @@ mod tests {
         assert!(DisparityFormat::Tiff.check_range("x.tif", -500, 4096).is_ok(), "floats hold all");
         for name in ["d", "d.jpg", "d.ppm"] {
             assert!(
-                DisparityFormat::of(name).is_err() && write(name, map(&[1.0, 2.0]).view()).is_err(),
+                DisparityFormat::of(name).is_err()
+                    && write(name, map(&[1.0, 2.0]).view(), Compression::None).is_err(),
                 "{name}"
             );
         }
-        assert!(write(folder.0.join("d.pfm"), Image::new(Size::new(0, 4)).view()).is_err(), "empty");
+        assert!(
+            write(folder.0.join("d.pfm"), Image::new(Size::new(0, 4)).view(), Compression::None).is_err(),
+            "empty"
+        );
     }
 
     #[test]

@@ -305,17 +305,18 @@ impl PairJob<'_> {
     fn write(&self, computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<Option<u64>> {
         let arguments = work.arguments;
         let Computed { ready, found, .. } = computed;
+        let compression = arguments.tiff.compress;
         if let Some(path) = &self.output {
             match arguments.offsets {
-                true => files::write(path, offsets(&found.disparity).view())?,
-                false => files::write(path, found.disparity.view())?,
+                true => files::write(path, offsets(&found.disparity).view(), compression)?,
+                false => files::write(path, found.disparity.view(), compression)?,
             }
         }
         if let Some((path, right)) = self.right.as_ref().zip(found.right.as_ref()) {
-            files::write(path, right.view())?;
+            files::write(path, right.view(), compression)?;
         }
         if let Some((path, confidence)) = self.confidence.as_ref().zip(found.confidence.as_ref()) {
-            image::write(path, confidence)?;
+            image::write_known(path, confidence, &arguments.tiff.known())?;
         }
         if let Some(path) = &self.preview {
             let range = match arguments.preview_range {
@@ -328,7 +329,7 @@ impl PairJob<'_> {
         let disparity = found.disparity.view();
         if let Some(path) = &self.depth {
             let (depth, scale) = (depth(disparity, calibration, cpu)?, arguments.depth_scale);
-            let lost = files::write_depth(path, depth.view(), scale)?;
+            let lost = files::write_depth(path, depth.view(), scale, compression)?;
             if lost > 0 {
                 let (path, most) = (path.display(), 65535.0 / scale);
                 work.context.note(&format!(

@@ -1,7 +1,8 @@
-//! TIFF in strips, uncompressed unless Deflate is asked for; BigTIFF where 32-bit offsets do not suffice.
+//! TIFF in strips, compressed where that is asked for; BigTIFF where 32-bit offsets do not suffice.
 
 use super::geo::Georeference;
-use crate::image::{AnyView, Image, ImageView, Layout, Pixel, no_data};
+use crate::image::{AnyView, Compression, Image, ImageView, Layout, Pixel, no_data};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::io::{self, Write};
 
 /// The size of a strip in bytes, at most, unless a single row is longer.
@@ -35,8 +36,8 @@ pub(in crate::image) struct Extra<'a> {
     pub(in crate::image) no_data: Option<f64>,
     /// 0 where pixels hold no data.
     pub(in crate::image) mask: Option<&'a Image<u8>>,
-    /// Compress the strips.
-    pub(in crate::image) deflate: bool,
+    /// How the strips are compressed.
+    pub(in crate::image) compression: Compression,
 }
 
 /// Writes the pixels in their own type, and `extra`.
@@ -57,8 +58,9 @@ pub(in crate::image) fn write_floats(
     out: impl Write,
     view: ImageView<'_, f32>,
     value: fn(f32) -> f32,
+    extra: &Extra<'_>,
 ) -> io::Result<()> {
-    write_rows(out, view, 3, &Extra::default(), |row, bytes| {
+    write_rows(out, view, 3, extra, |row, bytes| {
         bytes.extend(row.iter().flat_map(|v| value(*v).to_le_bytes()));
     })
 }
@@ -150,12 +152,16 @@ fn rows_and_directory<T: Pixel>(
         (i * rows_per_strip..size.height.min((i + 1) * rows_per_strip))
             .for_each(|y| push(view.row(y), strip));
     };
-    let packed: Option<Vec<Vec<u8>>> = extra
-        .deflate
-        .then(|| {
+    let (code, pack): (_, Option<fn(&[u8]) -> io::Result<Vec<u8>>>) = match extra.compression {
+        Compression::None => (1, None),
+        Compression::Deflate => (8, Some(deflated)),
+        Compression::Zstd => (50000, Some(|bytes| Ok(compress_to_vec(bytes, CompressionLevel::Fastest)))),
+    };
+    let packed: Option<Vec<Vec<u8>>> = pack
+        .map(|pack| {
             let packed = |i| {
                 fill(i, &mut strip);
-                deflated(&strip)
+                pack(&strip)
             };
             (0..strips).map(packed).collect::<io::Result<_>>()
         })
@@ -170,7 +176,7 @@ fn rows_and_directory<T: Pixel>(
         field(256, FieldType::Long, vec![size.width as u64]),
         field(257, FieldType::Long, vec![size.height as u64]),
         field(258, FieldType::Short, vec![8 * size_of::<T>() as u64; channels]),
-        field(259, FieldType::Short, vec![if extra.deflate { 8 } else { 1 }]),
+        field(259, FieldType::Short, vec![code]),
         field(262, FieldType::Short, vec![photometric]),
         field(273, width.offset(), vec![0; strips]),
         field(277, FieldType::Short, vec![channels as u64]),
