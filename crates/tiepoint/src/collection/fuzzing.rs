@@ -14,13 +14,17 @@ pub fn features(payload: &[u8]) {
     }
 }
 
-/// Reads hloc's features.
+/// Reads hloc's features and matches.
 pub fn hdf5(file: &[u8]) {
     let storage = std::sync::Arc::new(hdf5_reader::BytesStorage::new(file.to_vec()));
     let Ok(file) = crate::feature::files::hdf5::Hdf5::of(storage) else { return };
-    for name in file.groups("").unwrap_or_default() {
-        if let Ok(Some(found)) = file.features(&name) {
+    for first in file.groups("").unwrap_or_default() {
+        if let Ok(Some(found)) = file.features(&first) {
             assert!(found.check().is_ok(), "what is read is in order");
+        }
+        for second in file.groups(&first).unwrap_or_default() {
+            let matches = file.array(&format!("{first}/{second}/matches0"));
+            let _ = matches.map(|matches| matches.map(|matches| matches.integers().count()));
         }
     }
 }
