@@ -44,7 +44,11 @@ impl Input {
 
     /// The cost volume that an object holds: an image with a channel for each disparity.
     pub(crate) fn volume(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
-        Self::of_array(&array("image", object, what)?, what, volume_shape)
+        Self::shaped(object, what, volume_shape)
+    }
+
+    pub(crate) fn shaped(object: &Bound<'_, PyAny>, what: &str, shape: Shape) -> PyResult<Self> {
+        Self::of_array(&array("image", object, what)?, what, shape)
     }
 
     fn of_array(array: &Bound<'_, PyUntypedArray>, what: &str, shape: Shape) -> PyResult<Self> {
@@ -88,9 +92,9 @@ impl Input {
 }
 
 /// What gives size and channels of an array of this shape; the name is for errors.
-type Shape = fn(&[usize], &str) -> PyResult<(Size, usize)>;
+pub(crate) type Shape = fn(&[usize], &str) -> PyResult<(Size, usize)>;
 
-fn volume_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)> {
+pub(crate) fn volume_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)> {
     match *shape {
         [height, width, disparities] if disparities > 0 => Ok((Size::new(width, height), disparities)),
         _ => Err(wrong_image(&format!(

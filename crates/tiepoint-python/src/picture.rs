@@ -4,7 +4,7 @@ use crate::array::DeviceArray;
 use crate::device::{Detached, device_of, run_sized_on};
 use crate::errors::{raised, wrong_image};
 use crate::features::name_of;
-use crate::image::{Input, any_output, mask, mask_view};
+use crate::image::{Input, Shape, any_output, image_shape, mask, mask_view, volume_shape};
 use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
 use pyo3::prelude::*;
 use tiepoint::device::gpu::Gpu;
@@ -24,14 +24,34 @@ impl Picture {
         device: Option<&Bound<'_, PyAny>>,
         what: &str,
     ) -> PyResult<Self> {
+        Self::shaped(object, device, what, image_shape)
+    }
+
+    /// The cost volume that an object holds: an image with a channel for each disparity.
+    pub(crate) fn volume(
+        object: &Bound<'_, PyAny>,
+        device: Option<&Bound<'_, PyAny>>,
+        what: &str,
+    ) -> PyResult<Self> {
+        Self::shaped(object, device, what, volume_shape)
+    }
+
+    fn shaped(
+        object: &Bound<'_, PyAny>,
+        device: Option<&Bound<'_, PyAny>>,
+        what: &str,
+        shape: Shape,
+    ) -> PyResult<Self> {
         let py = object.py();
         if let Ok(array) = object.cast::<DeviceArray>() {
             return Self::of_ours(array.get(), device, what);
         }
-        let Place::Cuda(id) = place(object, what)? else { return Input::of(object, what).map(Self::Host) };
+        let Place::Cuda(id) = place(object, what)? else {
+            return Input::shaped(object, what, shape).map(Self::Host);
+        };
         let processor = cuda_device(py, device, id)?.get().opened(py)?;
         let gpu = gpu_for(processor.gpu.as_ref(), id, what)?;
-        let image = Tensor::of(object, gpu, what)?.image(gpu, what)?;
+        let image = Tensor::of(object, gpu, what)?.image(gpu, what, shape)?;
         Ok(Self::There(Detached::new(image)))
     }
 

@@ -5,7 +5,7 @@ use crate::device::{Detached, Device, OfProcess, abandonable, device_of, run_on}
 use crate::errors::{raised, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;
-use crate::image::{Input, mask, mask_view, output, rows};
+use crate::image::{Input, mask_view, output, rows};
 use crate::options::Options;
 use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
@@ -68,7 +68,7 @@ impl Stereo {
             (Picture::Host(left), Picture::Host(right)) => (left, right),
             pair => {
                 let masks = [mask_left.as_ref(), mask_right.as_ref()];
-                return self.compute_there(py, &pair.into(), masks, no_data);
+                return self.compute_there(py, &pair.into(), masks, no_data, None);
             }
         };
         let found = self.device.get().run_sized(py, left.view().size().area(), |processor| {
@@ -89,34 +89,42 @@ impl Stereo {
         given: [Option<Bound<'py, PyAny>>; 4],
         sums: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let cost = Input::volume(cost, "the cost volume")?;
+        let device = Some(self.device.bind(py).as_any());
         let [left, right, mask_left, mask_right] = given;
         let image = |image: Option<Bound<'py, PyAny>>, what| {
-            Input::of(&image.unwrap_or_else(|| py.None().into_bound(py)), what)
+            Picture::of(&image.unwrap_or_else(|| py.None().into_bound(py)), device, what)
         };
         let (left, right) = (image(left, "the left image")?, image(right, "the right image")?);
-        let (mask_left, mask_right) = (mask(mask_left.as_ref())?, mask(mask_right.as_ref())?);
+        let mask = |mask: Option<Bound<'py, PyAny>>| mask_on_host(mask.as_ref(), device);
+        let (mask_left, mask_right) = (mask(mask_left)?, mask(mask_right)?);
+        if sums {
+            let cost = Input::volume(cost, "the cost volume")?;
+            let (left, right) = (left.on_host(py)?, right.on_host(py)?);
+            let sums = self.device.get().run_sized(py, left.view().size().area(), |processor| {
+                let a = held(left.view(), mask_left.as_ref(), None)?;
+                let b = held(right.view(), mask_right.as_ref(), None)?;
+                let masks = Masks { left: a.view(), right: b.view() };
+                self.stereo.aggregate((cost.view(), scale), [left.view(), right.view()], masks, processor)
+            })?;
+            return output(py, sums);
+        }
+        let cost = Picture::volume(cost, device, "the cost volume")?;
+        let (left, right, cost) = match (left, right, cost) {
+            (Picture::Host(left), Picture::Host(right), Picture::Host(cost)) => (left, right, cost),
+            (left, right, cost) => {
+                let masks = [mask_left.as_ref(), mask_right.as_ref()];
+                let found = self.compute_there(py, &[left, right], masks, None, Some((&cost, scale)));
+                return found.map(Bound::into_any);
+            }
+        };
         let found = self.device.get().run_sized(py, left.view().size().area(), |processor| {
             let a = held(left.view(), mask_left.as_ref(), None)?;
             let b = held(right.view(), mask_right.as_ref(), None)?;
             let masks = Masks { left: a.view(), right: b.view() };
-            let (cost, pair) = ((cost.view(), scale), [left.view(), right.view()]);
-            match sums {
-                true => self.stereo.aggregate(cost, pair, masks, processor).map(Either::Sums),
-                false => self.stereo.optimize(cost, pair, masks, processor).map(Either::Maps),
-            }
+            self.stereo.optimize((cost.view(), scale), [left.view(), right.view()], masks, processor)
         })?;
-        match found {
-            Either::Sums(sums) => output(py, sums),
-            Either::Maps(found) => maps(py, found).map(Bound::into_any),
-        }
+        maps(py, found).map(Bound::into_any)
     }
-}
-
-/// What becomes of a cost volume.
-enum Either {
-    Sums(Image<u16>),
-    Maps(StereoResult),
 }
 
 /// The maps of a pair as arrays.
@@ -202,13 +210,15 @@ impl StereoStream {
 }
 
 impl Stereo {
-    /// As `compute`, if at least one image lies on a GPU. The maps stay there.
+    /// As `compute`, or with a volume and its scale as `optimize`, if at least one of these lies on a GPU. The maps stay
+    /// there.
     fn compute_there<'py>(
         &self,
         py: Python<'py>,
         pair: &[Picture; 2],
         masks: [Option<&Input>; 2],
         no_data: Option<f32>,
+        volume: Option<(&Picture, Option<f32>)>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let [mut held_left, mut held_right] = masks.map(|mask| Mask::from(mask_view(mask)));
         for (held, (picture, mask)) in
@@ -222,18 +232,32 @@ impl Stereo {
         let masks = Masks { left: held_left.view(), right: held_right.view() };
         let [left, right] = pair.each_ref().map(Picture::pixels);
         let found = self.device.get().run_here(py, |processor| {
-            match self.on_gpu(processor)?.compute_on_device(left.clone(), right.clone(), masks) {
+            let (stereo, left, right) = (self.on_gpu(processor)?, left.clone(), right.clone());
+            let found = match volume {
+                None => stereo.compute_on_device(left, right, masks),
+                Some((costs, scale)) => {
+                    stereo.optimize_on_device((costs.pixels(), scale), [left, right], masks)
+                }
+            };
+            match found {
                 Err(error) if error.is_device_limit() => Ok(None),
                 found => found.map(Some),
             }
         })?;
         let found = match found {
             Some(found) => found,
-            // Too large for the device at once: it is computed in bands of rows, through the host.
+            // Too large for the device at once: it is computed in bands of rows or by the CPU, through the host.
             None => {
                 let (left, right) = (pair[0].on_host(py)?, pair[1].on_host(py)?);
+                let costs = volume.map(|(costs, _)| costs.on_host(py)).transpose()?;
                 self.device.get().run(py, |processor| {
-                    let found = self.stereo.compute(left.view(), right.view(), masks, processor)?;
+                    let (left, right) = (left.view(), right.view());
+                    let found = match costs.as_ref().zip(volume) {
+                        None => self.stereo.compute(left, right, masks, processor)?,
+                        Some((costs, (_, scale))) => {
+                            self.stereo.optimize((costs.view(), scale), [left, right], masks, processor)?
+                        }
+                    };
                     uploaded(self.on_gpu(processor)?.gpu(), &found)
                 })?
             }

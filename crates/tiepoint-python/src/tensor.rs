@@ -10,7 +10,7 @@ use crate::device::{Device, device_of};
 use crate::dlpack::{self, CPU, CUDA, DataType, Imported, Taken};
 use crate::errors::{raised, wrong_image};
 use crate::exchange::Exchange;
-use crate::image::shaped;
+use crate::image::{Shape, image_shape, shaped};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
@@ -155,8 +155,8 @@ impl Tensor {
         Ok(Self { address, dtype, shape, strides, owner: Owner::Object(object.clone().unbind()) })
     }
 
-    pub(crate) fn image(self, gpu: &Gpu, what: &str) -> PyResult<AnyGpuImage> {
-        let layout = self.layout(what)?;
+    pub(crate) fn image(self, gpu: &Gpu, what: &str, shape: Shape) -> PyResult<AnyGpuImage> {
+        let layout = self.layout(what, shape)?;
         match self.dtype {
             DataType::U8 => self.typed::<u8>(gpu, layout).map(AnyGpuImage::from),
             DataType::U16 => self.typed::<u16>(gpu, layout).map(AnyGpuImage::from),
@@ -170,7 +170,7 @@ impl Tensor {
     }
 
     pub(crate) fn mask(self, gpu: &Gpu) -> PyResult<GpuImage<u8>> {
-        let layout = self.layout("the mask")?;
+        let layout = self.layout("the mask", image_shape)?;
         match self.dtype {
             DataType::U8 | DataType::BOOL if layout.1 == 1 => self.typed(gpu, layout),
             other => Err(wrong_image(&format!(
@@ -181,8 +181,8 @@ impl Tensor {
         }
     }
 
-    fn layout(&self, what: &str) -> PyResult<(Size, usize, usize)> {
-        let (size, channels) = crate::image::image_shape(&self.shape, what)?;
+    fn layout(&self, what: &str, shape: Shape) -> PyResult<(Size, usize, usize)> {
+        let (size, channels) = shape(&self.shape, what)?;
         let row = size.width * channels;
         let fits = |axis: usize, wanted: usize| self.shape[axis] <= 1 || self.strides[axis] == wanted as i64;
         let packed = fits(1, channels) && (self.shape.len() == 2 || fits(2, 1));
@@ -383,7 +383,7 @@ pub(crate) fn described<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
         }
     };
     let layout = Tensor { address, dtype, shape, strides, owner: Owner::Object(py.None()) };
-    let (size, channels, pitch) = layout.layout("the array")?;
+    let (size, channels, pitch) = layout.layout("the array", image_shape)?;
     let found = dict!(py, {
         "address": address,
         "dtype": name_of(dtype),

@@ -123,6 +123,10 @@ def test_images_descriptors_and_maps_do_not_leave_the_card(torch, card, scene, t
     stereo = tp.Stereo(disparities=40, device=card)
     ways, seen = copied(torch, lambda: torch.from_dlpack(stereo.compute(left, right).disparity), tmp_path)
     assert seen.shape == (480, 640) and ways["HtoD"] == 0 and ways["DtoH"] < 256, ways
+    cost = torch.rand((480, 640, 40), device="cuda")
+    ways, seen = copied(torch, lambda: torch.from_dlpack(stereo.optimize(cost, left, right).disparity), tmp_path)
+    # Penalties, for whole costs whose scale is found there, go to the card; the volume has 49 million bytes.
+    assert seen.shape == (480, 640) and ways["HtoD"] < 4096 and ways["DtoH"] < 256, ways
     # A registration copies places and matches to the host, where the model is estimated, but no image and no descriptor.
     scene = tp.synth.scene((1280, 960), scene.moving_from_reference, seed=3)
     fixed, moving = (torch.from_numpy(image).cuda() for image in (scene.reference, scene.moving))
@@ -256,6 +260,28 @@ def test_disparities_stay_on_the_card(library, card, kind, channels):
     assert dataclasses.replace(host, images=wanted.images) == wanted, "one of them on the host"
     calibration = tp.Calibration(focal=200.0, principal=(120.0, 80.0), baseline=0.1, size=(241, 160))
     assert np.array_equal(found.depth(calibration), wanted.depth(calibration), equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "float32"])
+def test_cost_volumes_are_aggregated_on_the_card(library, card, kind):
+    pair = tp.synth.stereo((241, 160), disparities=(2, 30), seed=5)
+    left, right = (view.astype(np.int16) for view in (pair.left, pair.right))
+    cost = np.full((160, 241, 40), 255 if kind != "float32" else np.nan, np.float32)
+    for d in range(40):
+        cost[:, d:, d] = np.abs(left[:, d:] - right[:, : 241 - d])
+    cost = (cost / 255 if kind == "float32" else cost * 4 if kind == "uint16" else cost).astype(kind)
+    options = {"disparities": 40, "right": True, "confidence": True}
+    wanted = tp.Stereo(device="cpu", **options).optimize(cost, pair.left, pair.right)
+    there = [library.there(array) for array in (cost, pair.left, pair.right)]
+    for device in (card, tp.Device("cuda:0")):
+        for given in ([cost, pair.left, pair.right], there, [there[0], pair.left, pair.right]):
+            found = tp.Stereo(device=device, **options).optimize(*given)
+            assert isinstance(found.disparity, tp.DeviceArray) == (given[0] is not cost)
+            assert dataclasses.replace(found, images=wanted.images) == wanted
+    small = tp.Stereo(device=card, device_memory="1MiB", **options)
+    assert dataclasses.replace(small.optimize(*there), images=wanted.images) == wanted, "by the CPU"
+    with pytest.raises(tp.ImageError, match="height, width, disparities"):
+        tp.Stereo(device=card, **options).optimize(there[1], *there[1:])
 
 
 def test_a_pair_too_large_for_the_memory_that_may_be_used(library, card):

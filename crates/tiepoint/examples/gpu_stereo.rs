@@ -7,7 +7,9 @@
 //! First from images to disparities in the host's memory; then every stage by the device's clock; then many pairs,
 //! several computed together: from images to maps on the device, by the device's clock, and from host to host by a
 //! `StereoStream`. `--check` compares with the CPU, `--bare` leaves the median and the speckle filter out, `--mixed`
-//! gives the left picture colour, `--device-memory N` allows N bytes, `--once` ends after the first pair.
+//! gives the left picture colour, `--device-memory N` allows N bytes, `--once` ends after the first pair. `--volume`
+//! times `GpuStereo::optimize_on_device` in place of all this: a volume of floats on the device, of absolute differences,
+//! to maps there.
 
 #![expect(clippy::print_stdout, reason = "an example talks to people")]
 
@@ -16,8 +18,8 @@ mod timing;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 use tiepoint::device::Processor;
-use tiepoint::image::Image;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
+use tiepoint::image::{Image, Pixels};
 use tiepoint::stereo::{Cost, GpuStereo, Masks, PendingStereo, Stereo, StereoOptions, StereoStream};
 use tiepoint::synth::{StereoScene, StereoSceneOptions};
 use timing::{
@@ -26,15 +28,15 @@ use timing::{
 
 fn main() -> Outcome<()> {
     let mut arguments = Arguments::of_the_program();
-    let [check, bare, once, mixed] =
-        ["--check", "--bare", "--once", "--mixed"].map(|flag| arguments.flag(flag));
+    let [check, bare, once, mixed, volume] =
+        ["--check", "--bare", "--once", "--mixed", "--volume"].map(|flag| arguments.flag(flag));
     let cost: Cost = arguments.value("--cost")?.unwrap_or_default();
     let paths = arguments.value::<String>("--paths")?;
     let memory = arguments.value("--device-memory")?;
     let [size, disparities, api] = arguments.words() else {
         return Err(
             "usage: gpu_stereo WIDTHxHEIGHT DISPARITIES cuda|opencl [--cost C] [--paths N] [--check] [--bare] \
-             [--mixed] [--once] [--device-memory N]"
+             [--mixed] [--once] [--volume] [--device-memory N]"
                 .into(),
         );
     };
@@ -58,8 +60,11 @@ fn main() -> Outcome<()> {
     let rendered = StereoScene::new(&scene)?.render::<u8>(&cpu);
     let left = if mixed { coloured(&rendered.left)? } else { rendered.left };
     let pair = [left, rendered.right];
-    let stereo = Stereo::new(options)?;
     let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+    if volume {
+        return by_volume(&processor, options, &pair, check);
+    }
+    let stereo = Stereo::new(options)?;
     let run = |processor: &Processor| {
         stereo.compute((&pair[0]).into(), (&pair[1]).into(), Masks::default(), processor)
     };
@@ -89,6 +94,45 @@ fn main() -> Outcome<()> {
         );
     }
     Ok(())
+}
+
+/// Times the maps of a cost volume on the device.
+fn by_volume(
+    processor: &Processor,
+    options: StereoOptions,
+    [left, right]: &[Image<u8>; 2],
+    check: bool,
+) -> Outcome<()> {
+    let (size, count) = (left.size(), options.disparities);
+    let mut costs = Image::filled(size, count, f32::NAN);
+    for (y, row) in costs.data_mut().chunks_exact_mut(size.width * count).enumerate() {
+        for (x, costs) in row.chunks_exact_mut(count).enumerate() {
+            for (d, cost) in costs.iter_mut().enumerate().take(x + 1) {
+                *cost = f32::from(left.row(y)[x].abs_diff(right.row(y)[x - d])) / 255.0;
+            }
+        }
+    }
+    let stereo = GpuStereo::new(processor, options)?;
+    let gpu = stereo.gpu();
+    let there = GpuImage::upload(gpu, costs.view())?;
+    let pair = [GpuImage::upload(gpu, left.view())?, GpuImage::upload(gpu, right.view())?];
+    let run = || -> tiepoint::Result<_> {
+        let views = pair.each_ref().map(Pixels::from);
+        let found = stereo.optimize_on_device((&there, None), views, Masks::default())?;
+        gpu.finish()?;
+        Ok(found)
+    };
+    let found = run()?;
+    if check {
+        let (views, cpu) = ([left.into(), right.into()], &processor.cpu.clone().into());
+        let expected =
+            Stereo::new(options)?.optimize(((&costs).into(), None), views, Masks::default(), cpu)?;
+        let same = expected == found.download()?;
+        println!("{}", if same { "the CPU's bits" } else { "DIFFERS from the CPU" });
+    }
+    let one = milliseconds(median(|| run().map(drop))?);
+    println!("{size}, a volume of {count} disparities in f32: {one} from the device to the device");
+    Ok(stages(gpu, || run().map(drop))?)
 }
 
 /// A colour picture from a grey one, so that one view has colour and the other is grey.

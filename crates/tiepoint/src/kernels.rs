@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use tiepoint_gpu::{Error, KernelSource, compile_for_cuda};
 
 /// Functions with the sources of stages that have many; the others are listed below.
-const STAGES: [fn() -> Vec<KernelSource>; 20] = [
+const STAGES: [fn() -> Vec<KernelSource>; 21] = [
     feature::order::gpu::tests::kernel_sources,
     feature::sift::gpu::detect_tests::kernel_sources,
     feature::sift::gpu::tests::kernel_sources,
@@ -26,6 +26,7 @@ const STAGES: [fn() -> Vec<KernelSource>; 20] = [
     stereo::aggregation::gpu::tests::kernel_sources,
     stereo::cost::gpu::tests::kernel_sources,
     stereo::cost::mutual_information::learn::gpu::tests::kernel_sources,
+    stereo::cost::volume::gpu::tests::kernel_sources,
     stereo::pair::gpu::tests::kernel_sources,
     stereo::winner_takes_all::gpu::tests::kernel_sources,
 ];

@@ -213,8 +213,8 @@ class Stereo(StereoOptions):
     ) -> Disparities:
         """Find the disparities of a rectified pair by a cost volume of your own: of a network, of another census.
 
-        Everything behind the cost is as in `compute`: paths, sub-pixel disparities, the check of both views. The CPU
-        computes.
+        Everything behind the cost is as in `compute`: paths, sub-pixel disparities, the check of both views. A tensor on a
+        CUDA device is aggregated there without a copy, and the maps stay there.
 
         Parameters
         ----------

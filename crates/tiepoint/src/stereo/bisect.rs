@@ -142,7 +142,7 @@ fn selection(
     let views = [View::Left, View::Right].map(|view| ViewStacks::of_rows(gpu, pair, view, &rows).unwrap());
     let mut commands = Commands::new();
     let (greatest, selection) = (source.greatest(), WinnerOptions::of(options));
-    let matching = GpuMatching { gpu, options, cost: &cost, greatest, masked, selection };
+    let matching = GpuMatching { gpu, options, cost: &cost, greatest, masked, selection, volume: None };
     let (maps, _) = matching.record(&mut commands, views.each_ref(), None).unwrap();
     gpu.run(&commands).unwrap();
     let got = |map: &GpuStack<f32>| map.download(0).unwrap();

@@ -79,11 +79,12 @@ pub use stream::{PendingStereo, StereoStream};
 
 use crate::device::gpu::Gpu;
 use crate::device::{Computing, Cpu, Processor, Scratch};
+use crate::image::gpu::AnyGpuImage;
 use crate::image::{AnyView, Image, ImageView, Mask};
 use crate::{Error, ErrorKind, Result};
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::gpu::GpuCost;
-use cost::{CostSource, CostVolume, Custom, Learn};
+use cost::{CostSource, CostVolume, Custom, Learn, require_volume};
 use gpu::{PlanCache, PlanInput};
 use maps::GpuMaps;
 use pair::gpu::{Compares, PictureShape};
@@ -275,8 +276,8 @@ impl Stereo {
         })
     }
 
-    /// As [`compute`](Self::compute) from a cost volume of the caller's, on the CPU: of a census in other windows, of a
-    /// network. The images supply the gradient that P2 follows, and both say where they hold data.
+    /// As [`compute`](Self::compute) from a cost volume of the caller's: of a census in other windows, of a network. One
+    /// that lies on a device is [`GpuStereo::optimize_on_device`]'s. The images supply the gradient that P2 follows, and both say where they hold data.
     ///
     /// `costs` is as large as the images, with a channel for each disparity: channel i of (x, y) is how unlike
     /// left (x, y) and right (x − ([`min_disparity`](StereoOptions::min_disparity) + i), y) are, the least being the
@@ -296,9 +297,15 @@ impl Stereo {
         masks: Masks<'_>,
         processor: &Processor,
     ) -> Result<StereoResult> {
-        self.with_volume(costs, scale, pair, masks, &processor.cpu, |prepared| {
-            self.disparities(prepared, processor)
-        })
+        processor.gpu_or_cpu(
+            "dense stereo of a cost volume",
+            |gpu| {
+                let there = |view| AnyGpuImage::upload(gpu, view);
+                let pair = gpu::PixelPair::of_host(pair, masks);
+                gpu::optimize(self, gpu, (&there(costs)?, scale), &pair, &processor.cpu)?.download()
+            },
+            |cpu| self.with_volume(costs, scale, pair, masks, cpu, |prepared| self.on_cpu(prepared)),
+        )
     }
 
     /// The sums over all paths of a cost volume, as large and in the same order: what [`optimize`](Self::optimize)
@@ -339,12 +346,7 @@ impl Stereo {
         cpu: &Cpu,
         work: impl FnOnce(Prepared<'_>) -> Result<R>,
     ) -> Result<R> {
-        if costs.size() != pair[0].size() {
-            let (costs, left) = (costs.size(), pair[0].size());
-            return Err(Error::Mismatch(format!(
-                "a cost volume of {costs} pixels for a left image of {left}"
-            )));
-        }
+        require_volume((costs.size(), costs.channels()), pair[0].size(), &self.options)?;
         let volume = &CostVolume::new(costs, scale, &self.options, cpu)?;
         let known = volume.mask(cpu);
         let left = Mask::from(known.as_ref().map(Image::view)).and(Mask::from(masks.left))?;
@@ -361,18 +363,25 @@ impl Stereo {
         cpu: &Cpu,
         work: impl FnOnce(Prepared<'_>) -> Result<R>,
     ) -> Result<R> {
-        if self.options.right_view == RightView::Aggregated {
-            let expected = "diagonal or off: a custom cost knows the left view only";
-            return Err(Error::option("right_view", RightView::Aggregated, expected));
-        }
-        let penalties = self.options.penalties_for(cost.penalties());
-        penalties.check()?;
+        let penalties = self.penalties_of_given(cost.penalties())?;
         let pair = Pair::new(&Pictures::new(left, right)?, masks, cpu)?;
         let cpu = cpu.begin_task("stereo", pair.size().area());
         self.with_workspace(|workspace| {
             let source = &Custom(cost);
             work(Prepared { pair: &pair, source, penalties, workspace, cpu, volume })
         })
+    }
+
+    /// The penalties for costs of the caller's, which these suit; fails where the options ask for what such costs
+    /// cannot give.
+    fn penalties_of_given(&self, suited: Penalties) -> Result<Penalties> {
+        if self.options.right_view == RightView::Aggregated {
+            let expected = "diagonal or off: a custom cost knows the left view only";
+            return Err(Error::option("right_view", RightView::Aggregated, expected));
+        }
+        let penalties = self.options.penalties_for(suited);
+        penalties.check()?;
+        Ok(penalties)
     }
 
     /// Prepares a pair for the cost of the options, which may learn from it first, and continues with `work`.

@@ -68,7 +68,7 @@ fn counts<T: GpuPixel>() -> KernelSource {
         .define("COUNTS", 1)
         .kernel::<CountUpper<'_, T>>([LANES, 1])
         .kernel::<CountLower<'_, T>>([LANES, 1])
-        .text(include_str!("range.cl"))
+        .text(concat!(include_str!("key.h"), include_str!("range.cl")))
 }
 
 fn stretch<T: GpuPixel, O: GpuPixel>() -> KernelSource {

@@ -9,6 +9,7 @@ pub(crate) mod gpu;
 mod spread;
 
 pub use gpu::prepare_on_device;
+pub(crate) use spread::value as value_of_key;
 
 use super::{AnyCow, AnyImage, AnyView, ByPixel, Image, ImageView, Mask, Pixel, Size, check_mask, grey};
 use crate::{Error, Result, by_pixel, device::Cpu};

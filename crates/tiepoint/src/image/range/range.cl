@@ -1,12 +1,6 @@
 // Counts for percentiles, and the stretch to them: the arithmetic of spread.rs and mod.rs. A group takes rows, a lane
 // every LANES-th pixel of a row.
 
-// An integer that sorts as the float does; -0 is 0.
-FUNCTION u32 key_of(f32 v) {
-    u32 bits = BITS_OF(v + 0.0f);
-    return (bits >> 31) == 1u ? ~bits : bits | 0x80000000u;
-}
-
 #if COUNTS
 // Of all pixels those that are not finite; of the finite ones that are not masked how many have which upper half.
 KERNEL(count_upper) {

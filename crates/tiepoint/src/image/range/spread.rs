@@ -266,7 +266,8 @@ fn key(v: f32) -> u32 {
     if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
 }
 
-fn value(key: u32) -> f32 {
+/// The float of a key: as `key.h` makes them.
+pub(crate) fn value(key: u32) -> f32 {
     f32::from_bits(if key >> 31 == 1 { key & !(1 << 31) } else { !key })
 }
 

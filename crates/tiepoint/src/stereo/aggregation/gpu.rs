@@ -1,6 +1,7 @@
 //! Aggregation on a device: paths along rows, and paths from row to row.
 //!
-//! As on the CPU, costs are computed from descriptors wherever they are needed and never stored. Only the sums of four
+//! As on the CPU, costs are computed from descriptors wherever they are needed and never stored; those of a caller's
+//! volume are read from it, before they are needed. Only the sums of four
 //! parts are stored, one or two bytes for each pixel and disparity: of the paths from the left, from the right,
 //! downwards and upwards. All are computed at the same time; several lanes of a warp share the disparities of a pixel.
 //!
@@ -48,7 +49,7 @@ tiepoint_gpu::kernel! {
         read left: u32 [descriptor_words],
         read right: u32 [descriptor_words],
         read p2_penalties: u32 [width * height * images * 2],
-        read table: u8 [table_bytes],
+        read table: u8 [table_bytes] aligned 16,
     } {
         sum_words: u64,
         descriptor_words: u64,
@@ -75,7 +76,7 @@ tiepoint_gpu::kernel! {
         read left: u32 [descriptor_words],
         read right: u32 [descriptor_words],
         read p2_penalties: u32 [penalty_words],
-        read table: u8 [table_bytes],
+        read table: u8 [table_bytes] aligned 16,
         /// The paths that enter a band of rows, and those that leave it.
         read entering: u32 [checkpoint_words],
         write leaving: u32 [checkpoint_words],
@@ -263,7 +264,8 @@ fn words_of_view(steps: &Steps, planes: usize) -> usize {
 /// The bytes of memory that [`GpuAggregation`] takes for a pair, besides its views.
 pub(in crate::stereo) fn bytes(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<u64> {
     let Design { steps, passes, layout, .. } = Design::of(gpu, cost, input)?;
-    let words = layout.sum_words() + words_of_view(&steps, cost.planes(input.masked));
+    let costs = if cost.is_of_volume() { layout.padded() / 2 } else { 0 };
+    let words = layout.sum_words() + costs + words_of_view(&steps, cost.planes(input.masked));
     let boundary = boundary_words(&steps, &layout, input.size, passes) as u64;
     Ok(4 * (input.size.area() as u64).saturating_mul(words as u64).saturating_add(boundary))
 }
@@ -441,6 +443,11 @@ impl GpuAggregation {
         &self.table
     }
 
+    /// Replaces that table.
+    pub(in crate::stereo) fn look_up(&mut self, table: &Buffer<u8>) {
+        self.table = table.clone();
+    }
+
     pub(in crate::stereo) fn layout(&self) -> &Layout {
         &self.design.layout
     }
@@ -456,6 +463,7 @@ pub(crate) mod tests {
     use super::super::{Cross, Knight, Star};
     use super::strips::SLOTS;
     use super::*;
+    use crate::stereo::cost::gpu::OF_VOLUME;
     use crate::stereo::cost::tests::kernels;
 
     /// The kernels of every set of directions, each with another cost.
@@ -476,6 +484,11 @@ pub(crate) mod tests {
                 horizontal_source(cost, masked, &layout.split(8)),
                 vertical_source(cost, masked, (steps, layout), strip, (1..4).contains(&n)),
             ]);
+        }
+        for (steps, layout) in &layouts {
+            let strip = Strip::fitting(SLOTS, (steps, layout), 0, 48 << 10).unwrap();
+            sources.push(horizontal_source(&OF_VOLUME, false, &layout.split(8)));
+            sources.push(vertical_source(&OF_VOLUME, false, (steps, layout), strip, false));
         }
         sources
     }

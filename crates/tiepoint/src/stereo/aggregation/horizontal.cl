@@ -9,6 +9,11 @@
 #define STAGED_RIGHT (STAGED_LEFT + PHASES * PLANES)
 #define STAGED (STAGED_RIGHT + PHASES * PLANES)
 
+#if VOLUME
+// Columns whose costs are loaded ahead of the one that is computed; PHASES is a multiple.
+#define AHEAD 4
+#endif
+
 // Copies these for the columns from `from` on; each lane of the walk copies a share.
 #define STAGE(to, from) { \
     UNROLL \
@@ -53,11 +58,22 @@ KERNEL(horizontal) {
 #endif
     const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
 
+#if VOLUME
+    // Costs of the next columns, column u at u % AHEAD.
+    u32 ahead[AHEAD][PAIRS];
+    const GLOBAL u32 *costs_row = (const GLOBAL u32 *)table
+        + ((u64)image * area + row_start) * COST_WORDS + (backward ? LANES - 1 - lane : lane) * PAIRS;
+#define COSTS_AT(u) (costs_row + (u64)(u32)held(backward ? width - 1 - (u) : (u), width) * COST_WORDS)
+    UNROLL
+    for (i32 u = 0; u < AHEAD; u++) load_costs(ahead[u], COSTS_AT(u));
+#else
     // The right pixels of a lane's places, behind room for those that enter at the first place in PHASES columns.
     u32 window[PHASES + PER_LANE][PLANES];
+#endif
     u32 path[PAIRS], beside[2] = {0u, 0u}, least[1] = {0u};
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) path[j] = 0u;
+#if !VOLUME
     UNROLL
     for (i32 i = 0; i < PER_LANE; i++) {
         UNROLL
@@ -65,21 +81,29 @@ KERNEL(horizontal) {
             window[i][w] = (right_row + w * area)[(u32)held(right_origin - step * (place + i + 1), width)];
         }
     }
+#endif
     STAGE((LOCAL_POINTER u32 *)staged_memory[of_group][0], 0)
     for (i32 turn = 0; turn < width; turn += PHASES) {
         const i32 side = turn / PHASES % 2;
         const LOCAL_POINTER u32 *staged = (const LOCAL_POINTER u32 *)staged_memory[of_group][side];
+#if !VOLUME
         UNROLL
         for (i32 i = PER_LANE - 1; i >= 0; i--) {
             UNROLL
             for (i32 w = 0; w < PLANES; w++) window[PHASES + i][w] = window[i][w];
         }
+#endif
         COPY_WAIT_ALL();
         LANES_SYNC();
         STAGE((LOCAL_POINTER u32 *)staged_memory[of_group][1 - side], turn + PHASES)
         UNROLL
         for (i32 phase = 0; phase < PHASES; phase++) {
             const i32 u = turn + phase;
+            u32 costs[PAIRS], sums[PAIRS];
+#if VOLUME
+            costs_of_words(costs, ahead[phase % AHEAD], backward);
+            load_costs(ahead[phase % AHEAD], COSTS_AT(u + AHEAD));
+#else
             u32 own[PLANES];
             UNROLL
             for (i32 w = 0; w < PLANES; w++) {
@@ -92,12 +116,15 @@ KERNEL(horizontal) {
                 window[PHASES - 1 - phase][w] = newest;
                 own[w] = staged[STAGED_LEFT + w * PHASES + phase];
             }
-            u32 costs[PAIRS], sums[PAIRS];
             UNROLL
             for (i32 j = 0; j < PAIRS; j++) {
                 const i32 at = PHASES - 1 - phase + j;
                 costs[j] = PAIR_OF(pixel_cost(own, window[at], args.greatest, table),
                     pixel_cost(own, window[at + PAIRS], args.greatest, table));
+            }
+#endif
+            UNROLL
+            for (i32 j = 0; j < PAIRS; j++) {
 #if PARTIAL
                 costs[j] = (costs[j] & ~beyond[j]) | (args.far & beyond[j]);
 #endif

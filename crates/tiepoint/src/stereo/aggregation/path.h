@@ -177,6 +177,43 @@ FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS], i32 backward) {
 #endif
 }
 
+#if VOLUME
+// Words of the costs of a pixel in a volume: by ascending disparities, 16 bits each, of which the highest says that the
+// cost is unknown (volume.cl).
+#define COST_WORDS (PADDED / 2)
+
+// Loads the costs of a lane's places; with `backward` places descend, and `from` is where the last is.
+FUNCTION void load_costs(u32 words[PAIRS], const GLOBAL u32 *from) {
+#if PAIRS % 4 == 0
+    UNROLL
+    for (i32 i = 0; i < PAIRS; i += 4) {
+        const u32x4 four = *(const GLOBAL u32x4 *)(from + i);
+        words[i] = four.x;
+        words[i + 1] = four.y;
+        words[i + 2] = four.z;
+        words[i + 3] = four.w;
+    }
+#else
+    UNROLL
+    for (i32 i = 0; i < PAIRS; i += 2) {
+        const u64 two = *(const GLOBAL u64 *)(from + i);
+        words[i] = (u32)two;
+        words[i + 1] = (u32)(two >> 32);
+    }
+#endif
+}
+
+// Costs as paths hold them, of words as they were loaded.
+FUNCTION void costs_of_words(u32 costs[PAIRS], const u32 words[PAIRS], i32 backward) {
+    UNROLL
+    for (i32 i = 0; i < PAIRS / 2; i++) {
+        const u32 low = backward ? PAIR_BETWEEN(words[PAIRS - 1 - i], words[PAIRS - 1 - i]) : words[i];
+        const u32 high = backward ? PAIR_BETWEEN(words[PAIRS / 2 - 1 - i], words[PAIRS / 2 - 1 - i]) : words[PAIRS / 2 + i];
+        costs[2 * i] = PAIR_LOWS(low, high) & 0x7fff7fffu;
+        costs[2 * i + 1] = PAIR_HIGHS(low, high) & 0x7fff7fffu;
+    }
+}
+#else
 // The cost of a left pixel and a right one.
 FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 greatest, const GLOBAL u8 *table) {
 #if MASKED
@@ -185,6 +222,7 @@ FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 gre
 #endif
     return cost(left, right, table);
 }
+#endif
 
 #if PARTIAL
 // All bits set in the halves of words whose place is beyond the last disparity; with `backward` places descend.

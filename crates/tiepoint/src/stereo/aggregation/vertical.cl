@@ -238,6 +238,14 @@ FUNCTION void stage(LOCAL_POINTER u32 *to, Strip *strip) {
     }
 }
 
+#if VOLUME
+// Where the costs of the pixel of a slot in row v are.
+#define COLUMN_AT(v) held(first + slot - SKEW * (v), width)
+#define COSTS_AT(v) \
+    (volume + ((u64)(u32)(backward ? height - 1 - (v) : (v)) * width + (u32)(backward ? width - 1 - COLUMN_AT(v) : COLUMN_AT(v))) \
+        * COST_WORDS)
+#endif
+
 KERNEL(vertical) {
     LOCAL u32x4 ring_memory[RING_WORDS / 4 + 1];
     LOCAL u32x4 halo_memory[HALO_WORDS / 4 + 1];
@@ -331,6 +339,11 @@ KERNEL(vertical) {
             GUARD(start)
         }
 #endif
+#if VOLUME
+        const GLOBAL u32 *volume = (const GLOBAL u32 *)table + (u64)image * area * COST_WORDS + lane * PAIRS;
+        u32 ahead[PAIRS];
+        load_costs(ahead, COSTS_AT(start));
+#endif
         ROW_DONE();
         i32 row = start;
         do {
@@ -350,13 +363,18 @@ KERNEL(vertical) {
 #endif
             if (has_slots) {
                 const LOCAL_POINTER u32 *staged = staged_memory[(u32)row % STAGED_ROWS];
-                const LOCAL_POINTER u32 *rights =
-                    staged + lane * STRIDE + (backward ? COLUMNS - 1 - slot : slot) + PER_LANE - 1;
-                u32 own[PLANES], p2[PATHS], costs[PAIRS], sums[PAIRS];
-                UNROLL
-                for (i32 w = 0; w < PLANES; w++) own[w] = staged[STAGED_LEFT + w * COLUMNS + slot];
+                u32 p2[PATHS], costs[PAIRS], sums[PAIRS];
                 UNROLL
                 for (i32 k = 0; k < PATHS; k++) p2[k] = staged[STAGED_P2 + k * COLUMNS + slot];
+#if VOLUME
+                costs_of_words(costs, ahead, 0);
+                load_costs(ahead, COSTS_AT(MIN_I(row + 1, height - 1)));
+#else
+                const LOCAL_POINTER u32 *rights =
+                    staged + lane * STRIDE + (backward ? COLUMNS - 1 - slot : slot) + PER_LANE - 1;
+                u32 own[PLANES];
+                UNROLL
+                for (i32 w = 0; w < PLANES; w++) own[w] = staged[STAGED_LEFT + w * COLUMNS + slot];
                 UNROLL
                 for (i32 j = 0; j < PAIRS; j++) {
                     u32 lower[PLANES], upper[PLANES];
@@ -367,6 +385,10 @@ KERNEL(vertical) {
                     }
                     costs[j] = PAIR_OF(pixel_cost(own, lower, args.greatest, table),
                         pixel_cost(own, upper, args.greatest, table));
+                }
+#endif
+                UNROLL
+                for (i32 j = 0; j < PAIRS; j++) {
 #if PARTIAL
                     costs[j] = (costs[j] & ~beyond[j]) | (args.far & beyond[j]);
 #endif

@@ -4,6 +4,7 @@
 //! `cost` compares two. `view.h` describes the views that descriptors are made from.
 
 use super::CostSource;
+use super::volume::gpu::GpuVolume;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
 use crate::image::gpu::{self, GpuPixel, GpuStack, Plane};
@@ -26,6 +27,10 @@ pub(in crate::stereo) struct CostKernel {
     pub(in crate::stereo) table: Vec<u8>,
 }
 
+/// How kernels find the costs of a [volume](super::volume): in its place in the table, without descriptors.
+pub(in crate::stereo) const OF_VOLUME: CostKernel =
+    CostKernel { text: "", words: 0, definitions: Vec::new(), table: Vec::new() };
+
 impl CostKernel {
     /// The kernel form of a source; fails if it has none.
     pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
@@ -35,12 +40,17 @@ impl CostKernel {
         })
     }
 
+    /// Whether it is [`OF_VOLUME`].
+    pub(in crate::stereo) fn is_of_volume(&self) -> bool {
+        self.words == 0
+    }
+
     /// Planes of words: those of a descriptor and, with masks, one that tells where a view holds something.
     pub(in crate::stereo) fn planes(&self, masked: bool) -> usize {
         self.words + usize::from(masked)
     }
 
-    /// For kernels: `WORDS`, `PLANES`, `MASKED`, `descriptor_of` and `cost`.
+    /// For kernels: `WORDS`, `PLANES`, `MASKED` and, unless `VOLUME`, `descriptor_of` and `cost`.
     pub(in crate::stereo) fn for_kernels<T: GpuPixel>(
         &self,
         name: &'static str,
@@ -49,6 +59,7 @@ impl CostKernel {
         let source = gpu::for_kernels::<T>(KernelSource::new(name))
             .define("WORDS", self.words)
             .define("PLANES", self.planes(masked))
+            .define("VOLUME", u8::from(self.is_of_volume()))
             .define("MASKED", u8::from(masked));
         let definitions = self.definitions.iter();
         definitions
@@ -68,6 +79,8 @@ pub(in crate::stereo) struct GpuCost {
     pub(in crate::stereo) greatest: u16,
     /// Learns the table that the cost looks up from each pair; `None` if the table is known or there is none.
     pub(in crate::stereo) learner: Option<&'static dyn GpuLearner>,
+    /// The costs, if the caller has computed them.
+    pub(in crate::stereo) volume: Option<GpuVolume>,
     /// Which part of the left and of the right picture it compares, if the device prepares them.
     pub(in crate::stereo) compares: [Compares; 2],
 }
@@ -80,6 +93,7 @@ impl GpuCost {
             exchanged,
             greatest: source.greatest(),
             learner: None,
+            volume: None,
             compares: [Compares::Grey; 2],
         })
     }
@@ -147,6 +161,9 @@ pub(in crate::stereo) fn describe<T: GpuPixel>(
 ) -> Result<Buffer<u32>> {
     let (gpu, size, images) = (grey.gpu(), grey.size(), grey.count());
     let (planes, compared) = (cost.planes(masked), view.compared());
+    if planes == 0 {
+        return Ok(gpu.buffer(1)?);
+    }
     let words = gpu.buffer(size.area() * planes * images)?;
     let (mask, mask_plane) = optional(gpu, view.mask.as_ref())?;
     let (across, groups) = covering(size, images);
@@ -178,6 +195,7 @@ pub(crate) mod tests {
             sources.extend([source::<u8>(&kernel, false), source::<u16>(&kernel, true)]);
             sources.extend([source::<f32>(&kernel, true)]);
         }
+        sources.push(source::<u8>(&OF_VOLUME, true));
         sources
     }
 }

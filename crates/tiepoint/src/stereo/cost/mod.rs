@@ -24,13 +24,13 @@ pub(crate) mod mutual_information;
 mod row;
 #[cfg(test)]
 pub(super) mod tests;
-mod volume;
+pub(crate) mod volume;
 
 pub use census::CensusWindow;
 pub(super) use custom::Custom;
 pub use custom::MatchingCost;
 pub(super) use row::{Column, CostRow, RowLayout};
-pub(super) use volume::CostVolume;
+pub(super) use volume::{CostVolume, require_volume};
 
 use super::aggregation::{Value, Workspace};
 use super::pair::gpu::PictureShape;

@@ -6,6 +6,7 @@ use crate::image::Size;
 use crate::stereo::aggregation;
 use crate::stereo::aggregation::gpu::{GpuAggregation, GpuAggregationInput};
 use crate::stereo::cost::gpu::CostKernel;
+use crate::stereo::cost::volume::gpu::GpuVolume;
 use crate::stereo::pair::gpu::ViewStacks;
 use crate::stereo::winner_takes_all;
 use crate::stereo::winner_takes_all::gpu::{GpuWinnerTakesAll, WinnerOptions};
@@ -22,11 +23,14 @@ pub(in crate::stereo) struct GpuMatching<'a> {
     /// Whether a view has pixels without data.
     pub(in crate::stereo) masked: bool,
     pub(in crate::stereo) selection: WinnerOptions,
+    /// The costs, if the caller has computed them.
+    pub(in crate::stereo) volume: Option<&'a GpuVolume>,
 }
 
 impl GpuMatching<'_> {
     fn input(&self, pairs: (Size, usize)) -> GpuAggregationInput {
-        GpuAggregationInput::of(self.options, pairs, self.greatest, self.masked)
+        // A volume's costs tell by themselves where a view has no data.
+        GpuAggregationInput::of(self.options, pairs, self.greatest, self.masked && self.volume.is_none())
     }
 
     /// The programs for some pairs of a size, except those of descriptors.
@@ -34,6 +38,7 @@ impl GpuMatching<'_> {
         let (layout, paths) = aggregation::gpu::sources(self.gpu, self.cost, &self.input(pairs))?;
         let mut sources = Vec::from(paths);
         sources.push(winner_takes_all::gpu::source(self.cost, self.masked, &layout, self.selection));
+        sources.extend(self.volume.iter().flat_map(|volume| volume.sources(&layout)));
         Ok(sources)
     }
 
@@ -55,14 +60,23 @@ impl GpuMatching<'_> {
         let left_words = left.describe(commands, (cost, masked))?;
         let right_words = right.describe(commands, (cost, masked))?;
         let descriptors = (&left_words, &right_words);
-        let aggregation = GpuAggregation::new(gpu, cost, &self.input(pairs))?;
+        let mut aggregation = GpuAggregation::new(gpu, cost, &self.input(pairs))?;
         if let Some(table) = table {
             commands.copy((table, 0), (aggregation.table(), 0), table.len())?;
+        }
+        let volume = self.volume.map(|volume| {
+            let masks = [left.mask.as_ref(), right.mask.as_ref()];
+            volume.record(commands, aggregation.layout(), options.min_disparity, masks)
+        });
+        let volume = volume.transpose()?;
+        if let Some(volume) = &volume {
+            aggregation.look_up(volume.costs());
         }
         let sums = aggregation.record(commands, descriptors, &left.bytes)?;
         let (layout, first) = (aggregation.layout(), options.min_disparity);
         let winner = GpuWinnerTakesAll::new(gpu, (cost, masked), layout, first, selection)?;
         let maps = winner.record(commands, &sums, descriptors, pairs)?;
+        volume.map_or(Ok(()), |volume| volume.withdraw(commands, &maps))?;
         Ok((maps, (!cost.table.is_empty()).then(|| aggregation.table().clone())))
     }
 }

@@ -9,6 +9,7 @@ mod flow;
 pub(in crate::stereo) mod lanes;
 mod masks;
 mod matching;
+mod optimize;
 mod plan;
 mod plan_cache;
 mod slot;
@@ -19,6 +20,7 @@ pub(super) use bands::disparities as in_bands;
 pub(super) use flow::{Flow, StreamResult};
 pub use masks::GpuMasks;
 pub(super) use matching::GpuMatching;
+pub(super) use optimize::optimize;
 pub(super) use plan::PlanInput;
 pub(super) use plan_cache::PlanCache;
 
@@ -168,6 +170,24 @@ impl GpuStereo {
         )
     }
 
+    /// As [`Stereo::optimize`] with costs, images and masks in the host's memory or on the device, which aggregates the
+    /// costs where they lie; the maps stay on the device.
+    ///
+    /// # Errors
+    /// As [`Stereo::optimize`] and [`compute`](Self::compute).
+    pub fn optimize_on_device<'a>(
+        &self,
+        (costs, scale): (impl Into<Pixels<'a>>, Option<f32>),
+        [left, right]: [Pixels<'a>; 2],
+        masks: impl Into<GpuMasks<'a>>,
+    ) -> Result<GpuStereoResult> {
+        let pair = PixelPair { images: [left, right], masks: masks.into().both()? };
+        let costs = costs.into();
+        check_place(&self.gpu, pair.images.iter().chain(pair.masks.iter().flatten()).chain([&costs]))?;
+        let costs = on_device(&costs, &self.gpu)?;
+        optimize(&self.stereo, &self.gpu, (&costs, scale), &pair, &self.processor.cpu)
+    }
+
     /// As [`compute_on_device`](Self::compute_on_device) of several pairs of one size, which together fill the device
     /// better than one.
     ///
@@ -313,26 +333,37 @@ fn no_pair() -> Error {
     Error::Mismatch("stereo of no pair".into())
 }
 
+/// Fails unless all lie in the host's memory or on this device.
+fn check_place<'p, 'a: 'p>(gpu: &Gpu, images: impl IntoIterator<Item = &'p Pixels<'a>>) -> Result<()> {
+    let elsewhere = |image: &&Pixels<'_>| match image {
+        Pixels::Device(image) => !image.gpu().is(gpu),
+        Pixels::Host(_) => false,
+    };
+    match images.into_iter().find(elsewhere) {
+        Some(Pixels::Device(image)) => {
+            Err(Error::Mismatch(format!("an image on {:?} for stereo on {gpu:?}", image.gpu())))
+        }
+        Some(Pixels::Host(_)) | None => Ok(()),
+    }
+}
+
 /// A pair whose images lie in the host's memory or on a device.
 #[derive(Clone, Debug)]
-struct PixelPair<'a> {
+pub(super) struct PixelPair<'a> {
     images: [Pixels<'a>; 2],
     masks: [Option<Pixels<'a>>; 2],
 }
 
+impl<'a> PixelPair<'a> {
+    pub(super) fn of_host(pair: [AnyView<'a>; 2], masks: Masks<'a>) -> Self {
+        let mask = |mask: Option<ImageView<'a, u8>>| mask.map(|mask| Pixels::Host(AnyView::U8(mask)));
+        Self { images: pair.map(Pixels::Host), masks: [masks.left, masks.right].map(mask) }
+    }
+}
+
 impl PixelPair<'_> {
-    /// Fails unless all lie in the host's memory or on this device.
     fn check_place(&self, gpu: &Gpu) -> Result<()> {
-        let elsewhere = |image: &&Pixels<'_>| match image {
-            Pixels::Device(image) => !image.gpu().is(gpu),
-            Pixels::Host(_) => false,
-        };
-        match self.images.iter().chain(self.masks.iter().flatten()).find(elsewhere) {
-            Some(Pixels::Device(image)) => {
-                Err(Error::Mismatch(format!("an image on {:?} for stereo on {gpu:?}", image.gpu())))
-            }
-            Some(Pixels::Host(_)) | None => Ok(()),
-        }
+        check_place(gpu, self.images.iter().chain(self.masks.iter().flatten()))
     }
 
     fn shapes(&self) -> Result<[PictureShape; 2]> {

@@ -208,8 +208,9 @@ struct Stages<'a> {
 
 impl Stages<'_> {
     fn matching<'b>(&'b self, cost: &'b CostKernel, selection: WinnerOptions) -> GpuMatching<'b> {
-        let Self { gpu, options, shape, cost: GpuCost { greatest, .. } } = *self;
-        GpuMatching { gpu, options, cost, greatest: *greatest, masked: shape.masked(), selection }
+        let Self { gpu, options, shape, cost: GpuCost { greatest, volume, .. } } = *self;
+        let (greatest, volume) = (*greatest, volume.as_ref());
+        GpuMatching { gpu, options, cost, greatest, masked: shape.masked(), selection, volume }
     }
 
     /// The matching of the right view, if that is aggregated separately.

@@ -215,6 +215,92 @@ fn custom_costs_are_computed_by_the_cpu_with_a_note() {
     }
 }
 
+/// Costs of a few sizes of number; floats are unknown here and there, at some pixels at every disparity.
+fn volume(random: &mut Random, size: Size, count: usize, kind: usize) -> AnyImage {
+    let area = size.area() * count;
+    let mut below = |n: u64| random.bits() % n;
+    match kind {
+        0 => Image::from_vec((0..area).map(|_| below(30) as u8).collect(), size, count).unwrap().into(),
+        1 => Image::from_vec((0..area).map(|_| below(1000) as u16).collect(), size, count).unwrap().into(),
+        _ => {
+            let holes: Vec<bool> = (0..size.area()).map(|_| below(11) == 0).collect();
+            let cost = |i: usize| match below(9) {
+                0 => [f32::NAN, f32::INFINITY][i % 2],
+                _ if holes[i / count] && i > 0 => f32::NAN,
+                _ => below(777) as f32 / 97.0 - 2.0,
+            };
+            Image::from_vec((0..area).map(cost).collect(), size, count).unwrap().into()
+        }
+    }
+}
+
+#[test]
+fn volumes_give_the_bits_of_the_cpu() {
+    let mut random = Random::new(31);
+    for (n, (width, height)) in SIZES.into_iter().cycle().take(12).enumerate() {
+        let (size, kind) = (Size::new(width, height), n % 3);
+        let mut options = options(&mut random, Cost::default());
+        if options.right_view == RightView::Aggregated {
+            options.right_view = RightView::Diagonal;
+        }
+        let pair = pair(&mut random, size, 3, [3, 1, 2][n / 3 % 3]);
+        let costs = volume(&mut random, size, options.disparities, kind);
+        let scale = [None, Some(1.5), None, Some(0.25)][n % 4];
+        let mask = Image::from_fn(size, |x, y| u8::from((x * 3 + y) % 5 != n % 5));
+        let masks = Masks {
+            left: Some(mask.view()).filter(|_| n % 2 == 0),
+            right: Some(mask.view()).filter(|_| n % 5 < 2),
+        };
+        let stereo = Stereo::new(options).unwrap();
+        let optimize = |processor: &Processor| {
+            let views = pair.each_ref().map(AnyView::from);
+            stereo.optimize((costs.view(), scale), views, masks, processor)
+        };
+        let expected = match optimize(&Cpu::sequential().into()) {
+            Ok(expected) => expected,
+            Err(refused) => {
+                for (gpu, processor) in processors() {
+                    let found = optimize(&processor).unwrap_err();
+                    assert_eq!(found.to_string(), refused.to_string(), "{gpu:?}");
+                }
+                continue;
+            }
+        };
+        for (gpu, processor) in processors() {
+            let what = format!("{gpu:?}, {size}, volume {kind}, {options:?}");
+            let found = optimize(&processor).unwrap();
+            assert_eq!(processor.take_notes(), Vec::<String>::new(), "the device computes: {what}");
+            assert_equal(&found, &expected, &what);
+            let there = GpuStereo::new(&processor, options).unwrap();
+            let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image));
+            let (costs, views) = (uploaded(gpu, &costs), [(&left).into(), (&right).into()]);
+            let found = there.optimize_on_device((&costs, scale), views, masks).unwrap();
+            assert_equal(&found.download().unwrap(), &expected, &format!("on the device, {what}"));
+        }
+    }
+}
+
+/// A volume too large for the device is aggregated by the CPU, with a note.
+#[test]
+fn volumes_too_large_for_a_device_go_to_the_cpu() {
+    let mut random = Random::new(32);
+    let size = Size::new(64, 40);
+    let (pair, costs) = (pair(&mut random, size, 3, 3), volume(&mut random, size, 17, 2));
+    let options =
+        StereoOptions { device_memory: Some(10_000), ..StereoOptions::default().with_disparities(17) };
+    let stereo = Stereo::new(options).unwrap();
+    let optimize = |processor: &Processor| {
+        let views = pair.each_ref().map(AnyView::from);
+        stereo.optimize((costs.view(), None), views, Masks::default(), processor).unwrap()
+    };
+    let expected = optimize(&Cpu::sequential().into());
+    for (gpu, processor) in processors() {
+        assert_equal(&optimize(&processor), &expected, &format!("{gpu:?}"));
+        let notes = processor.take_notes();
+        assert!(notes[0].contains("cost volume"), "{notes:?}");
+    }
+}
+
 fn uploaded(gpu: &Gpu, image: &AnyImage) -> AnyGpuImage {
     AnyGpuImage::upload(gpu, image.view()).unwrap()
 }

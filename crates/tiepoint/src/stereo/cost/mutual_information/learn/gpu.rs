@@ -67,7 +67,14 @@ pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     };
     let compares = learner.learns_from.map(|from| if from == COLOURS { Compares::LearntGrey } else { from });
     let (kernel, greatest) = (no_table(), LIMIT.into());
-    GpuCost { exchanged: Some(kernel.clone()), kernel, greatest, learner: Some(learner), compares }
+    GpuCost {
+        exchanged: Some(kernel.clone()),
+        kernel,
+        greatest,
+        learner: Some(learner),
+        volume: None,
+        compares,
+    }
 }
 
 /// The cost with a table of zeroes, which a learnt one replaces.
@@ -197,6 +204,7 @@ fn matching<'a>(
         greatest: LIMIT.into(),
         masked,
         selection: WinnerOptions::of_both(options),
+        volume: None,
     }
 }
 

@@ -1,8 +1,10 @@
 //! A cost volume of the caller's: the costs of every pixel at every disparity, computed before.
 
+pub(crate) mod gpu;
+
 use super::{CensusWindow, CostDefinition, MatchingCost};
 use crate::device::Cpu;
-use crate::image::{AnyView, Image, Pixel, PixelKind};
+use crate::image::{AnyView, Image, Pixel, PixelKind, Size};
 use crate::stereo::{INVALID, Penalties, StereoOptions, StereoResult};
 use crate::{Error, Result, by_pixel};
 use std::ops::Range;
@@ -13,12 +15,68 @@ const FRACTIONS: f32 = 1023.0;
 /// The greatest cost that sums have room for.
 const GREATEST: f32 = 4000.0;
 
-/// Costs as the caller has them, and how they become integers: less `offset`, times `scale`, rounded to even.
-pub(in crate::stereo) struct CostVolume<'a> {
-    costs: AnyView<'a>,
+/// How costs become integers: less `offset`, times `scale`, rounded to even.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::stereo) struct Scaling {
     offset: f32,
     scale: f32,
     greatest: u16,
+}
+
+impl Scaling {
+    /// For costs of which the least and the greatest that are finite are known.
+    fn new([least, most]: [f32; 2], pixel: PixelKind, scale: Option<f32>) -> Result<Self> {
+        if least > most {
+            return Err(Error::Image("the cost volume holds no finite cost".into()));
+        }
+        let offset = least.min(0.0);
+        let spread = most - offset;
+        let scale = match scale {
+            Some(scale) if scale > 0.0 && scale.is_finite() => scale,
+            Some(scale) => return Err(Error::option("scale", scale, "a positive number")),
+            None if pixel == PixelKind::F32 && spread > 0.0 => FRACTIONS / spread,
+            None => 1.0,
+        };
+        let greatest = (spread * scale).round_ties_even();
+        if greatest > GREATEST {
+            let expected = format!("at most {}: sums have no room for greater costs", GREATEST / spread);
+            return Err(Error::option("scale", scale, expected));
+        }
+        Ok(Self { offset, scale, greatest: greatest as u16 })
+    }
+
+    /// The penalties of the census of 24 bits, in proportion.
+    pub(in crate::stereo) fn penalties(self) -> Penalties {
+        let census = CensusWindow::Five;
+        let Penalties { p1, p2, p2_least, gradient } = CostDefinition::penalties(&census);
+        let (most, bits) = (u32::from(self.greatest), u32::from(census.bits()));
+        let [p1, p2, p2_least] = [p1, p2, p2_least].map(|p| (u32::from(p) * most).div_ceil(bits) as u16);
+        Penalties { p1, p2, p2_least, gradient }
+    }
+}
+
+/// Fails unless a volume of this size and so many disparities fits the left image and the options.
+pub(in crate::stereo) fn require_volume(
+    (size, disparities): (Size, usize),
+    left: Size,
+    options: &StereoOptions,
+) -> Result<()> {
+    let wanted = options.disparities;
+    if size != left {
+        return Err(Error::Mismatch(format!("a cost volume of {size} pixels for a left image of {left}")));
+    }
+    if disparities != wanted {
+        return Err(Error::Mismatch(format!(
+            "a cost volume of {disparities} disparities where the options search {wanted}"
+        )));
+    }
+    Ok(())
+}
+
+/// Costs as the caller has them, in the host's memory.
+pub(in crate::stereo) struct CostVolume<'a> {
+    costs: AnyView<'a>,
+    scaling: Scaling,
     min_disparity: i32,
 }
 
@@ -29,40 +87,17 @@ impl<'a> CostVolume<'a> {
         options: &StereoOptions,
         cpu: &Cpu,
     ) -> Result<Self> {
-        if costs.channels() != options.disparities {
-            return Err(Error::Mismatch(format!(
-                "a cost volume of {} disparities where the options search {}",
-                costs.channels(),
-                options.disparities
-            )));
-        }
-        let none = (f32::INFINITY, f32::NEG_INFINITY);
-        let joined = |a: (f32, f32), b: (f32, f32)| (a.0.min(b.0), a.1.max(b.1));
+        let none = [f32::INFINITY, f32::NEG_INFINITY];
+        let joined = |a: [f32; 2], b: [f32; 2]| [a[0].min(b[0]), a[1].max(b[1])];
         let of_row = |y| {
             by_pixel!(costs, view => {
                 let finite = view.row(y).iter().map(|c| c.to_f32()).filter(|c| c.is_finite());
-                finite.fold(none, |range, c| joined(range, (c, c)))
+                finite.fold(none, |ends, c| joined(ends, [c, c]))
             })
         };
-        let (least, most) = cpu.collect(costs.size().height, of_row).into_iter().fold(none, joined);
-        if least > most {
-            return Err(Error::Image("the cost volume holds no finite cost".into()));
-        }
-        let offset = least.min(0.0);
-        let spread = most - offset;
-        let scale = match scale {
-            Some(scale) if scale > 0.0 && scale.is_finite() => scale,
-            Some(scale) => return Err(Error::option("scale", scale, "a positive number")),
-            None if costs.pixel() == PixelKind::F32 && spread > 0.0 => FRACTIONS / spread,
-            None => 1.0,
-        };
-        let greatest = (spread * scale).round_ties_even();
-        if greatest > GREATEST {
-            let expected = format!("at most {}: sums have no room for greater costs", GREATEST / spread);
-            return Err(Error::option("scale", scale, expected));
-        }
-        let min_disparity = options.min_disparity;
-        Ok(Self { costs, offset, scale, greatest: greatest as u16, min_disparity })
+        let ends = cpu.collect(costs.size().height, of_row).into_iter().fold(none, joined);
+        let scaling = Scaling::new(ends, costs.pixel(), scale)?;
+        Ok(Self { costs, scaling, min_disparity: options.min_disparity })
     }
 
     /// Where a pixel has a cost at some disparity: not 0. `None`: everywhere.
@@ -107,21 +142,16 @@ impl<'a> CostVolume<'a> {
 
 impl MatchingCost for CostVolume<'_> {
     fn greatest(&self) -> u16 {
-        self.greatest
+        self.scaling.greatest
     }
 
-    /// Those of the census of 24 bits, in proportion.
     fn penalties(&self) -> Penalties {
-        let census = CensusWindow::Five;
-        let Penalties { p1, p2, p2_least, gradient } = CostDefinition::penalties(&census);
-        let (most, bits) = (u32::from(self.greatest), u32::from(census.bits()));
-        let [p1, p2, p2_least] = [p1, p2, p2_least].map(|p| (u32::from(p) * most).div_ceil(bits) as u16);
-        Penalties { p1, p2, p2_least, gradient }
+        self.scaling.penalties()
     }
 
     fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]) {
         let count = self.costs.channels();
-        let (offset, scale, greatest) = (self.offset, self.scale, self.greatest);
+        let Scaling { offset, scale, greatest } = self.scaling;
         by_pixel!(self.costs, view => {
             let given = &view.row(y)[columns.start * count..columns.end * count];
             for (out, &cost) in out.iter_mut().zip(given) {

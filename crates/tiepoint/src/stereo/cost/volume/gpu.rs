@@ -1,0 +1,281 @@
+//! A cost volume on a device: its costs become integers of 16 bits, which the aggregation reads in place of costs that
+//! it computes.
+
+use super::Scaling;
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::gpu::{self, AnyGpuImage, GpuImage, GpuPixel, GpuStack, Plane};
+use crate::image::{PixelKind, Size};
+use crate::stereo::aggregation::gpu::Layout;
+use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
+use crate::stereo::{GpuMaps, INVALID, Penalties};
+use crate::{Error, by_pixel};
+use tiepoint_gpu::KernelSource;
+
+/// Lanes of a group that goes through rows, and groups for every multiprocessor.
+const LANES: u32 = 256;
+const GROUPS_A_UNIT: usize = 8;
+
+tiepoint_gpu::kernel! {
+    /// Finds the least and the greatest finite cost, and which pixels have any.
+    unsafe kernel measure_costs(groups) = MeasureCosts<T: GpuPixel> {
+        write found: u32 [2],
+        write known: u8 [known_plane.numbers(1)],
+        read costs: T [plane.numbers(1)],
+        read given: u8 [given_plane.numbers(1)],
+    } {
+        plane: Plane,
+        /// A row of 0 numbers: costs of this type are always known.
+        known_plane: Plane,
+        /// A row of 0 numbers: the left image has data everywhere.
+        given_plane: Plane,
+        disparities: i32,
+    }
+
+    /// Makes costs whole numbers, those of a pixel side by side.
+    unsafe kernel whole_costs(groups) = WholeCosts<T: GpuPixel> {
+        write whole: u8 [i128::from(plane.height) * width * cost_bytes] aligned 16,
+        read costs: T [plane.numbers(1)],
+        read left_mask: u8 [left_plane.numbers(1)],
+        read right_mask: u8 [right_plane.numbers(1)],
+    } {
+        plane: Plane,
+        /// Rows of 0 numbers: the view has data everywhere.
+        left_plane: Plane,
+        right_plane: Plane,
+        width: i32,
+        /// Bytes of the costs of a pixel.
+        cost_bytes: i32,
+        disparities: i32,
+        min_disparity: i32,
+        offset: f32,
+        scale: f32,
+        greatest: u32,
+    }
+
+    /// Makes pixels invalid whose disparity has no cost.
+    unsafe kernel withdraw(groups) = Withdraw {
+        write disparity: f32 [plane.numbers(1)],
+        write right: f32 [right_plane.numbers(1)],
+        write confidence: f32 [confidence_plane.numbers(1)],
+        read whole: u8 [i128::from(plane.row) * i128::from(plane.height) * cost_bytes] aligned 16,
+    } {
+        plane: Plane,
+        /// Rows of 0 numbers: such a map is not wanted.
+        right_plane: Plane,
+        confidence_plane: Plane,
+        /// Bytes of the costs of a pixel.
+        cost_bytes: i32,
+        disparities: i32,
+        min_disparity: i32,
+        across: i32,
+    }
+}
+
+fn measuring<T: GpuPixel>() -> KernelSource {
+    gpu::for_kernels::<T>(KernelSource::new("range of costs"))
+        .define("LANES", LANES)
+        .structure::<Plane>()
+        .kernel::<MeasureCosts<'_, T>>([LANES, 1])
+        .text(concat!(include_str!("../../../image/range/key.h"), include_str!("measure_costs.cl")))
+}
+
+fn making<T: GpuPixel>(layout: &Layout) -> KernelSource {
+    let source = gpu::for_kernels::<T>(KernelSource::new("whole costs"))
+        .define("LANES", LANES)
+        .define_f32("INVALID", INVALID)
+        .structure::<Plane>();
+    pixel_a_lane(layout.for_kernels(source))
+        .kernel::<WholeCosts<'_, T>>([LANES, 1])
+        .kernel::<Withdraw<'_>>(GROUP)
+        .text(include_str!("volume.cl"))
+}
+
+/// Enough groups to fill the device, each with at least one row.
+fn groups(gpu: &Gpu, height: usize) -> [usize; 3] {
+    [height.min(gpu.info().units as usize * GROUPS_A_UNIT).max(1), 1, 1]
+}
+
+/// Costs as the caller has them, in a device's memory, and how they become integers.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct GpuVolume {
+    costs: AnyGpuImage,
+    scaling: Scaling,
+}
+
+impl GpuVolume {
+    /// Measures the costs, and waits for the answer. Also returns the left mask together with where a pixel has a cost,
+    /// if costs may be unknown.
+    pub(in crate::stereo) fn new(
+        costs: &AnyGpuImage,
+        scale: Option<f32>,
+        given: Option<&AnyGpuImage>,
+    ) -> Result<(Self, Option<GpuImage<u8>>)> {
+        let gpu = costs.gpu();
+        let (ends, known) = by_pixel!(costs, costs => measure(gpu, costs, given)?);
+        Ok((Self { costs: costs.clone(), scaling: Scaling::new(ends, costs.pixel(), scale)? }, known))
+    }
+
+    pub(in crate::stereo) fn greatest(&self) -> u16 {
+        self.scaling.greatest
+    }
+
+    pub(in crate::stereo) fn penalties(&self) -> Penalties {
+        self.scaling.penalties()
+    }
+
+    /// The programs that it needs for sums of this layout.
+    pub(in crate::stereo) fn sources(&self, layout: &Layout) -> [KernelSource; 1] {
+        [by_pixel!(type self.costs.pixel(), T => making::<T>(layout))]
+    }
+
+    /// Records the making of whole costs for sums of this layout, with the masks of both views.
+    pub(in crate::stereo) fn record(
+        &self,
+        commands: &mut Commands,
+        layout: &Layout,
+        min_disparity: i32,
+        [left, right]: [Option<&GpuStack<u8>>; 2],
+    ) -> Result<WholeVolume> {
+        let (gpu, size) = (self.costs.gpu(), self.costs.size());
+        let cost_bytes = 2 * layout.padded();
+        let whole = gpu.buffer(size.area() * cost_bytes)?;
+        let ((left_mask, left_plane), (right_mask, right_plane)) =
+            (optional(gpu, left)?, optional(gpu, right)?);
+        let Scaling { offset, scale, greatest } = self.scaling;
+        commands.stage("whole costs");
+        by_pixel!(&self.costs, costs => {
+            let arguments = WholeCosts {
+                whole: &whole,
+                costs: costs.buffer(),
+                left_mask: &left_mask,
+                right_mask: &right_mask,
+                plane: costs.plane(),
+                left_plane,
+                right_plane,
+                width: size.width as i32,
+                cost_bytes: cost_bytes as i32,
+                disparities: layout.disparities as i32,
+                min_disparity,
+                offset,
+                scale,
+                greatest: greatest.into(),
+            };
+            let program = gpu.program(&self.sources(layout)[0])?;
+            launch(commands, &program, groups(gpu, size.height), arguments)?;
+        });
+        let may_be_unknown = self.costs.pixel() == PixelKind::F32;
+        Ok(WholeVolume {
+            source: self.sources(layout),
+            whole,
+            layout: *layout,
+            min_disparity,
+            may_be_unknown,
+        })
+    }
+}
+
+/// The whole costs of a volume, in 16 bits: those of a pixel by ascending disparities, padded as the sums are; the
+/// highest bit says that a cost is unknown.
+pub(in crate::stereo) struct WholeVolume {
+    source: [KernelSource; 1],
+    whole: Buffer<u8>,
+    layout: Layout,
+    min_disparity: i32,
+    may_be_unknown: bool,
+}
+
+impl WholeVolume {
+    pub(in crate::stereo) fn costs(&self) -> &Buffer<u8> {
+        &self.whole
+    }
+
+    /// Records that pixels become invalid whose disparity has no cost.
+    pub(in crate::stereo) fn withdraw(&self, commands: &mut Commands, maps: &GpuMaps) -> Result<()> {
+        if !self.may_be_unknown {
+            return Ok(());
+        }
+        let (gpu, plane) = (self.whole.gpu(), maps.disparity.plane());
+        let (right, right_plane) = optional(gpu, maps.right.as_ref())?;
+        let (confidence, confidence_plane) = optional(gpu, maps.confidence.as_ref())?;
+        let (across, groups) = covering(maps.disparity.size(), 1);
+        let arguments = Withdraw {
+            disparity: maps.disparity.buffer(),
+            right: &right,
+            confidence: &confidence,
+            whole: &self.whole,
+            plane,
+            right_plane,
+            confidence_plane,
+            cost_bytes: 2 * self.layout.padded() as i32,
+            disparities: self.layout.disparities as i32,
+            min_disparity: self.min_disparity,
+            across,
+        };
+        commands.stage("unknown costs");
+        launch(commands, &gpu.program(&self.source[0])?, groups, arguments)
+    }
+}
+
+type Measured = ([f32; 2], Option<GpuImage<u8>>);
+
+/// The least and the greatest finite cost, and the mask of [`GpuVolume::new`].
+fn measure<T: GpuPixel>(gpu: &Gpu, costs: &GpuImage<T>, given: Option<&AnyGpuImage>) -> Result<Measured> {
+    let given = match given {
+        None => None,
+        Some(AnyGpuImage::U8(given)) => Some(given),
+        Some(other) => {
+            return Err(Error::Mismatch(format!("a mask of {:?}: expected 8 bits", other.pixel())));
+        }
+    };
+    let (found, size): (_, Size) = (gpu.buffer::<u32>(2)?, costs.size());
+    // Costs of floats alone may be unknown.
+    let known = (T::WHITE == 1.0).then(|| GpuImage::<u8>::new(gpu, size)).transpose()?;
+    let part = |image: Option<&GpuImage<u8>>| -> Result<_> {
+        match image {
+            Some(image) => Ok((image.buffer().clone(), image.plane())),
+            None => Ok((gpu.buffer(1)?, Plane::NONE)),
+        }
+    };
+    let ((known_bytes, known_plane), (given, given_plane)) = (part(known.as_ref())?, part(given)?);
+    let mut commands = Commands::new();
+    commands.stage("range of costs");
+    commands.zero(&found)?;
+    commands.zero(&known_bytes)?;
+    let arguments = MeasureCosts {
+        found: &found,
+        known: &known_bytes,
+        costs: costs.buffer(),
+        given: &given,
+        plane: costs.plane(),
+        known_plane,
+        given_plane,
+        disparities: costs.channels() as i32,
+    };
+    launch(&mut commands, &gpu.program(&measuring::<T>())?, groups(gpu, size.height), arguments)?;
+    gpu.run(&commands)?;
+    let found = found.to_vec()?;
+    let ends = match found[1] {
+        // No key is 0.
+        0 => [f32::INFINITY, f32::NEG_INFINITY],
+        most => [!found[0], most].map(crate::image::range::value_of_key),
+    };
+    Ok((ends, known))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn kernel_sources() -> Vec<KernelSource> {
+        let layout = |disparities| Layout::new(32, 16, (4, 2), disparities);
+        vec![
+            measuring::<u8>(),
+            measuring::<u16>(),
+            measuring::<f32>(),
+            making::<u8>(&layout(128)),
+            making::<u16>(&layout(3)),
+            making::<f32>(&layout(100)),
+        ]
+    }
+}
