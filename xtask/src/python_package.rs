@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests import; NumPy is all that the package needs.
-const PACKAGES: [&str; 12] = [
+const PACKAGES: [&str; 14] = [
     "numpy>=2.0",
     "opencv-contrib-python-headless==5.0.0.93",
     "pytest==9.2.0",
@@ -23,6 +23,8 @@ const PACKAGES: [&str; 12] = [
     "tifffile==2026.3.3",
     "pandora==1.9.0",
     "openexr==3.5.3",
+    "h5py==3.16.0",
+    "pycolmap==4.2.1",
 ];
 
 pub(crate) fn prepare() -> Result<PathBuf> {

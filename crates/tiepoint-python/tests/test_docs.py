@@ -11,7 +11,6 @@ import runpy
 import shutil
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -198,41 +197,65 @@ def test_the_snippet_with_files_of_rasterio_runs(folder):
     assert names["found"].shape[-2:] == (240, 320)
 
 
-class Group(dict[str, object]):
-    """A stand-in for h5py's files and groups."""
-
-    def create_group(self, name):
-        self[name] = Group()
-        return self[name]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
+def unrun(page, word):
+    """The snippet of a page that needs another program, by a word in it."""
+    snippets = re.findall(r"^```py\n(.*?)^```", (SITE / page).read_text(), re.MULTILINE | re.DOTALL)
+    [snippet] = [code for code in snippets if word in code]
+    return snippet
 
 
-def test_the_snippet_for_hloc_gives_what_was_found(folder, monkeypatch):
-    """Keypoints, descriptors and matches, in stand-ins for h5py's files."""
+def test_the_snippet_for_undistorted_workspaces_gives_the_depth(tmp_path, monkeypatch):
+    """Of a workspace with two cameras side by side, of which the right one stands first in the list."""
+    pycolmap = pytest.importorskip("pycolmap")
+    monkeypatch.chdir(tmp_path)
+    scene = tp.synth.stereo((320, 240), disparities=(4, 30), seed=5)
+    for folder in ("images", "sparse"):
+        (tmp_path / "dense" / folder).mkdir(parents=True)
+    model, focal, baseline = pycolmap.Reconstruction(), 300.0, 2.0
+    camera = pycolmap.Camera(model="PINHOLE", width=320, height=240, params=[focal, focal, 160, 120], camera_id=1)
+    model.add_camera_with_trivial_rig(camera)
+    for number, (name, view, x) in enumerate([("right.png", scene.right, baseline), ("left.png", scene.left, 0.0)], 1):
+        tp.write(f"dense/images/{name}", view)
+        image = pycolmap.Image(name=name, camera_id=1, image_id=number)
+        model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(pycolmap.Rotation3d(), [-x, 0, 0]))
+    model.write("dense/sparse")
+    names: dict[str, object] = {}
+    exec(compile(unrun("coming_from/colmap.md", "dense/sparse"), "colmap.md", "exec"), names)
+    pair, depth = names["pair"], names["depth"]
+    y, x = np.mgrid[:240:4, :320:4].reshape(2, -1)
+    u, v = np.round((pair.matrix_left @ [x, y, np.ones_like(x)])[:2]).astype(int)
+    inside = (u >= 0) & (v >= 0) & (u < depth.shape[1]) & (v < depth.shape[0]) & np.isfinite(scene.truth_left[y, x])
+    measured = depth[v[inside], u[inside]]
+    ratio = measured / (focal * baseline / scene.truth_left[y, x][inside])
+    assert np.isfinite(ratio).mean() > 0.6 and (np.abs(ratio[np.isfinite(ratio)] - 1) < 0.1).mean() > 0.9
+
+
+def test_the_snippets_for_hloc_and_colmap_give_what_was_found(folder):
+    """Keypoints, descriptors and matches in hloc's files; pycolmap opens the database of either layout."""
+    h5py, pycolmap = pytest.importorskip("h5py"), pytest.importorskip("pycolmap")
     pathlib.Path("photos").mkdir()
     for name in ["left.jpg", "right.jpg"]:
         shutil.copy(name, "photos")
     collection = tp.collect("photos", "database.db", device="cpu")
-    files: dict[str, Group] = {}
-    h5py = types.ModuleType("h5py")
-    h5py.File = lambda name, mode: files.setdefault(name, Group())  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "h5py", h5py)
-    page = (SITE / "coming_from/colmap.md").read_text()
-    [snippet] = [code for code in re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "h5py" in code]
-    exec(compile(snippet, "colmap.md", "exec"), {})
-    for name in collection.names:
-        found, stored = collection.features(name), files["features.h5"][name]
-        assert np.allclose(stored["keypoints"], found.xy, atol=1e-4)
-        assert np.array_equal(stored["descriptors"], found.descriptors.T / np.float32(512))
+    exec(compile(unrun("coming_from/colmap.md", "h5py"), "colmap.md", "exec"), {})
+    with h5py.File("features.h5") as files:
+        for name in collection.names:
+            found, stored = collection.features(name), files[name]
+            assert np.allclose(stored["keypoints"], found.xy, atol=1e-4)
+            assert np.array_equal(stored["descriptors"], found.descriptors.T / np.float32(512))
+            assert np.allclose(tp.interop.from_hloc(stored).xy, found.xy, atol=1e-4)
     [pair] = collection.pairs()
-    matches = files["matches.h5"][f"{pair.a}/{pair.b}"]["matches0"]
     i, j = pair.pairs[pair.inliers].T
+    with h5py.File("matches.h5") as files:
+        matches = files[f"{pair.a}/{pair.b}"]["matches0"][:]
     assert np.array_equal(matches[i], j) and (matches >= 0).sum() == len(i) > 50
+    collection.export("old.db", colmap="3.8")
+    for name in ["database.db", "old.db"]:
+        database = pycolmap.Database.open(name)
+        assert {image.name for image in database.read_all_images()} == set(collection.names)
+        first, second = (database.read_image_with_name(name).image_id for name in (pair.a, pair.b))
+        assert np.array_equal(database.read_two_view_geometry(first, second).inlier_matches, np.stack([i, j], -1))
+        database.close()
 
 
 def test_commands_run_and_write_what_python_does(folder, monkeypatch):
