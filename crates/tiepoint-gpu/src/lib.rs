@@ -37,6 +37,7 @@
 extern crate self as tiepoint_gpu;
 
 mod arguments;
+mod background;
 mod buffer;
 mod cache;
 mod cancel;
@@ -66,10 +67,13 @@ mod trial;
 pub use arguments::{
     Access, Bound, Definitions, KernelArguments, Member, Value, alignment, parameter_list, structure,
 };
+pub use background::{
+    Background, finish_background, lower_priority, pause_opening, resume_opening, stop_background,
+};
 pub use buffer::Buffer;
 pub use cancel::Cancel;
 pub use commands::{Commands, Graph};
-pub use devices::{Api, Devices, Info, devices};
+pub use devices::{Api, Devices, Info, devices, has_driver};
 pub use element::Element;
 pub use error::{Error, Result};
 pub use foreign::ForeignStream;
@@ -81,7 +85,6 @@ pub use transfer::Transfer;
 
 use commands::Command;
 use compiler::{Compiler, Patience};
-pub use compiler::{compilers_are_busy, stop_compilers};
 use driver::{Driver, DriverMark};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
