@@ -51,6 +51,7 @@ mod dry;
 mod element;
 mod error;
 mod foreign;
+mod idle;
 mod ieee;
 #[cfg(test)]
 #[path = "../tests/listed/mod.rs"]
@@ -90,6 +91,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use trial::Trial;
 
 /// Compiles a program for a CUDA architecture such as `sm_90`, without any device, and returns the binary.
@@ -148,6 +150,7 @@ struct Shared {
     compiler: Compiler,
     pool: buffer::Pool,
     pinned: pinned::PinnedPool,
+    idle: idle::Idle,
     queue: queue::Queue,
     profiled: AtomicBool,
     cancel: Mutex<Option<Cancel>>,
@@ -252,6 +255,7 @@ impl Gpu {
             compiler: Compiler::default(),
             pool: buffer::Pool::default(),
             pinned: pinned::PinnedPool::default(),
+            idle: idle::Idle::default(),
             queue: queue::Queue::default(),
             profiled: AtomicBool::new(false),
             cancel: Mutex::default(),
@@ -359,7 +363,7 @@ impl Gpu {
         self.driver().free_bytes()
     }
 
-    /// Returns memory that is kept for reuse to the driver.
+    /// Returns memory that is kept for reuse to the driver. By itself a device does so after half a minute without work.
     ///
     /// # Errors
     /// [`Error::Driver`].
@@ -368,6 +372,17 @@ impl Gpu {
         self.shared.pool.clear(self.driver());
         self.shared.pinned.clear(self.driver());
         Ok(())
+    }
+
+    /// How long the device keeps memory that nothing uses, for tests.
+    #[doc(hidden)]
+    pub fn keep_memory_for(&self, idle: Duration) {
+        self.shared.idle.after(idle);
+    }
+
+    /// The bytes of device memory that are kept for reuse.
+    pub fn kept_memory(&self) -> u64 {
+        self.shared.pool.kept()
     }
 
     /// Memory for `len` numbers, whose values are undefined.

@@ -165,7 +165,8 @@ impl Device {
         Ok([processor.take_passed_over(), processor.take_notes()].concat())
     }
 
-    /// Returns GPU memory that is kept for the next call to the driver, for other programs such as PyTorch.
+    /// Returns GPU memory that is kept for the next call to the driver, for other programs such as PyTorch. By itself a
+    /// device does so after half a minute without work.
     fn release_memory(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
