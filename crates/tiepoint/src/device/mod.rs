@@ -33,6 +33,9 @@ use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Pixels of an image that are too few for several threads. Tests use small images, and threads all the same.
+const SMALL: usize = if cfg!(test) { 0 } else { 128 * 128 };
+
 /// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times, an observer of its
 /// progress and a [`Cancel`] that ends its work early.
 #[derive(Clone, Debug)]
@@ -184,6 +187,15 @@ impl Cpu {
     /// The calling thread only, at the same SIMD level, for a piece of work that is already divided among threads.
     pub(crate) fn alone(&self) -> Self {
         Self { level: self.level, ..Self::sequential() }
+    }
+
+    /// The same device; only the calling thread for work on so few pixels, or the like, that handing it to other threads
+    /// takes longer than the work.
+    pub(crate) fn for_pixels(&self, pixels: usize) -> Self {
+        match pixels < SMALL {
+            true => Self { pool: None, ..self.clone() },
+            false => self.clone(),
+        }
     }
 
     /// The number of threads.

@@ -91,6 +91,9 @@ impl<'a> Matcher<'a> {
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> Result<R> {
         let Self { features: [a, b], processor, uploaded: [on_a, on_b], matcher } = self;
+        // A pair of descriptors takes a quarter of the time of a detector's pixel.
+        let pixels = a.len().saturating_mul(b.len()) / 4;
+        let on_cpu = |cpu: &Cpu| on_cpu(&cpu.for_pixels(pixels));
         if a.is_empty() || b.is_empty() {
             return on_cpu(&processor.cpu);
         }

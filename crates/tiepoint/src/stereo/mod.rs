@@ -409,7 +409,8 @@ impl Stereo {
         processor: &Processor,
         work: impl FnOnce(Prepared<'_>) -> Result<R>,
     ) -> Result<R> {
-        let (cpu, pictures) = (&processor.cpu, &Pictures::new(left, right)?);
+        let pictures = &Pictures::new(left, right)?;
+        let cpu = &processor.cpu.for_pixels(pictures.size().area());
         let mut pair = Pair::new(pictures, masks, cpu)?;
         let (options, cost) = (&self.options, self.options.cost.definition());
         if let Some(images) = cost.compared(pictures, &pair, cpu)? {
