@@ -63,9 +63,7 @@ impl Context {
         processor = processor.cancelled_by(cancel);
         processor.cpu = progress.watch(processor.cpu.profiled(), log);
         let others: Vec<_> = others.into_iter().map(|other| other.cancelled_by(cancel)).collect();
-        for gpu in std::iter::once(&processor).chain(&others).filter_map(|p| p.gpu.as_ref()) {
-            gpu.profile(global.profile);
-        }
+        std::iter::once(&processor).chain(&others).for_each(|p| p.profile_gpu(global.profile));
         let context = Self {
             processor,
             others,
@@ -75,11 +73,10 @@ impl Context {
             verbose: global.verbose,
             quiet: global.quiet,
         };
-        // The notes name devices that were looked for and not found.
         let cpu = &context.processor.cpu;
-        context.processor.take_notes().iter().for_each(|note| context.explain(note));
         context.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
-        context.all().filter_map(|p| p.gpu.as_ref()).for_each(|gpu| context.explain(&gpu.info().to_string()));
+        let named = context.all().filter(|p| !p.opens_beside()).filter_map(Processor::gpu);
+        named.for_each(|gpu| context.explain(&gpu.info().to_string()));
         Ok(context)
     }
 
@@ -147,15 +144,27 @@ impl Context {
         }
     }
 
-    /// Prints what the CPU did while kernels were being compiled, with --verbose.
-    fn explain_waiting(&self) {
-        for (processor, gpu) in self.all().filter_map(|p| Some((p, p.gpu.as_ref()?.info()))) {
+    /// Prints what became of the GPUs that were opened beside the work, and what the CPU did meanwhile, with --verbose.
+    fn explain_opened(&self) {
+        for processor in self.all() {
+            processor.take_passed_over().iter().for_each(|reason| self.explain(reason));
+            let gpu = match processor.gpu_now() {
+                Ok(None) => continue,
+                Err(_) => {
+                    self.explain("the work was done before a GPU was open");
+                    continue;
+                }
+                Ok(Some(gpu)) => gpu.info(),
+            };
+            if processor.opens_beside() {
+                self.explain(&gpu.to_string());
+            }
             let pieces = processor.take_not_ready();
             if pieces > 0 {
                 let device = format!("{}:{}", gpu.api, gpu.index);
                 self.explain(&format!(
-                    "the CPU did {pieces} pieces of work while kernels of {device} were being compiled; --device {device} \
-                     waits for them"
+                    "the CPU did {pieces} pieces of work while {device} was being opened or its kernels compiled; \
+                     --device {device} waits for them"
                 ));
             }
         }
@@ -171,7 +180,7 @@ impl Context {
     /// Ends the command: prints the remaining notes, and with --profile the times of the stages.
     pub(crate) fn close(&self) {
         self.print_notes();
-        self.explain_waiting();
+        self.explain_opened();
         if self.profile {
             self.progress.suspend(|| print_error(profile_table(&self.processor.cpu).trim_end()));
         }

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tiepoint::device::Cancel;
-use tiepoint::device::gpu::compilers_are_busy;
+use tiepoint::device::gpu::stop_background;
 
 /// The signals that were caught; global, because signals belong to the process.
 static CAUGHT: OnceLock<Caught> = OnceLock::new();
@@ -36,10 +36,11 @@ pub(crate) fn cancel() -> Cancel {
     Cancel::from(caught.any.clone())
 }
 
-/// Ends the process at once if kernels are still being compiled in the background after its work: the exit handlers of
-/// compilers' libraries fail while they are in use, and a compilation may take seconds. Compiled kernels are on disk.
-pub(crate) fn leave_compilers(code: u8) {
-    if compilers_are_busy() {
+/// Ends the process at once if a GPU is still being opened or kernels are compiled in the background after its work: the
+/// exit handlers of drivers and compilers fail while these are in use, and a compilation may take seconds. Compiled
+/// kernels are on disk.
+pub(crate) fn leave_background(code: u8) {
+    if stop_background() {
         low_level::exit(c_int::from(code));
     }
 }

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     }
     interrupt::pass_on();
     let code = outcome.map_or_else(|failure| failure.code(), |()| 0);
-    interrupt::leave_compilers(code);
+    interrupt::leave_background(code);
     ExitCode::from(code)
 }
 

@@ -133,6 +133,10 @@ impl Pool {
         self.free().push(bytes, memory);
     }
 
+    pub(crate) fn kept(&self) -> u64 {
+        self.free().bytes as u64
+    }
+
     fn free(&self) -> MutexGuard<'_, Free> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -278,7 +282,10 @@ impl Drop for Memory {
         let (pool, shared) = (self.gpu.pool(), self.shared.load(Ordering::Relaxed));
         match self.owner.take() {
             None if shared => pool.lend(Loan::Ours(self.raw, self.bytes)),
-            None => pool.keep(self.bytes, self.raw),
+            None => {
+                pool.keep(self.bytes, self.raw);
+                self.gpu.shared.idle.freed(&self.gpu.shared);
+            }
             Some(owner) => {
                 // Work of this crate may still read it. On an error the device has failed, and no work is left.
                 if !self.gpu.queue().has_done(*self.last_read.get_mut()) {

@@ -7,7 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Cancels running work: work that was given a clone returns [`Error::Cancelled`] at its next safe point after
 /// [`cancel`](Self::cancel). It stays cancelled until [`reset`](Self::reset).
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel {
+    flag: Arc<AtomicBool>,
+    /// Cancels this one, too.
+    outer: Option<Arc<AtomicBool>>,
+}
 
 impl Cancel {
     /// Not cancelled.
@@ -15,19 +19,26 @@ impl Cancel {
         Self::default()
     }
 
+    /// One that is cancelled alone, or with this one; `None` if this is such a one itself.
+    pub fn inner(&self) -> Option<Self> {
+        let outer = Some(self.flag.clone());
+        self.outer.is_none().then(|| Self { flag: Arc::default(), outer })
+    }
+
     /// Cancels the work of all clones.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
     }
 
     /// Allows work again. Work that has not reached a safe point since [`cancel`](Self::cancel) continues.
     pub fn reset(&self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.flag.store(false, Ordering::Relaxed);
     }
 
     /// Whether work is cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+        is_set(&self.flag) || self.outer.as_ref().is_some_and(is_set)
     }
 
     /// A safe point: fails once the work is cancelled.
@@ -42,6 +53,6 @@ impl Cancel {
 impl From<Arc<AtomicBool>> for Cancel {
     /// True means cancelled: a flag that a signal handler sets, say.
     fn from(flag: Arc<AtomicBool>) -> Self {
-        Self(flag)
+        Self { flag, outer: None }
     }
 }

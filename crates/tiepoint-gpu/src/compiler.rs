@@ -2,16 +2,14 @@
 //!
 //! So that other work is hardly slowed, there is one compiling thread for each core, of low priority (on Linux, where
 //! threads have one): together they get about a tenth of a machine whose cores are all busy, and every core that is idle.
-//!
-//! A process may end while they compile. Finished programs are kept on disk for the next process. The exit handlers
-//! that compilers' libraries register fail while a compilation runs, so the process either exits without running them
-//! ([`compilers_are_busy`]) or [stops](stop_compilers) the threads before.
+//! Finished programs are kept on disk for the next process.
 
+use crate::background::{self, Background};
 use crate::program::Program;
 use crate::{Error, Gpu, KernelSource, Shared};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
 /// Whether a request for a program waits until it is compiled.
@@ -46,35 +44,6 @@ struct State {
     threads: usize,
 }
 
-/// Counts the compiling threads of this process.
-struct Busy {
-    count: Mutex<usize>,
-    ended: Condvar,
-    stopped: AtomicBool,
-}
-
-static BUSY: Busy = Busy { count: Mutex::new(0), ended: Condvar::new(), stopped: AtomicBool::new(false) };
-
-/// Whether a thread of this process compiles programs in the background.
-pub fn compilers_are_busy() -> bool {
-    *BUSY.lock() > 0
-}
-
-/// Waits for the programs that are being compiled in the background, and starts no more in this process. For its end.
-pub fn stop_compilers() {
-    BUSY.stopped.store(true, Ordering::Relaxed);
-    let mut count = BUSY.lock();
-    while *count > 0 {
-        count = BUSY.ended.wait(count).unwrap_or_else(PoisonError::into_inner);
-    }
-}
-
-impl Busy {
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Compiler {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,24 +61,20 @@ impl Compiler {
     /// Adds a program to the queue, and a thread if there are too few.
     pub(crate) fn add(&self, device: &Arc<Shared>, key: String, source: KernelSource) {
         let mut state = self.lock();
-        if BUSY.stopped.load(Ordering::Relaxed) || state.known.insert(key.clone(), Ok(())).is_some() {
+        if background::is_stopped() || state.known.insert(key.clone(), Ok(())).is_some() {
             return;
         }
         state.waiting.push_back((key, source));
         if state.threads < thread::available_parallelism().map_or(1, usize::from) {
             let device = Arc::downgrade(device);
-            *BUSY.lock() += 1;
             let spawned = thread::Builder::new().name("compile".into()).spawn(move || {
-                lower_priority();
-                compile_all(&device);
-                *BUSY.lock() -= 1;
-                BUSY.ended.notify_all();
+                background::lower_priority();
+                if let Some(_busy) = Background::begin() {
+                    compile_all(&device);
+                }
             });
-            match spawned {
-                Ok(_) => state.threads += 1,
-                // The CPU does the work; the next request tries again.
-                Err(_) => *BUSY.lock() -= 1,
-            }
+            // If no thread can be started, the CPU does the work; the next request tries again.
+            state.threads += usize::from(spawned.is_ok());
         }
     }
 }
@@ -118,7 +83,7 @@ impl Compiler {
 fn compile_all(device: &Weak<Shared>) {
     while let Some(shared) = device.upgrade() {
         let mut state = shared.compiler.lock();
-        let next = state.waiting.pop_front().filter(|_| !BUSY.stopped.load(Ordering::Relaxed));
+        let next = state.waiting.pop_front().filter(|_| !background::is_stopped());
         let Some((key, source)) = next else {
             state.threads -= 1;
             return;
@@ -136,16 +101,4 @@ fn compile_all(device: &Weak<Shared>) {
             Err(error) => drop(gpu.shared.compiler.lock().known.insert(key, Err(error))),
         }
     }
-}
-
-/// Against a thread of normal priority on the same core, one of this `nice` value gets 1.25 to the power of −`nice` of
-/// its time.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 10;
-
-/// Lowers the priority of this thread. Other systems than Linux would lower that of the process, so it stays there.
-fn lower_priority() {
-    #[cfg(target_os = "linux")]
-    // An error only leaves the priority as it is.
-    let _ = rustix::process::nice(NICE);
 }

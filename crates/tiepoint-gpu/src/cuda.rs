@@ -5,6 +5,7 @@ mod foreign;
 mod library;
 mod nvrtc;
 
+pub(crate) use library::has_driver;
 pub(crate) use nvrtc::compile;
 
 use crate::commands::{Argument, Command};

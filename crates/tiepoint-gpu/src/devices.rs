@@ -103,6 +103,17 @@ pub fn devices(api: Api) -> Result<Devices> {
     }
 }
 
+/// Fails where the driver's library is missing or is no such driver; asks the driver for nothing, which takes time.
+///
+/// # Errors
+/// [`Error::Absent`].
+pub fn has_driver(api: Api) -> Result<()> {
+    match api {
+        Api::Cuda => cuda::has_driver(),
+        Api::OpenCl => opencl::has_driver(),
+    }
+}
+
 /// The number of devices, in words.
 pub(crate) fn numbered(count: usize) -> String {
     match count {

@@ -37,6 +37,7 @@
 extern crate self as tiepoint_gpu;
 
 mod arguments;
+mod background;
 mod buffer;
 mod cache;
 mod cancel;
@@ -50,6 +51,7 @@ mod dry;
 mod element;
 mod error;
 mod foreign;
+mod idle;
 mod ieee;
 #[cfg(test)]
 #[path = "../tests/listed/mod.rs"]
@@ -66,10 +68,13 @@ mod trial;
 pub use arguments::{
     Access, Bound, Definitions, KernelArguments, Member, Value, alignment, parameter_list, structure,
 };
+pub use background::{
+    Background, finish_background, lower_priority, pause_opening, resume_opening, stop_background,
+};
 pub use buffer::Buffer;
 pub use cancel::Cancel;
 pub use commands::{Commands, Graph};
-pub use devices::{Api, Devices, Info, devices};
+pub use devices::{Api, Devices, Info, devices, has_driver};
 pub use element::Element;
 pub use error::{Error, Result};
 pub use foreign::ForeignStream;
@@ -81,12 +86,12 @@ pub use transfer::Transfer;
 
 use commands::Command;
 use compiler::{Compiler, Patience};
-pub use compiler::{compilers_are_busy, stop_compilers};
 use driver::{Driver, DriverMark};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use trial::Trial;
 
 /// Compiles a program for a CUDA architecture such as `sm_90`, without any device, and returns the binary.
@@ -145,6 +150,7 @@ struct Shared {
     compiler: Compiler,
     pool: buffer::Pool,
     pinned: pinned::PinnedPool,
+    idle: idle::Idle,
     queue: queue::Queue,
     profiled: AtomicBool,
     cancel: Mutex<Option<Cancel>>,
@@ -249,6 +255,7 @@ impl Gpu {
             compiler: Compiler::default(),
             pool: buffer::Pool::default(),
             pinned: pinned::PinnedPool::default(),
+            idle: idle::Idle::default(),
             queue: queue::Queue::default(),
             profiled: AtomicBool::new(false),
             cancel: Mutex::default(),
@@ -356,7 +363,7 @@ impl Gpu {
         self.driver().free_bytes()
     }
 
-    /// Returns memory that is kept for reuse to the driver.
+    /// Returns memory that is kept for reuse to the driver. By itself a device does so after half a minute without work.
     ///
     /// # Errors
     /// [`Error::Driver`].
@@ -365,6 +372,17 @@ impl Gpu {
         self.shared.pool.clear(self.driver());
         self.shared.pinned.clear(self.driver());
         Ok(())
+    }
+
+    /// How long the device keeps memory that nothing uses, for tests.
+    #[doc(hidden)]
+    pub fn keep_memory_for(&self, idle: Duration) {
+        self.shared.idle.after(idle);
+    }
+
+    /// The bytes of device memory that are kept for reuse.
+    pub fn kept_memory(&self) -> u64 {
+        self.shared.pool.kept()
     }
 
     /// Memory for `len` numbers, whose values are undefined.

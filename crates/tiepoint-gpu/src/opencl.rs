@@ -3,7 +3,7 @@
 
 mod listing;
 
-pub(crate) use listing::devices;
+pub(crate) use listing::{devices, has_driver};
 
 use crate::commands::{Argument, Command};
 use crate::driver::{Driver, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, foreign, own};

@@ -114,8 +114,9 @@ impl Drop for PinnedMemory {
     fn drop(&mut self) {
         // A transfer may still be running, in any queue.
         let _ = self.gpu.driver().finish_all();
-        if !self.gpu.pinned_pool().keep(self.len, self.start) {
-            self.gpu.driver().free_host(self.start);
+        match self.gpu.pinned_pool().keep(self.len, self.start) {
+            true => self.gpu.shared.idle.freed(&self.gpu.shared),
+            false => self.gpu.driver().free_host(self.start),
         }
     }
 }

@@ -40,11 +40,23 @@ static AUTO_IS_CPU: AtomicBool = AtomicBool::new(false);
 /// Work on fewer pixels, or pairs of descriptors of 32 values, takes less time than handing it to other threads.
 const SMALL: usize = 128 * 128;
 
-/// Waits for kernels that are being compiled in the background: at the interpreter's end, where running compilers would
-/// crash.
+/// Waits for a GPU that is being opened and kernels that are being compiled in the background: at the interpreter's end,
+/// where drivers and compilers that still run would crash.
 #[pyfunction]
-pub(crate) fn stop_compilers(py: Python<'_>) {
-    py.detach(tiepoint::device::gpu::stop_compilers);
+pub(crate) fn finish_background(py: Python<'_>) {
+    py.detach(tiepoint::device::gpu::finish_background);
+}
+
+/// Before a fork: waits for a GPU that is being opened, because the child could not go on with it.
+#[pyfunction]
+pub(crate) fn pause_opening(py: Python<'_>) {
+    py.detach(tiepoint::device::gpu::pause_opening);
+}
+
+/// After a fork.
+#[pyfunction]
+pub(crate) fn resume_opening(in_child: bool) {
+    tiepoint::device::gpu::resume_opening(in_child);
 }
 
 /// A Python function that progress is reported to, and the progress to report next.
@@ -67,8 +79,8 @@ pub(crate) fn watch(told: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
 /// ----------
 /// name : str
 ///     ``"auto"`` (a GPU if there is one, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"opencl"`` or
-///     ``"opencl:1"``. The first use of a GPU on a machine waits until its kernels are compiled; with ``"auto"`` and
-///     with ``"cpu+cuda"``, ``"cpu+opencl:1"`` and the like the CPU works meanwhile.
+///     ``"opencl:1"``. A call waits until the GPU is open and, in the first use on a machine, its kernels are compiled;
+///     with ``"auto"`` and with ``"cpu+cuda"``, ``"cpu+opencl:1"`` and the like the CPU works meanwhile.
 /// threads : int, optional
 ///     CPU threads, 1 to 1024; one for every core if not given. Results do not depend on it.
 /// memory : int or str, optional
@@ -77,7 +89,8 @@ pub(crate) fn watch(told: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
 /// Raises
 /// ------
 /// DeviceError
-///     When the requested GPU does not exist.
+///     When the requested GPU does not exist. With ``"cpu+cuda:1"`` and the like only a missing driver is an error: where
+///     it has no such GPU, the CPU computes, and `take_notes` says so.
 #[pyclass(frozen, module = "tiepoint")]
 pub(crate) struct Device {
     device: tiepoint::device::Device,
@@ -90,7 +103,7 @@ pub(crate) struct Device {
 struct Opened {
     process: u32,
     processor: Processor,
-    /// The same with only the calling thread.
+    /// Only the calling thread.
     alone: Processor,
 }
 
@@ -130,8 +143,8 @@ impl Device {
     /// this.
     #[getter]
     fn resolved(&self, py: Python<'_>) -> PyResult<String> {
-        let processor = py.detach(|| self.processor()).map_err(raised)?;
-        Ok(processor.gpu.as_ref().map(Gpu::info).map_or("cpu".into(), |i| format!("{}:{}", i.api, i.index)))
+        let processor = self.settled(py)?;
+        Ok(processor.gpu().map(Gpu::info).map_or("cpu".into(), |i| format!("{}:{}", i.api, i.index)))
     }
 
     /// CPU threads.
@@ -148,15 +161,17 @@ impl Device {
 
     /// Notes since the last call of this: devices that could not be used, and work that the CPU did instead of the GPU.
     fn take_notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        Ok(py.detach(|| self.processor()).map_err(raised)?.take_notes())
+        let processor = self.opened(py)?;
+        Ok([processor.take_passed_over(), processor.take_notes()].concat())
     }
 
-    /// Returns GPU memory that is kept for the next call to the driver, for other programs such as PyTorch.
+    /// Returns GPU memory that is kept for the next call to the driver, for other programs such as PyTorch. By itself a
+    /// device does so after half a minute without work.
     fn release_memory(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
             let opened = opened.as_ref().filter(|o| o.process == std::process::id());
-            let gpu = opened.and_then(|o| o.processor.gpu.clone());
+            let gpu = opened.and_then(|o| o.processor.gpu_now().ok().flatten().cloned());
             gpu.map_or(Ok(()), |gpu| gpu.release_memory())
         })
         .map_err(|e| raised(e.into()))
@@ -192,7 +207,7 @@ impl Device {
         let process = std::process::id();
         match &*opened {
             Some(o) if o.process == process => return Ok(o.processor.clone()),
-            Some(o) if o.processor.gpu.is_some() => return Err(self.forked()),
+            Some(o) if matches!(o.processor.gpu_now(), Ok(Some(_))) => return Err(self.forked()),
             // The pool's threads belong to another process; this one cannot end them.
             Some(_) => std::mem::forget(opened.take()),
             None => {}
@@ -208,14 +223,15 @@ impl Device {
             return Err(self.forked());
         }
         let processor = device.open(self.threads)?.cancelled_by(&self.cancel);
-        if processor.gpu.is_some() {
-            GPU_PROCESS.store(process, Ordering::Relaxed);
-        }
-        if device == auto {
-            AUTO_IS_CPU.store(processor.gpu.is_none(), Ordering::Relaxed);
-        }
-        let mut alone = processor.clone();
-        alone.cpu = Cpu::sequential().cancelled_by(&self.cancel);
+        processor.when_open(move |has_gpu| {
+            if has_gpu {
+                GPU_PROCESS.store(process, Ordering::Relaxed);
+            }
+            if device == auto {
+                AUTO_IS_CPU.store(!has_gpu, Ordering::Relaxed);
+            }
+        });
+        let alone = processor.clone().without_gpu().with_cpu(Cpu::sequential().cancelled_by(&self.cancel));
         Ok(opened.insert(Opened { process, processor, alone }).processor.clone())
     }
 
@@ -226,6 +242,16 @@ impl Device {
     /// The processor, opened if need be, without the interpreter's lock.
     pub(crate) fn opened(&self, py: Python<'_>) -> PyResult<Processor> {
         py.detach(|| self.processor()).map_err(raised)
+    }
+
+    /// The processor when it is known which GPU it has.
+    pub(crate) fn settled(&self, py: Python<'_>) -> PyResult<Processor> {
+        let settled = || {
+            let processor = self.processor()?;
+            processor.gpu();
+            Ok(processor)
+        };
+        py.detach(settled).map_err(raised)
     }
 
     /// Runs `work` as [`run`](Self::run) does, but on the calling thread and without checking for signals: for work
@@ -270,11 +296,12 @@ impl Device {
         py.detach(|| if looks { looking(&self.cancel, None, work) } else { Ok(work()) })?.map_err(raised)
     }
 
-    /// The processor; if it has no GPU, only with the calling thread.
+    /// The processor; if no GPU of it is open, only the calling thread.
     fn alone(&self) -> tiepoint::Result<Processor> {
         let whole = self.processor()?;
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let alone = opened.as_ref().filter(|_| whole.gpu.is_none()).map(|o| o.alone.clone());
+        let alone =
+            opened.as_ref().filter(|_| !matches!(whole.gpu_now(), Ok(Some(_)))).map(|o| o.alone.clone());
         Ok(alone.unwrap_or(whole))
     }
 

@@ -255,8 +255,8 @@ impl Features {
             && let Place::Cuda(id) = place(descriptors, "descriptors")?
         {
             let device = cuda_device(py, device, id)?;
-            let processor = device.get().opened(py)?;
-            let gpu = gpu_for(processor.gpu.as_ref(), id, "descriptors")?;
+            let processor = device.get().settled(py)?;
+            let gpu = gpu_for(processor.gpu(), id, "descriptors")?;
             let there = descriptors_there(Tensor::of(descriptors, gpu, "descriptors")?, gpu, n)?;
             // Only the keypoints: their descriptors are on the device.
             let alone = Descriptors::U8(vec![]);
@@ -374,8 +374,8 @@ impl Features {
     fn to(slf: &Bound<'_, Self>, device: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
         let (py, features) = (slf.py(), slf.get());
         let device = device_of(py, Some(device))?;
-        let processor = device.get().opened(py)?;
-        let moved = match (&processor.gpu, &features.there) {
+        let processor = device.get().settled(py)?;
+        let moved = match (processor.gpu(), &features.there) {
             (None, None) => return Ok(slf.clone().unbind()),
             (None, Some(_)) => Self::new(features.found(py)?.clone()),
             (Some(gpu), Some(there)) if there.name() == name_of(gpu) => return Ok(slf.clone().unbind()),
@@ -460,8 +460,8 @@ fn on_host<'py>(
     what: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let Place::Cuda(id) = place(column, what)? else { return Ok(column.clone()) };
-    let processor = cuda_device(py, device, id)?.get().opened(py)?;
-    let gpu = gpu_for(processor.gpu.as_ref(), id, what)?;
+    let processor = cuda_device(py, device, id)?.get().settled(py)?;
+    let gpu = gpu_for(processor.gpu(), id, what)?;
     Tensor::of(column, gpu, what)?.into_host(py, gpu, what)
 }
 

@@ -148,8 +148,8 @@ impl Finder {
         mask: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Features> {
         let device = self.device.get();
-        let processor = device.opened(py)?;
-        let gpu = gpu_for(processor.gpu.as_ref(), id, "the image")?;
+        let processor = device.settled(py)?;
+        let gpu = gpu_for(processor.gpu(), id, "the image")?;
         let image = Tensor::of(image, gpu, "the image")?.image(gpu, "the image")?;
         let mask = mask.map(|mask| mask_there(mask, gpu)).transpose()?;
         // The first call compiles kernels, which Ctrl-C can interrupt.

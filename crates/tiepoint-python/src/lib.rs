@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use crate::collection::{Collection, Results};
     #[pymodule_export]
-    use crate::device::{Device, devices, stop_compilers, watch};
+    use crate::device::{Device, devices, finish_background, pause_opening, resume_opening, watch};
     #[pymodule_export]
     use crate::evaluate::{angle_error, corner_error, disparity_score, matching_accuracy, repeatability};
     #[pymodule_export]

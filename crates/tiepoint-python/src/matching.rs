@@ -37,8 +37,8 @@ fn sides_there(
         None => lies.clone_ref(py),
         given => device_of(py, given)?,
     };
-    let processor = device.get().opened(py)?;
-    let Some(gpu) = &processor.gpu else { return Ok(None) };
+    let processor = device.get().settled(py)?;
+    let Some(gpu) = processor.gpu() else { return Ok(None) };
     Ok(Some((device, [a.on_gpu(py, gpu)?, b.on_gpu(py, gpu)?])))
 }
 

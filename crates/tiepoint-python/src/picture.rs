@@ -49,8 +49,8 @@ impl Picture {
         let Place::Cuda(id) = place(object, what)? else {
             return Input::shaped(object, what, shape).map(Self::Host);
         };
-        let processor = cuda_device(py, device, id)?.get().opened(py)?;
-        let gpu = gpu_for(processor.gpu.as_ref(), id, what)?;
+        let processor = cuda_device(py, device, id)?.get().settled(py)?;
+        let gpu = gpu_for(processor.gpu(), id, what)?;
         let image = Tensor::of(object, gpu, what)?.image(gpu, what, shape)?;
         Ok(Self::There(Detached::new(image)))
     }
@@ -58,8 +58,8 @@ impl Picture {
     /// The image of a result of this package, for work on the device on which it lies.
     fn of_ours(array: &DeviceArray, device: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Self> {
         if let Some(device) = device {
-            let processor = device_of(device.py(), Some(device))?.get().opened(device.py())?;
-            let (lies, asked) = (array.device(), processor.gpu.as_ref().map_or("cpu".into(), name_of));
+            let processor = device_of(device.py(), Some(device))?.get().settled(device.py())?;
+            let (lies, asked) = (array.device(), processor.gpu().map_or("cpu".into(), name_of));
             if lies != asked {
                 return Err(wrong_image(&format!(
                     "{what} lies on {lies}, and this computes on {asked}: take device=\"{lies}\", or bring it to the host \
@@ -130,8 +130,8 @@ pub(crate) fn mask_on_host(
     let Some(given) = object else { return Ok(None) };
     let py = given.py();
     let Place::Cuda(id) = place(given, "the mask")? else { return mask(object) };
-    let processor = cuda_device(py, device, id)?.get().opened(py)?;
-    let gpu = gpu_for(processor.gpu.as_ref(), id, "the mask")?;
+    let processor = cuda_device(py, device, id)?.get().settled(py)?;
+    let gpu = gpu_for(processor.gpu(), id, "the mask")?;
     let there = Tensor::of(given, gpu, "the mask")?.mask(gpu)?;
     mask(Some(&DeviceArray::of_image(py, &there.into())?.numpy(py)?))
 }

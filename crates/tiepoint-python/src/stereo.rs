@@ -201,7 +201,7 @@ impl StereoStream {
                 "the stream belongs to the process that this one was forked from: make one here",
             ));
         }
-        let on_gpu = self.device.get().opened(py)?.gpu.is_some();
+        let on_gpu = self.device.get().opened(py)?.may_have_gpu();
         self.device.get().run_once(py, || {
             let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut stream, on_gpu)

@@ -40,8 +40,8 @@ impl Tied {
         (options, views): (&TieOptions, (Views, Modality)),
     ) -> PyResult<Option<Self>> {
         let [Picture::There(a), Picture::There(b)] = pictures else { return Ok(None) };
-        let processor = finder.device().opened(py)?;
-        let Some(gpu) = processor.gpu.as_ref().filter(|gpu| a.gpu().is(gpu) && b.gpu().is(gpu)) else {
+        let processor = finder.device().settled(py)?;
+        let Some(gpu) = processor.gpu().filter(|gpu| a.gpu().is(gpu) && b.gpu().is(gpu)) else {
             return Ok(None);
         };
         let [mask_a, mask_b] =

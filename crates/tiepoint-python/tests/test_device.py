@@ -142,6 +142,53 @@ def test_listing_devices_harms_no_fork():
     assert (code == "0") == (auto == "cpu") and found == "True", told
 
 
+@pytest.mark.parametrize("pause", [0, 0.045, 0.05, 0.055, 0.08, 0.2, 1])
+def test_a_process_may_fork_and_end_while_a_gpu_is_opened(pause):
+    """Opening begins a twentieth of a second after the first call. Neither process may hang or crash."""
+    told = run(
+        f"""
+        import os, sys, time, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import tiepoint as tp
+        image = tp.synth.texture((200, 150))
+        wanted = tp.Sift(device="cpu").detect(image)
+        try:
+            sift = tp.Sift(device="cpu+opencl")
+        except tp.DeviceError:
+            sift = tp.Sift()
+        found = sift.detect(image)
+        time.sleep({pause})
+        child = os.fork()
+        if child == 0:
+            try:
+                sys.exit(0 if sift.detect(image) == wanted else 1)
+            except tp.DeviceError as error:
+                sys.exit(0 if "forked" in str(error) else 2)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), found == wanted, sift.detect(image) == wanted)
+        """
+    )
+    assert told.returncode == 0 and told.stdout.split() == ["0", "True", "True"] and told.stderr == "", told
+
+
+@pytest.mark.parametrize("pause", [0, 0.045, 0.05, 0.055, 0.08])
+def test_a_process_may_end_while_a_gpu_is_opened(pause):
+    told = run(
+        f"""
+        import time
+        import tiepoint as tp
+        image = tp.synth.texture((200, 150))
+        try:
+            sift = tp.Sift(device="cpu+opencl")
+        except tp.DeviceError:
+            sift = tp.Sift()
+        print(len(sift.detect(image)) > 0)
+        time.sleep({pause})
+        """
+    )
+    assert told.returncode == 0 and told.stdout.split() == ["True"] and told.stderr == "", told
+
+
 def test_small_images_take_no_other_thread():
     told = run(
         """

@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct GlobalArguments {
     /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]. With auto and cpu+cuda[:N] (or opencl) the CPU works while
-    /// the GPU's kernels are compiled for the first time. collect also takes several: cuda:all, or a list separated by
+    /// the GPU is opened and its kernels are compiled for the first time. collect also takes several: cuda:all, or a list separated by
     /// commas
     #[arg(long, global = true, default_value = "auto", value_parser = values::devices)]
     pub(crate) device: Devices,

@@ -18,6 +18,8 @@ use tiepoint::synth::{Scene, SceneOptions, viewpoint};
 
 pub(crate) fn run(arguments: &BenchArguments, context: &Context) -> Outcome {
     let repeat = usize::from(arguments.repeat);
+    // Measures what a call takes when the device is open.
+    context.processor.gpu();
     if arguments.images.is_empty() {
         context.progress.say("drawing a synthetic scene");
         let size = arguments.size;

@@ -12,6 +12,7 @@ use crate::output::{Files, joined, span};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 use tiepoint::collection::{
@@ -85,10 +86,12 @@ fn after_scan(
     let ahead = collection.forecast(&context.processors())?;
     announce(&ahead, collection, Some(arguments.output.output()?), context);
     let devices = collection.match_devices(&context.processors());
+    let over = AtomicBool::new(false);
     let found = thread::scope(|scope| {
+        let _over = SetAtEnd(&over);
         // Without new photographs all pairs may be matched already, and nothing has to be prepared.
         if added > 0 {
-            scope.spawn(|| devices.prepare());
+            scope.spawn(|| devices.prepare(&over));
         }
         features(collection, Shard::ALL, context)
     })?;
@@ -99,6 +102,15 @@ fn after_scan(
     choose(collection, Shard::ALL, context)?;
     match_pairs(collection, &devices, Shard::ALL, context)?;
     export(collection, &arguments.output, context)
+}
+
+/// Sets a flag when it is dropped, also by a panic.
+struct SetAtEnd<'f>(&'f AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Work that is estimated to take more seconds than this is announced before it begins.

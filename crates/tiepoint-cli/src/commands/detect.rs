@@ -73,7 +73,7 @@ fn detect(
     context: &Context,
 ) -> Outcome<usize> {
     let cpu = &context.processor.cpu;
-    let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.gpu.is_some());
+    let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.may_have_gpu());
     let parallel = threads > 1 && jobs.len() > 1;
     let limits = match has_gpu {
         true => Limits { items: 2 * threads, bytes: AHEAD, batch: threads.min(BATCH) },

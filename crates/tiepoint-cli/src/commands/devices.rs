@@ -21,13 +21,13 @@ pub(crate) fn run(context: &Context) -> Outcome {
     }
     // A device that is listed may still refuse to be opened.
     let auto = Device::Auto.open(1)?;
-    let first = auto.gpu.as_ref().map(Gpu::info);
+    let first = auto.gpu().map(Gpu::info);
     let chosen = |is: bool| if is { "  (auto)" } else { "" };
     context.say(&format!("cpu  {cores} cores, {simd}{}", chosen(first.is_none())));
     for gpu in &gpus {
         context.say(&format!("{gpu}{}", chosen(Some(gpu) == first)));
     }
-    let mut missing = auto.take_notes();
+    let mut missing = auto.take_passed_over();
     let not_listed = refused.iter().map(ToString::to_string);
     missing.extend(not_listed.filter(|reason| !missing.contains(reason)).collect::<Vec<_>>());
     missing.iter().for_each(|reason| context.say(reason));

@@ -26,5 +26,5 @@ pub(super) fn together(a: &Picture, b: &Picture, finder: &Finder, context: &Cont
     let (grey_a, grey_b) = (a.grey(), b.grey());
     let same_type = std::mem::discriminant(grey_a) == std::mem::discriminant(grey_b);
     let alike = same_type && grey_a.size() == grey_b.size() && a.mask.is_none() && b.mask.is_none();
-    alike && context.processor.gpu.is_some() && finder.parts() == 1
+    alike && context.processor.may_have_gpu() && finder.parts() == 1
 }

@@ -93,15 +93,20 @@ macro_rules! call {
 }
 pub(super) use call;
 
-/// Loads the driver once.
-pub(super) fn start() -> Result<()> {
+/// Loads the library once.
+pub(crate) fn has_driver() -> Result<()> {
     // SAFETY: opens a library, as every call below would.
     if !unsafe { sys::is_culib_present() } {
         return Err(absent("no driver: libcuda.so.1 cannot be loaded; use cpu or opencl".into()));
     }
     // SAFETY: the library is there; the function is looked up and not called.
     let has = |name: &[u8]| unsafe { sys::culib().get::<unsafe extern "C" fn()>(name).is_ok() };
-    complete("libcuda.so.1", &FIRST, has)?;
+    complete("libcuda.so.1", &FIRST, has)
+}
+
+/// Loads the driver once.
+pub(super) fn start() -> Result<()> {
+    has_driver()?;
     let mut version = 0;
     // SAFETY: takes no flags, and may be called often.
     let answer = unsafe { call!(cuInit(0)) };
@@ -115,6 +120,8 @@ pub(super) fn start() -> Result<()> {
             version % 1000 / 10
         )));
     }
+    // SAFETY: the library is there; the function is looked up and not called.
+    let has = |name: &[u8]| unsafe { sys::culib().get::<unsafe extern "C" fn()>(name).is_ok() };
     complete("libcuda.so.1", &FUNCTIONS, has)
 }
 

@@ -14,22 +14,28 @@ use std::sync::{Mutex, PoisonError};
 /// crash it (seen with 3.1).
 pub(super) static LOOKING: Mutex<()> = Mutex::new(());
 
+fn missing(reason: &str) -> Error {
+    let needed = "a vendor's driver, or PoCL (pocl-opencl-icd), with libOpenCL.so.1 is needed";
+    Error::Absent { api: Api::OpenCl, reason: format!("{reason}; {needed}") }
+}
+
+/// Loads the loader's library once.
+pub(crate) fn has_driver() -> Result<()> {
+    let failed = ClError(DLOPEN_RUNTIME_LOAD_FAILED);
+    let refused = || missing(&format!("the loader cannot be used ({failed})"));
+    cl3::is_opencl_runtime_available().then_some(()).ok_or_else(refused)
+}
+
 /// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order; and the errors of platforms that
 /// could not be asked for theirs.
 pub(super) fn all() -> Result<(Vec<Device>, Vec<Error>)> {
-    let missing = |reason: String| Error::Absent {
-        api: Api::OpenCl,
-        reason: format!(
-            "{reason}; a vendor's driver, or PoCL (pocl-opencl-icd), with libOpenCL.so.1 is needed"
-        ),
-    };
     // The loader of some systems aborts a call when it finds no library of its own.
     let platforms = catch_unwind(AssertUnwindSafe(opencl3::platform::get_platforms));
-    let platforms = platforms.map_err(|_| missing("its loader failed".into()))?;
+    let platforms = platforms.map_err(|_| missing("its loader failed"))?;
     let platforms = platforms.map_err(|e| match e {
-        ClError(CL_PLATFORM_NOT_FOUND_KHR) => missing("no platform".into()),
+        ClError(CL_PLATFORM_NOT_FOUND_KHR) => missing("no platform"),
         ClError(DLOPEN_RUNTIME_LOAD_FAILED | DLOPEN_FUNCTION_NOT_AVAILABLE) => {
-            missing(format!("the loader cannot be used ({e})"))
+            missing(&format!("the loader cannot be used ({e})"))
         }
         e => failed("clGetPlatformIDs", e),
     })?;
@@ -45,7 +51,7 @@ pub(super) fn all() -> Result<(Vec<Device>, Vec<Error>)> {
     devices.retain(|d| d.available().unwrap_or(true) && d.compiler_available().unwrap_or(true));
     devices.sort_by_key(is_cpu);
     match devices.is_empty() {
-        true => Err(refused.pop().unwrap_or_else(|| missing("no device".into()))),
+        true => Err(refused.pop().unwrap_or_else(|| missing("no device"))),
         false => Ok((devices, refused)),
     }
 }

@@ -1,6 +1,8 @@
 //! Work, transfers and graphs keep their order, and memory keeps what was written to it.
 
 use super::{Count, add_kernel, adding, all, count_kernel, numbers, numbers_at, numbers_mut};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use tiepoint_gpu::{Buffer, Commands};
 
 /// Commands that run at the same time come after those before them and before those after them, in the queue and in a
@@ -240,5 +242,27 @@ fn stages_are_timed() {
         gpu.profile(false);
         assert_eq!(gpu.seconds(|| gpu.run(&commands)).unwrap() > 0.0, has_clock, "{gpu:?}: some time");
         assert!(gpu.take_stages().is_empty(), "no longer profiled");
+    }
+}
+
+#[test]
+fn kept_memory_goes_back_when_a_device_is_idle() {
+    for gpu in all().iter().map(|gpu| gpu.beside().unwrap()) {
+        gpu.keep_memory_for(Duration::from_millis(100));
+        // Twice: what ended with the first memory begins again with the second.
+        for bytes in [1 << 20, 1 << 21] {
+            let buffer = gpu.buffer::<u8>(bytes).unwrap();
+            assert_eq!(gpu.kept_memory(), 0, "{gpu:?}: it is in use");
+            let freed = Instant::now();
+            drop(buffer);
+            let mut kept = gpu.kept_memory();
+            assert!(kept >= bytes as u64 || freed.elapsed() > Duration::from_millis(100), "{gpu:?}: {kept}");
+            while kept > 0 {
+                assert!(freed.elapsed() < Duration::from_secs(60), "{gpu:?}: {kept} bytes are kept for ever");
+                sleep(Duration::from_millis(5));
+                kept = gpu.kept_memory();
+            }
+            assert!(freed.elapsed() >= Duration::from_millis(100), "{gpu:?}: returned while it was in use");
+        }
     }
 }

@@ -8,13 +8,16 @@ towards +y; a scale is the σ of a Gaussian in pixels; a disparity d says that t
 from __future__ import annotations
 
 import atexit as _atexit
+import os as _os
 
 from . import errors, evaluate, filter, interop, io, raster, synth
 from ._calibration import Calibration, StereoCalibration
 from ._collection import Collection, CollectionOptions, VerifiedPair, collect
 from ._core import Device, DeviceArray, Features
 from ._core import devices as _devices
-from ._core import stop_compilers as _stop_compilers
+from ._core import finish_background as _finish_background
+from ._core import pause_opening as _pause_opening
+from ._core import resume_opening as _resume_opening
 from ._draw import draw
 from ._features import Sift, Surf, concatenate
 from ._geometry import Estimate, Model, estimate, fit, warp
@@ -88,7 +91,13 @@ __all__ = [
     "write",
 ]
 
-_atexit.register(_stop_compilers)
+_atexit.register(_finish_background)
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(
+        before=_pause_opening,
+        after_in_parent=lambda: _resume_opening(False),
+        after_in_child=lambda: _resume_opening(True),
+    )
 
 
 def devices() -> list[Device]:

@@ -29,6 +29,7 @@ __all__ = [
     "devices",
     "disparity_score",
     "estimate",
+    "finish_background",
     "gauss",
     "hessian",
     "integral",
@@ -36,6 +37,7 @@ __all__ = [
     "match_features",
     "matching_accuracy",
     "nearest",
+    "pause_opening",
     "points",
     "read",
     "read_calibration",
@@ -49,10 +51,10 @@ __all__ = [
     "report",
     "resample",
     "residuals",
+    "resume_opening",
     "scene",
     "sobel",
     "stereo_scene",
-    "stop_compilers",
     "tables",
     "texture",
     "tie_points",
@@ -301,7 +303,9 @@ def convolve(device: _Device, image: Any, kernel: Any, float: bool, border: str)
 def integral(device: _Device, image: Any) -> npt.NDArray[np.uint64]: ...
 def resample(device: _Device, image: Any, how: str) -> Any: ...
 def watch(told: Callable[..., object] | None) -> Callable[..., object] | None: ...
-def stop_compilers() -> None: ...
+def finish_background() -> None: ...
+def pause_opening() -> None: ...
+def resume_opening(in_child: bool) -> None: ...
 def read(path: _Path, limited: _Limits, orient: bool) -> Any: ...
 def decode(data: bytes, limited: _Limits, orient: bool) -> Any: ...
 def write(path: _Path, image: Any) -> None: ...

@@ -9,7 +9,9 @@ use crate::feature::sift::DIMENSION;
 use crate::geometry::two_view::{TwoViewOptions, Verifier};
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 /// The number of a GPU's queues that verify pairs. While one has few pairs left and its thread prepares the next ones,
 /// the others keep the device busy.
@@ -21,7 +23,12 @@ pub(super) const VERIFIERS: usize = 3;
 #[derive(Debug)]
 pub struct MatchDevices {
     pub(super) cpu: Cpu,
-    pub(super) gpus: Vec<MatchGpu>,
+    processors: Vec<Processor>,
+    options: TwoViewOptions,
+    /// Whether there may be more pairs than are verified at a time.
+    many: bool,
+    /// Empty while a GPU is being opened.
+    gpus: OnceLock<Vec<MatchGpu>>,
 }
 
 /// One GPU.
@@ -34,7 +41,6 @@ pub(super) struct MatchGpu {
     options: TwoViewOptions,
     /// Whether no kernels are being compiled for it, or compiling has failed.
     settled: AtomicBool,
-    /// Whether there may be more pairs than are verified at a time.
     many: bool,
 }
 
@@ -44,38 +50,58 @@ impl Collection {
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let photographs = self.photographs().len();
         let many = photographs * photographs.saturating_sub(1) / 2 > MOST.pairs;
-        let of = |processor: &Processor| {
-            Some(MatchGpu {
-                processor: processor.clone(),
-                uploaded: Uploaded::new(&processor.joining_gpu()?),
-                settled: AtomicBool::new(false),
-                verifiers: Default::default(),
-                cpu: cpu.clone(),
-                options: self.options().two_view,
-                many,
-            })
-        };
-        MatchDevices { gpus: processors.iter().filter_map(of).collect(), cpu }
+        let options = self.options().two_view;
+        MatchDevices { cpu, processors: processors.to_vec(), options, many, gpus: OnceLock::new() }
     }
 }
 
+/// How often a thread looks whether GPUs are open by now.
+const LOOK: Duration = Duration::from_millis(5);
+
 impl MatchDevices {
-    /// Prepares what GPUs need to verify pairs, or starts compiling kernels that are not ready. Errors are ignored,
-    /// because the stage gets them again.
-    pub fn prepare(&self) {
-        let ready = self.gpus.iter().filter(|gpu| gpu.is_ready());
+    /// Prepares what GPUs need to verify pairs, or starts compiling kernels that are not ready. Waits for GPUs that are
+    /// being opened until `over` says so. Errors are ignored, because the stage gets them again.
+    pub fn prepare(&self, over: &AtomicBool) {
+        while self.gpus().is_none() && !over.load(Ordering::Relaxed) {
+            thread::sleep(LOOK);
+        }
+        let ready = self.gpus().unwrap_or_default().iter().filter(|gpu| gpu.is_ready());
         let all = ready.flat_map(|gpu| (0..VERIFIERS).map(move |queue| (gpu, queue)));
         for (gpu, queue) in all {
             let _ = gpu.verifier(queue);
         }
     }
-}
 
-impl MatchDevices {
-    /// Whether no GPU's kernels are being compiled.
+    /// The GPUs; `None` while one is being opened.
+    pub(super) fn gpus(&self) -> Option<&[MatchGpu]> {
+        if self.gpus.get().is_none() {
+            let opened = self.processors.iter().map(|processor| Ok((processor, processor.joining_gpu()?)));
+            let opened = opened.collect::<Result<Vec<_>>>().ok()?;
+            let of = |(processor, gpu): (&Processor, Option<Gpu>)| {
+                Some(MatchGpu {
+                    processor: processor.clone(),
+                    uploaded: Uploaded::new(&gpu?),
+                    settled: AtomicBool::new(false),
+                    verifiers: Default::default(),
+                    cpu: self.cpu.clone(),
+                    options: self.options,
+                    many: self.many,
+                })
+            };
+            return Some(self.gpus.get_or_init(|| opened.into_iter().filter_map(of).collect()));
+        }
+        self.gpus.get().map(Vec::as_slice)
+    }
+
+    /// Whether no GPU is being opened and no kernels are being compiled.
     pub(super) fn are_ready(&self) -> bool {
         // Asks all GPUs, so that all begin to compile.
-        self.gpus.iter().filter(|gpu| !gpu.is_ready()).count() == 0
+        self.gpus().is_some_and(|gpus| gpus.iter().filter(|gpu| !gpu.is_ready()).count() == 0)
+    }
+
+    /// Records that the CPU works while GPUs are not ready.
+    pub(super) fn fall_back_not_ready(&self) {
+        self.processors.iter().filter(|p| p.may_have_gpu()).for_each(Processor::fall_back_not_ready);
     }
 }
 
@@ -85,7 +111,10 @@ impl MatchGpu {
         if self.settled.load(Ordering::Relaxed) {
             return true;
         }
-        let Some(gpu) = self.processor.joining_gpu().filter(|gpu| !gpu.is_compiling()) else { return false };
+        let Ok(Some(gpu)) = self.processor.joining_gpu() else { return false };
+        if gpu.is_compiling() {
+            return false;
+        }
         let matching = self.uploaded.matcher().sources(DIMENSION);
         let sources = matching.into_iter().chain(Verifier::sources()).collect();
         // On this thread, because nothing is compiled and the threads of the pool are busy.
@@ -99,9 +128,8 @@ impl MatchGpu {
         if let Some(verifier) = &*slot {
             return Ok(verifier.clone());
         }
-        let mut own = self.processor.clone().with_cpu(self.cpu.clone());
-        own.gpu = own.gpu.as_ref().map(Gpu::beside).transpose()?;
-        let verifier = Verifier::new(&self.options, &own)?;
+        let own = self.processor.clone().with_cpu(self.cpu.clone());
+        let verifier = Verifier::new(&self.options, &own.with_own_queue()?)?;
         if self.many {
             verifier.reserve(MOST.pairs, MOST.matches);
         }

@@ -27,6 +27,8 @@ const POOLED: f64 = 3.0;
 const MATCH_ON_GPU: f64 = 0.000_15;
 /// The number of features for which [`MATCH_ON_GPU`] holds.
 const FEATURES: f64 = 8192.0;
+/// Photographs that are searched and matched in so little time that no GPU is waited for.
+const FEW: usize = 100;
 /// Features that are matched to measure the speed of a CPU.
 const SAMPLE: usize = 512;
 /// The time of a pair including its verification, over the time of matching alone.
@@ -78,9 +80,13 @@ struct Rates {
 }
 
 impl Rates {
-    fn of(processors: &[Processor]) -> Self {
+    /// Of the devices that are open, so that the forecast of little work waits for none. Without a GPU it is from above.
+    fn of(processors: &[Processor], collection: &Collection) -> Self {
+        let waits = collection.photographs().len() > FEW;
+        let is_there =
+            |p: &&Processor| if waits { p.gpu().is_some() } else { matches!(p.gpu_now(), Ok(Some(_))) };
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
-        Self { cpu, gpus: processors.iter().filter(|p| p.gpu.is_some()).count() }
+        Self { cpu, gpus: processors.iter().filter(is_there).count() }
     }
 
     fn search(&self) -> f64 {
@@ -129,7 +135,7 @@ impl Collection {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when the work folder cannot be read; [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn forecast(&self, processors: &[Processor]) -> Result<Forecast> {
-        let rates = Rates::of(processors);
+        let rates = Rates::of(processors, self);
         let states = self.states(&rates.cpu)?;
         let all: Vec<usize> = (0..states.len()).collect();
         let search = self.search_ahead(&all, &states, &rates);
@@ -153,7 +159,7 @@ impl Collection {
     /// # Errors
     /// As [`forecast`](Self::forecast).
     pub fn forecast_features(&self, shard: Shard, processors: &[Processor]) -> Result<Forecast> {
-        let rates = Rates::of(processors);
+        let rates = Rates::of(processors, self);
         let mine: Vec<usize> = (0..self.photographs().len()).filter(|i| shard.has(*i)).collect();
         let states = rates.cpu.try_map(mine.len(), |i| self.state(mine[i]))?;
         Ok(self.search_ahead(&mine, &states, &rates))
@@ -164,7 +170,7 @@ impl Collection {
     /// # Errors
     /// As [`forecast`](Self::forecast).
     pub fn forecast_matches(&self, shard: Shard, processors: &[Processor]) -> Result<Forecast> {
-        let rates = Rates::of(processors);
+        let rates = Rates::of(processors, self);
         let states = self.states(&rates.cpu)?;
         let counts: Vec<f64> = states.iter().enumerate().map(|(i, state)| self.most(i, state)).collect();
         self.matching_ahead(shard, states, &counts, &rates)

@@ -45,17 +45,21 @@ pub(super) struct Search<'s, 't> {
 }
 
 impl Search<'_, '_> {
-    /// The CPU works until the GPUs' kernels are compiled, and the GPUs do what is left; without GPUs the CPU does all.
+    /// The CPU works until the GPUs are open and their kernels compiled, and the GPUs do what is left; without GPUs the
+    /// CPU does all.
     pub(super) fn run(&self, devices: &MatchDevices, pairs: u64) -> Result<()> {
         let threads = (devices.cpu.threads() as u64).min(pairs) as usize;
-        if devices.gpus.is_empty() {
-            return self.on_cpu(threads, &|| true);
-        }
         if !devices.are_ready() {
-            devices.gpus.iter().for_each(|gpu| gpu.processor.fall_back_not_ready());
-            self.on_cpu(threads, &|| !devices.are_ready())?;
+            devices.fall_back_not_ready();
+            // Where none of them can be used, the CPU goes on.
+            let none = || devices.gpus().is_some_and(<[MatchGpu]>::is_empty);
+            self.on_cpu(threads, &|| none() || !devices.are_ready())?;
         }
-        if self.tiles.are_left() { self.on_gpus(devices) } else { Ok(()) }
+        match devices.gpus().unwrap_or_default() {
+            _ if !self.tiles.are_left() => Ok(()),
+            [] => self.on_cpu(threads, &|| true),
+            gpus => self.on_gpus(gpus, &devices.cpu),
+        }
     }
 
     /// Every thread matches and verifies pairs of its own.
@@ -92,10 +96,10 @@ impl Search<'_, '_> {
     }
 
     /// The GPUs match and verify; threads of the CPU feed them, and verify while they are behind.
-    fn on_gpus(&self, devices: &MatchDevices) -> Result<()> {
-        let (cpu, waiting) = (&devices.cpu, &Waiting::new());
+    fn on_gpus(&self, gpus: &[MatchGpu], cpu: &Cpu) -> Result<()> {
+        let waiting = &Waiting::new();
         let mut jobs: Vec<Job<'_>> = Vec::new();
-        for gpu in &devices.gpus {
+        for gpu in gpus {
             for _ in 0..FEEDERS {
                 let source = waiting.source();
                 jobs.push(Box::new(move |stop| self.match_all(stop, gpu, &source)));
@@ -106,7 +110,7 @@ impl Search<'_, '_> {
         }
         let readers = if self.given.is_some() { 0 } else { READERS.min(cpu.threads()) };
         for _ in 0..readers {
-            jobs.push(Box::new(move |stop| self.read_ahead(stop, &devices.gpus)));
+            jobs.push(Box::new(move |stop| self.read_ahead(stop, gpus)));
         }
         for _ in 0..cpu.threads() {
             jobs.push(Box::new(move |stop| self.verify_rest(stop, waiting)));

@@ -6,9 +6,10 @@
 
 use crate::error::Shortage;
 use tiepoint_gpu::KernelSource;
+pub(crate) use tiepoint_gpu::lower_priority;
 pub use tiepoint_gpu::{
-    Api, Buffer, Commands, Devices, Element, ForeignStream, Gpu, Graph, Info, Pinned, compilers_are_busy,
-    devices, stop_compilers,
+    Api, Buffer, Commands, Devices, Element, ForeignStream, Gpu, Graph, Info, Pinned, devices,
+    finish_background, has_driver, pause_opening, resume_opening, stop_background,
 };
 
 impl From<tiepoint_gpu::Error> for crate::Error {

@@ -7,15 +7,33 @@ use crate::feature::surf::SurfOptions;
 use crate::feature::{Detector, Features};
 use crate::files::tests::Folder;
 use crate::image::{self, AnyImage, Image, Size};
-use crate::matching::{MatchOptions, match_features};
+use crate::matching::{Match, MatchOptions, match_features};
 use crate::stereo::{Masks, Stereo, StereoOptions, StereoStream};
 use crate::synth::{Random, Texture};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Work whose result must not depend on the device.
+pub(super) struct Call<'c, R> {
+    pub(super) what: &'static str,
+    work: Box<dyn Fn(&Processor) -> R + 'c>,
+}
+
+impl<'c, R> Call<'c, R> {
+    fn new(what: &'static str, work: impl Fn(&Processor) -> R + 'c) -> Self {
+        Self { what, work: Box::new(work) }
+    }
+
+    pub(super) fn run(&self, processor: &Processor) -> R {
+        (self.work)(processor)
+    }
+}
+
 /// Runs a call on the CPU, then with every GPU after it has refused a random number of requests for programs.
-fn at_any_moment<R: PartialEq>(what: &str, most: usize, call: impl Fn(&Processor) -> R) {
+fn at_any_moment<R: PartialEq>(most: usize, call: &Call<'_, R>) {
+    let what = call.what;
     let cpu = Cpu::with_threads(2).unwrap();
+    let call = |processor: &Processor| call.run(processor);
     let wanted = call(&cpu.clone().into());
     let mut random = Random::new(what.len() as u64);
     for gpu in all() {
@@ -40,77 +58,104 @@ fn textures(count: u64, size: Size) -> Vec<Image<u8>> {
     (0..count).map(|seed| Texture::new(seed).image::<u8>(size, &cpu)).collect()
 }
 
-#[test]
-fn lists_of_pictures_are_handed_over() {
+/// A list of pictures of two sizes, with both detectors.
+pub(super) fn detected() -> Call<'static, Vec<Features>> {
     let (mut images, others) = (textures(6, Size::new(120, 90)), textures(3, Size::new(100, 70)));
     images.extend(others);
     let images: Vec<AnyImage> = images.into_iter().map(AnyImage::from).collect();
-    for detector in [Detector::default(), Detector::Surf(SurfOptions::default())] {
-        at_any_moment("a list of pictures", 60, |processor| -> Vec<Features> {
-            let finder = detector.open(processor).unwrap();
-            finder.detect_batch(&images).into_iter().map(Result::unwrap).collect()
-        });
-    }
+    Call::new("a list of pictures", move |processor| {
+        let detectors = [Detector::default(), Detector::Surf(SurfOptions::default())];
+        let found = detectors.map(|detector| detector.open(processor).unwrap().detect_batch(&images));
+        found.into_iter().flatten().map(Result::unwrap).collect()
+    })
 }
 
 #[test]
-fn pairs_of_features_are_handed_over() {
+fn lists_of_pictures_are_handed_over() {
+    at_any_moment(120, &detected());
+}
+
+/// Features of three pictures with each other.
+pub(super) fn matched() -> Call<'static, Vec<Vec<Match>>> {
     let images = textures(3, Size::new(160, 120));
     let found: Vec<Features> = images
         .iter()
         .map(|image| Detector::default().detect(image, None, &Cpu::sequential().into()).unwrap())
         .collect();
-    at_any_moment("matches", 6, |processor| {
-        let matched = |a: &Features| {
-            found.iter().map(|b| match_features(a, b, &MatchOptions::default(), processor).unwrap()).collect()
-        };
-        found.iter().map(matched).collect::<Vec<Vec<_>>>()
-    });
+    Call::new("matches", move |processor| {
+        let of = |a: &Features, b| match_features(a, b, &MatchOptions::default(), processor).unwrap();
+        found.iter().flat_map(|a| found.iter().map(|b| of(a, b)).collect::<Vec<_>>()).collect()
+    })
 }
 
 #[test]
-fn streams_and_calls_of_stereo_are_handed_over() {
-    let options = StereoOptions::default().with_disparities(16);
+fn pairs_of_features_are_handed_over() {
+    at_any_moment(6, &matched());
+}
+
+fn stereo_options() -> StereoOptions {
+    StereoOptions::default().with_disparities(16)
+}
+
+/// Six pairs in a stream.
+pub(super) fn of_stream() -> Call<'static, Vec<Image<f32>>> {
     let images = textures(6, Size::new(70, 40));
-    at_any_moment("a stream of pairs", 60, |processor| {
-        let mut stream = StereoStream::new(options, processor).unwrap().with_batch(2).unwrap();
+    Call::new("a stream of pairs", move |processor| {
+        let mut stream = StereoStream::new(stereo_options(), processor).unwrap().with_batch(2).unwrap();
         for pair in images.windows(2) {
             stream.push((&pair[0]).into(), (&pair[1]).into(), Masks::default()).unwrap();
         }
         let taken = std::iter::from_fn(|| stream.pop().unwrap());
-        taken.map(|found| found.disparity).collect::<Vec<_>>()
-    });
-    at_any_moment("pairs one by one", 60, |processor| {
-        let stereo = Stereo::new(options).unwrap();
+        taken.map(|found| found.disparity).collect()
+    })
+}
+
+/// The same one by one.
+pub(super) fn of_pairs() -> Call<'static, Vec<Image<f32>>> {
+    let images = textures(6, Size::new(70, 40));
+    Call::new("pairs one by one", move |processor| {
+        let stereo = Stereo::new(stereo_options()).unwrap();
         let of_pair = |pair: &[Image<u8>]| {
             stereo.compute((&pair[0]).into(), (&pair[1]).into(), Masks::default(), processor).unwrap()
         };
-        images.windows(2).map(|pair| of_pair(pair).disparity).collect::<Vec<_>>()
-    });
+        images.windows(2).map(|pair| of_pair(pair).disparity).collect()
+    })
 }
 
 #[test]
-fn collections_are_handed_over() {
-    let folder = Folder::new("handing-over");
+fn streams_and_calls_of_stereo_are_handed_over() {
+    at_any_moment(60, &of_stream());
+    at_any_moment(60, &of_pairs());
+}
+
+/// The files of a collection of nine photographs; `name` is that of its folder.
+pub(super) fn collection_files(name: &str) -> Call<'static, BTreeMap<String, Vec<u8>>> {
+    let folder = Folder::new(name);
     let photographs = folder.join("images");
     std::fs::create_dir_all(&photographs).unwrap();
     for (i, picture) in textures(9, Size::new(120, 90)).into_iter().enumerate() {
         image::write(photographs.join(format!("{i}.pgm")), &AnyImage::from(picture)).unwrap();
     }
     let options = CollectionOptions::default();
-    at_any_moment("a collection", 150, |processor| {
+    Call::new("a collection", move |processor| {
         let work = folder.join("work");
         let (collection, _) =
             Collection::scan(&work, std::slice::from_ref(&photographs), &options, &processor.cpu).unwrap();
-        collection.extract(Shard::ALL, std::slice::from_ref(processor)).unwrap();
+        let processors = std::slice::from_ref(processor);
+        collection.extract(Shard::ALL, processors).unwrap();
         collection.choose_pairs(Shard::ALL, &processor.cpu).unwrap();
-        collection.match_pairs(Shard::ALL, std::slice::from_ref(processor)).unwrap();
+        collection.match_pairs(Shard::ALL, processors).unwrap();
         let mut files = BTreeMap::new();
         read_all(&work, &mut files);
         assert!(files.len() > 10, "features of 9 photographs, pairs, a tile: {:?}", files.keys());
         std::fs::remove_dir_all(&work).unwrap();
         files
-    });
+    })
+}
+
+#[test]
+fn collections_are_handed_over() {
+    at_any_moment(150, &collection_files("handing-over"));
 }
 
 fn read_all(folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {

@@ -10,6 +10,9 @@ pub mod gpu;
 #[cfg(test)]
 mod handing_over_tests;
 mod level;
+mod opening;
+#[cfg(test)]
+mod opening_tests;
 mod profile;
 pub(crate) mod progress;
 mod scratch;
@@ -23,11 +26,15 @@ pub use tiepoint_gpu::Cancel;
 
 use crate::{Error, Result};
 use gpu::{Api, Gpu};
+use opening::{Opening, Winner};
 use progress::Watch;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Pixels of an image that are too few for several threads. Tests use small images, and threads all the same.
+const SMALL: usize = if cfg!(test) { 0 } else { 128 * 128 };
 
 /// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times, an observer of its
 /// progress and a [`Cancel`] that ends its work early.
@@ -182,6 +189,15 @@ impl Cpu {
         Self { level: self.level, ..Self::sequential() }
     }
 
+    /// The same device; only the calling thread for work on so few pixels, or the like, that handing it to other threads
+    /// takes longer than the work.
+    pub(crate) fn for_pixels(&self, pixels: usize) -> Self {
+        match pixels < SMALL {
+            true => Self { pool: None, ..self.clone() },
+            false => self.clone(),
+        }
+    }
+
     /// The number of threads.
     pub fn threads(&self) -> usize {
         self.pool.as_ref().map_or(1, |p| p.current_num_threads())
@@ -312,12 +328,12 @@ impl<'d, T> Chunks<'d, T> {
 
 /// A device as the user names it: `auto`, `cpu`, `cuda[:N]`, `opencl[:N]`, `cpu+cuda[:N]` or `cpu+opencl[:N]`.
 ///
-/// The first use of a GPU on a machine waits for its kernels to be compiled where the GPU was named alone. With `auto` and
-/// the last two nothing waits: the CPU begins, kernels are compiled beside it, and the GPU takes what is left when they
-/// are ready. The results are the same.
+/// Where a GPU is named alone, a call waits until it is open, and the first use on a machine also for its kernels to be
+/// compiled. With `auto` and the last two nothing waits: the CPU begins, the GPU is opened and kernels are compiled beside
+/// it, and the GPU takes what is left when they are ready. The results are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Device {
-    /// The CPU, and the best GPU present as soon as its kernels are compiled.
+    /// The CPU, and the best GPU present as soon as it is open and its kernels are compiled.
     #[default]
     Auto,
     /// The CPU.
@@ -326,7 +342,7 @@ pub enum Device {
     Cuda(u32),
     /// The N-th OpenCL device.
     OpenCl(u32),
-    /// The CPU, and the N-th device of a driver as soon as its kernels are compiled.
+    /// The CPU, and the N-th device of a driver as soon as it is open and its kernels are compiled.
     CpuAnd(Api, u32),
 }
 
@@ -336,16 +352,39 @@ pub enum Device {
 pub struct Processor {
     /// Threads and SIMD level.
     pub cpu: Cpu,
-    /// The GPU, if there is one.
-    pub gpu: Option<Gpu>,
+    gpu: Place,
     /// Shared by clones.
-    notes: Arc<Mutex<Vec<String>>>,
+    notes: Notes,
+    /// Why GPUs that were looked for cannot be used; shared by clones.
+    passed_over: Notes,
     /// Whether the CPU and the GPU have computed work that has a GPU form; shared by clones.
     computed: Arc<[AtomicBool; 2]>,
-    /// Whether the CPU works while the GPU's kernels are being compiled.
+    /// Whether the CPU works while the GPU is being opened and its kernels are being compiled.
     hands_over: bool,
     /// How often it has; shared by clones.
     not_ready: Arc<AtomicUsize>,
+}
+
+/// The GPU of a processor.
+#[derive(Clone, Debug)]
+enum Place {
+    None,
+    Open(Gpu),
+    /// Opened by another thread.
+    Beside(Arc<Opening>),
+}
+
+type Notes = Arc<Mutex<Vec<String>>>;
+
+fn push_note(notes: &Notes, note: String) {
+    let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
+}
+
+fn take_notes(notes: &Notes) -> Vec<String> {
+    std::mem::take(&mut *notes.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -357,7 +396,72 @@ pub(crate) enum Computing {
 impl Processor {
     /// A CPU with a GPU beside it.
     pub fn with_gpu(cpu: Cpu, gpu: Gpu) -> Self {
-        Self { gpu: Some(gpu), ..cpu.into() }
+        Self { gpu: Place::Open(gpu), ..cpu.into() }
+    }
+
+    /// A CPU beside a GPU that `open` opens on another thread.
+    fn opening(cpu: Cpu, device: String, open: impl FnOnce() -> Option<Gpu> + Send + 'static) -> Self {
+        Self { gpu: Place::Beside(Opening::begin(device, open)), hands_over: true, ..cpu.into() }
+    }
+
+    /// The GPU, if there is one. Waits until it is open.
+    pub fn gpu(&self) -> Option<&Gpu> {
+        match &self.gpu {
+            Place::None => None,
+            Place::Open(gpu) => Some(gpu),
+            Place::Beside(opening) => opening.wait(),
+        }
+    }
+
+    /// The GPU, if there is one; [`Error::NotReady`] while it is being opened.
+    ///
+    /// # Errors
+    /// [`Error::NotReady`].
+    pub fn gpu_now(&self) -> Result<Option<&Gpu>> {
+        match &self.gpu {
+            Place::None => Ok(None),
+            Place::Open(gpu) => Ok(Some(gpu)),
+            Place::Beside(opening) => opening.now(),
+        }
+    }
+
+    /// Whether there is a GPU, or may be one: it is being opened.
+    pub fn may_have_gpu(&self) -> bool {
+        !matches!(self.gpu_now(), Ok(None))
+    }
+
+    /// Whether the GPU is or was opened beside the work.
+    pub fn opens_beside(&self) -> bool {
+        matches!(self.gpu, Place::Beside(_))
+    }
+
+    /// Calls `told` when it is known whether there is a GPU: at once, or by the thread that opens it.
+    pub fn when_open(&self, told: impl FnOnce(bool) + Send + 'static) {
+        match &self.gpu {
+            Place::Beside(opening) => opening.when_open(told),
+            place => told(matches!(place, Place::Open(_))),
+        }
+    }
+
+    /// The same processor without its GPU.
+    #[must_use]
+    pub fn without_gpu(self) -> Self {
+        Self { gpu: Place::None, ..self }
+    }
+
+    /// The same processor with a queue of its own on its GPU.
+    pub(crate) fn with_own_queue(self) -> Result<Self> {
+        let gpu = self.gpu().map(Gpu::beside).transpose()?.map_or(Place::None, Place::Open);
+        Ok(Self { gpu, ..self })
+    }
+
+    /// From now on the GPU's clock measures every stage.
+    pub fn profile_gpu(&self, on: bool) {
+        match &self.gpu {
+            Place::None => {}
+            Place::Open(gpu) => gpu.profile(on),
+            Place::Beside(opening) => opening.profile(on),
+        }
     }
 
     /// The same processor, whose CPU works while kernels of the GPU are being compiled on a machine that has not compiled
@@ -368,8 +472,15 @@ impl Processor {
     }
 
     /// The GPU, if there is one, for work that the CPU does where the error says that the GPU cannot.
-    pub(crate) fn joining_gpu(&self) -> Option<Gpu> {
-        self.gpu.as_ref().map(|gpu| if self.hands_over { gpu.handing_over() } else { gpu.clone() })
+    ///
+    /// # Errors
+    /// [`Error::NotReady`] while it is being opened.
+    pub(crate) fn joining_gpu(&self) -> Result<Option<Gpu>> {
+        Ok(self.gpu_now()?.map(|gpu| self.joining(gpu)))
+    }
+
+    fn joining(&self, gpu: &Gpu) -> Gpu {
+        if self.hands_over { gpu.handing_over() } else { gpu.clone() }
     }
 
     /// The same processor with another CPU: other threads, or an observer.
@@ -382,8 +493,10 @@ impl Processor {
     /// `cancel` is set. This holds for all processors that share the GPU.
     #[must_use]
     pub fn cancelled_by(self, cancel: &Cancel) -> Self {
-        if let Some(gpu) = &self.gpu {
-            gpu.cancelled_by(cancel);
+        match &self.gpu {
+            Place::None => {}
+            Place::Open(gpu) => gpu.cancelled_by(cancel),
+            Place::Beside(opening) => opening.cancelled_by(cancel),
         }
         Self { cpu: self.cpu.cancelled_by(cancel), ..self }
     }
@@ -391,27 +504,31 @@ impl Processor {
     /// Adds a note for the user: what was skipped, or done by the CPU instead, and why. A note that is there already is
     /// not repeated.
     pub fn note(&self, note: impl Into<String>) {
-        let (mut notes, note) = (self.notes.lock().unwrap_or_else(PoisonError::into_inner), note.into());
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
+        push_note(&self.notes, note.into());
     }
 
     /// The notes added since the last call, oldest first.
     pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+        take_notes(&self.notes)
+    }
+
+    /// Why GPUs that were looked for cannot be used, as far as it is known and was not taken before. Clones share one
+    /// record.
+    pub fn take_passed_over(&self) -> Vec<String> {
+        take_notes(&self.passed_over)
     }
 
     /// The devices that have computed work with a GPU form since the last call: the GPU by its name, such as `cuda:0`,
     /// and `cpu` if there is no GPU or the CPU did its work. Empty if there was no such work. Clones share one record.
     pub fn take_computed(&self) -> Vec<String> {
         let did = |by: Computing| self.computed[by as usize].swap(false, atomic::Ordering::Relaxed);
-        let gpu = self.gpu.as_ref().filter(|_| did(Computing::Gpu));
+        let gpu = self.gpu_now().ok().flatten().filter(|_| did(Computing::Gpu));
         let gpu = gpu.map(|gpu| format!("{}:{}", gpu.info().api, gpu.info().index));
         gpu.into_iter().chain(did(Computing::Cpu).then(|| "cpu".to_owned())).collect()
     }
 
-    /// How many pieces of work the CPU has done since the last call because the GPU's kernels were still being compiled.
+    /// How many pieces of work the CPU has done since the last call because the GPU was still being opened or its kernels
+    /// compiled.
     /// Clones share one record.
     pub fn take_not_ready(&self) -> usize {
         self.not_ready.swap(0, atomic::Ordering::Relaxed)
@@ -426,7 +543,7 @@ impl Processor {
         self.count_computed(Computing::Cpu);
     }
 
-    /// Records that the CPU works while the GPU's kernels are being compiled.
+    /// Records that the CPU works while the GPU is being opened or its kernels are being compiled.
     pub(crate) fn fall_back_not_ready(&self) {
         self.not_ready.fetch_add(1, atomic::Ordering::Relaxed);
         self.count_computed(Computing::Cpu);
@@ -438,19 +555,47 @@ impl Processor {
 
     /// Computes on the GPU, or on the CPU if there is no GPU or if it lacks memory or a feature; in the latter case a
     /// note says which `task` the CPU did and why. Both must give the same bits.
-    pub(crate) fn gpu_or_cpu<R>(
+    pub(crate) fn gpu_or_cpu<R: Send>(
         &self,
         task: &str,
-        on_gpu: impl FnOnce(&Gpu) -> Result<R>,
+        on_gpu: impl FnOnce(&Gpu) -> Result<R> + Send,
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> Result<R> {
-        let Some(gpu) = self.joining_gpu() else {
-            self.count_computed(Computing::Cpu);
-            return on_cpu(&self.cpu);
+        let gpu = match self.joining_gpu() {
+            Ok(Some(gpu)) => gpu,
+            Ok(None) => {
+                self.count_computed(Computing::Cpu);
+                return on_cpu(&self.cpu);
+            }
+            Err(_) => return self.race(task, on_gpu, on_cpu),
         };
         let found = on_gpu(&gpu);
         self.collect_times();
         self.or_on_cpu(task, found, on_cpu)
+    }
+
+    /// Whether the GPU is still being opened.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.gpu_now().is_err()
+    }
+
+    /// Computes on the CPU, and on the GPU from the moment when it is open; the first result counts.
+    pub(crate) fn race<R: Send>(
+        &self,
+        task: &str,
+        on_gpu: impl FnOnce(&Gpu) -> Result<R> + Send,
+        on_cpu: impl FnOnce(&Cpu) -> Result<R>,
+    ) -> Result<R> {
+        let Place::Beside(opening) = &self.gpu else { return on_cpu(&self.cpu) };
+        let (found, winner) = opening.race(&self.cpu, |gpu| on_gpu(&self.joining(gpu)), on_cpu);
+        self.collect_times();
+        match winner {
+            Winner::Gpu => self.count_computed(Computing::Gpu),
+            // The call that this ends was cancelled.
+            Winner::Cpu(None | Some(Error::Cancelled)) => self.fall_back_not_ready(),
+            Winner::Cpu(Some(error)) => self.fall_back(task, &error),
+        }
+        found
     }
 
     /// The GPU's result, or the CPU's if the GPU lacks memory or a feature.
@@ -474,7 +619,7 @@ impl Processor {
 
     /// Adds the stage times of a profiled GPU, measured by its own clock, to the profile of the CPU.
     pub(crate) fn collect_times(&self) {
-        if let (Some(gpu), Some(profile)) = (&self.gpu, self.cpu.profile()) {
+        if let (Ok(Some(gpu)), Some(profile)) = (self.gpu_now(), self.cpu.profile()) {
             gpu.take_stages().iter().for_each(|s| profile.add(s.name, s.seconds, s.calls));
         }
     }
@@ -484,8 +629,9 @@ impl From<Cpu> for Processor {
     fn from(cpu: Cpu) -> Self {
         Self {
             cpu,
-            gpu: None,
+            gpu: Place::None,
             notes: Arc::default(),
+            passed_over: Arc::default(),
             computed: Arc::default(),
             hands_over: false,
             not_ready: Arc::default(),
@@ -497,24 +643,49 @@ impl Device {
     /// Opens the device, with `threads` CPU threads. `Auto` is the first GPU of CUDA, or else of OpenCL, or else the
     /// CPU. OpenCL on the CPU is chosen only by its number.
     ///
+    /// With [`Auto`](Self::Auto) and [`CpuAnd`](Self::CpuAnd) the GPU is opened by another thread, and only if the
+    /// processor is used for longer than a fraction of a second. If the second then proves to have no such GPU, the CPU
+    /// does all, and a [note](Processor::take_notes) says why.
+    ///
     /// # Errors
-    /// [`Error::Device`] when a GPU that was asked for does not exist or cannot be used, and as [`Cpu::with_threads`].
+    /// [`Error::Device`] when a GPU that was asked for alone does not exist or cannot be used, or the driver of one is
+    /// missing, and as [`Cpu::with_threads`].
     pub fn open(self, threads: usize) -> Result<Processor> {
         let cpu = Cpu::with_threads(threads)?;
-        let mut notes = Vec::new();
-        let gpu = match self {
-            Self::Cpu => None,
-            Self::Cuda(index) => Some(self.open_gpu(Api::Cuda, index)?),
-            Self::OpenCl(index) => Some(self.open_gpu(Api::OpenCl, index)?),
-            Self::CpuAnd(api, index) => Some(self.open_gpu(api, index)?),
-            Self::Auto => [Api::Cuda, Api::OpenCl].into_iter().find_map(|api| first_gpu(api, &mut notes)),
-        };
-        let hands_over = matches!(self, Self::Auto | Self::CpuAnd(..));
-        Ok(Processor { gpu, notes: Arc::new(Mutex::new(notes)), hands_over, ..cpu.into() })
-    }
-
-    fn open_gpu(self, api: Api, index: u32) -> Result<Gpu> {
-        Gpu::open(api, index).map_err(|e| Error::Device { device: self.to_string(), reason: e.to_string() })
+        let unavailable =
+            move |e: tiepoint_gpu::Error| Error::Device { device: self.to_string(), reason: e.to_string() };
+        let alone = |api, index| Gpu::open(api, index).map_err(unavailable);
+        match self {
+            Self::Cpu => Ok(cpu.into()),
+            Self::Cuda(index) => Ok(Processor::with_gpu(cpu, alone(Api::Cuda, index)?)),
+            Self::OpenCl(index) => Ok(Processor::with_gpu(cpu, alone(Api::OpenCl, index)?)),
+            Self::CpuAnd(api, index) => {
+                gpu::has_driver(api).map_err(unavailable)?;
+                let notes = Notes::default();
+                let told = notes.clone();
+                let refused = move |error| {
+                    push_note(&told, format!("{}; the CPU does all of the work", unavailable(error)))
+                };
+                let open = move || Gpu::open(api, index).map_err(refused).ok();
+                Ok(Processor { notes, ..Processor::opening(cpu, format!("{api}:{index}"), open) })
+            }
+            Self::Auto => {
+                let passed_over = Notes::default();
+                let there = |api: &Api| {
+                    let missing = gpu::has_driver(*api).map_err(|e| push_note(&passed_over, e.to_string()));
+                    missing.is_ok()
+                };
+                let apis: Vec<Api> = [Api::Cuda, Api::OpenCl].into_iter().filter(there).collect();
+                let told = passed_over.clone();
+                let processor = match apis.is_empty() {
+                    true => cpu.into(),
+                    false => Processor::opening(cpu, "the GPU".into(), move || {
+                        apis.into_iter().find_map(|api| first_gpu(api, &told))
+                    }),
+                };
+                Ok(Processor { passed_over, ..processor })
+            }
+        }
     }
 
     /// Opens the CPU for work that has no GPU form. A GPU that was asked for must be present even though it is not
@@ -533,15 +704,15 @@ impl Device {
 }
 
 /// The first GPU of a driver that can be used. Adds to `notes` why the driver, or a GPU before it, cannot be used.
-fn first_gpu(api: Api, notes: &mut Vec<String>) -> Option<Gpu> {
+fn first_gpu(api: Api, notes: &Notes) -> Option<Gpu> {
     let listed =
         gpu::devices(api).unwrap_or_else(|e| gpu::Devices { refused: vec![e], ..Default::default() });
-    notes.extend(listed.refused.iter().map(ToString::to_string));
+    listed.refused.iter().for_each(|reason| push_note(notes, reason.to_string()));
     listed
         .found
         .iter()
         .filter(|device| !device.is_cpu)
-        .find_map(|device| Gpu::open(api, device.index).map_err(|e| notes.push(e.to_string())).ok())
+        .find_map(|device| Gpu::open(api, device.index).map_err(|e| push_note(notes, e.to_string())).ok())
 }
 
 impl std::fmt::Display for Device {

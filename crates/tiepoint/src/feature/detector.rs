@@ -115,7 +115,7 @@ pub struct Finder {
     processor: Processor,
     limit: Option<usize>,
     on_cpu: OnCpu,
-    /// Empty while the GPU's kernels are being compiled; `None` if the CPU searches.
+    /// Empty while the GPU is being opened or its kernels are being compiled; `None` if the CPU searches.
     on_gpu: OnceLock<Option<OnGpu>>,
 }
 
@@ -162,14 +162,14 @@ macro_rules! on_gpu {
 }
 
 impl Finder {
-    /// The detector on the GPU; `None` if there is none, or if its kernels are still being compiled.
+    /// The detector on the GPU; `None` if there is none, or if it or its kernels are not ready.
     fn on_gpu(&self) -> Result<Option<&OnGpu>> {
         if let Some(known) = self.on_gpu.get() {
             return Ok(known.as_ref());
         }
         let (name, processor) = (self.on_cpu.name(), &self.processor);
-        let opened = processor.joining_gpu().map(|gpu| self.detector.on_gpu(&gpu, &processor.cpu));
-        let known = match opened.transpose() {
+        let open = |gpu: Gpu| self.detector.on_gpu(&gpu, &processor.cpu);
+        let known = match processor.joining_gpu().and_then(|gpu| gpu.map(open).transpose()) {
             Err(Error::NotReady { .. }) => return Ok(None),
             Err(error) if is_for_cpu(&error) => {
                 processor.note(format!("{name} on the CPU: {error}"));
@@ -180,9 +180,14 @@ impl Finder {
         Ok(self.on_gpu.get_or_init(|| known).as_ref())
     }
 
-    /// Whether it is known which device searches: not while a GPU's kernels are being compiled.
+    /// Whether it is known which device searches: not while a GPU is being opened or its kernels are being compiled.
     pub(crate) fn is_settled(&self) -> Result<bool> {
         self.on_gpu().map(|_| self.on_gpu.get().is_some())
+    }
+
+    /// Whether the processor has a GPU, or may have one that is being opened.
+    pub(crate) fn may_have_gpu(&self) -> bool {
+        self.processor.may_have_gpu()
     }
 
     /// The features of a grey image; none where `mask` is 0.
@@ -196,28 +201,39 @@ impl Finder {
     ) -> Result<Features> {
         let image = image.into();
         let on_gpu = |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect(image, mask));
-        self.search(on_gpu, || self.on_cpu(image, mask))
+        self.search(on_gpu, |cpu| self.on_cpu(image, mask, cpu))
     }
 
     /// Searches on the GPU if there is one that can, otherwise on the CPU.
-    fn search<R>(
+    fn search<R: Send>(
         &self,
-        on_gpu: impl FnOnce(&OnGpu) -> Result<R>,
-        on_cpu: impl FnOnce() -> Result<R>,
+        on_gpu: impl FnOnce(&OnGpu) -> Result<R> + Send,
+        on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> Result<R> {
+        let (name, processor) = (self.on_cpu.name(), &self.processor);
+        if processor.is_opening() {
+            let when_open = |gpu: &Gpu| {
+                let not_ready = || Error::NotReady { device: gpu.info().name.clone() };
+                let found = on_gpu(self.on_gpu()?.ok_or_else(not_ready)?)?;
+                self.note_parts();
+                Ok(found)
+            };
+            return processor.race(name, when_open, on_cpu);
+        }
         let found = match self.on_gpu()?.map(on_gpu) {
             None => {
-                if self.on_gpu.get().is_none() {
-                    self.processor.fall_back_not_ready();
+                match self.on_gpu.get() {
+                    None => processor.fall_back_not_ready(),
+                    Some(_) => processor.count_computed(Computing::Cpu),
                 }
-                on_cpu()
+                on_cpu(&processor.cpu)
             }
             Some(Err(error)) if is_for_cpu(&error) => {
-                self.processor.fall_back(self.on_cpu.name(), &error);
-                on_cpu()
+                processor.fall_back(name, &error);
+                on_cpu(&processor.cpu)
             }
             Some(found) => {
-                self.processor.count_computed(Computing::Gpu);
+                processor.count_computed(Computing::Gpu);
                 self.note_parts();
                 found
             }
@@ -237,13 +253,13 @@ impl Finder {
         mask: Option<Pixels<'_>>,
     ) -> Result<GpuFeatures> {
         let (image, mask) = (image.into(), mask);
-        let gpu = self.processor.gpu.as_ref().ok_or_else(|| Error::Device {
+        let gpu = self.processor.gpu().ok_or_else(|| Error::Device {
             device: "cpu".into(),
             reason: format!("features stay on a GPU only where {} was opened on one", self.on_cpu.name()),
         })?;
         let on_gpu =
             |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_on_device(image.clone(), mask.clone()));
-        self.search(on_gpu, || {
+        self.search(on_gpu, |cpu| {
             let image = image.clone().into_host()?;
             let mask = mask.clone().map(Pixels::into_host).transpose()?;
             let mask = match mask.as_ref().map(AnyCow::view) {
@@ -254,7 +270,7 @@ impl Finder {
                     return Err(Error::Mismatch(format!("a mask of {found:?}: one of 8 bits is needed")));
                 }
             };
-            GpuFeatures::upload(gpu, &self.on_cpu(image.view(), mask)?)
+            GpuFeatures::upload(gpu, &self.on_cpu(image.view(), mask, cpu)?)
         })
     }
 
@@ -298,7 +314,7 @@ impl Finder {
         let one = |i: usize| {
             let (image, mask) = (images[i], masks[i]);
             let keep = |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_and_keep(image, mask));
-            self.search(keep, || self.on_cpu(image, mask).map(FoundFeatures::from))
+            self.search(keep, |cpu| self.on_cpu(image, mask, cpu).map(FoundFeatures::from))
         };
         [one(0), one(1)]
     }
@@ -344,9 +360,7 @@ impl Finder {
         }
     }
 
-    fn on_cpu(&self, image: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Result<Features> {
-        let cpu = &self.processor.cpu;
-        self.processor.count_computed(Computing::Cpu);
+    fn on_cpu(&self, image: AnyView<'_>, mask: Option<ImageView<'_, u8>>, cpu: &Cpu) -> Result<Features> {
         match &self.on_cpu {
             OnCpu::Sift(sift) => by_pixel!(image, view => sift.detect(view, mask, cpu)),
             OnCpu::Surf(surf) => by_pixel!(image, view => surf.detect(view, mask, cpu)),
@@ -435,7 +449,7 @@ mod tests {
                     assert_eq!(found, wanted, "{detector:?}");
                     finder.recycle(found);
                 }
-                if processor.gpu.is_some() {
+                if processor.gpu().is_some() {
                     told(&cpu, 2, |cpu| {
                         let observed = processor.clone().with_cpu(cpu.clone());
                         detector.open(&observed).unwrap().detect_batch(&images).remove(0).unwrap()

@@ -67,7 +67,7 @@ pub fn sobel<'a>(
 
 fn derivative<T: GpuPixel + Sobel<Gradient: Into<f64>>>(
     image: Placed<'_, T>,
-    form: impl Form<T, Out = T::Gradient>,
+    form: impl Form<T, Out = T::Gradient> + Sync,
     border: Border,
     processor: &Processor,
 ) -> Result<Made> {
@@ -195,7 +195,7 @@ fn filtered<I: GpuPixel, O: Element>(
     name: &str,
     image: Placed<'_, I>,
     processor: &Processor,
-    filter: impl Fn(&Gpu, usize) -> Result<GpuFilter<I, O>>,
+    filter: impl Fn(&Gpu, usize) -> Result<GpuFilter<I, O>> + Sync,
     on_cpu: impl FnOnce(ImageView<'_, I>, &Cpu) -> Result<Image<O>>,
 ) -> Result<Made>
 where

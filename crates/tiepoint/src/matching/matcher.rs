@@ -84,13 +84,16 @@ impl<'a> Matcher<'a> {
     }
 
     /// Searches on the GPU if there is one that can and neither side is empty, otherwise on the CPU.
-    fn gpu_or_cpu<R>(
+    fn gpu_or_cpu<R: Send>(
         &mut self,
         task: &str,
-        on_gpu: impl FnOnce(&GpuMatcher, [&GpuFeatures; 2]) -> Result<R>,
+        on_gpu: impl FnOnce(&GpuMatcher, [&GpuFeatures; 2]) -> Result<R> + Send,
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> Result<R> {
         let Self { features: [a, b], processor, uploaded: [on_a, on_b], matcher } = self;
+        // A pair of descriptors takes a quarter of the time of a detector's pixel.
+        let pixels = a.len().saturating_mul(b.len()) / 4;
+        let on_cpu = |cpu: &Cpu| on_cpu(&cpu.for_pixels(pixels));
         if a.is_empty() || b.is_empty() {
             return on_cpu(&processor.cpu);
         }

@@ -199,10 +199,36 @@ impl Stereo {
         masks: Masks<'_>,
         processor: &Processor,
     ) -> Result<StereoResult> {
-        if let Some(found) = self.pictures_on_device([left, right], masks, processor)? {
+        let pair = [left, right];
+        if processor.is_opening() {
+            return self.while_opening(pair, masks, processor);
+        }
+        if let Some(found) = self.pictures_on_device(pair, masks, processor)? {
             return Ok(found);
         }
-        self.prepare([left, right], masks, processor, |prepared| self.disparities(prepared, processor))
+        self.prepare(pair, masks, processor, |prepared| self.disparities(prepared, processor))
+    }
+
+    /// The same while the GPU is being opened.
+    fn while_opening(
+        &self,
+        pair: [AnyView<'_>; 2],
+        masks: Masks<'_>,
+        processor: &Processor,
+    ) -> Result<StereoResult> {
+        processor.race(
+            "dense stereo",
+            |gpu| {
+                // The CPU's threads and the observer belong to the other side.
+                let there = Processor::with_gpu(Cpu::sequential().ending_with(&processor.cpu), gpu.clone());
+                let found = self.pictures_on_device(pair, masks, &there)?;
+                found.ok_or_else(|| Error::NotReady { device: gpu.info().name.clone() })
+            },
+            |cpu| {
+                let alone = Processor::from(cpu.clone());
+                self.prepare(pair, masks, &alone, |prepared| self.on_cpu(prepared))
+            },
+        )
     }
 
     /// The same with all of the work on the GPU; `None` if there is none, if the host must learn from the pair, or if
@@ -213,7 +239,7 @@ impl Stereo {
         masks: Masks<'_>,
         processor: &Processor,
     ) -> Result<Option<StereoResult>> {
-        let Some(gpu) = &processor.joining_gpu() else { return Ok(None) };
+        let Ok(Some(gpu)) = &processor.joining_gpu() else { return Ok(None) };
         let (options, pictures) = (&self.options, Pictures::new(left, right)?);
         let shapes = PictureShape::of_pictures(&pictures, masks)?;
         let Some(cost) = self.whole(gpu, shapes, || Ok(pictures.are_colour()))? else { return Ok(None) };
@@ -392,7 +418,8 @@ impl Stereo {
         processor: &Processor,
         work: impl FnOnce(Prepared<'_>) -> Result<R>,
     ) -> Result<R> {
-        let (cpu, pictures) = (&processor.cpu, &Pictures::new(left, right)?);
+        let pictures = &Pictures::new(left, right)?;
+        let cpu = &processor.cpu.for_pixels(pictures.size().area());
         let mut pair = Pair::new(pictures, masks, cpu)?;
         let (options, cost) = (&self.options, self.options.cost.definition());
         if let Some(images) = cost.compared(pictures, &pair, cpu)? {
@@ -403,7 +430,7 @@ impl Stereo {
         let learning = cost.learning_steps(pictures, options, pixels);
         let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
         let cpu = cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
-        let gpu = processor.joining_gpu();
+        let gpu = processor.joining_gpu().ok().flatten();
         self.with_workspace(|workspace| {
             let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu: &cpu, gpu: gpu.as_ref() };
             let source = &*cost.source(learn)?;

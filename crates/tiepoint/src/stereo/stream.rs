@@ -151,6 +151,12 @@ impl StereoStream {
     /// # Errors
     /// As [`Stereo::compute`]. The pair has then no result, and the others keep theirs unless the device failed.
     pub fn push(&mut self, left: AnyView<'_>, right: AnyView<'_>, masks: Masks<'_>) -> Result<()> {
+        if self.processor.is_opening() {
+            // The device has no pairs yet.
+            let found = self.stereo.compute(left, right, masks, &self.processor)?;
+            self.found.push_back(StreamResult::Ready(found));
+            return Ok(());
+        }
         let found = match self.push_pictures([left, right], masks) {
             Ok(true) => Ok(None),
             Ok(false) => self.push_prepared([left, right], masks),
@@ -165,7 +171,7 @@ impl StereoStream {
     /// or if the pair is too large.
     fn push_pictures(&mut self, [left, right]: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
         let Self { stereo, processor, .. } = self;
-        let Some(gpu) = processor.joining_gpu() else { return Ok(false) };
+        let Ok(Some(gpu)) = processor.joining_gpu() else { return Ok(false) };
         let pictures = Pictures::new(left, right)?;
         let shapes = PictureShape::of_pictures(&pictures, masks)?;
         let cost = stereo.whole(&gpu, shapes, || Ok(pictures.are_colour()))?;
@@ -190,9 +196,12 @@ impl StereoStream {
         let options = *stereo.options();
         stereo.prepare(pair, masks, processor, |prepared| {
             let cpu = prepared.cpu.clone();
-            let Some(gpu) = &processor.joining_gpu() else {
-                processor.count_computed(Computing::Cpu);
-                return stereo.on_cpu(prepared).map(Some);
+            let gpu = match processor.joining_gpu() {
+                Ok(Some(gpu)) => &gpu.clone(),
+                _ => {
+                    processor.count_computed(Computing::Cpu);
+                    return stereo.on_cpu(prepared).map(Some);
+                }
             };
             stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
             let threads = (&cpu, copying.as_ref().unwrap_or(&cpu));

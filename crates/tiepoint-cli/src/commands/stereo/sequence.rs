@@ -23,7 +23,7 @@ const BATCH: usize = 8;
 pub(super) fn run(jobs: &[PairJob<'_>], work: &Work<'_>) -> Outcome<usize> {
     let context = work.context;
     let cpu = &context.processor.cpu;
-    let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.gpu.is_some());
+    let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.may_have_gpu());
     let parallel = threads > 1 && jobs.len() > 1;
     // Without a GPU, all threads are busy with the pair that is computed.
     let beside = if has_gpu { threads } else { 1 };
@@ -110,7 +110,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
         });
         self.computing.push_back(item);
         // A CPU has already computed the pair.
-        let held = if context.processor.gpu.is_some() { stream.in_flight() } else { 0 };
+        let held = if context.processor.may_have_gpu() { stream.in_flight() } else { 0 };
         self.take(held)
     }
 

@@ -2,9 +2,11 @@
 //!
 //! Every function answers with success, or with the code that the variable `STAND_IN` names:
 //! `cuInit=803 cuGraphLaunch=719`. It may also name the `version` of the driver, the `count` of cards, their
-//! `capability`, and `room`: the bytes of the largest allocation that succeeds.
+//! `capability`, `room`: the bytes of the largest allocation that succeeds, and `slow`: the milliseconds that `cuInit` takes.
+//! As the real one, it has an exit handler that fails while `cuInit` runs.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 include!("told.rs");
 
@@ -42,11 +44,33 @@ writes! {
 }
 
 answers! {
-    cuInit cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuStreamDestroy_v2 cuStreamBeginCapture_v2 cuStreamSynchronize
+    cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuStreamDestroy_v2 cuStreamBeginCapture_v2 cuStreamSynchronize
     cuStreamWaitEvent cuEventRecord cuEventSynchronize cuEventDestroy_v2 cuModuleUnload cuLaunchKernel cuMemFree_v2
     cuMemFreeHost cuMemcpyDtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyHtoDAsync_v2 cuMemsetD8Async cuGraphDestroy
     cuGraphExecDestroy cuGraphLaunch cuCtxRecordEvent cuEventQuery cuMemcpy2DAsync_v2 cuPointerGetAttributes
     cuStreamIsCapturing cuFuncSetAttribute cuCtxGetStreamPriorityRange
+}
+
+static STARTING: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" {
+    safe fn atexit(handler: extern "C" fn()) -> c_int;
+}
+
+extern "C" fn at_exit() {
+    if STARTING.load(Ordering::SeqCst) {
+        std::process::abort();
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuInit(_: u32) -> u32 {
+    if !STARTING.swap(true, Ordering::SeqCst) {
+        atexit(at_exit);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(told("slow", 0)));
+    STARTING.store(false, Ordering::SeqCst);
+    told("cuInit", 0)
 }
 
 #[unsafe(no_mangle)]

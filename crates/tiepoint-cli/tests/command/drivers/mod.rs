@@ -93,7 +93,7 @@ impl Machine {
     }
 
     /// With `--device auto -v` the command must succeed without this driver, print all of `wanted`, and give the
-    /// results of the CPU.
+    /// results of the CPU. It is over before a driver is asked, so only a library that cannot be loaded is told of.
     fn goes_on(&self, answers: &str, wanted: &[&str]) {
         self.finds_what_the_cpu_finds(answers, "detect a.png --device auto -v", wanted);
     }
@@ -110,7 +110,7 @@ impl Machine {
     fn lacks(&self, device: &str, answers: &str, wanted: &[&str]) {
         self.refuses(device, answers, 2, wanted);
         all_in(&self.devices(answers), answers, wanted);
-        self.goes_on(answers, if device == "cuda" { wanted } else { &[] });
+        self.goes_on(answers, &[]);
     }
 }
 
@@ -145,10 +145,16 @@ fn a_cuda_driver_that_refuses() {
 #[test]
 fn a_library_that_is_no_cuda_driver() {
     let wanted = ["libcuda.so.1", "use cpu or opencl"];
-    Machine::new("cuda-garbage").garbage("cuda").lacks("cuda", "", &wanted);
-    Machine::new("cuda-nothing").with("cuda", b"").lacks("cuda", "", &wanted);
-    let empty = Machine::new("cuda-empty").with("cuda", stand_in("empty"));
-    empty.lacks("cuda", "", &["libcuda.so.1 has no cuInit", "use cpu or opencl"]);
+    let empty = [&["libcuda.so.1 has no cuInit"], &wanted[1..]].concat();
+    for (machine, wanted) in [
+        (Machine::new("cuda-garbage").garbage("cuda"), &wanted[..]),
+        (Machine::new("cuda-nothing").with("cuda", b""), &wanted),
+        (Machine::new("cuda-empty").with("cuda", stand_in("empty")), &empty),
+    ] {
+        machine.lacks("cuda", "", wanted);
+        machine.goes_on("", wanted);
+        machine.refuses("cpu+cuda", "", 2, wanted);
+    }
 }
 
 #[test]
@@ -182,6 +188,52 @@ fn a_cuda_card_that_fails() {
     machine.refuses("cuda", "cuGraphLaunch=719", 1, &["cuGraphLaunch", "CUDA_ERROR_LAUNCH_FAILED"]);
     let told = ["Stand-in has", "SIFT on the CPU: "];
     machine.finds_what_the_cpu_finds("room=10000", "detect a.png --device cuda", &told);
+}
+
+/// The driver takes minutes to start. Work goes on without it, and the process ends, whether the driver was called, which
+/// it is not by short work, or not; its exit handler would abort a process that ran it.
+#[test]
+fn a_driver_that_is_slow_to_start_holds_nothing_up() {
+    let machine = Machine::new("cuda-slow").answering("cuda").answering("nvrtc");
+    let slow = "slow=600000";
+    let names: Vec<String> = (0..12).map(|i| format!("{i}.png")).collect();
+    for (name, seed) in names.iter().zip(0..) {
+        machine.folder.texture(name, SIZE, seed);
+    }
+    for count in [1, 3, 12] {
+        let images = names[..count].join(" ");
+        machine.folder.works(&format!("detect {images} --device cpu -o cpu{{}}.csv"));
+        for device in ["auto", "cpu+cuda"] {
+            let line = format!("detect {images} --device {device} --json -v -o found{{}}.csv");
+            let [told, stderr] = succeeds(&mut machine.tiepoint(slow, &line));
+            all_in(&stderr, slow, &["the work was done before a GPU was open"]);
+            assert_eq!(told.matches("\"device\":\"cpu\"").count(), count, "{told}");
+            for name in &names[..count] {
+                let [cpu, found] = ["cpu", "found"]
+                    .map(|by| machine.folder.read(&format!("{by}{}.csv", &name[..name.len() - 4])));
+                assert!(cpu == found, "{name} by {device}");
+            }
+        }
+        // A failing command ends as well.
+        let line = format!("detect {images} not-there.png --device cpu+cuda");
+        all_in(&refused(&mut machine.tiepoint(slow, &line), 1), slow, &["not-there.png"]);
+    }
+}
+
+/// The driver starts, but refuses while the CPU works.
+#[test]
+fn a_driver_that_refuses_beside_the_work_leaves_it_to_the_cpu() {
+    let machine = Machine::new("cuda-refuses-beside").answering("cuda").answering("nvrtc");
+    for (name, seed) in (0..40).map(|i| format!("{i}.png")).zip(0..) {
+        machine.folder.texture(&name, SIZE, seed);
+    }
+    let images: Vec<String> = (0..40).map(|i| format!("{i}.png")).collect();
+    let line = |device: &str| format!("detect {} --device {device} -v -o {{}}.csv", images.join(" "));
+    let told = ["cuInit", "CUDA_ERROR_UNKNOWN", "the CPU does all of the work"];
+    let [_, stderr] = succeeds(&mut machine.tiepoint("cuInit=999", &line("cpu+cuda")));
+    all_in(&stderr, "cuInit=999", &told);
+    let [_, stderr] = succeeds(&mut machine.tiepoint("cuInit=999", &line("auto")));
+    all_in(&stderr, "cuInit=999", &told[..2]);
 }
 
 #[test]

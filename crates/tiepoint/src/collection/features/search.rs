@@ -105,19 +105,23 @@ impl<'c> Extraction<'c> {
         if self.collection.options().features.given.is_some() {
             return self.take_given(cpu);
         }
-        let gpus: Vec<&Processor> = processors.iter().filter(|p| p.gpu.is_some()).collect();
-        if gpus.is_empty() {
-            return self.on_cpu(cpu, &|| true);
-        }
-        let finders = gpus.iter().map(|gpu| self.detector.open(gpu)).collect::<Result<Vec<Finder>>>()?;
+        let gpus: Vec<&Processor> = processors.iter().filter(|p| p.may_have_gpu()).collect();
+        let mut finders = gpus.iter().map(|gpu| self.detector.open(gpu)).collect::<Result<Vec<Finder>>>()?;
         let settled = || finders.iter().map(Finder::is_settled).collect::<Result<Vec<bool>>>();
         // The search on the device gets its error again.
         let preparing = || settled().is_ok_and(|settled| settled.contains(&false));
         if preparing() {
             gpus.iter().for_each(|gpu| gpu.fall_back_not_ready());
-            self.on_cpu(cpu, &preparing)?;
+            // Where none of them can be used, the CPU goes on.
+            self.on_cpu(cpu, &|| preparing() || !gpus.iter().any(|gpu| gpu.may_have_gpu()))?;
         }
-        if self.next.load(Ordering::Relaxed) < self.todo.len() { self.on_gpus(cpu, &finders) } else { Ok(()) }
+        // A GPU that was to be opened may not be there.
+        finders.retain(Finder::may_have_gpu);
+        match finders.is_empty() {
+            _ if self.next.load(Ordering::Relaxed) >= self.todo.len() => Ok(()),
+            true => self.on_cpu(cpu, &|| true),
+            false => self.on_gpus(cpu, &finders),
+        }
     }
 
     /// Reads the next photograph; `None` when all are taken.

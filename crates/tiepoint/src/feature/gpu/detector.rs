@@ -34,7 +34,7 @@ impl<P: Pipeline> GpuDetector<P> {
     /// [`Error::Option`] when an option is out of range, [`Error::Device`] when the processor has no GPU or it refuses
     /// the kernels.
     pub fn new(processor: &Processor, options: P::Options) -> Result<Self> {
-        let gpu = processor.gpu.as_ref().ok_or_else(|| Error::Device {
+        let gpu = processor.gpu().ok_or_else(|| Error::Device {
             device: "cpu".into(),
             reason: format!("{} on a GPU needs a processor with one", P::NAME),
         })?;

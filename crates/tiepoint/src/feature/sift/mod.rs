@@ -112,7 +112,7 @@ impl Sift {
         check_mask(mask, size)?;
         self.with_pyramid(size, |pyramid| {
             let mut search = Search::new(size, &self.options, mask);
-            let cpu = &cpu.begin_task("SIFT", pyramid.rows());
+            let cpu = &cpu.for_pixels(size.area()).begin_task("SIFT", pyramid.rows());
             cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)))?;
             Ok(search.into_features(cpu))
         })

@@ -105,7 +105,7 @@ impl Surf {
         check_mask(mask, size)?;
         // Sums of 8-bit pixels may wrap around in 32 bits; their differences are right all the same.
         let (tables, options) = (&self.tables, &self.options);
-        let cpu = &cpu.begin_task("SURF", size.height);
+        let cpu = &cpu.for_pixels(size.area()).begin_task("SURF", size.height);
         let features = cpu.run(|| match T::WHITE {
             255.0 => self.narrow.with(
                 || Ok(stream::Buffers::default()),

@@ -258,7 +258,9 @@ impl Verifier {
     /// while they are still being matched. If there is too little memory, nothing is reserved, and the search reports
     /// it.
     pub fn reserve(&self, pairs: usize, matches: usize) {
-        if let Some(gpu) = self.processor.joining_gpu().filter(|gpu| gpu.info().has_f64) {
+        if let Ok(Some(gpu)) = self.processor.joining_gpu()
+            && gpu.info().has_f64
+        {
             let new = || GpuVerifier::new(&gpu, &self.budgets);
             // The search meets the same error and reports it.
             let _ = self.searches.with(new, |search| search.reserve(pairs, matches));

@@ -109,7 +109,7 @@ impl GpuStereo {
     /// # Errors
     /// As [`StereoOptions::check`], and [`Error::Device`] when the processor has no GPU.
     pub fn new(processor: &Processor, options: StereoOptions) -> Result<Self> {
-        let gpu = processor.gpu.clone().ok_or_else(|| Error::Device {
+        let gpu = processor.gpu().cloned().ok_or_else(|| Error::Device {
             device: "cpu".into(),
             reason: "stereo on a GPU needs a processor with one".into(),
         })?;

@@ -475,7 +475,7 @@ fn streams_give_what_single_calls_give_in_order() {
             .map(|(pair, mask)| compute(options, pair, mask_of(mask), &Cpu::sequential().into()))
             .collect();
         for processor in devices() {
-            let what = format!("{:?}, {in_flight} in flight, {batch} together, {options:?}", processor.gpu);
+            let what = format!("{:?}, {in_flight} in flight, {batch} together, {options:?}", processor.gpu());
             let stream = StereoStream::new(options, &processor).unwrap();
             let mut stream = stream.with_in_flight(in_flight).unwrap().with_batch(batch).unwrap();
             // Results are taken before the stream is full; with one pair in flight, each push makes room itself.

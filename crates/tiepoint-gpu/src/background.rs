@@ -1,0 +1,120 @@
+//! Calls of drivers and compilers beside the work, and the end of a process while they run.
+//!
+//! The exit handlers that drivers and compilers register fail while their libraries are in use on another thread. So
+//! a process either exits without running them ([`stop_background`] says whether it must) or
+//! [waits](finish_background) before.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The threads of this process that are in such calls.
+struct Threads {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    busy: usize,
+    /// Those of them that open devices.
+    opening: usize,
+    stopped: bool,
+    /// Devices are not opened now.
+    paused: bool,
+}
+
+static THREADS: Threads = Threads {
+    state: Mutex::new(State { busy: 0, opening: 0, stopped: false, paused: false }),
+    changed: Condvar::new(),
+};
+
+impl Threads {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_while(&self, is_so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let waited = self.changed.wait_while(self.lock(), |state| is_so(state));
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts the calling thread as busy until it is dropped.
+#[derive(Debug)]
+pub struct Background {
+    opens: bool,
+}
+
+impl Background {
+    /// For compiling. `None` if the process is about to end and nothing may begin.
+    pub fn begin() -> Option<Self> {
+        Self::in_state(THREADS.lock(), false)
+    }
+
+    /// For opening a device; waits while that is [paused](pause_opening). `None` as from [`begin`](Self::begin).
+    pub fn begin_opening() -> Option<Self> {
+        Self::in_state(THREADS.wait_while(|state| state.paused), true)
+    }
+
+    fn in_state(mut state: MutexGuard<'_, State>, opens: bool) -> Option<Self> {
+        if state.stopped {
+            return None;
+        }
+        state.busy += 1;
+        state.opening += usize::from(opens);
+        Some(Self { opens })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let mut state = THREADS.lock();
+        // Both are 0 in a process that was forked meanwhile.
+        state.busy = state.busy.saturating_sub(1);
+        state.opening = state.opening.saturating_sub(usize::from(self.opens));
+        THREADS.changed.notify_all();
+    }
+}
+
+/// Before a fork: waits for devices that are being opened, and lets no other begin until [`resume_opening`].
+pub fn pause_opening() {
+    THREADS.wait_while(|state| state.opening > 0).paused = true;
+}
+
+/// After a fork. The child has none of the threads.
+pub fn resume_opening(in_child: bool) {
+    let mut state = THREADS.lock();
+    state.paused = false;
+    if in_child {
+        (state.busy, state.opening) = (0, 0);
+    }
+    THREADS.changed.notify_all();
+}
+
+pub(crate) fn is_stopped() -> bool {
+    THREADS.lock().stopped
+}
+
+/// Starts nothing more in the background of this process. Whether something still runs: a device is being opened, or
+/// programs are being compiled. The process must then end without its exit handlers.
+pub fn stop_background() -> bool {
+    let mut state = THREADS.lock();
+    state.stopped = true;
+    state.busy > 0
+}
+
+/// Starts nothing more in the background of this process, and waits for what has begun.
+pub fn finish_background() {
+    stop_background();
+    drop(THREADS.wait_while(|state| state.busy > 0));
+}
+
+/// Against a thread of normal priority on the same core, one of this `nice` value gets 1.25 to the power of −`nice` of
+/// its time.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
+
+/// Lowers the priority of this thread. Other systems than Linux would lower that of the process, so it stays there.
+pub fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    // An error only leaves the priority as it is.
+    let _ = rustix::process::nice(NICE);
+}

@@ -1,0 +1,195 @@
+//! A GPU that is opened beside the work.
+//!
+//! A driver takes a third of a second to start on a machine with one H200, in which a CPU of 16 cores matches two
+//! photographs. So the CPU begins, and another thread opens the GPU: not before the work has taken [`PAYS`], because
+//! shorter work would be over long before. Nothing waits for that thread at the end of a process.
+//!
+//! A single piece of work that is under way when the GPU is open would gain nothing from it. So the GPU then does the
+//! same piece from its beginning, and whichever is first gives the result, which is the same: [`Opening::race`].
+
+use super::gpu::{Gpu, lower_priority};
+use super::{Cancel, Cpu};
+use crate::{Error, Result};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tiepoint_gpu::Background;
+
+/// How long a processor exists before its GPU is opened, unless something waits for the GPU.
+const PAYS: Duration = Duration::from_millis(50);
+
+/// Machines with fewer cores would feel that one of them opens a GPU: there the thread has a low priority.
+const MANY_CORES: usize = 8;
+
+/// A GPU that is being opened or has been.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// As the user names it.
+    device: String,
+    gpu: OnceLock<Option<Gpu>>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Something waits for the GPU.
+    is_wanted: bool,
+    /// What the GPU is to be told when it is open.
+    cancel: Option<Cancel>,
+    is_profiled: bool,
+    /// Called when it is known whether there is a GPU.
+    told: Vec<Told>,
+}
+
+struct Told(Box<dyn FnOnce(bool) + Send>);
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Told")
+    }
+}
+
+impl Opening {
+    /// Begins to call `open`, which returns `None` if no GPU can be used and has told why.
+    pub(super) fn begin(device: String, open: impl FnOnce() -> Option<Gpu> + Send + 'static) -> Arc<Self> {
+        let (gpu, state) = (OnceLock::new(), Mutex::default());
+        let opening = Arc::new(Self { device, gpu, state, changed: Condvar::new() });
+        let mine = opening.clone();
+        let spawned = thread::Builder::new().name("open".into()).spawn(move || mine.run(open));
+        if spawned.is_err() {
+            opening.settle(None);
+        }
+        opening
+    }
+
+    fn run(self: Arc<Self>, open: impl FnOnce() -> Option<Gpu>) {
+        if thread::available_parallelism().map_or(1, usize::from) < MANY_CORES {
+            lower_priority();
+        }
+        let pays = Instant::now() + PAYS;
+        let mut state = self.lock();
+        while !state.is_wanted
+            && let Some(left) = pays.checked_duration_since(Instant::now())
+        {
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        // Nobody is left to use it if the processors are gone, or the process is about to end.
+        let busy = Background::begin_opening().filter(|_| Arc::strong_count(&self) > 1);
+        // A panic was told by its hook.
+        let gpu = busy.as_ref().and_then(|_| catch_unwind(AssertUnwindSafe(open)).ok().flatten());
+        self.settle(gpu);
+        // The last processor may be gone; the GPU must then be closed before the thread counts as ended.
+        drop(self);
+        drop(busy);
+    }
+
+    fn settle(&self, gpu: Option<Gpu>) {
+        let mut state = self.lock();
+        if let Some(gpu) = &gpu {
+            state.cancel.iter().for_each(|cancel| gpu.cancelled_by(cancel));
+            gpu.profile(state.is_profiled);
+        }
+        state.told.drain(..).for_each(|Told(told)| told(gpu.is_some()));
+        // It is set here alone, once.
+        let _ = self.gpu.set(gpu);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The GPU, or `None` where there is none that can be used; [`Error::NotReady`] while it is being opened.
+    pub(super) fn now(&self) -> Result<Option<&Gpu>> {
+        let not_ready = || Error::NotReady { device: self.device.clone() };
+        self.gpu.get().map(Option::as_ref).ok_or_else(not_ready)
+    }
+
+    /// The same, after waiting for it.
+    pub(super) fn wait(&self) -> Option<&Gpu> {
+        self.lock().is_wanted = true;
+        self.changed.notify_all();
+        self.wait_unless(&AtomicBool::new(false))
+    }
+
+    /// Waits for it, or until `over` is set and [`changed`](Self::changed) is notified.
+    fn wait_unless(&self, over: &AtomicBool) -> Option<&Gpu> {
+        let mut state = self.lock();
+        loop {
+            match self.gpu.get() {
+                Some(gpu) => return gpu.as_ref(),
+                None if over.load(Ordering::Relaxed) => return None,
+                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    pub(super) fn when_open(&self, told: impl FnOnce(bool) + Send + 'static) {
+        let mut state = self.lock();
+        match self.gpu.get() {
+            Some(gpu) => told(gpu.is_some()),
+            None => state.told.push(Told(Box::new(told))),
+        }
+    }
+
+    pub(super) fn cancelled_by(&self, cancel: &Cancel) {
+        let mut state = self.lock();
+        match self.gpu.get() {
+            Some(gpu) => gpu.iter().for_each(|gpu| gpu.cancelled_by(cancel)),
+            None => state.cancel = Some(cancel.clone()),
+        }
+    }
+
+    pub(super) fn profile(&self, on: bool) {
+        let mut state = self.lock();
+        match self.gpu.get() {
+            Some(gpu) => gpu.iter().for_each(|gpu| gpu.profile(on)),
+            None => state.is_profiled = on,
+        }
+    }
+
+    /// Does a piece of work on the CPU; beside it, once it is open, on the GPU. The result of the first that has one,
+    /// and whether that is the GPU. An error of the GPU leaves the work to the CPU, and is returned beside its result.
+    pub(super) fn race<R: Send>(
+        &self,
+        cpu: &Cpu,
+        on_gpu: impl FnOnce(&Gpu) -> Result<R> + Send,
+        on_cpu: impl FnOnce(&Cpu) -> Result<R>,
+    ) -> (Result<R>, Winner) {
+        let cancel = cpu.cancel.clone().unwrap_or_default();
+        let Some(lost) = cancel.inner() else { return (on_cpu(cpu), Winner::Cpu(None)) };
+        let over = &AtomicBool::new(false);
+        thread::scope(|scope| {
+            let there = scope.spawn(|| {
+                let gpu = self.wait_unless(over).filter(|_| !over.load(Ordering::Relaxed))?;
+                let found = on_gpu(gpu);
+                if found.is_ok() {
+                    lost.cancel();
+                }
+                Some(found)
+            });
+            let found = catch_unwind(AssertUnwindSafe(|| on_cpu(&cpu.clone().cancelled_by(&lost))));
+            over.store(true, Ordering::Relaxed);
+            // With the lock, so that the other thread is either waiting or sees the flag.
+            drop(self.lock());
+            self.changed.notify_all();
+            let there = there.join().unwrap_or_else(|panic| resume_unwind(panic));
+            match (found.unwrap_or_else(|panic| resume_unwind(panic)), there) {
+                (Err(Error::Cancelled), Some(there @ Ok(_))) => (there, Winner::Gpu),
+                (found, Some(Err(error))) => (found, Winner::Cpu(Some(error))),
+                (found, _) => (found, Winner::Cpu(None)),
+            }
+        })
+    }
+}
+
+/// Which device gave the result, and the GPU's error if the CPU did.
+pub(super) enum Winner {
+    Cpu(Option<Error>),
+    Gpu,
+}
