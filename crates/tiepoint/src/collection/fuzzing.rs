@@ -24,7 +24,7 @@ pub fn hdf5(file: &[u8]) {
         }
         for second in file.groups(&first).unwrap_or_default() {
             let matches = file.array(&format!("{first}/{second}/matches0"));
-            let _ = matches.map(|matches| matches.map(|matches| matches.integers().count()));
+            let _ = matches.map(|matches| matches.map(|matches| matches.integers().len()));
         }
     }
 }
