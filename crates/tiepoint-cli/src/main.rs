@@ -15,6 +15,7 @@ mod prefetch;
 
 use clap::Parser;
 use failure::Failure;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -24,8 +25,9 @@ fn main() -> ExitCode {
             told.iter().for_each(|told| output::print_error(&format!("tiepoint: {told}")));
             let words = arguments::streams::named(words);
             output::keep_stdout_for_data(words.iter().any(|word| arguments::streams::is_stdout(word)));
-            match arguments::Arguments::try_parse_from(words) {
+            match arguments::Arguments::try_parse_from(&words) {
                 Ok(arguments) => commands::run(&arguments),
+                Err(error) if error.kind() == clap::error::ErrorKind::InvalidUtf8 => Err(no_text(&words)),
                 Err(error) => refuse(&error),
             }
         });
@@ -37,6 +39,16 @@ fn main() -> ExitCode {
     let code = outcome.map_or_else(|failure| failure.code(), |()| 0);
     interrupt::leave_background(code);
     ExitCode::from(code)
+}
+
+/// Names the words that are no text. One of them belongs to an option whose value may be a pattern, which must be text.
+fn no_text(words: &[OsString]) -> Failure {
+    let named: Vec<_> =
+        words.iter().filter(|word| word.to_str().is_none()).map(|w| format!("{w:?}")).collect();
+    Failure::usage(format!(
+        "{}: not UTF-8, and an option that takes a pattern needs it: use another name",
+        named.join(", ")
+    ))
 }
 
 /// Prints help or version, or returns what is wrong with the command line.

@@ -5,11 +5,13 @@ use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::files::{Limits, limits};
 use crate::image::{rows, table, vector};
+use crate::matching::{Assessed, assessed};
 use crate::options::Options;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tiepoint::assess::CollectionEvidence;
 use tiepoint::collection::{CollectionOptions, PhotographFeatures, Shard, VerifiedPair};
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::image::ReadOptions;
@@ -227,6 +229,20 @@ impl Collection {
             "inliers": written.inliers,
             "positions": written.positions,
         }))
+    }
+
+    /// The verdict on the finished collection, and its reasons.
+    fn assess<'py>(&self, py: Python<'py>, device: Option<&Bound<'py, PyAny>>) -> PyResult<Assessed<'py>> {
+        let found = run_on(py, device, |p| {
+            let results = self.collection.results(&p.cpu)?;
+            let mut ends = vec![];
+            for block in 0..results.blocks() {
+                p.cpu.check()?;
+                ends.extend(results.pairs_of(block)?.iter().map(|pair| [pair.a, pair.b]));
+            }
+            Ok(CollectionEvidence::of(self.collection.photographs().len(), &ends))
+        })?;
+        assessed(py, Some(&found.assess()))
     }
 
     fn status<'py>(

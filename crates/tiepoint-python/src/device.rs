@@ -30,6 +30,8 @@ use tiepoint::options;
 
 /// The interval at which a call checks for signals.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long an interrupted call waits for what it has cancelled.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The process that opened a GPU first; 0 if none has.
 static GPU_PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -363,6 +365,27 @@ pub(crate) fn abandonable<R: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> R + Send + 'static,
 ) -> PyResult<R> {
+    abandonable_after(py, || (), work)
+}
+
+/// Writes a file. Ctrl-C ends the call and what it writes: the file at the path stays as it was. If the disk does not
+/// answer, the call ends nevertheless, and the unfinished file is removed later.
+pub(crate) fn writing<R: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> PyResult<R> {
+    let cancel = Cancel::new();
+    let of_work = cancel.clone();
+    let work = move || tiepoint::files::cancelled_by(&of_work, work);
+    abandonable_after(py, || cancel.cancel(), work)
+}
+
+/// Runs `work`. Ctrl-C calls `end` and ends the call when the work has ended, after [`PATIENCE`] at the latest.
+fn abandonable_after<R: Send + 'static>(
+    py: Python<'_>,
+    end: impl Fn() + Sync,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> PyResult<R> {
     if !on_main_thread(py)? {
         return Ok(py.detach(work));
     }
@@ -376,7 +399,13 @@ pub(crate) fn abandonable<R: Send + 'static>(
         loop {
             match wait.recv_timeout(LOOK) {
                 Ok(found) => return Ok(found),
-                Err(RecvTimeoutError::Timeout) => pending().map_or(Ok(()), Err)?,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(signal) = pending() {
+                        end();
+                        let _ = wait.recv_timeout(PATIENCE);
+                        return Err(signal);
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }

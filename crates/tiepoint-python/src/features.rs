@@ -107,6 +107,11 @@ impl Features {
             // If another thread was faster, its features are the same.
             let _ = self.here.set(found);
         }
+        self.here()
+    }
+
+    /// The features, which lie here or were copied from the device before.
+    pub(crate) fn here(&self) -> PyResult<&tiepoint::feature::Features> {
         self.here.get().ok_or_else(|| wrong_image("the features were not copied from the device"))
     }
 

@@ -1,6 +1,6 @@
 //! Files: images, features, matches, disparities, points, calibrations, homographies.
 
-use crate::device::{abandonable, bytes, count};
+use crate::device::{abandonable, bytes, count, writing};
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::Features;
 use crate::image::{Input, any_output, output, rows, table, values};
@@ -15,7 +15,7 @@ use tiepoint::files::write_atomically;
 use tiepoint::geometry::calibration::{
     Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
 };
-use tiepoint::image::{OutputFormat, ReadOptions, Size};
+use tiepoint::image::{Compression, Known, OutputFormat, ReadOptions, Size};
 use tiepoint::matching::{
     Match,
     files::{self as match_files, MatchFormat, MatchRow},
@@ -65,7 +65,8 @@ pub(crate) fn decode<'py>(
 
 /// Writes an image in the format of the name's extension.
 #[pyfunction]
-pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>) -> PyResult<()> {
+pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>, compress: &str) -> PyResult<()> {
+    let compression = Compression::from_name(compress).map_err(raised)?;
     let image = Input::of(image, "the image")?;
     let cut = OutputFormat::of(&path).map_err(raised)?.cuts(image.view());
     if cut > 0 {
@@ -75,13 +76,14 @@ pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>) -> 
         );
         py.import("warnings")?.call_method1("warn", (text,))?;
     }
-    py.detach(|| tiepoint::image::write(&path, image.view())).map_err(raised)
+    let known = Known { compression, ..Known::default() };
+    writing(py, move || tiepoint::image::write_known(&path, image.view(), &known))?.map_err(raised)
 }
 
 /// Writes a text, whole or not at all.
 #[pyfunction]
-pub(crate) fn write_text(py: Python<'_>, path: PathBuf, text: &str) -> PyResult<()> {
-    py.detach(|| write_atomically(path, |out| out.write_all(text.as_bytes()))).map_err(raised)
+pub(crate) fn write_text(py: Python<'_>, path: PathBuf, text: String) -> PyResult<()> {
+    writing(py, move || write_atomically(path, |out| out.write_all(text.as_bytes())))?.map_err(raised)
 }
 
 #[pyfunction]
@@ -92,8 +94,11 @@ pub(crate) fn read_features(py: Python<'_>, path: PathBuf) -> PyResult<Features>
 /// Writes features in the format of the name's extension.
 #[pyfunction]
 pub(crate) fn write_features(py: Python<'_>, path: PathBuf, features: &Bound<'_, Features>) -> PyResult<()> {
-    let found = features.get().found(py)?;
-    py.detach(|| feature_files::write(&path, found)).map_err(raised)
+    // Copied from the device first, if they lie on one: threads that write have no interpreter.
+    features.get().found(py)?;
+    let features = features.clone().unbind();
+    let write = move || Ok(feature_files::write(&path, features.get().here()?));
+    writing(py, write)?.and_then(|written: tiepoint::Result<()>| written.map_err(raised))
 }
 
 /// Writes matches in a format, of the name's extension unless one is given.
@@ -131,8 +136,10 @@ pub(crate) fn write_matches(
     };
     let rows = (0..pairs.len()).map(row).collect::<PyResult<Vec<_>>>()?;
     let format = format.map(MatchFormat::from_name).transpose().map_err(raised)?;
-    py.detach(|| match_files::write_matches(&path, format, [names.0.as_str(), names.1.as_str()], &rows))
-        .map_err(raised)
+    writing(py, move || {
+        match_files::write_matches(&path, format, [names.0.as_str(), names.1.as_str()], &rows)
+    })?
+    .map_err(raised)
 }
 
 /// The disparities in a file, NaN where there are none.
@@ -150,10 +157,16 @@ pub(crate) fn read_disparity(
 
 /// Writes disparities in the format of the name's extension.
 #[pyfunction]
-pub(crate) fn write_disparity(py: Python<'_>, path: PathBuf, disparity: &Bound<'_, PyAny>) -> PyResult<()> {
+pub(crate) fn write_disparity(
+    py: Python<'_>,
+    path: PathBuf,
+    disparity: &Bound<'_, PyAny>,
+    compress: &str,
+) -> PyResult<()> {
+    let compression = Compression::from_name(compress).map_err(raised)?;
     let map = Input::of(disparity, "the disparity map")?;
-    let view = map.floats("the disparity map")?;
-    py.detach(|| disparity_files::write(&path, view)).map_err(raised)
+    let write = move || Ok(disparity_files::write(&path, map.floats("the disparity map")?, compression));
+    writing(py, write)?.and_then(|written: tiepoint::Result<()>| written.map_err(raised))
 }
 
 #[pyfunction]
@@ -176,10 +189,13 @@ pub(crate) fn write_points(
 ) -> PyResult<u64> {
     let (map, colours) = (Input::of(disparity, "the disparity map")?, Input::of(colours, "the image")?);
     let calibration = calibration_of(calibration)?;
-    let view = map.floats("the disparity map")?;
     let format = if ascii { PlyFormat::Ascii } else { PlyFormat::Binary };
     let options = CloudOptions::default().with_max_depth(max_depth).with_format(format);
-    py.detach(|| cloud::write_ply(&path, view, colours.view(), &calibration, &options)).map_err(raised)
+    let write = move || {
+        let map = map.floats("the disparity map")?;
+        Ok(cloud::write_ply(&path, map, colours.view(), &calibration, &options))
+    };
+    writing(py, write)?.and_then(|written: tiepoint::Result<u64>| written.map_err(raised))
 }
 
 /// The homography in a file, (3, 3).
@@ -243,7 +259,7 @@ pub(crate) fn write_rectified(
     calibration: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let calibration = calibration_of(calibration)?;
-    py.detach(|| calibration.write(&path)).map_err(raised)
+    writing(py, move || calibration.write(&path))?.map_err(raised)
 }
 
 /// Two cameras from the fields of `tiepoint.StereoCalibration`.

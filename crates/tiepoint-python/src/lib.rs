@@ -45,6 +45,9 @@ use pyo3::prelude::*;
 /// The compiled half of tiepoint.
 #[pymodule]
 mod _core {
+    use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+
     #[pymodule_export]
     use crate::array::DeviceArray;
     #[pymodule_export]
@@ -78,9 +81,28 @@ mod _core {
     #[pymodule_export]
     use crate::report::report;
     #[pymodule_export]
-    use crate::stereo::{Stereo, StereoStream, depth, points};
+    use crate::stereo::{Stereo, StereoStream, assess_disparities, depth, points};
     #[pymodule_export]
     use crate::synth::{scene, stereo_scene, texture};
     #[pymodule_export]
     use crate::tensor::described;
+
+    /// Kernels are compiled and devices are opened on threads of their own, which end before the interpreter does and
+    /// stand still while a process is forked.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
+        py.import("atexit")?.call_method1("register", (module.getattr("finish_background")?,))?;
+        let os = py.import("os")?;
+        if os.hasattr("register_at_fork")? {
+            let partial = py.import("functools")?.getattr("partial")?;
+            let resume = |in_child: bool| partial.call1((module.getattr("resume_opening")?, in_child));
+            let calls = PyDict::new(py);
+            calls.set_item("before", module.getattr("pause_opening")?)?;
+            calls.set_item("after_in_parent", resume(false)?)?;
+            calls.set_item("after_in_child", resume(true)?)?;
+            os.call_method("register_at_fork", (), Some(&calls))?;
+        }
+        Ok(())
+    }
 }

@@ -174,11 +174,11 @@ pub(crate) fn tie_options(
     Ok(options)
 }
 
+/// A verdict and its reasons.
+pub(crate) type Assessed<'py> = (Option<&'static str>, Vec<Bound<'py, PyDict>>);
+
 /// The verdict and its reasons; none without a model.
-pub(crate) fn assessed<'py>(
-    py: Python<'py>,
-    assessment: Option<&Assessment>,
-) -> PyResult<(Option<&'static str>, Vec<Bound<'py, PyDict>>)> {
+pub(crate) fn assessed<'py>(py: Python<'py>, assessment: Option<&Assessment>) -> PyResult<Assessed<'py>> {
     let reason = |reason: &Reason| {
         let Reason { measure, value, expected, verdict, text, next } = reason;
         let verdict = verdict.name();

@@ -5,16 +5,20 @@ use crate::device::{Detached, Device, OfProcess, abandonable, device_of, run_on}
 use crate::errors::{raised, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;
-use crate::image::{Input, mask_view, output, rows};
+use crate::image::{Input, mask, mask_view, output, rows};
+use crate::matching::{Assessed, assessed};
 use crate::options::Options;
 use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Arc, Mutex, PoisonError};
+use tiepoint::assess::StereoEvidence;
 use tiepoint::device::Processor;
 use tiepoint::device::gpu::Gpu;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{AnyView, Image, Mask};
+use tiepoint::stereo::halving::Side;
+use tiepoint::stereo::survey::survey;
 use tiepoint::stereo::{
     GpuStereo, GpuStereoResult, INVALID, Masks, Reason, StereoOptions, StereoResult, cloud,
 };
@@ -125,6 +129,14 @@ impl Stereo {
         })?;
         maps(py, found).map(Bound::into_any)
     }
+}
+
+/// The images of a pair on the host.
+fn both<'py>(py: Python<'py>, [left, right]: [Option<Bound<'py, PyAny>>; 2]) -> PyResult<[Input; 2]> {
+    let image = |image: Option<Bound<'py, PyAny>>, what| {
+        Input::of(&image.unwrap_or_else(|| py.None().into_bound(py)), what)
+    };
+    Ok([image(left, "the left image")?, image(right, "the right image")?])
 }
 
 /// The maps of a pair as arrays.
@@ -303,6 +315,42 @@ fn held<'a>(image: AnyView<'_>, mask: Option<&'a Input>, no_data: Option<f32>) -
 pub(crate) fn with_nan(mut disparity: Image<f32>) -> Image<f32> {
     disparity.data_mut().iter_mut().filter(|d| **d == INVALID).for_each(|d| *d = f32::NAN);
     disparity
+}
+
+/// The verdict on a disparity map of the host and its reasons. `given` are both images and their masks, `searched` the least
+/// disparity and the number of them.
+#[pyfunction]
+pub(crate) fn assess_disparities<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    disparity: &Bound<'py, PyAny>,
+    given: [Option<Bound<'py, PyAny>>; 4],
+    no_data: Option<f32>,
+    searched: (i32, usize),
+    truth: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Assessed<'py>> {
+    let ([left, right, mask_left, mask_right], (least, count)) = (given, searched);
+    let disparity = Input::of(disparity, "the disparity map")?;
+    let truth = truth.map(|truth| Input::of(truth, "the truth")).transpose()?;
+    let [left, right] = both(py, [left, right])?;
+    let (mask_left, mask_right) = (mask(mask_left.as_ref())?, mask(mask_right.as_ref())?);
+    let map = disparity.floats("the disparity map")?;
+    let truth = truth.as_ref().map(|truth| truth.floats("the truth")).transpose()?;
+    let found = run_on(py, device, |processor| {
+        let side = |image: &Input, mask: &Option<Input>| {
+            let mask = held(image.view(), mask.as_ref(), no_data)?.into_image();
+            Ok::<_, tiepoint::Error>(Side { image: image.view().to_image(), mask })
+        };
+        let sides = [side(&left, &mask_left)?, side(&right, &mask_right)?];
+        let evidence = StereoEvidence::of(map, sides[0].mask.as_ref().map(Image::view), least, count);
+        let evidence = evidence.with_rows(Some(&survey(&sides, &processor.cpu)?));
+        let evidence = match truth {
+            Some(truth) => evidence.with_truth(map, truth)?,
+            None => evidence,
+        };
+        Ok(evidence.assess())
+    })?;
+    assessed(py, Some(&found))
 }
 
 /// Depth along the optical axis in the unit of the baseline, NaN where there is none.

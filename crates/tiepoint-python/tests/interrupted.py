@@ -216,7 +216,14 @@ def collect(device):
 def unfinished(call):
     """Unfinished files that an interrupted call left."""
     folder = getattr(call, "folder", None)
-    return [] if folder is None else [str(path) for path in folder.rglob("*.part")]
+    if folder is None:
+        return []
+    # A call does not wait for a disk that is busy; what it has cancelled is removed a moment later.
+    for _ in range(100):
+        if not any(folder.rglob("*.part")):
+            break
+        time.sleep(0.02)
+    return [str(path) for path in folder.rglob("*.part")]
 
 
 def main(name, device, trials, seed):

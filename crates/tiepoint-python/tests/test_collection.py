@@ -57,6 +57,9 @@ def test_photographs_of_the_same_scene_are_matched(collection, truth):
 
 def test_the_database_is_the_command_s(collection, photographs, tmp_path, run):  # noqa: F811
     told = run("collect", photographs, "--output", tmp_path / "theirs.db")
+    found = collection.assess()
+    judged = [[reason["text"] for reason in reasons] for reasons in (found.reasons, told[-1]["reasons"])]
+    assert found.verdict == collection.verdict == told[-1]["verdict"] and judged[0] == judged[1]
     written = collection.export(tmp_path / "ours.db")
     assert rows_of(tmp_path / "ours.db") == rows_of(tmp_path / "theirs.db")
     assert {key: told[-1][key] for key in written} == written

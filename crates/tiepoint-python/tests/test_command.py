@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import pathlib
+import pickle
 import re
 import shutil
 import subprocess
@@ -237,9 +238,30 @@ def test_rectification_is_the_command_s(tmp_path, run, pair):
 def test_disparities_are_the_command_s(tmp_path, run, pair, cost):
     tp.write(tmp_path / "a.png", pair.left)
     tp.write(tmp_path / "b.png", pair.right)
-    run("stereo", tmp_path / "a.png", tmp_path / "b.png", "--disparities", 40, "--cost", cost, "--output", tmp_path / "d.pfm")
+    [told] = run("stereo", tmp_path / "a.png", tmp_path / "b.png", "--disparities", 40, "--cost", cost, "--output", tmp_path / "d.pfm")
     found = tp.Stereo(disparities=40, cost=cost, device="cpu").compute(pair.left, pair.right)
     assert np.array_equal(found.disparity, tp.io.read_disparity(tmp_path / "d.pfm", signed=True), equal_nan=True)
+    assert judged(found.assess()) == judged(told) and found.verdict == told["verdict"]
+
+
+def test_the_verdict_on_disparities_is_the_command_s(tmp_path, run, pair):
+    """Too few disparities, pixels without data, and a truth."""
+    mask = np.full(pair.left.shape, 255, np.uint8)
+    mask[:, :90] = 0
+    for name, image in {"a": pair.left, "b": pair.right, "mask": mask}.items():
+        tp.write(tmp_path / f"{name}.png", image)
+    tp.io.write_disparity(tmp_path / "truth.pfm", pair.truth_left)
+    words = ["--disparities", 12, "--mask", tmp_path / "mask.png", "--truth", tmp_path / "truth.pfm", "--report", tmp_path / "r.html"]
+    [told] = run("stereo", tmp_path / "a.png", tmp_path / "b.png", *words)
+    found = tp.Stereo(disparities=12, device="cpu").compute(pair.left, pair.right, mask_left=mask)
+    assert judged(found.assess(pair.truth_left)) == judged(told) and told["verdict"] == "poor"
+    assert pickle.loads(pickle.dumps(found)).assess(pair.truth_left) == found.assess(pair.truth_left)
+
+
+def judged(found):
+    """A verdict with the measures, numbers and sentences of its reasons."""
+    verdict, reasons = (found["verdict"], found["reasons"]) if isinstance(found, dict) else (found.verdict, found.reasons)
+    return verdict, [(reason["measure"], pytest.approx(reason["value"]), reason["text"], reason.get("next")) for reason in reasons]
 
 
 def test_the_version_is_the_crate_s():

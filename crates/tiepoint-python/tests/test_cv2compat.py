@@ -1,6 +1,7 @@
 """`cv2compat`: OpenCV's names, arguments, shapes and conventions, compared with OpenCV where that is installed."""
 
 import os
+import pickle
 import sys
 import types
 
@@ -522,3 +523,74 @@ def test_features_for_stitching(scene, opencv):
     assert max(p.num_inliers for p in pairs) > 30
     theirs = compat.detail.computeImageFeatures2(opencv.ORB_create(), scene.reference)
     assert len(theirs.keypoints) > 0
+
+
+#: Calls that OpenCV refuses, and the class of our own that our error has, too.
+REFUSED = {
+    "of another width": (lambda: compat.BFMatcher().match(np.ones((4, 8), np.float32), np.ones((4, 4), np.float32)), tp.MismatchError),
+    "neighbours of a cross check": (lambda: compat.BFMatcher(crossCheck=True).knnMatch(*np.ones((2, 4, 8), np.float32), k=2), tp.OptionError),
+    "too few points": (lambda: compat.findHomography(*np.ones((2, 3, 2)), compat.RANSAC, 3.0), tp.ModelError),
+    "points without a partner": (lambda: compat.findHomography(np.ones((9, 2)), np.ones((8, 2)), compat.RANSAC), tp.MismatchError),
+    "no scene.reference": (lambda: compat.warpPerspective(None, np.eye(3), (5, 5)), tp.ImageError),
+    "half a pixel": (lambda: compat.warpPerspective(np.ones((5, 5), np.uint8), np.eye(3), (5.5, 5)), TypeError),
+    "pictures of two sizes": (
+        lambda: compat.StereoSGBM_create(0, 16, 3).compute(np.zeros((50, 60), np.uint8), np.zeros((50, 61), np.uint8)),
+        tp.MismatchError,
+    ),
+    "an unknown argument": (lambda: compat.SIFT_create(foo=1), TypeError),
+    "a parameter out of range": (lambda: compat.SIFT_create().setSigma(-1.0), tp.OptionError),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_errors_are_opencv_s_too(call, opencv):
+    refused, ours = REFUSED[call]
+    with pytest.raises(compat.error) as caught:
+        refused()
+    error = caught.value
+    assert isinstance(error, opencv.error) and isinstance(error, ours)
+    assert error.code == -5 and error.err == str(error) and isinstance(error.func, str)
+    assert type(pickle.loads(pickle.dumps(error))) is ours
+
+
+def test_masks_of_added_descriptors(scene, opencv):
+    """In OpenCV's forms without descriptors to search in, with the masks by name and by place."""
+    described = opencv.SIFT_create(200).detectAndCompute(scene.reference, None)[1]
+    mask = np.zeros((len(described),) * 2, np.uint8)
+    mask[:5, :10] = 1
+    for matcher in (compat.BFMatcher(), opencv.BFMatcher()):
+        matcher.add([described])
+        by_name = matcher.knnMatch(described, k=2, masks=[mask])
+        told = [
+            [[(m.queryIdx, m.trainIdx) for m in row] for row in rows]
+            for rows in (by_name, matcher.knnMatch(described, 2, [mask], True), matcher.radiusMatch(described, 300.0, [mask])[:5])
+        ]
+        told.append([(m.queryIdx, m.trainIdx) for m in matcher.match(described, masks=[mask])])
+        told.append([(m.queryIdx, m.trainIdx) for m in matcher.match(described, [mask])])
+        assert len(by_name) == len(described) and [len(row) for row in by_name[:6]] == [2] * 5 + [0]
+        assert len(told[1]) == len(told[3]) == 5
+        if isinstance(matcher, opencv.BFMatcher):
+            assert told == ours
+        ours = told
+
+
+def test_none_stands_for_a_default(opencv):
+    random = np.random.default_rng(1)
+    a = random.random((40, 2)) * 100
+    matrix = np.array([[1.1, 0.02, 5], [-0.03, 0.97, 2], [0, 0, 1]])
+    b = opencv.perspectiveTransform(a[:, None], matrix)[:, 0]
+    found, inliers = compat.findHomography(a, b, compat.RANSAC, None, None, None, confidence=None)
+    assert np.allclose(found, matrix, atol=1e-6) and inliers.all()
+    camera = np.array([[800, 0, 320], [0, 800, 240], [0, 0, 1.0]])
+    assert compat.findEssentialMat(a, b, camera, compat.RANSAC, 0.999, 1.0, None)[0].shape == (3, 3)
+
+
+def test_umats_give_umats(scene, opencv):
+    held = opencv.UMat(scene.reference)
+    points, described = compat.SIFT_create(50).detectAndCompute(held, None)
+    assert np.array_equal(described.get(), compat.SIFT_create(50).detectAndCompute(scene.reference, None)[1])
+    assert np.array_equal(compat.SIFT_create().compute(held, points)[1].get(), compat.SIFT_create().compute(scene.reference, points)[1])
+    size = (scene.reference.shape[1], scene.reference.shape[0])
+    assert np.array_equal(compat.warpPerspective(held, np.eye(3), size).get(), scene.reference)
+    stereo = compat.StereoSGBM_create(0, 16, 3)
+    assert np.array_equal(stereo.compute(held, held).get(), stereo.compute(scene.reference, scene.reference))

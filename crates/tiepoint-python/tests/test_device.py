@@ -35,14 +35,14 @@ def run(script, **options):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, **options)
 
 
-def test_import_is_fast_and_loads_no_other_package():
+def test_import_is_fast_and_loads_nothing_that_takes_long():
     told = run(
         """
         import sys, time
         began = time.perf_counter()
         import tiepoint
         print(time.perf_counter() - began)
-        print([name for name in ("numpy", "cv2", "torch", "cupy") if name in sys.modules])
+        print([name for name in ("numpy", "cv2", "torch", "cupy", "dataclasses", "inspect", "typing", "logging") if name in sys.modules])
         # getrusage would count the process that started this one.
         print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")])
         """

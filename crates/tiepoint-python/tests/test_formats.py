@@ -278,6 +278,38 @@ def test_all_bands_are_warped_and_marked(command, scenes, tmp_path):
     assert tifffile.imread(out).shape == bands.shape[1:] + (4,) or tifffile.imread(out, key=0).shape[-1] == 4
 
 
+@pytest.mark.parametrize("compress", ["none", "deflate", "zstd"])
+def test_other_programs_read_what_is_compressed(command, scenes, rectified, tmp_path, compress):
+    """OpenCV's wheel has no Zstandard."""
+    for name, grey in zip("rm", scenes, strict=True):
+        tp.write(tmp_path / f"{name}.png", grey)
+    paths = [tmp_path / "r.png", tmp_path / "m.png"]
+    words = ["--compress", compress]
+    command("register", *paths, "-o", tmp_path / "w.tif", *words, check=True)
+    command("filter", "gauss", paths[0], tmp_path / "g.tif", *words, check=True)
+    maps = ["-o", "--output-right", "--confidence", "--depth"]
+    outputs = [word for i, flag in enumerate(maps) for word in (flag, tmp_path / f"s{i}.tif")]
+    known = ["--disparities", 16, "--focal", 300, "--baseline", 0.1]
+    command("stereo", *paths, *outputs, *known, *words, check=True)
+    outputs = [f"--{name}={tmp_path}/{name}.tif" for name in ("output-left", "output-right", "valid-left", "valid-right")]
+    command("rectify", rectified / "l.tif", rectified / "r.tif", *outputs, *words, check=True)
+    tp.write(tmp_path / "colour.tif", np.dstack([scenes[0].astype(np.float32)] * 3), compress=compress)
+    tp.io.write_disparity(tmp_path / "disparity.tif", scenes[0].astype(np.float32), compress=compress)
+    files = sorted(tmp_path.glob("*.tif"))
+    assert len(files) == 12
+    for path in files:
+        expected = tp.read(path)
+        with rasterio.open(path) as file:
+            found = np.moveaxis(file.read(), 0, -1).squeeze()
+            assert (file.compression.value if file.compression else "none").lower() == compress, path
+        deep = compress == "zstd" and pytest.importorskip("imagecodecs")
+        own = [] if deep is None else [tifffile.imread(path)]
+        # Pillow has no floats in colour.
+        own += [] if path.name == "colour.tif" else [opened(path)]
+        for values in [found, *own]:
+            assert np.array_equal(values, expected, equal_nan=expected.dtype == np.float32), path
+
+
 def test_pixels_without_data_take_no_part_in_warping(command, scenes, tmp_path):
     paths, hole = [], np.zeros(scenes[0].shape, bool)
     hole[100:140, 150:190] = True

@@ -17,6 +17,7 @@ from interrupted import ABANDONED, CALLS
 TRIALS = os.environ.get("TIEPOINT_INTERRUPTS", "2")
 # Calls without GPU code of their own, or slow on PoCL.
 LEFT_ALONE = {call.__name__ for call in ABANDONED}
+PROMPT = LEFT_ALONE | {"write"}
 CPU_ALONE = {"estimate", "surf", "learning", "rectify", "detect_many", "raster", "write"} | LEFT_ALONE
 OPENCL = [device.name for device in tp.devices() if device.resolved.startswith("opencl")][:1]
 
@@ -81,7 +82,59 @@ def test_ctrl_c_ends_every_call(call, device):
     assert len(told["ended"]) == int(TRIALS), told
     # 0.2 s between places where a call looks for signals, 0.02 s for calls that end at once; the rest is for a busy
     # machine. Abandoned calls compute longer than this limit, so one that waited for its end would fail.
-    assert max(told["ended"]) < (0.5 if call in LEFT_ALONE else 4 if device == "opencl" else 2), told
+    assert max(told["ended"]) < (0.5 if call in PROMPT else 4 if device == "opencl" else 2), told
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("a.png", "tp.write(path, noise)"),
+        ("a.tif", "tp.write(path, noise, compress='deflate')"),
+        ("a.exr", "tp.write(path, noise.astype(np.float32))"),
+        ("a.npz", "tp.io.write_features(path, features)"),
+        ("a.csv", "tp.io.write_features(path, features)"),
+        ("a.json", "tp.io.write_matches(path, matches, a=features, b=features)"),
+        ("a.ply", "tp.io.write_points(path, disparities, known, ascii=True)"),
+    ],
+)
+def test_ctrl_c_leaves_the_file_as_it_was(name, call, tmp_path):
+    """The call ends while the file is written; what was there stays, also when all threads have come to their end."""
+    told = run(["-c", textwrap.dedent(
+        f"""
+        import os, signal, threading, time
+        from pathlib import Path
+        import numpy as np
+        import tiepoint as tp
+        path = Path({str(tmp_path)!r}) / {name!r}
+        path.write_text("before")
+        random = np.random.default_rng(1)
+        noise = random.integers(0, 256, (5000, 6000), dtype=np.uint8)
+        features = tp.Features.from_arrays(
+            xy=random.random((200_000, 2), np.float32), descriptors=random.integers(0, 256, (200_000, 128), dtype=np.uint8),
+            image_size=(10, 10),
+        )
+        rows = np.repeat(np.arange(200_000)[:, None], 2, 1)
+        matches = tp.Matches(np.tile(rows, (10, 1)), np.ones(2_000_000, np.float32), np.ones(2_000_000, np.float32))
+        disparities = tp.Disparities(noise.astype(np.float32) + 1, None, None, None, None, (noise, noise))
+        known = tp.Calibration(focal=1000.0, principal=(1500.0, 1000.0), baseline=1.0)
+        sent = []
+        def interrupt():
+            while not list(path.parent.glob("*.part")):
+                time.sleep(0.001)
+            sent.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        try:
+            {call}
+        except KeyboardInterrupt:
+            late = time.perf_counter() - sent[0]
+        while list(path.parent.glob("*.part")):
+            time.sleep(0.01)
+        time.sleep(0.3)
+        print(path.read_text(), late < 0.5, len(list(path.parent.iterdir())))
+        """
+    )], seconds=60)
+    assert told == "before True 1\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="files are leased on Linux alone")

@@ -166,3 +166,12 @@ fn profile_and_quiet() {
     let said = succeeds(&mut folder.tiepoint("detect a.png --quiet"));
     assert_eq!(said, ["", ""], "quiet is quiet");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_word_that_is_no_text_is_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut command = tiepoint("detect a.png -o");
+    let message = refused(command.arg(std::ffi::OsStr::from_bytes(b"\xff.csv")), 2);
+    assert!(message.contains(r#""\xFF.csv""#) && !message.contains("a.png"), "{message}");
+}

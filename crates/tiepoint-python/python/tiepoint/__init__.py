@@ -7,39 +7,38 @@ towards +y; a scale is the σ of a Gaussian in pixels; a disparity d says that t
 
 from __future__ import annotations
 
-import atexit as _atexit
-import os as _os
+import importlib as _importlib
 
-from . import errors, evaluate, filter, interop, io, raster, synth
-from ._calibration import Calibration, StereoCalibration
-from ._collection import Collection, CollectionOptions, VerifiedPair, collect
-from ._core import Device, DeviceArray, Features
-from ._core import devices as _devices
-from ._core import finish_background as _finish_background
-from ._core import pause_opening as _pause_opening
-from ._core import resume_opening as _resume_opening
-from ._draw import draw
-from ._features import Sift, Surf, concatenate
-from ._geometry import Estimate, Model, estimate, fit, warp
-from ._matching import Matches, Rematch, TiePoints, match, nearest, tie_points
-from ._register import Rectified, Registration, rectify, register
-from ._report import report
-from ._stereo import Disparities, Stereo
-from .errors import (
-    DeviceError,
-    Error,
-    FormatError,
-    ImageError,
-    MismatchError,
-    ModelError,
-    OptionError,
-    OutOfMemoryError,
-)
-from .io import read, write
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import errors, evaluate, filter, interop, io, raster, synth
+    from ._assess import Assessment
+    from ._calibration import Calibration, StereoCalibration
+    from ._collection import Collection, CollectionOptions, VerifiedPair, collect
+    from ._core import Device, DeviceArray, Features
+    from ._draw import draw
+    from ._features import Sift, Surf, concatenate
+    from ._geometry import Estimate, Model, estimate, fit, warp
+    from ._matching import Matches, Rematch, TiePoints, match, nearest, tie_points
+    from ._register import Rectified, Registration, rectify, register
+    from ._report import report
+    from ._stereo import Disparities, Stereo
+    from .errors import (
+        DeviceError,
+        Error,
+        FormatError,
+        ImageError,
+        MismatchError,
+        ModelError,
+        OptionError,
+        OutOfMemoryError,
+    )
+    from .io import read, write
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assessment",
     "Calibration",
     "Collection",
     "CollectionOptions",
@@ -91,13 +90,40 @@ __all__ = [
     "write",
 ]
 
-_atexit.register(_finish_background)
-if hasattr(_os, "register_at_fork"):
-    _os.register_at_fork(
-        before=_pause_opening,
-        after_in_parent=lambda: _resume_opening(False),
-        after_in_child=lambda: _resume_opening(True),
-    )
+#: What each module gives. A name is imported when it is first used, so that a program loads what it needs.
+_GIVES = {
+    "_assess": "Assessment",
+    "_calibration": "Calibration StereoCalibration",
+    "_collection": "Collection CollectionOptions VerifiedPair collect",
+    "_core": "Device DeviceArray Features",
+    "_draw": "draw",
+    "_features": "Sift Surf concatenate",
+    "_geometry": "Estimate Model estimate fit warp",
+    "_matching": "Matches Rematch TiePoints match nearest tie_points",
+    "_register": "Rectified Registration rectify register",
+    "_report": "report",
+    "_stereo": "Disparities Stereo",
+    "errors": "DeviceError Error FormatError ImageError MismatchError ModelError OptionError OutOfMemoryError",
+    "io": "read write",
+}
+_HOMES = {name: home for home, names in _GIVES.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # or checkers would believe every name
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            found = getattr(_importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        elif name in __all__:
+            found = _importlib.import_module(f"{__name__}.{name}")
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def devices() -> list[Device]:
@@ -110,4 +136,7 @@ def devices() -> list[Device]:
     list of Device
         ``Device("cpu")``, ``Device("cuda:0")``, …
     """
-    return [Device(entry["device"]) for entry in _devices() if "device" in entry]
+    from ._core import Device
+    from ._core import devices as listed
+
+    return [Device(entry["device"]) for entry in listed() if "device" in entry]

@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _options, _pickle
+from ._assess import Assessment
 from ._base import Result
 from ._progress import log, watched
 from .errors import FormatError, OptionError
@@ -344,6 +345,21 @@ class Collection:
             Whose threads read.
         """
         return self._core.status(device)
+
+    def assess(self, *, device: Device | str | None = None) -> Assessment:
+        """Judge the finished collection, as the command does: whether its verified pairs connect the photographs.
+
+        Parameters
+        ----------
+        device : Device or str, optional
+            Whose threads read.
+        """
+        return Assessment(*self._core.assess(device))
+
+    @property
+    def verdict(self) -> str:
+        """``"good"``, ``"doubtful"`` or ``"poor"``; `assess` has its reasons."""
+        return self.assess().verdict
 
     def features(self, name: str) -> Features:
         """The features of a photograph, in its pixels.

@@ -31,7 +31,7 @@ def png(image: Any) -> bytes:
         image = (255.0 * image).astype(np.uint8)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "picture.png")
-        _core.write(path, np.ascontiguousarray(image))
+        _core.write(path, np.ascontiguousarray(image), "none")
         with open(path, "rb") as file:
             return file.read()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._base import Result
 from ._arrays import host, unmasked
+from ._assess import Assessment
 from ._calibration import Calibration, rectified
 from ._options import StereoOptions
 from ._progress import counting
@@ -55,6 +56,12 @@ class Disparities(Result):
         The calibration of the pair, if it was given.
     images : tuple
         The left and the right image that were given.
+    searched : tuple of int or None
+        The least disparity and the number of disparities that were searched.
+    masks : tuple
+        The masks of the left and the right image, or None.
+    no_data : float or None
+        The value of pixels without data, if it was given.
     """
 
     # `Any` lets code for arrays of either kind be written without asking which.
@@ -64,6 +71,32 @@ class Disparities(Result):
     reasons: npt.NDArray[np.uint8] | Any | None
     calibration: Calibration | None
     images: tuple[Any, Any]
+    searched: tuple[int, int] | None = None
+    masks: tuple[Any, Any] = (None, None)
+    no_data: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """``"good"``, ``"doubtful"`` or ``"poor"``; `assess` has its reasons."""
+        return self.assess().verdict
+
+    def assess(self, truth: Any = None, *, device: Device | str | None = None) -> Assessment:
+        """Judge the disparities of the left image, as the command does: by the share of valid pixels, the disparities at the
+        end of the range, and tie points, whose rows must agree.
+
+        Parameters
+        ----------
+        truth : array_like, (H, W), optional
+            The true disparities, NaN where they are not known; errors are then judged, too.
+        device : Device or str, optional
+            Whose threads compute.
+        """
+        if self.searched is None:
+            raise OptionError("the disparities that were searched are not known: results of Stereo have them")
+        given = [host(image, "the image") for image in (*self.images, *self.masks)]
+        (given[0], given[2]), (given[1], given[3]) = unmasked(given[0], given[2]), unmasked(given[1], given[3])
+        map = host(self.disparity, "the disparity map")
+        return Assessment(*_core.assess_disparities(device, map, given, self.no_data, self.searched, truth))
 
     def depth(self, calibration: _CalibrationLike | None = None, *, device: Device | str | None = None) -> _Floats:
         """Depth along the optical axis, (H, W) float32, in the unit of the baseline; NaN where there is none.
@@ -165,6 +198,10 @@ class Stereo(StereoOptions):
         core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
         return core.options
 
+    @property
+    def _searched(self) -> tuple[int, int]:
+        return self.min_disparity, self.disparities
+
     def compute(
         self,
         left: _Image,
@@ -198,7 +235,9 @@ class Stereo(StereoOptions):
         (a, mask_a), (b, mask_b) = unmasked(left, mask_left), unmasked(right, mask_right)
         found = core.compute(a, b, mask_a, mask_b, no_data)
         known = None if calibration is None else rectified(calibration)
-        return Disparities(**found, calibration=known, images=(left, right))
+        return Disparities(
+            **found, calibration=known, images=(left, right), searched=self._searched, masks=(mask_left, mask_right), no_data=no_data
+        )
 
     def optimize(
         self,
@@ -239,7 +278,9 @@ class Stereo(StereoOptions):
         """
         found = self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=False)
         known = None if calibration is None else rectified(calibration)
-        return Disparities(**found, calibration=known, images=(left, right))
+        return Disparities(
+            **found, calibration=known, images=(left, right), searched=self._searched, masks=(mask_left, mask_right)
+        )
 
     def aggregate(
         self,
@@ -269,7 +310,8 @@ class Stereo(StereoOptions):
         ndarray
             (H, W, disparities) uint16: the sums, the least being the best.
         """
-        return self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=True)
+        sums: npt.NDArray[np.uint16] = self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=True)
+        return sums
 
     def _by_volume(
         self, cost: Any, left: Any, right: Any, scale: float | None, mask_left: Any, mask_right: Any, *, sums: bool
@@ -324,7 +366,7 @@ class Stereo(StereoOptions):
             def oldest() -> Iterator[Disparities]:
                 if (found := stream.pop()) is not None:
                     count(1)
-                    yield Disparities(**found, calibration=known, images=images.popleft())
+                    yield Disparities(**found, calibration=known, images=images.popleft(), searched=self._searched, no_data=no_data)
                 else:
                     images.clear()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _arrays, _core
 from ._calibration import rectified
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._core import Features
 
     _Path = str | os.PathLike[str]
+    _Compression = Literal["none", "deflate", "zstd"]
 
 __all__ = [
     "decode",
@@ -83,7 +84,9 @@ def decode(
     return found
 
 
-def write(path: _Path, image: _Image, *, range: tuple[float, float] | None = None) -> None:
+def write(
+    path: _Path, image: _Image, *, range: tuple[float, float] | None = None, compress: _Compression = "none"
+) -> None:
     """Write an image in the format of the name's extension.
 
     Parameters
@@ -97,6 +100,8 @@ def write(path: _Path, image: _Image, *, range: tuple[float, float] | None = Non
         The values that become black and white; values beyond are clipped. If not given, a format of integers takes
         floats from 0 to 1 and clips those beyond, and formats of floats (``.pfm``, ``.tif``, ``.exr``, ``.npy``) keep
         all values.
+    compress : str
+        How a TIFF is compressed, without loss: ``"none"``, ``"deflate"`` or ``"zstd"``.
     """
     if range is not None:
         import numpy as np
@@ -105,7 +110,7 @@ def write(path: _Path, image: _Image, *, range: tuple[float, float] | None = Non
         if not low < high:
             raise OptionError(f"option range is {range!r}: expected two values, the lesser first")
         image = np.clip((_arrays.array(image, "the image").astype(np.float32) - low) / (high - low), 0, 1)
-    _core.write(path, image)
+    _core.write(path, image, compress)
 
 
 def read_features(path: _Path) -> Features:
@@ -166,11 +171,11 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool = Fa
     return _core.read_disparity(path, scale, signed)
 
 
-def write_disparity(path: _Path, disparity: Any) -> None:
+def write_disparity(path: _Path, disparity: Any, *, compress: _Compression = "none") -> None:
     """Write a disparity map: ``.pfm`` (none: +∞), ``.tif``, ``.exr`` or ``.npy`` (none: NaN), ``.png`` (16 bits, 256
-    times; none: 0)."""
+    times; none: 0). `compress` is that of `write`."""
     disparity = getattr(disparity, "disparity", disparity)
-    _core.write_disparity(path, disparity)
+    _core.write_disparity(path, disparity, compress)
 
 
 def read_points(path: _Path) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:

@@ -1,10 +1,12 @@
 //! Syncing files to the disk: each at once, or many on other threads while the work that makes them continues.
 
 use super::unfinished::{Unfinished, folder_of, followed};
+use crate::device::Cancel;
 use crate::{Error, Result};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, IntoInnerError};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,9 +61,9 @@ impl Disk {
     pub(crate) fn write(
         &self,
         path: &Path,
-        content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+        content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>,
     ) -> Result<()> {
-        let Some(unfinished) = written(path, content).map_err(|source| Error::io(path, source))? else {
+        let Some(unfinished) = written(path, content).map_err(|source| error(path, source))? else {
             return Ok(());
         };
         match &self.queue {
@@ -76,10 +78,52 @@ impl Disk {
     }
 }
 
+thread_local! {
+    static CANCEL: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, whose files are given up when `cancel` is set: whatever this thread has not yet moved to its final path then
+/// never appears there, and the call that writes it returns [`Error::Cancelled`].
+pub fn cancelled_by<R>(cancel: &Cancel, work: impl FnOnce() -> R) -> R {
+    let before = CANCEL.replace(Some(cancel.clone()));
+    let done = work();
+    CANCEL.set(before);
+    done
+}
+
+fn is_cancelled() -> bool {
+    CANCEL.with_borrow(|cancel| cancel.as_ref().is_some_and(Cancel::is_cancelled))
+}
+
+/// Fails if this thread's work is cancelled.
+pub(super) fn check() -> io::Result<()> {
+    if is_cancelled() { Err(io::Error::other("cancelled")) } else { Ok(()) }
+}
+
+/// The error of a file that was not written.
+pub(super) fn error(path: &Path, source: io::Error) -> Error {
+    if is_cancelled() { Error::Cancelled } else { Error::io(path, source) }
+}
+
+/// A file that is written until its work is cancelled ([`cancelled_by`]).
+#[derive(Debug)]
+pub struct Opened(File);
+
+impl Write for Opened {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        check()?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Writes a file under a temporary name; `None` if `path` is a device or a pipe, which is written to directly.
 fn written(
     path: &Path,
-    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>,
 ) -> io::Result<Option<Unfinished>> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
@@ -97,10 +141,10 @@ fn written(
     Ok(Some(unfinished))
 }
 
-fn fill(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let mut writer = BufWriter::with_capacity(1 << 16, file);
+fn fill(file: File, content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>) -> io::Result<()> {
+    let mut writer = BufWriter::with_capacity(1 << 16, Opened(file));
     content(&mut writer)?;
-    close(writer.into_inner().map_err(IntoInnerError::into_error)?)
+    close(writer.into_inner().map_err(IntoInnerError::into_error)?.0)
 }
 
 /// Closes a file and returns the error that `drop` would ignore: network file systems and those with quotas may report

@@ -8,11 +8,10 @@ mod disk;
 mod unfinished;
 
 pub(crate) use disk::Disk;
-pub use disk::sync_folder_of;
+pub use disk::{Opened, cancelled_by, sync_folder_of};
 pub use unfinished::{Unfinished, remove_unfinished, remove_unfinished_beside};
 
 use crate::{Error, Result};
-use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
@@ -26,7 +25,7 @@ use std::path::Path;
 /// [`Error::Io`] with the path when the file cannot be created, written, synced or renamed.
 pub fn write_atomically(
     path: impl AsRef<Path>,
-    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>,
 ) -> Result<()> {
     Disk::at_once(true).write(path.as_ref(), content)
 }
@@ -91,7 +90,8 @@ impl From<&str> for Fault {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use std::fs;
+    use crate::device::Cancel;
+    use std::fs::{self, File};
     use std::io::Write;
     use std::path::PathBuf;
     use std::time::{Duration, SystemTime};
@@ -141,6 +141,37 @@ pub(crate) mod tests {
         write_atomically(&path, |w| w.write_all(b"two")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two", "replaced");
         assert_eq!(folder.names(), ["a.txt"], "nothing else is left");
+    }
+
+    #[test]
+    fn cancelled_files_never_appear() {
+        let folder = Folder::new("cancelled");
+        let path = folder.0.join("a.txt");
+        write_atomically(&path, |w| w.write_all(b"old")).unwrap();
+        // Before the first byte, between two, and behind the last one.
+        for moment in 0..3 {
+            let cancel = Cancel::new();
+            let at = |m| {
+                if m == moment {
+                    cancel.cancel()
+                }
+            };
+            let found = cancelled_by(&cancel, || {
+                write_atomically(&path, |w| {
+                    at(0);
+                    w.write_all(&[0; 1 << 20])?;
+                    at(1);
+                    w.write_all(&[0; 1 << 20])?;
+                    at(2);
+                    Ok(())
+                })
+            });
+            assert!(matches!(found, Err(Error::Cancelled)), "{moment}: {found:?}");
+            assert_eq!(folder.names(), ["a.txt"], "nothing else is left");
+            assert_eq!(fs::read(&path).unwrap(), b"old", "{moment}: the old file stands");
+        }
+        write_atomically(&path, |w| w.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new", "files written afterwards are not cancelled");
     }
 
     /// The name that an unfinished file would have if another machine or process wrote it.

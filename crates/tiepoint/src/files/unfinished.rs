@@ -1,7 +1,7 @@
 //! Files that are still being written: their temporary names, their locks, and the removal of those left by killed
 //! processes.
 
-use super::disk::{close, sync_folder};
+use super::disk::{check, close, error, sync_folder};
 use crate::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -62,11 +62,13 @@ impl Unfinished {
     pub fn take_place(self, sync: bool) -> Result<()> {
         let target = self.target.clone();
         let placed = (|| {
+            check()?;
             if sync { self.sync() } else { self.file().and_then(close) }?;
+            check()?;
             self.rename()?;
             if sync { sync_folder(folder_of(&target)) } else { Ok(()) }
         })();
-        placed.map_err(|source| Error::io(target, source))
+        placed.map_err(|source| error(&target, source))
     }
 
     pub(super) fn file(&self) -> io::Result<File> {

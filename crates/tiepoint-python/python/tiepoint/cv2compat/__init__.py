@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import Error as _Error
 from . import _objects, _own
 from ._detectors import SIFT, SURF, Feature2D
 from ._matchers import NORM_L2, NORM_L2SQR, BFMatcher, DescriptorMatcher, FlannBasedMatcher
@@ -148,7 +149,7 @@ __all__ = [
 _VERSION = "5.0.0"
 
 #: Names that are this package's only if OpenCV is not installed.
-_STAND_INS = {"KeyPoint": _objects.KeyPoint, "DMatch": _objects.DMatch}
+_STAND_INS = {"KeyPoint": _objects.KeyPoint, "DMatch": _objects.DMatch, "error": _Error}
 
 
 def origin(name: str) -> str:

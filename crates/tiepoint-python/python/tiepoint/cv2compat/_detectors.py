@@ -8,7 +8,7 @@ from .. import _arrays
 from .._features import Sift, Surf
 from ..errors import MismatchError, OptionError
 from ._objects import keypoints, table
-from ._own import Algorithm, needed
+from ._own import Algorithm, like, needed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ class Feature2D(Algorithm):
             both = [self.compute(*one) for one in zip(image, keypoints, strict=True)]
             return tuple(points for points, _ in both), tuple(found for _, found in both)
         kept, found = self._described(grey(image), list(keypoints))
-        return tuple(kept), found if len(kept) else None
+        return tuple(kept), like(image, found) if len(kept) else None
 
     def detectAndCompute(  # noqa: N802
         self, image: Any, mask: Any = None, descriptors: Any = None, useProvidedKeypoints: bool = False  # noqa: N803
@@ -100,7 +100,7 @@ class Feature2D(Algorithm):
         if useProvidedKeypoints:
             raise OptionError("option useProvidedKeypoints is True: expected False; compute(image, keypoints) describes them")
         found = self._detector().detect(grey(image), mask)
-        return tuple(self._points(found)), self._descriptors(found) if len(found) else None
+        return tuple(self._points(found)), like(image, self._descriptors(found)) if len(found) else None
 
     def descriptorSize(self) -> int:  # noqa: N802
         """Values of a descriptor."""

@@ -44,6 +44,13 @@ def _table(descriptors: Any, what: str) -> npt.NDArray[Any]:
     return found
 
 
+def _is_number(given: Any) -> bool:
+    """Whether an argument is a number, which stands where OpenCV's other form has descriptors."""
+    import numpy as np
+
+    return isinstance(given, (int, float, np.integer, np.floating))
+
+
 def _bytes(table: npt.NDArray[Any]) -> bool:
     """Whether descriptors are whole numbers from 0 to 255."""
     import numpy as np
@@ -105,8 +112,13 @@ class DescriptorMatcher(Algorithm):
         made.__dict__.update(self.__dict__, _trained=[] if emptyTrainData else list(self._trained))
         return made
 
-    def match(self, queryDescriptors: Any, trainDescriptors: Any = None, mask: Any = None) -> tuple[Any, ...]:  # noqa: N803
-        """The nearest neighbour of each descriptor."""
+    def match(
+        self, queryDescriptors: Any, trainDescriptors: Any = None, mask: Any = None, *, masks: Any = None  # noqa: N803
+    ) -> tuple[Any, ...]:
+        """The nearest neighbour of each descriptor; without `trainDescriptors` among those added by `add`, with `masks`."""
+        if isinstance(trainDescriptors, (list, tuple)):
+            trainDescriptors, masks = None, trainDescriptors  # noqa: N806
+        mask = masks if mask is None else mask
         if trainDescriptors is not None and mask is None and not isinstance(mask, (list, tuple)):
             if (found := self._paired(queryDescriptors, trainDescriptors)) is not None:
                 return found
@@ -120,10 +132,15 @@ class DescriptorMatcher(Algorithm):
         k: int = 2,
         mask: Any = None,
         compactResult: bool = False,  # noqa: N803
+        *,
+        masks: Any = None,
     ) -> tuple[tuple[Any, ...], ...]:
-        """The nearest `k` of each, the nearest first; without `trainDescriptors` among the descriptors added by `add`."""
-        if isinstance(trainDescriptors, int):
-            trainDescriptors, k = None, trainDescriptors  # noqa: N806
+        """The nearest `k` of each, the nearest first; without `trainDescriptors` among the descriptors added by `add`, with
+        `masks` and in the order k, masks, compactResult."""
+        if _is_number(trainDescriptors):
+            masks = k if isinstance(k, (list, tuple)) else masks
+            trainDescriptors, k, mask, compactResult = None, trainDescriptors, None, mask is True or compactResult  # noqa: N806
+        mask = masks if mask is None else mask
         if k < 1:
             raise OptionError(f"option k is {k}: expected at least 1")
         if self._cross and k != 1:
@@ -138,10 +155,19 @@ class DescriptorMatcher(Algorithm):
         maxDistance: float = 0.0,  # noqa: N803
         mask: Any = None,
         compactResult: bool = False,  # noqa: N803
+        *,
+        masks: Any = None,
     ) -> tuple[tuple[Any, ...], ...]:
-        """All neighbours of each within a distance, the nearest first."""
-        if isinstance(trainDescriptors, (int, float)):
-            trainDescriptors, maxDistance = None, trainDescriptors  # noqa: N806
+        """All neighbours of each within a distance, the nearest first; without `trainDescriptors` as `knnMatch`."""
+        if _is_number(trainDescriptors):
+            masks = maxDistance if isinstance(maxDistance, (list, tuple)) else masks
+            trainDescriptors, maxDistance, mask, compactResult = (  # noqa: N806
+                None,
+                trainDescriptors,
+                None,
+                mask is True or compactResult,
+            )
+        mask = masks if mask is None else mask
         if self._cross:
             raise OptionError("option crossCheck is True: expected False for radiusMatch")
         rows = self._search(queryDescriptors, trainDescriptors, None, mask, maxDistance)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
 from .._geometry import Estimate, estimate, fit, warp
 from ..errors import MismatchError, ModelError, OptionError
-from ._own import opencv
+from ._own import like, opencv, raising
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,6 +94,7 @@ def _robust(
         return None
 
 
+@raising
 def findHomography(  # noqa: N802
     srcPoints: Any,  # noqa: N803
     dstPoints: Any,  # noqa: N803
@@ -132,6 +134,7 @@ def findHomography(  # noqa: N802
     return np.array(found.matrix), _told(mask, found.inliers)
 
 
+@raising
 def findFundamentalMat(  # noqa: N802
     points1: Any,
     points2: Any,
@@ -178,6 +181,7 @@ def findFundamentalMat(  # noqa: N802
     return matrix, _told(mask, made.inliers)
 
 
+@raising
 def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) -> tuple[_Matrix, _Inliers]:  # noqa: N802
     """`cv2.findEssentialMat` in its forms: E (3, 3) of length 1, and inliers (N, 1) uint8; both None without a model.
 
@@ -199,6 +203,7 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
     else:
         form = forms[2]
     given = {**dict(zip(form, arguments, strict=False)), **named}
+    given = {name: value for name, value in given.items() if value is not None}
     if strange := sorted(set(given) - set(form)):
         raise OptionError(f"there is no argument {strange[0]}: expected {', '.join(form)}")
     a, b = _pairs(points1, points2, 0, ("points1", "points2"))
@@ -260,6 +265,7 @@ def _affine(
     return np.array(found.matrix[:2]), _told(inliers, found.inliers)
 
 
+@raising
 def estimateAffine2D(  # noqa: N802
     from_: Any,
     to: Any,
@@ -278,6 +284,7 @@ def estimateAffine2D(  # noqa: N802
     return _affine("affine", 3, from_, to, inliers, ransacReprojThreshold, maxIters, confidence)
 
 
+@raising
 def estimateAffinePartial2D(  # noqa: N802
     from_: Any,
     to: Any,
@@ -292,6 +299,7 @@ def estimateAffinePartial2D(  # noqa: N802
     return _affine("similarity", 2, from_, to, inliers, ransacReprojThreshold, maxIters, confidence)
 
 
+@raising
 def warpPerspective(  # noqa: N802
     src: Any,
     M: Any,  # noqa: N803
@@ -333,9 +341,9 @@ def warpPerspective(  # noqa: N802
             matrix = np.linalg.inv(matrix).astype(np.float64)
         except np.linalg.LinAlgError:
             raise ModelError("M has no inverse") from None
-    width, height = (int(v) for v in dsize)
+    width, height = (operator.index(v) for v in dsize)
     made = warp(image, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=float(used[0]))
     if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:
         dst[...] = made
         return dst
-    return made
+    return like(src, made)

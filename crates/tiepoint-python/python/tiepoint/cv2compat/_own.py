@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _Call = TypeVar("_Call", bound=Callable[..., Any])
+
 
 def opencv() -> Any:
     """OpenCV's module, or None if it is not installed."""
@@ -25,6 +33,45 @@ def needed(for_what: str) -> Any:
     return found
 
 
+def like(given: Any, found: Any) -> Any:
+    """What was found, as OpenCV's `UMat` where the input was one."""
+    return opencv().UMat(found) if type(given).__name__ == "UMat" and found is not None else found
+
+
+_BOTH: dict[tuple[Any, Any], Any] = {}
+
+
+def _both(kind: Any, theirs: Any) -> Any:
+    """A class of errors that are of both kinds."""
+    if (kind, theirs) not in _BOTH:
+        _BOTH[kind, theirs] = type(kind.__name__, (kind, theirs), {"__reduce__": lambda error: (kind, error.args)})
+    return _BOTH[kind, theirs]
+
+
+def raising(call: _Call) -> _Call:
+    """A function of ours in OpenCV's place: None stands for the default of any argument, and errors are OpenCV's, too, so
+    that ``except cv2.error`` catches them."""
+    code = call.__code__
+    names = code.co_varnames[: code.co_argcount]
+    defaults = dict(zip(reversed(names), reversed(call.__defaults__ or ()), strict=False)) | (call.__kwdefaults__ or {})
+
+    @functools.wraps(call)
+    def called(*arguments: Any, **named: Any) -> Any:
+        given = [defaults.get(name, value) if value is None else value for name, value in zip(names, arguments, strict=False)]
+        named = {name: defaults.get(name, value) if value is None else value for name, value in named.items()}
+        try:
+            return call(*given, *arguments[len(names) :], **named)
+        except (Error, TypeError) as error:
+            theirs = getattr(opencv(), "error", None)
+            if theirs is None or isinstance(error, theirs):
+                raise
+            made = _both(type(error), theirs)(*error.args)
+            vars(made).update(code=-5, err=str(error), func=call.__name__, msg=str(error), file="", line=-1)
+            raise made.with_traceback(error.__traceback__) from error.__cause__
+
+    return called  # type: ignore[return-value]
+
+
 class Algorithm:
     """The base of OpenCV's objects with parameters, each of which has a getter and a setter."""
 
@@ -32,6 +79,15 @@ class Algorithm:
     _name = ""
     #: The parameter that ``getX`` and ``setX`` stand for.
     _accessors: dict[str, str] = {}
+
+    def __init_subclass__(cls) -> None:
+        for name, held in list(vars(cls).items()):
+            if name[0] == "_" and name not in ("__new__", "__init__"):
+                continue
+            if isinstance(held, staticmethod):
+                setattr(cls, name, staticmethod(raising(held.__func__)))
+            elif isinstance(held, types.FunctionType):
+                setattr(cls, name, raising(held))
 
     def __init__(self, given: dict[str, Any]) -> None:
         self._given = given
@@ -46,6 +102,7 @@ class Algorithm:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(verb + name for name in self._accessors for verb in ("get", "set"))]
 
+    @raising
     def _set(self, key: str, value: Any) -> None:
         before = self._given
         self._given = {**before, key: value}

@@ -8,7 +8,7 @@ from .. import _arrays
 from .._progress import log
 from .._stereo import Stereo
 from ..errors import OptionError
-from ._own import Algorithm, needed
+from ._own import Algorithm, like, needed, raising
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,14 +121,15 @@ class StereoSGBM(StereoMatcher):
         import numpy as np
 
         # Three channels have equal weights except in the grey of edges, so blue, green, red becomes red, green, blue.
-        left, right = (_rgb(image) for image in (left, right))
+        given, left, right = left, _rgb(left), _rgb(right)
         found = np.asarray(self._stereo.compute(left, right).disparity)
         none = (self._stereo.min_disparity - 1) * 16
         made = np.where(np.isnan(found), none, np.rint(np.nan_to_num(found) * 16)).astype(np.int16)
         if isinstance(disparity, np.ndarray) and disparity.shape == made.shape and disparity.dtype == np.int16:
             disparity[...] = made
             return disparity
-        return made
+        told: npt.NDArray[np.int16] = like(given, made)
+        return told
 
     def opencv(self) -> Any:
         """`cv2.StereoSGBM` with the same parameters; its results are OpenCV's."""
@@ -145,6 +146,7 @@ def _rgb(image: Any) -> Any:
     return _arrays.image(image, "the image") if not isinstance(image, np.ndarray) else image
 
 
+@raising
 def createRightMatcher(matcher_left: Any) -> Any:  # noqa: N802
     """`cv2.ximgproc.createRightMatcher`: for this package's `StereoSGBM` another one, whose ``compute(right, left)`` gives
     the disparities of the right view, which are negative as OpenCV's are."""
@@ -156,6 +158,7 @@ def createRightMatcher(matcher_left: Any) -> Any:  # noqa: N802
     return StereoSGBM.create(**{**given, **changed}, device=matcher_left._device)
 
 
+@raising
 def createDisparityWLSFilter(matcher_left: Any) -> Any:  # noqa: N802
     """`cv2.ximgproc.createDisparityWLSFilter`: OpenCV's filter, set up with the parameters of this package's matcher."""
     theirs = needed("createDisparityWLSFilter")
