@@ -297,7 +297,8 @@ impl PairEvidence {
             });
             if let Some((share, px)) = self.common.zip(self.common_px) {
                 let of = percent(share);
-                let text = format!("{of} of the residuals are common to neighbours ({px:.1} px)");
+                let text =
+                    format!("neighbouring matches have {of} of their residuals in common ({px:.1} px)");
                 let mut alike = Reason::share_above("residuals", share, COMMON, text, next);
                 if px < self.bent_px {
                     alike.verdict = Verdict::Good;
