@@ -4,9 +4,6 @@
 /** What the cursor is on: a pair, two photographs without a result (`pair` -1), one photograph, or a group.
  * @typedef {{ images: number[], pair: number }} Hit */
 
-/** Kinds of geometry: Okabe and Ito's colours. */
-const KINDS = [packed(86, 180, 233, 255), packed(230, 159, 0, 255), packed(0, 158, 115, 255), packed(240, 228, 66, 255), packed(204, 121, 167, 255), packed(213, 94, 0, 255), packed(0, 114, 178, 255)];
-
 class CollectionView {
   /** @param {CollectionData} data @param {Record<string, Uint32Array>} c columns of pairs, the strongest first
    * @param {Uint16Array} ends @param {Uint8Array | null} tried @param {(string | null)[]} urls of thumbnails */
@@ -129,14 +126,15 @@ class CollectionView {
     edges.field.hidden = true;
     this.bar = element('div', { class: 'colour-bar' });
     const tools = element('div', { class: 'tools' }, modes.field, sorted.field, edges.field, this.pairs ? colours.field : '',
-      button('show all', () => this.stage.reset()));
+      button('show all', () => this.stage.reset()), this.stage.saving('pairs'));
     this.graphNote = element('p', { class: 'hint' });
     const left = element('div', { class: 'map' }, this.stage.host, this.bar, this.graphNote);
 
     this.keptText = element('p', { class: 'kept', role: 'status' });
     this.groupsText = element('p', { class: 'groups' });
+    this.joints = element('div', { class: 'found joints', role: 'group', 'aria-label': 'Pairs that alone join groups' });
     const csv = button('Save these as CSV', () => save('pairs.csv', this.csv()));
-    const head = element('div', { class: 'filters-head' }, this.keptText, this.groupsText, this.chips(), this.pairs ? csv : '');
+    const head = element('div', { class: 'filters-head' }, this.keptText, this.groupsText, this.joints, this.chips(), this.pairs ? csv : '');
     this.histogram = this.pairs
       ? new Histogram('inliers of a pair', this.c.inliers, { logarithmic: true, decimals: 0, changed: () => this.filter() })
       : null;
@@ -179,6 +177,17 @@ class CollectionView {
     });
     this.chosen = element('p', { class: 'chosen', role: 'status' });
     return element('div', { class: 'search' }, element('label', {}, element('span', {}, 'Find a photograph '), input), this.found, this.chosen);
+  }
+
+  state() {
+    return { pair: this.selected > 0 ? String(this.selected) : '', photograph: this.focus < 0 ? '' : String(this.focus) };
+  }
+
+  /** @param {Map<string, string>} state */
+  restore(state) {
+    const [pair, photograph] = ['pair', 'photograph'].map((name) => Number(state.get(name) ?? -1));
+    if (photograph >= 0 && photograph < this.count) this.setFocus(photograph);
+    if (pair >= 0 && this.kept[pair]) this.select(pair);
   }
 
   /** @param {string} part of a name */
@@ -277,6 +286,13 @@ class CollectionView {
     if (this.groupsText) {
       this.groupsText.textContent = together.length === 0 ? 'No two photographs are connected' : `${together.length === 1 ? 'One connected group' : `${counted(together.length)} connected groups`} of ${sizes} photographs${alone ? `; ${counted(alone)} alone` : ''}`;
     }
+    const left = [...this.keptPairs()];
+    const numbered = Array.from(this.kept.keys()).filter((p) => this.kept[p]);
+    const joints = bridges(this.count, left).map((k) => numbered[k]);
+    const MOST = 6;
+    this.joints?.replaceChildren(...(joints.length ? [joints.length === 1 ? 'This pair alone joins two groups:' : `These ${counted(joints.length)} pairs alone join groups:`] : []),
+      ...joints.slice(0, MOST).map((p) => button(`${this.data.images[c.a[p]].name} – ${this.data.images[c.b[p]].name} · ${counted(c.inliers[p])}`, () => this.select(p))),
+      joints.length > MOST ? `and ${counted(joints.length - MOST)} more` : '');
     this.reorder();
     // The layout of many photographs takes a moment, so it waits until the filters are no longer moved.
     clearTimeout(this.resting);

@@ -84,9 +84,9 @@ function values() {
   };
 }
 
-/** Offers a CSV file for download. @param {string} name @param {string} text */
-function save(name, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
+/** Offers a file for download. @param {string} name @param {Blob | string} content text is CSV */
+function save(name, content) {
+  const url = URL.createObjectURL(typeof content === 'string' ? new Blob([content], { type: 'text/csv' }) : content);
   element('a', { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }

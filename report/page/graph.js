@@ -49,6 +49,52 @@ function parts(count, pairs) {
   return joined.sets();
 }
 
+/** Pairs that alone join two groups of at least two photographs each: the bridges of the graph (Tarjan 1974).
+ * @param {number} count @param {[number, number][]} pairs @returns {number[]} their places in `pairs` */
+function bridges(count, pairs) {
+  /** @type {[number, number][][]} */
+  const near = Array.from({ length: count }, () => []);
+  pairs.forEach(([a, b], p) => {
+    near[a].push([b, p]);
+    near[b].push([a, p]);
+  });
+  const [order, low, below, parent] = [new Int32Array(count), new Int32Array(count), new Int32Array(count).fill(1), new Int32Array(count).fill(-1)];
+  const at = new Uint32Array(count);
+  /** @type {[number, number, number][]} candidates: the pair, its lower end, and the first photograph of the group */
+  const found = [];
+  const size = new Uint32Array(count);
+  let clock = 0;
+  for (let start = 0; start < count; start++) {
+    if (order[start]) continue;
+    const before = clock;
+    /** @type {number[]} */
+    const stack = [start];
+    order[start] = low[start] = ++clock;
+    while (stack.length) {
+      const i = stack[stack.length - 1];
+      const next = near[i][at[i]++];
+      if (!next) {
+        stack.pop();
+        const up = stack[stack.length - 1];
+        if (up === undefined) continue;
+        low[up] = Math.min(low[up], low[i]);
+        below[up] += below[i];
+        if (low[i] > order[up]) found.push([parent[i], i, start]);
+      } else if (next[1] !== parent[i]) {
+        const [to, p] = next;
+        if (order[to]) low[i] = Math.min(low[i], order[to]);
+        else {
+          order[to] = low[to] = ++clock;
+          parent[to] = p;
+          stack.push(to);
+        }
+      }
+    }
+    size[start] = clock - before;
+  }
+  return found.filter(([, i, start]) => below[i] > 1 && size[start] - below[i] > 1).map(([p]) => p);
+}
+
 /** Pseudo-random numbers from 0 to 1, the same each time, so that a graph always looks the same. */
 function numbers(seed = 1) {
   return () => {

@@ -23,6 +23,7 @@ async function open(data, i) {
     const view = await viewOf(data);
     still?.replaceWith(view.root);
     figure.querySelector('.still-figures')?.remove();
+    keepInAddress(view, i);
     figure.dataset.ready = 'true';
     // A browser may lose drawings made before the page has its layout.
     requestAnimationFrame(() => figure.querySelectorAll('.stage').forEach((stage) => stage.dispatchEvent(new Event('repaint'))));
@@ -47,9 +48,7 @@ async function openAll() {
   for (const view of waiting) near.observe(view.figure);
 }
 
-// The painter is chosen once, when the page opens.
-addEventListener('hashchange', () => {
-  if (location.hash === '#2d' || location.hash === '#gl') location.reload();
-});
+// The page itself changes its address without this event; a reader who does opens the page anew.
+addEventListener('hashchange', () => location.reload());
 document.documentElement.classList.add('lively');
 void openAll();

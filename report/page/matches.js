@@ -2,7 +2,7 @@
 // Two pictures and their matches.
 
 /** The values by which lines and dots may be coloured. */
-const MEASURES = /** @type {const} */ (['residual', 'ratio', 'distance', 'scale']);
+const MEASURES = /** @type {const} */ (['residual', 'ratio', 'distance', 'scale', 'change', 'turn']);
 
 class MatchesView {
   /** @param {MatchesData} data @param {[Sheet, Sheet]} sheets @param {Record<string, Float32Array>} c @param {Uint8Array} inlier @param {Uint32Array[]} indices */
@@ -15,6 +15,9 @@ class MatchesView {
     this.count = inlier.length;
     /** A ratio of 0 means that there was no second neighbour. */
     this.ratios = c.ratio.map((ratio) => (ratio > 0 ? ratio : NaN));
+    /** By how much a feature is larger in B, and turned, in degrees from −180 to 180. */
+    this.changes = c.ascale.map((scale, i) => c.bscale[i] / scale);
+    this.turns = c.aangle.map((angle, i) => ((((c.bangle[i] - angle) * 180) / Math.PI + 540) % 360) - 180);
     this.order = new Uint32Array(0);
     this.colours = new Uint32Array(this.count);
     /** The values at both ends of the colour map. */
@@ -25,6 +28,8 @@ class MatchesView {
     this.example = undefined;
     /** @type {{ pane: number, at: Point } | null} */
     this.cursor = null;
+    /** Places whose line or place in the other picture stays drawn. @type {{ pane: number, at: Point }[]} */
+    this.pins = [];
     this.layout = layoutFor([[data.a.width, data.a.height], [data.b.width, data.b.height]]);
     this.lineMode = this.count > 400 ? 'some' : 'all';
     this.mix = 0.5;
@@ -36,7 +41,7 @@ class MatchesView {
     this.lineTints = new Uint32Array(this.count + 4);
     this.table = colourTable('viridis', 0.3, 1);
     this.stage = new Stage({
-      label: `${data.a.name} and ${data.b.name} with their matches. Arrow keys walk through the matches from the worst, plus and minus enlarge, shift with arrows moves, 0 shows all.`,
+      label: `${data.a.name} and ${data.b.name} with their matches. Arrow keys walk through the matches from the worst, Enter enlarges the match, P pins what the cursor shows, plus and minus enlarge, shift with arrows moves, 0 shows all.`,
       arrange: (w, h) => this.arrange(w, h),
       draw: (painter, moving) => this.draw(painter, moving),
       hover: (at) => this.hover(at),
@@ -44,6 +49,7 @@ class MatchesView {
       key: (event) => this.key(event),
     });
     this.shape();
+    this.parts = new Parts(data.parts, this.stage, this.panes[0]);
     this.stage.names([`A: ${data.a.name}`, `B: ${data.b.name}`]);
     this.root = this.build();
     this.filter();
@@ -66,6 +72,8 @@ class MatchesView {
   measure(name) {
     if (name === 'error' && this.error) return this.error;
     if (name === 'ratio') return this.ratios;
+    if (name === 'change') return this.changes;
+    if (name === 'turn') return this.turns;
     return name === 'scale' ? this.c.ascale : this.c[name];
   }
 
@@ -104,9 +112,10 @@ class MatchesView {
       this.stage.together = on;
     });
     this.bar = element('div', { class: 'colour-bar' });
+    const pin = data.model || data.truth ? button('pin (P)', () => this.pin(), 'Pin the line or place that the cursor, or the chosen match, has in the other picture; again to remove it') : '';
     const tools = element('div', { class: 'tools' }, layout.field, lines.field,
-      element('label', { class: 'select' }, element('span', {}, 'Colour by'), colours), this.bar, linked,
-      button('show all', () => this.stage.reset()), mix.field);
+      element('label', { class: 'select' }, element('span', {}, 'Colour by'), colours), this.bar, linked, pin, this.parts.toggle ?? '',
+      button('show all', () => this.stage.reset()), this.stage.saving('matches'), mix.field);
 
     this.keepInliers = true;
     this.keepOutliers = !verified;
@@ -124,7 +133,7 @@ class MatchesView {
     this.histograms = names.map((n) => [n, new Histogram(this.nameOf(n), this.measure(n), {
       changed: () => this.filter(),
       unit: this.unitOf(n),
-      ...(n === 'scale' ? { logarithmic: true, decimals: 1 } : {}),
+      ...(n === 'scale' ? { logarithmic: true, decimals: 1 } : n === 'change' ? { logarithmic: true } : n === 'turn' ? { decimals: 0 } : {}),
       // The worst inlier is as good as at the threshold.
       ...(n === 'residual' && verified && worst > 0 ? { mark: worst } : {}),
     })]);
@@ -135,7 +144,7 @@ class MatchesView {
     this.details = values();
     this.status = element('p', { class: 'status', 'aria-live': 'polite' });
     this.kept = element('p', { class: 'kept', role: 'status' });
-    const walk = element('div', { class: 'walk' }, button('← worse', () => this.walk(-1), 'the next worse match'), button('better →', () => this.walk(1), 'the next better match'));
+    const walk = element('div', { class: 'walk' }, button('← worse', () => this.walk(-1), 'the next worse match'), button('better →', () => this.walk(1), 'the next better match'), button('enlarge', () => this.approach(), 'Enlarge the match, with B turned and scaled as the model says (Enter)'));
     const csv = button('Save these as CSV', () => save('matches.csv', this.csv()));
     const inspector = element('div', { class: 'panel', role: 'group', 'aria-label': 'One match' },
       element('div', { class: 'patches' }, ...this.patches), this.status, this.details.list, walk);
@@ -146,18 +155,18 @@ class MatchesView {
     if (data.a.step > 1 || data.b.step > 1) reduced.push(`The pictures are reduced to 1/${data.a.step} and 1/${data.b.step}.`);
     const note = reduced.length ? element('p', { class: 'note' }, reduced.join(' ')) : '';
     return element('div', { class: 'view-body' }, tools, element('div', { class: 'split' }, this.stage.host, inspector), filters, note,
-      element('p', { class: 'hint' }, 'Move the mouse over a feature, or walk with ← and → from the worst match. Drag to move; click and turn the wheel, or hold Ctrl, to enlarge; double click to show all.'));
+      element('p', { class: 'hint' }, 'Move the mouse over a feature, or walk with ← and → from the worst match; Enter enlarges it. Drag to move; click and turn the wheel, or hold Ctrl, to enlarge; double click to show all.'));
   }
 
   /** @param {string} measure */
   nameOf(measure) {
     if (measure === 'residual') return this.data.residual_name;
-    return { error: 'error to truth', ratio: 'ratio', distance: 'descriptor distance', scale: 'scale' }[measure] ?? measure;
+    return { error: 'error to truth', ratio: 'ratio', distance: 'descriptor distance', scale: 'scale', change: 'scale change', turn: 'turned by' }[measure] ?? measure;
   }
 
   /** @param {string} measure */
   unitOf(measure) {
-    return measure === 'ratio' || measure === 'distance' ? '' : 'px';
+    return measure === 'ratio' || measure === 'distance' ? '' : { change: '×', turn: '°' }[measure] ?? 'px';
   }
 
   /** Sets the aspect ratio of the canvas to that of its content. */
@@ -254,8 +263,8 @@ class MatchesView {
     for (let k = n - 1; k >= 0; k--) {
       const i = order[k];
       const colour = colours[i];
-      const [px, py] = [c.ax[i] * a.scale + a.x, c.ay[i] * a.scale + a.y];
-      const [qx, qy] = [c.bx[i] * b.scale + b.x, c.by[i] * b.scale + b.y];
+      const [px, py] = [c.ax[i] * a.along - c.ay[i] * a.across + a.x, c.ax[i] * a.across + c.ay[i] * a.along + a.y];
+      const [qx, qy] = [c.bx[i] * b.along - c.by[i] * b.across + b.x, c.bx[i] * b.across + c.by[i] * b.along + b.y];
       const inA = px >= a.left && px < a.right && py >= a.top && py < a.bottom;
       const inB = qx >= b.left && qx < b.right && qy >= b.top && qy < b.bottom;
       const tint = inlier[i] ? colour : outlier;
@@ -284,7 +293,9 @@ class MatchesView {
     }
     painter.lines(ends, lineTints, lines, over ? 1.6 : 1.2);
     painter.dots(places, tints, dots);
-    this.drawPrediction(painter);
+    if (!over) this.parts.draw(painter);
+    this.pins.forEach((pin, k) => this.drawPrediction(painter, pin, KINDS[k % KINDS.length], true));
+    if (this.cursor) this.drawPrediction(painter, this.cursor, packed(120, 220, 255, 255), false);
     if (chosen >= 0) {
       const [p, q] = this.screen(chosen);
       painter.lines(Float32Array.of(...p, ...q), Uint32Array.of(packed(0, 0, 0, 160)), 1, 5);
@@ -294,13 +305,15 @@ class MatchesView {
     }
   }
 
-  /** Draws the point or the line that the model predicts for the cursor. @param {Painter} painter */
-  drawPrediction(painter) {
-    const { cursor, data } = this;
+  /** Draws the point or the line that the model predicts for a place, and the place itself.
+   * @param {Painter} painter @param {{ pane: number, at: Point }} cursor @param {number} colour @param {boolean} marked */
+  drawPrediction(painter, cursor, colour, marked) {
+    const { data } = this;
     const matrix = data.truth ?? data.model?.matrix;
-    if (!cursor || !matrix || this.layout === 'over') return;
+    if (!matrix || this.layout === 'over') return;
     const other = this.panes[1 - cursor.pane];
-    const colour = packed(120, 220, 255, 255);
+    const own = this.panes[cursor.pane].toScreen(cursor.at);
+    if (marked && this.panes[cursor.pane].holds(own)) painter.dots(Float32Array.of(...own, 6, ...own, 4.5), Uint32Array.of(packed(0, 0, 0, 200), colour), 2);
     const shadow = packed(0, 0, 0, 130);
     const stroke = (/** @type {Point} */ p, /** @type {Point} */ q) => {
       painter.lines(Float32Array.of(...p, ...q), Uint32Array.of(shadow), 1, 4);
@@ -308,7 +321,8 @@ class MatchesView {
     };
     if (data.model?.kind === 'fundamental' && !data.truth) {
       const line = times(cursor.pane === 0 ? matrix : transposed(matrix), cursor.at);
-      const ends = lineWithin(line, other);
+      const whole = lineWithin(line, other);
+      const ends = whole && segmentWithin(...whole, other.rect);
       if (ends) stroke(...ends);
       return;
     }
@@ -375,6 +389,56 @@ class MatchesView {
     this.stage.draw();
   }
 
+  /** Pins the place under the cursor, or that of the chosen match; removes it where it is pinned. */
+  pin() {
+    const { c, pins, selected } = this;
+    const place = this.cursor ?? (selected >= 0 ? { pane: 0, at: /** @type {Point} */ ([c.ax[selected], c.ay[selected]]) } : null);
+    if (!place) return;
+    const { zoom } = this.panes[place.pane];
+    const near = pins.findIndex(({ pane, at }) => pane === place.pane && Math.hypot(at[0] - place.at[0], at[1] - place.at[1]) * zoom < 8);
+    if (near >= 0) pins.splice(near, 1);
+    else pins.push(place);
+    this.stage.draw();
+  }
+
+  /** Enlarges the chosen match in both pictures; B is turned and scaled as the model says there, or else as its features
+   * are. */
+  approach() {
+    const { c, panes, data } = this;
+    const i = this.selected >= 0 ? this.selected : this.example ?? -1;
+    const [a, b] = /** @type {Point[]} */ ([[c.ax[i], c.ay[i]], [c.bx[i], c.by[i]]]);
+    if (i < 0 || ![...a, ...b, c.ascale[i]].every(Number.isFinite)) return;
+    if (this.selected !== i) this.select(i);
+    const map = data.truth ?? (data.model && data.model.kind !== 'fundamental' && data.model.kind !== 'essential' ? data.model.matrix : null);
+    let [scale, turn] = [c.bscale[i] / c.ascale[i], c.bangle[i] - c.aangle[i]];
+    const [here, right, below] = map ? [a, [a[0] + 1, a[1]], [a[0], a[1] + 1]].map((p) => mapped(map, /** @type {Point} */ (p))) : [];
+    if (here && right && below) {
+      const [xx, yx, xy, yy] = [right[0] - here[0], right[1] - here[1], below[0] - here[0], below[1] - here[1]];
+      [scale, turn] = [Math.sqrt(Math.abs(xx * yy - xy * yx)), Math.atan2(yx - xy, xx + yy)];
+    }
+    if (!(scale > 0) || !Number.isFinite(turn)) [scale, turn] = [1, 0];
+    const side = Math.min(panes[0].rect.w, panes[0].rect.h);
+    const zoom = clamp(side / (6 * data.support * c.ascale[i]), 0.1, 32);
+    panes[0].look(a, zoom, 0);
+    panes[1].look(b, zoom / scale, -turn);
+    this.stage.moved();
+  }
+
+  state() {
+    return {
+      match: this.selected < 0 ? '' : String(this.selected),
+      pins: this.pins.map(({ pane, at }) => [pane, ...at.map((v) => Number(v.toFixed(2)))].join(',')).join(';'),
+    };
+  }
+
+  /** @param {Map<string, string>} state */
+  restore(state) {
+    this.pins = (state.get('pins') ?? '').split(';').map((pin) => pin.split(',').map(Number))
+      .filter((pin) => pin.length === 3 && pin.every(Number.isFinite)).map(([pane, x, y]) => ({ pane: pane ? 1 : 0, at: [x, y] }));
+    const match = Number(state.get('match') ?? -1);
+    if (this.order.includes(match)) this.select(match);
+  }
+
   /** @param {number} by */
   walk(by) {
     const n = this.order.length;
@@ -400,6 +464,8 @@ class MatchesView {
     else if (event.key === 'Home') this.select(this.order[0] ?? -1);
     else if (event.key === 'End') this.select(this.order[this.order.length - 1] ?? -1);
     else if (event.key === 'Escape') this.select(-1);
+    else if (event.key === 'Enter') this.approach();
+    else if (event.key === 'p' || event.key === 'P') this.pin();
     else return false;
     return true;
   }
@@ -423,7 +489,7 @@ class MatchesView {
     this.patch(patches[1], 1, c.bx[i], c.by[i], c.bscale[i], c.bangle[i]);
     const rank = this.order.indexOf(i);
     // Adding 0 turns −0 into 0.
-    const turned = Math.round(((((c.bangle[i] - c.aangle[i]) * 180) / Math.PI + 540) % 360) - 180) + 0;
+    const turned = Math.round(this.turns[i]) + 0;
     status.textContent = example ? 'Example: the highlighted match.' : rank < 0 ? '' : `${ordinal(rank + 1)} worst of ${counted(this.order.length)}: ${this.inlier[i] ? 'an inlier' : 'an outlier'}.`;
     /** @type {[string, string][]} */
     const rows = [];

@@ -2,11 +2,12 @@
 // Draws sheets, lines and dots by WebGL 2, or on a 2-D canvas if WebGL 2 is missing or slow.
 
 const SHEET_VERTEX = `#version 300 es
-uniform vec2 size; uniform vec4 rect; out vec2 at;
+uniform vec2 size; uniform vec4 rect; uniform vec4 turn; out vec2 at;
 void main() {
   vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1);
   at = corner;
-  vec2 p = (rect.xy + corner * rect.zw) / size * 2.0 - 1.0;
+  vec2 p = rect.xy + corner * rect.zw - turn.zw;
+  p = (vec2(turn.x * p.x - turn.y * p.y, turn.y * p.x + turn.x * p.y) + turn.zw) / size * 2.0 - 1.0;
   gl_Position = vec4(p.x, -p.y, 0.0, 1.0);
 }`;
 const SHEET_FRAGMENT = `#version 300 es
@@ -156,7 +157,7 @@ function glPainter(canvas) {
       gl.enable(gl.BLEND);
       gl.blendFuncSeparate(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA, gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     },
-    sheet(from, to, clip, alpha, smooth) {
+    sheet(from, to, clip, alpha, smooth, turn) {
       if (clip.w <= 0 || clip.h <= 0) return;
       const bound = texture(from);
       gl.useProgram(programs.sheet);
@@ -166,6 +167,8 @@ function glPainter(canvas) {
       gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, smooth ? gl.LINEAR : gl.NEAREST);
       gl.uniform2f(gl.getUniformLocation(programs.sheet, 'size'), width, height);
       gl.uniform4f(gl.getUniformLocation(programs.sheet, 'rect'), to.x, to.y, to.w, to.h);
+      const { angle, about } = turn ?? { angle: 0, about: [0, 0] };
+      gl.uniform4f(gl.getUniformLocation(programs.sheet, 'turn'), Math.cos(angle), Math.sin(angle), about[0], about[1]);
       gl.uniform1f(gl.getUniformLocation(programs.sheet, 'alpha'), alpha);
       gl.bindVertexArray(empty);
       gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
@@ -236,12 +239,17 @@ function flatPainter(canvas) {
       context.fillStyle = `rgb(${ground.join(',')})`;
       context.fillRect(0, 0, width, height);
     },
-    sheet(from, to, clip, alpha, smooth) {
+    sheet(from, to, clip, alpha, smooth, turn) {
       if (clip.w <= 0 || clip.h <= 0) return;
       context.save();
       context.beginPath();
       context.rect(clip.x, clip.y, clip.w, clip.h);
       context.clip();
+      if (turn) {
+        context.translate(...turn.about);
+        context.rotate(turn.angle);
+        context.translate(-turn.about[0], -turn.about[1]);
+      }
       context.globalAlpha = alpha;
       context.imageSmoothingEnabled = smooth;
       context.drawImage(from.image, to.x, to.y, to.w, to.h);
@@ -277,5 +285,50 @@ function flatPainter(canvas) {
       }
     },
     end() {},
+  };
+}
+
+/** Draws an SVG. @returns {Painter & { text(): string }} */
+function vectorPainter() {
+  /** @type {string[]} */
+  const parts = [];
+  /** @type {Map<number, string>} */
+  const known = new Map();
+  let [width, height] = [1, 1];
+  const fixed = (/** @type {number} */ v) => String(Number(v.toFixed(2)));
+  const box = (/** @type {Rect} */ { x, y, w, h }) => `x="${fixed(x)}" y="${fixed(y)}" width="${fixed(w)}" height="${fixed(h)}"`;
+  const paint = (/** @type {string} */ what, /** @type {number} */ colour) => `${what}="#${[colour & 255, (colour >>> 8) & 255, (colour >>> 16) & 255].map((v) => v.toString(16).padStart(2, '0')).join('')}" ${what}-opacity="${fixed((colour >>> 24) / 255)}"`;
+  /** The pixels of a sheet, once. @param {Sheet} of */
+  const pixels = (of) => {
+    const name = known.get(of.serial) ?? `p${of.serial}`;
+    if (!known.has(of.serial)) {
+      const url = of.image instanceof HTMLImageElement ? of.image.src : /** @type {HTMLCanvasElement} */ (of.image).toDataURL();
+      parts.push(`<defs><image id="${name}" width="1" height="1" preserveAspectRatio="none" href="${url}"/></defs>`);
+      known.set(of.serial, name);
+    }
+    return name;
+  };
+  return {
+    name: 'SVG',
+    begin(w, h, _, ground) {
+      [width, height] = [w, h];
+      parts.push(`<rect width="${w}" height="${h}" fill="rgb(${ground.join(',')})"/>`);
+    },
+    sheet(from, to, clip, alpha, smooth, turn) {
+      if (clip.w <= 0 || clip.h <= 0) return;
+      const about = turn ? `rotate(${fixed((turn.angle * 180) / Math.PI)} ${turn.about.map(fixed).join(' ')}) ` : '';
+      const place = `${about}translate(${fixed(to.x)} ${fixed(to.y)}) scale(${to.w} ${to.h})`;
+      // A nested SVG clips what is in it.
+      const name = pixels(from);
+      parts.push(`<svg ${box(clip)} viewBox="${[clip.x, clip.y, clip.w, clip.h].map(fixed).join(' ')}" preserveAspectRatio="none"><use href="#${name}" transform="${place}" opacity="${alpha}"${smooth ? '' : ' style="image-rendering:pixelated"'}/></svg>`);
+    },
+    lines(ends, colours, count, thickness) {
+      for (let i = 0; i < count; i++) parts.push(`<path d="M${fixed(ends[4 * i])} ${fixed(ends[4 * i + 1])}L${fixed(ends[4 * i + 2])} ${fixed(ends[4 * i + 3])}" stroke-width="${thickness}" ${paint('stroke', colours[i])}/>`);
+    },
+    dots(places, colours, count) {
+      for (let i = 0; i < count; i++) parts.push(`<circle cx="${fixed(places[3 * i])}" cy="${fixed(places[3 * i + 1])}" r="${fixed(places[3 * i + 2])}" ${paint('fill', colours[i])}/>`);
+    },
+    end() {},
+    text: () => `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${parts.join('\n')}</svg>\n`,
   };
 }

@@ -33,6 +33,7 @@ class RegistrationView {
       },
     });
     this.stage.shape(pane.width / pane.height);
+    this.parts = new Parts(data.parts, this.stage, pane);
     this.root = this.build();
   }
 
@@ -78,7 +79,7 @@ class RegistrationView {
     enlarged.field.hidden = true;
     const count = this.arrows.px.length;
     const tools = element('div', { class: 'tools' }, this.modes.field, element('div', { class: 'modes' }, ...fields.map(([, f]) => f)),
-      button('show all', () => this.stage.reset()), count ? arrows : '', count ? element('div', { class: 'modes' }, enlarged.field) : '');
+      button('show all', () => this.stage.reset()), this.stage.saving('registration'), this.parts.toggle ?? '', count ? arrows : '', count ? element('div', { class: 'modes' }, enlarged.field) : '');
     const names = element('p', { class: 'hint' }, `${data.reference.name} stays; ${data.warped.name} is warped onto it. `,
       count ? `Arrows lead from where the model puts a feature to where it was found: ${counted(count)}${count < data.total ? ` of ${counted(data.total)}` : ''}.` : '');
     if (this.uncovered) names.append(` The yellow line encloses what ${data.warped.name} covers; beyond it stripes stand for nothing.`);
@@ -178,6 +179,7 @@ class RegistrationView {
       }
     }
     if (uncovered && mode !== 'reference') pane.draw(painter, uncovered.outline);
+    this.parts.draw(painter);
     if (this.arrowsShown) this.drawArrows(painter);
   }
 

@@ -13,12 +13,15 @@ class Pane {
     this.middle = [0, 0];
     /** CSS pixels for each pixel of the plane. */
     this.zoom = 1;
+    /** By how much the plane is turned clockwise about its middle, in radians. */
+    this.turn = 0;
     this.fitted = true;
   }
 
   fit() {
     this.zoom = Math.max(1e-6, Math.min(this.rect.w / this.width, this.rect.h / this.height));
     this.middle = [this.width / 2 - 0.5, this.height / 2 - 0.5];
+    this.turn = 0;
     this.fitted = true;
   }
 
@@ -28,23 +31,35 @@ class Pane {
     if (this.fitted) this.fit();
   }
 
+  /** The point of the screen in the middle of the pane. @returns {Point} */
+  centre() {
+    return [this.rect.x + this.rect.w / 2, this.rect.y + this.rect.h / 2];
+  }
+
   /** @param {Point} p @returns {Point} */
   toScreen([x, y]) {
-    const { rect, middle, zoom } = this;
-    return [rect.x + rect.w / 2 + (x - middle[0]) * zoom, rect.y + rect.h / 2 + (y - middle[1]) * zoom];
+    const [[cx, cy], [dx, dy]] = [this.centre(), turned([x - this.middle[0], y - this.middle[1]], this.turn)];
+    return [cx + dx * this.zoom, cy + dy * this.zoom];
   }
 
   /** @param {Point} p @returns {Point} */
   toPlane([x, y]) {
-    const { rect, middle, zoom } = this;
-    return [(x - rect.x - rect.w / 2) / zoom + middle[0], (y - rect.y - rect.h / 2) / zoom + middle[1]];
+    const [cx, cy] = this.centre();
+    const [dx, dy] = turned([x - cx, y - cy], -this.turn);
+    return [dx / this.zoom + this.middle[0], dy / this.zoom + this.middle[1]];
   }
 
-  /** `toScreen` as numbers for long loops: screen = plane · scale + (x, y); and the edges of the pane. */
+  /** `toScreen` as numbers for long loops: screen x = plane x · along − plane y · across + x, screen y = plane x · across
+   * + plane y · along + y; and the edges of the pane. */
   linear() {
     const [x, y] = this.toScreen([0, 0]);
-    const { rect, zoom } = this;
-    return { scale: zoom, x, y, left: rect.x, top: rect.y, right: rect.x + rect.w, bottom: rect.y + rect.h };
+    const { rect, zoom, turn } = this;
+    return { along: zoom * Math.cos(turn), across: zoom * Math.sin(turn), x, y, left: rect.x, top: rect.y, right: rect.x + rect.w, bottom: rect.y + rect.h };
+  }
+
+  /** Shows a point in the middle. @param {Point} middle @param {number} zoom @param {number} turn */
+  look(middle, zoom, turn) {
+    [this.middle, this.zoom, this.turn, this.fitted] = [middle, clamp(zoom, 1e-6, 64), turn, false];
   }
 
   /** @param {Point} p of the screen */
@@ -54,7 +69,8 @@ class Pane {
   }
 
   /** @param {Point} by CSS pixels */
-  pan([dx, dy]) {
+  pan(by) {
+    const [dx, dy] = turned(by, -this.turn);
     const middle = [this.middle[0] - dx / this.zoom, this.middle[1] - dy / this.zoom];
     this.middle = [clamp(middle[0], 0, this.width - 1), clamp(middle[1], 0, this.height - 1)];
     this.fitted = false;
@@ -71,14 +87,15 @@ class Pane {
     this.fitted = false;
   }
 
-  /** Where a sheet over the whole plane is drawn. @param {Sheet} of @returns {Rect} */
+  /** Where a sheet over the whole plane is drawn, before it is turned. @param {Sheet} of @returns {Rect} */
   sheetRect(of) {
-    const [x, y] = this.toScreen([-0.5, -0.5]);
-    return { x, y, w: of.covers[0] * this.zoom, h: of.covers[1] * this.zoom };
+    const [[cx, cy], { middle, zoom }] = [this.centre(), this];
+    return { x: cx - (middle[0] + 0.5) * zoom, y: cy - (middle[1] + 0.5) * zoom, w: of.covers[0] * zoom, h: of.covers[1] * zoom };
   }
 
-  /** The part of the pane that the plane covers. @returns {Rect} */
+  /** The part of the pane that the plane covers; all of it where the plane is turned. @returns {Rect} */
   clip() {
+    if (this.turn) return { ...this.rect };
     const [x0, y0] = this.toScreen([-0.5, -0.5]);
     const { rect } = this;
     const [left, top] = [Math.max(rect.x, x0), Math.max(rect.y, y0)];
@@ -92,8 +109,14 @@ class Pane {
     const clip = this.clip();
     const cut = within ? intersection(clip, within) : clip;
     const pixel = (this.zoom * of.covers[0]) / of.width;
-    painter.sheet(of, this.sheetRect(of), cut, alpha, pixel < 6);
+    painter.sheet(of, this.sheetRect(of), cut, alpha, pixel < 6, this.turn ? { angle: this.turn, about: this.centre() } : undefined);
   }
+}
+
+/** @param {Point} p @param {number} angle clockwise, as y points down @returns {Point} */
+function turned([x, y], angle) {
+  const [c, s] = [Math.cos(angle), Math.sin(angle)];
+  return [c * x - s * y, s * x + c * y];
 }
 
 /** @param {Rect} a @param {Rect} b @returns {Rect} */
@@ -119,7 +142,7 @@ function clamp(v, low, high) {
  */
 
 /** `#gl` or `#2d` in the address chooses the painter, for tests and broken drivers. */
-const USE_GL = location.hash === '#gl' || (location.hash !== '#2d' && glIsFast());
+const USE_GL = ADDRESS.painter === 'gl' || (ADDRESS.painter !== '2d' && glIsFast());
 
 /** A canvas with its painter and its handling of pointer, wheel and keys. */
 class Stage {
@@ -189,16 +212,36 @@ class Stage {
     this.canvas.width = Math.max(1, Math.round(clientWidth * ratio));
     this.canvas.height = Math.max(1, Math.round(clientHeight * ratio));
     this.panes = this.use.arrange(clientWidth, clientHeight);
-    this.placeNames();
     this.paint();
+  }
+
+  /** Draws everything. @param {Painter} painter @param {number} ratio device pixels to a pixel */
+  show(painter, ratio) {
+    painter.begin(this.host.clientWidth, this.host.clientHeight, ratio, GROUND);
+    this.use.draw(painter, this.moving);
+    painter.end();
+  }
+
+  /** Buttons that save what is shown. @param {string} name */
+  saving(name) {
+    const png = () => {
+      const [canvas, ratio] = [element('canvas'), Math.max(2, window.devicePixelRatio || 1)];
+      [canvas.width, canvas.height] = [this.host.clientWidth * ratio, this.host.clientHeight * ratio];
+      this.show(flatPainter(canvas), ratio);
+      canvas.toBlob((blob) => blob && save(`${name}.png`, blob));
+    };
+    const svg = () => {
+      const painter = vectorPainter();
+      this.show(painter, 1);
+      save(`${name}.svg`, new Blob([painter.text()], { type: 'image/svg+xml' }));
+    };
+    return element('span', { class: 'saving', role: 'group', 'aria-label': 'Save this view' }, button('PNG', png, 'Save this view as PNG'), button('SVG', svg, 'Save this view as SVG'));
   }
 
   paint() {
     if (!this.canvas || !this.painter || this.host.clientWidth === 0) return;
-    const ratio = this.canvas.width / this.host.clientWidth;
-    this.painter.begin(this.host.clientWidth, this.host.clientHeight, ratio, GROUND);
-    this.use.draw(this.painter, this.moving);
-    this.painter.end();
+    this.show(this.painter, this.canvas.width / this.host.clientWidth);
+    this.placeNames();
     this.host.classList.toggle('rests', this.rests());
     this.frames++;
     this.host.dataset.frames = String(this.frames);

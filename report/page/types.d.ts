@@ -4,6 +4,9 @@ interface Block { type: 'f32' | 'u32' | 'u16' | 'u8'; data: string }
 interface PictureData { name: string; id: string; width: number; height: number; step: number }
 interface MapData { low: number; step: number; values: Block }
 
+/** A part of a picture: its corners, inliers, their median residual, and how far right matches are off there. */
+interface PartData { corners: Point[]; inliers: number; residual: number | null; off: number | null }
+
 interface MatchesData {
   view: 'matches';
   a: PictureData;
@@ -12,6 +15,7 @@ interface MatchesData {
   model: { kind: string; matrix: number[] } | null;
   truth: number[] | null;
   support: number;
+  parts: PartData[];
   residual_name: string;
   columns: Record<string, Block>;
 }
@@ -22,6 +26,7 @@ interface RegistrationData {
   warped: PictureData;
   covered: Block;
   total: number;
+  parts: PartData[];
   arrows: { px: Block; py: Block; qx: Block; qy: Block };
 }
 
@@ -80,8 +85,8 @@ interface Sheet { image: CanvasImageSource; width: number; height: number; cover
 interface Painter {
   readonly name: string;
   begin(width: number, height: number, ratio: number, ground: number[]): void;
-  /** Draws a sheet into a rectangle, clipped to `clip`. */
-  sheet(sheet: Sheet, to: Rect, clip: Rect, alpha: number, smooth: boolean): void;
+  /** Draws a sheet into a rectangle, which is then turned about a point, clipped to `clip`. */
+  sheet(sheet: Sheet, to: Rect, clip: Rect, alpha: number, smooth: boolean, turn?: { angle: number; about: Point }): void;
   /** Segments of x0, y0, x1, y1, each with a colour 0xAABBGGRR. */
   lines(ends: Float32Array, colours: Uint32Array, count: number, width: number): void;
   /** Discs of x, y, radius with a dark rim. */

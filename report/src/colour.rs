@@ -57,9 +57,12 @@ const INFERNO: [Rgb; 10] = [
 /// From negative to positive, through grey: the colour-blind can tell blue from orange.
 const SIGNED: [Rgb; 5] = [[0, 72, 200], [110, 160, 230], [235, 235, 235], [240, 150, 90], [200, 50, 10]];
 
+/// From black to white.
+const GREY: [Rgb; 2] = [[0, 0, 0], [255, 255, 255]];
+
 /// All maps, for the script.
 pub(crate) fn maps() -> Value {
-    json!({ "viridis": VIRIDIS, "plasma": PLASMA, "inferno": INFERNO, "signed": SIGNED })
+    json!({ "viridis": VIRIDIS, "plasma": PLASMA, "inferno": INFERNO, "grey": GREY, "signed": SIGNED })
 }
 
 /// The colour of a map at `t` from 0 to 1; NaN as 0.

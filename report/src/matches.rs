@@ -2,7 +2,7 @@
 
 use crate::page::Render;
 use crate::picture::{Embedded, embed};
-use crate::{Detail, Picture, VIRIDIS, block, colour_at, still};
+use crate::{Detail, Picture, PicturePart, VIRIDIS, block, colour_at, part, still};
 use serde_json::{Value, json};
 use tiepoint::feature::Keypoint;
 use tiepoint::geometry::{Homography, Model};
@@ -41,6 +41,8 @@ pub struct MatchesView<'a> {
     pub support: f32,
     /// The name of the residual in two or three words; by default it follows from the model.
     pub residual_name: Option<&'static str>,
+    /// Parts of A, with what the inliers there say. May be empty.
+    pub parts: Vec<PicturePart>,
     /// The text below the view. May be empty.
     pub caption: String,
 }
@@ -63,6 +65,7 @@ impl Render for MatchesView<'_> {
             "model": self.b_from_a.map(|m| json!({ "kind": m.kind().to_string(), "matrix": m.matrix().as_flattened() })),
             "truth": self.truth.map(|t| t.matrix().as_flattened().to_vec()),
             "support": self.support,
+            "parts": part::described(&self.parts),
             "residual_name": self.residual_name.unwrap_or(match self.b_from_a {
                 Some(model) if model.kind().is_epipolar() => "distance from the epipolar line",
                 Some(_) | None => "residual",

@@ -16,17 +16,19 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 const STYLE: &str = include_str!("../page/style.css");
 
 /// The parts of the script that every view needs. They share one scope; each uses only parts before it.
-const COMMON: [&str; 6] = [
+const COMMON: [&str; 7] = [
     include_str!("../page/data.js"),
     include_str!("../page/colour.js"),
     include_str!("../page/element.js"),
+    include_str!("../page/address.js"),
     include_str!("../page/paint.js"),
     include_str!("../page/stage.js"),
     include_str!("../page/histogram.js"),
 ];
-const MATCHES: [&str; 1] = [include_str!("../page/matches.js")];
-const REGISTRATION: [&str; 1] = [include_str!("../page/registration.js")];
-const DISPARITY: [&str; 1] = [include_str!("../page/disparity.js")];
+const PARTS: &str = include_str!("../page/parts.js");
+const MATCHES: [&str; 2] = [PARTS, include_str!("../page/matches.js")];
+const REGISTRATION: [&str; 2] = [PARTS, include_str!("../page/registration.js")];
+const DISPARITY: [&str; 2] = [include_str!("../page/cloud.js"), include_str!("../page/disparity.js")];
 const COLLECTION: [&str; 6] = [
     include_str!("../page/graph.js"),
     include_str!("../page/atlas.js"),
@@ -86,6 +88,44 @@ impl View<'_> {
             Self::Registration(view) => (view, &view.caption, &REGISTRATION),
             Self::Disparity(view) => (view, &view.caption, &DISPARITY),
             Self::Collection(view) => (view, &view.caption, &COLLECTION),
+        }
+    }
+
+    /// How to read the view, sentence by sentence.
+    fn reading(&self) -> &'static [&'static str] {
+        match self {
+            Self::Matches(_) => &[
+                "A line joins the same feature in both pictures. Parallel lines of even length are what a flat scene gives; \
+                 near things move more than far ones.",
+                "Colours tell how far a match is from the model: dark is near. Inliers are nearer than the threshold, by \
+                 definition; so a small residual alone does not show that the model is right. The verdict does.",
+                "Walk through the worst matches with ←: both patches should show the same thing. Enter enlarges the match, \
+                 with B turned and scaled as the model says.",
+                "Parts: how many inliers each ninth of A has, and their median residual. Without inliers near, the model is a \
+                 guess there. Red: more right matches contradict the model than agree.",
+            ],
+            Self::Registration(_) => &[
+                "Drag the edge across contours: they continue over it where the registration is right.",
+                "The difference is dark where both pictures agree; double contours mean a shift. Light that changed is bright, too.",
+                "Residual arrows in one direction over a whole region are a misfit of the model, such as relief; arrows in all \
+                 directions are the noise of the features.",
+                "Parts: how many inliers each ninth of the moving picture has, and their median residual. Red: more right \
+                 matches contradict the model than agree.",
+            ],
+            Self::Disparity(_) => &[
+                "A disparity is how many pixels farther left a point lies in the right picture. Near things have large ones.",
+                "Edges of colour should lie on edges of things. Speckles and streaks are errors; black has no disparity, and \
+                 \"why invalid\" tells the reason.",
+                "If much lies at an end of the histogram, the range is too small for the scene: give another one.",
+                "In space, flat things must be flat. Click two points for their distance.",
+            ],
+            Self::Collection(_) => &[
+                "A square is a pair of photographs; the brighter, the more matches agree. Photographs taken in order show a \
+                 bright diagonal.",
+                "In the graph, photographs that lie close share much. Separate groups cannot be reconstructed together; a single \
+                 pair that joins two groups is as good as its matches: look at it.",
+                "Click a pair to see its matches. Lines that cross each other at random are chance.",
+            ],
         }
     }
 }
@@ -283,6 +323,20 @@ impl Section<'_> {
             };
             html += &format!("<figure class=\"view\" id=\"{id}\">{still}{caption}</figure>\n");
             views.push(data);
+        }
+        // Several views of one kind are explained once.
+        let mut explained: Vec<&[&str]> = vec![];
+        for view in &self.views {
+            if !explained.contains(&view.reading()) {
+                explained.push(view.reading());
+            }
+        }
+        if !explained.is_empty() {
+            let said = explained.concat().into_iter().map(|said| format!("<li>{}</li>\n", text(said)));
+            html += &format!(
+                "<details class=\"reading\"><summary>How to read this page</summary>\n<ul>\n{}</ul></details>\n",
+                said.collect::<String>()
+            );
         }
         if let [head, rows @ ..] = &self.table[..] {
             html += &rows_of_table("Scores", head, rows);

@@ -2,7 +2,7 @@
 
 use crate::page::Render;
 use crate::picture::embed;
-use crate::{Detail, Picture, block, still};
+use crate::{Detail, Picture, PicturePart, block, part, still};
 use serde_json::{Value, json};
 use tiepoint::image::{Image, ImageView};
 use tiepoint::{Error, Result};
@@ -27,6 +27,8 @@ pub struct RegistrationView<'a> {
     pub covered: ImageView<'a, u8>,
     /// Residuals of the inliers.
     pub arrows: Vec<Arrow>,
+    /// Parts of the other picture, with corners on the reference's pixels. May be empty.
+    pub parts: Vec<PicturePart>,
     /// The text below the view. May be empty.
     pub caption: String,
 }
@@ -75,6 +77,7 @@ impl Render for RegistrationView<'_> {
             "warped": warped.described,
             "covered": block::u8s(small.data().iter().copied()).map_err(failed)?,
             "total": self.arrows.len(),
+            "parts": part::described(&self.parts),
             "arrows": {
                 "px": column(|a| a.predicted[0]).map_err(failed)?,
                 "py": column(|a| a.predicted[1]).map_err(failed)?,

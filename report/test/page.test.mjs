@@ -1,7 +1,7 @@
 // Every kind of page in a real browser: pages that the command writes are opened, moved, filtered and read.
 //
-// TIEPOINT names the command, COLLECTIONS the program that writes pages of synthetic collections, CHROMIUM the browser,
-// SHOTS a folder for screenshots, TIEPOINT_DATA the folder of photographs.
+// TIEPOINT names the command, COLLECTIONS the program that writes pages of synthetic collections, CHROMIUM the browser or
+// FIREFOX another one, which is driven by WebDriver BiDi, SHOTS a folder for screenshots, TIEPOINT_DATA the folder of photographs.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { basename, join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { chromium } from 'playwright-core';
+import { chromium, firefox } from 'playwright-core';
 
 const TIEPOINT = resolve(process.env.TIEPOINT ?? '../../target/debug/tiepoint');
 const COLLECTIONS = resolve(process.env.COLLECTIONS ?? '../../target/debug/examples/collection');
@@ -18,6 +18,7 @@ const SHOTS = process.env.SHOTS;
 const AXE = readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 /** Chromium needs this flag for WebGL in software. */
 const ARGUMENTS = ['--enable-unsafe-swiftshader'];
+const { FIREFOX } = process.env;
 
 const folder = mkdtempSync(join(tmpdir(), 'tiepoint-report-'));
 const at = (name) => join(folder, name);
@@ -161,7 +162,8 @@ before(async () => {
   results.collect = exported;
   const drawn = spawnSync(COLLECTIONS, [folder], { encoding: 'utf8' });
   assert.equal(drawn.status, 0, `${COLLECTIONS}: ${drawn.error ?? drawn.stderr}`);
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGUMENTS });
+  browser = FIREFOX ? await firefox.launch({ channel: 'moz-firefox', executablePath: FIREFOX })
+    : await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGUMENTS });
 });
 after(async () => {
   await browser?.close();
@@ -1014,6 +1016,236 @@ test('names that turn, forced colours, print, the painter in the address, no Web
   const still = await open('match.html', { script: false });
   assert.match(await still.page.locator('noscript').innerText(), /Without JavaScript/);
   await still.close();
+});
+
+test('a view is saved as PNG and as SVG, which look like the view', async () => {
+  for (const [name, of] of [['match.html', 'matches'], ['register.html', 'registration'], ['stereo.html', 'disparity'], ['collect.html', 'pairs']]) {
+    const { page, problems, close } = await open(name);
+    const saved = async (kind) => {
+      const waiting = page.waitForEvent('download');
+      await page.getByRole('button', { name: `Save this view as ${kind}` }).first().click();
+      const download = await waiting;
+      assert.equal(download.suggestedFilename(), `${of}.${kind.toLowerCase()}`);
+      return readFileSync(await download.path());
+    };
+    const stage = await page.locator('.stage').first().boundingBox();
+    const png = await saved('PNG');
+    assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [Math.floor(2 * stage.width), Math.floor(2 * stage.height)], `${name}: pixels`);
+    writeFileSync(at('saved.svg'), await saved('SVG'));
+    // Both are drawn small and compared.
+    const off = await page.evaluate(async ([svg, image, w, h]) => {
+      const pixels = async (url) => {
+        const img = new Image();
+        img.src = url;
+        await img.decode();
+        const canvas = Object.assign(document.createElement('canvas'), { width: w, height: h });
+        const context = canvas.getContext('2d');
+        context.drawImage(img, 0, 0, w, h);
+        return context.getImageData(0, 0, w, h).data;
+      };
+      const [a, b] = [await pixels(`data:image/svg+xml;base64,${svg}`), await pixels(`data:image/png;base64,${image}`)];
+      let [sum, mean] = [0, 0];
+      for (let i = 0; i < a.length; i++) mean += b[i] / b.length;
+      for (let i = 0; i < a.length; i++) sum += Math.abs(a[i] - b[i]) / a.length;
+      return [sum, mean];
+    }, [readFileSync(at('saved.svg')).toString('base64'), png.toString('base64'), 200, Math.round((200 * stage.height) / stage.width)]);
+    assert.ok(off[0] < 6 && off[1] > 70, `${name}: SVG and PNG differ by ${off}`);
+    assert.deepEqual(problems, []);
+    await close();
+  }
+});
+
+test('the address holds the state, and opens the page as it was left', async () => {
+  const { page, close } = await open('match.html');
+  const stage = page.locator('.stage').first();
+  await choose(page, 'one below the other');
+  await page.getByLabel('Colour by').selectOption('scale');
+  await page.getByRole('button', { name: /outliers/ }).click();
+  await stage.focus();
+  for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => location.hash.includes('planes='));
+  const [hash, before_] = [await page.evaluate(() => location.hash), await picture(stage)];
+  const status = await page.locator('.status').innerText();
+  await close();
+  const again = await open('match.html', { hash });
+  assert.ok(await again.page.getByRole('radio', { name: 'one below the other' }).isChecked(), hash);
+  assert.equal(await again.page.getByLabel('Colour by').inputValue(), 'scale');
+  assert.equal(await again.page.locator('.status').innerText(), status);
+  assert.ok((await picture(again.page.locator('.stage').first())).equals(before_), 'the same picture');
+  await again.page.getByRole('button', { name: 'show all' }).first().click();
+  await choose(again.page, 'side by side');
+  await again.page.waitForFunction(() => !location.hash.includes('planes=') && !location.hash.includes('layout='));
+  assert.deepEqual(again.problems, []);
+  await again.close();
+});
+
+test('Enter shows a match in both pictures alike, turned and scaled by the model', async () => {
+  report('turn.html', 'match', 'coffee.jpg', 'coffee-turned.png');
+  for (const hash of ['#2d', '#gl']) {
+    const { page, problems, close } = await open('turn.html', { hash });
+    const stage = page.locator('.stage').first();
+    await choose(page, 'none');
+    await stage.focus();
+    // A better match, as the worst ones are between unlike places.
+    await page.keyboard.press('End');
+    await page.keyboard.press('Enter');
+    const shot = (await picture(stage)).toString('base64');
+    const alike = await page.evaluate(async (png) => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${png}`;
+      await image.decode();
+      const canvas = Object.assign(document.createElement('canvas'), { width: image.width, height: image.height });
+      const context = canvas.getContext('2d', { willReadFrequently: true });
+      context.drawImage(image, 0, 0);
+      const half = Math.floor(image.width / 2) - 3;
+      const side = Math.floor(Math.min(half, image.height) * 0.6);
+      const grey = (left) => {
+        const { data } = context.getImageData(Math.round(left + (half - side) / 2), Math.round((image.height - side) / 2), side, side);
+        // Without the mark in the middle.
+        return Array.from({ length: side * side }, (_, i) => i).filter((i) => Math.hypot((i % side) - side / 2, Math.floor(i / side) - side / 2) > 30 && Math.abs(Math.floor(i / side) - side / 2) > 6)
+          .map((i) => data[4 * i] + data[4 * i + 1] + data[4 * i + 2]);
+      };
+      const [a, b] = [grey(0), grey(half + 6)];
+      const mean = (v) => v.reduce((sum, x) => sum + x, 0) / v.length;
+      const [ma, mb] = [mean(a), mean(b)];
+      let [ab, aa, bb] = [0, 0, 0];
+      a.forEach((v, i) => ([ab, aa, bb] = [ab + (v - ma) * (b[i] - mb), aa + (v - ma) ** 2, bb + (b[i] - mb) ** 2]));
+      return ab / Math.sqrt(aa * bb);
+    }, shot);
+    assert.ok(alike > 0.85, `${hash}: the surroundings correlate by ${alike}`);
+    assert.deepEqual(problems, []);
+    await close();
+  }
+});
+
+test('a pinned line stays, and goes when it is pinned again', async () => {
+  const { page, problems, close } = await open('match.html');
+  const stage = page.locator('.stage').first();
+  const bare = await picture(stage);
+  const box = await stage.boundingBox();
+  await stage.focus();
+  await page.mouse.move(box.x + box.width * 0.2, box.y + box.height * 0.4);
+  await page.keyboard.press('p');
+  await page.mouse.move(box.x + 20, box.y - 60);
+  assert.ok(!(await picture(stage)).equals(bare), 'it stays');
+  await page.waitForFunction(() => location.hash.includes('pins=0,'));
+  await page.mouse.move(box.x + box.width * 0.2, box.y + box.height * 0.4);
+  await page.keyboard.press('p');
+  await page.mouse.move(box.x + 20, box.y - 60);
+  assert.ok((await picture(stage)).equals(bare), 'it is gone');
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+test('parts show inliers and residuals over the picture, at once where the model is wrong', async () => {
+  for (const [name, result] of [['turn.html', null], ['register.html', 'register']]) {
+    const { page, close } = await open(name);
+    const stage = page.locator('.stage').first();
+    assert.equal(await stage.locator('.part-label:visible').count(), 0, 'a right model needs none');
+    await changes(stage, 'parts', () => page.getByRole('button', { name: 'parts', exact: true }).first().click());
+    const told = await stage.locator('.part-label').allInnerTexts();
+    const inliers = told.map((text) => Number(/^([\d,]+) inliers/.exec(text)?.[1].replaceAll(',', '') ?? 0));
+    if (result) assert.equal(inliers.reduce((sum, n) => sum + n, 0), results[result].inliers, 'all inliers have their part');
+    assert.match(told.find((text) => /inliers/.test(text)), /\d\.\d px/);
+    await close();
+  }
+  edited('register.html', 'wrong.html', (view) => (view.parts[4].off = 21.3));
+  const { page, problems, close } = await open('wrong.html');
+  assert.match(await page.locator('.part-label.off').innerText(), /21 px off/);
+  assert.equal(await page.getByRole('button', { name: 'parts', exact: true }).first().getAttribute('aria-pressed'), 'true');
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+test('points in space are measured, have a scale, and are saved as PLY', async () => {
+  const { page, problems, close } = await open('depth.html', { hash: '#gl' });
+  const cloud = page.locator('.stage.cloud');
+  await cloud.scrollIntoViewIfNeeded();
+  await page.getByRole('button', { name: 'from the camera' }).click();
+  await picture(cloud);
+  assert.match(await cloud.locator('.scale-bar').innerText(), /^[\d.e+]+ (× baseline|in the calibration's unit)/);
+  const box = await cloud.boundingBox();
+  await page.mouse.click(box.x + box.width * 0.4, box.y + box.height * 0.5);
+  const first = (await page.locator('.measure').innerText()).match(/-?[\d.]+(e[-+]?\d+)?/g).slice(0, 3).map(Number);
+  await page.mouse.click(box.x + box.width * 0.6, box.y + box.height * 0.45);
+  const told = await page.locator('.measure').innerText();
+  const distance = Number(/^Distance ([\d.]+)/.exec(told)?.[1]);
+  assert.equal(await cloud.locator('.over path').count(), 2, 'a line with its shadow');
+  const waiting = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Save as PLY' }).click();
+  const bytes = readFileSync(await (await waiting).path());
+  const end = bytes.indexOf('end_header\n') + 11;
+  const count = Number(/element vertex (\d+)/.exec(bytes.subarray(0, end).toString())[1]);
+  assert.equal(bytes.length, end + 15 * count);
+  // The first point is one of the file's, and one other is as far from it as was told.
+  let [nearest, other] = [Infinity, Infinity];
+  for (let i = 0; i < count; i++) {
+    const place = [0, 4, 8].map((k) => bytes.readFloatLE(end + 15 * i + k));
+    const far = Math.hypot(...place.map((v, c) => v - first[c]));
+    [nearest, other] = [Math.min(nearest, far), Math.min(other, Math.abs(far - distance))];
+  }
+  assert.ok(nearest < 0.01 * Math.abs(first[2]) && other < 0.01 * distance, `${told}: ${nearest}, ${other}`);
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+test('colours of disparities are chosen', async () => {
+  const { page, problems, close } = await open('stereo.html');
+  for (const name of ['grey', 'inferno']) await changes(page.locator('.stage').first(), name, () => page.locator('.select select').selectOption(name));
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+test('pairs that alone join groups are named, and a click shows them', async () => {
+  edited('ring.html', 'joined.html', (view) => {
+    view.images = view.images.slice(0, 6);
+    const pairs = [[0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5], [2, 3]];
+    const column = (values) => pack('u32', Buffer.from(Uint32Array.from(values).buffer));
+    view.pairs = { a: column(pairs.map(([a]) => a)), b: column(pairs.map(([, b]) => b)), matches: column(pairs.map(() => 50)), inliers: column(pairs.map((_, k) => 40 - k)),
+      configuration: column(pairs.map(() => 0)), lines: column(pairs.map(() => 0)) };
+    view.ends = pack('u16', Buffer.alloc(0));
+    view.tried = null;
+  });
+  const { page, problems, close } = await open('joined.html');
+  const joints = page.getByRole('group', { name: 'Pairs that alone join groups' });
+  assert.match(await joints.innerText(), /^This pair alone joins two groups:/);
+  await joints.getByRole('button').click();
+  assert.match(await page.locator('.pair .status').innerText(), /^7th strongest/);
+  assert.deepEqual(problems, []);
+  await close();
+  const ring = await open('ring.html');
+  assert.equal(await ring.page.getByRole('group', { name: 'Pairs that alone join groups' }).innerText(), '', 'a ring has none');
+  await ring.close();
+});
+
+test('turn and change of scale of the features have histograms, and one measure has one name', async () => {
+  const { page, problems, close } = await open('turn.html');
+  const { columns } = dataOf('turn.html');
+  const [a, b] = ['aangle', 'bangle'].map((name) => {
+    const bytes = unpack(columns[name]);
+    return Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(4 * i));
+  });
+  const turns = a.map((angle, i) => ((((b[i] - angle) * 180) / Math.PI + 540) % 360) - 180);
+  const histogram = page.locator('.histogram', { hasText: 'turned by' });
+  const [low, high] = (await histogram.locator('output').innerText()).match(/-?\d+/g).map(Number);
+  assert.ok(Math.abs(low - Math.min(...turns)) <= 1 && Math.abs(high - Math.max(...turns)) <= 1, `${low} to ${high}°`);
+  assert.match(await page.locator('.histogram', { hasText: 'scale change' }).locator('output').innerText(), /×$/);
+  const labels = await page.locator('.values dt, .histogram-head > span:first-child, .select option').allInnerTexts();
+  assert.ok(labels.includes('descriptor distance') && !labels.includes('distance'), labels.join(', '));
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+test('every page says how to read it', async () => {
+  for (const [name, word] of [['match.html', 'inliers'], ['register.html', 'edge'], ['stereo.html', 'disparity'], ['collect.html', 'pair']]) {
+    const { page, close } = await open(name, { script: false });
+    const fold = page.locator('details.reading').first();
+    assert.equal(await fold.locator('summary').innerText(), 'How to read this page');
+    await fold.locator('summary').click();
+    assert.ok((await fold.locator('li').first().innerText()).length > 30 && (await fold.innerText()).includes(word), name);
+    await close();
+  }
 });
 
 test('twenty thousand matches pan at thirty frames a second', async () => {

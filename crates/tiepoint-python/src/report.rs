@@ -167,6 +167,7 @@ impl Shown {
                 truth: None,
                 support: *support,
                 residual_name: None,
+                parts: vec![],
                 caption: String::new(),
             }),
             Self::Registration { reference, warped, covered, arrows } => {
@@ -176,6 +177,7 @@ impl Shown {
                     covered: mask_view(Some(covered))
                         .ok_or_else(|| wrong_option("the view lacks covered"))?,
                     arrows: arrows.clone(),
+                    parts: vec![],
                     caption: String::new(),
                 })
             }

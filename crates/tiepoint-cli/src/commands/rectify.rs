@@ -192,6 +192,7 @@ impl RectifiedPair {
             truth: None,
             support: report::support(arguments.detector.detector),
             residual_name: Some("difference of rows"),
+            parts: vec![],
             caption: "The cursor's row is drawn in the other picture: what corresponds lies on it."
                 .to_owned(),
         };

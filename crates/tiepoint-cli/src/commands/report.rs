@@ -9,13 +9,15 @@ use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tiepoint::assess::Cell;
 use tiepoint::feature::{DetectorKind, Features};
 use tiepoint::geometry::estimate::residuals;
 use tiepoint::image::{AnyImage, Image};
 use tiepoint::register::Warped;
 use tiepoint::stereo::StereoResult;
 use tiepoint_report::{
-    Arrow, DisparityView, KeypointMatch, MatchesView, RegistrationView, Report, Section, counted, lasted,
+    Arrow, DisparityView, KeypointMatch, MatchesView, PicturePart, RegistrationView, Report, Section,
+    counted, lasted,
 };
 
 /// A title, a sentence with the result, and the sections of the page.
@@ -118,8 +120,26 @@ pub(crate) fn matches_view(
         truth: None,
         support: support(detector),
         residual_name: None,
+        parts: parts(pair, Some),
         caption: String::new(),
     }
+}
+
+/// The nine parts of A with what the evidence says of them; `shown` is where a place in A lies in the picture shown.
+fn parts(pair: &MatchedPair, shown: impl Fn([f64; 2]) -> Option<[f64; 2]>) -> Vec<PicturePart> {
+    let Some(evidence) = &pair.evidence else { return vec![] };
+    let size = pair.features[0].image;
+    let part = |(i, cell): (usize, &Cell)| {
+        let corner = |x: usize, y: usize| {
+            let at = [(x, size.width), (y, size.height)].map(|(k, n)| k as f64 / 3.0 * n as f64 - 0.5);
+            shown(at)
+        };
+        let (x, y) = (i % 3, i / 3);
+        let corners = [corner(x, y)?, corner(x + 1, y)?, corner(x + 1, y + 1)?, corner(x, y + 1)?];
+        let (inliers, residual_px, off_px) = (cell.inliers, cell.residual_px, cell.misfit_px());
+        Some(PicturePart { corners, inliers, residual_px, off_px })
+    };
+    evidence.cells.iter().enumerate().filter_map(part).collect()
 }
 
 fn rows(pair: &MatchedPair) -> Vec<KeypointMatch> {
@@ -159,6 +179,7 @@ pub(crate) fn registration_view<'a>(
         warped: tiepoint_report::Picture::new(moving, &warped.image),
         covered: warped.covered.view(),
         arrows: pair.tie.inliers.iter().filter_map(arrow).collect(),
+        parts: parts(pair, |place| Some(map.as_ref()?.apply(place)?).map(|[x, y]| [x + at[0], y + at[1]])),
         caption: String::new(),
     }
 }

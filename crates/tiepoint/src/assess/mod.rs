@@ -12,6 +12,7 @@
 //! The limits are constants with the measurements that led to them: `docs/verdicts.md` shows them on pairs with truth.
 
 mod collection;
+mod deviations;
 mod pair;
 mod stereo;
 

@@ -4,9 +4,10 @@
 //!
 //! - **First matches**, found without a model: how many agree with it, and how many of the others are right. A wrong match
 //!   lies anywhere, and its features have any scale and turn. So a rejected match with the model's scale and turn, not
-//!   far from the predicted place, is likely right, and the model wrong there: depth moves places by a few per cent of
-//!   the picture. The number of such matches by chance follows from those farther away, and is subtracted. They are
-//!   counted in nine parts of A, three by three.
+//!   far from the predicted place, whose neighbours deviate as it does, is likely right, and the model wrong there: depth
+//!   moves places by a few per cent of the picture. They are counted in nine parts of A, three by three.
+//! - **Residuals** of the first matches near a map: noise moves each on its own, but depth moves neighbours alike, even
+//!   where it is too small to make matches outliers ([`deviations`](super::deviations)).
 //! - **Chance.** Wrong matches are spread evenly about the predicted place, so the number of matches in a ring just
 //!   outside the threshold gives that of wrong ones inside.
 //! - **Scale and turn** of the inliers, which the model did not use.
@@ -15,6 +16,7 @@
 //! Pictures that were tied by their structure have no first search, and places no scale or turn: instead of the first
 //! matches the share of places that agree is used.
 
+use super::deviations::{Deviation, Deviations};
 use super::{Assessment, Reason, Verdict, percent};
 use crate::feature::Keypoint;
 use crate::geometry::estimate::residuals;
@@ -30,9 +32,8 @@ use serde::Serialize;
 const FAR: f64 = 2.0;
 /// And by at most this share of the longer side: depth moves places by less, and few wrong matches are that near.
 const NEAR: f64 = 0.125;
-/// For each match of the model's scale and turn that is farther away, this many are nearer by chance: the ratio of the
-/// areas in a picture of 4 to 3.
-const BY_CHANCE: f64 = 0.07;
+/// What neighbours have in common counts from this share of the threshold on: lenses bend pictures by less.
+const BENT: f64 = 1.0 / 3.0;
 /// The inner edge of the ring, in thresholds. Hardly any right match is further out.
 const RING: f64 = 1.2;
 /// The outer edge where there was no second search.
@@ -49,6 +50,8 @@ const SUPPORTED: usize = 3;
 const REJECTED: [f64; 2] = [0.12, 0.3];
 /// The number of parts of the picture where the model rejects more right matches than it accepts.
 const MISFIT: [f64; 2] = [1.0, 2.0];
+/// The share of the residuals that neighbours have in common.
+const COMMON: [f64; 2] = [0.7, 0.85];
 /// The share of the first matches that agree with a map; below.
 const AGREEING: [f64; 2] = [0.15, 0.02];
 /// The share of first matches that agree with an epipolar geometry; below. A band along a line takes many by chance.
@@ -57,8 +60,9 @@ const AGREEING_BAND: [f64; 2] = [0.3, 0.1];
 const CHANCE: [f64; 2] = [0.2, 0.5];
 /// The share of the inliers whose scale or turn contradicts the model.
 const CONTRARY: [f64; 2] = [0.2, 0.5];
-/// The number of inliers; below. A homography gets up to seven by chance (`false_alarms` refuses what chance explains).
-const INLIERS: [f64; 2] = [20.0, 8.0];
+/// The number of inliers; below. A homography gets up to seven by chance (`false_alarms` refuses what chance explains);
+/// fewer than some tens do not show whether neighbours deviate alike.
+const INLIERS: [f64; 2] = [40.0, 8.0];
 /// The share of the parts seen in both pictures that support the model; below.
 const SPREAD: [f64; 2] = [0.6, 0.3];
 /// The share of places tied by structure that agree; below.
@@ -76,31 +80,24 @@ pub struct Cell {
     pub residual_px: Option<f64>,
     /// First matches there that agree with the model.
     pub agreeing: usize,
-    /// Rejected first matches there of its scale and turn, not far from it: beyond two thresholds, and within an eighth
-    /// of the picture.
+    /// Rejected first matches there that are likely right: of its scale and turn, beyond two thresholds and within an
+    /// eighth of the picture, with neighbours that deviate as they do.
     pub near: usize,
-    /// Those farther away.
-    pub far: usize,
     /// The median residual of the near ones, in pixels: how wrong the model is there, if it is; none of fewer than
     /// eight.
     pub off_px: Option<f64>,
 }
 
 impl Cell {
-    /// Rejected first matches that are likely right: the near ones beyond what chance gives.
-    fn rejected(&self) -> f64 {
-        (self.near as f64 - BY_CHANCE * self.far as f64).max(0.0)
-    }
-
     /// Matches for the model: the first ones, or half of the inliers, because the second search adds many to a right
     /// model.
     fn taken(&self) -> f64 {
         (self.agreeing as f64).max(0.5 * self.inliers as f64)
     }
 
-    /// Whether the model rejects more right matches than it accepts.
-    fn is_misfit(&self) -> bool {
-        self.off_px.is_some() && self.rejected() > self.taken()
+    /// How far the model is off there, where it rejects more right matches than it accepts.
+    pub fn misfit_px(&self) -> Option<f64> {
+        self.off_px.filter(|_| self.near as f64 > self.taken())
     }
 }
 
@@ -119,6 +116,14 @@ pub struct PairEvidence {
     pub by_chance: Option<f64>,
     /// Inliers that contradict the model's scale or turn; none where it says nothing about these.
     pub contrary: Option<usize>,
+    /// The share of the residuals of first matches that neighbours have in common; none where the model is no map, and of
+    /// few matches.
+    pub common: Option<f64>,
+    /// The root mean square of this part, in pixels.
+    pub common_px: Option<f64>,
+    /// Below which of these pixels it does not count.
+    #[serde(skip)]
+    pub bent_px: f64,
     /// Nine parts of A, row by row.
     pub cells: [Cell; 9],
     /// How many of them have their middle in B, where a map tells; all for other models.
@@ -156,17 +161,29 @@ impl PairEvidence {
         for &i in &tie.inliers {
             taken[place(&tie.matches[i])].push(last[i]);
         }
-        for (m, residual) in tie.first.iter().zip(residuals_of(&tie.first)) {
-            let cell = &mut cells[place(m)];
-            if residual <= threshold {
-                cell.agreeing += 1;
-            } else if residual > FAR * threshold && map.is_some() && !contrary(m) {
-                match residual <= reach {
-                    true => near[place(m)].push(residual),
-                    false => cell.far += 1,
-                }
+        let first = residuals_of(&tie.first);
+        for (m, residual) in tie.first.iter().zip(&first) {
+            cells[place(m)].agreeing += usize::from(*residual <= threshold);
+        }
+        // The first matches that are not far from a map, with their residuals.
+        let (within, deviations): (Vec<_>, Vec<_>) = tie
+            .first
+            .iter()
+            .zip(first)
+            .filter(|(m, residual)| *residual <= reach && !contrary(m))
+            .filter_map(|(m, residual)| {
+                let Correspondence { a, b, .. } = m.correspondence(keypoints[0], keypoints[1]);
+                let [x, y] = map.as_ref()?.apply(a)?;
+                Some(((m, residual), Deviation { at: a, by: [b[0] - x, b[1] - y] }))
+            })
+            .unzip();
+        let deviations = Deviations::new(deviations);
+        for (i, (m, residual)) in within.into_iter().enumerate() {
+            if residual > FAR * threshold && deviations.is_supported(i, threshold) {
+                near[place(m)].push(residual);
             }
         }
+        let common = deviations.common(FAR * threshold);
         for (cell, (taken, near)) in cells.iter_mut().zip(taken.iter_mut().zip(&mut near)) {
             (cell.inliers, cell.near) = (taken.len(), near.len());
             cell.residual_px = median(taken);
@@ -186,6 +203,9 @@ impl PairEvidence {
             agreeing: cells.iter().map(|cell| cell.agreeing).sum(),
             by_chance,
             contrary: map.map(|_| tie.inliers.iter().filter(|&&i| contrary(&tie.matches[i])).count()),
+            common: common.map(|common| common.share),
+            common_px: common.map(|common| common.rms_px),
+            bent_px: BENT * threshold,
             cells,
             shared: model.homography().map_or(9, |map| shared(&map, size, size_b)),
             model,
@@ -244,20 +264,17 @@ impl PairEvidence {
         let next = "Do both pictures show the same thing? More views may help (`--views 43`)";
         let first = Reason::share_below("first matches", share, limits, text, next);
         if is_map {
-            let rejected: f64 = self.cells.iter().map(Cell::rejected).sum();
+            let rejected: f64 = self.cells.iter().map(|cell| cell.near as f64).sum();
             let taken: f64 = self.cells.iter().map(Cell::taken).sum();
             let share = rejected / (rejected + taken).max(1.0);
-            let misfit: Vec<&Cell> = self.cells.iter().filter(|cell| cell.is_misfit()).collect();
-            let off = misfit.iter().filter_map(|cell| cell.off_px);
+            let misfit: Vec<f64> = self.cells.iter().filter_map(Cell::misfit_px).collect();
             let (low, high) =
-                off.fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(px), high.max(px)));
+                misfit.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(*px), high.max(*px)));
             let noun = self.model.kind().noun();
             let next = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
                         fundamental`, then `tiepoint rectify A B`";
-            let text = format!(
-                "the {noun} rejects {} of the first matches that are likely right: of its scale and turn, and not far from it",
-                percent(share)
-            );
+            let text =
+                format!("the {noun} rejects {} of the first matches that are likely right", percent(share));
             let mut of_all = Reason::share_above("rejected", share, REJECTED, text, next);
             if rejected < TELLING as f64 {
                 // Of a few matches the share says little.
@@ -278,6 +295,16 @@ impl PairEvidence {
                 },
                 next: Some(next.into()),
             });
+            if let Some((share, px)) = self.common.zip(self.common_px) {
+                let of = percent(share);
+                let text =
+                    format!("neighbouring matches have {of} of their residuals in common ({px:.1} px)");
+                let mut alike = Reason::share_above("residuals", share, COMMON, text, next);
+                if px < self.bent_px {
+                    alike.verdict = Verdict::Good;
+                }
+                reasons.push(alike);
+            }
         }
         reasons.push(first);
     }
@@ -367,6 +394,11 @@ mod tests {
         assert_eq!(poor.verdict, Verdict::Poor, "{poor}: {evidence:?}");
         let next = poor.reasons[0].next.as_deref().unwrap_or_default();
         assert!(next.contains("--model fundamental"), "the next command: {next}");
+        // Steps of 4 px, which leave most matches within the threshold.
+        let steps = picture(|[x, y]| [x + if (x / 80.0) as u32 % 2 == 0 { 2.0 } else { -2.0 }, y]);
+        let (shallow, evidence) = assessed(&flat, &steps, ModelKind::Homography);
+        let first = &shallow.reasons[0];
+        assert!(shallow.verdict > Verdict::Good && first.measure == "residuals", "{shallow}: {evidence:?}");
         let (epipolar, evidence) = assessed(&flat, &relief, ModelKind::Fundamental);
         assert_eq!(epipolar.verdict, Verdict::Good, "{epipolar}: {evidence:?}");
     }

@@ -1,0 +1,170 @@
+//! What neighbouring matches have in common in their deviations from a map.
+//!
+//! The noise of features moves each match on its own. Depth that the map cannot follow moves neighbours alike, and so
+//! does any other misfit of the map; wrong matches deviate anywhere. Two measures follow:
+//!
+//! - a match is **supported** if several of its neighbours deviate as it does;
+//! - the **share** of the deviations that neighbours have in common: the mean product of the deviations of neighbours
+//!   over the mean square of all, Moran's I without subtraction of the mean (P. A. P. Moran, "Notes on continuous
+//!   stochastic phenomena", Biometrika 37, 1950). It is 0 for noise, and 1 where neighbours deviate equally.
+//!
+//! Features closer than a few pixels may be the same corner twice, with the same noise, and are no neighbours.
+
+/// The neighbours of a match that are asked.
+const NEIGHBOURS: usize = 8;
+/// A match is supported if this many of them deviate as it does. Wrong matches find three of eight by chance in less
+/// than one of a thousand.
+const SUPPORT: usize = 3;
+/// Of the neighbours, the share in common is that with these: the nearest.
+const NEAREST: usize = 3;
+/// Neighbours are farther apart than this, in pixels.
+const APART: f64 = 5.0;
+/// The fewest matches whose share in common tells something.
+const TELLING: usize = 50;
+
+/// A match that is not far from where the map expects it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deviation {
+    /// Its place in A.
+    pub(super) at: [f64; 2],
+    /// From the expected place in B to that of the match.
+    pub(super) by: [f64; 2],
+}
+
+/// The part of the deviations that neighbours have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Common {
+    /// Its share of the mean square of the deviations; at least 0.
+    pub(super) share: f64,
+    /// Its root mean square, in pixels.
+    pub(super) rms_px: f64,
+}
+
+/// Deviations and the neighbours of each.
+pub(super) struct Deviations {
+    all: Vec<Deviation>,
+    neighbours: Vec<Vec<usize>>,
+}
+
+impl Deviations {
+    pub(super) fn new(all: Vec<Deviation>) -> Self {
+        let neighbours = neighbours(&all);
+        Self { all, neighbours }
+    }
+
+    /// Whether neighbours of this match deviate as it does, up to so many pixels.
+    pub(super) fn is_supported(&self, i: usize, within: f64) -> bool {
+        let [x, y] = self.all[i].by;
+        let alike = |&&j: &&usize| {
+            let by = self.all[j].by;
+            squared([by[0] - x, by[1] - y]) < within * within
+        };
+        self.neighbours[i].iter().filter(alike).count() >= SUPPORT
+    }
+
+    /// What neighbours have in common, of matches that deviate by less than so many pixels; `None` of too few.
+    pub(super) fn common(&self, below: f64) -> Option<Common> {
+        let counts = |&i: &usize| squared(self.all[i].by) < below * below;
+        let some: Vec<usize> = (0..self.all.len()).filter(counts).collect();
+        let (mut product, mut pairs) = (0.0, 0_usize);
+        for &i in &some {
+            let [x, y] = self.all[i].by;
+            for &j in self.neighbours[i].iter().filter(|j| counts(j)).take(NEAREST) {
+                product += x * self.all[j].by[0] + y * self.all[j].by[1];
+                pairs += 1;
+            }
+        }
+        let square: f64 = some.iter().map(|&i| squared(self.all[i].by)).sum();
+        (some.len() >= TELLING && pairs > 0 && square > 0.0).then(|| {
+            let common = (product / pairs as f64).max(0.0);
+            Common { share: common / (square / some.len() as f64), rms_px: common.sqrt() }
+        })
+    }
+}
+
+fn squared([x, y]: [f64; 2]) -> f64 {
+    x * x + y * y
+}
+
+/// The nearest others of each, the nearest first.
+fn neighbours(all: &[Deviation]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|&i, &j| all[i].at[0].total_cmp(&all[j].at[0]).then(i.cmp(&j)));
+    let mut out = vec![vec![]; all.len()];
+    for (place, &i) in order.iter().enumerate() {
+        let mut nearest: Vec<(f64, usize)> = vec![];
+        // To both sides, until what follows is too far away for its column alone.
+        let (before, after) = (order[..place].iter().rev(), order[place + 1..].iter());
+        for side in [&mut before.copied() as &mut dyn Iterator<Item = usize>, &mut after.copied()] {
+            for j in side {
+                let [dx, dy] = [0, 1].map(|axis| all[j].at[axis] - all[i].at[axis]);
+                if nearest.len() == NEIGHBOURS && dx * dx > nearest[NEIGHBOURS - 1].0 {
+                    break;
+                }
+                let far = squared([dx, dy]);
+                if far <= APART * APART {
+                    continue;
+                }
+                let at = nearest.partition_point(|&(d, k)| d.total_cmp(&far).then(k.cmp(&j)).is_lt());
+                if at < NEIGHBOURS {
+                    nearest.insert(at, (far, j));
+                    nearest.truncate(NEIGHBOURS);
+                }
+            }
+        }
+        out[i] = nearest.into_iter().map(|(_, j)| j).collect();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::Random;
+
+    /// Matches over a picture of 400 × 300 pixels that deviate as told, by place and chance from -1 to 1.
+    fn deviations(by: impl Fn([f64; 2], [f64; 2]) -> [f64; 2]) -> Vec<Deviation> {
+        let mut random = Random::new(7);
+        (0..300)
+            .map(|_| {
+                let at = [random.range(0.0, 400.0), random.range(0.0, 300.0)];
+                Deviation { at, by: by(at, [random.range(-1.0, 1.0), random.range(-1.0, 1.0)]) }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn neighbours_are_those_of_a_search_through_all() {
+        let all = deviations(|_, noise| noise);
+        for (i, found) in neighbours(&all).into_iter().enumerate() {
+            let far = |j: usize| squared([all[j].at[0] - all[i].at[0], all[j].at[1] - all[i].at[1]]);
+            let mut expected: Vec<usize> = (0..all.len()).filter(|&j| far(j) > APART * APART).collect();
+            expected.sort_by(|&j, &k| far(j).total_cmp(&far(k)).then(j.cmp(&k)));
+            assert_eq!(found, expected[..NEIGHBOURS], "of {i}");
+        }
+    }
+
+    #[test]
+    fn noise_has_nothing_in_common_and_relief_almost_all() {
+        let noise = Deviations::new(deviations(|_, noise| noise)).common(6.0).unwrap();
+        assert!(noise.share < 0.15, "noise: {noise:?}");
+        let steps =
+            |[x, _]: [f64; 2], [u, v]: [f64; 2]| [if x < 200.0 { -2.0 } else { 2.0 } + 0.5 * u, 0.5 * v];
+        let relief = Deviations::new(deviations(steps)).common(6.0).unwrap();
+        assert!(relief.share > 0.85 && (relief.rms_px - 2.0).abs() < 0.2, "relief: {relief:?}");
+        assert_eq!(Deviations::new(deviations(steps)[..49].to_vec()).common(6.0), None, "too few");
+    }
+
+    #[test]
+    fn a_second_plane_supports_its_matches_and_chance_does_not() {
+        let plane = Deviations::new(deviations(|[x, _], [u, v]| [if x < 100.0 { 20.0 } else { 0.0 } + u, v]));
+        let [left, all] = [100.0, 400.0].map(|edge| {
+            let within = (0..300).filter(|&i| plane.all[i].at[0] < edge);
+            within.clone().filter(|&i| plane.is_supported(i, 3.0)).count() as f64 / within.count() as f64
+        });
+        assert!(left > 0.8 && all > 0.8, "both planes are supported: {left}, {all}");
+        let wrong = Deviations::new(deviations(|_, [u, v]| [50.0 * u, 50.0 * v]));
+        let supported = (0..300).filter(|&i| wrong.is_supported(i, 3.0)).count();
+        assert!(supported <= 1, "{supported} of 300 wrong matches");
+    }
+}
