@@ -153,7 +153,7 @@ pub(crate) mod tests {
             let cancel = Cancel::new();
             let at = |m| {
                 if m == moment {
-                    cancel.cancel()
+                    cancel.cancel();
                 }
             };
             let found = cancelled_by(&cancel, || {

@@ -152,20 +152,18 @@ fn rows_and_directory<T: Pixel>(
         (i * rows_per_strip..size.height.min((i + 1) * rows_per_strip))
             .for_each(|y| push(view.row(y), strip));
     };
-    let (code, pack): (_, Option<fn(&[u8]) -> io::Result<Vec<u8>>>) = match extra.compression {
-        Compression::None => (1, None),
-        Compression::Deflate => (8, Some(deflated)),
-        Compression::Zstd => (50000, Some(|bytes| Ok(compress_to_vec(bytes, CompressionLevel::Fastest)))),
+    let mut packed = |pack: fn(&[u8]) -> io::Result<Vec<u8>>| {
+        let packed = |i| {
+            fill(i, &mut strip);
+            pack(&strip)
+        };
+        (0..strips).map(packed).collect::<io::Result<Vec<_>>>().map(Some)
     };
-    let packed: Option<Vec<Vec<u8>>> = pack
-        .map(|pack| {
-            let packed = |i| {
-                fill(i, &mut strip);
-                pack(&strip)
-            };
-            (0..strips).map(packed).collect::<io::Result<_>>()
-        })
-        .transpose()?;
+    let (code, packed) = match extra.compression {
+        Compression::None => (1, None),
+        Compression::Deflate => (8, packed(deflated)?),
+        Compression::Zstd => (50000, packed(|strip| Ok(compress_to_vec(strip, CompressionLevel::Fastest)))?),
+    };
     let strip_bytes = |i: usize| match &packed {
         Some(packed) => packed[i].len() as u64,
         None => row_bytes * rows_per_strip.min(size.height - i * rows_per_strip) as u64,
