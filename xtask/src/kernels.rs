@@ -1,8 +1,9 @@
 //! `cargo xtask kernels`: the kernels for CUDA that the packed program and the wheel hold, compiled by NVRTC for every
 //! generation of cards.
 
-use crate::{Result, cargo, nvrtc, prepare, succeed, target};
+use crate::{Result, built, cargo, nvrtc, prepare, succeed, target};
 use std::path::PathBuf;
+use std::process::Command;
 
 /// The variable by which a build takes them (`tiepoint-gpu/src/packaged.rs`).
 pub(crate) const VARIABLE: &str = "TIEPOINT_CUDA_KERNELS";
@@ -11,17 +12,10 @@ pub(crate) const VARIABLE: &str = "TIEPOINT_CUDA_KERNELS";
 pub(crate) fn compile() -> Result<PathBuf> {
     let libraries = prepare::before_others(&nvrtc::prepare()?)?;
     let file = target().join("cuda.kernels");
-    let example = [
-        "run",
-        "--quiet",
-        "--release",
-        "--locked",
-        "--package",
-        "tiepoint",
-        "--example",
-        "cuda_kernels",
-        "--",
-    ];
-    succeed(cargo(&example).arg(&file).env("LD_LIBRARY_PATH", libraries).env(VARIABLE, ""))?;
+    // Of the whole workspace and not optimised: what the tests built is used again. NVRTC does the work.
+    let build = ["build", "--quiet", "--locked", "--workspace", "--example", "cuda_kernels"];
+    succeed(cargo(&build).env_remove(VARIABLE))?;
+    let mut example = Command::new(built("debug", "examples/cuda_kernels")?);
+    succeed(example.arg(&file).env("LD_LIBRARY_PATH", libraries))?;
     file.canonicalize().map_err(crate::at(&file))
 }

@@ -1,7 +1,6 @@
 //! The project's own commands, `cargo xtask COMMAND`: tests, benchmarks and packages.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to people")]
 
-mod arm;
 #[cfg(feature = "bench")]
 mod bench;
 mod bisect;
@@ -10,6 +9,7 @@ mod claims;
 mod cluster;
 mod debian;
 mod deny;
+mod emulated;
 mod instruction_sets;
 mod kernels;
 mod nvrtc;
@@ -33,6 +33,7 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "usage: cargo xtask COMMAND
   test [ARGUMENTS]   all tests; arguments of cargo test
   test --arm [NAME]  those of 64-bit ARM whose name contains NAME, in an emulator
+  test --windows [NAME]  those of Windows, in Wine
   torture [SECONDS]  changes, kills, interrupts and power cuts by chance, for five minutes or so long
   prepare            installs what tests need, where it may
   bench [ROWS]       times beside OpenCV's

@@ -2,7 +2,8 @@
 
 use crate::prepare::{self, Variables};
 use crate::{
-    Result, arm, claims, cluster, data_folder, opencl, python_package, python_site, report, succeed, told,
+    Result, claims, cluster, data_folder, emulated, opencl, python_package, python_site, report, succeed,
+    told,
 };
 use fearless_simd::Level;
 use std::path::Path;
@@ -10,13 +11,13 @@ use std::process::Command;
 use std::time::Instant;
 
 /// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package and its site, of
-/// the recipe for a cluster and of pages. `arguments` go to `cargo test`; with `--arm` first, tests are built for
-/// 64-bit ARM and run in an emulator.
+/// the recipe for a cluster and of pages. `arguments` go to `cargo test`; with `--arm` or `--windows` first, tests are
+/// built for 64-bit ARM or Windows and run in an emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
-        && first == "--arm"
+        && let Some(machine) = emulated::MACHINES.iter().find(|machine| machine.flag == first)
     {
-        return arm::run(rest);
+        return machine.test(rest);
     }
     let data = data_folder();
     match data.is_dir() {

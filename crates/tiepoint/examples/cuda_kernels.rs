@@ -2,7 +2,7 @@
 //! ask a card for, for every generation of cards. NVRTC does it; no card is needed.
 //!
 //! ```text
-//! LD_LIBRARY_PATH=target/nvrtc/nvidia/cuda_nvrtc/lib cargo run --release -p tiepoint --example cuda_kernels -- cuda.kernels
+//! LD_LIBRARY_PATH=target/nvrtc/nvidia/cuda_nvrtc/lib cargo run -p tiepoint --example cuda_kernels -- cuda.kernels
 //! ```
 //!
 //! Numbers after the file are the only generations: `90` for the H100 and H200.

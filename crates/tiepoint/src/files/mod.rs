@@ -94,6 +94,7 @@ pub(crate) mod tests {
     use std::fs::{self, File};
     use std::io::Write;
     use std::path::PathBuf;
+    #[cfg(target_os = "linux")]
     use std::time::{Duration, SystemTime};
 
     /// A folder for one test, removed with its contents at the end. No other test may use the same `name`.
@@ -175,6 +176,7 @@ pub(crate) mod tests {
     }
 
     /// The name that an unfinished file would have if another machine or process wrote it.
+    #[cfg(target_os = "linux")]
     fn name_by(file: &Unfinished, machine: Option<&str>, process: u32) -> PathBuf {
         let name = file.path().file_name().unwrap().to_str().unwrap();
         let (start, numbers) = name.strip_suffix(".part").unwrap().rsplit_once('.').unwrap();

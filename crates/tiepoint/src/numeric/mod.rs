@@ -7,6 +7,8 @@
 //! that a scalar loop, every SIMD level and a GPU kernel agree. They have no branches, so that loops over them
 //! vectorise. The coefficients are minimax fits made for this project.
 
+#[cfg(all(windows, target_env = "gnu"))]
+mod fused;
 mod narrow;
 mod random;
 
