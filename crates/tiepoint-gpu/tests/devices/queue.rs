@@ -248,6 +248,8 @@ fn stages_are_timed() {
 #[test]
 fn kept_memory_goes_back_when_a_device_is_idle() {
     for gpu in all().iter().map(|gpu| gpu.beside().unwrap()) {
+        // What its opening left.
+        gpu.release_memory().unwrap();
         gpu.keep_memory_for(Duration::from_millis(100));
         // Twice: what ended with the first memory begins again with the second.
         for bytes in [1 << 20, 1 << 21] {

@@ -33,8 +33,8 @@ use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Pixels of an image that are too few for several threads. Tests use small images, and threads all the same.
-const SMALL: usize = if cfg!(test) { 0 } else { 128 * 128 };
+/// Pixels of an image that are too few for several threads. Unit tests use small images, and threads all the same.
+const SMALL: usize = 128 * 128;
 
 /// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times, an observer of its
 /// progress and a [`Cancel`] that ends its work early.
@@ -192,7 +192,7 @@ impl Cpu {
     /// The same device; only the calling thread for work on so few pixels, or the like, that handing it to other threads
     /// takes longer than the work.
     pub(crate) fn for_pixels(&self, pixels: usize) -> Self {
-        match pixels < SMALL {
+        match !cfg!(test) && pixels < SMALL {
             true => Self { pool: None, ..self.clone() },
             false => self.clone(),
         }
@@ -664,7 +664,7 @@ impl Device {
                 let notes = Notes::default();
                 let told = notes.clone();
                 let refused = move |error| {
-                    push_note(&told, format!("{}; the CPU does all of the work", unavailable(error)))
+                    push_note(&told, format!("{}; the CPU does all of the work", unavailable(error)));
                 };
                 let open = move || Gpu::open(api, index).map_err(refused).ok();
                 Ok(Processor { notes, ..Processor::opening(cpu, format!("{api}:{index}"), open) })

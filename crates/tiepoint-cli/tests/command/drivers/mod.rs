@@ -196,11 +196,11 @@ fn a_cuda_card_that_fails() {
 fn a_driver_that_is_slow_to_start_holds_nothing_up() {
     let machine = Machine::new("cuda-slow").answering("cuda").answering("nvrtc");
     let slow = "slow=600000";
-    let names: Vec<String> = (0..12).map(|i| format!("{i}.png")).collect();
+    let names: Vec<String> = (0..40).map(|i| format!("{i}.png")).collect();
     for (name, seed) in names.iter().zip(0..) {
         machine.folder.texture(name, SIZE, seed);
     }
-    for count in [1, 3, 12] {
+    for count in [1, 8, 40] {
         let images = names[..count].join(" ");
         machine.folder.works(&format!("detect {images} --device cpu -o cpu{{}}.csv"));
         for device in ["auto", "cpu+cuda"] {
