@@ -132,7 +132,7 @@ class CollectionView {
 
     this.keptText = element('p', { class: 'kept', role: 'status' });
     this.groupsText = element('p', { class: 'groups' });
-    this.joints = element('div', { class: 'found joints', role: 'group', 'aria-label': 'Pairs that alone join groups' });
+    this.joints = element('div', { class: 'joints', role: 'group', 'aria-label': 'Pairs that alone join groups' });
     const csv = button('Save these as CSV', () => save('pairs.csv', this.csv()));
     const head = element('div', { class: 'filters-head' }, this.keptText, this.groupsText, this.joints, this.chips(), this.pairs ? csv : '');
     this.histogram = this.pairs
