@@ -144,6 +144,7 @@ const results = {};
 before(async () => {
   tiepoint(['demo', folder, '--quiet']);
   results.match = report('match.html', 'match', 'bookshelf-left.jpg', 'bookshelf-right.jpg', '--model', 'fundamental', '--output', at('matches.csv'));
+  report('turn.html', 'match', 'coffee.jpg', 'coffee-turned.png');
   results.register = report('register.html', 'register', 'coffee.jpg', 'coffee-turned.png');
   results.rectify = report('rectify.html', 'rectify', 'bookshelf-left.jpg', 'bookshelf-right.jpg', '--crop', 'valid',
     '--output-left', at('l.png'), '--output-right', at('r.png'), '--output-calibration', at('pair.txt'));
@@ -1086,7 +1087,6 @@ test('the address holds the state, and opens the page as it was left', async () 
 });
 
 test('Enter shows a match in both pictures alike, turned and scaled by the model', async () => {
-  report('turn.html', 'match', 'coffee.jpg', 'coffee-turned.png');
   for (const hash of ['#2d', '#gl']) {
     const { page, problems, close } = await open('turn.html', { hash });
     const stage = page.locator('.stage').first();
