@@ -3,7 +3,7 @@
 use crate::device::{Detached, Device, OfProcess, device_of};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
-use crate::image::{Input, mask, mask_view, vector};
+use crate::image::{Input, image_shape, mask, mask_view, vector};
 use crate::options::Options;
 use crate::picture::mask_there;
 use crate::tensor::{Place, Tensor, gpu_for, place};
@@ -150,7 +150,7 @@ impl Finder {
         let device = self.device.get();
         let processor = device.opened(py)?;
         let gpu = gpu_for(processor.gpu.as_ref(), id, "the image")?;
-        let image = Tensor::of(image, gpu, "the image")?.image(gpu, "the image")?;
+        let image = Tensor::of(image, gpu, "the image")?.image(gpu, "the image", image_shape)?;
         let mask = mask.map(|mask| mask_there(mask, gpu)).transpose()?;
         // The first call compiles kernels, which Ctrl-C can interrupt.
         if !self.opened.is_made() {
