@@ -3,8 +3,9 @@
 use crate::device::{abandonable, bytes, count, writing};
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::Features;
-use crate::image::{Input, any_output, output, rows, table, values};
+use crate::image::{Input, any_output, output, rows, shaped, table, values};
 use crate::stereo::with_nan;
+use numpy::Element;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyList};
@@ -18,7 +19,7 @@ use tiepoint::geometry::calibration::{
 use tiepoint::image::{Compression, Known, OutputFormat, ReadOptions, Size};
 use tiepoint::matching::{
     Match,
-    files::{self as match_files, MatchFormat, MatchRow},
+    files::{self as match_files, MatchFormat, MatchRow, ReadMatches},
 };
 use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{self, CloudOptions, PlyFormat};
@@ -140,6 +141,31 @@ pub(crate) fn write_matches(
         match_files::write_matches(&path, format, [names.0.as_str(), names.1.as_str()], &rows)
     })?
     .map_err(raised)
+}
+
+/// Two numbers of every match.
+fn column<'py, T: Element>(
+    py: Python<'py>,
+    rows: &[MatchRow],
+    of: impl Fn(&MatchRow) -> [T; 2],
+) -> PyResult<Bound<'py, PyAny>> {
+    shaped(py, rows.iter().flat_map(of).collect(), &[rows.len(), 2])
+}
+
+/// The tie points in a file.
+#[pyfunction]
+pub(crate) fn read_matches(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let ReadMatches { names, rows } =
+        abandonable(py, move || match_files::read_matches(path))?.map_err(raised)?;
+    let inliers = rows.iter().map(|row| row.inlier).collect();
+    Ok(dict!(py, {
+        "xy_a": column(py, &rows, |row| row.a_xy)?,
+        "xy_b": column(py, &rows, |row| row.b_xy)?,
+        "scales": column(py, &rows, |row| row.scales)?,
+        "pairs": column(py, &rows, |row| [row.pair.a, row.pair.b].map(i64::from))?,
+        "inliers": shaped::<bool>(py, inliers, &[rows.len()])?,
+        "names": names.map(|[a, b]| (a, b)),
+    }))
 }
 
 /// The disparities in a file, NaN where there are none.

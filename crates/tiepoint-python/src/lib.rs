@@ -60,9 +60,9 @@ mod _core {
     use crate::features::Features;
     #[pymodule_export]
     use crate::files::{
-        decode, read, read_calibration, read_disparity, read_features, read_homography, read_points,
-        read_rectified, write, write_disparity, write_features, write_matches, write_points, write_rectified,
-        write_text,
+        decode, read, read_calibration, read_disparity, read_features, read_homography, read_matches,
+        read_points, read_rectified, write, write_disparity, write_features, write_matches, write_points,
+        write_rectified, write_text,
     };
     #[pymodule_export]
     use crate::filters::{blobs, convolve, gauss, hessian, integral, resample, sobel};

@@ -76,6 +76,15 @@ def test_matches_are_written(tmp_path, features):
         lines = np.loadtxt(tmp_path / "m.txt")
         assert lines.shape == (tie.inliers.sum(), columns)
         assert np.array_equal(lines[:, :2].astype(np.float32), tie.xy_a[tie.inliers])
+        found = tp.io.read_matches(tmp_path / "m.txt")
+        assert np.array_equal(found.xy_a, tie.xy_a[tie.inliers]) and np.array_equal(found.xy_b, tie.xy_b[tie.inliers])
+        assert tp.estimate(found.xy_a, found.xy_b).inliers.sum() == len(found) == tie.inliers.sum()
+    tp.io.write_matches(tmp_path / "ties.json", tie, names=("x.png", "y.png"))
+    found = tp.io.read_matches(tmp_path / "ties.json")
+    assert found.names == ("x.png", "y.png") and np.array_equal(found.pairs, tie.pairs)
+    assert np.array_equal(found.inliers, tie.inliers) and "matches" in repr(found)
+    with pytest.raises(tp.FormatError, match="collect --matches"):
+        tp.io.read_matches(tmp_path / "matches.txt")
     with pytest.raises(tp.OptionError, match="format is pastis"):
         tp.io.write_matches(tmp_path / "m.txt", tie, format="pastis")
 

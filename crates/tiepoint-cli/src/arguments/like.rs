@@ -26,6 +26,11 @@ const IGNORED: [&str; 12] = [
     "-l",
     "-confidence_consensusR",
 ];
+/// The window of the median, where mgm's environment asks for one, and the size of the regions that are removed where it
+/// says nothing of them. mgm smooths over two neighbours of each path (`TSGM`); here specks are left, of which these
+/// take most (`docs/notebook/stereo.md`).
+const MEDIAN: u8 = 5;
+const SPECKLE: f64 = 10.0;
 const IGNORED_VARIABLES: [&str; 2] = ["MINDIFF", "USE_TRUNCATED_LINEAR_POTENTIALS"];
 
 /// The words of a command line as this command takes them, and what was ignored; `variable` reads the environment.
@@ -167,7 +172,7 @@ impl Mgm {
             format!("--cost={cost}"),
             format!("--paths={paths}"),
             format!("--subpixel={subpixel}"),
-            format!("--speckle-size={}", given("REMOVESMALLCC")?.unwrap_or(0.0).max(0.0)),
+            format!("--speckle-size={}", given("REMOVESMALLCC")?.unwrap_or(SPECKLE).max(0.0)),
         ];
         if let Cost::Census(window) = &cost {
             flags.push(format!("--census-window={}", tiepoint::options::Named::name(*window)));
@@ -180,17 +185,7 @@ impl Mgm {
                 flags.push(format!("--{name}={}", (penalty / theirs * f64::from(ours)).round()));
             }
         }
-        let median = given("MEDIAN")?.unwrap_or(0.0);
-        flags.push(format!(
-            "--median={}",
-            if median <= 0.0 {
-                0
-            } else if median <= 1.0 {
-                3
-            } else {
-                5
-            }
-        ));
+        flags.push(format!("--median={}", if given("MEDIAN")?.unwrap_or(0.0) > 0.0 { MEDIAN } else { 0 }));
         match given("TESTLRRL")? {
             Some(0.0) => flags.push("--right-view=off".into()),
             _ => flags.push(format!("--max-difference={}", given("TESTLRRL_TAU")?.unwrap_or(1.0))),
@@ -245,7 +240,7 @@ mod tests {
                 "mgm -r -61 -R 12 -s vfit -t census -O 8 -confidence_consensusL c.tif l.tif r.tif d.tif",
                 mgm,
                 "mgm stereo --offsets --min-disparity=-12 --disparities=74 --cost=census --paths=8 \
-                 --subpixel=equiangular --speckle-size=0 --census-window=5x5 --median=3 --max-difference=1 --threads=1 \
+                 --subpixel=equiangular --speckle-size=10 --census-window=5x5 --median=5 --max-difference=1 --threads=1 \
                  --output d.tif --confidence c.tif -- l.tif r.tif",
                 "",
             ),
@@ -261,7 +256,7 @@ mod tests {
                 "tiepoint stereo --like mgm -r -2.5 -R -0.5 -t sd -s cubic -O 2 --threads=2 l.tif r.tif d.tif c.tif b.tif",
                 "TESTLRRL=0 OMP_NUM_THREADS=7",
                 "tiepoint stereo --offsets --min-disparity=0 --disparities=4 --cost=ad --paths=4 --subpixel=parabola \
-                 --speckle-size=0 --median=0 --right-view=off --threads=2 --output d.tif --output-right b.tif \
+                 --speckle-size=10 --median=0 --right-view=off --threads=2 --output d.tif --output-right b.tif \
                  -- l.tif r.tif",
                 "the file of costs, c.tif, -t sd: ad in its place, -s cubic: parabola in its place",
             ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _arrays, _core
+from ._base import Result
 from ._calibration import rectified
 from ._matching import Matches, TiePoints
 from .errors import OptionError
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
     _Compression = Literal["none", "deflate", "zstd"]
 
 __all__ = [
+    "StoredMatches",
     "decode",
     "read",
     "read_disparity",
     "read_features",
     "read_homography",
+    "read_matches",
     "read_points",
     "write",
     "write_disparity",
@@ -121,6 +125,48 @@ def read_features(path: _Path) -> Features:
 def write_features(path: _Path, features: Features) -> None:
     """Write features in the format of the name's extension, as `read_features` reads them."""
     _core.write_features(path, features)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class StoredMatches(Result):
+    """Tie points of a file. What it does not say is the number of the row, scale 1, an inlier.
+
+    Attributes
+    ----------
+    xy_a, xy_b : ndarray
+        (M, 2) float32: places in both images, as `tiepoint.estimate` takes them.
+    scales : ndarray
+        (M, 2) float32: scales of the keypoints, which are the uncertainties of the Ames Stereo Pipeline.
+    pairs : ndarray
+        (M, 2) int64: indices of the features.
+    inliers : ndarray
+        (M,) bool: which matches a model confirmed.
+    names : tuple of str or None
+        The names of both images.
+    """
+
+    xy_a: npt.NDArray[np.float32]
+    xy_b: npt.NDArray[np.float32]
+    scales: npt.NDArray[np.float32]
+    pairs: npt.NDArray[np.int64]
+    inliers: npt.NDArray[np.bool_]
+    names: tuple[str, str] | None
+
+    def __len__(self) -> int:
+        return len(self.xy_a)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        return [("matches", str(len(self))), ("inliers", str(int(self.inliers.sum())))]
+
+
+def read_matches(path: _Path) -> StoredMatches:
+    """Read tie points, recognised by their content, such as those of other programs for `tiepoint.estimate`.
+
+    What `write_matches` writes is read but for COLMAP's indices, which are no places: CSV, JSON, text with uncertainties
+    of the Ames Stereo Pipeline, a file of MicMac's ``Homol``, ``sift_matches.txt`` of s2p, and points of QGIS that lie
+    on pixels of a picture.
+    """
+    return StoredMatches(**_core.read_matches(path))
 
 
 def write_matches(

@@ -1,4 +1,5 @@
-//! Match files: `.csv`, `.json`, COLMAP's text (`.txt`), and what other programs read tie points from.
+//! Match files: `.csv`, `.json`, COLMAP's text (`.txt`), and what other programs read tie points from and write them to
+//! ([`read_matches`]).
 //!
 //! | format | lines | read by |
 //! |---|---|---|
@@ -8,6 +9,10 @@
 //! | `qgis` | `mapX,mapY,sourceX,sourceY,enable,…` | QGIS's georeferencer, from `IMAGE.points` |
 //!
 //! The centre of the first pixel is 0 everywhere but in QGIS, which counts from the corner of the first and upwards.
+
+mod read;
+
+pub use read::{ReadMatches, read_matches};
 
 use super::Match;
 use crate::geometry::Model;
@@ -134,7 +139,8 @@ pub fn write_matches<'a>(
         MatchFormat::Qgis => write_atomically(path, |out| {
             writeln!(out, "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual")?;
             inliers().try_for_each(|MatchRow { a_xy, b_xy, .. }| {
-                let [[ax, ay], [bx, by]] = [a_xy, b_xy].map(|[x, y]| [x + 0.5, 0.0 - (y + 0.5)]);
+                let place = |xy: &[f32; 2]| [f64::from(xy[0]) + 0.5, -0.5 - f64::from(xy[1])];
+                let ([ax, ay], [bx, by]) = (place(a_xy), place(b_xy));
                 writeln!(out, "{bx:?},{by:?},{ax:?},{ay:?},1,0,0,0")
             })
         }),
@@ -244,7 +250,7 @@ mod tests {
             (
                 MatchFormat::Qgis,
                 "a.tif.points",
-                "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual\n0.6,-7.5,1.5,-3.0,1,0,0,0\n",
+                "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual\n0.6000000014901161,-7.5,1.5,-3.0,1,0,0,0\n",
             ),
         ] {
             let path = folder.join(if format == MatchFormat::MicMac { "Homol" } else { at });
