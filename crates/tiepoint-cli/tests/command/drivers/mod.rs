@@ -202,7 +202,7 @@ fn a_driver_that_is_slow_to_start_holds_nothing_up() {
     }
     for count in [1, 8, 40] {
         let images = names[..count].join(" ");
-        machine.folder.works(&format!("detect {images} --device cpu -o cpu{{}}.csv"));
+        machine.folder.works(format!("detect {images} --device cpu -o cpu{{}}.csv"));
         for device in ["auto", "cpu+cuda"] {
             let line = format!("detect {images} --device {device} --json -v -o found{{}}.csv");
             let [told, stderr] = succeeds(&mut machine.tiepoint(slow, &line));
