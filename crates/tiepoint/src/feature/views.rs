@@ -180,7 +180,19 @@ impl Finder {
             return Err(Error::option("views", n, "1 to 43"));
         }
         let picture = picture.into();
-        let mut found = vec![self.detect(picture, mask)?];
+        self.detect_simulated_besides(self.detect(picture, mask)?, picture, mask, n)
+    }
+
+    /// [`detect_simulated`](Self::detect_simulated) with the features of the picture itself, which are those of the
+    /// first view.
+    pub(crate) fn detect_simulated_besides(
+        &self,
+        plain: Features,
+        picture: AnyView<'_>,
+        mask: Option<ImageView<'_, u8>>,
+        n: usize,
+    ) -> Result<Vec<Features>> {
+        let mut found = vec![plain];
         let size = picture.size();
         if n == 1 || size.is_empty() {
             return Ok(found);

@@ -1,7 +1,9 @@
-//! Tie points of two pictures, from simulated views if the pictures themselves do not suffice.
+//! Tie points of two pictures, from their structure or from simulated views if the pictures themselves do not suffice.
 //!
-//! If the views do not suffice either, the pictures may be from different sensors: then their structure is matched
-//! (`cross`).
+//! Pictures of two places, or of two sensors, have too few matches that agree. Structure (`cross`) comes next: it takes
+//! half the time of simulated views, and pictures on which it agrees beyond doubt differ by a similarity or nearly so,
+//! for which no view has to be simulated. Elsewhere views are tried, and structure that agrees less surely is taken
+//! where they do not suffice either.
 //!
 //! Every view of A is matched with every view of B (Morel, Yu 2009, section 5); the ratio is to the second neighbour
 //! within the same pair of views. All matches together are then taken in order of distance, and a match is dropped if
@@ -24,7 +26,7 @@ use std::collections::HashSet;
 /// How many views of each picture are matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Views {
-    /// The picture itself; if too few of its matches agree on a model, [`Views::AUTO`] views.
+    /// The picture itself; [`Views::AUTO`] views if too few of its matches agree on a model, unless its structure does.
     #[default]
     Auto,
     /// This many views, 1 to 43; 1 is the picture itself.
@@ -96,19 +98,12 @@ pub fn tie_pictures(
     processor: &Processor,
 ) -> Result<TiedPictures> {
     views.check()?;
-    let maps = maps(options);
+    let (maps, [a, b]) = (maps(options), pictures);
     let by_structure = || {
         options.check()?;
         cross::tie(pictures.map(|picture| (picture.image, picture.mask)), options, processor)
     };
-    let tied_pictures = |cross::StructureTie { features, tie }| TiedPictures {
-        features: Some(features),
-        tie,
-        views: 1,
-        modality: Modality::Cross,
-    };
     match modality {
-        Modality::Same => tie_alike(pictures, finder, options, views, processor),
         Modality::Cross if !maps => {
             let model = options.model.map_or("none", |kind| kind.name());
             Err(Error::option(
@@ -117,43 +112,63 @@ pub fn tie_pictures(
                 "homography, affine, similarity, rigid or translation: structure tells nothing else",
             ))
         }
-        Modality::Cross => by_structure()?.map(tied_pictures).ok_or(Error::Degenerate {
+        Modality::Cross => by_structure()?.map(TiedPictures::from).ok_or(Error::Degenerate {
             model: options.model.map_or("model", |kind| kind.noun()),
             reason: "no more of their structure agrees than chance brings about",
         }),
-        Modality::Auto => match tie_alike(pictures, finder, options, views, processor) {
-            Err(error) if maps && lacks_support(&error) => by_structure()?.map(tied_pictures).ok_or(error),
-            tied => tied,
-        },
+        Modality::Auto | Modality::Same => {
+            let by_views = |n| match n {
+                1 => tie_found([a.found, b.found], options, processor).map(|tie| alike(None, tie, 1)),
+                n => tie_simulated(pictures, n, finder, options, processor),
+            };
+            let first = match views {
+                Views::Auto => 1,
+                Views::Count(n) => n,
+            };
+            let error = match by_views(first) {
+                Err(error) if lacks_support(&error) => error,
+                tied => return tied,
+            };
+            let structure = if modality == Modality::Auto && maps { by_structure()? } else { None };
+            let simulate =
+                views == Views::Auto && !a.found.features.is_empty() && !b.found.features.is_empty();
+            match structure {
+                Some(found) if found.beyond_doubt || !simulate => Ok(found.into()),
+                None if !simulate => Err(error),
+                structure => match by_views(Views::AUTO) {
+                    Err(error) if lacks_support(&error) => structure.map(TiedPictures::from).ok_or(error),
+                    tied => tied,
+                },
+            }
+        }
     }
 }
 
-/// Ties two pictures of one sensor together.
-fn tie_alike(
-    [a, b]: [TiePicture<'_>; 2],
+/// Pictures of one sensor, tied together.
+fn alike(features: Option<[Features; 2]>, tie: TiePoints, views: usize) -> TiedPictures {
+    TiedPictures { features, tie, views, modality: Modality::Same }
+}
+
+impl From<cross::StructureTie> for TiedPictures {
+    fn from(tied: cross::StructureTie) -> Self {
+        Self { features: Some(tied.features), tie: tied.tie, views: 1, modality: Modality::Cross }
+    }
+}
+
+/// Ties two pictures of one sensor together by this many simulated views of each.
+fn tie_simulated(
+    pictures: [TiePicture<'_>; 2],
+    n: usize,
     finder: &Finder,
     options: &TieOptions,
-    views: Views,
     processor: &Processor,
 ) -> Result<TiedPictures> {
-    let tied = |features, tie, views| TiedPictures { features, tie, views, modality: Modality::Same };
-    let n = match views {
-        Views::Count(n) => n,
-        Views::Auto => match tie_found([a.found, b.found], options, processor) {
-            Err(error)
-                if lacks_support(&error) && !a.found.features.is_empty() && !b.found.features.is_empty() =>
-            {
-                Views::AUTO
-            }
-            tie => return Ok(tied(None, tie?, 1)),
-        },
+    let features = |TiePicture { image, mask, found }: TiePicture<'_>| {
+        finder.detect_simulated_besides(found.features.clone(), image, mask, n)
     };
-    if n == 1 {
-        return Ok(tied(None, tie_found([a.found, b.found], options, processor)?, 1));
-    }
-    let found = [finder.detect_simulated(a.image, a.mask, n)?, finder.detect_simulated(b.image, b.mask, n)?];
-    let (features, tie) = tie_views(&found[0], &found[1], options, processor)?;
-    Ok(tied(Some(features), tie, n))
+    let [a, b] = pictures.map(features);
+    let (features, tie) = tie_views(&a?, &b?, options, processor)?;
+    Ok(alike(Some(features), tie, n))
 }
 
 /// [`tie_pictures`] for the features of the pictures themselves, in a GPU's memory. `None` where the host has to do it
@@ -280,13 +295,14 @@ mod tests {
     fn a_tilted_plane_is_found_only_by_views_and_on_every_device() {
         let (scene, size) = askance();
         let cpu = Cpu::with_threads(2).unwrap();
-        let tied = |views: Views, processor: &Processor| {
+        let tied_by = |modality: Modality, views: Views, processor: &Processor| {
             let finder = Detector::default().open(processor).unwrap();
             let images = [(&scene.reference).into(), (&scene.moving).into()];
             let found = finder.detect_pair(images, [None; 2]).map(Result::unwrap);
             let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: None, found: &found[i] });
-            tie_pictures(pictures, &finder, &TieOptions::default(), (views, Modality::Same), processor)
+            tie_pictures(pictures, &finder, &TieOptions::default(), (views, modality), processor)
         };
+        let tied = |views: Views, processor: &Processor| tied_by(Modality::Same, views, processor);
         let processor = Processor::from(cpu.clone());
         let plain = tied(Views::Count(1), &processor);
         let found = tied(Views::Count(10), &processor).unwrap();
@@ -299,6 +315,8 @@ mod tests {
         assert!(found.tie.inliers.len() > 2 * fewer, "{} and {fewer}", found.tie.inliers.len());
         let auto = tied(Views::Auto, &processor).unwrap();
         assert_eq!(auto.views, if plain.is_ok() { 1 } else { Views::AUTO }, "only where needed");
+        let any = tied_by(Modality::Auto, Views::Auto, &processor).unwrap();
+        assert!(any == auto, "their structure does not agree beyond doubt, so views are tried");
         let features = found.features.as_ref().unwrap();
         for m in &found.tie.matches {
             let [p, q] = [&features[0].keypoints[m.a as usize], &features[1].keypoints[m.b as usize]];

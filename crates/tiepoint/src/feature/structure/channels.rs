@@ -9,8 +9,8 @@
 //! 3 pixels of pixels that do not count, gradients are 0.
 
 use super::intensity::{Intensity, near};
-use super::lanes::{BINS, COUNTS, LANES, pixels_mut};
-use super::means::{Means, values};
+use super::lanes::{BINS, COUNTS, LANES, Lane, pixels, pixels_mut};
+use super::means::Means;
 use crate::Result;
 use crate::device::{Cpu, dispatch};
 use crate::filter::gauss::{GaussOptions, gauss};
@@ -53,32 +53,34 @@ pub(super) fn rows_into(
 
 impl Channels {
     pub(crate) fn of(intensity: &Intensity, cpu: &Cpu) -> Result<Self> {
-        let size = intensity.size();
+        let (size, level) = (intensity.size(), cpu.level());
         let even = normalised(intensity, cpu)?;
         let first = gauss(even.view(), &GaussOptions::sigma(SIGMAS[0]), cpu)?;
         let second = gauss(first.view(), &GaussOptions::sigma(SIGMAS[1]), cpu)?;
-        let hidden = Image::from_fn(size, |x, y| intensity.counts.row(y)[x] == 0.0);
-        let hidden = near(&hidden, MARGIN);
-        let counts = |x: usize, y: usize| f32::from(u8::from(!hidden.row(y)[x]));
-        let blurred = [&first, &second];
-        let magnitudes = values(size, cpu, |x, y| {
-            let safe = counts(x, y);
-            let [m, n] = blurred.map(|image| {
-                let [gx, gy] = gradient(image, x, y);
-                (gx * gx + gy * gy).sqrt() * safe
-            });
-            [m, n, safe]
+        let hidden = near(&Image::from_fn(size, |x, y| intensity.counts.row(y)[x] == 0.0), MARGIN);
+        let counts = rows_into(size, 1, cpu, |y, out| {
+            out.iter_mut().zip(hidden.row(y)).for_each(|(out, hidden)| *out = f32::from(u8::from(!hidden)));
         })?;
-        let means = Means::of(&magnitudes, cpu)?;
+        let blurred = [first, second];
+        let magnitudes = cpu.try_map(2, |i| {
+            rows_into(size, 1, cpu, |y, out| {
+                dispatch!(level, simd => magnitude(simd, Rows::around(&blurred[i], y), counts.row(y), out));
+            })
+        })?;
+        let means = Means::of(&[&magnitudes[0], &magnitudes[1]], &counts, cpu)?;
         let lanes = rows_into(size, LANES, cpu, |y, out| {
-            let mut mean = vec![0.0; size.width * 3];
-            means.row(y, &mut Vec::new(), &mut mean);
-            let row = Row { blurred, magnitudes: magnitudes.row(y), means: &mean, y };
-            dispatch!(cpu.level(), simd => fill(simd, &row, out));
+            let mut scratch = vec![0.0; size.width * 3];
+            let (mean, scratch) = scratch.split_at_mut(size.width);
+            pixels_mut(out).iter_mut().zip(counts.row(y)).for_each(|(pixel, v)| pixel[COUNTS] = *v);
+            for (i, blurred) in blurred.iter().enumerate() {
+                means.row(i, y, mean);
+                let of = [magnitudes[i].row(y), mean, counts.row(y)];
+                dispatch!(level, simd => fill(simd, Rows::around(blurred, y), of, scratch, out));
+            }
         })?;
-        let strength = values(size, cpu, |x, y| {
-            let pixel = &lanes.row(y)[x * LANES..x * LANES + BINS];
-            [pixel.iter().fold(0.0, |sum, v| sum + v)]
+        let strength = rows_into(size, 1, cpu, |y, out| {
+            let sum = |pixel: &Lane| pixel[..BINS].iter().fold(0.0, |sum, v| sum + v);
+            out.iter_mut().zip(pixels(lanes.row(y))).for_each(|(out, pixel)| *out = sum(pixel));
         })?;
         Ok(Self { lanes, strength })
     }
@@ -91,56 +93,84 @@ pub(crate) fn halved_lanes(channels: &Channels, cpu: &Cpu) -> Result<Image<f32>>
 
 /// Brightness less its local mean, divided by its deviation.
 fn normalised(intensity: &Intensity, cpu: &Cpu) -> Result<Image<f32>> {
-    let size = intensity.size();
-    let at = |x: usize, y: usize| (intensity.grey.row(y)[x], intensity.counts.row(y)[x]);
-    let squares = values(size, cpu, |x, y| {
-        let (grey, counts) = at(x, y);
-        [grey * counts, grey * grey * counts, counts]
-    })?;
-    let means = Means::of(&squares, cpu)?;
+    let (size, Intensity { grey, counts }) = (intensity.size(), intensity);
+    let product = |a: &Image<f32>, b: &Image<f32>| {
+        rows_into(size, 1, cpu, |y, out| {
+            let both = a.row(y).iter().zip(b.row(y));
+            out.iter_mut().zip(both).for_each(|(out, (a, b))| *out = a * b);
+        })
+    };
+    let seen = product(grey, counts)?;
+    let means = Means::of(&[&seen, &product(&seen, grey)?], counts, cpu)?;
     rows_into(size, 1, cpu, |y, out| {
-        let mut mean = vec![0.0; size.width * 3];
-        means.row(y, &mut Vec::new(), &mut mean);
-        for (x, (out, mean)) in out.iter_mut().zip(mean.chunks_exact(3)).enumerate() {
-            let (grey, counts) = at(x, y);
-            let deviation = (mean[1] - mean[0] * mean[0]).max(0.0).sqrt();
-            *out = (grey - mean[0]) / (deviation + NOISE) * counts;
-        }
+        let mut square = vec![0.0; size.width];
+        means.row(0, y, out);
+        means.row(1, y, &mut square);
+        dispatch!(cpu.level(), simd => normalise(simd, [grey.row(y), counts.row(y), &square], out));
     })
 }
 
-/// Half differences of the neighbours, the edge repeated.
+/// A row of local means becomes one of normalised brightness.
 #[inline(always)]
-fn gradient(image: &Image<f32>, x: usize, y: usize) -> [f32; 2] {
-    let size = image.size();
-    let row = image.row(y);
-    let across = row[(x + 1).min(size.width - 1)] - row[x.saturating_sub(1)];
-    let down = image.row((y + 1).min(size.height - 1))[x] - image.row(y.saturating_sub(1))[x];
-    [0.5 * across, 0.5 * down]
+fn normalise<S: Simd>(_: S, [grey, counts, square]: [&[f32]; 3], out: &mut [f32]) {
+    for (((out, grey), counts), square) in out.iter_mut().zip(grey).zip(counts).zip(square) {
+        let mean = *out;
+        let deviation = (square - mean * mean).max(0.0).sqrt();
+        *out = (grey - mean) / (deviation + NOISE) * counts;
+    }
 }
 
-/// The input of a row of bins.
-struct Row<'a> {
-    blurred: [&'a Image<f32>; 2],
-    magnitudes: &'a [f32],
-    means: &'a [f32],
-    y: usize,
+/// A row of an image and those above and below it, the edge repeated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows<'a> {
+    above: &'a [f32],
+    row: &'a [f32],
+    below: &'a [f32],
 }
 
-#[inline(always)]
-fn fill<S: Simd>(_: S, row: &Row<'_>, out: &mut [f32]) {
-    for (x, out) in pixels_mut(out).iter_mut().enumerate() {
-        let safe = row.magnitudes[3 * x + 2];
-        out[COUNTS] = safe;
-        for (scale, image) in row.blurred.into_iter().enumerate() {
-            let [gx, gy] = gradient(image, x, row.y);
-            let m = row.magnitudes[3 * x + scale] / (row.means[3 * x + scale] + FLAT);
-            let m = m.min(CAP) * safe;
-            let turn = atan2(gy, gx) * (BINS as f32 / std::f32::consts::PI);
-            let bin = turn as usize;
-            let share = turn - bin as f32;
-            out[bin % BINS] += m * (1.0 - share);
-            out[(bin + 1) % BINS] += m * share;
+impl<'a> Rows<'a> {
+    pub(super) fn around(image: &'a Image<f32>, y: usize) -> Self {
+        let last = image.size().height - 1;
+        Self { above: image.row(y.saturating_sub(1)), row: image.row(y), below: image.row((y + 1).min(last)) }
+    }
+
+    /// Half differences of the neighbours along both axes.
+    #[inline(always)]
+    pub(super) fn gradients(self, across: &mut [f32], down: &mut [f32]) {
+        let (row, n) = (self.row, self.row.len());
+        for (out, pair) in across[1..].iter_mut().zip(row.windows(3)) {
+            *out = 0.5 * (pair[2] - pair[0]);
         }
+        across[0] = 0.5 * (row[1.min(n - 1)] - row[0]);
+        across[n - 1] = 0.5 * (row[n - 1] - row[n.saturating_sub(2)]);
+        for ((out, above), below) in down.iter_mut().zip(self.above).zip(self.below) {
+            *out = 0.5 * (below - above);
+        }
+    }
+}
+
+#[inline(always)]
+fn magnitude<S: Simd>(_: S, rows: Rows<'_>, counts: &[f32], out: &mut [f32]) {
+    let mut down = vec![0.0; out.len()];
+    rows.gradients(out, &mut down);
+    for ((out, gy), counts) in out.iter_mut().zip(&down).zip(counts) {
+        *out = (*out * *out + gy * gy).sqrt() * counts;
+    }
+}
+
+/// Adds the gradients of a row to the bins. `of` are their magnitudes, the local means of these, and whether pixels count.
+#[inline(always)]
+fn fill<S: Simd>(_: S, rows: Rows<'_>, of: [&[f32]; 3], scratch: &mut [f32], out: &mut [f32]) {
+    let (turns, strengths) = scratch.split_at_mut(of[0].len());
+    rows.gradients(turns, strengths);
+    for (x, (turn, strength)) in turns.iter_mut().zip(strengths.iter_mut()).enumerate() {
+        *turn = atan2(*strength, *turn) * (BINS as f32 / std::f32::consts::PI);
+        *strength = (of[0][x] / (of[1][x] + FLAT)).min(CAP) * of[2][x];
+    }
+    for ((pixel, turn), m) in pixels_mut(out).iter_mut().zip(turns).zip(strengths) {
+        let bin = *turn as usize;
+        let share = *turn - bin as f32;
+        pixel[bin % BINS] += *m * (1.0 - share);
+        pixel[(bin + 1) % BINS] += *m * share;
     }
 }

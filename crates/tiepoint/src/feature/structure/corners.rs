@@ -4,15 +4,15 @@
 //! place is the top of a parabola through its neighbours along each axis. At most four are kept in each cell of a grid,
 //! whose cells are so large that about the wanted number fits the area that counts.
 
-use super::channels::Channels;
+use super::channels::{Channels, Rows, rows_into};
 use super::intensity::near;
 use super::lanes::{COUNTS, LANES};
-use super::means::values;
 use crate::Result;
-use crate::device::Cpu;
+use crate::device::{Cpu, dispatch};
 use crate::feature::Keypoint;
 use crate::filter::gauss::{GaussOptions, gauss};
 use crate::image::Image;
+use fearless_simd::Simd;
 
 /// No corner is nearer than this to the border, or to pixels that do not count.
 const MARGIN: usize = 6;
@@ -30,17 +30,16 @@ pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec
         return Ok(vec![]);
     }
     let smooth = gauss(channels.strength.view(), &GaussOptions::sigma(0.8), cpu)?;
-    let tensor = values(size, cpu, |x, y| {
-        let row = smooth.row(y);
-        let gx = 0.5 * (row[(x + 1).min(size.width - 1)] - row[x.saturating_sub(1)]);
-        let (above, below) = (y.saturating_sub(1), (y + 1).min(size.height - 1));
-        let gy = 0.5 * (smooth.row(below)[x] - smooth.row(above)[x]);
-        [gx * gx, gx * gy, gy * gy]
-    })?;
-    let tensor = gauss(tensor.view(), &GaussOptions::sigma(1.5), cpu)?;
-    let response = values(size, cpu, |x, y| {
-        let [xx, xy, yy] = [0, 1, 2].map(|c| tensor.row(y)[3 * x + c]);
-        [(xx * yy - xy * xy) / (xx + yy + 1e-6)]
+    let tensor = [0, 1, 2].map(|which| {
+        let products = rows_into(size, 1, cpu, |y, out| {
+            dispatch!(cpu.level(), simd => product(simd, Rows::around(&smooth, y), which, out));
+        })?;
+        gauss(products.view(), &GaussOptions::sigma(1.5), cpu)
+    });
+    let [xx, xy, yy] = tensor;
+    let tensor = [xx?, xy?, yy?];
+    let response = rows_into(size, 1, cpu, |y, out| {
+        dispatch!(cpu.level(), simd => respond(simd, tensor.each_ref().map(|image| image.row(y)), out));
     })?;
     let hidden = Image::from_fn(size, |x, y| channels.lanes.row(y)[x * LANES + COUNTS] == 0.0);
     // Gradients near it are gone already.
@@ -67,6 +66,27 @@ pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec
     });
     found.truncate(most);
     Ok(found)
+}
+
+/// A row of the products of the gradient's parts: xx, xy or yy.
+#[inline(always)]
+fn product<S: Simd>(_: S, rows: Rows<'_>, which: usize, out: &mut [f32]) {
+    let mut down = vec![0.0; out.len()];
+    rows.gradients(out, &mut down);
+    for (out, gy) in out.iter_mut().zip(&down) {
+        *out = match which {
+            0 => *out * *out,
+            1 => *out * gy,
+            _ => gy * gy,
+        };
+    }
+}
+
+#[inline(always)]
+fn respond<S: Simd>(_: S, [xx, xy, yy]: [&[f32]; 3], out: &mut [f32]) {
+    for (((out, xx), xy), yy) in out.iter_mut().zip(xx).zip(xy).zip(yy) {
+        *out = (xx * yy - xy * xy) / (xx + yy + 1e-6);
+    }
 }
 
 /// Whether no neighbour of 5 × 5 is stronger, nor an earlier one as strong.

@@ -112,8 +112,20 @@ fn void(grey: &Image<f32>) -> Image<bool> {
 
 /// Where any pixel at most `reach` away along both axes is true.
 pub(super) fn near(image: &Image<bool>, reach: usize) -> Image<bool> {
-    let size = image.size();
-    let span = |i: usize, n: usize| i.saturating_sub(reach)..(i + reach + 1).min(n);
-    let rows = Image::from_fn(size, |x, y| image.row(y)[span(x, size.width)].iter().any(|v| *v));
-    Image::from_fn(size, |x, y| span(y, size.height).any(|y| rows.row(y)[x]))
+    let Size { width, height } = image.size();
+    let add = |out: &mut [bool], more: &[bool]| out.iter_mut().zip(more).for_each(|(out, v)| *out |= v);
+    let mut rows = image.clone();
+    for y in 0..height {
+        for by in 1..=reach.min(width.saturating_sub(1)) {
+            add(&mut rows.row_mut(y)[by..], image.row(y));
+            add(rows.row_mut(y), &image.row(y)[by..]);
+        }
+    }
+    let mut out = rows.clone();
+    for y in 0..height {
+        for other in (y.saturating_sub(reach)..(y + reach + 1).min(height)).filter(|other| *other != y) {
+            add(out.row_mut(y), rows.row(other));
+        }
+    }
+    out
 }

@@ -1,7 +1,6 @@
 //! Local means of the pixels that count, weighted by a Gaussian of about σ = 12 pixels. They are computed on a grid of
 //! a quarter of the size, and interpolated linearly between its points.
 
-use super::channels::rows_into;
 use crate::Result;
 use crate::device::Cpu;
 use crate::filter::gauss::{GaussOptions, gauss};
@@ -23,42 +22,40 @@ struct Place {
     share: f32,
 }
 
-/// Means of several values.
+/// Means of two values.
 #[derive(Debug)]
 pub(super) struct Means {
-    grid: Image<f32>,
+    grids: Vec<Image<f32>>,
     columns: Vec<Place>,
     rows: Vec<Place>,
 }
 
 impl Means {
-    /// The means of all channels but the last. Those are products with the last, which is the weight.
-    pub(super) fn of(weighted: &Image<f32>, cpu: &Cpu) -> Result<Self> {
-        let (size, channels) = (weighted.size(), weighted.channels());
-        let small = Size::new(size.width.div_ceil(STEP), size.height.div_ceil(STEP));
-        let small = shrink(weighted.view(), small, cpu)?;
-        let mut grid = gauss(small.view(), &GaussOptions::sigma(SIGMA), cpu)?;
-        for point in grid.data_mut().chunks_exact_mut(channels) {
-            let weight = point[channels - 1].max(LEAST);
-            point[..channels - 1].iter_mut().for_each(|v| *v /= weight);
+    /// The means of two values, which are given as products with their weight.
+    pub(super) fn of(weighted: &[&Image<f32>; 2], weight: &Image<f32>, cpu: &Cpu) -> Result<Self> {
+        let size = weight.size();
+        let to = Size::new(size.width.div_ceil(STEP), size.height.div_ceil(STEP));
+        let of = [weighted[0], weighted[1], weight];
+        let mut grids = cpu.try_map(of.len(), |i| {
+            let small = shrink(of[i].view(), to, cpu)?;
+            gauss(small.view(), &GaussOptions::sigma(SIGMA), cpu)
+        })?;
+        let weights = grids.split_off(weighted.len());
+        for grid in &mut grids {
+            let points = grid.data_mut().iter_mut().zip(weights[0].data());
+            points.for_each(|(mean, weight)| *mean /= weight.max(LEAST));
         }
         let places = |n: usize, m: usize| (0..n).map(|i| place(i, n, m)).collect();
-        let to = grid.size();
-        Ok(Self { columns: places(size.width, to.width), rows: places(size.height, to.height), grid })
+        Ok(Self { columns: places(size.width, to.width), rows: places(size.height, to.height), grids })
     }
 
-    /// Row `y` of the means, all channels of a pixel together; `line` is scratch.
-    pub(super) fn row(&self, y: usize, line: &mut Vec<f32>, out: &mut [f32]) {
-        let channels = self.grid.channels();
-        let place = self.rows[y];
-        let ends = self.grid.row(place.first).iter().zip(self.grid.row(place.second));
-        line.clear();
-        line.extend(ends.map(|(a, b)| a * (1.0 - place.share) + b * place.share));
-        for (out, place) in out.chunks_exact_mut(channels).zip(&self.columns) {
-            for (c, out) in out.iter_mut().enumerate() {
-                let [a, b] = [place.first, place.second].map(|i| line[i * channels + c]);
-                *out = a * (1.0 - place.share) + b * place.share;
-            }
+    /// Row `y` of the means of one value.
+    pub(super) fn row(&self, value: usize, y: usize, out: &mut [f32]) {
+        let (grid, place) = (&self.grids[value], self.rows[y]);
+        let ends = grid.row(place.first).iter().zip(grid.row(place.second));
+        let line: Vec<f32> = ends.map(|(a, b)| a * (1.0 - place.share) + b * place.share).collect();
+        for (out, place) in out.iter_mut().zip(&self.columns) {
+            *out = line[place.first] * (1.0 - place.share) + line[place.second] * place.share;
         }
     }
 }
@@ -68,15 +65,4 @@ fn place(i: usize, n: usize, m: usize) -> Place {
     let at = ((i as f64 + 0.5) * m as f64 / n as f64 - 0.5).clamp(0.0, (m - 1) as f64);
     let first = at as usize;
     Place { first, second: (first + 1).min(m - 1), share: (at - first as f64) as f32 }
-}
-
-/// An image of `channels` values a pixel, from those of one pixel.
-pub(super) fn values<const N: usize>(
-    size: Size,
-    cpu: &Cpu,
-    value: impl Fn(usize, usize) -> [f32; N] + Sync,
-) -> Result<Image<f32>> {
-    rows_into(size, N, cpu, |y, out| {
-        out.as_chunks_mut().0.iter_mut().enumerate().for_each(|(x, out)| *out = value(x, y));
-    })
 }

@@ -32,7 +32,8 @@ pub(crate) use polar::{TURNS, turned};
 use super::{Descriptors, Features};
 use crate::Result;
 use crate::device::Cpu;
-use crate::image::Size;
+use crate::image::{Image, Size};
+use std::ops::Range;
 
 /// The most corners of a level.
 const MOST: usize = 1500;
@@ -44,24 +45,32 @@ pub(crate) struct Level {
     pub(crate) scale: f64,
     /// Corners in pixels of the picture, with their descriptors.
     pub(crate) features: Features,
+    /// Its channels at half its size.
+    pub(crate) lanes: Image<f32>,
 }
 
 /// The least side of a level, in pixels; a picture that is smaller has one level.
 const LEAST_SIDE: f64 = 24.0;
 
 /// The corners of a picture at its own size and at smaller ones, the last over its own by `range`: from one to the next
-/// by a third of an octave or a little less.
+/// by a third of an octave or a little less. Of these levels, numbered from 0, those in `numbers`.
 ///
 /// # Errors
 /// [`Error::Cancelled`](crate::Error::Cancelled).
-pub(crate) fn levels(intensity: &Intensity, range: f64, cpu: &Cpu) -> Result<Vec<Level>> {
+pub(crate) fn levels(
+    intensity: &Intensity,
+    range: f64,
+    numbers: Range<usize>,
+    cpu: &Cpu,
+) -> Result<Vec<Level>> {
     let _stage = cpu.stage("structure");
     let octaves = libm::log2(range);
     let steps = (3.0 * octaves - 1e-9).ceil().max(0.0);
     let size = intensity.size();
     let scale = |i: usize| if i == 0 { 1.0 } else { libm::exp2(-octaves * i as f64 / steps) };
     let is_seen = |i: &usize| *i == 0 || size.width.min(size.height) as f64 * scale(*i) >= LEAST_SIDE;
-    cpu.try_map((0..=steps as usize).take_while(is_seen).count(), |i| level(intensity, scale(i), cpu))
+    let end = (0..=steps as usize).take_while(is_seen).count().min(numbers.end);
+    cpu.try_map(end.saturating_sub(numbers.start), |i| level(intensity, scale(numbers.start + i), cpu))
 }
 
 fn level(intensity: &Intensity, scale: f64, cpu: &Cpu) -> Result<Level> {
@@ -70,7 +79,8 @@ fn level(intensity: &Intensity, scale: f64, cpu: &Cpu) -> Result<Level> {
     let size = Size::new(part(full.width), part(full.height));
     let channels = Channels::of(&intensity.shrunk(size, cpu)?, cpu)?;
     let mut keypoints = corners::corners(&channels, MOST, cpu)?;
-    let descriptors = polar::describe(&channels, &keypoints, cpu)?;
+    let lanes = halved_lanes(&channels, cpu)?;
+    let descriptors = polar::describe(&lanes, &keypoints, cpu)?;
     let ratio = [full.width as f32 / size.width as f32, full.height as f32 / size.height as f32];
     for k in &mut keypoints {
         (k.x, k.y) = ((k.x + 0.5) * ratio[0] - 0.5, (k.y + 0.5) * ratio[1] - 0.5);
@@ -82,5 +92,5 @@ fn level(intensity: &Intensity, scale: f64, cpu: &Cpu) -> Result<Level> {
         dimension: polar::LENGTH,
         image: full,
     };
-    Ok(Level { scale, features })
+    Ok(Level { scale, features, lanes })
 }

@@ -6,8 +6,6 @@
 //!
 //! A turn of the picture by 30° moves every sector's cell to the next sector, and every bin to the next bin.
 
-use super::channels::Channels;
-use super::halved_lanes;
 use super::lanes::{BINS, between};
 use crate::Result;
 use crate::device::{Cpu, dispatch};
@@ -35,16 +33,16 @@ const HALF_ROOT_3: f32 = 0.866_025_4;
 const COSINES: [f32; TURNS] =
     [1.0, HALF_ROOT_3, 0.5, 0.0, -0.5, -HALF_ROOT_3, -1.0, -HALF_ROOT_3, -0.5, 0.0, 0.5, HALF_ROOT_3];
 
-/// The descriptors of corners, one after the other.
-pub(super) fn describe(channels: &Channels, corners: &[Keypoint], cpu: &Cpu) -> Result<Vec<u8>> {
+/// The descriptors of corners, one after the other; `half` are the picture's channels at half its size.
+pub(super) fn describe(half: &Image<f32>, corners: &[Keypoint], cpu: &Cpu) -> Result<Vec<u8>> {
     if corners.is_empty() {
         return Ok(vec![]);
     }
-    let mut rings = Vec::with_capacity(RADII.len());
-    let mut smooth = halved_lanes(channels, cpu)?;
+    let mut rings: Vec<Image<f32>> = Vec::with_capacity(RADII.len());
     for sigma in SIGMAS {
-        smooth = gauss(smooth.view(), &GaussOptions::sigma(sigma), cpu)?;
-        rings.push(smooth.clone());
+        let finer = rings.last().unwrap_or(half);
+        let ring = gauss(finer.view(), &GaussOptions::sigma(sigma), cpu)?;
+        rings.push(ring);
     }
     let mut cells = vec![0.0_f32; corners.len() * LENGTH];
     cpu.try_for_chunks(&mut cells, LENGTH, |i, out| {
@@ -57,7 +55,7 @@ pub(super) fn describe(channels: &Channels, corners: &[Keypoint], cpu: &Cpu) -> 
     let mean: Vec<f32> = mean.into_iter().map(|sum| (sum / corners.len() as f64) as f32).collect();
     let mut bytes = vec![0; cells.len()];
     cpu.try_for_chunks(&mut bytes, LENGTH, |i, out| {
-        quantise(&cells[i * LENGTH..(i + 1) * LENGTH], &mean, out);
+        dispatch!(cpu.level(), simd => quantise(simd, &cells[i * LENGTH..(i + 1) * LENGTH], &mean, out));
     })?;
     Ok(bytes)
 }
@@ -74,7 +72,8 @@ fn sample<S: Simd>(_: S, rings: &[Image<f32>], [x, y]: [f32; 2], out: &mut [f32]
     }
 }
 
-fn quantise(cells: &[f32], mean: &[f32], out: &mut [u8]) {
+#[inline(always)]
+fn quantise<S: Simd>(_: S, cells: &[f32], mean: &[f32], out: &mut [u8]) {
     let special = || cells.iter().zip(mean).map(|(v, m)| v - m);
     let length = special().fold(0.0, |sum, v| sum + v * v).sqrt() + 1e-6;
     for (out, v) in out.iter_mut().zip(special()) {

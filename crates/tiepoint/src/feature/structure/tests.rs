@@ -17,7 +17,7 @@ fn cut_off(mut image: Image<u8>, by: usize) -> Image<u8> {
 
 fn found(image: &Image<u8>, cpu: &Cpu) -> Vec<Features> {
     let intensity = Intensity::of(AnyView::from(image), None, image.size(), cpu).unwrap();
-    levels(&intensity, 2.0, cpu).unwrap().into_iter().map(|level| level.features).collect()
+    levels(&intensity, 2.0, 0..9, cpu).unwrap().into_iter().map(|level| level.features).collect()
 }
 
 fn bytes(features: &Features) -> Vec<&[u8]> {
@@ -49,7 +49,8 @@ fn every_stage_equals_its_plain_form() {
             assert_eq!(channels.strength, expected.strength, "{size}, {name}: strength");
             let corners = corners::corners(&channels, 60, &cpu).unwrap();
             assert_eq!(corners, corners_expected, "{size}, {name}: corners");
-            let bytes = polar::describe(&channels, &corners, &cpu).unwrap();
+            let half = halved_lanes(&channels, &cpu).unwrap();
+            let bytes = polar::describe(&half, &corners, &cpu).unwrap();
             assert_eq!(bytes, bytes_expected, "{size}, {name}: descriptors");
         }
     }
@@ -62,11 +63,13 @@ fn levels_reach_as_far_as_asked() {
     let intensity = Intensity::of(AnyView::from(&image), None, image.size(), &Cpu::sequential()).unwrap();
     for (range, expected) in [(1.0, &[1.0][..]), (1.5, &[1.0, 0.816, 0.667]), (2.0, &[1.0, 0.794, 0.63, 0.5])]
     {
-        let found = levels(&intensity, range, &Cpu::sequential()).unwrap();
+        let levels = |numbers| levels(&intensity, range, numbers, &Cpu::sequential()).unwrap();
+        let mut found = levels(0..2);
+        found.extend(levels(2..usize::MAX));
         let scales: Vec<f64> = found.iter().map(|level| (level.scale * 1e3).round() / 1e3).collect();
         assert_eq!(scales, expected, "{range}");
     }
-    let smallest = levels(&intensity, 16.0, &Cpu::sequential()).unwrap().pop().unwrap();
+    let smallest = levels(&intensity, 16.0, 0..99, &Cpu::sequential()).unwrap().pop().unwrap();
     assert_eq!(smallest.scale, 0.25, "24 pixels are the least");
 }
 

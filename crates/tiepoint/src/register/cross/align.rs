@@ -72,7 +72,13 @@ pub(super) struct Aligned {
 }
 
 impl Frame {
-    pub(super) fn of(intensity: [&Intensity; 2], hypothesis: &Hypothesis, cpu: &Cpu) -> Result<Self> {
+    /// Of two pictures, each with its own channels at half its size.
+    pub(super) fn of(
+        pictures: [(&Intensity, &Image<f32>); 2],
+        hypothesis: &Hypothesis,
+        cpu: &Cpu,
+    ) -> Result<Self> {
+        let intensity = pictures.map(|(intensity, _)| intensity);
         let ([c, s], [x, y]) = (hypothesis.turn, hypothesis.shift);
         let b_from_a = Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]])?;
         let inverse = b_from_a.inverse().unwrap_or_default();
@@ -85,19 +91,15 @@ impl Frame {
         };
         let moved = usize::from(scale >= 1.0);
         let back = if moved == 1 { b_from_a } else { inverse };
-        let lanes = cpu.try_map(2, |i| {
-            let channels = match i == moved {
-                true => Channels::of(&laid(intensity[i], &back, size, cpu)?, cpu)?,
-                false => Channels::of(intensity[i], cpu)?,
-            };
-            halved_lanes(&channels, cpu)
-        })?;
-        let lanes = <[_; 2]>::try_from(lanes).unwrap_or_else(|_| unreachable!("two pictures"));
+        let channels = Channels::of(&laid(intensity[moved], &back, size, cpu)?, cpu)?;
+        let mut lanes = pictures.map(|(_, lanes)| lanes.clone());
+        lanes[moved] = halved_lanes(&channels, cpu)?;
         Ok(Self { lanes, from })
     }
 
     /// The alignment by the best map that is no more general than `kind`; `None` where the pictures determine no map.
     pub(super) fn align(&self, kind: ModelKind, cpu: &Cpu) -> Result<Option<Aligned>> {
+        let _stage = cpu.stage("align");
         let mut map = Homography::default();
         for (sigma, passes) in PASSES {
             let smooth = cpu.try_map(2, |i| smoothed(&self.lanes[i], sigma, cpu))?;

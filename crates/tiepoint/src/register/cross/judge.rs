@@ -16,6 +16,7 @@ use crate::device::{Cpu, dispatch};
 use crate::feature::structure::lanes::{BINS, COUNTS, LANES, pixels};
 use crate::image::Image;
 use fearless_simd::Simd;
+use std::ops::Range;
 
 /// Side of a cell, in pixels at half the size.
 const CELL: usize = 12;
@@ -66,6 +67,7 @@ impl Agreement {
 
 /// How well the structure of two aligned pictures agrees.
 pub(super) fn agreement(aligned: &Aligned, cpu: &Cpu) -> Result<Agreement> {
+    let _stage = cpu.stage("judge");
     let size = aligned.lanes[0].size();
     let (columns, rows) = (size.width / CELL, size.height / CELL);
     let shares = cpu.try_map(rows, |y| {
@@ -92,6 +94,17 @@ fn share(lanes: &[Image<f32>; 2], at: [usize; 2], cpu: &Cpu) -> Option<f64> {
     (others.len() >= LEAST[0]).then(|| less as f64 / (2 * others.len()) as f64)
 }
 
+/// Places of a cell in A along one axis, and those in B displaced by `by`, where both pictures, of `n` pixels, have them.
+#[inline(always)]
+fn places(start: i32, by: i32, n: i32) -> (Range<usize>, Range<usize>) {
+    let from = start.max(-by);
+    let to = (start + CELL as i32).min(n - by);
+    match from < to {
+        true => (from as usize..to as usize, (from + by) as usize..(to + by) as usize),
+        false => (0..0, 0..0),
+    }
+}
+
 /// The correlation of a cell of A with the cell of B displaced by `by`, and how many pixels count in both.
 #[inline(always)]
 #[expect(clippy::needless_range_loop, reason = "places of both pictures and sums are told by their indices")]
@@ -99,12 +112,12 @@ fn correlated<S: Simd>(_: S, lanes: &[Image<f32>; 2], at: [usize; 2], by: [i32; 
     let size = lanes[0].size();
     let mut sums = [[0.0_f32; LANES]; 5];
     let mut counted = 0.0;
-    for y in at[1]..at[1] + CELL {
-        let Some(v) = y.checked_add_signed(by[1] as isize).filter(|v| *v < size.height) else { continue };
-        let (row_a, row_b) = (pixels(lanes[0].row(y)), pixels(lanes[1].row(v)));
-        for x in at[0]..at[0] + CELL {
-            let Some(u) = x.checked_add_signed(by[0] as isize).filter(|u| *u < size.width) else { continue };
-            let (a, b) = (&row_a[x], &row_b[u]);
+    let [columns, rows] = [(at[0], by[0], size.width), (at[1], by[1], size.height)]
+        .map(|(start, by, n)| places(start as i32, by, n as i32));
+    for (y, v) in rows.0.zip(rows.1) {
+        let a = &pixels(lanes[0].row(y))[columns.0.clone()];
+        let b = &pixels(lanes[1].row(v))[columns.1.clone()];
+        for (a, b) in a.iter().zip(b) {
             let counts = a[COUNTS] * b[COUNTS];
             counted += counts;
             for i in 0..LANES {
@@ -124,4 +137,27 @@ fn correlated<S: Simd>(_: S, lanes: &[Image<f32>; 2], at: [usize; 2], by: [i32; 
         squares = [squares[0] + aa - a * a / counted, squares[1] + bb - b * b / counted];
     }
     Some((product / (squares[0].max(0.0) * squares[1].max(0.0) + 1e-9).sqrt(), counted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn displaced_cells_are_cut_at_the_edges() {
+        // The last cell of 132 pixels begins at 120.
+        assert_eq!(places(120, 14, 132), (0..0, 0..0), "beyond the edge");
+        assert_eq!(places(120, 12, 132), (0..0, 0..0));
+        assert_eq!(places(120, 7, 132), (120..125, 127..132));
+        assert_eq!(places(120, -7, 132), (120..132, 113..125));
+        assert_eq!(places(0, -7, 132), (7..12, 0..5));
+        assert_eq!(places(0, -14, 132), (0..0, 0..0));
+        for (start, by, n) in [(108, 14, 121), (0, 10, 12), (24, 0, 40)] {
+            let expected: Vec<_> =
+                (start..start + CELL as i32).filter(|x| (0..n).contains(&(x + by))).collect();
+            let (a, b) = places(start, by, n);
+            assert_eq!(a.clone().map(|x| x as i32).collect::<Vec<_>>(), expected);
+            assert!(a.zip(b).all(|(a, b)| b as i32 == a as i32 + by), "{start} by {by} of {n}");
+        }
+    }
 }

@@ -19,22 +19,26 @@ mod tests;
 use super::TiePoints;
 use super::tie::TieOptions;
 use crate::device::{Cpu, Processor};
-use crate::feature::structure::{Intensity, levels};
+use crate::feature::structure::{Intensity, Level, levels};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::geometry::estimate::{refine, residuals};
 use crate::geometry::{Affine, Correspondence, Homography, Model, ModelKind, Similarity};
-use crate::image::{AnyView, ImageView, Size};
+use crate::image::{AnyView, Image, ImageView, Size};
 use crate::matching::Match;
 use crate::numeric::length;
 use crate::{Error, Result};
 use align::{Aligned, Frame};
+use judge::Agreement;
+use search::Hypothesis;
 
 /// The most pixels with which a picture is searched; larger pictures are shrunk.
 const MOST_PIXELS: f64 = 1_048_576.0;
 /// The least side of a picture that is searched at all, in pixels.
 const LEAST_SIDE: usize = 48;
-/// The most hypotheses that are aligned and judged.
-const JUDGED: usize = 4;
+/// Two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned and
+/// judged. Most pictures of one scene differ in scale by less than the first two levels. Where that is not so, or a doubt
+/// is left, the second round matches all levels: from a start at another scale the alignment is less exact.
+const ROUNDS: [(usize, usize); 2] = [(2, 1), (usize::MAX, 4)];
 
 /// Two pictures tied by their structure.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +46,8 @@ pub(super) struct StructureTie {
     /// The places in A and B, as keypoints without descriptors.
     pub(super) features: [Features; 2],
     pub(super) tie: TiePoints,
+    /// Whether no other explanation of their agreement needs to be tried.
+    pub(super) beyond_doubt: bool,
 }
 
 /// One channel, and a mask of the pixels that count.
@@ -61,26 +67,56 @@ pub(super) fn tie(
     }
     let small = sizes.map(searched);
     let intensity = cpu.try_map(2, |i| Intensity::of(pictures[i].0, pictures[i].1, small[i], cpu))?;
-    let found = cpu.try_map(2, |i| levels(&intensity[i], options.scale_range, cpu))?;
-    let hypotheses = search::hypotheses([&found[0], &found[1]], processor)?;
     let kind = options.model.unwrap_or(ModelKind::Homography);
-    let mut best: Option<(f64, Aligned)> = None;
-    for hypothesis in hypotheses.iter().take(JUDGED) {
+    let mut found: [Vec<Level>; 2] = [vec![], vec![]];
+    let (mut voted, mut best) = (Vec::new(), None);
+    for (end, judged) in ROUNDS {
+        let seen = found.each_ref().map(Vec::len);
+        let more = cpu.try_map(2, |i| levels(&intensity[i], options.scale_range, seen[i]..end, cpu))?;
+        found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
+        voted.extend(search::votes([&found[0], &found[1]], seen, processor)?);
+        let mut hypotheses = search::hypotheses(&mut voted, cpu)?;
+        hypotheses.truncate(judged);
+        let pictures = [0, 1].map(|i| (&intensity[i], &found[i][0].lanes));
+        best = best_of(&hypotheses, pictures, kind, cpu)?;
+        let least = found.each_ref().map(|levels| levels.last().map_or(1.0, |level| level.scale));
+        let is_settled = |(agreement, aligned): &(Agreement, Aligned)| {
+            let [[a, b, _], [c, d, _], _] = aligned.b_from_a.matrix();
+            let scale = (a * d - b * c).abs().sqrt();
+            agreement.is_beyond_doubt() && (least[0]..=1.0 / least[1]).contains(&scale)
+        };
+        if best.as_ref().is_some_and(is_settled) {
+            break;
+        }
+    }
+    let Some((agreement, aligned)) = best else { return Ok(None) };
+    let tied = in_full_pixels(&aligned, [sizes, small], kind, options, cpu)?;
+    Ok(tied.map(|(features, tie)| StructureTie { features, tie, beyond_doubt: agreement.is_beyond_doubt() }))
+}
+
+/// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. None after
+/// the first that is beyond doubt is tried. Each picture comes with its own channels at half its size.
+fn best_of(
+    hypotheses: &[Hypothesis],
+    pictures: [(&Intensity, &Image<f32>); 2],
+    kind: ModelKind,
+    cpu: &Cpu,
+) -> Result<Option<(Agreement, Aligned)>> {
+    let mut best: Option<(Agreement, Aligned)> = None;
+    for hypothesis in hypotheses {
         cpu.check()?;
-        let frame = Frame::of([&intensity[0], &intensity[1]], hypothesis, cpu)?;
+        let frame = Frame::of(pictures, hypothesis, cpu)?;
         let Some(aligned) = frame.align(kind, cpu)? else { continue };
         let agreement = judge::agreement(&aligned, cpu)?;
-        if agreement.is_more_than_chance() && best.as_ref().is_none_or(|(score, _)| agreement.score > *score)
-        {
-            let sure = agreement.is_beyond_doubt();
-            best = Some((agreement.score, aligned));
-            if sure {
+        let better = |(other, _): &(Agreement, _)| agreement.score > other.score;
+        if agreement.is_more_than_chance() && best.as_ref().is_none_or(better) {
+            best = Some((agreement, aligned));
+            if agreement.is_beyond_doubt() {
                 break;
             }
         }
     }
-    let Some((_, aligned)) = best else { return Ok(None) };
-    in_full_pixels(&aligned, [sizes, small], kind, options, cpu)
+    Ok(best)
 }
 
 /// The size at which a picture is searched.
@@ -102,7 +138,7 @@ fn in_full_pixels(
     kind: ModelKind,
     options: &TieOptions,
     cpu: &Cpu,
-) -> Result<Option<StructureTie>> {
+) -> Result<Option<([Features; 2], TiePoints)>> {
     let to_small = [onto(sizes[0], small[0])?, onto(sizes[1], small[1])?];
     let [Some(from_a), Some(from_b)] = to_small.each_ref().map(Homography::inverse) else { return Ok(None) };
     let b_from_a = from_b.compose(&aligned.b_from_a.compose(&to_small[0]));
@@ -151,5 +187,5 @@ fn in_full_pixels(
     let sum: f64 = inliers.iter().map(|i| distances[*i] * distances[*i]).sum();
     let rms_px = (sum / inliers.len().max(1) as f64).sqrt();
     let tie = TiePoints { matches, b_from_a: Some(model), inliers, rms_px, iterations: 0, first: vec![] };
-    Ok(Some(StructureTie { features, tie }))
+    Ok(Some((features, tie)))
 }

@@ -12,11 +12,14 @@
 //! resembles another gives many matches in one place.
 
 use crate::Result;
-use crate::device::Processor;
+use crate::device::{Cpu, Processor, dispatch};
+use crate::feature::Keypoint;
 use crate::feature::structure::{Level, TURNS, turned};
 use crate::image::Size;
 use crate::matching::{MatchOptions, match_features};
 use crate::numeric::length;
+use fearless_simd::Simd;
+use std::collections::HashMap;
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
 /// searched.
@@ -59,7 +62,8 @@ const PLACE: f64 = 24.0;
 type Ends = [[f64; 2]; 2];
 
 /// The matches at one turn and scale.
-struct Voted {
+#[derive(Debug)]
+pub(super) struct Voted {
     /// The places in A and B.
     ends: Vec<Ends>,
     /// The number of the turn, and by how many levels B is finer.
@@ -70,6 +74,7 @@ struct Voted {
     together: Vec<usize>,
 }
 
+#[inline(always)]
 fn times([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
     [a * c - b * d, a * d + b * c]
 }
@@ -83,36 +88,40 @@ fn minus(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
     [a[0] - b[0], a[1] - b[1]]
 }
 
+#[inline(always)]
 fn squared(a: [f64; 2]) -> f64 {
     a[0] * a[0] + a[1] * a[1]
 }
 
-/// The best hypotheses for two pictures, by the number of places they cover, without near duplicates.
-pub(super) fn hypotheses([a, b]: [&[Level]; 2], processor: &Processor) -> Result<Vec<Hypothesis>> {
-    let cpu = &processor.cpu;
-    let mut voted = Vec::new();
+/// The votes at all turns, of levels of A with B itself and of A itself with levels of B, where at least one of the two
+/// is not among the first `seen` levels.
+pub(super) fn votes([a, b]: [&[Level]; 2], seen: [usize; 2], processor: &Processor) -> Result<Vec<Voted>> {
     let options = MatchOptions::default().with_ratio(None).with_same_sign(false);
     let Size { width, height } = b[0].features.image;
     let cell = (CELL[0] * length([width as f64, height as f64])).max(CELL[1]);
-    for (i, level) in a.iter().enumerate() {
-        for turn in 0..TURNS {
-            let turned = turned(&level.features, turn);
-            let others = if i == 0 { b } else { &b[..1] };
-            for (k, other) in others.iter().enumerate() {
-                let matches = match_features(&turned, &other.features, &options, processor)?;
-                let ends = matches.iter().map(|m| {
-                    let at = |k: &crate::feature::Keypoint| [f64::from(k.x), f64::from(k.y)];
-                    [at(&level.features.keypoints[m.a as usize]), at(&other.features.keypoints[m.b as usize])]
-                });
-                let at = [turn as i32, i as i32 - k as i32];
-                voted.push(vote(ends.collect(), at, level.scale / other.scale, cell));
-            }
-        }
-    }
+    let turns = (0..a.len()).flat_map(|i| (0..TURNS).map(move |turn| (i, turn)));
+    let others = |i: usize| if i == 0 { b.len() } else { 1 };
+    let combinations = turns.flat_map(|(i, turn)| (0..others(i)).map(move |k| (i, turn, k)));
+    let combinations: Vec<_> = combinations.filter(|(i, _, k)| *i >= seen[0] || *k >= seen[1]).collect();
+    processor.cpu.try_map(combinations.len(), |n| {
+        let (i, turn, k) = combinations[n];
+        let (level, other) = (&a[i], &b[k]);
+        let matches = match_features(&turned(&level.features, turn), &other.features, &options, processor)?;
+        let ends = matches.iter().map(|m| {
+            let at = |k: &Keypoint| [f64::from(k.x), f64::from(k.y)];
+            [at(&level.features.keypoints[m.a as usize]), at(&other.features.keypoints[m.b as usize])]
+        });
+        Ok(vote(ends.collect(), [turn as i32, i as i32 - k as i32], level.scale / other.scale, cell))
+    })
+}
+
+/// The best hypotheses, by the number of places they cover, without near duplicates.
+pub(super) fn hypotheses(voted: &mut [Voted], cpu: &Cpu) -> Result<Vec<Hypothesis>> {
+    let _stage = cpu.stage("hypotheses");
     voted.sort_by(|a, b| b.score.total_cmp(&a.score));
     let fitted = cpu.try_map(voted.len().min(FITTED), |i| {
         let near = voted.iter().filter(|other| other.is_near(&voted[i])).flat_map(|v| &v.ends);
-        Ok(fitted(&voted[i], &near.copied().collect::<Vec<_>>()))
+        Ok(fitted(&voted[i], &near.copied().collect::<Vec<_>>(), cpu))
     })?;
     let mut found: Vec<Hypothesis> = fitted.into_iter().flatten().collect();
     found.sort_by_key(|h| std::cmp::Reverse(h.cells));
@@ -136,13 +145,15 @@ fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
     let turn = [scale * cos, scale * sin];
     let cells: Vec<[i64; 2]> =
         ends.iter().map(|[a, b]| minus(*b, times(turn, *a)).map(|v| (v / cell).floor() as i64)).collect();
-    let near = |p: &[i64; 2], q: &[i64; 2]| (p[0] - q[0]).abs() <= 1 && (p[1] - q[1]).abs() <= 1;
-    let votes = |i: usize| cells.iter().filter(|other| near(&cells[i], other)).count();
+    let mut counts: HashMap<[i64; 2], usize> = HashMap::new();
+    cells.iter().for_each(|at| *counts.entry(*at).or_default() += 1);
+    let around = |[x, y]: [i64; 2]| (-1..=1).flat_map(move |v| (-1..=1).map(move |u| [x + u, y + v]));
+    let votes = |i: usize| around(cells[i]).filter_map(|at| counts.get(&at)).sum::<usize>();
     let best = (0..cells.len()).map(|i| (votes(i), std::cmp::Reverse(i))).max();
     let (score, together) = match best {
         Some((n, std::cmp::Reverse(i))) => {
-            let together = (0..cells.len()).filter(|k| near(&cells[i], &cells[*k])).collect();
-            (n as f64 / (ends.len() as f64).sqrt(), together)
+            let near = |p: &[i64; 2]| (p[0] - cells[i][0]).abs() <= 1 && (p[1] - cells[i][1]).abs() <= 1;
+            (n as f64 / (ends.len() as f64).sqrt(), (0..cells.len()).filter(|k| near(&cells[*k])).collect())
         }
         None => (0.0, vec![]),
     };
@@ -157,16 +168,41 @@ impl Voted {
     }
 }
 
+/// The square of the distance by which a similarity misses the end of a match in B.
+#[inline(always)]
+fn miss(turn: [f64; 2], shift: [f64; 2], [a, b]: Ends) -> f64 {
+    let [x, y] = times(turn, a);
+    squared([x + shift[0] - b[0], y + shift[1] - b[1]])
+}
+
+/// The number of matches that a similarity misses by less than a distance, given as its square. The ends in A and in B
+/// are columns of x and of y.
+#[inline(always)]
+fn agree<S: Simd>(
+    _: S,
+    [[ax, ay], [bx, by]]: &[[Vec<f64>; 2]; 2],
+    turn: [f64; 2],
+    shift: [f64; 2],
+    square: f64,
+) -> usize {
+    let mut count = 0_u64;
+    for (((ax, ay), bx), by) in ax.iter().zip(ay).zip(bx).zip(by) {
+        count += u64::from(miss(turn, shift, [[*ax, *ay], [*bx, *by]]) < square);
+    }
+    count as usize
+}
+
 /// The similarity through two matches that voted together on which the most of `ends` agree.
-fn fitted(voted: &Voted, ends: &[Ends]) -> Option<Hypothesis> {
+fn fitted(voted: &Voted, ends: &[Ends], cpu: &Cpu) -> Option<Hypothesis> {
     let scale = length(voted.turn);
     let near = NEAR * scale.max(1.0);
+    let square = near * near;
+    let columns = [0, 1].map(|side| [0, 1].map(|c| ends.iter().map(|of| of[side][c]).collect::<Vec<_>>()));
+    let count = |turn: [f64; 2], shift: [f64; 2]| -> usize {
+        dispatch!(cpu.level(), simd => agree(simd, &columns, turn, shift, square))
+    };
     let agreeing = |turn: [f64; 2], shift: [f64; 2]| {
-        let miss = move |[a, b]: &Ends| {
-            let [x, y] = times(turn, *a);
-            squared([x + shift[0] - b[0], y + shift[1] - b[1]])
-        };
-        (0..ends.len()).filter(move |i| miss(&ends[*i]) < near * near)
+        (0..ends.len()).filter(move |i| miss(turn, shift, ends[*i]) < square)
     };
     let mut best = Vec::new();
     let mut samples = 0;
@@ -184,7 +220,7 @@ fn fitted(voted: &Voted, ends: &[Ends]) -> Option<Hypothesis> {
                 continue;
             }
             let shift = minus(p[1], times(turn, p[0]));
-            if agreeing(turn, shift).count() > best.len() {
+            if count(turn, shift) > best.len() {
                 best = agreeing(turn, shift).collect();
             }
             samples += 1;

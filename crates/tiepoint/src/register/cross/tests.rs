@@ -8,8 +8,16 @@ use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
 const SIZE: Size = Size { width: 320, height: 256 };
 
 fn scene(seed: u64) -> Scene<u8> {
-    let truth = viewpoint(SIZE, 0.7, 1.15, [0.0; 2], [12.0, -7.0]).unwrap();
-    let options = SceneOptions::default().with_size(SIZE).with_moving_from_reference(truth).with_seed(seed);
+    scaled(seed, 1.15)
+}
+
+fn scaled(seed: u64, scale: f64) -> Scene<u8> {
+    sized(seed, scale, SIZE)
+}
+
+fn sized(seed: u64, scale: f64, size: Size) -> Scene<u8> {
+    let truth = viewpoint(size, 0.7, scale, [0.0; 2], [12.0, -7.0]).unwrap();
+    let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(seed);
     Scene::render(&options, &Cpu::with_threads(2).unwrap()).unwrap()
 }
 
@@ -44,6 +52,32 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
         );
         assert_eq!(tied(&another.reference, &seen, ModelKind::Homography, &cpu), None, "{sensor}");
     }
+}
+
+/// The second round of the search, with levels at which the first one does not look.
+#[test]
+fn scales_beyond_the_first_two_levels_are_found() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    for scale in [0.6, 1.7] {
+        let scene = scaled(5, scale);
+        let seen = Sensor::Inverted.shows(&scene.moving, 9);
+        let found = tied(&scene.reference, &seen, ModelKind::Similarity, &cpu).unwrap();
+        let model = found.tie.b_from_a.unwrap().homography().unwrap();
+        let error = corner_error(&model, &scene.moving_from_reference, SIZE);
+        assert!(error < 1.5, "a scale of {scale}: the corners are off by {error} px");
+    }
+}
+
+/// Half the size is a whole number of the cells in which agreement is judged.
+#[test]
+fn cells_that_end_at_the_edge_are_judged() {
+    let size = Size::new(312, 264);
+    let scene = sized(5, 1.15, size);
+    let seen = Sensor::Inverted.shows(&scene.moving, 9);
+    let found = tied(&scene.reference, &seen, ModelKind::Homography, &Cpu::with_threads(2).unwrap()).unwrap();
+    let model = found.tie.b_from_a.unwrap().homography().unwrap();
+    let error = corner_error(&model, &scene.moving_from_reference, size);
+    assert!(error < 1.5, "the corners are off by {error} px");
 }
 
 #[test]
