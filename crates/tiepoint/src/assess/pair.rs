@@ -395,7 +395,7 @@ mod tests {
         let next = poor.reasons[0].next.as_deref().unwrap_or_default();
         assert!(next.contains("--model fundamental"), "the next command: {next}");
         // Steps of 4 px, which leave most matches within the threshold.
-        let steps = picture(|[x, y]| [x + if (x / 80.0) as u32 % 2 == 0 { 2.0 } else { -2.0 }, y]);
+        let steps = picture(|[x, y]| [x + if ((x / 80.0) as u32).is_multiple_of(2) { 2.0 } else { -2.0 }, y]);
         let (shallow, evidence) = assessed(&flat, &steps, ModelKind::Homography);
         let first = &shallow.reasons[0];
         assert!(shallow.verdict > Verdict::Good && first.measure == "residuals", "{shallow}: {evidence:?}");
