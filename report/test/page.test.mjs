@@ -25,6 +25,17 @@ const at = (name) => join(folder, name);
 /** @type {import('playwright-core').Browser} */
 let browser;
 
+function launch() {
+  return FIREFOX ? firefox.launch({ channel: 'moz-firefox', executablePath: FIREFOX })
+    : chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGUMENTS });
+}
+
+/** A window of its own. A browser that a test has ended is started again, so that the tests after it say something. */
+async function newWindow(options) {
+  if (!browser.isConnected()) browser = await launch();
+  return browser.newContext(options);
+}
+
 /** Runs the command and returns its stdout. */
 function tiepoint(arguments_, code = 0) {
   const run = spawnSync(TIEPOINT, arguments_, { encoding: 'utf8', cwd: folder });
@@ -39,7 +50,7 @@ function report(name, ...arguments_) {
 
 /** A page with all views open. `problems` collects console errors and requests and must stay empty. */
 async function open(name, { width = 1280, height = 900, scheme = 'dark', hash = '', script = true } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, javaScriptEnabled: script, acceptDownloads: true });
+  const context = await newWindow({ viewport: { width, height }, colorScheme: scheme, javaScriptEnabled: script, acceptDownloads: true });
   const page = await context.newPage();
   const problems = [];
   page.on('console', (message) => {
@@ -163,8 +174,7 @@ before(async () => {
   results.collect = exported;
   const drawn = spawnSync(COLLECTIONS, [folder], { encoding: 'utf8' });
   assert.equal(drawn.status, 0, `${COLLECTIONS}: ${drawn.error ?? drawn.stderr}`);
-  browser = FIREFOX ? await firefox.launch({ channel: 'moz-firefox', executablePath: FIREFOX })
-    : await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGUMENTS });
+  browser = await launch();
 });
 after(async () => {
   await browser?.close();
@@ -895,7 +905,7 @@ test('the page scrolls over a picture that rests; a click or Ctrl begins to enla
   await changes(stage, 'the wheel after a click', () => page.mouse.wheel(0, -300));
   assert.equal(await page.evaluate(() => scrollY), 0, 'the picture took the wheel');
   await close();
-  const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true });
+  const context = await newWindow({ viewport: { width: 390, height: 844 }, hasTouch: true });
   const touched = await context.newPage();
   await touched.goto(pathToFileURL(at('stereo.html')).href);
   await ready(touched);
