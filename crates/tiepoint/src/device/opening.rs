@@ -78,7 +78,7 @@ impl Opening {
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(state);
-        // Nobody is left to use it if the processors are gone, or the process is about to end.
+        // No GPU is opened if every processor that could use it is gone, or if the process is about to end.
         let busy = Background::begin_opening().filter(|_| Arc::strong_count(&self) > 1);
         // A panic was told by its hook.
         let gpu = busy.as_ref().and_then(|_| catch_unwind(AssertUnwindSafe(open)).ok().flatten());
@@ -161,7 +161,7 @@ impl Opening {
         on_gpu: impl FnOnce(&Gpu) -> Result<R> + Send,
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> (Result<R>, Winner) {
-        let cancel = cpu.cancel.clone().unwrap_or_default();
+        let cancel = cpu.cancel().cloned().unwrap_or_default();
         let Some(lost) = cancel.inner() else { return (on_cpu(cpu), Winner::Cpu(None)) };
         let over = &AtomicBool::new(false);
         thread::scope(|scope| {

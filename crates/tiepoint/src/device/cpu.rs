@@ -1,0 +1,307 @@
+//! The CPU as a device: threads, SIMD level, and what follows its work.
+
+use super::progress::Watch;
+use super::{Cancel, Level, Profile, Progress, SimdLevel, Stage};
+use crate::{Error, Result};
+use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
+use std::cmp::Ordering;
+use std::sync::atomic::{self, AtomicBool};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Pixels of an image that are too few for several threads. Unit tests use small images, and threads all the same.
+const SMALL: usize = 128 * 128;
+
+/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times, an observer of its
+/// progress and a [`Cancel`] that ends its work early.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    pool: Option<Arc<ThreadPool>>,
+    level: Level,
+    profile: Option<Arc<Profile>>,
+    watch: Option<Watch>,
+    cancel: Option<Cancel>,
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self::sequential()
+    }
+}
+
+impl Cpu {
+    /// The calling thread only, at the best SIMD level present.
+    pub fn sequential() -> Self {
+        Self { pool: None, level: Level::best(), profile: None, watch: None, cancel: None }
+    }
+
+    /// A pool of `threads` threads made for this `Cpu`; one thread means the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::Option`] when `threads` is 0 or above 1024, [`Error::Device`] when threads cannot be started.
+    pub fn with_threads(threads: usize) -> Result<Self> {
+        match threads {
+            0 | 1025.. => Err(Error::option("threads", threads, "1 to 1024")),
+            1 => Ok(Self::sequential()),
+            _ => {
+                let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+                let pool = pool.map_err(|e| Error::Device {
+                    device: "cpu".into(),
+                    reason: format!("cannot start {threads} threads: {e}"),
+                })?;
+                Ok(Self::with_pool(Arc::new(pool)))
+            }
+        }
+    }
+
+    /// The caller's own pool.
+    pub fn with_pool(pool: Arc<ThreadPool>) -> Self {
+        Self { pool: Some(pool), ..Self::sequential() }
+    }
+
+    /// The same threads, limited to a lower SIMD level. Results do not change; tests use this to show it.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when this machine lacks the level.
+    pub fn at_level(self, level: SimdLevel) -> Result<Self> {
+        match Level::of(level) {
+            Some(level) => Ok(Self { level, ..self }),
+            None => {
+                Err(Error::Device { device: "cpu".into(), reason: format!("this machine has no {level:?}") })
+            }
+        }
+    }
+
+    /// The SIMD levels of this machine, lowest first; for tests that run one body at each.
+    pub fn levels() -> Vec<SimdLevel> {
+        let all = [SimdLevel::Baseline, SimdLevel::Avx2, SimdLevel::Avx512];
+        all.into_iter().filter(|&l| Self::sequential().at_level(l).is_ok()).collect()
+    }
+
+    /// The same device, which from now on records the time of every stage.
+    #[must_use]
+    pub fn profiled(self) -> Self {
+        Self { profile: Some(Arc::default()), ..self }
+    }
+
+    /// The times recorded so far, if this device is [`profiled`](Self::profiled).
+    pub fn profile(&self) -> Option<&Profile> {
+        self.profile.as_deref()
+    }
+
+    /// The same device, which from now on reports the progress of long work to `observer`, from any of its
+    /// threads. Calls for one task come one after the other, and the work waits for them: the observer should
+    /// be quick, and not use the device.
+    ///
+    /// ```
+    /// use tiepoint::{device::Cpu, feature::sift, image::Image};
+    /// let cpu = Cpu::sequential().observed(|p| eprintln!("{}: {:.0} %", p.task, 100.0 * p.share()));
+    /// let image = Image::<u8>::new(tiepoint::image::Size::new(300, 200));
+    /// assert!(sift::detect(image.view(), &Default::default(), None, &cpu)?.is_empty());
+    /// # Ok::<(), tiepoint::Error>(())
+    /// ```
+    #[must_use]
+    pub fn observed(self, observer: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        Self { watch: Some(Watch::Observer(Arc::new(observer))), ..self }
+    }
+
+    /// The same device, whose work ends with [`Error::Cancelled`] at its next safe point once `cancel` is set: after
+    /// some rows of an image, a run of descriptors, a few samples of an estimation, a photograph of a collection. For
+    /// work on a GPU use [`Processor::cancelled_by`].
+    ///
+    /// ```
+    /// use tiepoint::{Error, device::{Cancel, Cpu}, feature::sift, image::{Image, Size}};
+    /// let cancel = Cancel::new();
+    /// let cpu = Cpu::sequential().cancelled_by(&cancel);
+    /// cancel.cancel(); // on another thread, or by a signal handler
+    /// let found = sift::detect(Image::<u8>::new(Size::new(300, 200)).view(), &Default::default(), None, &cpu);
+    /// assert!(matches!(found, Err(Error::Cancelled)));
+    /// ```
+    #[must_use]
+    pub fn cancelled_by(self, cancel: &Cancel) -> Self {
+        Self { cancel: Some(cancel.clone()), ..self }
+    }
+
+    /// Fails once the work is cancelled. For work of the caller that is to stop together with the library's.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] once the work is cancelled.
+    pub fn check(&self) -> Result<()> {
+        Ok(self.cancel.as_ref().map_or(Ok(()), Cancel::check)?)
+    }
+
+    /// What ends its work early, if anything does.
+    pub(super) fn cancel(&self) -> Option<&Cancel> {
+        self.cancel.as_ref()
+    }
+
+    /// The same device, cancelled together with another.
+    pub(crate) fn ending_with(self, other: &Self) -> Self {
+        Self { cancel: other.cancel.clone(), ..self }
+    }
+
+    /// The same device, on which a task of `total` steps has begun. Its progress is reported to the
+    /// [observer](Self::observed). The task ends when the returned device and its clones are dropped.
+    pub fn begin_task(&self, name: &'static str, total: usize) -> Self {
+        let watch = self.watch.as_ref().and_then(|w| w.begin_task(name, total as u64));
+        Self { watch, ..self.clone() }
+    }
+
+    /// The same device, on which the next task counts as `steps` steps of the current one.
+    pub(crate) fn part(&self, steps: usize) -> Self {
+        Self { watch: self.watch.as_ref().and_then(|w| w.part(steps as u64)), ..self.clone() }
+    }
+
+    /// Reports that steps of the current [task](Self::begin_task) are done.
+    pub fn advance(&self, steps: usize) {
+        if let Some(watch) = &self.watch {
+            watch.advance(steps as u64);
+        }
+    }
+
+    pub(crate) fn leave_out(&self, photographs: usize) {
+        if let Some(watch) = &self.watch {
+            watch.leave_out(photographs as u64);
+        }
+    }
+
+    /// The calling thread only, at the same SIMD level, for a piece of work that is already divided among threads.
+    pub(crate) fn alone(&self) -> Self {
+        Self { level: self.level, ..Self::sequential() }
+    }
+
+    /// The same device; only the calling thread for work on so few pixels, or the like, that handing it to other threads
+    /// takes longer than the work.
+    pub(crate) fn for_pixels(&self, pixels: usize) -> Self {
+        match !cfg!(test) && pixels < SMALL {
+            true => Self { pool: None, ..self.clone() },
+            false => self.clone(),
+        }
+    }
+
+    /// The number of threads.
+    pub fn threads(&self) -> usize {
+        self.pool.as_ref().map_or(1, |p| p.current_num_threads())
+    }
+
+    /// The name of the SIMD level in use, for messages.
+    pub fn level_name(&self) -> &'static str {
+        self.level.name()
+    }
+
+    pub(crate) fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Times a stage from this call until the guard is dropped. Costs nothing when not profiled.
+    pub fn stage(&self, name: &'static str) -> Stage<'_> {
+        Stage::new(self.profile.as_deref(), name)
+    }
+
+    /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps should run
+    /// inside as a whole: from outside, every parallel step would wake the pool's threads again, which takes longer
+    /// than the step.
+    pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        let Some(pool) = &self.pool else { return f() };
+        let (mut f, mut result) = (Some(f), None);
+        install(pool, &mut || result = f.take().map(|f| f()));
+        result.unwrap_or_else(|| unreachable!("the pool runs what it is given"))
+    }
+
+    /// The results of `f(0)` to `f(n − 1)` in the order of the index, whatever the order of execution.
+    pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+        let mut results: Vec<Option<R>> = (0..n).map(|_| None).collect();
+        self.for_chunks(&mut results, 1, |i, result| result[0] = Some(f(i)));
+        results.into_iter().flatten().collect()
+    }
+
+    /// [`map`](Self::map) for work that may fail or take long. Returns the error of the smallest index; after
+    /// [`Error::Cancelled`] the rest is left undone.
+    pub(crate) fn try_map<R: Send>(&self, n: usize, f: impl Fn(usize) -> Result<R> + Sync) -> Result<Vec<R>> {
+        self.map(n, |i| self.check().and_then(|()| f(i))).into_iter().collect()
+    }
+
+    /// [`map`](Self::map) for results that can be copied. Each thread writes its own part of the new memory, which
+    /// spreads the page faults over the threads. All of rayon's code for it is compiled for each `f`.
+    pub(crate) fn collect<R: Copy + Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
+        match &self.pool {
+            Some(pool) => pool.install(|| (0..n).into_par_iter().map(f).collect()),
+            None => (0..n).map(f).collect(),
+        }
+    }
+
+    /// Sorts stably, so that the order does not depend on the number of threads.
+    pub(crate) fn sort_by<T: Send>(&self, data: &mut [T], order: impl Fn(&T, &T) -> Ordering + Sync + Send) {
+        match &self.pool {
+            Some(pool) => pool.install(|| data.par_sort_by(order)),
+            None => data.sort_by(order),
+        }
+    }
+
+    /// Cuts `data` into chunks of `len` elements (the last may be shorter) and runs `f(chunk number, chunk)`.
+    ///
+    /// The threads take runs of neighbouring chunks from the front, and shorter and shorter ones, so that they finish
+    /// at about the same time. Rayon's own splitting would be compiled for each `f`, with `f` inlined several times;
+    /// here its part is the same for all.
+    pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+        let len = len.max(1);
+        let workers = self.threads().min(data.len().div_ceil(len)).max(1);
+        let left = Mutex::new(Chunks { first: 0, data });
+        self.on_threads(workers, &|| {
+            while let Some((first, chunks)) = Chunks::take(&left, len, workers) {
+                chunks.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(first + i, chunk));
+            }
+        });
+    }
+
+    /// [`for_chunks`](Self::for_chunks) for work that takes long, such as all rows of an image; after
+    /// [`Error::Cancelled`] the remaining chunks are left undone.
+    pub(crate) fn try_for_chunks<T: Send>(
+        &self,
+        data: &mut [T],
+        len: usize,
+        f: impl Fn(usize, &mut [T]) + Sync,
+    ) -> Result<()> {
+        // `check` is not called again at the end: the caller may have reset the token for other work by then.
+        let cancelled = AtomicBool::new(false);
+        self.for_chunks(data, len, |i, chunk| match self.check() {
+            Ok(()) => f(i, chunk),
+            Err(_) => cancelled.store(true, atomic::Ordering::Relaxed),
+        });
+        if cancelled.into_inner() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    fn on_threads(&self, workers: usize, work: &(dyn Fn() + Sync)) {
+        match &self.pool {
+            Some(pool) if workers > 1 => {
+                install(pool, &mut || {
+                    (0..workers).into_par_iter().with_max_len(1).for_each(|_| work());
+                });
+            }
+            _ => work(),
+        }
+    }
+}
+
+fn install(pool: &ThreadPool, f: &mut (dyn FnMut() + Send)) {
+    pool.install(f);
+}
+
+/// Chunks that no thread has taken yet.
+struct Chunks<'d, T> {
+    first: usize,
+    data: &'d mut [T],
+}
+
+impl<'d, T> Chunks<'d, T> {
+    /// The number of the next chunk, and the run of chunks that the calling thread takes.
+    fn take(left: &Mutex<Self>, len: usize, workers: usize) -> Option<(usize, &'d mut [T])> {
+        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        let chunks = left.data.len().div_ceil(len);
+        let count = if workers == 1 { chunks } else { chunks.div_ceil(4 * workers) };
+        let end = count.saturating_mul(len).min(left.data.len());
+        let taken = left.data.split_off_mut(..end).filter(|taken| !taken.is_empty())?;
+        let first = left.first;
+        left.first += count;
+        Some((first, taken))
+    }
+}
