@@ -11,8 +11,11 @@ fn check(page: &str, what: &str) {
     for address in ["src=\"", "url(h", "@import", "<link", "<iframe", "<base"] {
         assert!(!page.contains(address), "{what}: {address} would be fetched");
     }
-    let links = page.matches("href=\"").count() - page.matches("href=\"data:image/jpeg;base64,").count();
-    assert_eq!(links, 0, "{what}: links are pictures inside");
+    let links = page.split("href=\"").skip(1);
+    // The last two are in the script, where a view is saved as SVG: its pictures, and parts of the same file.
+    let inside = ["data:image/jpeg;base64,", "${url}", "#${"];
+    let outside: Vec<_> = links.filter(|link| !inside.iter().any(|start| link.starts_with(start))).collect();
+    assert!(outside.is_empty(), "{what}: links are pictures inside: {:.60}", outside[0]);
 }
 
 #[test]
