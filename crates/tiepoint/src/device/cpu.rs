@@ -106,7 +106,7 @@ impl Cpu {
 
     /// The same device, whose work ends with [`Error::Cancelled`] at its next safe point once `cancel` is set: after
     /// some rows of an image, a run of descriptors, a few samples of an estimation, a photograph of a collection. For
-    /// work on a GPU use [`Processor::cancelled_by`].
+    /// work on a GPU use [`Processor::cancelled_by`](super::Processor::cancelled_by).
     ///
     /// ```
     /// use tiepoint::{Error, device::{Cancel, Cpu}, feature::sift, image::{Image, Size}};
