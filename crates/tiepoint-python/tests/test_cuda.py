@@ -246,7 +246,7 @@ def test_disparities_stay_on_the_card(library, card, kind, channels):
         stereo = tp.Stereo(disparities=40, device=card, **options)
         for masked in (mask, library.there(mask)):
             found = stereo.compute(library.there(left), library.there(right), mask_left=masked, **given)
-            assert dataclasses.replace(found, images=wanted.images) == wanted, (options, given)
+            assert dataclasses.replace(found, images=wanted.images, masks=wanted.masks) == wanted, (options, given)
         for name in ("disparity", "right", "confidence", "reasons"):
             array, right_one = getattr(found, name), getattr(wanted, name)
             assert (array is None) == (right_one is None)
@@ -257,7 +257,7 @@ def test_disparities_stay_on_the_card(library, card, kind, channels):
                 assert library.address(back) == array.__cuda_array_interface__["data"][0], f"{name}: no copy"
         assert np.isnan(found.disparity.numpy()).any() and "valid" in repr(found) and found._repr_png_()
     host = stereo.compute(library.there(left), right, mask_left=mask, **given)
-    assert dataclasses.replace(host, images=wanted.images) == wanted, "one of them on the host"
+    assert dataclasses.replace(host, images=wanted.images, masks=wanted.masks) == wanted, "one of them on the host"
     calibration = tp.Calibration(focal=200.0, principal=(120.0, 80.0), baseline=0.1, size=(241, 160))
     assert np.array_equal(found.depth(calibration), wanted.depth(calibration), equal_nan=True)
 
@@ -277,7 +277,7 @@ def test_cost_volumes_are_aggregated_on_the_card(library, card, kind):
         for given in ([cost, pair.left, pair.right], there, [there[0], pair.left, pair.right]):
             found = tp.Stereo(device=device, **options).optimize(*given)
             assert isinstance(found.disparity, tp.DeviceArray) == (given[0] is not cost)
-            assert dataclasses.replace(found, images=wanted.images) == wanted
+            assert dataclasses.replace(found, images=wanted.images, masks=wanted.masks) == wanted
     small = tp.Stereo(device=card, device_memory="1MiB", **options)
     assert dataclasses.replace(small.optimize(*there), images=wanted.images) == wanted, "by the CPU"
     with pytest.raises(tp.ImageError, match="height, width, disparities"):

@@ -65,6 +65,9 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
 /// Images that a GPU searches at once. The number is fixed, because a GPU keeps memory for one number.
 const BATCH: usize = 16;
 
+/// A CPU is done with so many images before a GPU is open.
+const FEW: usize = 4;
+
 /// Reads, searches, writes and reports the images; returns how many failed.
 fn detect(
     jobs: &[ImageJob],
@@ -82,6 +85,9 @@ fn detect(
     let unwritten = if parallel && has_gpu { threads } else { 0 };
     let read_next = |i: usize| read(&jobs[i], arguments, &context.reader(parallel));
     let report = |job: &ImageJob, found, spent: &Spent| report(job, found, spent, arguments, context);
+    if jobs.len() > FEW {
+        context.processor.expect_much_work();
+    }
     let finder = detector.open(&context.processor)?;
     thread::scope(|scope| {
         let scope = Some(scope).filter(|_| parallel);

@@ -51,6 +51,7 @@ impl Collection {
         let photographs = self.photographs().len();
         let many = photographs * photographs.saturating_sub(1) / 2 > MOST.pairs;
         let options = self.options().two_view;
+        processors.iter().for_each(Processor::expect_much_work);
         MatchDevices { cpu, processors: processors.to_vec(), options, many, gpus: OnceLock::new() }
     }
 }

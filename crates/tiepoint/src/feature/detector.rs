@@ -327,6 +327,9 @@ impl Finder {
         I::Item: Into<AnyView<'a>>,
     {
         let images: Vec<AnyView<'a>> = images.into_iter().map(Into::into).collect();
+        if images.len() > 1 {
+            self.processor.expect_much_work();
+        }
         let mut found = Vec::with_capacity(images.len());
         for images in images.chunk_by(alike) {
             match self.together(images) {

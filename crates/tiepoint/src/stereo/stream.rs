@@ -80,6 +80,7 @@ impl StereoStream {
     /// # Errors
     /// As [`StereoOptions::check`].
     pub fn new(options: StereoOptions, processor: &Processor) -> Result<Self> {
+        processor.expect_much_work();
         Ok(Self {
             stereo: Stereo::new(options)?,
             processor: processor.clone(),
