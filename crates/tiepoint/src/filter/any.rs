@@ -7,7 +7,7 @@
 use super::convolve::{self, Kernel};
 use super::gauss::{self, GaussOptions};
 use super::gpu::GpuFilter;
-use super::hessian::{self, Blob, GpuBlobs, HessianOptions};
+use super::hessian::{self, Blob, HessianOptions};
 use super::sobel::{self, Form, Magnitude, Sobel, X, Y};
 use crate::device::gpu::{Element, Gpu};
 use crate::device::{Cpu, Processor};
@@ -109,10 +109,10 @@ pub fn blobs<'a>(
         by_pixel!(placed(grey), grey => match grey {
             Placed::Host(view) => processor.gpu_or_cpu(
                 "blobs",
-                |gpu| GpuBlobs::new(gpu, options)?.blobs(&GpuImage::upload(gpu, view)?),
+                |gpu| hessian::gpu::blobs(&GpuImage::upload(gpu, view)?, options),
                 |cpu| hessian::blobs(view, options, cpu),
             ),
-            Placed::Device(image) => GpuBlobs::new(image.gpu(), options)?.blobs(image),
+            Placed::Device(image) => hessian::gpu::blobs(image, options),
         })
     })
 }

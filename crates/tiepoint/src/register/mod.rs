@@ -180,21 +180,6 @@ pub fn tie_images(
     Ok((features.unwrap_or_else(|| found.map(|found| found.features)), tie))
 }
 
-/// The tie points and the model from MOVING to REFERENCE, from their features.
-///
-/// # Errors
-/// As [`tie_points`]; [`Error::Option`] when the options ask for no model.
-pub fn register_features(
-    moving: &Features,
-    reference: &Features,
-    options: &TieOptions,
-    processor: &Processor,
-) -> Result<(TiePoints, Model)> {
-    let tie = tie_points(moving, reference, options, processor)?;
-    let model = model_of(&tie)?;
-    Ok((tie, model))
-}
-
 fn model_of(tie: &TiePoints) -> Result<Model> {
     tie.b_from_a.ok_or_else(|| Error::option("model", "none", "a model to register by"))
 }
