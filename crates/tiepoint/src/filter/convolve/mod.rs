@@ -16,12 +16,10 @@
 
 pub(crate) mod gpu;
 
+use crate::device::{Cpu, dispatch};
 use crate::filter::border::{BAND, extend};
-use crate::{
-    Error, Result,
-    device::{Cpu, dispatch},
-    image::{Border, Image, ImageView, ImageViewMut, Pixel, Size},
-};
+use crate::image::{Border, Image, ImageView, ImageViewMut, Pixel, Size};
+use crate::{Error, Result};
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
