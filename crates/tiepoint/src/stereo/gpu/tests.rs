@@ -12,9 +12,10 @@ use crate::image::testing::assert_same;
 use crate::image::{AnyImage, AnyView, Image, Made, Pixels, Size};
 use crate::options::Named;
 use crate::stereo::cost::tests::costs;
+use crate::stereo::testing::Noise;
 use crate::stereo::{
-    CensusWindow, Cost, Masks, MatchingCost, Paths, Penalties, RightView, Stereo, StereoOptions,
-    StereoResult, StereoStream, Subpixel,
+    CensusWindow, Cost, Masks, Paths, Penalties, RightView, Stereo, StereoOptions, StereoResult,
+    StereoStream, Subpixel,
 };
 use crate::synth::{Random, Texture};
 
@@ -181,31 +182,15 @@ fn default_options_and_many_disparities_give_the_bits_of_the_cpu() {
     }
 }
 
-struct Own;
-
-impl MatchingCost for Own {
-    fn greatest(&self) -> u16 {
-        30
-    }
-
-    fn penalties(&self) -> Penalties {
-        Penalties { p1: 5, p2: 20, p2_least: 20, gradient: 1 }
-    }
-
-    fn row(&self, y: usize, columns: std::ops::Range<usize>, out: &mut [u16]) {
-        for (x, out) in columns.zip(out.chunks_exact_mut(8)) {
-            out.iter_mut().enumerate().for_each(|(d, out)| *out = ((x * 7 + y * 5 + d * 11) % 31) as u16);
-        }
-    }
-}
-
 #[test]
 fn custom_costs_are_computed_by_the_cpu_with_a_note() {
-    let pair = pair(&mut Random::new(20), Size::new(40, 20), 3, 3);
+    let size = Size::new(40, 20);
+    let pair = pair(&mut Random::new(20), size, 3, 3);
+    let cost = Noise { size, disparities: 8, greatest: 30, seed: 1 };
     let stereo = Stereo::new(StereoOptions::default().with_disparities(8)).unwrap();
     let run = |processor: &Processor| {
         let [left, right] = pair.each_ref().map(AnyView::from);
-        stereo.compute_with(&Own, left, right, Masks::default(), processor).unwrap()
+        stereo.compute_with(&cost, left, right, Masks::default(), processor).unwrap()
     };
     let expected = run(&Cpu::sequential().into());
     for (gpu, processor) in processors() {
