@@ -1,12 +1,10 @@
 //! Writes seeds for every target into `corpus/`: tiny files of each kind that the library writes, and its samples.
 
 use std::{fs, path::Path};
-use tiepoint::{
-    feature::{Descriptors, Features, Keypoint, files},
-    geometry::calibration::RectifiedCalibration,
-    image::{self, AnyImage, Image, Size},
-    stereo::cloud::{CloudOptions, PlyFormat, write_ply},
-};
+use tiepoint::feature::{Descriptors, Features, Keypoint, files};
+use tiepoint::geometry::calibration::RectifiedCalibration;
+use tiepoint::image::{self, AnyImage, Image, Size};
+use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, write_ply};
 
 fn main() {
     let scratch = std::env::temp_dir().join(format!("tiepoint-seeds-{}", std::process::id()));

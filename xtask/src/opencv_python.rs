@@ -1,10 +1,8 @@
 //! The Python with OpenCV's wheel that the library is compared with.
 
 use crate::{Result, succeed, told, workspace};
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const OPENCV: &str = "opencv-contrib-python-headless==5.0.0.93";
 

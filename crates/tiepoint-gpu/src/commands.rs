@@ -234,9 +234,6 @@ impl Commands {
 
     /// Copies `rows` rows of `row` numbers each. Source and destination are given as buffer, index of the first number
     /// and pitch in numbers. The two regions must not overlap.
-    ///
-    /// # Errors
-    /// As [`copy`](Self::copy).
     pub fn copy_rows<T: Element>(
         &mut self,
         (from, from_first, from_pitch): (&Buffer<T>, usize, usize),
@@ -416,9 +413,6 @@ impl Graph {
     }
 
     /// Queues the work.
-    ///
-    /// # Errors
-    /// [`Error::Driver`], [`Error::Cancelled`].
     pub fn run(&self) -> Result<()> {
         match &self.graph {
             Some(graph) if !self.gpu.is_profiled() => {

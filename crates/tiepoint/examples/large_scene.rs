@@ -10,16 +10,12 @@
 //! ```
 
 use std::{fs::File, io::BufWriter, ops::Range, path::Path};
-use tiepoint::{
-    device::Cpu,
-    image::{Image, Size},
-    synth::Texture,
-    synth::stereo::{StereoScene, StereoSceneOptions, View},
-};
-use tiff::encoder::{
-    TiffEncoder, TiffValue,
-    colortype::{ColorType, Gray8, Gray32Float},
-};
+use tiepoint::device::Cpu;
+use tiepoint::image::{Image, Size};
+use tiepoint::synth::Texture;
+use tiepoint::synth::stereo::{StereoScene, StereoSceneOptions, View};
+use tiff::encoder::colortype::{ColorType, Gray8, Gray32Float};
+use tiff::encoder::{TiffEncoder, TiffValue};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

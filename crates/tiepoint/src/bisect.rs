@@ -5,18 +5,16 @@
 //! `cargo xtask bisect IMAGE` compares the detectors, `cargo xtask bisect LEFT RIGHT` dense stereo; they set the
 //! variables below. Without the variables all pipelines are compared, on synthetic images.
 
-use crate::{
-    by_pixel,
-    device::{
-        Cpu, Device,
-        gpu::{Gpu, all},
-    },
-    feature::{DetectorKind, Keypoint, sift, surf, to_words},
-    image::{AnyImage, Image, Mask, Pixel, Range, ReadOptions, Size, prepare, read},
-    options::Named,
-    stereo::{self, Cost, StereoOptions},
-    synth::{StereoScene, StereoSceneOptions, Texture},
+use crate::by_pixel;
+use crate::device::{
+    Cpu, Device,
+    gpu::{Gpu, all},
 };
+use crate::feature::{DetectorKind, Keypoint, sift, surf, to_words};
+use crate::image::{AnyImage, Image, Mask, Pixel, Range, ReadOptions, Size, prepare, read};
+use crate::options::Named;
+use crate::stereo::{self, Cost, StereoOptions};
+use crate::synth::{StereoScene, StereoSceneOptions, Texture};
 use std::fmt::Debug;
 
 /// The files of one or two images.

@@ -2,16 +2,14 @@
 
 use super::{OpenCv, Row};
 use crate::{Result, data_folder};
-use tiepoint::{
-    device::Cpu,
-    feature::{
-        DescriptorKind,
-        sift::{Sift, SiftOptions},
-        surf::{Surf, SurfOptions},
-    },
-    image::{AnyImage, Image, ReadOptions, Size, read_grey},
-    synth::Texture,
+use tiepoint::device::Cpu;
+use tiepoint::feature::{
+    DescriptorKind,
+    sift::{Sift, SiftOptions},
+    surf::{Surf, SurfOptions},
 };
+use tiepoint::image::{AnyImage, Image, ReadOptions, Size, read_grey};
+use tiepoint::synth::Texture;
 
 /// Files of the shared data, with the size of the synthetic texture that replaces each where the data are absent.
 const PHOTOS: [(&str, &str, Size); 2] = [

@@ -2,20 +2,18 @@
 
 use super::{OpenCv, Row};
 use crate::Result;
-use tiepoint::{
-    filter::{
-        convolve::{Kernel, convolve_into},
-        gauss::{GaussOptions, gauss_into},
-        integral::Integral,
-        resample::{Scaling, resample_into},
-        sobel::{Sobel, X, Y, sobel_into},
-    },
-    geometry::{
-        Homography,
-        warp::{Interpolation, WarpOptions, warp_into},
-    },
-    image::{Border, Image, Pixel, Size},
+use tiepoint::filter::{
+    convolve::{Kernel, convolve_into},
+    gauss::{GaussOptions, gauss_into},
+    integral::Integral,
+    resample::{Scaling, resample_into},
+    sobel::{Sobel, X, Y, sobel_into},
 };
+use tiepoint::geometry::{
+    Homography,
+    warp::{Interpolation, WarpOptions, warp_into},
+};
+use tiepoint::image::{Border, Image, Pixel, Size};
 
 /// From output to input: a small turn, shift and tilt.
 const WARP: [[f64; 3]; 3] = [[0.98, -0.05, 60.0], [0.04, 0.99, -40.0], [4e-6, -3e-6, 1.0]];

@@ -3,12 +3,10 @@
 
 use super::{OpenCv, Row};
 use crate::Result;
-use tiepoint::{
-    feature::{Descriptors, Features, Keypoint},
-    image::Size,
-    matching::nearest_neighbours,
-    synth::Random,
-};
+use tiepoint::feature::{Descriptors, Features, Keypoint};
+use tiepoint::image::Size;
+use tiepoint::matching::nearest_neighbours;
+use tiepoint::synth::Random;
 
 const COUNT: usize = 5000;
 const DIMENSION: usize = 128;

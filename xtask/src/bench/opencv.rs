@@ -1,10 +1,8 @@
 //! OpenCV in a separate process, which answers each command with one line.
 
 use crate::{Result, opencv_python::python};
-use std::{
-    io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tiepoint::image::{Image, Pixel, Size};
 
 /// A value as the bytes that NumPy reads.

@@ -2,13 +2,11 @@
 
 use super::{OpenCv, Row};
 use crate::Result;
-use tiepoint::{
-    device::{Cpu, Processor, SimdLevel},
-    image::{AnyImage, Image, Size},
-    options::Named,
-    stereo::{Cost, Masks, Paths, Stereo, StereoOptions},
-    synth::{StereoScene, StereoSceneOptions},
-};
+use tiepoint::device::{Cpu, Processor, SimdLevel};
+use tiepoint::image::{AnyImage, Image, Size};
+use tiepoint::options::Named;
+use tiepoint::stereo::{Cost, Masks, Paths, Stereo, StereoOptions};
+use tiepoint::synth::{StereoScene, StereoSceneOptions};
 
 pub(super) struct Pair {
     left: AnyImage,

@@ -7,7 +7,7 @@
 use super::convolve::{self, Kernel};
 use super::gauss::{self, GaussOptions};
 use super::gpu::GpuFilter;
-use super::hessian::{self, Blob, GpuBlobs, HessianOptions};
+use super::hessian::{self, Blob, HessianOptions};
 use super::sobel::{self, Form, Magnitude, Sobel, X, Y};
 use crate::device::gpu::{Element, Gpu};
 use crate::device::{Cpu, Processor};
@@ -44,9 +44,6 @@ pub fn gauss<'a>(
 
 /// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats, which hold those
 /// of integers exactly.
-///
-/// # Errors
-/// As [`sobel::sobel`] and [`gauss()`].
 pub fn sobel<'a>(
     image: impl Into<Pixels<'a>>,
     part: Gradient,
@@ -80,9 +77,6 @@ fn derivative<T: GpuPixel + Sobel<Gradient: Into<f64>>>(
 }
 
 /// The [response](hessian::response) of the grey of an image of any type, in floats.
-///
-/// # Errors
-/// As [`hessian::response`] and [`gauss()`].
 pub fn hessian<'a>(
     image: impl Into<Pixels<'a>>,
     options: &HessianOptions,
@@ -97,9 +91,6 @@ pub fn hessian<'a>(
 }
 
 /// The [blobs](hessian::blobs) of the grey of an image of any type.
-///
-/// # Errors
-/// As [`hessian::blobs`] and [`gauss()`].
 pub fn blobs<'a>(
     image: impl Into<Pixels<'a>>,
     options: &HessianOptions,
@@ -109,18 +100,15 @@ pub fn blobs<'a>(
         by_pixel!(placed(grey), grey => match grey {
             Placed::Host(view) => processor.gpu_or_cpu(
                 "blobs",
-                |gpu| GpuBlobs::new(gpu, options)?.blobs(&GpuImage::upload(gpu, view)?),
+                |gpu| hessian::gpu::blobs(&GpuImage::upload(gpu, view)?, options),
                 |cpu| hessian::blobs(view, options, cpu),
             ),
-            Placed::Device(image) => GpuBlobs::new(image.gpu(), options)?.blobs(image),
+            Placed::Device(image) => hessian::gpu::blobs(image, options),
         })
     })
 }
 
 /// [`convolve()`](convolve::convolve()) of an image of any type, in its type.
-///
-/// # Errors
-/// As [`convolve()`](convolve::convolve()) and [`gauss()`].
 pub fn convolve<'a>(
     image: impl Into<Pixels<'a>>,
     kernel: &Kernel,
@@ -142,9 +130,6 @@ pub fn convolve<'a>(
 }
 
 /// [`convolve()`] with a result in floats, which keep signs and fractions.
-///
-/// # Errors
-/// As [`convolve()`].
 pub fn convolve_f32<'a>(
     image: impl Into<Pixels<'a>>,
     kernel: &Kernel,

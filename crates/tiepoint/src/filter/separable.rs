@@ -7,11 +7,9 @@
 //! results.
 
 use super::border::{BAND, keep_ends, leaves};
-use crate::{
-    Result,
-    device::{Cpu, dispatch},
-    image::{Border, ImageView, ImageViewMut, Pixel},
-};
+use crate::Result;
+use crate::device::{Cpu, dispatch};
+use crate::image::{Border, ImageView, ImageViewMut, Pixel};
 use fearless_simd::Simd;
 
 /// The arithmetic of a separable filter of 2r + 1 rows and columns.

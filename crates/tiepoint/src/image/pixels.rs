@@ -135,6 +135,24 @@ impl From<MadeMask> for Made {
     }
 }
 
+impl<'a> From<&'a Made> for Pixels<'a> {
+    fn from(made: &'a Made) -> Self {
+        match made {
+            Made::Host(image) => Self::Host(image.into()),
+            Made::Device(image) => Self::Device(image.clone()),
+        }
+    }
+}
+
+impl<'a> From<&'a MadeMask> for Pixels<'a> {
+    fn from(made: &'a MadeMask) -> Self {
+        match made {
+            MadeMask::Host(mask) => Self::Host(mask.into()),
+            MadeMask::Device(mask) => Self::Device(mask.into()),
+        }
+    }
+}
+
 impl<'a, V: Into<AnyView<'a>>> From<V> for Pixels<'a> {
     fn from(view: V) -> Self {
         Self::Host(view.into())

@@ -100,9 +100,6 @@ pub type WarpedPixels = Warped<Made, MadeMask>;
 
 impl WarpedPixels {
     /// Both in the host's memory.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when the device failed.
     pub fn into_host(self) -> Result<Warped> {
         Ok(Warped { image: self.image.into_host()?, covered: self.covered.into_host()? })
     }
@@ -120,9 +117,6 @@ pub struct Location {
 }
 
 /// Finds where `moving` lies on `reference` and warps it there.
-///
-/// # Errors
-/// As [`locate`] and [`warp_onto`].
 pub fn register<'a>(
     reference: impl Into<RegisterInput<'a>>,
     moving: impl Into<RegisterInput<'a>>,
@@ -180,21 +174,6 @@ pub fn tie_images(
     Ok((features.unwrap_or_else(|| found.map(|found| found.features)), tie))
 }
 
-/// The tie points and the model from MOVING to REFERENCE, from their features.
-///
-/// # Errors
-/// As [`tie_points`]; [`Error::Option`] when the options ask for no model.
-pub fn register_features(
-    moving: &Features,
-    reference: &Features,
-    options: &TieOptions,
-    processor: &Processor,
-) -> Result<(TiePoints, Model)> {
-    let tie = tie_points(moving, reference, options, processor)?;
-    let model = model_of(&tie)?;
-    Ok((tie, model))
-}
-
 fn model_of(tie: &TiePoints) -> Result<Model> {
     tie.b_from_a.ok_or_else(|| Error::option("model", "none", "a model to register by"))
 }
@@ -219,9 +198,6 @@ pub fn warp_onto<'a>(
 }
 
 /// Which pixels of a reference of this size an image covers: 255 there, 0 elsewhere.
-///
-/// # Errors
-/// As [`warp_onto`].
 pub fn covered_by(
     moving: Size,
     reference: Size,

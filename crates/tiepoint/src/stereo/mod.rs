@@ -169,9 +169,6 @@ pub struct Masks<'a> {
 
 impl Stereo {
     /// Checks the options. Memory is allocated with the first pair.
-    ///
-    /// # Errors
-    /// As [`StereoOptions::check`].
     pub fn new(options: StereoOptions) -> Result<Self> {
         options.check()?;
         let options = options.with_window_in_cost();
@@ -247,9 +244,7 @@ impl Stereo {
         self.check_sums(cost.greatest, options.penalties())?;
         let pixels = pictures.size().area();
         let cpu = processor.cpu.begin_task("stereo", pixels);
-        let found = self
-            .on_gpu
-            .with(|| Ok(PlanCache::default()), |cache| cache.compute(gpu, options, (&input, &cost), &cpu));
+        let found = self.with_plans(|cache| cache.compute(gpu, options, (&input, &cost), &cpu));
         processor.collect_times();
         match found {
             // In bands of rows or on the CPU.
@@ -336,9 +331,6 @@ impl Stereo {
 
     /// The sums over all paths of a cost volume, as large and in the same order: what [`optimize`](Self::optimize)
     /// chooses disparities from, for a program that does so by itself. A left pixel without data costs nothing.
-    ///
-    /// # Errors
-    /// As [`optimize`](Self::optimize).
     pub fn aggregate(
         &self,
         (costs, scale): (AnyView<'_>, Option<f32>),
@@ -448,6 +440,10 @@ impl Stereo {
         self.workspaces.with(|| Ok(Workspace::default()), work)
     }
 
+    fn with_plans<R>(&self, work: impl FnOnce(&mut PlanCache) -> Result<R>) -> Result<R> {
+        self.on_gpu.with(|| Ok(PlanCache::default()), work)
+    }
+
     /// Fails when the sums of these costs could exceed 16 bits.
     fn check_sums(&self, greatest: u16, penalties: Penalties) -> Result<()> {
         let sum = self.options.paths.count() as u32 * (u32::from(greatest) + u32::from(penalties.p2));
@@ -482,13 +478,10 @@ impl Stereo {
         processor: &Processor,
     ) -> Result<StereoResult> {
         let (options, cpu) = (&self.options, &processor.cpu);
-        let whole = self.on_gpu.with(
-            || Ok(PlanCache::default()),
-            |cache| {
-                let cost = GpuCost::of(source, gpu)?;
-                cache.compute(gpu, options, (&PlanInput::ready(options, pair, &cost), &cost), cpu)
-            },
-        );
+        let whole = self.with_plans(|cache| {
+            let cost = GpuCost::of(source, gpu)?;
+            cache.compute(gpu, options, (&PlanInput::ready(options, pair, &cost), &cost), cpu)
+        });
         match whole {
             Err(error) if error.kind() == ErrorKind::DeviceMemory => {}
             found => return found,

@@ -1,7 +1,7 @@
-//! Disparity maps, pairs and devices for the tests of single stages.
+//! Disparity maps, pairs, costs and devices for the tests of single stages.
 
 use super::pair::{Pair, Pictures};
-use super::{INVALID, Masks};
+use super::{INVALID, Masks, MatchingCost, Penalties};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, all};
 pub(super) use crate::device::tests::cpus;
@@ -9,6 +9,7 @@ use crate::image::gpu::GpuStack;
 use crate::image::testing::assert_same;
 use crate::image::{Image, Size};
 use crate::numeric::Random;
+use std::ops::Range;
 
 /// Maps of sizes around tiles and vectors, from smooth to noise, with no, some and only invalid pixels, and sometimes a
 /// NaN, −∞ or −0.
@@ -61,4 +62,36 @@ pub(super) fn gpu_maps(
 pub(super) fn pair_of([left, right]: [&Image<u8>; 2]) -> Pair {
     let pictures = Pictures::new(left.into(), right.into()).unwrap();
     Pair::new(&pictures, Masks::default(), &Cpu::sequential()).unwrap()
+}
+
+/// Costs without any structure.
+pub(super) struct Noise {
+    pub(super) size: Size,
+    pub(super) disparities: usize,
+    pub(super) greatest: u16,
+    pub(super) seed: u64,
+}
+
+impl Noise {
+    pub(super) fn at(&self, x: usize, y: usize, d: usize) -> u16 {
+        let place = (y * self.size.width + x) * self.disparities + d;
+        let mixed = (place as u64 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed >> 33) % (u64::from(self.greatest) + 1)) as u16
+    }
+}
+
+impl MatchingCost for Noise {
+    fn greatest(&self) -> u16 {
+        self.greatest
+    }
+
+    fn penalties(&self) -> Penalties {
+        Penalties { p1: 1, p2: 2, p2_least: 2, gradient: 1 }
+    }
+
+    fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]) {
+        for (x, out) in columns.zip(out.chunks_exact_mut(self.disparities)) {
+            out.iter_mut().enumerate().for_each(|(d, o)| *o = self.at(x, y, d));
+        }
+    }
 }

@@ -1,14 +1,10 @@
 //! CSV: a header, then one line for each feature. Descriptors of whole numbers from 0 to 255 are 8-bit ones; floats
 //! always have a point or an exponent.
 
-use super::{
-    Values,
-    text::{finite, number, write_bytes},
-};
-use crate::{
-    feature::{Descriptors, Features, Keypoint},
-    image::Size,
-};
+use super::Values;
+use super::text::{finite, number, write_bytes};
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::image::Size;
 use std::io::{self, Write};
 
 const COLUMNS: [&str; 8] = ["x", "y", "scale", "angle", "response", "sign", "octave", "layer"];

@@ -2,10 +2,8 @@
 //! `{"image":{"width","height"},"dimension","descriptors":"u8"|"f32","features":[{…,"descriptor":[…]},…]}`.
 
 use super::Values;
-use crate::{
-    feature::{Descriptors, Features, Keypoint},
-    image::Size,
-};
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::image::Size;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;
 use std::io::{self, Write};

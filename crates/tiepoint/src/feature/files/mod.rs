@@ -31,10 +31,8 @@ mod text;
 use super::{Descriptors, Features};
 use crate::files::{format_of, write_atomically};
 use crate::{Error, Result};
-use std::{
-    io::{self, Write},
-    path::Path,
-};
+use std::io::{self, Write};
+use std::path::Path;
 
 /// A format of feature files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,8 @@
 //! does; files of `numpy.savez_compressed` are read, too.
 
 use super::arrays::{self, Array};
-use crate::{
-    feature::{Descriptors, Features, Keypoint},
-    image::npy::{header, parse_header},
-};
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::image::npy::{header, parse_header};
 use rawzip::time::UtcDateTime;
 use rawzip::{
     CompressionMethod, ErrorKind, ZipArchive, ZipArchiveEntryWayfinder, ZipArchiveWriter, ZipSliceArchive,

@@ -2,12 +2,10 @@
 
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
-use std::{
-    f32::consts::TAU,
-    fmt::Display,
-    io::{self, Write},
-    str::FromStr,
-};
+use std::f32::consts::TAU;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::str::FromStr;
 
 /// `word` as a number, or an error that names the field `name` in line `line`.
 pub(super) fn number<T: FromStr>(word: &str, name: impl Display, line: usize) -> Result<T, String> {

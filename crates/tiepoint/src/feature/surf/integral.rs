@@ -5,12 +5,10 @@
 //! whenever its true value fits.
 
 use super::stream::BAND;
+use crate::device::Cpu;
 use crate::device::gpu::Buffer;
 use crate::filter::integral::{GpuIntegral, GpuSum, Sum};
-use crate::{
-    device::Cpu,
-    image::{ImageView, Pixel, Size},
-};
+use crate::image::{ImageView, Pixel, Size};
 use tiepoint_gpu::KernelSource;
 
 /// The unsigned integer of an integral image, read as two's complement where a difference may be negative.

@@ -52,11 +52,9 @@ pub use gpu::GpuSurf;
 pub use options::{SurfOptions, SurfPreset};
 
 use super::Features;
-use crate::{
-    Error, Result,
-    device::{Cpu, Scratch},
-    image::{ImageView, Pixel, Size, check_mask},
-};
+use crate::device::{Cpu, Scratch};
+use crate::image::{ImageView, Pixel, Size, check_mask};
+use crate::{Error, Result};
 
 /// A SURF detector that keeps its tables and buffers from image to image; buffers are allocated anew only when the size
 /// or the pixel type changes. Threads may share it.

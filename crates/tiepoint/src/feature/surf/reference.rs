@@ -2,11 +2,9 @@
 //! The order of its f32 operations is the contract that the fast form keeps.
 
 use super::{SurfOptions, SurfPreset};
-use crate::{
-    feature::{Descriptors, Features, Keypoint},
-    image::{ImageView, Pixel, Size},
-    numeric,
-};
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::image::{ImageView, Pixel, Size};
+use crate::numeric;
 use std::f32::consts::TAU;
 
 /// An integral image, from which boxes and wavelets are computed one by one.

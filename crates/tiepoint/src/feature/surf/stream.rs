@@ -5,22 +5,17 @@
 //! whose square now ends above the last row are described. In wide images responses are computed and searched
 //! a few rows at a time, while they are in the cache. The rings keep only the rows that can still be read.
 
-use super::{
-    SurfOptions,
-    describe::Square,
-    extrema,
-    integral::{Integral, Total},
-    orient::{Direction, Disc},
-    plan::{self, Octave},
-    refine::{self, Sample},
-    response::ResponseRows,
-};
-use crate::{
-    Result,
-    device::{Cpu, Level, dispatch},
-    feature::{Descriptors, Features, Keypoint},
-    image::{ImageView, Pixel, Size},
-};
+use super::describe::Square;
+use super::integral::{Integral, Total};
+use super::orient::{Direction, Disc};
+use super::plan::{self, Octave};
+use super::refine::{self, Sample};
+use super::response::ResponseRows;
+use super::{SurfOptions, extrema};
+use crate::Result;
+use crate::device::{Cpu, Level, dispatch};
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::image::{ImageView, Pixel, Size};
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::ops::Range;

@@ -1,14 +1,12 @@
 //! SURF against its reference, against known blobs, and on photographs.
 
 use super::{reference, *};
+use crate::device::{progress::tests::told, tests::cpus};
 use crate::feature::DescriptorKind;
 use crate::feature::select::Selection;
 use crate::feature::testing::{assert_same_features, selections};
-use crate::{
-    device::{progress::tests::told, tests::cpus},
-    image::{Image, Size},
-    synth::Texture,
-};
+use crate::image::{Image, Size};
+use crate::synth::Texture;
 use proptest::prelude::*;
 
 /// A picture with detail of many sizes.

@@ -16,12 +16,10 @@
 
 pub(crate) mod gpu;
 
+use crate::device::{Cpu, dispatch};
 use crate::filter::border::{BAND, extend};
-use crate::{
-    Error, Result,
-    device::{Cpu, dispatch},
-    image::{Border, Image, ImageView, ImageViewMut, Pixel, Size},
-};
+use crate::image::{Border, Image, ImageView, ImageViewMut, Pixel, Size};
+use crate::{Error, Result};
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
@@ -68,9 +66,6 @@ impl Kernel {
     }
 
     /// The product of a column and a row.
-    ///
-    /// # Errors
-    /// As [`Kernel::new`].
     pub fn separable(column: Vec<f32>, row: Vec<f32>) -> Result<Self> {
         let weights = column.iter().flat_map(|c| row.iter().map(move |r| c * r)).collect();
         let kernel = Self::new(weights, Size::new(row.len(), column.len()))?;

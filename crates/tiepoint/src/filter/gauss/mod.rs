@@ -27,12 +27,10 @@ mod taps;
 pub use taps::{MAX_SIZE, Taps};
 
 use super::separable::separable;
-use crate::{
-    Result,
-    device::Cpu,
-    image::{Border, Image, ImageView, ImageViewMut, Pixel},
-    options::options,
-};
+use crate::Result;
+use crate::device::Cpu;
+use crate::image::{Border, Image, ImageView, ImageViewMut, Pixel};
+use crate::options::options;
 
 /// The most taps with which 8-bit images are filtered in integers.
 pub const FIXED_SIZE: usize = 31;

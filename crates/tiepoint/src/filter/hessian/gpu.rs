@@ -2,10 +2,10 @@
 
 use super::{Blob, HessianOptions, RADIUS, scale};
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Commands, Gpu};
 use crate::filter::gpu::{GpuFilter, LOCAL_MEMORY, Shape, border_for_kernels};
 use crate::image::gpu::{self, GpuImage, GpuPixel, Plane};
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 fn shape(options: &HessianOptions) -> Shape {
     let reach = [RADIUS; 2];
@@ -47,15 +47,6 @@ const GROUP: [u32; 2] = [64, 4];
 /// Words of a blob in the device's memory: x, y, response, laplacian.
 const WORDS: usize = 4;
 
-/// [`hessian::blobs`](super::blobs) for images of one pixel type, compiled for a device; the same blobs.
-#[derive(Clone, Debug)]
-pub struct GpuBlobs<T: GpuPixel> {
-    gpu: Gpu,
-    response: GpuFilter<T, f32>,
-    maxima: Kernel<Maxima<'static, T>>,
-    threshold: f32,
-}
-
 tiepoint_gpu::kernel! {
     /// The maxima of a response; the first `capacity` are stored.
     unsafe kernel blobs(groups) = Maxima<T: GpuPixel> {
@@ -72,14 +63,6 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Blobs in a device's memory, in any order. A clone is the same memory.
-#[derive(Clone, Debug)]
-pub struct FoundBlobs {
-    /// The number of blobs, which may be more than the memory holds.
-    count: Buffer<u32>,
-    words: Buffer<u32>,
-}
-
 fn maxima_source<T: GpuPixel>(options: &HessianOptions) -> KernelSource {
     let source = KernelSource::new("blobs").define("CHANNELS", 1);
     let reach = ["UP", "DOWN", "LEFT", "RIGHT"].into_iter();
@@ -92,31 +75,6 @@ fn maxima_source<T: GpuPixel>(options: &HessianOptions) -> KernelSource {
         .text(include_str!("blobs.cl"))
 }
 
-impl FoundBlobs {
-    /// Memory for `capacity` blobs.
-    ///
-    /// # Errors
-    /// [`Error::Device`](crate::Error::Device) when the device's memory is too small.
-    pub fn new(gpu: &Gpu, capacity: usize) -> Result<Self> {
-        Ok(Self { count: gpu.buffer(1)?, words: gpu.buffer(capacity.max(1) * WORDS)? })
-    }
-
-    /// Waits for the device and returns the blobs in their order; or their number, if the memory did not hold all.
-    ///
-    /// # Errors
-    /// [`Error::Device`](crate::Error::Device) when it failed.
-    pub fn download(&self) -> Result<std::result::Result<Vec<Blob>, usize>> {
-        let count = self.count.first(1)?[0] as usize;
-        if count * WORDS > self.words.len() {
-            return Ok(Err(count));
-        }
-        let words = self.words.first(count * WORDS)?;
-        let mut blobs: Vec<Blob> = words.chunks_exact(WORDS).map(blob).collect();
-        blobs.sort_by(Blob::order);
-        Ok(Ok(blobs))
-    }
-}
-
 fn blob(words: &[u32]) -> Blob {
     Blob {
         x: words[0] as usize,
@@ -126,69 +84,54 @@ fn blob(words: &[u32]) -> Blob {
     }
 }
 
-impl<T: GpuPixel> GpuBlobs<T> {
-    /// Compiles the search for a device.
-    ///
-    /// # Errors
-    /// As [`GpuFilter::hessian`].
-    pub fn new(gpu: &Gpu, options: &HessianOptions) -> Result<Self> {
-        let response = GpuFilter::hessian(gpu, options)?;
-        let maxima = gpu.program(&maxima_source::<T>(options))?.kernel::<Maxima<'_, T>>()?;
-        let threshold = options.threshold;
-        Ok(Self { gpu: gpu.clone(), response, maxima, threshold })
-    }
+/// [`hessian::blobs`](super::blobs) of an image on its device; the same blobs, by descending |response|, then y, then x.
+pub(crate) fn blobs<T: GpuPixel>(image: &GpuImage<T>, options: &HessianOptions) -> Result<Vec<Blob>> {
+    with_room(image, options, image.size().area().min(1 << 16))
+}
 
-    /// The blobs of an image, by descending |response|, then y, then x.
-    ///
-    /// # Errors
-    /// [`Error::Image`](crate::Error::Image) for more than one channel, [`Error::Device`](crate::Error::Device)
-    /// when the device's memory is too small.
-    pub fn blobs(&self, image: &GpuImage<T>) -> Result<Vec<Blob>> {
-        let response = GpuImage::new(&self.gpu, image.size())?;
-        let mut capacity = image.size().area().min(1 << 16);
-        loop {
-            let found = FoundBlobs::new(&self.gpu, capacity)?;
-            let mut commands = Commands::new();
-            self.record(&mut commands, image, &response, &found)?;
-            self.gpu.run(&commands)?;
-            match found.download()? {
-                Ok(blobs) => return Ok(blobs),
-                Err(count) => capacity = count,
-            }
-        }
-    }
-
-    /// Records the work for an image. Every run starts with an empty list of blobs.
-    ///
-    /// # Errors
-    /// As [`blobs`](Self::blobs), and [`Error::Image`](crate::Error::Image) when `response` has another size.
-    pub fn record(
-        &self,
-        commands: &mut Commands,
-        image: &GpuImage<T>,
-        response: &GpuImage<f32>,
-        found: &FoundBlobs,
-    ) -> Result<()> {
-        let image = &image.aligned(commands)?;
-        self.response.record(commands, image, response)?;
+/// The same, with room for `capacity` blobs at first.
+fn with_room<T: GpuPixel>(
+    image: &GpuImage<T>,
+    options: &HessianOptions,
+    mut capacity: usize,
+) -> Result<Vec<Blob>> {
+    let (gpu, size) = (image.gpu(), image.size());
+    let filter = GpuFilter::hessian(gpu, options)?;
+    let maxima = gpu.program(&maxima_source::<T>(options))?.kernel::<Maxima<'_, T>>()?;
+    let mut commands = Commands::new();
+    let image = &image.aligned(&mut commands)?;
+    let response = GpuImage::new(gpu, size)?;
+    filter.record(&mut commands, image, &response)?;
+    gpu.run(&commands)?;
+    let count = gpu.buffer::<u32>(1)?;
+    let across = size.width.saturating_sub(2).div_ceil(GROUP[0] as usize);
+    let groups = across * size.height.saturating_sub(2).div_ceil(GROUP[1] as usize);
+    loop {
+        let found = gpu.buffer::<u32>(capacity.max(1) * WORDS)?;
+        let mut commands = Commands::new();
         commands.stage("maxima");
-        commands.zero(&found.count)?;
-        let size = image.size();
-        let inner = [size.width.saturating_sub(2), size.height.saturating_sub(2)];
-        let across = inner[0].div_ceil(GROUP[0] as usize);
-        let groups = across * inner[1].div_ceil(GROUP[1] as usize);
-        let maxima = Maxima {
-            count: &found.count,
-            found: &found.words,
+        commands.zero(&count)?;
+        let arguments = Maxima {
+            count: &count,
+            found: &found,
             det: response.buffer(),
             image: image.buffer(),
             det_plane: response.plane(),
             plane: image.plane(),
-            capacity: (found.words.len() / WORDS) as u32,
-            threshold: self.threshold,
+            capacity: (found.len() / WORDS) as u32,
+            threshold: options.threshold,
             across: across as i32,
         };
-        Ok(commands.launch(&self.maxima, [groups, 1, 1], maxima)?)
+        commands.launch(&maxima, [groups, 1, 1], arguments)?;
+        gpu.run(&commands)?;
+        let number = count.first(1)?[0] as usize;
+        if number * WORDS <= found.len() {
+            let words = found.first(number * WORDS)?;
+            let mut blobs: Vec<Blob> = words.chunks_exact(WORDS).map(blob).collect();
+            blobs.sort_by(Blob::order);
+            return Ok(blobs);
+        }
+        capacity = number;
     }
 }
 
@@ -210,12 +153,11 @@ pub(crate) mod tests {
             let plan = |gpu: &Gpu| GpuFilter::<T, f32>::hessian(gpu, &options);
             testing::twins(&images, plan, |view| response(view, &options, &cpu).unwrap(), &context);
             for gpu in all() {
-                let plan = GpuBlobs::<T>::new(gpu, &options).unwrap();
                 let mut most = 0;
                 for image in &images {
                     let on_device = GpuImage::upload(gpu, image.view()).unwrap();
                     let expected = blobs(image.view(), &options, &cpu).unwrap();
-                    assert_eq!(plan.blobs(&on_device).unwrap(), expected, "{gpu:?}, {context}");
+                    assert_eq!(super::blobs(&on_device, &options).unwrap(), expected, "{gpu:?}, {context}");
                     most = most.max(expected.len());
                 }
                 assert!(most > 100, "{context}: {most} blobs at most prove little");
@@ -231,22 +173,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn too_little_memory_is_reported() {
+    fn more_blobs_than_there_is_room_for_are_found() {
         for gpu in all() {
             let image = &images::<u8>(1)[7];
             let options = HessianOptions::default();
             let expected = blobs(image.view(), &options, &Cpu::default()).unwrap();
-            let plan = GpuBlobs::<u8>::new(gpu, &options).unwrap();
             let on_device = GpuImage::upload(gpu, image.view()).unwrap();
-            let response = GpuImage::new(gpu, image.size()).unwrap();
-            for capacity in [expected.len() - 1, expected.len()] {
-                let found = FoundBlobs::new(gpu, capacity).unwrap();
-                let mut commands = Commands::new();
-                plan.record(&mut commands, &on_device, &response, &found).unwrap();
-                gpu.run(&commands).unwrap();
-                let all = capacity == expected.len();
-                let answer = if all { Ok(expected.clone()) } else { Err(expected.len()) };
-                assert_eq!(found.download().unwrap(), answer, "{gpu:?}: room for {capacity}");
+            for capacity in [0, expected.len() - 1, expected.len()] {
+                let found = with_room(&on_device, &options, capacity).unwrap();
+                assert_eq!(found, expected, "{gpu:?}: room for {capacity}");
             }
         }
     }

@@ -19,15 +19,11 @@
 
 pub(crate) mod gpu;
 
-pub use gpu::{FoundBlobs, GpuBlobs};
-
+use crate::Result;
+use crate::device::{Cpu, dispatch};
 use crate::filter::border::{BAND, extend, leaves};
-use crate::{
-    Result,
-    device::{Cpu, dispatch},
-    image::{Border, Image, ImageView, ImageViewMut, Pixel},
-    options::options,
-};
+use crate::image::{Border, Image, ImageView, ImageViewMut, Pixel};
+use crate::options::options;
 use fearless_simd::Simd;
 
 /// Pixels from the centre to the edge of the filters.
@@ -125,9 +121,6 @@ pub fn response_into<T: Pixel>(
 
 /// The pixels not on the edge whose |det| is at least the threshold and greater than that of their eight
 /// neighbours; by descending |det|, then y, then x.
-///
-/// # Errors
-/// As [`response`].
 pub fn blobs<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &Cpu) -> Result<Vec<Blob>> {
     let det = response(view, options, cpu)?;
     let _stage = cpu.stage("maxima");
@@ -242,10 +235,8 @@ fn derivatives<T: Pixel>(view: ImageView<'_, T>, border: Border, x: usize, y: us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        filter::testing::{BORDERS, cpus, sizes, strided},
-        image::{Size, testing::assert_same},
-    };
+    use crate::filter::testing::{BORDERS, cpus, sizes, strided};
+    use crate::image::{Size, testing::assert_same};
 
     fn reference<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions) -> Vec<f32> {
         let Size { width, height } = view.size();

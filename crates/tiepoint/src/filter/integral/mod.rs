@@ -18,11 +18,9 @@ pub(crate) mod gpu;
 pub use gpu::{GpuIntegral, GpuIntegrator, GpuSum};
 
 use super::border::BAND;
-use crate::{
-    Error, Result,
-    device::{Cpu, dispatch},
-    image::{ImageView, Pixel, Rect, Size},
-};
+use crate::device::{Cpu, dispatch};
+use crate::image::{ImageView, Pixel, Rect, Size};
+use crate::{Error, Result};
 use fearless_simd::{Simd, prelude::*};
 
 /// Lanes of the longest vector.
@@ -98,9 +96,6 @@ impl<A: Sum> Integral<A> {
     }
 
     /// Replaces this integral by that of another image, keeping the memory.
-    ///
-    /// # Errors
-    /// As [`Integral::new`].
     pub fn compute<T: Pixel>(&mut self, view: ImageView<'_, T>, cpu: &Cpu) -> Result<()> {
         if view.channels() != 1 {
             return Err(Error::Image(format!(
@@ -236,10 +231,8 @@ fn accumulate_vectors<S: Simd, T: Pixel>(simd: S, row: &[T], above: &[u32], out:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        filter::testing::{cpus, noise, sizes, strided},
-        image::Image,
-    };
+    use crate::filter::testing::{cpus, noise, sizes, strided};
+    use crate::image::Image;
 
     fn twins<T: Pixel>(scale: f32) {
         for (n, (size, _)) in sizes().into_iter().chain([(Size::new(9, 600), 1)]).enumerate() {

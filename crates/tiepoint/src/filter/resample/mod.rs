@@ -15,13 +15,11 @@
 
 pub(crate) mod gpu;
 
+use crate::Result;
+use crate::device::{Cpu, dispatch};
 use crate::filter::border::BAND;
-use crate::{
-    Result,
-    device::{Cpu, dispatch},
-    image::{Image, ImageView, ImageViewMut, Pixel, Size},
-    options::named,
-};
+use crate::image::{Image, ImageView, ImageViewMut, Pixel, Size};
+use crate::options::named;
 use fearless_simd::Simd;
 
 named! {

@@ -17,12 +17,10 @@
 
 pub(crate) mod gpu;
 
+use crate::Result;
+use crate::device::{Cpu, dispatch};
 use crate::filter::border::{BAND, leaves};
-use crate::{
-    Result,
-    device::{Cpu, dispatch},
-    image::{Border, Image, ImageView, ImageViewMut, Pixel},
-};
+use crate::image::{Border, Image, ImageView, ImageViewMut, Pixel};
 use fearless_simd::Simd;
 use std::ops::{Add, Sub};
 

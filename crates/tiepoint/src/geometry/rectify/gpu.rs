@@ -1,10 +1,9 @@
 //! Rectification of pictures in a device's memory.
 
-use super::{Inverse, Rectification, RectifiedView};
+use super::{Inverse, RectifiedView};
 use crate::Result;
-use crate::device::{Processor, gpu::Gpu};
-use crate::geometry::warp::{GpuMap, GpuWarp, NUMBERS, WarpOptions, coverage_pixels, warp_pixels};
-use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::device::Processor;
+use crate::geometry::warp::{GpuMap, NUMBERS, WarpOptions, coverage_pixels, warp_pixels};
 use crate::image::{Made, MadeMask, Pixels};
 
 impl GpuMap for Inverse {
@@ -21,88 +20,37 @@ impl GpuMap for Inverse {
     }
 }
 
-/// Rectifies pictures of one pixel type and number of channels on a device that has f64, as [`RectifiedView::warp`]
-/// does on the CPU: the same bits, but for those of a NaN. Made once for the frames of a pair of cameras.
-///
-/// ```no_run
-/// use tiepoint::device::Device;
-/// use tiepoint::geometry::calibration::StereoCalibration;
-/// use tiepoint::geometry::rectify::{GpuRectification, Rectification, RectifyOptions};
-/// use tiepoint::geometry::warp::WarpOptions;
-/// use tiepoint::image::{Image, Size, gpu::GpuImage};
-/// use tiepoint::stereo::{GpuMasks, GpuStereo, StereoOptions};
-///
-/// let rig = StereoCalibration::read(&["cameras.yml"])?;
-/// let size = Size::new(1280, 720);
-/// let rectification = Rectification::new(&rig, [size; 2], &RectifyOptions::default())?;
-/// let processor = Device::Cuda(0).open(4)?;
-/// let stereo = GpuStereo::new(&processor, StereoOptions::default())?;
-/// let rectify = GpuRectification::<u8>::new(stereo.gpu(), &rectification, &WarpOptions::default(), 3)?;
-/// let frame = Image::filled(size, 3, 0_u8);
-/// let frames = [GpuImage::upload(stereo.gpu(), frame.view())?, GpuImage::upload(stereo.gpu(), frame.view())?];
-/// let [left, right] = rectify.warp(frames.each_ref())?;
-/// let [left_valid, right_valid] = rectify.valid();
-/// let masks = GpuMasks::new(Some(left_valid), Some(right_valid));
-/// let disparities = stereo.compute_on_device(&left, &right, masks)?;
-/// # Ok::<(), tiepoint::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct GpuRectification<T: GpuPixel> {
-    plan: GpuWarp<T, Inverse>,
-    views: [RectifiedView; 2],
-    fill: T,
-    valid: [GpuImage<u8>; 2],
-}
-
-impl<T: GpuPixel> GpuRectification<T> {
-    /// Prepares the rectification of pictures with this many channels; `options` give the interpolation, and the
-    /// value of pixels without input.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) by a device without f64,
-    /// [`Error::Memory`](crate::Error::Memory) when its memory is too small, as [`WarpOptions::check_fill`],
-    /// [`Error::Device`](crate::Error::Device) when it fails.
-    pub fn new(
-        gpu: &Gpu,
-        rectification: &Rectification,
-        options: &WarpOptions,
-        channels: usize,
-    ) -> Result<Self> {
-        let views = [rectification.left.clone(), rectification.right.clone()];
-        let plan = GpuWarp::new(gpu, options.interpolation, channels)?;
-        let [left, right] =
-            views.each_ref().map(|view| plan.coverage(view.input, &Inverse::of(view), view.size));
-        Ok(Self { plan, views, fill: options.fill_as()?, valid: [left?, right?] })
-    }
-
-    /// The rectified pictures, computed in the device's queue; the fill value where the input shows nothing.
-    ///
-    /// # Errors
-    /// [`Error::Mismatch`](crate::Error::Mismatch) when a picture has not the size that its view was made for,
-    /// [`Error::Image`](crate::Error::Image) for other channels,
-    /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
-    pub fn warp(&self, [left, right]: [&GpuImage<T>; 2]) -> Result<[GpuImage<T>; 2]> {
-        let [left_view, right_view] = &self.views;
-        Ok([self.warp_view(left_view, left)?, self.warp_view(right_view, right)?])
-    }
-
-    fn warp_view(&self, view: &RectifiedView, picture: &GpuImage<T>) -> Result<GpuImage<T>> {
-        view.check_picture(picture.size())?;
-        self.plan.warp(picture, &Inverse::of(view), view.size, self.fill)
-    }
-
-    /// 255 where a rectified picture shows its input, 0 where it is filled: of the left and of the right one.
-    pub fn valid(&self) -> [&GpuImage<u8>; 2] {
-        self.valid.each_ref()
-    }
-}
-
 impl RectifiedView {
     /// [`warp`](Self::warp) of a picture of any type on the GPU that has it, where the result stays, or of one of the
-    /// host's on the processor's GPU where there is one that can, otherwise on its CPU.
+    /// host's on the processor's GPU where there is one that can, otherwise on its CPU. The bits are the same, but for
+    /// those of a NaN. Raw frames of two cameras become disparities without leaving the device:
+    ///
+    /// ```no_run
+    /// use tiepoint::device::Device;
+    /// use tiepoint::geometry::calibration::StereoCalibration;
+    /// use tiepoint::geometry::rectify::{Rectification, RectifyOptions};
+    /// use tiepoint::geometry::warp::WarpOptions;
+    /// use tiepoint::image::{Image, Pixels, Size, gpu::GpuImage};
+    /// use tiepoint::stereo::{GpuMasks, GpuStereo, StereoOptions};
+    ///
+    /// let rig = StereoCalibration::read(&["cameras.yml"])?;
+    /// let size = Size::new(1280, 720);
+    /// let Rectification { left, right, .. } = Rectification::new(&rig, [size; 2], &RectifyOptions::default())?;
+    /// let processor = Device::Cuda(0).open(4)?;
+    /// let stereo = GpuStereo::new(&processor, StereoOptions::default())?;
+    /// let frame = GpuImage::upload(stereo.gpu(), Image::filled(size, 3, 0_u8).view())?;
+    /// let options = WarpOptions::default();
+    /// let pair = [left.warp_with(&frame, &options, &processor)?, right.warp_with(&frame, &options, &processor)?];
+    /// let valid = [left.coverage_with(&frame, &processor)?, right.coverage_with(&frame, &processor)?];
+    /// let [left, right] = pair.each_ref().map(Pixels::from);
+    /// let [left_valid, right_valid] = valid.each_ref().map(Pixels::from);
+    /// let disparities = stereo.compute_on_device(left, right, GpuMasks::new(Some(left_valid), Some(right_valid)))?;
+    /// # Ok::<(), tiepoint::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`warp`](Self::warp), [`GpuRectification::new`] and [`GpuRectification::warp`].
+    /// As [`warp`](Self::warp); on a device also [`Error::Unsupported`](crate::Error::Unsupported) where it lacks f64 and
+    /// [`Error::Memory`](crate::Error::Memory) where its memory is too small.
     pub fn warp_with<'a>(
         &self,
         picture: impl Into<Pixels<'a>>,
@@ -115,9 +63,6 @@ impl RectifiedView {
     }
 
     /// [`coverage`](Self::coverage), in the memory in which [`warp_with`](Self::warp_with) leaves its result.
-    ///
-    /// # Errors
-    /// As [`warp_with`](Self::warp_with).
     pub fn coverage_with<'a>(
         &self,
         picture: impl Into<Pixels<'a>>,
@@ -132,9 +77,9 @@ pub(crate) mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::all;
-    use crate::geometry::calibration::{Camera, Distortion, Projection};
+    use crate::geometry::calibration::{Camera, Distortion};
     use crate::geometry::warp::{self, Interpolation};
-    use crate::image::gpu::AnyGpuImage;
+    use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
     use crate::image::testing::assert_same;
     use crate::image::{AnyImage, AnyView, Image, Size};
     use crate::numeric::Random;
@@ -212,39 +157,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn pairs_are_rectified_and_pictures_of_other_sizes_refused() {
-        let (input, cpu) = (Size::new(83, 61), Cpu::sequential());
-        let views = views(input);
-        let rectification = Rectification {
-            left: views[5].clone(),
-            right: views[9].clone(),
-            baseline: 1.0,
-            projection: Projection::Perspective,
+    fn pictures_of_other_sizes_are_refused() {
+        let view = &views(Size::new(83, 61))[5];
+        let refused = |picture: Pixels<'_>| {
+            let (options, processor) = (WarpOptions::default(), Processor::from(Cpu::sequential()));
+            let refused = view.warp_with(picture, &options, &processor).unwrap_err().to_string();
+            assert!(refused.contains("82x61"), "{refused}");
         };
-        let options = WarpOptions::default();
-        let frame = Image::from_fn(input, |x, y| (x * 3 + y * 5) as u8);
-        for gpu in all() {
-            let plan = GpuRectification::<u8>::new(gpu, &rectification, &options, 1);
-            if !gpu.info().has_f64 {
-                assert!(plan.is_err_and(|e| e.is_device_limit()), "the CPU can: {gpu:?}");
-                continue;
-            }
-            let plan = plan.unwrap();
-            let there = GpuImage::upload(gpu, frame.view()).unwrap();
-            let found = plan.warp([&there, &there]).unwrap();
-            for (i, view) in [&rectification.left, &rectification.right].into_iter().enumerate() {
-                let expected = view.warp(frame.view(), &options, &cpu).unwrap();
-                assert_same(&found[i].download().unwrap(), &expected, format!("{gpu:?}, view {i}"));
-                let valid = plan.valid()[i].download().unwrap();
-                assert_same(&valid, &view.coverage(&cpu).unwrap(), format!("{gpu:?}, valid, view {i}"));
-                assert!(valid.data().contains(&255) && valid.data().contains(&0), "something to see");
-            }
-            let other = GpuImage::<u8>::new(gpu, Size::new(82, 61)).unwrap();
-            let refused = plan.warp([&there, &other]).unwrap_err();
-            assert!(refused.to_string().contains("82x61"), "{refused}");
-            let colours = GpuImage::<u8>::with_channels(gpu, input, 3).unwrap();
-            assert!(plan.warp([&colours, &there]).is_err(), "other channels");
-        }
+        let other = Image::<u8>::new(Size::new(82, 61));
+        refused((&other).into());
+        all().iter().for_each(|gpu| refused((&GpuImage::upload(gpu, other.view()).unwrap()).into()));
     }
 
     pub(crate) fn kernel_sources() -> Vec<tiepoint_gpu::KernelSource> {

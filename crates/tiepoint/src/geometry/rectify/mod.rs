@@ -23,7 +23,6 @@ mod valid;
 
 pub use agreement::Agreement;
 pub(crate) use agreement::disparities_of;
-pub use gpu::GpuRectification;
 pub use output_frame::{OutputFrame, Principal};
 pub use self_calibrate::{
     FromTiePoints, SelfCalibration, SelfCalibrationOptions, from_tie_points, self_calibrate,
@@ -33,12 +32,10 @@ use super::calibration::{Camera, Projection, RectifiedCalibration, StereoCalibra
 use super::matrix::{Mat3, product, times, transpose};
 use super::warp::{Map, WarpOptions, coverage_by, warp_by};
 use super::{Homography, matrix};
+use crate::device::{Cpu, Level, dispatch};
 use crate::image::{Image, ImageView, Pixel, Size};
 use crate::options::options;
-use crate::{
-    Error, Result,
-    device::{Cpu, Level, dispatch},
-};
+use crate::{Error, Result};
 use fearless_simd::Simd;
 
 options! {

@@ -26,46 +26,30 @@ use super::{Correspondence, Essential, Fundamental, Homography};
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor, Scratch};
 use crate::image::Size;
+use crate::options::{Named, named};
 use crate::{Error, Result};
 use decide::{Models, decide};
 use gpu::GpuVerifier;
 use prepared::{Budgets, FoundAll, Prepared, search_all};
 
-/// The configuration of the two views of a pair, by COLMAP's names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Configuration {
-    /// Not verified.
-    #[default]
-    Undefined,
-    /// No model has enough inliers: as far as the matches tell, the images do not show the same thing.
-    Degenerate,
-    /// An essential matrix, of two cameras of known focal lengths.
-    Calibrated,
-    /// A fundamental matrix.
-    Uncalibrated,
-    /// A homography, of a plane.
-    Planar,
-    /// A homography, of a camera that only turned.
-    Panoramic,
-    /// A homography. Without known focal lengths, a plane cannot be told from a camera that only turned.
-    PlanarOrPanoramic,
-    /// The matches are those of a mark at the borders of both images.
-    Watermark,
+named! {
+    /// The configuration of the two views of a pair, by COLMAP's names and in the order of its numbers.
+    pub enum Configuration as "configuration" {
+        #[default]
+        "undefined": Undefined, "Not verified";
+        /// As far as the matches tell, the images do not show the same thing.
+        "degenerate": Degenerate, "No model has enough inliers";
+        "calibrated": Calibrated, "An essential matrix, of two cameras of known focal lengths";
+        "uncalibrated": Uncalibrated, "A fundamental matrix";
+        "planar": Planar, "A homography, of a plane";
+        "panoramic": Panoramic, "A homography, of a camera that only turned";
+        /// Without known focal lengths, a plane cannot be told from a camera that only turned.
+        "planar or panoramic": PlanarOrPanoramic, "A homography";
+        "watermark": Watermark, "The matches are those of a mark at the borders of both images";
+    }
 }
 
 impl Configuration {
-    /// Every configuration, by its code.
-    pub const ALL: [Self; 8] = [
-        Self::Undefined,
-        Self::Degenerate,
-        Self::Calibrated,
-        Self::Uncalibrated,
-        Self::Planar,
-        Self::Panoramic,
-        Self::PlanarOrPanoramic,
-        Self::Watermark,
-    ];
-
     /// The number in COLMAP's databases.
     pub const fn code(self) -> u32 {
         self as u32
@@ -73,21 +57,12 @@ impl Configuration {
 
     /// The configuration of a number in COLMAP's databases, 0 to 7.
     pub fn from_code(code: u32) -> Option<Self> {
-        Self::ALL.get(usize::try_from(code).ok()?).copied()
+        Self::ALL.get(usize::try_from(code).ok()?).map(|choice| choice.value)
     }
 
     /// Its name in words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Undefined => "undefined",
-            Self::Degenerate => "degenerate",
-            Self::Calibrated => "calibrated",
-            Self::Uncalibrated => "uncalibrated",
-            Self::Planar => "planar",
-            Self::Panoramic => "panoramic",
-            Self::PlanarOrPanoramic => "planar or panoramic",
-            Self::Watermark => "watermark",
-        }
+    pub fn name(self) -> &'static str {
+        Named::name(self)
     }
 
     /// Whether the inliers are tie points of one scene.
@@ -194,29 +169,14 @@ impl TwoView {
     }
 }
 
-/// The two-view geometry of one pair of images, from the matches between them. Too few matches, or matches that
-/// determine no model, give a degenerate configuration, not an error. Matches with coordinates that are not finite are
-/// outliers.
+/// The two-view geometries of pairs of images, in their order, each from the matches between them. Too few matches, or
+/// matches that determine no model, give a degenerate configuration, not an error. Matches with coordinates that are not
+/// finite are outliers. For many calls, keep a [`Verifier`].
 ///
 /// # Errors
 /// [`Error::Option`] as [`TwoViewOptions::check`], [`Error::Mismatch`] for cameras that
-/// [`Camera::check`](crate::geometry::calibration::Camera::check) refuses.
-pub fn two_view_geometry(
-    matches: &[Correspondence],
-    a: &ImageCamera,
-    b: &ImageCamera,
-    options: &TwoViewOptions,
-    cpu: &Cpu,
-) -> Result<TwoView> {
-    let found = two_view_geometries(&[ImagePair::new(matches, *a, *b)], options, &cpu.clone().into())?;
-    Ok(found.into_iter().next().unwrap_or_default())
-}
-
-/// The two-view geometries of many pairs, in their order: for each what [`two_view_geometry`] finds with its key. For
-/// many calls, keep a [`Verifier`].
-///
-/// # Errors
-/// As [`two_view_geometry`], and [`Error::Mismatch`] for a pair with another number of evidence than of matches.
+/// [`Camera::check`](crate::geometry::calibration::Camera::check) refuses, and for a pair with another number of evidence
+/// than of matches.
 pub fn two_view_geometries(
     pairs: &[ImagePair<'_>],
     options: &TwoViewOptions,
@@ -268,9 +228,6 @@ impl Verifier {
     }
 
     /// The two-view geometries of pairs, in their order: see [`two_view_geometries`].
-    ///
-    /// # Errors
-    /// As [`two_view_geometries`].
     pub fn geometries(&self, pairs: &[ImagePair<'_>]) -> Result<Vec<TwoView>> {
         pairs.iter().try_for_each(ImagePair::check)?;
         if pairs.len() < FEWEST_FOR_GPU {

@@ -69,8 +69,14 @@ impl Rig {
     }
 }
 
+/// What is found in one pair of views alike.
+fn try_found(matches: &[Correspondence], view: ImageCamera, options: &TwoViewOptions) -> Result<TwoView> {
+    let pair = ImagePair::new(matches, view, view);
+    two_view_geometries(&[pair], options, &Cpu::sequential().into()).map(|mut found| found.remove(0))
+}
+
 fn found(matches: &[Correspondence], view: ImageCamera) -> TwoView {
-    two_view_geometry(matches, &view, &view, &TwoViewOptions::default(), &Cpu::sequential()).unwrap()
+    try_found(matches, view, &TwoViewOptions::default()).unwrap()
 }
 
 fn anywhere(_: [f64; 2], unit: f64) -> f64 {
@@ -86,7 +92,7 @@ fn check_inliers(found: &TwoView, right: usize, what: &str) {
 
 #[test]
 fn codes_are_colmaps() {
-    for (code, configuration) in Configuration::ALL.into_iter().enumerate() {
+    for (code, configuration) in Configuration::ALL.iter().map(|choice| choice.value).enumerate() {
         assert_eq!(configuration.code(), code as u32);
         assert_eq!(Configuration::from_code(code as u32), Some(configuration));
     }
@@ -169,8 +175,7 @@ fn marks_at_the_borders_are_watermarks() {
     let inside = found(&moved, ImageCamera::new(SIZE)).configuration;
     assert_eq!(inside, Configuration::PlanarOrPanoramic, "not at the border");
     let options = TwoViewOptions::default().with_detect_watermark(false);
-    let view = ImageCamera::new(SIZE);
-    let off = two_view_geometry(&matches, &view, &view, &options, &Cpu::sequential()).unwrap();
+    let off = try_found(&matches, ImageCamera::new(SIZE), &options).unwrap();
     assert!(off.configuration.is_verified(), "not asked for");
 }
 
@@ -260,12 +265,11 @@ fn options_and_cameras_are_checked() {
         TwoViewOptions { watermark_border: 0.6, ..good },
         TwoViewOptions { false_alarms: f64::NAN, ..good },
     ] {
-        let view = ImageCamera::new(SIZE);
-        let found = two_view_geometry(&[], &view, &view, &wrong, &Cpu::sequential());
+        let found = try_found(&[], ImageCamera::new(SIZE), &wrong);
         assert!(matches!(found, Err(Error::Option { .. })), "{wrong:?}");
     }
     let view = ImageCamera::new(SIZE).with_camera(Camera::centred(-1.0, SIZE));
-    let found = two_view_geometry(&[], &view, &view, &good, &Cpu::sequential());
+    let found = try_found(&[], view, &good);
     assert!(matches!(found, Err(Error::Mismatch(_))), "{found:?}");
 }
 

@@ -1,8 +1,6 @@
 use super::*;
-use crate::device::{
-    progress::tests::told,
-    tests::{every_cpu, processors},
-};
+use crate::device::progress::tests::told;
+use crate::device::tests::{every_cpu, processors};
 use crate::geometry::Affine;
 use crate::image::testing::assert_same;
 use crate::numeric::Random;

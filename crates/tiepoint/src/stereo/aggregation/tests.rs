@@ -7,41 +7,8 @@ use crate::image::testing::assert_same;
 use crate::image::{Image, Size};
 use crate::numeric::Random;
 use crate::stereo::cost::Custom;
-use crate::stereo::testing::pair_of;
-use crate::stereo::{INVALID, MatchingCost, Paths, Penalties, StereoOptions, Subpixel};
-use std::ops::Range;
-
-/// Costs without any structure.
-struct Noise {
-    size: Size,
-    disparities: usize,
-    greatest: u16,
-    seed: u64,
-}
-
-impl Noise {
-    fn at(&self, x: usize, y: usize, d: usize) -> u16 {
-        let place = (y * self.size.width + x) * self.disparities + d;
-        let mixed = (place as u64 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed >> 33) % (u64::from(self.greatest) + 1)) as u16
-    }
-}
-
-impl MatchingCost for Noise {
-    fn greatest(&self) -> u16 {
-        self.greatest
-    }
-
-    fn penalties(&self) -> Penalties {
-        Penalties { p1: 1, p2: 2, p2_least: 2, gradient: 1 }
-    }
-
-    fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]) {
-        for (x, out) in columns.zip(out.chunks_exact_mut(self.disparities)) {
-            out.iter_mut().enumerate().for_each(|(d, o)| *o = self.at(x, y, d));
-        }
-    }
-}
+use crate::stereo::testing::{Noise, pair_of};
+use crate::stereo::{INVALID, Paths, Penalties, StereoOptions, Subpixel};
 
 impl std::fmt::Debug for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

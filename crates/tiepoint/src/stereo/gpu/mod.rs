@@ -39,9 +39,6 @@ use std::cell::Cell;
 
 impl GpuStereoResult {
     /// Waits for the device and copies the maps to the host.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<StereoResult> {
         self.try_map(GpuImage::download, |map| {
             let numbers = map.download()?;
@@ -126,28 +123,16 @@ impl GpuStereo {
         &self.gpu
     }
 
-    /// The disparities of a rectified pair. Images and masks lie in the host's memory or on the device.
-    ///
-    /// # Errors
-    /// As [`Stereo::compute`]; [`Error::Mismatch`] when an image lies on another device; where the device is too small
-    /// or lacks a feature the error says so: see [`Error::is_device_limit`].
-    pub fn compute<'a>(
-        &self,
-        left: impl Into<Pixels<'a>>,
-        right: impl Into<Pixels<'a>>,
-        masks: impl Into<GpuMasks<'a>>,
-    ) -> Result<StereoResult> {
-        self.compute_on_device(left, right, masks)?.download()
-    }
-
-    /// As [`compute`](Self::compute), but the maps stay on the device. The work is queued and may not be finished yet.
+    /// The maps of a rectified pair, which stay on the device. Images and masks lie in the host's memory or on the device.
+    /// The work is queued and may not be finished yet.
     ///
     /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, except for [mutual
     /// information](super::Cost::MutualInformation) on a device without `f64`, where the host learns. For pictures with
     /// three channels that cost first asks the device whether they have colour, and waits for the answer.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute).
+    /// As [`Stereo::compute`]; [`Error::Mismatch`] when an image lies on another device; where the device is too small
+    /// or lacks a feature the error says so: see [`Error::is_device_limit`].
     pub fn compute_on_device<'a>(
         &self,
         left: impl Into<Pixels<'a>>,
@@ -157,24 +142,17 @@ impl GpuStereo {
         let pair = PixelPair { images: [left.into(), right.into()], masks: masks.into().both()? };
         pair.check_place(&self.gpu)?;
         let known = self.stereo.whole(&self.gpu, pair.shapes()?, || pair.are_colour(&self.gpu))?;
-        self.stereo.on_gpu.with(
-            || Ok(PlanCache::default()),
-            |cache| match &known {
-                Some(cost) => {
-                    let mut maps =
-                        self.run(cache, &[pair.on_device(&self.gpu)?], cost, GpuStereoResult::of)?;
-                    maps.pop().ok_or_else(no_pair)
-                }
-                None => self.through_the_host(cache, pair.clone()),
-            },
-        )
+        self.stereo.with_plans(|cache| match &known {
+            Some(cost) => {
+                let mut maps = self.run(cache, &[pair.on_device(&self.gpu)?], cost, GpuStereoResult::of)?;
+                maps.pop().ok_or_else(no_pair)
+            }
+            None => self.through_the_host(cache, pair.clone()),
+        })
     }
 
     /// As [`Stereo::optimize`] with costs, images and masks in the host's memory or on the device, which aggregates the
     /// costs where they lie; the maps stay on the device.
-    ///
-    /// # Errors
-    /// As [`Stereo::optimize`] and [`compute`](Self::compute).
     pub fn optimize_on_device<'a>(
         &self,
         (costs, scale): (impl Into<Pixels<'a>>, Option<f32>),
@@ -193,9 +171,6 @@ impl GpuStereo {
     ///
     /// Pairs of one type of pixel are computed together, others one after the other. Pairs of a cost that learns are
     /// computed one after the other too; learning from the next pair runs beside the work on the current one.
-    ///
-    /// # Errors
-    /// As [`compute`](Self::compute).
     pub fn compute_batch_on_device(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<Vec<GpuStereoResult>> {
         let pairs = self.device_pairs(pairs)?;
         let Some(cost) = self.together(&pairs)? else {
@@ -205,16 +180,14 @@ impl GpuStereo {
             };
             return pairs.iter().map(alone).collect();
         };
-        self.stereo
-            .on_gpu
-            .with(|| Ok(PlanCache::default()), |cache| self.run(cache, &pairs, &cost, GpuStereoResult::of))
+        self.stereo.with_plans(|cache| self.run(cache, &pairs, &cost, GpuStereoResult::of))
     }
 
     /// Puts the work for some pairs of one size and type of pixel into the device's queue and does not wait: what it
     /// takes by the device's clock, [`Gpu::seconds`] tells. The maps are not read.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for several sizes or types of pixel, for pairs with and
+    /// As [`compute_on_device`](Self::compute_on_device), and [`Error::Mismatch`] for several sizes or types of pixel, for pairs with and
     /// without colour of a cost that learns, and where [`compute_on_device`](Self::compute_on_device) learns on the
     /// host.
     pub fn enqueue(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<()> {
@@ -223,10 +196,7 @@ impl GpuStereo {
             let expected = "pairs of one size and type of pixel, and a cost that the host need not learn";
             Error::Mismatch(format!("stereo in a device's queue: expected {expected}"))
         })?;
-        self.stereo.on_gpu.with(
-            || Ok(PlanCache::default()),
-            |cache| self.run(cache, &pairs, &cost, |_, _| Ok(())).map(drop),
-        )
+        self.stereo.with_plans(|cache| self.run(cache, &pairs, &cost, |_, _| Ok(())).map(drop))
     }
 
     /// Checked pairs without masks, all on this device.

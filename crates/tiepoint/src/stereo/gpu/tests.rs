@@ -4,17 +4,18 @@ use super::{GpuMasks, GpuStereo, GpuStereoResult, bands};
 use crate::Error;
 use crate::device::gpu::{Gpu, all};
 use crate::device::{Cpu, Processor};
-use crate::geometry::calibration::{Camera, Distortion, Projection};
-use crate::geometry::rectify::{GpuRectification, Rectification, RectifiedView};
+use crate::geometry::calibration::{Camera, Distortion};
+use crate::geometry::rectify::RectifiedView;
 use crate::geometry::warp::WarpOptions;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::testing::assert_same;
-use crate::image::{AnyImage, AnyView, Image, Size};
+use crate::image::{AnyImage, AnyView, Image, Made, Pixels, Size};
 use crate::options::Named;
 use crate::stereo::cost::tests::costs;
+use crate::stereo::testing::Noise;
 use crate::stereo::{
-    CensusWindow, Cost, Masks, MatchingCost, Paths, Penalties, RightView, Stereo, StereoOptions,
-    StereoResult, StereoStream, Subpixel,
+    CensusWindow, Cost, Masks, Paths, Penalties, RightView, Stereo, StereoOptions, StereoResult,
+    StereoStream, Subpixel,
 };
 use crate::synth::{Random, Texture};
 
@@ -181,31 +182,15 @@ fn default_options_and_many_disparities_give_the_bits_of_the_cpu() {
     }
 }
 
-struct Own;
-
-impl MatchingCost for Own {
-    fn greatest(&self) -> u16 {
-        30
-    }
-
-    fn penalties(&self) -> Penalties {
-        Penalties { p1: 5, p2: 20, p2_least: 20, gradient: 1 }
-    }
-
-    fn row(&self, y: usize, columns: std::ops::Range<usize>, out: &mut [u16]) {
-        for (x, out) in columns.zip(out.chunks_exact_mut(8)) {
-            out.iter_mut().enumerate().for_each(|(d, out)| *out = ((x * 7 + y * 5 + d * 11) % 31) as u16);
-        }
-    }
-}
-
 #[test]
 fn custom_costs_are_computed_by_the_cpu_with_a_note() {
-    let pair = pair(&mut Random::new(20), Size::new(40, 20), 3, 3);
+    let size = Size::new(40, 20);
+    let pair = pair(&mut Random::new(20), size, 3, 3);
+    let cost = Noise { size, disparities: 8, greatest: 30, seed: 1 };
     let stereo = Stereo::new(StereoOptions::default().with_disparities(8)).unwrap();
     let run = |processor: &Processor| {
         let [left, right] = pair.each_ref().map(AnyView::from);
-        stereo.compute_with(&Own, left, right, Masks::default(), processor).unwrap()
+        stereo.compute_with(&cost, left, right, Masks::default(), processor).unwrap()
     };
     let expected = run(&Cpu::sequential().into());
     for (gpu, processor) in processors() {
@@ -354,11 +339,9 @@ fn frames_become_disparities_on_the_device() {
         principal: [45.0, 30.0],
         size: Size::new(96, 57),
     };
-    let [left, right] = [view(0.03, -0.1), view(-0.02, -0.08)];
-    let rectification = Rectification { left, right, baseline: 1.0, projection: Projection::Perspective };
+    let views = [view(0.03, -0.1), view(-0.02, -0.08)];
     let (cpu, warp) = (Cpu::sequential(), WarpOptions::default());
-    let views = [&rectification.left, &rectification.right];
-    let valid = views.map(|view| view.coverage(&cpu).unwrap());
+    let valid = views.each_ref().map(|view| view.coverage(&cpu).unwrap());
     let masks = Masks { left: Some(valid[0].view()), right: Some(valid[1].view()) };
     for (cost, kind) in [(Cost::default(), 2), (Cost::MutualInformation, 3)] {
         let options = StereoOptions::default().with_disparities(20).with_cost(cost).with_right(true);
@@ -370,14 +353,15 @@ fn frames_become_disparities_on_the_device() {
         let expected = compute(options, &rectified, masks, &cpu.clone().into());
         assert!(expected.disparity.data().iter().any(|d| d.is_finite()), "something to see");
         for (gpu, processor) in processors().filter(|(gpu, _)| gpu.info().has_f64) {
-            let channels = frames[0].channels();
-            let rectify = GpuRectification::new(gpu, &rectification, &warp, channels).unwrap();
             let stereo = GpuStereo::new(&processor, options).unwrap();
             let there = frames.each_ref().map(|frame| GpuImage::upload(gpu, frame.view()).unwrap());
-            let [left, right] = rectify.warp(there.each_ref()).unwrap();
-            let [left_valid, right_valid] = rectify.valid();
+            let made = [0, 1].map(|i| views[i].warp_with(&there[i], &warp, &processor).unwrap());
+            let valid = [0, 1].map(|i| views[i].coverage_with(&there[i], &processor).unwrap());
+            assert!(made.iter().all(|made| matches!(made, Made::Device(_))), "{gpu:?}: they stay there");
+            let [left, right] = made.each_ref().map(Pixels::from);
+            let [left_valid, right_valid] = valid.each_ref().map(Pixels::from);
             let masks = GpuMasks::new(Some(left_valid), Some(right_valid));
-            let found = stereo.compute_on_device(&left, &right, masks).unwrap();
+            let found = stereo.compute_on_device(left, right, masks).unwrap();
             assert_equal(&found.download().unwrap(), &expected, &format!("{gpu:?}, {cost}"));
         }
     }

@@ -12,11 +12,9 @@
 
 pub(super) mod gpu;
 
-use crate::feature::surf::{
-    SurfOptions, SurfPreset,
-    integral::{Integral, Total},
-    orient::Direction,
-};
+use crate::feature::surf::integral::{Integral, Total};
+use crate::feature::surf::orient::Direction;
+use crate::feature::surf::{SurfOptions, SurfPreset};
 use crate::{feature::Keypoint, numeric};
 
 pub(super) const CELLS: usize = 16;

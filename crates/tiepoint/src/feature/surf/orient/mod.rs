@@ -12,10 +12,8 @@
 
 pub(super) mod gpu;
 
-use crate::feature::surf::{
-    SurfPreset,
-    integral::{Integral, Total},
-};
+use crate::feature::surf::SurfPreset;
+use crate::feature::surf::integral::{Integral, Total};
 use crate::{feature::Keypoint, numeric};
 use std::f32::consts::TAU;
 

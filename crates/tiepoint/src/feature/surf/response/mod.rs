@@ -12,10 +12,8 @@
 pub(super) mod gpu;
 
 use crate::device::dispatch;
-use crate::feature::surf::{
-    integral::{Integral, Total},
-    plan::Filter,
-};
+use crate::feature::surf::integral::{Integral, Total};
+use crate::feature::surf::plan::Filter;
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::ops::Range;
