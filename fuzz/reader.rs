@@ -43,6 +43,7 @@ fn read(reader: &str, data: &[u8]) {
         "npz" => features(FeatureFormat::Npz, data),
         "sift" => features(FeatureFormat::Sift, data),
         "homography" => homography(data),
+        "matches" => fuzzing::matches(data),
         "ply" => points(data),
         _ => panic!("reader.rs has no reader for the program {reader}"),
     }

@@ -4,6 +4,9 @@ use std::{fs, path::Path};
 use tiepoint::feature::{Descriptors, Features, Keypoint, files};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, AnyImage, Image, Size};
+use tiepoint::matching::Match;
+use tiepoint::matching::files::{MatchFormat, MatchRow, write_matches};
+use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, write_ply};
 
 fn main() {
@@ -11,7 +14,6 @@ fn main() {
     fs::create_dir_all(&scratch).unwrap();
     images(&scratch);
     features(&scratch);
-    fs::remove_dir_all(&scratch).unwrap();
     samples();
     for (name, text) in [
         ("text", "1 0 2\n0 1 3e1\n-1e-5 0 1"),
@@ -20,6 +22,9 @@ fn main() {
     ] {
         seed("homography", name, text.as_bytes(), 0);
     }
+    matches(&scratch);
+    fs::remove_dir_all(&scratch).unwrap();
+    seed("georeference", "world", b"0.5\n0\n0\n-0.5\n300000.25\n5000000\n", 0);
     calibrations();
     // Files of a work folder: one feature, one verified pair, two pairs.
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
@@ -64,6 +69,21 @@ fn calibrations() {
     let txt = "600 0 32; 0 600 24; 0 0 1]\ncam1=[600 0 33; 0 600 24; 0 0 1]\ndoffs=1\nbaseline=2\nwidth=64\nheight=48\n\
                ndisp=9\nvmin=1\nvmax=7\n";
     seed("calibration_txt", "all", txt.as_bytes(), 0);
+}
+
+fn matches(scratch: &Path) {
+    let pair = Match { a: 1, b: 2, distance: 0.25, ratio: 0.5 };
+    let row = MatchRow { pair, a_xy: [1.5, 2.25], b_xy: [30.0, 4.0], scales: [1.6, 2.5], inlier: true };
+    for format in MatchFormat::ALL.iter().map(|choice| choice.value) {
+        let path = scratch.join(format.name());
+        write_matches(&path, Some(format), ["a.tif", "b.tif"], &[row, MatchRow { b_xy: [3.0, 1e3], ..row }]).unwrap();
+        let path = if path.is_dir() { path.join("Pastisa.tif/b.tif.txt") } else { path };
+        seed("matches", format.name(), &fs::read(path).unwrap(), 0);
+    }
+    let head = "mapX,mapY,sourceX,sourceY,enable";
+    seed("matches", "map", format!("#CRS: EPSG:32632\n{head}\n500010.5,4600000.25,7,-2.5,1\n").as_bytes(), 0);
+    let point = "<GCP Id=\"1\" Pixel=\"3.5\" Line=\"2.5\" X=\"500010.5\" Y=\"4600000.25\"/>";
+    seed("matches", "vrt", format!("<VRTDataset><GCPList>{point}</GCPList></VRTDataset>").as_bytes(), 0);
 }
 
 fn cloud(path: &Path) {

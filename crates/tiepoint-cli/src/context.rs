@@ -125,6 +125,11 @@ impl Context {
         self.progress.suspend(|| print_error(&format!("tiepoint: {failure}")));
     }
 
+    /// Whether neither results nor notes are printed.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.quiet && !self.json
+    }
+
     /// Prints a note on stderr, unless --quiet is given.
     pub(crate) fn note(&self, line: &str) {
         if !self.quiet {

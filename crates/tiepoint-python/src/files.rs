@@ -155,7 +155,7 @@ fn column<'py, T: Element>(
 /// The tie points in a file.
 #[pyfunction]
 pub(crate) fn read_matches(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let ReadMatches { names, rows } =
+    let ReadMatches { names, rows, .. } =
         abandonable(py, move || match_files::read_matches(path))?.map_err(raised)?;
     let inliers = rows.iter().map(|row| row.inlier).collect();
     Ok(dict!(py, {

@@ -136,6 +136,7 @@ COMMAND_ALONE = {
     "detector": "Sift or Surf",
     "views modality scale-range": "of tp.register; tp.tie_points has features, which have no views",
     "mask-b": "of Sift.detect; tp.tie_points has features",
+    "matches": "tp.io.read_matches, then tp.estimate and tp.warp",
     "depth depth-scale cloud ascii max-depth": "Disparities.depth, Disparities.points, tp.io.write_points",
     "blobs": "tp.filter.blobs",
 }

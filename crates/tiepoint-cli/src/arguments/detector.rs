@@ -138,6 +138,11 @@ impl FromArgMatches for DetectorFlags {
 }
 
 impl DetectorArguments {
+    /// Whether any option of the search for features is given.
+    pub(crate) fn is_any(&self) -> bool {
+        self.detector != DetectorKind::default() || self.mask.is_some() || !self.options.given.is_empty()
+    }
+
     /// The detector with its options, checked.
     pub(crate) fn detector(&self) -> Outcome<Detector> {
         let given = |field| self.options.get(field).is_some();

@@ -12,7 +12,7 @@ use std::path::Path;
 use tiepoint::stereo::{CensusWindow, Cost};
 
 /// Options of mgm without a counterpart that are followed by a value, and variables of its environment.
-const IGNORED: [&str; 12] = [
+const IGNORED: [&str; 17] = [
     "-S",
     "-wl",
     "-wr",
@@ -24,8 +24,18 @@ const IGNORED: [&str; 12] = [
     "-m",
     "-M",
     "-l",
+    "-Rc",
     "-confidence_consensusR",
+    "-confidence_costL",
+    "-confidence_costR",
+    "-confidence_pkrL",
+    "-confidence_pkrR",
 ];
+/// Those with a counterpart.
+const KNOWN: &str = "-r -R -t -s -O -P1 -P2 -Rd -confidence_consensusL";
+/// What is said before the help of `stereo`.
+const OPTIONS: &str = "mgm [-r MIN -R MAX] [-t census|ad] [-s none|vfit|parabola] [-O 4|8|16] [-P1 P1 -P2 P2] [-Rd RIGHT] \
+                       [-confidence_consensusL FILE] LEFT RIGHT DISPARITY, and options of `tiepoint stereo` with = before their value:";
 /// The window of the median, where mgm's environment asks for one, and the size of the regions that are removed where it
 /// says nothing of them. mgm smooths over two neighbours of each path (`TSGM`); here specks are left, of which these
 /// take most (`docs/notebook/stereo.md`).
@@ -50,6 +60,12 @@ pub(crate) fn translated(
         },
         _ => return Ok((words, None)),
     };
+    if let [word] = rest
+        && (word == "-h" || word == "--help")
+    {
+        let program = words.first().cloned().unwrap_or_default();
+        return Ok((vec![program, "stereo".into(), "--help".into()], Some(OPTIONS.into())));
+    }
     let mgm = Mgm::read(rest)?;
     let (mut line, ignored) = mgm.line(variable)?;
     line.insert(0, words.first().cloned().unwrap_or_default());
@@ -66,6 +82,7 @@ struct Mgm {
     directions: String,
     penalties: [Option<f64>; 2],
     confidence: Option<OsString>,
+    right: Option<OsString>,
     files: Vec<OsString>,
     /// Flags of ours, which begin with two dashes.
     ours: Vec<OsString>,
@@ -81,6 +98,7 @@ impl Mgm {
             directions: "4".into(),
             penalties: [None; 2],
             confidence: None,
+            right: None,
             files: Vec::new(),
             ours: Vec::new(),
             ignored: Vec::new(),
@@ -112,12 +130,16 @@ impl Mgm {
                 "-P1" => found.penalties[0] = Some(number()?),
                 "-P2" => found.penalties[1] = Some(number()?),
                 "-confidence_consensusL" => found.confidence = Some(value.clone()),
+                "-Rd" => found.right = Some(value.clone()),
+                "-inputCostVolume" => {
+                    return Err(Failure::usage(
+                        "mgm's -inputCostVolume: costs of your own are aggregated from Python: tiepoint.Stereo().optimize(costs, left, right)",
+                    ));
+                }
                 _ if IGNORED.contains(&option) => found.ignored.push(format!("{option} {}", text())),
                 _ => {
                     let known = IGNORED.join(" ");
-                    return Err(Failure::usage(format!(
-                        "mgm's {option}: expected -r -R -t -s -O -P1 -P2 -confidence_consensusL {known}"
-                    )));
+                    return Err(Failure::usage(format!("mgm's {option}: expected {KNOWN} {known}")));
                 }
             }
         }
@@ -126,7 +148,7 @@ impl Mgm {
 
     /// The line of this command, without its name, and what was ignored.
     fn line(self, variable: impl Fn(&str) -> Option<String>) -> Outcome<(Vec<OsString>, Vec<String>)> {
-        let Self { range: [low, high], penalties, mut ignored, .. } = self;
+        let Self { range: [low, high], penalties, mut ignored, right: ref of_right, .. } = self;
         let given = |name: &str| {
             let value = variable(name).filter(|value| !value.is_empty());
             value.map(|value| number(name, &value)).transpose()
@@ -138,6 +160,9 @@ impl Mgm {
         };
         if low > high {
             return Err(Failure::usage(format!("mgm's -r {low} -R {high}: expected -r not above -R")));
+        }
+        if let (Some(_), Some(backflow)) = (of_right, outputs.get(1)) {
+            ignored.push(format!("the flow back beside -Rd, {}", backflow.display()));
         }
         if let [cost, ..] = outputs {
             ignored.push(format!("the file of costs, {}", cost.display()));
@@ -202,9 +227,16 @@ impl Mgm {
         let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
         let said: Vec<_> = self.ours.iter().map(|flag| name(&flag.to_string_lossy())).collect();
         flags.retain(|flag| !said.contains(&name(flag)));
+        // Nothing reads the verdict, and its tie points would take half of the time of a small pair.
+        if !["--quiet", "--verbose", "--json", "--report"]
+            .iter()
+            .any(|flag| said.iter().any(|said| said == flag))
+        {
+            flags.push("--quiet".into());
+        }
         let mut line: Vec<OsString> = vec!["stereo".into()];
         line.extend(flags.into_iter().map(OsString::from).chain(self.ours));
-        let files = [("--output", Some(disparity)), ("--output-right", outputs.get(1))];
+        let files = [("--output", Some(disparity)), ("--output-right", of_right.as_ref().or(outputs.get(1)))];
         for (flag, file) in files.into_iter().chain([("--confidence", self.confidence.as_ref())]) {
             line.extend(file.into_iter().flat_map(|file| [flag.into(), file.clone()]));
         }
@@ -240,7 +272,7 @@ mod tests {
                 "mgm -r -61 -R 12 -s vfit -t census -O 8 -confidence_consensusL c.tif l.tif r.tif d.tif",
                 mgm,
                 "mgm stereo --offsets --min-disparity=-12 --disparities=74 --cost=census --paths=8 \
-                 --subpixel=equiangular --speckle-size=10 --census-window=5x5 --median=5 --max-difference=1 --threads=1 \
+                 --subpixel=equiangular --speckle-size=10 --census-window=5x5 --median=5 --max-difference=1 --threads=1 --quiet \
                  --output d.tif --confidence c.tif -- l.tif r.tif",
                 "",
             ),
@@ -249,17 +281,25 @@ mod tests {
                 multi,
                 "/opt/bin/mgm_multi stereo --offsets --min-disparity=-9 --disparities=7 --cost=census --paths=16 \
                  --subpixel=equiangular --speckle-size=25 --census-window=7x7 --p1=40 --p2=156 --median=0 \
-                 --max-difference=1 --output d.tif -- l r",
+                 --max-difference=1 --quiet --output d.tif -- l r",
                 "-S 6, -wl a.tif, -wr b.tif, MINDIFF=1",
             ),
             (
                 "tiepoint stereo --like mgm -r -2.5 -R -0.5 -t sd -s cubic -O 2 --threads=2 l.tif r.tif d.tif c.tif b.tif",
                 "TESTLRRL=0 OMP_NUM_THREADS=7",
                 "tiepoint stereo --offsets --min-disparity=0 --disparities=4 --cost=ad --paths=4 --subpixel=parabola \
-                 --speckle-size=10 --median=0 --right-view=off --threads=2 --output d.tif --output-right b.tif \
+                 --speckle-size=10 --median=0 --right-view=off --quiet --threads=2 --output d.tif --output-right b.tif \
                  -- l.tif r.tif",
                 "the file of costs, c.tif, -t sd: ad in its place, -s cubic: parabola in its place",
             ),
+            (
+                "mgm -t census -Rd rd.tif -confidence_pkrL p.tif l r d c b",
+                "CENSUS_NCC_WIN=5",
+                "mgm stereo --offsets --min-disparity=-30 --disparities=61 --cost=census --paths=4 --subpixel=off \
+                 --speckle-size=10 --census-window=5x5 --median=0 --max-difference=1 --quiet --output d --output-right rd.tif -- l r",
+                "-confidence_pkrL p.tif, the flow back beside -Rd, b, the file of costs, c",
+            ),
+            ("mgm --help", "", "mgm stereo --help", "before their value:"),
             ("tiepoint stereo l r -o d.tif", "", "tiepoint stereo l r -o d.tif", ""),
         ] {
             let (found, ignored) = of(line, environment).unwrap();
@@ -271,6 +311,7 @@ mod tests {
             ("mgm -r 5 -R 4 l r d", "not above"),
             ("mgm -r x -R 4 l r d", "expected a number"),
             ("mgm -Q 4 l r d", "expected -r -R"),
+            ("mgm -inputCostVolume v.tif l r d", "optimize"),
             ("mgm l r d -r", "value is missing"),
             ("tiepoint stereo --like sgbm l r d", "expected mgm"),
         ] {

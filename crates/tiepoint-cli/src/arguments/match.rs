@@ -38,7 +38,12 @@ impl MatchArguments {
         // MicMac's folder may be there already, with the matches of other pairs.
         let output = self.output.iter().filter(|_| self.format != Some(MatchFormat::MicMac));
         files.writes(output.chain(&self.draw).chain(&self.output_model)).check()?;
-        self.format()?;
+        if self.format()? == Some(MatchFormat::Colmap) && self.pair.matching.given.is_some() {
+            return Err(Failure::usage(
+                "--matches: COLMAP's matches are numbers of features, and those in a file of places have none; choose another \
+                 --format",
+            ));
+        }
         self.draw.as_deref().map_or(Ok(()), check_image)
     }
 

@@ -4,10 +4,10 @@ use super::detector::DetectorArguments;
 use super::report::ReportArguments;
 use super::table::{Given, flags};
 use super::values::{OrNone, named, named_or_none, views};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::Files;
 use clap::Args;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::matching::MatchOptions;
 use tiepoint::register::{Modality, Rematch, TieOptions, Views};
@@ -28,6 +28,7 @@ impl PairArguments {
     pub(crate) fn check(&self) -> Outcome {
         self.report.check()?;
         self.detector.detector()?;
+        self.matching.check_search(&self.detector)?;
         self.matching.options().map(drop)
     }
 
@@ -35,7 +36,8 @@ impl PairArguments {
     pub(crate) fn files(&self, images: [&Path; 2]) -> Outcome<Files> {
         self.check()?;
         let masks = self.detector.masks(images, self.matching.mask_b.as_deref());
-        Ok(Files::default().reads(images).reads(masks).writes(&self.report.report))
+        let files = Files::default().reads(images).reads(masks).reads(&self.matching.given);
+        Ok(files.writes(&self.report.report))
     }
 }
 
@@ -66,9 +68,32 @@ pub(crate) struct MatchingArguments {
     /// As --mask, for the second image (MOVING)
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
+    /// Verify the tie points in FILE in place of a search: .csv, .json or .points of this program, and those of QGIS, ASP, MicMac
+    /// (also its folder Homol), s2p, or the control points of a GDAL .vrt. The first image given is the first in FILE,
+    /// unless the file names them; control points place A on B, and MOVING on REFERENCE
+    #[arg(long = "matches", value_name = "FILE")]
+    pub(crate) given: Option<PathBuf>,
 }
 
 impl MatchingArguments {
+    /// Fails if matches are given and so is an option of a search.
+    pub(crate) fn check_search(&self, detector: &DetectorArguments) -> Outcome {
+        let searches = self.views != Views::Auto
+            || self.modality != Modality::default()
+            || self.scale_range != TieOptions::default().scale_range
+            || self.no_rematch
+            || self.mask_b.is_some()
+            || self.matches.is_any()
+            || detector.is_any();
+        match &self.given {
+            Some(file) if searches => Err(Failure::usage(format!(
+                "--matches {}: nothing is searched; leave out --detector, --mask, --ratio, --views and other options of a search",
+                file.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The options, checked.
     pub(crate) fn options(&self) -> Outcome<TieOptions> {
         let matching = self.matches.options();

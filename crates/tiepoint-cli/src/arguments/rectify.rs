@@ -114,6 +114,9 @@ pub(crate) struct RectifyArguments {
     /// As --mask, for the second image
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
+    /// Use the tie points in FILE in place of a search, as `match --matches` takes them
+    #[arg(long = "matches", value_name = "FILE")]
+    given: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
     #[command(flatten)]
@@ -133,12 +136,13 @@ impl RectifyArguments {
         }
         self.cameras.check()?;
         self.matching().options()?;
+        self.matching().check_search(&self.detector)?;
         self.detector.detector()?;
         self.report.check()?;
         let pictures =
             [&self.output_left, &self.output_right, &self.valid_left, &self.valid_right, &self.draw];
         let images = [self.left.as_path(), self.right.as_path()];
-        let files = Files::default().reads(images).reads(&self.calibration);
+        let files = Files::default().reads(images).reads(&self.calibration).reads(&self.given);
         let files = files.reads(self.detector.masks(images, self.mask_b.as_deref()));
         files
             .writes(pictures.into_iter().chain([&self.output_calibration]).flatten())
@@ -162,6 +166,7 @@ impl RectifyArguments {
             modality: Modality::Same,
             scale_range: TieOptions::default().scale_range,
             mask_b: self.mask_b.clone(),
+            given: self.given.clone(),
         }
     }
 

@@ -69,6 +69,11 @@ pub(crate) struct Given<F: Flags> {
 }
 
 impl<F: Flags> Given<F> {
+    /// Whether any option is given.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.given.is_empty()
+    }
+
     /// Whether an option is given.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.given.iter().any(|(given, _)| given.field == field)

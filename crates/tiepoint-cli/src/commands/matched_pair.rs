@@ -13,13 +13,16 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 use tiepoint::assess::{Assessment, PairEvidence};
-use tiepoint::feature::{Features, Finder, FoundFeatures};
+use tiepoint::feature::{Descriptors, Features, Finder, FoundFeatures, Keypoint};
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, Image};
-use tiepoint::matching::{Match, files::MatchRow};
+use tiepoint::matching::{
+    Match,
+    files::{MatchFormat, MatchRow, MatchSides, ReadMatches, read_matches_of},
+};
 use tiepoint::options::Named;
 use tiepoint::register::{
-    Modality, TieOptions, TiePicture, TiePoints, TiedPictures, Views, tie_pictures, tie_points,
+    Modality, TieOptions, TiePicture, TiePoints, TiedPictures, Views, tie_given, tie_pictures, tie_points,
 };
 use tiepoint::{Error, ErrorKind};
 use tiepoint_report::{Section, View, counted};
@@ -35,24 +38,88 @@ pub(crate) struct PairSearch<'a> {
     advice: &'static str,
     /// Whether pictures stay as they are stored, whatever their orientation.
     stored: bool,
+    /// Whether A is the second image in the command line.
+    exchanged: bool,
 }
 
-/// Two pictures with their features, and the finder.
+/// Two pictures with their features.
 #[derive(Debug)]
 struct FoundPair {
     pictures: [Picture; 2],
     found: [FoundFeatures; 2],
-    finder: Finder,
+    matched: Matched,
 }
 
+/// What matches the features.
+#[derive(Debug)]
+enum Matched {
+    /// A search.
+    By(Finder),
+    /// A file did: feature i of A is that of B.
+    Given(Vec<Match>),
+}
+
+/// Pixels by which a given place may be outside its picture.
+const BEYOND: f32 = 1.0;
+
 impl FoundPair {
+    /// The pictures with matches of a file, whose places must lie in them. Control points may be anywhere on a map: those
+    /// outside of B are left out.
+    fn given(
+        pictures: [Picture; 2],
+        paths: [&Path; 2],
+        mut given: ReadMatches,
+        context: &Context,
+    ) -> Outcome<Self> {
+        let sizes = pictures.each_ref().map(|picture| picture.grey().size());
+        let is_inside = |[x, y]: [f32; 2], side: usize| {
+            let within = |v: f32, length: usize| (-BEYOND..length as f32 + BEYOND).contains(&v);
+            within(x, sizes[side].width) && within(y, sizes[side].height)
+        };
+        if given.format == MatchFormat::Qgis {
+            let all = given.rows.len();
+            given.rows.retain(|row| is_inside(row.b_xy, 1));
+            let (left_out, b) = (all - given.rows.len(), paths[1].display());
+            if left_out > 0 {
+                context
+                    .note(&format!("{left_out} of {all} control points lie outside of {b} and are left out"));
+            }
+        }
+        let features = |side: usize| -> Outcome<FoundFeatures> {
+            let keypoint = |row: &MatchRow| {
+                let [x, y] = [row.a_xy, row.b_xy][side];
+                Keypoint { x, y, scale: row.scales[side], ..Keypoint::default() }
+            };
+            let keypoints: Vec<Keypoint> = given.rows.iter().map(keypoint).collect();
+            if let Some(k) = keypoints.iter().find(|k| !is_inside([k.x, k.y], side)) {
+                return Err(Failure::work(format!(
+                    "--matches has a place ({}, {}) outside of {}, which has {}: are these its matches, and is it the first or \
+                     second as in the file?",
+                    k.x,
+                    k.y,
+                    paths[side].display(),
+                    sizes[side]
+                )));
+            }
+            let (descriptors, image) = (Descriptors::U8(vec![]), sizes[side]);
+            Ok(Features { keypoints, descriptors, dimension: 0, image }.into())
+        };
+        let found = [features(0)?, features(1)?];
+        let matched = (0..).zip(&given.rows).map(|(i, row)| {
+            let ratio = if row.pair.ratio.is_nan() { 1.0 } else { row.pair.ratio };
+            Match { a: i, b: i, ratio, ..row.pair }
+        });
+        Ok(Self { pictures, found, matched: Matched::Given(matched.collect()) })
+    }
+
     /// The pictures with the features to which the matches refer.
     fn tied(self, tied: TiedPictures, options: &TieOptions) -> MatchedPair {
         let TiedPictures { features, tie, views, modality } = tied;
         let features = features.unwrap_or_else(|| self.found.map(|found| found.features));
         let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
         let evidence = PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, options);
-        MatchedPair { pictures: self.pictures, features, tie, views, modality, evidence }
+        let given = matches!(self.matched, Matched::Given(_));
+        MatchedPair { pictures: self.pictures, features, tie, given, views, modality, evidence }
     }
 
     /// The pictures with matches of their own features.
@@ -68,6 +135,8 @@ pub(crate) struct MatchedPair {
     pub(crate) pictures: [Picture; 2],
     pub(crate) features: [Features; 2],
     pub(crate) tie: TiePoints,
+    /// Whether matches were read and not searched.
+    pub(crate) given: bool,
     /// Views of each picture that were matched.
     pub(crate) views: usize,
     /// Whether the pictures were tied as pictures of one sensor or of two.
@@ -84,7 +153,7 @@ impl<'a> PairSearch<'a> {
         advice: &'static str,
     ) -> Self {
         let masks = [detector.mask.as_deref(), matching.mask_b.as_deref()];
-        Self { detector, matching, masks, advice, stored: false }
+        Self { detector, matching, masks, advice, stored: false, exchanged: false }
     }
 
     /// With `stored`, pictures are not turned upright, because COLMAP's coordinates are those of the stored pixels.
@@ -95,7 +164,7 @@ impl<'a> PairSearch<'a> {
     /// The search where A is the second image in the command line and B the first.
     pub(crate) fn exchanged(self) -> Self {
         let [first, second] = self.masks;
-        Self { masks: [second, first], ..self }
+        Self { masks: [second, first], exchanged: true, ..self }
     }
 
     /// Reads both images, finds and matches their features, and verifies the matches. If no model is found, the page,
@@ -133,10 +202,14 @@ impl<'a> PairSearch<'a> {
         let ([a, b], matches) = (pair.features.each_ref().map(Features::len), pair.tie.matches.len());
         let tried =
             if views > 1 { format!(", nor do {views} simulated views of each help") } else { String::new() };
-        let message = format!(
-            "{error} ({matches} matches of {a} and {b} features{tried}). Do both pictures show the same thing? {}",
-            self.advice
-        );
+        let (counts, advice) = match &self.matching.given {
+            Some(file) => {
+                let advice = "Another --model, or a greater --inlier-distance, may agree with them";
+                (format!("{matches} matches in {}", file.display()), advice)
+            }
+            None => (format!("{matches} matches of {a} and {b} features{tried}"), self.advice),
+        };
+        let message = format!("{error} ({counts}). Do both pictures show the same thing? {advice}");
         report::write(page, || {
             let names = paths.map(report::file_name);
             let title = format!("{} and {}", names[0], names[1]);
@@ -149,7 +222,7 @@ impl<'a> PairSearch<'a> {
             let lead = format!("{first}{}. {shown}", words.as_str());
             let view = report::matches_view(&pair, names, self.detector.detector);
             let section = report::tiles(Section::new("Matches"), &pair, clock)
-                .assessed(Some(Assessment::none(&error.to_string(), self.advice)))
+                .assessed(Some(Assessment::none(&error.to_string(), advice)))
                 .view(View::Matches(view));
             (title, lead, vec![section.figures(pair.describe(self, context))])
         })?;
@@ -169,20 +242,25 @@ impl<'a> PairSearch<'a> {
         let detector = self.detector.detector()?;
         let cpu = &context.processor.cpu;
         let limits = self.detector.limits.options();
-        let reader = Reader { limits: limits.with_orient(limits.orient && !self.stored), cpu };
+        let given = self.given(paths)?;
+        let of_stored = given.as_ref().map_or(self.stored, |given| given.format.is_of_stored_pixels());
+        let reader = Reader { limits: limits.with_orient(limits.orient && !self.stored && !of_stored), cpu };
         let read = |i: usize| -> Outcome<ReadPicture> {
             let mask = self.masks[i].map(|mask| PathBuf::from(fill(mask, paths[i])));
             reader.read(paths[i], colour, mask.as_deref())
         };
         context.progress.say(&format!("reading {} and {}", paths[0].display(), paths[1].display()));
         let (read, finder) = clock.time(Part::Read, || {
-            let open = || -> Outcome<Finder> {
+            let open = || -> Outcome<Option<Finder>> {
+                if given.is_some() {
+                    return Ok(None);
+                }
                 let finder = detector.open(&context.processor)?;
                 // A file that cannot be read is reported by the thread that reads it.
                 if let Ok((size, pixel)) = image::read_shape(paths[0], &reader.limits) {
                     finder.reserve_for_two(size, pixel);
                 }
-                Ok(finder)
+                Ok(Some(finder))
             };
             match cpu.threads() {
                 1 => ([read(0), read(1)], open()),
@@ -195,6 +273,20 @@ impl<'a> PairSearch<'a> {
         });
         let ([a, b], finder) = (read, finder?);
         let (a, b, range) = (a?, b?, self.detector.range);
+        if let Some(given) = given {
+            let pictures = clock
+                .time(Part::Compute, || -> Outcome<_> { Ok([a.ready(range, cpu)?, b.ready(range, cpu)?]) })?;
+            let turned = pictures.iter().zip(paths).find(|(picture, _)| picture.stored);
+            if let Some((_, path)) = turned.filter(|_| limits.orient && of_stored != self.stored) {
+                return Err(Failure::work(format!(
+                    "{}: its file does not hold it upright, and one of the two files of matches is of its stored pixels, the other \
+                     of the upright picture; --no-orient leaves the picture as it is stored in both",
+                    path.display()
+                )));
+            }
+            return FoundPair::given(pictures, paths, given, context);
+        }
+        let Some(finder) = finder else { return Err(Failure::work("nothing finds features")) };
         context.progress.say("features of both");
         let (pictures, found) = clock.time(Part::Compute, || -> Outcome<_> {
             let pictures = [a.ready(range, cpu)?, b.ready(range, cpu)?];
@@ -207,7 +299,24 @@ impl<'a> PairSearch<'a> {
             };
             Ok((pictures, [named(a, 0)?, named(b, 1)?]))
         })?;
-        Ok(FoundPair { pictures, found, finder })
+        Ok(FoundPair { pictures, found, matched: Matched::By(finder) })
+    }
+
+    /// The tie points of --matches that their file takes for right, in the order of `paths`.
+    fn given(&self, paths: [&Path; 2]) -> Outcome<Option<ReadMatches>> {
+        let Some(file) = &self.matching.given else { return Ok(None) };
+        let names = paths.map(Path::to_string_lossy);
+        let transform = |path: &Path| -> Outcome<Option<[f64; 6]>> {
+            Ok(image::read_georeference(path)?.and_then(|place| place.transform()))
+        };
+        let transforms = [transform(paths[0])?, transform(paths[1])?];
+        let sides = MatchSides { names: Some(names.each_ref().map(AsRef::as_ref)), transforms };
+        let mut read = read_matches_of(file, &sides)?;
+        if self.exchanged && !read.in_order {
+            read.exchange();
+        }
+        read.rows.retain(|row| row.inlier);
+        Ok(Some(read))
     }
 
     /// Matches features and verifies the matches, with simulated views or by structure if need be. The inner error says
@@ -219,39 +328,59 @@ impl<'a> PairSearch<'a> {
         context: &Context,
     ) -> Outcome<Result<TiedPictures, Error>> {
         let (options, views) = (self.matching.options()?, (self.matching.views, self.matching.modality));
+        let finder = match &found.matched {
+            Matched::By(finder) => finder,
+            Matched::Given(matches) => {
+                let keypoints = found.found.each_ref().map(|of| of.features.keypoints.as_slice());
+                let cpu = &context.processor.cpu;
+                let tied = clock
+                    .time(Part::Compute, || tie_given(keypoints, matches.clone(), &options, cpu))
+                    .map(|tie| TiedPictures { features: None, tie, views: 1, modality: Modality::Same });
+                return told(tied);
+            }
+        };
         context.progress.say("matching");
         let pictures = [0, 1].map(|i| TiePicture {
             image: found.pictures[i].grey().view(),
             mask: found.pictures[i].mask.as_ref().map(Image::view),
             found: &found.found[i],
         });
-        let tied = clock.time(Part::Compute, || {
-            tie_pictures(pictures, &found.finder, &options, views, &context.processor)
-        });
+        let tied =
+            clock.time(Part::Compute, || tie_pictures(pictures, finder, &options, views, &context.processor));
         context.print_notes();
-        match tied {
-            Ok(tied) => {
-                if tied.views > 1 {
-                    context.explain(&format!("matched by {} simulated views of each image", tied.views));
-                }
-                if tied.modality == Modality::Cross {
-                    context.explain("matched by structure, as images of different sensors");
-                }
-                Ok(Ok(tied))
+        if let Ok(tied) = &tied {
+            if tied.views > 1 {
+                context.explain(&format!("matched by {} simulated views of each image", tied.views));
             }
-            Err(error) if matches!(error.kind(), ErrorKind::TooFewMatches | ErrorKind::Degenerate) => {
-                Ok(Err(error))
+            if tied.modality == Modality::Cross {
+                context.explain("matched by structure, as images of different sensors");
             }
-            Err(error) => Err(error.into()),
         }
+        told(tied)
     }
 
     /// The matches of the pictures themselves, unverified.
     fn unverified(&self, found: &FoundPair, context: &Context) -> Outcome<TiePoints> {
-        let [a, b] = &found.found;
+        let [a, b] = found.found.each_ref().map(|found| &found.features);
         let options = self.matching.options()?.with_model(None);
-        let tie = tie_points(&a.features, &b.features, &options, &context.processor)?;
+        let tie = match &found.matched {
+            Matched::By(_) => tie_points(a, b, &options, &context.processor)?,
+            Matched::Given(matches) => {
+                let cpu = &context.processor.cpu;
+                tie_given([&a.keypoints, &b.keypoints], matches.clone(), &options, cpu)?
+            }
+        };
         Ok(TiePoints { inliers: vec![], ..tie })
+    }
+}
+
+/// The outer error ends the command, the inner one says why there is no model.
+fn told<T>(tied: Result<T, Error>) -> Outcome<Result<T, Error>> {
+    match tied {
+        Err(error) if !matches!(error.kind(), ErrorKind::TooFewMatches | ErrorKind::Degenerate) => {
+            Err(error.into())
+        }
+        tied => Ok(tied),
     }
 }
 
@@ -291,7 +420,10 @@ impl MatchedPair {
         let [a, b] = &self.features;
         let all = self.tie.matches.len();
         let [in_a, in_b] = [a, b].map(|features| counted(features.len()));
-        let counts = format!("{in_a} and {in_b} features, {} matches", counted(all));
+        let counts = match self.given {
+            true => format!("{} matches", counted(all)),
+            false => format!("{in_a} and {in_b} features, {} matches", counted(all)),
+        };
         match &self.tie.b_from_a {
             Some(m) => {
                 let (n, model) = (self.tie.inliers.len(), m.kind().phrase());
@@ -314,8 +446,8 @@ impl MatchedPair {
     /// The result as JSON.
     pub(crate) fn describe(&self, search: &PairSearch<'_>, context: &Context) -> Value {
         let counts = json!({
-            "detector": search.detector.detector.name(),
-            "preset": search.detector.preset_name(),
+            "detector": (!self.given).then(|| search.detector.detector.name()),
+            "preset": (!self.given).then(|| search.detector.preset_name()),
             "features": self.features.each_ref().map(Features::len),
             "matches": self.tie.matches.len(),
             "inliers": self.tie.inliers.len(),

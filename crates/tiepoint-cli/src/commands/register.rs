@@ -8,7 +8,7 @@ use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part, write_picture};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Homography, Model};
 use tiepoint::image::{self, FileImage, Known, OutputFormat, Size};
@@ -156,10 +156,6 @@ impl Laid {
         } else if place.is_some() && !holds {
             context.note(&format!("{shown} does not hold the place of {named} on the map; a .tif would"));
         }
-        if let Some(world) = world_file(reference).filter(|_| place.is_none() && !is_union) {
-            let world = world.display();
-            context.note(&format!("{world} says where {shown} lies on the map, too: copy it beside that"));
-        }
         let known = self.file.known();
         let valid = known.valid.filter(|_| is_tiff || self.has_holes);
         let known = Known {
@@ -190,15 +186,6 @@ impl Laid {
         }
         arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
     }
-}
-
-/// The world file beside an image, which says where it lies on a map. Its extension is the first and the last letter of
-/// the image's and a w, or wld.
-fn world_file(image: &Path) -> Option<PathBuf> {
-    let extension = image.extension()?.to_str()?.to_lowercase();
-    let letters = [extension.chars().next()?, extension.chars().last()?, 'w'];
-    let names = [letters.iter().collect(), "wld".to_owned()];
-    names.iter().map(|name| image.with_extension(name)).find(|path| path.is_file())
 }
 
 /// The most pixels of a canvas for both pictures, as a multiple of their own.

@@ -25,6 +25,7 @@ fn no_result_of_any_command_replaces_an_input() {
         "match a.png b.png --draw b.png",
         "match a.png b.png --mask mask.png --draw mask.png",
         "match a.png b.png --mask-b mask.png --draw mask.png",
+        "match a.png b.png --matches list.csv --output list.csv",
         "register a.png b.png --output a.png",
         "register a.png b.png --output b.png",
         "register a.png b.png --overlay hard.png",

@@ -37,6 +37,96 @@ fn matches_are_written_as_other_programs_read_them() {
     folder.refuses("match a.png b.png --format asp", 2, &["--output"]);
 }
 
+/// Each format comes back byte for byte, and all give the same registration.
+#[test]
+fn matches_of_a_file_are_verified_in_place_of_a_search() {
+    let folder = Folder::new("match-given");
+    let truth = folder.scene();
+    folder.put("inverse.txt", truth.inverse().unwrap().to_string());
+    folder.put("few.txt", "1 2 3 4\n5 6 7 9\n");
+    folder.texture("small.png", Size::new(80, 60), 1);
+    folder.texture("other.png", SIZE, 2);
+    let mut registered: Vec<Vec<u8>> = vec![];
+    for (output, format, file) in [
+        ("run-b__a.txt", "asp", "run-b__a.txt"),
+        ("sift_matches.txt", "s2p", "sift_matches.txt"),
+        ("Homol", "micmac", "Homol/Pastisb.png/a.png.txt"),
+        ("b.points", "qgis", "b.points"),
+    ] {
+        folder.works(format!("match b.png a.png -o {output} --format {format}"));
+        let written = folder.read(file);
+        folder.remove(file);
+        // The name of a file of MicMac says which image is the first, and so does that of ASP.
+        let given = if format == "micmac" { "given/Pastisb.png/a.png.txt" } else { "given.txt" };
+        folder.make("given/Pastisb.png");
+        folder.put(given, &written);
+        let said = folder
+            .works(format!("match b.png a.png --matches {given} --model none -o {output} --format {format}"));
+        assert!(said.contains(" matches"), "{said}");
+        assert!(folder.read(file) == written, "{format}: another file");
+        // b on a and a on b: MOVING is the second image of the command, and what control points place.
+        if format == "s2p" {
+            let exchanged = |line: &str| {
+                let words: Vec<&str> = line.split(' ').collect();
+                [&words[2..], &words[..2]].concat().join(" ") + "\n"
+            };
+            folder.put(file, folder.text(file).lines().map(exchanged).collect::<String>());
+        }
+        let on_a = if format == "micmac" { "given" } else { file };
+        let json = folder.works(format!("register a.png b.png --matches {on_a} -o r.png --json"));
+        assert!(json.contains("\"detector\":null"), "{json}");
+        registered.push(folder.read("r.png"));
+        let json =
+            folder.works(format!("evaluate homography b.png a.png inverse.txt --matches {given} --json"));
+        assert!(number(&json, "corner_error") < 0.5, "{format}: {json}");
+    }
+    assert!(registered.iter().all(|picture| *picture == registered[0]), "one answer for all formats");
+    for (line, code, words) in [
+        ("match a.png b.png --matches b.points --ratio 0.7", 2, &["--matches", "search"][..]),
+        ("match a.png b.png --matches b.points --detector surf", 2, &["--matches", "search"]),
+        ("match a.png b.png --matches b.points -o m.txt", 2, &["COLMAP", "--format"]),
+        ("match a.png b.png --matches inverse.txt", 1, &["inverse.txt", "holds no places of matches"]),
+        ("match a.png other.png --matches given", 1, &["Pastisa.png/other.png.txt"]),
+        ("match small.png a.png --matches b.points", 1, &["outside of small.png"]),
+        ("match a.png b.png --matches few.txt", 1, &["2 matches in few.txt", "--model"]),
+    ] {
+        folder.refuses(line, code, words);
+    }
+}
+
+/// Points of QGIS and GDAL on the map of the reference, which a world file beside it gives.
+#[test]
+fn control_points_on_a_map_register_and_a_world_file_is_kept() {
+    let folder = Folder::new("match-map");
+    folder.scene();
+    folder.works("match b.png a.png -o pixels.points");
+    folder.works("register a.png b.png --matches pixels.points -o pixels.tif");
+    assert_eq!(image::read_georeference(folder.at("pixels.tif")).unwrap(), None);
+    folder.refuses("register a.png b.png --matches map.points -o map.tif", 1, &["map.points"]);
+    let place = [0.5, 0.0, 500_000.0, 0.0, -0.5, 4_600_000.0];
+    folder.put("a.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
+    let text = folder.text("pixels.points");
+    let rows: Vec<Vec<f64>> =
+        text.lines().skip(1).map(|line| line.split(',').map(|v| v.parse().unwrap()).collect()).collect();
+    let (mut points, mut raster) =
+        ("#CRS: EPSG:32632\nmapX,mapY,sourceX,sourceY,enable\n".to_owned(), String::new());
+    for row in &rows {
+        let (x, y) = (500_000.0 + row[0] / 2.0, 4_600_000.0 + row[1] / 2.0);
+        points += &format!("{x},{y},{},{},1\n", row[2], row[3]);
+        raster += &format!("<GCP Pixel=\"{}\" Line=\"{}\" X=\"{x}\" Y=\"{y}\"/>", row[2], -row[3]);
+    }
+    folder.put("map.points", &points);
+    folder.put("map.vrt", format!("<VRTDataset><GCPList>{raster}</GCPList></VRTDataset>"));
+    for given in ["map.points", "map.vrt"] {
+        folder.works(format!("register a.png b.png --matches {given} -o map.tif"));
+        let found = image::read_georeference(folder.at("map.tif")).unwrap().unwrap();
+        assert_eq!(found.transform(), Some(place), "{given}");
+        assert_eq!(folder.bytes("map.tif"), folder.bytes("pixels.tif"), "{given}: another picture");
+    }
+    let said = folder.notes("register a.png b.png --matches map.points -o map.png");
+    assert!(said.contains("map.png does not hold the place of a.png"), "{said}");
+}
+
 #[test]
 fn threads_do_not_change_a_byte() {
     let folder = Folder::new("threads");

@@ -65,7 +65,7 @@ const CONTRARY: [f64; 2] = [0.2, 0.5];
 const INLIERS: [f64; 2] = [40.0, 8.0];
 /// The share of the parts seen in both pictures that support the model; below.
 const SPREAD: [f64; 2] = [0.6, 0.3];
-/// The share of places tied by structure that agree; below.
+/// The share of places that agree, tied by structure or given; below.
 const PLACES: [f64; 2] = [0.9, 0.6];
 
 /// What to do about inliers that are there by chance.
@@ -143,7 +143,7 @@ impl PairEvidence {
         options: &TieOptions,
     ) -> Option<Self> {
         let model = tie.b_from_a?;
-        // Places tied by structure have no scale or turn of their own.
+        // Places tied by structure and matches that were given have no scale or turn of their own.
         let has_descriptors = !tie.first.is_empty();
         let residuals_of = |matches: &[Match]| {
             let pairs: Vec<Correspondence> =
@@ -220,7 +220,7 @@ impl PairEvidence {
             self.first_matches(&mut reasons);
         } else {
             let share = self.inliers as f64 / self.matches.max(1) as f64;
-            let text = format!("{} of {} places tied by structure agree", self.inliers, self.matches);
+            let text = format!("{} of {} places agree", self.inliers, self.matches);
             let next = "Try a model with more freedom (`--model affine` or `homography`)";
             reasons.push(Reason::share_below("places", share, PLACES, text, next));
         }

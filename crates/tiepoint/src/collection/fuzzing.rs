@@ -57,9 +57,26 @@ pub fn camera_data(photograph: &[u8]) {
     }
 }
 
-/// Reads the georeference of a GeoTIFF.
-pub fn georeference(tiff: &[u8]) {
-    let _ = crate::image::georeference_of(tiff);
+/// Reads the georeference of a GeoTIFF, and a world file.
+pub fn georeference(file: &[u8]) {
+    let of_world = std::str::from_utf8(file).ok().and_then(crate::image::parse_world_file);
+    for place in [crate::image::georeference_of(file), of_world].into_iter().flatten() {
+        let transform = place.transform();
+        assert!(transform.is_none_or(|transform| transform.iter().all(|v| v.is_finite())), "{place:?}");
+    }
+}
+
+/// Reads tie points of any program.
+pub fn matches(file: &[u8]) {
+    use crate::matching::files::{MatchSides, parse_matches};
+    let Ok(text) = std::str::from_utf8(file) else { return };
+    let transforms = [None, Some([2.0, 0.5, 500_000.0, 0.0, -2.0, 4_600_000.0])];
+    let images = MatchSides { names: Some(["a.tif", "b.tif"]), transforms };
+    if let Ok(read) = parse_matches(text, "Homol/Pastisb.tif/a.tif.txt", &images) {
+        assert!(7 * read.rows.len() <= file.len(), "more matches than bytes");
+        let places = read.rows.iter().flat_map(|row| [row.a_xy, row.b_xy].concat());
+        assert!(places.into_iter().all(f32::is_finite), "a place with NaN or infinity");
+    }
 }
 
 #[cfg(test)]
@@ -101,6 +118,12 @@ mod tests {
             words(&[1, 2, 9]),
             tiff(&tags, &[1; 40]),
             b"\xff\xd8\xff\xe1\0\x10Exif\0\0".to_vec(),
+            b"0.5\n0\n0\n-0.5\n300000.25\n5000000\n".to_vec(),
+            b"1.5 2 3 4\n5 6 7 8e1\n".to_vec(),
+            b"#CRS: EPSG:32632\nmapX,mapY,sourceX,sourceY,enable\n500010.5,4600000.25,7,-2.5,1\n".to_vec(),
+            b"ax,ay,bx,by,distance,ratio,inlier,a,b\n1,2,3,4,0.5,NaN,1,7,8\n".to_vec(),
+            b"<V><GCP Pixel=\"3.5\" Line=\"2.5\" X=\"500010.5\" Y=\"4600000.25\"/></V>".to_vec(),
+            b"{\"images\":[\"a.tif\",\"b.tif\"],\"matches\":[]}".to_vec(),
         ]
     }
 
@@ -125,7 +148,7 @@ mod tests {
                     _ => bytes.extend((0..below(9)).map(|i| (i * 31) as u8)),
                 }
             }
-            for reader in [features, tile, pairs, camera_data, georeference] {
+            for reader in [features, tile, pairs, camera_data, georeference, matches] {
                 reader(&bytes);
             }
         }

@@ -13,8 +13,9 @@ use super::features::State;
 use super::pairs::Names;
 use super::record::{self, Fields, Found, Kind, fingerprint};
 use crate::feature::files::hdf5::Hdf5;
-use crate::files::Disk;
+use crate::files::{Disk, read_text};
 use crate::matching::Match;
+use crate::matching::files::{MatchSides, parse_matches};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -148,7 +149,7 @@ pub(super) fn read(path: &Path, names: &Names<'_>) -> Result<ByPair> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("h5" | "hdf5") => of_hloc(path, names),
         _ => {
-            let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+            let text = read_text(path, "COLMAP's text of matches, or hloc's .h5")?;
             of_text(&text, names).map_err(|reason| Error::format(path, reason))
         }
     }
@@ -156,6 +157,11 @@ pub(super) fn read(path: &Path, names: &Names<'_>) -> Result<ByPair> {
 
 /// COLMAP's text.
 fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<ByPair, String> {
+    if parse_matches(text, "", &MatchSides::default()).is_ok_and(|read| !read.rows.is_empty()) {
+        return Err("holds places: expected two names and lines of two numbers of features (COLMAP's text), or hloc's .h5; \
+                    `tiepoint match --matches` verifies the places of one pair"
+            .into());
+    }
     let (mut by_pair, mut pair) = (ByPair::new(), None);
     for (number, line) in (1..).zip(text.lines()) {
         let said = |reason: String| format!("line {number}: {reason}");
@@ -242,6 +248,7 @@ mod tests {
             let error = of_text(text, &names).unwrap_err();
             assert!(error.starts_with("line ") && error.contains(reason), "{text:?}: {error}");
         }
+        assert!(of_text("1 2 3 4\n", &names).unwrap_err().contains("holds places"));
     }
 
     #[test]

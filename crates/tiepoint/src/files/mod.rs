@@ -30,6 +30,14 @@ pub fn write_atomically(
     Disk::at_once(true).write(path.as_ref(), content)
 }
 
+/// The text of a file. `expected` completes the error for a file that holds none.
+pub(crate) fn read_text(path: &Path, expected: &str) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|e| match e.kind() {
+        io::ErrorKind::InvalidData => Error::format(path, format!("is no text: expected {expected}")),
+        _ => Error::io(path, e),
+    })
+}
+
 /// Whether a file of this name is the process's standard output, which has no extension to tell a format.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("/dev/stdout")

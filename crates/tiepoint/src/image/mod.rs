@@ -36,6 +36,7 @@ pub(crate) mod testing;
 mod tiff;
 mod view;
 mod webp;
+mod world_file;
 mod write;
 
 pub use alpha::{alpha_mask, with_alpha};
@@ -60,6 +61,8 @@ pub use shades::Shades;
 pub use tiff::Georeference;
 pub(crate) use view::check_mask;
 pub use view::{AnyCow, ImageView, ImageViewMut};
+#[cfg(any(fuzzing, test))]
+pub(crate) use world_file::parse as parse_world_file;
 pub(crate) use write::write_values;
 pub use write::{Compression, Known, OutputFormat, write, write_known};
 

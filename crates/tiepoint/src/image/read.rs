@@ -6,7 +6,7 @@ use super::{
     orientation::upright,
     pfm, png, pnm,
     rows::{Channels, Decoded, Request, Source},
-    tiff, webp,
+    tiff, webp, world_file,
 };
 use crate::files::Fault;
 use crate::image::PixelKind;
@@ -126,10 +126,11 @@ fn decode_as(bytes: &[u8], name: &Path, options: &ReadOptions, channels: Channel
     read_source(Cursor::new(bytes), name, &request)
 }
 
-/// Where the pixels of the image in the file at `path` lie on a map. `None` for every file that is not a GeoTIFF.
+/// Where the pixels of the image in the file at `path` lie on a map, as a GeoTIFF says it itself, and for other files the
+/// world file beside them. `None` for files without either.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be read, [`Error::Format`] for a damaged TIFF.
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] for a damaged TIFF or world file.
 pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>> {
     let path = path.as_ref();
     // A pipe can be read only once, and that is for its pixels.
@@ -139,7 +140,8 @@ pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>>
     let mut source = BufReader::with_capacity(1 << 16, File::open(path).map_err(|e| Error::io(path, e))?);
     let found = source.fill_buf().map_err(Fault::Io).map(is_tiff);
     let found = found.and_then(|tiff| if tiff { tiff::read_georeference(source) } else { Ok(None) });
-    found.map_err(|fault| fault.at(path, "its place on a map does"))
+    let found = found.map_err(|fault| fault.at(path, "its place on a map does"))?;
+    found.map_or_else(|| world_file::beside(path), |found| Ok(Some(found)))
 }
 
 /// As [`read_georeference`], of a TIFF in memory.

@@ -63,7 +63,7 @@ pub struct TiePoints {
     /// The number of samples that the estimation drew.
     pub iterations: usize,
     /// The matches of the first search, before there was a model to search near; empty where pictures were tied by
-    /// their structure. Of very many features it took a part ([`tie_points`]).
+    /// their structure or matches were given. Of very many features it took a part ([`tie_points`]).
     pub first: Vec<Match>,
 }
 
@@ -165,6 +165,21 @@ fn tie_thinned(
         }
     }
     tie_points_by(keypoints, options, cpu, |matching| search(matching, 1))
+}
+
+/// Tie points from matches of another program: the options' model is estimated from them, and no others are searched.
+///
+/// # Errors
+/// As [`tie_points`].
+pub fn tie_given(
+    keypoints: [&[Keypoint]; 2],
+    matches: Vec<Match>,
+    options: &TieOptions,
+    cpu: &Cpu,
+) -> Result<TiePoints> {
+    options.check()?;
+    let tied = tie_points_by(keypoints, &options.with_rematch(None), cpu, |_| Ok(matches.clone()))?;
+    Ok(TiePoints { first: vec![], ..tied })
 }
 
 /// Tie points from the matches that `search` finds.

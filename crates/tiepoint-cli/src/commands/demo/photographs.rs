@@ -53,7 +53,15 @@ pub(super) fn matched(
         let tie = tie_points(&features[0], &features[1], options, processor)?;
         let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
         let evidence = PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, options);
-        Ok(MatchedPair { pictures, features, tie, views: 1, modality: Modality::Same, evidence })
+        Ok(MatchedPair {
+            pictures,
+            features,
+            tie,
+            views: 1,
+            modality: Modality::Same,
+            evidence,
+            given: false,
+        })
     })
 }
 

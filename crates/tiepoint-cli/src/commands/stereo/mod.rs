@@ -49,6 +49,13 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     }
 }
 
+impl Work<'_> {
+    /// Whether anything shows the verdict and the warnings, which take tie points.
+    fn is_judged(&self) -> bool {
+        self.arguments.report.wanted() || !self.context.is_silent()
+    }
+}
+
 /// What is common to the work on all pairs.
 #[derive(Clone, Copy, Debug)]
 struct Work<'a> {
@@ -199,7 +206,7 @@ impl PairJob<'_> {
         let ready = clock.time(Part::Compute, || -> Outcome<Ready> {
             let ready = match arguments.rectify {
                 true => Ready::rectified(sides, self.pair, work, cpu)?,
-                false => Ready::of(sides, work, self.number == 1, cpu)?,
+                false => Ready::of(sides, work, self.number == 1 && work.is_judged(), cpu)?,
             };
             ready.halved(arguments.halvings(), cpu)
         });
@@ -220,8 +227,7 @@ impl PairJob<'_> {
         let truth = work.arguments.truth.as_ref().map(|truth| output::fill(truth, &self.pair.left));
         let reading = work.arguments.truth_reading()?;
         let truth = truth.map(|truth| clock.time(Part::Read, || files::read(truth, &reading))).transpose()?;
-        let (warnings, mut evidence) =
-            clock.time(Part::Compute, || warnings::of(computed, work.measured, cpu))?;
+        let (warnings, mut evidence) = clock.time(Part::Compute, || warnings::of(computed, work, cpu))?;
         if let Some(truth) = &truth {
             evidence = evidence.with_truth(found.disparity.view(), truth.view())?;
         }

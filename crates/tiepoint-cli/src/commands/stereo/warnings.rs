@@ -1,6 +1,6 @@
 //! Warnings about poor disparities: the likeliest cause, and what to do.
 
-use super::Computed;
+use super::{Computed, Work};
 use crate::failure::Outcome;
 use tiepoint::assess::{AT_END, StereoEvidence, VALID};
 use tiepoint::device::Cpu;
@@ -13,7 +13,7 @@ const FEW_FEATURES: usize = 100;
 
 /// The warnings about a result, and its figures. Tie points are searched for rows and range only if the map is doubtful
 /// for its missing pixels or for those at the end of the range, and used if they were found anyway.
-pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<(Vec<String>, StereoEvidence)> {
+pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Vec<String>, StereoEvidence)> {
     let Computed { ready, found, .. } = computed;
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);
     let mut warnings = Vec::new();
@@ -22,7 +22,8 @@ pub(super) fn of(computed: &Computed, measured: bool, cpu: &Cpu) -> Outcome<(Vec
     let (with_data, share) = (evidence.with_data, evidence.valid_share());
     let missing = share < VALID[0] && with_data > 0;
     let many_at_end = evidence.at_end_share() > AT_END[0] && count < 4096;
-    let is_doubtful = ready.survey.is_some() || missing || many_at_end;
+    let measured = work.measured;
+    let is_doubtful = ready.survey.is_some() || (work.is_judged() && (missing || many_at_end));
     let survey = if is_doubtful { ready.survey_at_size(cpu)? } else { None };
     let rows = survey.filter(Survey::rows_differ).and_then(|survey| survey.rows_px);
     if let Some(px) = rows {

@@ -9,10 +9,16 @@ use ::tiff::tags::Tag;
 
 /// Tags whose values are numbers: `ModelPixelScale`, `ModelTiepoint`, `ModelTransformation`, `GeoDoubleParams`.
 const DOUBLES: [u16; 4] = [33550, 33922, 34264, 34736];
+const SCALE: u16 = DOUBLES[0];
+const TIE_POINTS: u16 = DOUBLES[1];
+const TRANSFORMATION: u16 = DOUBLES[2];
 /// `GeoKeyDirectory`.
 const KEYS: u16 = 34735;
 /// `GeoAsciiParams`.
 const TEXT: u16 = 34737;
+
+/// The key that says whether places are those of a pixel's corner (1) or of its centre (2).
+const RASTER_TYPE: u64 = 1025;
 
 /// Where the pixels of an image lie on a map, as a GeoTIFF says it. It holds for every image with the same pixel grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +31,53 @@ impl Georeference {
     /// The entries for the directory of a file.
     pub(super) fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// The place of a picture without a coordinate system, by [its transform](Self::transform).
+    pub(in crate::image) fn of_transform([a, b, c, d, e, f]: [f64; 6]) -> Self {
+        let doubles = |tag, values: &[f64]| {
+            let values = values.iter().map(|value| value.to_bits()).collect();
+            Field { tag, kind: FieldType::Double, values }
+        };
+        let corner =
+            Field { tag: KEYS, kind: FieldType::Short, values: vec![1, 1, 0, 1, RASTER_TYPE, 0, 1, 1] };
+        // More programs read a scale than a matrix, and a scale has no turn.
+        let fields = if b == 0.0 && d == 0.0 && a > 0.0 && e < 0.0 {
+            vec![doubles(SCALE, &[a, -e, 0.0]), doubles(TIE_POINTS, &[0.0, 0.0, 0.0, c, f, 0.0]), corner]
+        } else {
+            let rows = [a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
+            vec![doubles(TRANSFORMATION, &rows), corner]
+        };
+        Self { fields }
+    }
+
+    fn doubles(&self, tag: u16) -> Option<Vec<f64>> {
+        let field = self.fields.iter().find(|field| field.tag == tag)?;
+        Some(field.values.iter().map(|bits| f64::from_bits(*bits)).collect())
+    }
+
+    /// From pixels to the map, as GDAL and `affine` have it: x = a · column + b · row + c, y = d · column + e · row + f,
+    /// where (0, 0) is the outer corner of the first pixel. `None` where the file has several tie points or none, or a
+    /// transform that cannot be inverted.
+    pub fn transform(&self) -> Option<[f64; 6]> {
+        let transform = match self.doubles(TRANSFORMATION).as_deref() {
+            Some([a, b, _, c, d, e, _, f, ..]) => [*a, *b, *c, *d, *e, *f],
+            Some(_) => return None,
+            None => match (self.doubles(SCALE).as_deref()?, self.doubles(TIE_POINTS).as_deref()?) {
+                ([sx, sy, ..], [column, row, _, x, y, _]) => {
+                    [*sx, 0.0, x - column * sx, 0.0, -sy, y + row * sy]
+                }
+                _ => return None,
+            },
+        };
+        let [a, b, mut c, d, e, mut f] = transform;
+        let keys = self.fields.iter().find(|field| field.tag == KEYS);
+        let of_centres = |key: &[u64]| key[0] == RASTER_TYPE && key[3] == 2;
+        if keys.is_some_and(|keys| keys.values.chunks_exact(4).skip(1).any(of_centres)) {
+            (c, f) = (c - (a + b) / 2.0, f - (d + e) / 2.0);
+        }
+        let area = a * e - b * d;
+        ([a, b, c, d, e, f, area].iter().all(|v| v.is_finite()) && area != 0.0).then_some([a, b, c, d, e, f])
     }
 }
 
@@ -90,6 +143,22 @@ mod tests {
             let text: String = place.fields()[5].values.iter().map(|&v| char::from(v as u8)).collect();
             assert_eq!(text, "WGS 84 / UTM zone 33N|\0");
         }
+    }
+
+    #[test]
+    fn a_transform_is_that_of_the_tags() {
+        for transform in [[0.5, 0.0, 3e5, 0.0, -0.25, 5e6], [1.0, 0.5, -7.0, 0.25, -2.0, 9.0]] {
+            let mut place = Georeference::of_transform(transform);
+            assert_eq!(place.transform(), Some(transform));
+            place.fields.last_mut().unwrap().values[7] = 2;
+            let [a, b, c, d, e, f] = transform;
+            let centred = [a, b, c - (a + b) / 2.0, d, e, f - (d + e) / 2.0];
+            assert_eq!(place.transform(), Some(centred), "of the pixels' centres");
+            place.fields[0].values[0] = f64::NAN.to_bits();
+            assert_eq!(place.transform(), None);
+            assert_eq!(Georeference { fields: place.fields[1..].to_vec() }.transform(), None);
+        }
+        assert_eq!(Georeference::of_transform([1.0, 2.0, 0.0, 2.0, 4.0, 0.0]).transform(), None, "no area");
     }
 
     #[test]

@@ -8,11 +8,13 @@
 //! | `s2p` | `x1 y1 x2 y2` | s2p, from `sift_matches.txt` of a tile |
 //! | `qgis` | `mapX,mapY,sourceX,sourceY,enable,…` | QGIS's georeferencer, from `IMAGE.points` |
 //!
+//! The ground control points in a virtual raster of GDAL (`.vrt`) are read, too.
+//!
 //! The centre of the first pixel is 0 everywhere but in QGIS, which counts from the corner of the first and upwards.
 
 mod read;
 
-pub use read::{ReadMatches, read_matches};
+pub use read::{MatchSides, ReadMatches, parse_matches, read_matches, read_matches_of};
 
 use super::Match;
 use crate::geometry::Model;

@@ -1,8 +1,10 @@
 //! Tie points of files, told by what is in them.
 
-use super::MatchRow;
+use super::{MatchFormat, MatchRow};
+use crate::files::read_text;
 use crate::matching::Match;
 use crate::{Error, Result};
+use roxmltree::{Document, Node, ParsingOptions};
 use serde::Deserialize;
 use std::path::Path;
 use std::str::FromStr;
@@ -11,17 +13,32 @@ use std::str::FromStr;
 /// 1 (scales) and true (inlier).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadMatches {
+    /// The format. It is that of QGIS for a virtual raster of GDAL, which says the same.
+    pub format: MatchFormat,
     /// The names of both images.
     pub names: Option<[String; 2]>,
+    /// Whether the file says which of the two images is the first, by a name, or because one is placed on the other.
+    pub in_order: bool,
     /// The matches, in the order of the file.
     pub rows: Vec<MatchRow>,
+}
+
+/// What is known of the two images whose matches are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MatchSides<'a> {
+    /// Their names or paths. A file that names its images in the other order is exchanged, and one that names others is
+    /// refused.
+    pub names: Option<[&'a str; 2]>,
+    /// Where they lie on the map, as [`Georeference::transform`](crate::image::Georeference::transform) tells. Places on
+    /// the map become pixels by it.
+    pub transforms: [Option<[f64; 6]>; 2],
 }
 
 /// The fault of a line, without its number.
 type Parsed<T> = std::result::Result<T, String>;
 
 /// Reads a line with its number among those of matches.
-type Row = fn(&str, u32) -> Parsed<MatchRow>;
+type Row = fn(&str, u32, &Maps) -> Parsed<MatchRow>;
 
 /// Reads what [`write_matches`](super::write_matches) writes, and the same of other programs: CSV, JSON, text with
 /// uncertainties of the Ames Stereo Pipeline (6 numbers a line), a file of MicMac's `Homol` (5), `sift_matches.txt` of
@@ -31,40 +48,162 @@ type Row = fn(&str, u32) -> Parsed<MatchRow>;
 /// [`Error::Io`] when the file cannot be read; [`Error::Format`] when it holds anything else, such as COLMAP's indices,
 /// which are no places.
 pub fn read_matches(path: impl AsRef<Path>) -> Result<ReadMatches> {
-    let path = path.as_ref();
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
-    of_text(&text).map_err(|reason| Error::format(path, reason))
+    read_matches_of(path, &MatchSides::default())
 }
 
+/// As [`read_matches`], of two images that are known: also MicMac's folder `Homol`, and places on the map of the second,
+/// as ground control points of QGIS (with a line `#CRS`) and of a virtual raster of GDAL have them.
+///
+/// # Errors
+/// As [`read_matches`]; [`Error::Format`] for matches of other images, and places on a map where the image has none.
+pub fn read_matches_of(path: impl AsRef<Path>, images: &MatchSides<'_>) -> Result<ReadMatches> {
+    let path = path.as_ref();
+    let names = images.names.map(|names| names.map(|name| of_path(Path::new(name))));
+    let within = match &names {
+        Some([a, b]) if path.is_dir() => {
+            let of_pair = |a: &str, b: &str| path.join(format!("Pastis{a}")).join(format!("{b}.txt"));
+            let ways = [of_pair(a, b), of_pair(b, a)];
+            let missing =
+                || format!("holds no matches of {a} and {b}: expected {} (MicMac)", ways[0].display());
+            Some(
+                ways.iter()
+                    .find(|path| path.is_file())
+                    .ok_or_else(|| Error::format(path, missing()))?
+                    .clone(),
+            )
+        }
+        _ => None,
+    };
+    let path = within.as_deref().unwrap_or(path);
+    parse_matches(&read_text(path, "tie points as text")?, path, images)
+}
+
+/// As [`read_matches_of`], of the text of the file at `path`.
+///
+/// # Errors
+/// As [`read_matches_of`].
+pub fn parse_matches(text: &str, path: impl AsRef<Path>, images: &MatchSides<'_>) -> Result<ReadMatches> {
+    let path = path.as_ref();
+    let names = images.names.map(|names| names.map(|name| of_path(Path::new(name))));
+    let fault = |reason| Error::format(path, reason);
+    let mut read = of_text(text, &Maps { of: images.transforms }).map_err(fault)?;
+    if read.format == MatchFormat::MicMac {
+        read.names = micmac_names(path);
+    }
+    let Some([a, b]) = &names else { return Ok(read) };
+    let exchanged = match &read.names {
+        Some(of_file) => {
+            let [first, second] = of_file.each_ref().map(|name| of_path(Path::new(name)));
+            let exchanged = [&first, &second] == [b, a] && a != b;
+            if !exchanged && [&first, &second] != [a, b] {
+                return Err(fault(format!(
+                    "holds matches of {first} and {second}: expected those of {a} and {b}"
+                )));
+            }
+            Some(exchanged)
+        }
+        None if read.format == MatchFormat::Asp => asp_order(path, [a, b]),
+        None => None,
+    };
+    read.in_order |= exchanged.is_some();
+    if exchanged == Some(true) {
+        read.exchange();
+    }
+    Ok(read)
+}
+
+impl ReadMatches {
+    /// Makes the first image the second.
+    pub fn exchange(&mut self) {
+        if let Some(names) = &mut self.names {
+            names.reverse();
+        }
+        for MatchRow { pair, a_xy, b_xy, scales, .. } in &mut self.rows {
+            (pair.a, pair.b) = (pair.b, pair.a);
+            (*a_xy, *b_xy) = (*b_xy, *a_xy);
+            scales.reverse();
+        }
+    }
+}
+
+/// The name of the file of a path.
+fn of_path(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// The names of the images in the path of a file of MicMac's: `Homol/PastisA/B.txt`.
+fn micmac_names(path: &Path) -> Option<[String; 2]> {
+    let first = path.parent()?.file_name()?.to_str()?.strip_prefix("Pastis")?;
+    Some([first.to_owned(), path.file_stem()?.to_str()?.to_owned()])
+}
+
+/// Whether a file of ASP, `PREFIX-A__B.txt` without the images' extensions, has the matches of B and A; `None` where its
+/// name does not say it.
+fn asp_order(path: &Path, names: [&str; 2]) -> Option<bool> {
+    let stem = path.file_stem()?.to_str()?;
+    let [a, b] = names.map(|name| Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name));
+    let is = |a: &str, b: &str| {
+        let before = stem.strip_suffix(&format!("{a}__{b}"));
+        before.is_some_and(|before| before.is_empty() || before.ends_with('-'))
+    };
+    match (is(a, b), is(b, a)) {
+        (true, _) => Some(false),
+        (false, true) => Some(true),
+        (false, false) => None,
+    }
+}
+
+/// Where both images lie on the map.
+struct Maps {
+    of: [Option<[f64; 6]>; 2],
+}
+
+impl Maps {
+    /// The pixel of a place on the map of an image.
+    fn pixel(&self, image: usize, [x, y]: [f64; 2]) -> Parsed<[f64; 2]> {
+        let [a, b, c, d, e, f] = self.of[image].ok_or(ON_A_MAP)?;
+        let (x, y, area) = (x - c, y - f, a * e - b * d);
+        Ok([(e * x - b * y) / area - 0.5, (a * y - d * x) / area - 0.5])
+    }
+}
+
+const ON_A_MAP: &str = "its places are on a map, and no pixels of a picture: `match` and `register` with --matches take them \
+                        if the picture that stays is a GeoTIFF or has a world file";
+
 /// The same of the text of a file.
-fn of_text(text: &str) -> Parsed<ReadMatches> {
+fn of_text(text: &str, maps: &Maps) -> Parsed<ReadMatches> {
     if text.trim_start().starts_with('{') {
         return json(text);
+    }
+    if text.trim_start().starts_with('<') {
+        return vrt(text, maps);
     }
     let lines = || (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
     let Some((_, first)) = lines().find(|(_, line)| !line.starts_with('#')) else {
         return Ok(ReadMatches::default());
     };
-    let (row, header): (Row, bool) = match first {
-        _ if first.starts_with("ax,ay,bx,by,") => (csv, true),
-        _ if first.starts_with("mapX,mapY,") => (qgis, true),
+    let on_a_map = lines().any(|(_, line)| line.starts_with("#CRS") && !line.ends_with(':'));
+    let (row, header, format): (Row, bool, MatchFormat) = match first {
+        _ if first.starts_with("ax,ay,bx,by,") => (csv, true, MatchFormat::Csv),
+        _ if first.starts_with("mapX,mapY,") && on_a_map => (qgis_on_a_map, true, MatchFormat::Qgis),
+        _ if first.starts_with("mapX,mapY,") => (qgis, true, MatchFormat::Qgis),
         _ => match first.split_ascii_whitespace().count() {
-            4 => (s2p, false),
-            5 => (micmac, false),
-            6 => (asp, false),
+            4 => (s2p, false, MatchFormat::S2p),
+            5 => (micmac, false, MatchFormat::MicMac),
+            6 => (asp, false, MatchFormat::Asp),
             _ => return Err(UNKNOWN.into()),
         },
     };
-    if let Some((number, line)) = lines().find(|(_, line)| line.starts_with("#CRS") && !line.ends_with(':')) {
-        return Err(format!("line {number}: {line:?}: its places are on a map, and no pixels of a picture"));
-    }
     let rows = lines().filter(|(_, line)| !line.starts_with('#')).skip(usize::from(header));
-    let row = |(index, (number, line))| row(line, index).map_err(|reason| format!("line {number}: {reason}"));
-    Ok(ReadMatches { names: None, rows: (0..).zip(rows).map(row).collect::<Parsed<_>>()? })
+    let row =
+        |(index, (number, line))| row(line, index, maps).map_err(|reason| format!("line {number}: {reason}"));
+    let rows = (0..).zip(rows).map(row).collect::<Parsed<_>>()?;
+    Ok(ReadMatches { format, names: None, in_order: format == MatchFormat::Qgis, rows })
 }
 
-const UNKNOWN: &str = "holds no places of matches: expected CSV or JSON of this program, points of QGIS, or lines of 4 (s2p), 5 \
-                       (MicMac) or 6 numbers (ASP); indices of features (COLMAP, hloc) go to `collect --matches`";
+const UNKNOWN: &str = "holds no places of matches: expected CSV or JSON of this program, points of QGIS, a virtual raster of GDAL \
+                       with control points, or lines of 4 (s2p), 5 (MicMac) or 6 numbers (ASP); indices of features \
+                       (COLMAP, hloc) go to `collect --matches`";
 
 /// The numbers of a line, which must be so many and finite.
 fn numbers<T: FromStr + Copy + Default + Into<f64>, const N: usize>(
@@ -89,16 +228,16 @@ fn places(index: u32, [ax, ay, bx, by]: [f32; 4]) -> MatchRow {
     MatchRow { pair, a_xy: [ax, ay], b_xy: [bx, by], scales: [1.0; 2], inlier: true }
 }
 
-fn s2p(line: &str, index: u32) -> Parsed<MatchRow> {
+fn s2p(line: &str, index: u32, _: &Maps) -> Parsed<MatchRow> {
     Ok(places(index, words(line)?))
 }
 
-fn micmac(line: &str, index: u32) -> Parsed<MatchRow> {
+fn micmac(line: &str, index: u32, _: &Maps) -> Parsed<MatchRow> {
     let [ax, ay, bx, by, _weight] = words(line)?;
     Ok(places(index, [ax, ay, bx, by]))
 }
 
-fn asp(line: &str, index: u32) -> Parsed<MatchRow> {
+fn asp(line: &str, index: u32, _: &Maps) -> Parsed<MatchRow> {
     let [ax, ay, a, bx, by, b] = words(line)?;
     if a <= 0.0 || b <= 0.0 {
         return Err(format!("{line:?}: expected uncertainties above 0"));
@@ -106,14 +245,58 @@ fn asp(line: &str, index: u32) -> Parsed<MatchRow> {
     Ok(MatchRow { scales: [a, b], ..places(index, [ax, ay, bx, by]) })
 }
 
-fn qgis(line: &str, index: u32) -> Parsed<MatchRow> {
+fn qgis(line: &str, index: u32, _: &Maps) -> Parsed<MatchRow> {
     let [bx, by, ax, ay, enabled] = numbers::<f64, 5>(&mut line.split(',').take(5), line)?;
-    // From the corner of the first pixel, and upwards.
-    let row = places(index, [ax - 0.5, -0.5 - ay, bx - 0.5, -0.5 - by].map(|v| v as f32));
-    Ok(MatchRow { inlier: enabled != 0.0, ..row })
+    control_point(upwards([ax, ay]), upwards([bx, by]), enabled, index, line)
 }
 
-fn csv(line: &str, _: u32) -> Parsed<MatchRow> {
+/// A line of QGIS whose first place is on the map of B; the second is on that of A, if it has one.
+fn qgis_on_a_map(line: &str, index: u32, maps: &Maps) -> Parsed<MatchRow> {
+    let [bx, by, ax, ay, enabled] = numbers::<f64, 5>(&mut line.split(',').take(5), line)?;
+    let a = if maps.of[0].is_some() { maps.pixel(0, [ax, ay])? } else { upwards([ax, ay]) };
+    control_point(a, maps.pixel(1, [bx, by])?, enabled, index, line)
+}
+
+/// A pixel in the coordinates of QGIS, from the corner of the first pixel, and upwards.
+fn upwards([x, y]: [f64; 2]) -> [f64; 2] {
+    [x - 0.5, -0.5 - y]
+}
+
+fn control_point(a: [f64; 2], b: [f64; 2], enabled: f64, index: u32, of: &str) -> Parsed<MatchRow> {
+    let [ax, ay, bx, by] = [a[0], a[1], b[0], b[1]].map(|v| v as f32);
+    if ![ax, ay, bx, by].iter().all(|v| v.is_finite()) {
+        return Err(format!("{of:?}: expected numbers that pixels can have"));
+    }
+    Ok(MatchRow { inlier: enabled != 0.0, ..places(index, [ax, ay, bx, by]) })
+}
+
+/// The most elements of a virtual raster; one for each control point, and some more.
+const MAX_NODES: u32 = 1 << 20;
+
+/// The ground control points of a virtual raster of GDAL: pixels of the file, from the corner of the first, and places on
+/// the map.
+fn vrt(text: &str, maps: &Maps) -> Parsed<ReadMatches> {
+    let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(text, options)
+        .map_err(|e| format!("holds no control points of a virtual raster of GDAL: {e}"))?;
+    let points = document.descendants().filter(|node| node.has_tag_name("GCP"));
+    let row = |(index, node): (u32, Node<'_, '_>)| {
+        let number = |name: &str| {
+            let value = node.attribute(name).and_then(|text| text.trim().parse().ok());
+            let expected = || format!("a GCP without a number {name}");
+            value.filter(|value: &f64| value.is_finite()).ok_or_else(expected)
+        };
+        let a = [number("Pixel")? - 0.5, number("Line")? - 0.5];
+        control_point(a, maps.pixel(1, [number("X")?, number("Y")?])?, 1.0, index, "GCP")
+    };
+    let rows: Vec<MatchRow> = (0..).zip(points).map(row).collect::<Parsed<_>>()?;
+    if rows.is_empty() {
+        return Err("holds no ground control points (GCP)".into());
+    }
+    Ok(ReadMatches { format: MatchFormat::Qgis, names: None, in_order: true, rows })
+}
+
+fn csv(line: &str, _: u32, _: &Maps) -> Parsed<MatchRow> {
     let wrong = || format!("{line:?}: expected ax,ay,bx,by,distance,ratio,inlier,a,b");
     let fields: Vec<&str> = line.split(',').collect();
     let [ax, ay, bx, by, distance, ratio, inlier, a, b] = fields[..] else { return Err(wrong()) };
@@ -151,7 +334,8 @@ fn json(text: &str) -> Parsed<ReadMatches> {
         let pair = Match { a, b, distance, ratio };
         MatchRow { pair, a_xy: [ax, ay], b_xy: [bx, by], scales: [1.0; 2], inlier }
     };
-    Ok(ReadMatches { names: Some(images), rows: matches.into_iter().map(row).collect() })
+    let rows = matches.into_iter().map(row).collect();
+    Ok(ReadMatches { format: MatchFormat::Json, names: Some(images), in_order: false, rows })
 }
 
 #[cfg(test)]
@@ -199,20 +383,22 @@ mod tests {
                 let (read, expected) = (read.unwrap(), expected.collect::<Vec<_>>());
                 // NaN differs from itself.
                 assert_eq!(format!("{:?}", read.rows), format!("{expected:?}"), "{format}");
-                assert_eq!(read.names.is_some(), format == MatchFormat::Json, "{format}");
+                let named = matches!(format, MatchFormat::Json | MatchFormat::MicMac);
+                assert_eq!((read.format, read.names.is_some()), (format, named), "{format}");
             }
         }
     }
 
     #[test]
     fn files_of_others_are_read_and_what_is_none_is_refused() {
-        let first = |text: &str| of_text(text).unwrap().rows[0];
+        let nowhere = &Maps { of: [None; 2] };
+        let first = |text: &str| of_text(text, nowhere).unwrap().rows[0];
         let row = first("# of another program\n1e2 5 7.25 8\n");
         assert_eq!((row.a_xy, row.b_xy), ([100.0, 5.0], [7.25, 8.0]));
         let row = first("#CRS: \nmapX,mapY,pixelX,pixelY,enable\n0.5,-0.5,3.5,-2.5,0\n");
         assert_eq!((row.a_xy, row.b_xy, row.inlier), ([3.0, 2.0], [0.0, 0.0], false));
         for empty in ["", "\n \n", "# nothing\n"] {
-            assert_eq!(of_text(empty).unwrap(), ReadMatches::default());
+            assert_eq!(of_text(empty, nowhere).unwrap(), ReadMatches::default());
         }
         for (text, why) in [
             ("1 2 3\n", "holds no places"),
@@ -226,9 +412,79 @@ mod tests {
             ("ax,ay,bx,by,distance,ratio,inlier,a,b\n1,2,3,4,5,6,1,8\n", "line 2"),
             ("{\"images\":[\"a\"],\"matches\":[]}", "invalid length"),
             ("{", "EOF"),
+            (
+                "{\"images\":[\"a\",\"b\"],\"matches\":[{\"ax\":1e300,\"ay\":1,\"bx\":1,\"by\":1,\"inlier\":true,\"a\":1,\"b\":1}]}",
+                "out of range",
+            ),
+            ("<VRTDataset/>", "no ground control points"),
+            (
+                "<VRTDataset><GCP Pixel=\"1\" Line=\"x\" X=\"1\" Y=\"1\"/></VRTDataset>",
+                "without a number Line",
+            ),
+            ("<VRTDataset><GCP Pixel=\"1\" Line=\"1\" X=\"1\" Y=\"1\"/></VRTDataset>", "on a map"),
+            ("<!DOCTYPE a><VRTDataset/>", "DTD"),
+            ("<", "virtual raster of GDAL: "),
         ] {
-            let refused = of_text(text).unwrap_err();
+            let refused = of_text(text, nowhere).unwrap_err();
             assert!(refused.contains(why), "{text:?}: {refused}");
         }
+    }
+    /// Places on the map become pixels of the images that have such a place, and columns and rows of those without one.
+    #[test]
+    fn places_on_a_map_become_pixels() {
+        let (turned, north) =
+            ([1.5, 0.5, 500_000.0, 0.25, -2.0, 4_600_000.0], [2.0, 0.0, 10.0, 0.0, -2.0, 20.0]);
+        let at = |[a, b, c, d, e, f]: [f64; 6], [x, y]: [f64; 2]| {
+            let (x, y) = (x + 0.5, y + 0.5);
+            (a * x + b * y + c, d * x + e * y + f)
+        };
+        let ((u, v), (x, y)) = (at(north, [3.0, 4.0]), at(turned, [7.25, 8.0]));
+        for (maps, source) in [([Some(north), Some(turned)], (u, v)), ([None, Some(turned)], (3.5, -4.5))] {
+            let text = format!(
+                "#CRS: EPSG:32632\nmapX,mapY,sourceX,sourceY,enable\n{x},{y},{},{},1\n",
+                source.0, source.1
+            );
+            let read = of_text(&text, &Maps { of: maps }).unwrap();
+            assert_eq!((read.rows[0].a_xy, read.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
+        }
+        let text = format!(
+            "<VRTDataset><GCPList><GCP Pixel=\"3.5\" Line=\"4.5\" X=\"{x}\" Y=\"{y}\"/></GCPList></VRTDataset>"
+        );
+        let read = of_text(&text, &Maps { of: [None, Some(turned)] }).unwrap();
+        assert_eq!((read.rows[0].a_xy, read.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
+    }
+
+    /// Files that say which image is which are read in the order of the images that are asked for.
+    #[test]
+    fn matches_come_in_the_order_of_the_images() {
+        let folder = Folder::new("matches-order");
+        let pair = Match { a: 0, b: 1, distance: 0.0, ratio: 0.5 };
+        let row = MatchRow { pair, a_xy: [1.0, 2.0], b_xy: [3.0, 4.0], scales: [5.0, 6.0], inlier: true };
+        let sides = |names| MatchSides { names: Some(names), ..MatchSides::default() };
+        let (given, exchanged, others) =
+            (sides(["x/a.tif", "y/b.tif"]), sides(["b.tif", "a.tif"]), sides(["a.tif", "c.tif"]));
+        std::fs::write(folder.join("binary"), [0xff, 0xfe, 0]).unwrap();
+        assert!(
+            read_matches(folder.join("binary")).unwrap_err().to_string().contains("is no text: expected tie")
+        );
+        for (format, name) in
+            [(MatchFormat::Json, "m"), (MatchFormat::MicMac, "Homol"), (MatchFormat::Asp, "run-a__b.txt")]
+        {
+            let path = folder.join(name);
+            write_matches(&path, Some(format), ["a.tif", "b.tif"], &[row]).unwrap();
+            let places = |sides| {
+                let read = read_matches_of(&path, &sides)?;
+                Ok::<_, Error>((read.in_order, read.rows[0].a_xy, read.rows[0].b_xy))
+            };
+            assert_eq!(places(given).unwrap(), (true, row.a_xy, row.b_xy), "{format}");
+            assert_eq!(places(exchanged).unwrap(), (true, row.b_xy, row.a_xy), "{format}");
+            match format {
+                // The prefix of ASP's names is free.
+                MatchFormat::Asp => assert_eq!(places(others).unwrap(), (false, row.a_xy, row.b_xy)),
+                _ => assert!(places(others).unwrap_err().to_string().contains("a.tif and c.tif"), "{format}"),
+            }
+        }
+        let one = read_matches_of(folder.join("Homol/Pastisb.tif/a.tif.txt"), &given).unwrap();
+        assert_eq!((one.rows[0].a_xy, one.names), (row.a_xy, Some(["a.tif", "b.tif"].map(str::to_owned))));
     }
 }

@@ -1,0 +1,72 @@
+//! World files: six lines of text beside a picture that say where it lies on a map (ESRI; GDAL reads the same).
+//!
+//! Their numbers are A, D, B, E, C, F of x = A · column + B · row + C, y = D · column + E · row + F, where (0, 0) is the
+//! **centre** of the first pixel. They name no coordinate system.
+
+use super::Georeference;
+use crate::files::read_text;
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// The world file beside the picture at `path`: its extension is the first and the last letter of the picture's and a w,
+/// the picture's and a w, or wld, in small letters or capitals.
+fn world_file(path: &Path) -> Option<PathBuf> {
+    let extension = path.extension()?.to_str()?.to_lowercase();
+    let letters = [extension.chars().next()?, extension.chars().last()?, 'w'];
+    let names = [letters.iter().collect(), format!("{extension}w"), "wld".to_owned()];
+    let cases = names.iter().flat_map(|name| [name.clone(), name.to_uppercase()]);
+    cases.map(|name| path.with_extension(name)).find(|path| path.is_file())
+}
+
+/// Where the picture at `path` lies by the world file beside it; `None` without one.
+pub(super) fn beside(path: &Path) -> Result<Option<Georeference>> {
+    let Some(world) = world_file(path) else { return Ok(None) };
+    let text = read_text(&world, "six numbers, one a line")?;
+    let wrong =
+        || Error::format(&world, "is no world file: expected six numbers, one a line, that can be inverted");
+    Ok(Some(parse(&text).ok_or_else(wrong)?))
+}
+
+/// The place that the text of a world file says; `None` for any other text.
+pub(crate) fn parse(text: &str) -> Option<Georeference> {
+    let numbers = text.split_ascii_whitespace().map(|word| word.parse::<f64>().ok());
+    let [a, d, b, e, c, f] = <[f64; 6]>::try_from(numbers.collect::<Option<Vec<_>>>()?).ok()?;
+    let place = Georeference::of_transform([a, b, c - (a + b) / 2.0, d, e, f - (d + e) / 2.0]);
+    place.transform().map(|_| place)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::files::tests::Folder;
+    use crate::image::{Image, Known, Size, read_georeference, write, write_known};
+
+    #[test]
+    fn a_world_file_is_the_place_of_a_picture_that_has_none() {
+        let folder = Folder::new("world-file");
+        let image = Image::<u8>::new(Size::new(4, 3));
+        for (name, world) in [
+            ("a.png", "a.pgw"),
+            ("b.tif", "b.tfw"),
+            ("c.jpg", "c.wld"),
+            ("d.tif", "d.tifw"),
+            ("e.TIF", "e.TFW"),
+        ] {
+            let path = folder.join(name);
+            write(&path, &image).unwrap();
+            assert_eq!(read_georeference(&path).unwrap(), None, "{name}");
+            std::fs::write(folder.join(world), "0.5\n0.0\n0\n-0.5\n 300000.25 \n5e6\n").unwrap();
+            let place = read_georeference(&path).unwrap().unwrap();
+            assert_eq!(place.transform(), Some([0.5, 0.0, 300_000.0, 0.0, -0.5, 5_000_000.25]), "{name}");
+            // What the file itself says comes first.
+            let (kept, other) = (folder.join("kept.tif"), "9\n1\n1\n9\n1\n1\n");
+            write_known(&kept, &image, &Known { place: Some(&place), ..Known::default() }).unwrap();
+            std::fs::write(folder.join("kept.tfw"), other).unwrap();
+            assert_eq!(read_georeference(&kept).unwrap(), Some(place));
+        }
+        for text in ["", "1\n2\n3\n4\n5\n", "1 0 0 x 0 0", "1 0 0 1 0 0 0", "1 2 2 4 0 0", "nan 0 0 1 0 0"] {
+            std::fs::write(folder.join("a.pgw"), text).unwrap();
+            let refused = read_georeference(folder.join("a.png")).unwrap_err().to_string();
+            assert!(refused.contains("a.pgw") && refused.contains("six numbers"), "{text:?}: {refused}");
+        }
+    }
+}
