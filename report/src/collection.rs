@@ -84,6 +84,12 @@ const ROWS: usize = 50;
 /// The colour of pairs that were tried without a result.
 const TRIED: Rgb = [58, 65, 78];
 
+/// The place of a pair of different photographs among all pairs of `count`: the upper triangle, row by row.
+pub(crate) fn place_of(a: usize, b: usize, count: usize) -> usize {
+    let (a, b) = (a.min(b), a.max(b));
+    a * (2 * count - a - 1) / 2 + (b - a - 1)
+}
+
 impl Render for CollectionView<'_> {
     fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
         self.check()?;
@@ -181,8 +187,7 @@ impl CollectionView<'_> {
         let n = self.images.len();
         let mut bits = vec![0_u8; (n * (n - 1) / 2).div_ceil(8)];
         let mut set = |a: usize, b: usize| {
-            let (a, b) = (a.min(b), a.max(b));
-            let place = a * (2 * n - a - 1) / 2 + (b - a - 1);
+            let place = place_of(a, b, n);
             bits[place / 8] |= 1 << (place % 8);
         };
         self.for_each_tried(&mut set);

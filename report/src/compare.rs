@@ -5,6 +5,7 @@
 
 use crate::Detail;
 use crate::block;
+use crate::collection::place_of;
 use crate::matches::{self, KeypointMatch};
 use crate::page::{Kind, Render, Report, Section, View, counted};
 use crate::picture::Embedded;
@@ -71,8 +72,8 @@ impl Comparison {
     /// Compares two pages that were written by this version.
     ///
     /// # Errors
-    /// [`Error::Io`] for a file that cannot be read, [`Error::Format`] for one that is no such page, and
-    /// [`Error::Mismatch`] for pages that show other kinds of results, or pictures of other sizes.
+    /// [`Error::Io`] for a file that cannot be read, and [`Error::Mismatch`] for one that is no such page, and for pages
+    /// that show other kinds of results, or pictures of other sizes.
     pub fn new(before: impl AsRef<Path>, after: impl AsRef<Path>) -> Result<Self> {
         let [before, after] = [SavedPage::read(before.as_ref())?, SavedPage::read(after.as_ref())?];
         if before.views.len() != after.views.len() {
@@ -143,7 +144,9 @@ impl SavedPage {
         let data = between("<script type=\"application/json\" id=\"data\">", "</script>");
         let mut data: Value =
             data.and_then(|data| serde_json::from_str(data).ok()).ok_or_else(|| foreign("no data"))?;
-        let Value::Array(views) = data["views"].take() else { return Err(foreign("no views")) };
+        let Some(Value::Array(views)) = data.get_mut("views").map(Value::take) else {
+            return Err(foreign("no views"));
+        };
         if views.is_empty() {
             return Err(foreign("nothing to compare in it"));
         }
@@ -556,8 +559,17 @@ fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<Compared>
     let runs: Vec<u8> = keys.iter().map(run).collect();
     let failed = |e| Error::io("report", e);
     let mut data = b.clone();
+    if !a["tried"].is_null() || !b["tried"].is_null() || first.len().max(second.len()) < all.len() {
+        let mut tried = vec![0_u8; (all.len() * all.len().saturating_sub(1) / 2).div_ceil(8)];
+        for (page, view, numbers) in [(before, a, &first), (after, b, &second)] {
+            let marked = mark_tried(&mut tried, all.len(), &view["tried"], numbers);
+            marked.ok_or_else(|| {
+                Error::Mismatch(format!("{}: the pairs that were tried cannot be read", page.name))
+            })?;
+        }
+        data["tried"] = block::u8s(tried.into_iter()).map_err(failed)?;
+    }
     data["images"] = all.into();
-    data["tried"] = Value::Null;
     data["pairs"] = json!({
         "a": block::u32s(keys.iter().map(|key| key.0)).map_err(failed)?,
         "b": block::u32s(keys.iter().map(|key| key.1)).map_err(failed)?,
@@ -593,6 +605,24 @@ fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<Compared>
             counted(lost)
         ),
     })
+}
+
+/// Marks the pairs that a run has tried, among those of `count` photographs; `numbers` are those of the run's photographs.
+fn mark_tried(bits: &mut [u8], count: usize, tried: &Value, numbers: &[u32]) -> Option<()> {
+    // Null stands for all.
+    let tried = if tried.is_null() { None } else { Some(block::read_u8s(tried)?) };
+    let mut at = 0_usize;
+    for (i, &p) in numbers.iter().enumerate() {
+        for &q in &numbers[i + 1..] {
+            let is_set = |of: &Vec<u8>| of.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
+            if p != q && tried.as_ref().is_none_or(is_set) {
+                let place = place_of(p as usize, q as usize, count);
+                bits[place / 8] |= 1 << (place % 8);
+            }
+            at += 1;
+        }
+    }
+    Some(())
 }
 
 /// The pairs of a page; `numbers` are those of its photographs on the new page.
