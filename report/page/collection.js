@@ -42,9 +42,11 @@ class CollectionView {
     this.network = new Network(this);
     /** @type {Matrix | Network} */
     this.map = this.matrix;
-    this.colourBy = 'inliers';
+    this.colourBy = c.runs ? 'run' : 'inliers';
     this.sorted = 'names';
     this.hidden = new Set();
+    /** Of two compared runs: which pairs are left out. */
+    this.hiddenRuns = new Set();
     this.atlas = new Atlas(urls, () => this.stage.draw());
     this.tip = element('div', { class: 'tip', hidden: true });
     const keys = 'Left and right arrows walk through the pairs from the strongest, up and down through the photographs, Home and End are the strongest and the weakest, Escape chooses none, plus and minus enlarge, shift with arrows moves, 0 shows all.';
@@ -96,7 +98,7 @@ class CollectionView {
   // ---- the page
 
   build() {
-    const { data } = this;
+    const { data, c } = this;
     const redraw = () => {
       this.matrix.sheets.clear();
       this.legend();
@@ -106,11 +108,12 @@ class CollectionView {
       this.map = mode === 'matrix' ? this.matrix : this.network;
       sorted.field.hidden = mode !== 'matrix';
       edges.field.hidden = mode !== 'graph';
+      this.matrix.label(mode === 'matrix', 1);
       this.hover(null);
       this.legend();
       this.stage.resize();
     });
-    const colours = segmented('Colour by', [['inliers', 'inliers'], ['geometry', 'geometry']], this.colourBy, (by) => {
+    const colours = segmented('Colour by', [.../** @type {[string, string][]} */ (c.runs ? [['run', 'which run']] : []), ['inliers', 'inliers'], ['geometry', 'geometry']], this.colourBy, (by) => {
       this.colourBy = by;
       redraw();
     });
@@ -160,7 +163,12 @@ class CollectionView {
       chip.prepend(swatch);
       return chip;
     });
-    return element('div', { class: 'chips', role: 'group', 'aria-label': 'Geometry' }, ...chips);
+    const runs = c.runs ? RUNS.map(({ name }, run) => toggle(`${name} ${counted(c.runs.reduce((n, r) => n + (r === run ? 1 : 0), 0))}`, true, (on) => {
+      if (on) this.hiddenRuns.delete(run);
+      else this.hiddenRuns.add(run);
+      this.filter();
+    })) : [];
+    return element('div', { class: 'chips', role: 'group', 'aria-label': 'Geometry' }, ...runs, ...chips);
   }
 
   search() {
@@ -252,18 +260,13 @@ class CollectionView {
     }
     low = Math.max(1, Math.min(low, high));
     this.logarithms = [Math.log(low), Math.max(Math.log(high), Math.log(low) + 1e-6)];
-    const colour = (/** @type {number} */ p) => (this.colourBy === 'inliers' ? colourAt(table, this.strength(p)) : KINDS[c.configuration[p] % KINDS.length]);
+    const colour = (/** @type {number} */ p) => (this.colourBy === 'run' ? RUNS[c.runs[p]].colour : this.colourBy === 'inliers' ? colourAt(table, this.strength(p)) : KINDS[c.configuration[p] % KINDS.length]);
     this.colours = Uint32Array.from(c.inliers, (_, p) => colour(p));
-    const mark = (/** @type {string} */ text, /** @type {number} */ of) => {
-      const swatch = element('span', { class: 'swatch' });
-      swatch.style.background = css(of);
-      return element('span', {}, swatch, text);
-    };
     const strip = element('span', { class: 'strip' });
     strip.style.background = gradient(table);
-    const scale = this.pairs && this.colourBy === 'inliers' ? [element('span', {}, counted(low)), strip, element('span', {}, `${counted(high)} inliers`)] : [];
-    const untried = this.tried ? [mark('not tried', NOT_TRIED)] : [];
-    const states = this.map === this.matrix && this.count > 1 ? [mark('tried, no result', TRIED), ...untried] : [];
+    const scale = this.pairs && this.colourBy === 'run' ? RUNS.map(({ name, colour }) => swatched(name, colour)) : this.pairs && this.colourBy === 'inliers' ? [element('span', {}, counted(low)), strip, element('span', {}, `${counted(high)} inliers`)] : [];
+    const untried = this.tried ? [swatched('not tried', NOT_TRIED)] : [];
+    const states = this.map === this.matrix && this.count > 1 ? [swatched('tried, no result', TRIED), ...untried] : [];
     this.bar?.replaceChildren(...scale, ...states);
   }
 
@@ -277,7 +280,7 @@ class CollectionView {
 
   filter() {
     const { c, histogram, hidden } = this;
-    for (let p = 0; p < this.pairs; p++) this.kept[p] = !hidden.has(c.configuration[p]) && (histogram?.keeps(c.inliers[p]) ?? true) ? 1 : 0;
+    for (let p = 0; p < this.pairs; p++) this.kept[p] = !hidden.has(c.configuration[p]) && !this.hiddenRuns.has(c.runs?.[p]) && (histogram?.keeps(c.inliers[p]) ?? true) ? 1 : 0;
     this.legend();
     this.arrangeRows();
     const together = parts(this.count, this.keptPairs()).filter((part) => part.length > 1);
@@ -432,7 +435,7 @@ class CollectionView {
   told({ images, pair }) {
     const { data, c } = this;
     const name = (/** @type {number} */ i) => data.images[i].name;
-    const counts = (/** @type {number} */ p) => `${counted(c.inliers[p])} inliers of ${counted(c.matches[p])} matches, ${data.configurations[c.configuration[p]]}`;
+    const counts = (/** @type {number} */ p) => `${counted(c.inliers[p])} inliers of ${counted(c.matches[p])} matches, ${data.configurations[c.configuration[p]]}${c.before ? `; ${counted(c.before[p])} before` : ''}`;
     if (pair >= 0) return [name(c.a[pair]), name(c.b[pair]), counts(pair)];
     if (images.length === 2) return [...images.map(name), this.wasTried(images[0], images[1]) ? 'tried, no result' : 'not tried'];
     if (images.length > 2) return [`${counted(images.length)} photographs that resemble each other`, `${name(images[0])} and others`];

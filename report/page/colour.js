@@ -23,6 +23,9 @@ function packed(r, g, b, a) {
 /** Colours of kinds, which the colour-blind can tell apart: Okabe and Ito (2008). */
 const KINDS = [packed(86, 180, 233, 255), packed(230, 159, 0, 255), packed(0, 158, 115, 255), packed(240, 228, 66, 255), packed(204, 121, 167, 255), packed(213, 94, 0, 255), packed(0, 114, 178, 255)];
 
+/** Of two compared runs, which has a match or pair, by number. */
+const RUNS = [{ name: 'in both', colour: packed(150, 158, 172, 255) }, { name: 'only before', colour: KINDS[1] }, { name: 'only after', colour: KINDS[0] }];
+
 /** @param {number} colour @param {number} alpha 0 to 255 */
 function faded(colour, alpha) {
   return ((colour & 0xffffff) | (alpha << 24)) >>> 0;

@@ -9,7 +9,8 @@ class DisparityView {
   constructor(data, layers) {
     this.data = data;
     this.layers = layers;
-    this.layer = 'disparity';
+    // Of two compared runs, the one before stands in the place of the truth.
+    this.layer = data.before ? 'difference' : 'disparity';
     this.opacity = 1;
     /** @type {Point | null} */
     this.cursor = null;
@@ -52,7 +53,7 @@ class DisparityView {
     if (layers.left) choices.push(['picture', 'picture']);
     if (layers.reasons) choices.push(['reasons', 'why invalid']);
     if (layers.confidence) choices.push(['confidence', 'confidence']);
-    if (layers.truth) choices.push(['difference', 'difference to the truth'], ['truth', 'truth']);
+    if (layers.truth) choices.push(['difference', data.before ? 'difference of both runs' : 'difference to the truth'], ['truth', data.before ? 'before' : 'truth']);
     const show = segmented('Show', choices, this.layer, (layer) => {
       this.layer = layer;
       this.recolour();
@@ -193,7 +194,7 @@ class DisparityView {
     if (layers.confidence) rows.push(['Confidence', (layers.confidence[i] / 255).toFixed(2)]);
     if (layers.truth) {
       const t = layers.truth[i];
-      rows.push(['Truth', Number.isNaN(t) ? 'unknown' : `${t.toFixed(2)} px`], ['Off by', Number.isNaN(d - t) ? '–' : `${(d - t).toFixed(2)} px`]);
+      rows.push([data.before ? 'Before' : 'Truth', Number.isNaN(t) ? data.before ? 'none' : 'unknown' : `${t.toFixed(2)} px`], [data.before ? 'Change' : 'Off by', Number.isNaN(d - t) ? '–' : `${(d - t).toFixed(2)} px`]);
     }
     if (layers.right) rows.push(['In the right', Number.isNaN(d) ? 'not found' : `${(p[0] - d).toFixed(1)}, ${p[1]}`]);
     return rows;

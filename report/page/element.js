@@ -72,6 +72,13 @@ function slider(label, low, high, value, step, shown, changed) {
   return { field: element('label', { class: 'slider' }, element('span', {}, label), input, output), input, set };
 }
 
+/** A word of a legend with its colour. @param {string} text @param {number} colour */
+function swatched(text, colour) {
+  const swatch = element('span', { class: 'swatch' });
+  swatch.style.background = css(colour);
+  return element('span', {}, swatch, text);
+}
+
 /** A list of names with values. */
 function values() {
   const list = element('dl', { class: 'values' });

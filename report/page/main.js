@@ -4,6 +4,8 @@
 /** @param {ViewData} data */
 function viewOf(data) {
   switch (data.view) {
+    case 'features':
+      return featuresView(data);
     case 'matches':
       return matchesView(data);
     case 'registration':

@@ -5,13 +5,16 @@
 const MEASURES = /** @type {const} */ (['residual', 'ratio', 'distance', 'scale', 'change', 'turn']);
 
 class MatchesView {
-  /** @param {MatchesData} data @param {[Sheet, Sheet]} sheets @param {Record<string, Float32Array>} c @param {Uint8Array} inlier @param {Uint32Array[]} indices */
-  constructor(data, sheets, c, inlier, indices) {
+  /** @param {MatchesData} data @param {[Sheet, Sheet]} sheets @param {Record<string, Float32Array>} c @param {Uint8Array} inlier @param {Uint32Array[]} indices
+   * @param {Uint8Array | null} runs which of two compared runs has each match */
+  constructor(data, sheets, c, inlier, indices, runs) {
     this.data = data;
     this.sheets = sheets;
     this.c = c;
     this.inlier = inlier;
     this.indices = indices;
+    this.runs = runs;
+    this.keepRuns = RUNS.map(() => true);
     this.count = inlier.length;
     /** A ratio of 0 means that there was no second neighbour. */
     this.ratios = c.ratio.map((ratio) => (ratio > 0 ? ratio : NaN));
@@ -72,6 +75,7 @@ class MatchesView {
   measure(name) {
     if (name === 'error' && this.error) return this.error;
     if (name === 'ratio') return this.ratios;
+    if (name === 'run' && this.runs) return Float32Array.from(this.runs);
     if (name === 'change') return this.changes;
     if (name === 'turn') return this.turns;
     return name === 'scale' ? this.c.ascale : this.c[name];
@@ -83,7 +87,7 @@ class MatchesView {
     const { data } = this;
     const verified = data.model !== null;
     /** The value by which lines and dots are coloured. @type {string} */
-    this.colourBy = this.error ? 'error' : verified ? 'residual' : 'ratio';
+    this.colourBy = this.runs ? 'run' : this.error ? 'error' : verified ? 'residual' : 'ratio';
     const layout = segmented('Layout', [['beside', 'side by side'], ['below', 'one below the other'], ['over', 'one over the other']], this.layout, (value) => {
       this.layout = value;
       this.shape();
@@ -102,7 +106,7 @@ class MatchesView {
     mix.field.hidden = true;
     const names = [...(this.error ? ['error'] : []), ...MEASURES.filter((m) => verified || m !== 'residual')];
     const chosen = this.colourBy;
-    const colours = element('select', {}, ...names.map((n) => element('option', { value: n, selected: n === chosen }, this.nameOf(n))));
+    const colours = element('select', {}, ...[...(this.runs ? ['run'] : []), ...names].map((n) => element('option', { value: n, selected: n === chosen }, this.nameOf(n))));
     colours.addEventListener('change', () => {
       this.colourBy = colours.value;
       this.legend();
@@ -137,7 +141,12 @@ class MatchesView {
       // The worst inlier is as good as at the threshold.
       ...(n === 'residual' && verified && worst > 0 ? { mark: worst } : {}),
     })]);
-    const chips = verified ? element('div', { class: 'chips' }, chip(true), chip(false)) : '';
+    const { runs } = this;
+    const runChips = runs ? RUNS.map(({ name }, run) => toggle(`${name} ${counted(runs.reduce((n, r, i) => n + (r === run && (this.inlier[i] || !verified) ? 1 : 0), 0))}`, true, (on) => {
+      this.keepRuns[run] = on;
+      this.filter();
+    })) : [];
+    const chips = verified || runs ? element('div', { class: 'chips' }, ...runChips, ...(verified ? [chip(true), chip(false)] : [])) : '';
 
     // The details of one match.
     this.patches = [0, 1].map(() => element('canvas', { width: '144', height: '144', class: 'patch', role: 'img', 'aria-label': 'no match chosen' }));
@@ -161,7 +170,7 @@ class MatchesView {
   /** @param {string} measure */
   nameOf(measure) {
     if (measure === 'residual') return this.data.residual_name;
-    return { error: 'error to truth', ratio: 'ratio', distance: 'descriptor distance', scale: 'scale', change: 'scale change', turn: 'turned by' }[measure] ?? measure;
+    return { error: 'error to truth', ratio: 'ratio', distance: 'descriptor distance', scale: 'scale', change: 'scale change', turn: 'turned by', run: 'which run' }[measure] ?? measure;
   }
 
   /** @param {string} measure */
@@ -181,10 +190,11 @@ class MatchesView {
   filter() {
     const keep = [];
     const { histograms = [] } = this;
-    for (const [, h] of histograms) h.count((i) => (this.inlier[i] ? this.keepInliers : this.keepOutliers) === true);
+    const chosen = (/** @type {number} */ i) => (this.inlier[i] ? this.keepInliers : this.keepOutliers) === true && this.keepRuns[this.runs?.[i] ?? 0];
+    for (const [, h] of histograms) h.count(chosen);
     const columns = histograms.map(([name, h]) => /** @type {[Float32Array, Histogram]} */ ([this.measure(name), h]));
     for (let i = 0; i < this.count; i++) {
-      if (!(this.inlier[i] ? this.keepInliers : this.keepOutliers)) continue;
+      if (!chosen(i)) continue;
       if (columns.every(([column, h]) => h.keeps(column[i]))) keep.push(i);
     }
     const by = this.measure(this.error ? 'error' : this.data.model ? 'residual' : 'ratio');
@@ -202,6 +212,12 @@ class MatchesView {
 
   /** The legend; colours run from the least to nearly the greatest of the kept values. */
   legend() {
+    const { runs } = this;
+    if (runs && this.colourBy === 'run') {
+      this.colours = Uint32Array.from(runs, (run) => RUNS[run].colour);
+      this.bar?.replaceChildren(...RUNS.map(({ name, colour }) => swatched(name, colour)));
+      return;
+    }
     const by = this.measure(this.colourBy ?? 'ratio');
     const kept = Array.from(this.order, (i) => by[i]).filter(Number.isFinite).sort((a, b) => a - b);
     const low = kept[0] ?? 0;
@@ -485,8 +501,8 @@ class MatchesView {
       status.textContent = 'No match chosen.';
       return;
     }
-    this.patch(patches[0], 0, c.ax[i], c.ay[i], c.ascale[i], c.aangle[i]);
-    this.patch(patches[1], 1, c.bx[i], c.by[i], c.bscale[i], c.bangle[i]);
+    drawPatch(patches[0], this.sheets[0], data.a.name, [c.ax[i], c.ay[i]], data.support * c.ascale[i], c.aangle[i]);
+    drawPatch(patches[1], this.sheets[1], data.b.name, [c.bx[i], c.by[i]], data.support * c.bscale[i], c.bangle[i]);
     const rank = this.order.indexOf(i);
     // Adding 0 turns −0 into 0.
     const turned = Math.round(this.turns[i]) + 0;
@@ -504,37 +520,6 @@ class MatchesView {
       ['turned by', Number.isFinite(turned) ? `${turned}°` : '–'],
     );
     details.show(rows);
-  }
-
-  /** Draws the patch that a descriptor covers, rotated and scaled as the keypoint, with the cells of the descriptor.
-   * @param {HTMLCanvasElement} canvas @param {number} side @param {number} x @param {number} y @param {number} scale @param {number} angle */
-  patch(canvas, side, x, y, scale, angle) {
-    const context = context2d(canvas);
-    const [size, { image, covers }] = [canvas.width, this.sheets[side]];
-    const half = Math.max(1, this.data.support * scale);
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.fillStyle = `rgb(${GROUND.join(',')})`;
-    context.fillRect(0, 0, size, size);
-    if (![x, y, scale, angle].every(Number.isFinite)) return;
-    context.translate(size / 2, size / 2);
-    context.scale(size / (2 * half), size / (2 * half));
-    context.rotate(-angle);
-    context.translate(-x, -y);
-    context.imageSmoothingQuality = 'high';
-    context.drawImage(image, -0.5, -0.5, covers[0], covers[1]);
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.strokeStyle = 'rgba(255,255,255,.35)';
-    context.lineWidth = 1;
-    context.beginPath();
-    for (let k = 1; k < 4; k++) {
-      const at = (k * size) / 4;
-      context.moveTo(at, 0);
-      context.lineTo(at, size);
-      context.moveTo(0, at);
-      context.lineTo(size, at);
-    }
-    context.stroke();
-    canvas.setAttribute('aria-label', `what the descriptor saw in ${side === 0 ? this.data.a.name : this.data.b.name}`);
   }
 }
 
@@ -570,5 +555,5 @@ async function matchesView(data) {
   }
   const inlier = await bytes(data.columns.inlier);
   const indices = [await integers(data.columns.a), await integers(data.columns.b)];
-  return new MatchesView(data, sheets, columns, inlier, indices);
+  return new MatchesView(data, sheets, columns, inlier, indices, data.runs ? await bytes(data.runs) : null);
 }

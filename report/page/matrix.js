@@ -26,6 +26,35 @@ class Matrix {
     this.sheets = new Map();
     /** @type {Map<number, Uint32Array>} */
     this.grounds = new Map();
+    /** The width of the names beside rows and above columns; 0 where there is no room. */
+    this.names = 0;
+    /** The names of the rows, then those of the columns, by photograph. @type {HTMLElement[][]} */
+    this.labels = [[], []];
+  }
+
+  /** Shows names beside rows and above columns, if this map is the one that is shown. @param {boolean} shown @param {number} cell */
+  label(shown, cell) {
+    const { pane, names, count, row, of } = this;
+    if (shown && names && !this.labels[0].length) {
+      this.labels = ['row', 'column'].map((axis) => of.data.images.map(({ name }) => element('span', { class: `matrix-name ${axis}`, 'aria-hidden': 'true', title: name }, name.split('/').pop() ?? name)));
+      of.stage.host.append(...this.labels.flat());
+    }
+    const { x, y, w, h } = pane.rect;
+    const [x0, y0] = pane.toScreen([-0.5, -0.5]);
+    const room = x - names;
+    // Beside the matrix where it is narrower than its pane.
+    const [right, bottom] = [Math.max(x, x0) - room, Math.max(y, y0) - room];
+    for (let i = 0; this.labels[0].length && i < count; i++) {
+      const [cx, cy] = [x0 + (row[i] + 0.5) * cell, y0 + (row[i] + 0.5) * cell];
+      const [beside, above] = this.labels.map((labels) => labels[i]);
+      beside.hidden = !shown || !names || cy < y || cy >= y + h;
+      above.hidden = !shown || !names || cx < x || cx >= x + w;
+      Object.assign(beside.style, { right: `${of.stage.host.clientWidth - right}px`, top: `${cy}px`, maxWidth: `${names - 4}px` });
+      Object.assign(above.style, { left: `${cx}px`, bottom: `${of.stage.host.clientHeight - bottom}px`, maxHeight: `${names - 4}px` });
+      beside.classList.toggle('chosen', i === of.focus);
+      above.classList.toggle('chosen', i === of.focus);
+    }
+    return room;
   }
 
   /** Sets the photograph of each row; null for the order of the list. @param {number[] | null} order */
@@ -38,7 +67,12 @@ class Matrix {
 
   /** @param {number} width @param {number} height */
   arrange(width, height) {
-    const margin = this.count > 1 ? clamp(Math.round((0.9 * width) / this.count), 26, 56) : 0;
+    const heads = this.count > 1 ? clamp(Math.round((0.9 * width) / this.count), 26, 56) : 0;
+    // Names take part of the room where rows stay high enough to read them.
+    const longest = this.of.data.images.reduce((most, { name }) => Math.max(most, (name.split('/').pop() ?? name).length), 0);
+    const names = Math.min(120, 7 * longest + 8);
+    this.names = heads && width >= 480 && (width - heads - names) / this.count >= 12 ? names : 0;
+    const margin = heads + this.names;
     this.pane.place({ x: margin, y: margin, w: width - margin, h: height - margin });
     return [this.pane];
   }
@@ -54,7 +88,7 @@ class Matrix {
     const { pane, count, rows } = this;
     const [x, y] = pane.toPlane(at).map((v) => Math.floor((v + 0.5) / CELL));
     const inside = (/** @type {number} */ v) => v >= 0 && v < count;
-    const [above, before] = [at[1] < pane.rect.y, at[0] < pane.rect.x];
+    const [above, before] = [at[1] < Math.max(pane.rect.y, pane.toScreen([0, -0.5])[1]), at[0] < Math.max(pane.rect.x, pane.toScreen([-0.5, 0])[0])];
     if (above && before) return null;
     if (above) return inside(x) ? { images: [rows[x]], pair: -1 } : null;
     if (before) return inside(y) ? { images: [rows[y]], pair: -1 } : null;
@@ -116,7 +150,7 @@ class Matrix {
     painter.sheet(sheet, pane.sheetRect(sheet), pane.clip(), 1, false);
     if (cell >= 9) this.drawGaps(painter, cell);
     if (cell >= 24) this.drawSelves(painter, cell);
-    this.drawHeads(painter, cell);
+    this.drawHeads(painter, cell, this.label(true, cell));
     if (focus >= 0) this.mark(painter, focus, packed(255, 255, 255, 220));
     for (const i of hovered?.images ?? []) this.mark(painter, i, packed(255, 255, 255, 90));
     if (selected < 0) return;
@@ -164,29 +198,31 @@ class Matrix {
     }
   }
 
-  /** Draws the photographs above their columns and beside their rows, where there is room. @param {Painter} painter @param {number} cell */
-  drawHeads(painter, cell) {
+  /** Draws the photographs above their columns and beside their rows, where there is room. @param {Painter} painter @param {number} cell @param {number} room that they have */
+  drawHeads(painter, cell, room) {
     const { pane, rows, row, count } = this;
     const { atlas, focus, hovered } = this.of;
     const margin = pane.rect.x;
     if (margin === 0) return;
     const [x0, y0] = pane.toScreen([-0.5, -0.5]);
     const [right, bottom] = [margin + pane.rect.w, margin + pane.rect.h];
+    // Beside the matrix where it is narrower than its pane.
+    const [left, top] = [Math.max(margin, x0), Math.max(margin, y0)];
     const head = (/** @type {number} */ place, /** @type {number} */ size) => {
       const [cx, cy] = [x0 + (place + 0.5) * cell, y0 + (place + 0.5) * cell];
-      const above = { x: cx - size / 2, y: margin - 3 - size, w: size, h: size };
-      const before = { x: margin - 3 - size, y: cy - size / 2, w: size, h: size };
-      if (cx >= margin && cx < right) atlas.draw(painter, rows[place], above, { x: margin, y: 0, w: right - margin, h: margin });
-      if (cy >= margin && cy < bottom) atlas.draw(painter, rows[place], before, { x: 0, y: margin, w: margin, h: bottom - margin });
+      const above = { x: cx - size / 2, y: top - 3 - size, w: size, h: size };
+      const before = { x: left - 3 - size, y: cy - size / 2, w: size, h: size };
+      if (cx >= margin && cx < right) atlas.draw(painter, rows[place], above, { x: margin, y: 0, w: right - margin, h: top });
+      if (cy >= margin && cy < bottom) atlas.draw(painter, rows[place], before, { x: 0, y: margin, w: left, h: bottom - margin });
     };
-    const side = Math.min(cell - 2, margin - 6);
+    const side = Math.min(cell - 2, room - 6);
     if (side >= 11) {
       const first = Math.max(0, Math.floor((margin - Math.max(x0, y0)) / cell));
       const last = Math.min(count, Math.ceil((Math.max(right, bottom) - Math.min(x0, y0)) / cell));
       for (let place = first; place < last; place++) head(place, side);
       return;
     }
-    for (const i of [focus, ...(hovered?.images ?? [])]) if (i >= 0) head(row[i], margin - 6);
+    for (const i of [focus, ...(hovered?.images ?? [])]) if (i >= 0) head(row[i], room - 6);
   }
 }
 

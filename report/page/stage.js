@@ -395,3 +395,34 @@ function share(panes, width, height, below) {
   });
   return panes;
 }
+
+/** Draws the patch that a descriptor covers, rotated and scaled as the keypoint, with the cells of the descriptor.
+ * @param {HTMLCanvasElement} canvas @param {Sheet} sheet @param {string} name of the picture @param {Point} at
+ * @param {number} half its side @param {number} angle */
+function drawPatch(canvas, { image, covers }, name, [x, y], half, angle) {
+  const [context, size] = [context2d(canvas), canvas.width];
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.fillStyle = `rgb(${GROUND.join(',')})`;
+  context.fillRect(0, 0, size, size);
+  if (![x, y, half, angle].every(Number.isFinite)) return;
+  const scale = size / (2 * Math.max(1, half));
+  context.translate(size / 2, size / 2);
+  context.scale(scale, scale);
+  context.rotate(-angle);
+  context.translate(-x, -y);
+  context.imageSmoothingQuality = 'high';
+  context.drawImage(image, -0.5, -0.5, covers[0], covers[1]);
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.strokeStyle = 'rgba(255,255,255,.35)';
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let k = 1; k < 4; k++) {
+    const at = (k * size) / 4;
+    context.moveTo(at, 0);
+    context.lineTo(at, size);
+    context.moveTo(0, at);
+    context.lineTo(size, at);
+  }
+  context.stroke();
+  canvas.setAttribute('aria-label', `what the descriptor saw in ${name}`);
+}

@@ -7,6 +7,14 @@ interface MapData { low: number; step: number; values: Block }
 /** A part of a picture: its corners, inliers, their median residual, and how far right matches are off there. */
 interface PartData { corners: Point[]; inliers: number; residual: number | null; off: number | null }
 
+interface FeaturesData {
+  view: 'features';
+  picture: PictureData;
+  total: number;
+  support: number;
+  columns: Record<'x' | 'y' | 'scale' | 'angle' | 'response', Block>;
+}
+
 interface MatchesData {
   view: 'matches';
   a: PictureData;
@@ -18,6 +26,8 @@ interface MatchesData {
   parts: PartData[];
   residual_name: string;
   columns: Record<string, Block>;
+  /** Of two compared runs: which has each match. */
+  runs?: Block;
 }
 
 interface RegistrationData {
@@ -47,6 +57,8 @@ interface DisparityData {
   counts: Record<string, number> | null;
   rectified: { focal: number; principal: [number, number]; doffs: number; baseline: number } | null;
   range: [number, number];
+  /** Of two compared runs: `truth` is the disparities of the one before. */
+  before?: boolean;
 }
 
 interface CollectionData {
@@ -67,13 +79,13 @@ interface CollectionData {
   /** A bit for each pair, row by row of the upper triangle; null where all were tried. */
   tried: Block | null;
   /** The strongest first. */
-  pairs: { a: Block; b: Block; matches: Block; inliers: Block; configuration: Block; lines: Block };
+  pairs: { a: Block; b: Block; matches: Block; inliers: Block; configuration: Block; lines: Block; before?: Block; runs?: Block };
   configurations: string[];
   /** x and y in A and in B of each line, as 65535ths of the photographs' sides, pair after pair. */
   ends: Block;
 }
 
-type ViewData = MatchesData | RegistrationData | DisparityData | CollectionData;
+type ViewData = FeaturesData | MatchesData | RegistrationData | DisparityData | CollectionData;
 interface PageData { maps: Record<string, number[][]>; views: ViewData[] }
 
 type Point = [number, number];

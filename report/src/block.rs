@@ -3,9 +3,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
+use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
@@ -36,6 +37,55 @@ pub(crate) fn u16s(values: impl Iterator<Item = u16>) -> io::Result<Value> {
 
 pub(crate) fn u8s(values: impl Iterator<Item = u8>) -> io::Result<Value> {
     block("u8", &values.collect::<Vec<_>>())
+}
+
+/// The most bytes of a block that is read.
+const LARGEST: u64 = 1 << 30;
+
+/// The bytes of a block, as a page holds it; `None` if it is damaged, or larger than any that a page has.
+pub(crate) fn read_u8s(block: &Value) -> Option<Vec<u8>> {
+    let bytes = STANDARD.decode(block["data"].as_str()?).ok()?;
+    let mut out = Vec::new();
+    DeflateDecoder::new(&bytes[..]).take(LARGEST).read_to_end(&mut out).ok()?;
+    ((out.len() as u64) < LARGEST).then_some(out)
+}
+
+/// The values of a block of so many bytes each.
+fn read<const N: usize, T>(block: &Value, value: fn([u8; N]) -> T) -> Option<Vec<T>> {
+    let bytes = read_u8s(block)?;
+    let (values, rest) = bytes.as_chunks::<N>();
+    rest.is_empty().then(|| values.iter().copied().map(value).collect())
+}
+
+pub(crate) fn read_f32s(block: &Value) -> Option<Vec<f32>> {
+    read(block, f32::from_le_bytes)
+}
+
+pub(crate) fn read_u32s(block: &Value) -> Option<Vec<u32>> {
+    read(block, u32::from_le_bytes)
+}
+
+pub(crate) fn read_u16s(block: &Value) -> Option<Vec<u16>> {
+    read(block, u16::from_le_bytes)
+}
+
+/// The values of a map of this size, row by row; NaN where there are none.
+pub(crate) fn read_map(map: &Value, columns: usize, rows: usize) -> Option<Vec<f32>> {
+    let (low, step) = (map["low"].as_f64()?, map["step"].as_f64()?);
+    let bytes = read_u8s(&map["values"])?;
+    if columns == 0 || Some(bytes.len()) != columns.checked_mul(rows)?.checked_mul(2) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(columns * rows);
+    for row in bytes.chunks_exact(2 * columns) {
+        let (lows, highs) = row.split_at(columns);
+        let mut number = 0_u16;
+        out.extend(lows.iter().zip(highs).map(|(l, h)| {
+            number = number.wrapping_add(u16::from_le_bytes([*l, *h]));
+            if number == NOTHING { f32::NAN } else { (low + step * f64::from(number)) as f32 }
+        }));
+    }
+    Some(out)
 }
 
 /// The value of a pixel without a disparity.
@@ -72,16 +122,8 @@ pub(crate) fn map(rows: &[Vec<f32>]) -> io::Result<Value> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::io::Read;
-
-    pub(crate) fn unpacked(block: &Value) -> Vec<u8> {
-        let bytes = STANDARD.decode(block["data"].as_str().unwrap()).unwrap();
-        let mut out = Vec::new();
-        flate2::read::DeflateDecoder::new(&bytes[..]).read_to_end(&mut out).unwrap();
-        out
-    }
 
     #[test]
     fn maps_are_read_back_within_half_a_step() {
@@ -93,30 +135,29 @@ pub(crate) mod tests {
             };
             let rows: Vec<Vec<f32>> = (0..9).map(|y| (0..13).map(|x| value(x, y)).collect()).collect();
             let packed = map(&rows).unwrap();
-            let (low, step) = (packed["low"].as_f64().unwrap(), packed["step"].as_f64().unwrap());
-            let bytes = unpacked(&packed["values"]);
-            for (row, bytes) in rows.iter().zip(bytes.chunks_exact(2 * 13)) {
-                let mut number = 0_u16;
-                for (x, v) in row.iter().enumerate() {
-                    let difference = u16::from(bytes[x]) | u16::from(bytes[13 + x]) << 8;
-                    number = number.wrapping_add(difference);
-                    let found = low + step * f64::from(number);
-                    match v.is_finite() {
-                        true => assert!((found - f64::from(*v)).abs() <= 0.5001 * step, "{v} became {found}"),
-                        false => assert_eq!(number, NOTHING, "{v}"),
-                    }
+            let step = packed["step"].as_f64().unwrap();
+            let found = read_map(&packed, 13, 9).unwrap();
+            for (v, found) in rows.iter().flatten().zip(found) {
+                // A float has 24 bits.
+                let close = 0.5001 * step + 1e-6 * f64::from(v.abs());
+                match v.is_finite() {
+                    true => assert!((f64::from(found) - f64::from(*v)).abs() <= close, "{v} became {found}"),
+                    false => assert!(found.is_nan(), "{v} became {found}"),
                 }
             }
+            assert_eq!(read_map(&packed, 12, 9), None, "of another size");
         }
         let nothing = map(&[vec![f32::NAN; 3]]).unwrap();
-        assert_eq!(unpacked(&nothing["values"]).len(), 6, "a map without values");
+        assert!(read_map(&nothing, 3, 1).unwrap().iter().all(|v| v.is_nan()), "a map without values");
     }
 
     #[test]
     fn columns_keep_every_bit() {
         let values = [1.5_f32, f32::NAN, f32::INFINITY, -0.0, 1e-42];
-        let bytes = unpacked(&f32s(values.into_iter()).unwrap());
-        let found = bytes.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b));
-        assert!(found.eq(values.map(f32::to_bits)), "little-endian, as they are");
+        let packed = f32s(values.into_iter()).unwrap();
+        let found = read_f32s(&packed).unwrap();
+        assert!(found.iter().map(|v| v.to_bits()).eq(values.map(f32::to_bits)), "as they are");
+        assert_eq!(read_u8s(&packed).unwrap()[..4], 1.5_f32.to_le_bytes(), "little-endian");
+        assert_eq!(read_u8s(&json!({ "data": "AAAA" })), None, "damaged");
     }
 }

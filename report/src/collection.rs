@@ -84,6 +84,12 @@ const ROWS: usize = 50;
 /// The colour of pairs that were tried without a result.
 const TRIED: Rgb = [58, 65, 78];
 
+/// The place of a pair of different photographs among all pairs of `count`: the upper triangle, row by row.
+pub(crate) fn place_of(a: usize, b: usize, count: usize) -> usize {
+    let (a, b) = (a.min(b), a.max(b));
+    a * (2 * count - a - 1) / 2 + (b - a - 1)
+}
+
 impl Render for CollectionView<'_> {
     fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
         self.check()?;
@@ -181,8 +187,7 @@ impl CollectionView<'_> {
         let n = self.images.len();
         let mut bits = vec![0_u8; (n * (n - 1) / 2).div_ceil(8)];
         let mut set = |a: usize, b: usize| {
-            let (a, b) = (a.min(b), a.max(b));
-            let place = a * (2 * n - a - 1) / 2 + (b - a - 1);
+            let place = place_of(a, b, n);
             bits[place / 8] |= 1 << (place % 8);
         };
         self.for_each_tried(&mut set);
@@ -459,19 +464,19 @@ mod tests {
         let pairs = vec![pair(2, 0, 4), pair(1, 3, 9)];
         let tried = [[0, 1], [3, 2]];
         let (still, data) = view(4, pairs, Tried::These(&tried)).render("v", Detail::MOST).unwrap();
-        let column = |name: &str| block::tests::unpacked(&data["pairs"][name]);
+        let column = |name: &str| block::read_u8s(&data["pairs"][name]).unwrap();
         assert_eq!(column("inliers")[..8], [9, 0, 0, 0, 4, 0, 0, 0], "strongest first");
         assert_eq!(column("a")[..4], [1, 0, 0, 0]);
         // The upper triangle of four photographs: 01 02 03 12 13 23.
-        assert_eq!(block::tests::unpacked(&data["tried"]), [0b11_0011], "01, 23 and the two with a result");
-        assert_eq!(block::tests::unpacked(&data["ends"]).len(), 8 * 13, "all lines");
+        assert_eq!(block::read_u8s(&data["tried"]).unwrap(), [0b11_0011], "01, 23 and the two with a result");
+        assert_eq!(block::read_u8s(&data["ends"]).unwrap().len(), 8 * 13, "all lines");
         let colour = still::colour(TRIED);
         assert!(still.contains(&format!("fill=\"{colour}\"")), "tried without result is seen");
         let (still, data) = view(2, vec![pair(0, 1, 3)], Tried::All).render("v", Detail::MOST).unwrap();
         assert!(data["tried"].is_null(), "all");
         assert!(!still.contains(&colour), "and all matched");
         let (_, data) = view(4, vec![], Tried::Without(&[3])).render("v", Detail::MOST).unwrap();
-        assert_eq!(block::tests::unpacked(&data["tried"]), [0b00_1011], "01, 02 and 12");
+        assert_eq!(block::read_u8s(&data["tried"]).unwrap(), [0b00_1011], "01, 02 and 12");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Reports: one HTML file that shows why two pictures match, where they do not, and how deep the scene is.
 //!
-//! A [`Report`] is a title and [`Section`]s; a section is text, figures and [`View`]s: [`MatchesView`] shows two
-//! pictures and their matches, [`RegistrationView`] one picture on the pixels of another, [`DisparityView`]
+//! A [`Report`] is a title and [`Section`]s; a section is text, figures and [`View`]s: [`FeaturesView`] shows a picture and
+//! its features, [`MatchesView`] two pictures and their matches, [`RegistrationView`] one picture on the pixels of another, [`DisparityView`]
 //! disparities, why some are missing, and their points in space, [`CollectionView`] many photographs and which of them
-//! match; [`CollectionPage`] is the whole page of a work folder. The file stands alone: script, style, pictures and
+//! match; [`CollectionPage`] is the whole page of a work folder, and [`Comparison`] that of two pages. The file stands alone: script, style, pictures and
 //! data are inside, a content security policy forbids every request, and a reader without JavaScript sees still
 //! pictures and the figures.
 //!
@@ -16,7 +16,9 @@
 mod block;
 mod collection;
 mod colour;
+mod compare;
 mod disparity;
+mod features;
 mod matches;
 mod page;
 mod part;
@@ -27,7 +29,9 @@ mod work_folder;
 
 pub use collection::{CollectionImage, CollectionPair, CollectionView, Tried};
 pub use colour::{Rgb, VIRIDIS, at as colour_at};
+pub use compare::{Comparison, SavedView};
 pub use disparity::DisparityView;
+pub use features::FeaturesView;
 pub use matches::{KeypointMatch, MatchesView};
 pub use page::{Report, Section, View, counted, lasted};
 pub use part::PicturePart;

@@ -55,7 +55,7 @@ impl Render for MatchesView<'_> {
         let pictures = [embed(&self.a, &id_a, detail)?, embed(&self.b, &id_b, detail)?];
         let step = self.rows.len().div_ceil(detail.matches.max(1)).max(1);
         let rows: Vec<&KeypointMatch> = self.rows.iter().step_by(step).collect();
-        let still = self.still(&pictures, [&id_a, &id_b], &rows);
+        let still = still(&pictures, [&id_a, &id_b], [&self.a.name, &self.b.name], &rows);
         let [a, b] = pictures.map(|p| p.described);
         let data = json!({
             "view": "matches",
@@ -76,38 +76,40 @@ impl Render for MatchesView<'_> {
     }
 }
 
-impl MatchesView<'_> {
-    /// The still picture: side by side, with lines for some of the inliers.
-    fn still(&self, [a, b]: &[Embedded; 2], [id_a, id_b]: [&str; 2], rows: &[&KeypointMatch]) -> String {
-        let (wa, ha) = (a.size.width as f64, a.size.height as f64);
-        let (wb, hb) = (b.size.width as f64, b.size.height as f64);
-        let left = wa + (wa / 64.0).clamp(1.0, 32.0);
-        let longest = (left + wb).max(ha).max(hb);
-        let inliers: Vec<_> = rows.iter().filter(|r| r.inlier).collect();
-        let worst = inliers.iter().map(|r| r.residual).filter(|r| r.is_finite()).fold(0.0, f32::max);
-        let line = |r: &&&KeypointMatch| {
-            let ends = [r.a.x + 0.5, r.a.y + 0.5, r.b.x + 0.5, r.b.y + 0.5].map(f64::from);
-            let [x1, y1, x2, y2] = ends;
-            if !ends.iter().all(|v| v.is_finite()) {
-                return String::new();
-            }
-            let shade =
-                still::colour(colour_at(&VIRIDIS, 0.3 + 0.7 * r.residual / worst.max(f32::MIN_POSITIVE)));
-            format!("<path d=\"M{x1:.1} {y1:.1}L{:.1} {y2:.1}\" stroke=\"{shade}\"/>", x2 + left)
-        };
-        let lines: String = inliers.iter().step_by(inliers.len().div_ceil(LINES).max(1)).map(line).collect();
-        let content = format!(
-            "{}{}<g stroke-width=\"{:.2}\" stroke-opacity=\".8\">{lines}</g>",
-            still::image(a, id_a, 0.0, 0.0, ""),
-            still::image(b, id_b, left, 0.0, ""),
-            longest / 900.0
-        );
-        let label = format!("{} and {} side by side with lines between matches", self.a.name, self.b.name);
-        still::svg(left + wb, ha.max(hb), &label, &content)
-    }
+/// The still picture: side by side, with lines for some of the inliers.
+pub(crate) fn still(
+    [a, b]: &[Embedded; 2],
+    [id_a, id_b]: [&str; 2],
+    [name_a, name_b]: [&str; 2],
+    rows: &[&KeypointMatch],
+) -> String {
+    let (wa, ha) = (a.size.width as f64, a.size.height as f64);
+    let (wb, hb) = (b.size.width as f64, b.size.height as f64);
+    let left = wa + (wa / 64.0).clamp(1.0, 32.0);
+    let longest = (left + wb).max(ha).max(hb);
+    let inliers: Vec<_> = rows.iter().filter(|r| r.inlier).collect();
+    let worst = inliers.iter().map(|r| r.residual).filter(|r| r.is_finite()).fold(0.0, f32::max);
+    let line = |r: &&&KeypointMatch| {
+        let ends = [r.a.x + 0.5, r.a.y + 0.5, r.b.x + 0.5, r.b.y + 0.5].map(f64::from);
+        let [x1, y1, x2, y2] = ends;
+        if !ends.iter().all(|v| v.is_finite()) {
+            return String::new();
+        }
+        let shade = still::colour(colour_at(&VIRIDIS, 0.3 + 0.7 * r.residual / worst.max(f32::MIN_POSITIVE)));
+        format!("<path d=\"M{x1:.1} {y1:.1}L{:.1} {y2:.1}\" stroke=\"{shade}\"/>", x2 + left)
+    };
+    let lines: String = inliers.iter().step_by(inliers.len().div_ceil(LINES).max(1)).map(line).collect();
+    let content = format!(
+        "{}{}<g stroke-width=\"{:.2}\" stroke-opacity=\".8\">{lines}</g>",
+        still::image(a, id_a, 0.0, 0.0, ""),
+        still::image(b, id_b, left, 0.0, ""),
+        longest / 900.0
+    );
+    let label = format!("{name_a} and {name_b} side by side with lines between matches");
+    still::svg(left + wb, ha.max(hb), &label, &content)
 }
 
-fn columns(rows: &[&KeypointMatch]) -> std::io::Result<Value> {
+pub(crate) fn columns(rows: &[&KeypointMatch]) -> std::io::Result<Value> {
     let f32s = |value: fn(&KeypointMatch) -> f32| block::f32s(rows.iter().map(|r| value(r)));
     Ok(json!({
         "ax": f32s(|r| r.a.x)?,

@@ -1,10 +1,14 @@
 //! The HTML file.
 
-use crate::{CollectionView, DEFAULT_LIMIT, Detail, DisparityView, MatchesView, RegistrationView, colour};
+use crate::compare::SavedView;
+use crate::{
+    CollectionView, DEFAULT_LIMIT, Detail, DisparityView, FeaturesView, MatchesView, RegistrationView, colour,
+};
 use html_escape::{encode_double_quoted_attribute, encode_text as text};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tiepoint::assess::{Assessment, Reason, Verdict};
 use tiepoint::files::write_atomically;
 use tiepoint::{Error, Result};
@@ -26,6 +30,7 @@ const COMMON: [&str; 7] = [
     include_str!("../page/histogram.js"),
 ];
 const PARTS: &str = include_str!("../page/parts.js");
+const FEATURES: [&str; 1] = [include_str!("../page/features.js")];
 const MATCHES: [&str; 2] = [PARTS, include_str!("../page/matches.js")];
 const REGISTRATION: [&str; 2] = [PARTS, include_str!("../page/registration.js")];
 const DISPARITY: [&str; 2] = [include_str!("../page/cloud.js"), include_str!("../page/disparity.js")];
@@ -65,6 +70,8 @@ pub struct Section<'a> {
 /// An interactive view of one kind of result.
 #[derive(Clone, Debug)]
 pub enum View<'a> {
+    /// A picture and its features.
+    Features(FeaturesView<'a>),
     /// Two pictures and their matches.
     Matches(MatchesView<'a>),
     /// A picture on the pixels of another.
@@ -73,6 +80,8 @@ pub enum View<'a> {
     Disparity(DisparityView<'a>),
     /// Many photographs and the pairs among them.
     Collection(CollectionView<'a>),
+    /// A view of two runs, from their pages.
+    Compared(SavedView),
 }
 
 pub(crate) trait Render {
@@ -81,20 +90,65 @@ pub(crate) trait Render {
 }
 
 impl View<'_> {
-    /// The view, its caption, and its own part of the script.
-    fn parts(&self) -> (&dyn Render, &str, &'static [&'static str]) {
+    /// The view, its caption, and what kind it is.
+    fn parts(&self) -> (&dyn Render, &str, Kind) {
         match self {
-            Self::Matches(view) => (view, &view.caption, &MATCHES),
-            Self::Registration(view) => (view, &view.caption, &REGISTRATION),
-            Self::Disparity(view) => (view, &view.caption, &DISPARITY),
-            Self::Collection(view) => (view, &view.caption, &COLLECTION),
+            Self::Features(view) => (view, &view.caption, Kind::Features),
+            Self::Matches(view) => (view, &view.caption, Kind::Matches),
+            Self::Registration(view) => (view, &view.caption, Kind::Registration),
+            Self::Disparity(view) => (view, &view.caption, Kind::Disparity),
+            Self::Collection(view) => (view, &view.caption, Kind::Collection),
+            Self::Compared(view) => (view, "", view.kind),
+        }
+    }
+}
+
+/// Kinds of views.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Features,
+    Matches,
+    Registration,
+    Disparity,
+    Collection,
+}
+
+impl Kind {
+    /// The kind that the data of a view names.
+    pub(crate) fn of(data: &Value) -> Option<Self> {
+        let named = [
+            (Self::Features, "features"),
+            (Self::Matches, "matches"),
+            (Self::Registration, "registration"),
+            (Self::Disparity, "disparity"),
+            (Self::Collection, "collection"),
+        ];
+        named.into_iter().find(|(_, name)| data["view"] == *name).map(|(kind, _)| kind)
+    }
+
+    /// Its own part of the script.
+    fn script(self) -> &'static [&'static str] {
+        match self {
+            Self::Features => &FEATURES,
+            Self::Matches => &MATCHES,
+            Self::Registration => &REGISTRATION,
+            Self::Disparity => &DISPARITY,
+            Self::Collection => &COLLECTION,
         }
     }
 
     /// How to read the view, sentence by sentence.
-    fn reading(&self) -> &'static [&'static str] {
+    fn reading(self) -> &'static [&'static str] {
         match self {
-            Self::Matches(_) => &[
+            Self::Features => &[
+                "A circle is as large as what a descriptor sees of the picture; its line is the direction of the feature. Large \
+                 features come from coarse structure, small ones from fine.",
+                "Features should cover what is to be matched. Where a part of the picture has none, lower the contrast \
+                 (`--contrast`), or brighten the picture.",
+                "Clusters on leaves, water or compression blocks seldom find a partner. The histograms select: strong features \
+                 come again more often than weak ones.",
+            ],
+            Self::Matches => &[
                 "A line joins the same feature in both pictures. Parallel lines of even length are what a flat scene gives; \
                  near things move more than far ones.",
                 "Colours tell how far a match is from the model: dark is near. Inliers are nearer than the threshold, by \
@@ -104,7 +158,7 @@ impl View<'_> {
                 "Parts: how many inliers each ninth of A has, and their median residual. Without inliers near, the model is a \
                  guess there. Red: more right matches contradict the model than agree.",
             ],
-            Self::Registration(_) => &[
+            Self::Registration => &[
                 "Drag the edge across contours: they continue over it where the registration is right.",
                 "The difference is dark where both pictures agree; double contours mean a shift. Light that changed is bright, too.",
                 "Residual arrows in one direction over a whole region are a misfit of the model, such as relief; arrows in all \
@@ -112,14 +166,14 @@ impl View<'_> {
                 "Parts: how many inliers each ninth of the moving picture has, and their median residual. Red: more right \
                  matches contradict the model than agree.",
             ],
-            Self::Disparity(_) => &[
+            Self::Disparity => &[
                 "A disparity is how many pixels farther left a point lies in the right picture. Near things have large ones.",
                 "Edges of colour should lie on edges of things. Speckles and streaks are errors; black has no disparity, and \
                  \"why invalid\" tells the reason.",
                 "If much lies at an end of the histogram, the range is too small for the scene: give another one.",
                 "In space, flat things must be flat. Click two points for their distance.",
             ],
-            Self::Collection(_) => &[
+            Self::Collection => &[
                 "A square is a pair of photographs; the brighter, the more matches agree. Photographs taken in order show a \
                  bright diagonal.",
                 "In the graph, photographs that lie close share much. Separate groups cannot be reconstructed together; a single \
@@ -173,7 +227,14 @@ impl<'a> Section<'a> {
 
     /// Adds all figures: an object, as `--json` prints it.
     #[must_use]
-    pub fn figures(mut self, figures: Value) -> Self {
+    pub fn figures(mut self, mut figures: Value) -> Self {
+        // A page may be sent to others, so folders are left out.
+        for value in figures.as_object_mut().into_iter().flat_map(|keys| keys.values_mut()) {
+            let path = value.as_str().map(Path::new).filter(|path| path.is_absolute());
+            if let Some(name) = path.and_then(Path::file_name) {
+                *value = name.to_string_lossy().into();
+            }
+        }
         self.figures = Some(figures);
         self
     }
@@ -193,10 +254,11 @@ impl<'a> Report<'a> {
         Self { title, lead, limit: DEFAULT_LIMIT, made: String::new(), sections: Vec::new() }
     }
 
-    /// Adds the time and the command that made the page.
+    /// Adds the command or call that made the page, below the date and time of now.
     #[must_use]
     pub fn made(mut self, how: impl Into<String>) -> Self {
-        self.made = how.into();
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.made = format!("{} UTC\n{}", day_and_minute(seconds), how.into());
         self
     }
 
@@ -251,7 +313,9 @@ impl<'a> Report<'a> {
         for section in &self.sections {
             sections += &section.render(&mut views, detail)?;
         }
-        let data = script_text(&json!({ "maps": colour::maps(), "views": views }));
+        // A comparison reads them again.
+        let figures = self.sections.iter().find_map(|section| section.figures.as_ref());
+        let data = script_text(&json!({ "maps": colour::maps(), "views": views, "figures": figures }));
         let (title, lead) = (text(&self.title), text(&self.lead));
         let script = self.script();
         let made = match self.made.as_str() {
@@ -282,7 +346,7 @@ impl Report<'_> {
     fn script(&self) -> String {
         let mut parts = COMMON.to_vec();
         for view in self.sections.iter().flat_map(|section| &section.views) {
-            for part in view.parts().2 {
+            for part in view.parts().2.script() {
                 if !parts.contains(part) {
                     parts.push(part);
                 }
@@ -327,8 +391,9 @@ impl Section<'_> {
         // Several views of one kind are explained once.
         let mut explained: Vec<&[&str]> = vec![];
         for view in &self.views {
-            if !explained.contains(&view.reading()) {
-                explained.push(view.reading());
+            let reading = view.parts().2.reading();
+            if !explained.contains(&reading) {
+                explained.push(reading);
             }
         }
         if !explained.is_empty() {
@@ -402,6 +467,13 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// The date and the time of day of a moment in seconds since the beginning of 1970.
+fn day_and_minute(seconds: u64) -> String {
+    let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string();
+    // As in 2026-11-25T16:43:10Z.
+    format!("{} {}", &moment[..10], &moment[11..16])
+}
+
 /// A count with commas between thousands.
 pub fn counted(count: usize) -> String {
     let digits = count.to_string();
@@ -442,11 +514,6 @@ fn table(figures: &Value) -> String {
     let Value::Object(keys) = figures else { return format!("<pre>{}</pre>", text(&figures.to_string())) };
     let row = |(key, value): (&String, &Value)| {
         let shown = match value {
-            // A page may be sent to others, so folders are left out.
-            Value::String(s) if Path::new(s).is_absolute() => match Path::new(s).file_name() {
-                Some(name) => name.to_string_lossy().into_owned(),
-                None => s.clone(),
-            },
             Value::String(s) => s.clone(),
             other => other.to_string(),
         };
@@ -489,6 +556,19 @@ mod tests {
         let numbers = [0, 12, 999, 1000, 22545, 1_000_000].map(counted);
         assert_eq!(numbers, ["0", "12", "999", "1,000", "22,545", "1,000,000"], "thousands apart");
         assert_eq!([0.885, 4.885, 180.4].map(lasted), ["885 ms", "4.9 s", "180 s"], "times");
+    }
+
+    #[test]
+    fn days_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01 00:00"),
+            (951_782_400, "2000-02-29 00:00"),
+            (1_709_251_199, "2024-02-29 23:59"),
+            (1_735_689_600, "2025-01-01 00:00"),
+            (4_107_542_400, "2100-03-01 00:00"),
+        ] {
+            assert_eq!(day_and_minute(seconds), expected, "{seconds} s");
+        }
     }
 
     #[test]

@@ -172,6 +172,16 @@ before(async () => {
     '--output', at('pairs.db'), '--report', at('collect.html'), '--json']).trim().split('\n').map((line) => JSON.parse(line));
   const exported = Object.fromEntries(Object.entries(stages.find(({ stage }) => stage === 'export')).filter(([key]) => !['stage', 'device', 'threads'].includes(key)));
   results.collect = exported;
+  results.detect = report('detect.html', 'detect', 'coffee.jpg');
+  // Two runs of each kind, compared.
+  report('strict.html', 'match', 'bookshelf-left.jpg', 'bookshelf-right.jpg', '--model', 'fundamental', '--ratio', '0.7', '--no-rematch');
+  report('affine.html', 'register', 'coffee.jpg', 'coffee-turned.png', '--model', 'affine');
+  report('filled.html', 'stereo', 'stereo-left.png', 'stereo-right.png', '--disparities', '64', '--cost', 'ad', '--fill');
+  tiepoint(['collect', 'bookshelf-left.jpg', 'coffee.jpg', 'coffee-turned.png', '--longest-side', '300', '--output', at('few.db'), '--report', at('few.html')]);
+  results.compared = {};
+  for (const [name, pages] of Object.entries({ matches: ['match.html', 'strict.html'], registration: ['register.html', 'affine.html'], disparity: ['stereo.html', 'filled.html'], collection: ['collect.html', 'few.html'] })) {
+    results.compared[name] = JSON.parse(tiepoint(['report', '--compare', ...pages.map(at), '--output', at(`two-${name}.html`), '--json']));
+  }
   const drawn = spawnSync(COLLECTIONS, [folder], { encoding: 'utf8' });
   assert.equal(drawn.status, 0, `${COLLECTIONS}: ${drawn.error ?? drawn.stderr}`);
   browser = await launch();
@@ -183,6 +193,7 @@ after(async () => {
 
 const PAGES = { 'match.html': 'match', 'register.html': 'register', 'rectify.html': 'rectify', 'stereo.html': 'stereo', 'depth.html': 'depth',
   'homography.html': 'homography', 'matrices.html': 'matrices', 'disparity.html': 'disparity', 'index.html': null, 'collect.html': 'collect',
+  'detect.html': 'detect', 'two-matches.html': null, 'two-registration.html': null, 'two-disparity.html': null, 'two-collection.html': null,
   'ring.html': null, 'three.html': null, 'three-hundred.html': null, 'two-thousand.html': null, 'one.html': null, 'none.html': null };
 
 for (const [name, result] of Object.entries(PAGES)) {
@@ -1234,6 +1245,93 @@ test('pairs that alone join groups are named, and a click shows them', async () 
   await ring.close();
 });
 
+test('features are walked, hovered, filtered and saved', async () => {
+  const { page, problems, close } = await open('detect.html');
+  const stage = page.locator('.stage');
+  const count = results.detect.features;
+  assert.equal(await page.locator('.kept').innerText(), `${counted(count)} of ${counted(count)} features`);
+  assert.equal(await page.locator('.status').innerText(), `1st of ${counted(count)}.`, 'the strongest until one is chosen');
+  await stage.focus();
+  await changes(page.locator('.patch'), 'a chosen feature', async () => {
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+  });
+  assert.equal(await page.locator('.status').innerText(), `2nd of ${counted(count)}.`);
+  const responses = (await page.locator('.values').innerText()).match(/response\s+([\d.e-]+)/)[1];
+  await page.keyboard.press('End');
+  const last = (await page.locator('.values').innerText()).match(/response\s+([\d.e-]+)/)[1];
+  assert.ok(Number(last) < Number(responses), `from strong to weak: ${responses}, ${last}`);
+  await changes(stage, 'the filter', () => page.getByRole('slider', { name: 'least scale' }).fill('700'));
+  const kept = Number((await page.locator('.kept').innerText()).split(' ')[0].replaceAll(',', ''));
+  assert.ok(kept > 0 && kept < count, `${kept} of ${count}`);
+  if (!FIREFOX) {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save these as CSV' }).click()]);
+    const lines = readFileSync(await download.path(), 'utf8').trim().split('\n');
+    assert.deepEqual([lines[0], lines.length], ['x,y,scale,angle,response', kept + 1]);
+  }
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+test('two runs of matches, a registration, disparities and a collection on one page', async () => {
+  const { compared } = results;
+  const { page, problems, close } = await open('two-matches.html');
+  const { both, gained, lost } = compared.matches.views[0];
+  assert.ok(both > 0 && lost > 0, JSON.stringify(compared.matches.views));
+  const chips = page.locator('.chips');
+  const chip = (name) => chips.getByRole('button', { name });
+  assert.deepEqual((await chips.innerText()).split('\n').slice(0, 3), [`in both ${counted(both)}`, `only before ${counted(lost)}`, `only after ${counted(gained)}`]);
+  assert.match(await page.locator('.colour-bar').innerText(), /in both\s*only before\s*only after/);
+  await changes(page.locator('.stage'), 'the chip', () => chip('in both').click());
+  assert.match(await page.locator('.kept').innerText(), new RegExp(`^${counted(lost + gained)} of `));
+  const scores = await page.locator('.scores').innerText();
+  assert.match(scores, /inliers/);
+  assert.match(await page.locator('main').innerText(), /Before: (good|doubtful|poor)[^]*After: (good|doubtful|poor)/);
+  assert.deepEqual(problems, []);
+  await close();
+
+  const overlay = await open('two-registration.html');
+  await changes(overlay.page.locator('.stage').first(), 'the edge', async () => {
+    await overlay.page.locator('.stage').first().focus();
+    for (let i = 0; i < 8; i++) await overlay.page.keyboard.press('ArrowRight');
+  });
+  assert.deepEqual(overlay.problems, []);
+  await overlay.close();
+
+  const maps = await open('two-disparity.html');
+  assert.ok(await maps.page.getByRole('radio', { name: 'difference of both runs' }).isChecked(), 'the difference is shown at first');
+  await changes(maps.page.locator('.stage').first(), 'the run before', () => choose(maps.page, 'before'));
+  const [{ width, height }] = [pfm('found.pfm')];
+  const box = await maps.page.locator('.stage').first().boundingBox();
+  await maps.page.mouse.move(box.x + box.width / 4, box.y + box.height / 2);
+  assert.match(await maps.page.locator('.values').first().innerText(), /Before[^]*Change/, `${width}×${height}`);
+  assert.deepEqual(maps.problems, []);
+  await maps.close();
+
+  const pairs = await open('two-collection.html');
+  const told = compared.collection.views[0];
+  assert.match(await pairs.page.locator('.chips').innerText(), new RegExp(`^in both ${told.both}\\s+only before ${told.lost}\\s+only after ${told.gained}`));
+  assert.equal(told.lost, 1, 'the photograph that the second run lacks');
+  assert.deepEqual(pairs.problems, []);
+  await pairs.close();
+});
+
+test('names stand beside rows and above columns where there is room', async () => {
+  const { page, close } = await open('collect.html', { width: 1600 });
+  const rows = page.locator('.matrix-name.row:visible');
+  assert.deepEqual((await rows.allInnerTexts()).sort(), ['bookshelf-left.jpg', 'bookshelf-right.jpg', 'coffee-turned.png', 'coffee.jpg']);
+  assert.equal(await page.locator('.matrix-name.column:visible').count(), 4);
+  await choose(page, 'graph');
+  assert.equal(await page.locator('.matrix-name:visible').count(), 0, 'the graph has none');
+  await choose(page, 'matrix');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.waitForFunction(() => !document.querySelector('.matrix-name:not([hidden])'));
+  await close();
+  const many = await open('three-hundred.html');
+  assert.equal(await many.page.locator('.matrix-name:visible').count(), 0, 'three hundred have no room');
+  await many.close();
+});
+
 test('turn and change of scale of the features have histograms, and one measure has one name', async () => {
   const { page, problems, close } = await open('turn.html');
   const { columns } = dataOf('turn.html');
@@ -1253,7 +1351,7 @@ test('turn and change of scale of the features have histograms, and one measure 
 });
 
 test('every page says how to read it', async () => {
-  for (const [name, word] of [['match.html', 'inliers'], ['register.html', 'edge'], ['stereo.html', 'disparity'], ['collect.html', 'pair']]) {
+  for (const [name, word] of [['match.html', 'inliers'], ['register.html', 'edge'], ['stereo.html', 'disparity'], ['collect.html', 'pair'], ['detect.html', 'descriptor'], ['two-matches.html', 'inliers']]) {
     const { page, close } = await open(name, { script: false });
     const fold = page.locator('details.reading').first();
     assert.equal(await fold.locator('summary').innerText(), 'How to read this page');

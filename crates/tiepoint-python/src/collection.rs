@@ -312,9 +312,11 @@ impl Collection {
         py: Python<'_>,
         device: Option<&Bound<'_, PyAny>>,
         limit: Option<usize>,
+        made: &str,
     ) -> PyResult<(String, Vec<(String, String)>)> {
         let limit = limit.unwrap_or(DEFAULT_LIMIT);
-        let page = run_on(py, device, |p| CollectionPage::new(&self.collection, (limit, ""), None, &p.cpu))?;
+        let page =
+            run_on(py, device, |p| CollectionPage::new(&self.collection, (limit, made), None, &p.cpu))?;
         Ok((page.html, page.without_picture))
     }
 }

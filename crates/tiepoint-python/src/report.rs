@@ -9,6 +9,7 @@ use crate::image::{Input, mask, mask_view, table, values};
 use crate::matching::NamedModel;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tiepoint::assess::{self, Verdict};
 use tiepoint::feature::Keypoint;
 use tiepoint::geometry::Model;
 use tiepoint::geometry::estimate::residuals;
@@ -197,27 +198,43 @@ impl Shown {
     }
 }
 
-/// A heading, tiles of names and values, and views.
-type Part<'py> = (String, Vec<(String, String)>, Vec<Bound<'py, PyDict>>);
+/// A reason of a verdict, as Python has it.
+fn reason_of(given: &Bound<'_, PyDict>) -> PyResult<assess::Reason> {
+    let verdict: String = item(given, "verdict")?.extract()?;
+    let known = [Verdict::Good, Verdict::Doubtful, Verdict::Poor].into_iter().find(|v| v.name() == verdict);
+    Ok(assess::Reason {
+        // The page shows the sentence alone.
+        measure: "",
+        value: item(given, "value")?.extract()?,
+        expected: item(given, "expected")?.extract()?,
+        verdict: known.ok_or_else(|| wrong_option(&format!("there is no verdict {verdict}")))?,
+        text: item(given, "text")?.extract()?,
+        next: optional(given, "next")?.map(|next| next.extract()).transpose()?,
+    })
+}
 
-/// The page: a title, a sentence, and sections of a heading, tiles and views.
+/// A heading, tiles of names and values, views, and the reasons of a verdict.
+type Part<'py> = (String, Vec<(String, String)>, Vec<Bound<'py, PyDict>>, Vec<Bound<'py, PyDict>>);
+
+/// The page: a title, a sentence, sections of a heading, tiles, views and a verdict, and how it was made.
 #[pyfunction]
 pub(crate) fn report(
     py: Python<'_>,
-    title: String,
-    lead: String,
+    (title, lead, made): (String, String, String),
     sections: Vec<Part<'_>>,
     limit: Option<usize>,
 ) -> PyResult<String> {
     let mut taken = Vec::new();
-    for (heading, tiles, views) in sections {
+    for (heading, tiles, views, reasons) in sections {
         let views = views.iter().map(Shown::of).collect::<PyResult<Vec<_>>>()?;
-        taken.push((heading, tiles, views));
+        let reasons = reasons.iter().map(reason_of).collect::<PyResult<Vec<_>>>()?;
+        let worst = reasons.iter().map(|reason| reason.verdict).max();
+        taken.push((heading, tiles, views, worst.map(|verdict| assess::Assessment { verdict, reasons })));
     }
     abandonable(py, move || {
-        let mut page = Report::new(title, lead).limit(limit.unwrap_or(DEFAULT_LIMIT));
-        for (heading, tiles, views) in &taken {
-            let mut section = Section::new(heading.clone());
+        let mut page = Report::new(title, lead).limit(limit.unwrap_or(DEFAULT_LIMIT)).made(made);
+        for (heading, tiles, views, assessment) in &taken {
+            let mut section = Section::new(heading.clone()).assessed(assessment.clone());
             for (what, value) in tiles {
                 section = section.tile(what.clone(), value.clone());
             }

@@ -152,6 +152,7 @@ def test_every_key_of_json_is_explained(demo, tmp_path):
         "stereo": [["stereo", *pair, "--output", "d.pfm"], ["stereo", *air, "--rectify", "--depth", "z.tif"]],
         "evaluate homography": [["evaluate", "homography", *air, "h.txt"]],
         "evaluate disparity": [["evaluate", "disparity", "d.pfm", "d.pfm"]],
+        "report": [["report", "--compare", "m.html", "m.html", "--output", "both.html"]],
         "filter gauss": [["filter", "gauss", air[0], "g.png", "--sigma", "2"]],
         "devices": [["devices"]],
     }
@@ -161,6 +162,7 @@ def test_every_key_of_json_is_explained(demo, tmp_path):
         told = subprocess.run([command(), *arguments, "--json"], capture_output=True, text=True, cwd=tmp_path, check=True)
         return [json.loads(line) for line in told.stdout.splitlines()]
 
+    run("match", *air, "--report", "m.html")
     page = (SITE / "outputs.md").read_text()
     tables = dict(re.findall(r"^<!-- keys: ([a-z ]*) -->\n.*?\n\n(.*?)\n(?:\n|\Z)", page, re.MULTILINE | re.DOTALL))
     assert set(tables) == {*runs, "collect"}

@@ -177,6 +177,12 @@ def test_reports_are_written(tmp_path, scene, pair, features):
     rectified = tp.rectify(pair.left, pair.right)
     assert "rectified" in tp.report(rectified, images=(pair.left, pair.right))
     assert len(tp.report(found, limit=200_000)) <= 200_000
+    # A page says when and how it was made, and whether the result can be believed.
+    told = re.search(r'<h2>How this was made</h2>\n<pre class="command">(.*?)</pre>', page, re.DOTALL)[1]
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC\ntiepoint.report of Registration", told), told
+    assert "Stereo(disparities=40)" in tp.report(found, made="tp.Stereo(disparities=40)")
+    for shown, verdict in [(page, registered.tie_points.verdict), (tp.report(found), found.verdict)]:
+        assert f'<div class="verdict {verdict}"' in shown
 
 
 def test_a_page_of_disparities_shows_reasons_and_the_truth(pair):

@@ -51,8 +51,3 @@ pub mod stereo;
 pub mod synth;
 
 pub use error::{Error, ErrorKind, Result};
-
-/// Compiles the example of the README.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-mod readme {}

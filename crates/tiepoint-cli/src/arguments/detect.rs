@@ -1,10 +1,15 @@
 //! `tiepoint detect`.
 
 use super::detector::DetectorArguments;
+use super::report::ReportArguments;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
+#[command(mut_arg("report", |page| page.help(
+    "A page that shows the features: one .html that needs no network and no server, only a browser; for several images a \
+     folder or a pattern as for --output"
+)))]
 pub(crate) struct DetectArguments {
     /// Images; @FILE stands for the images listed in FILE
     #[arg(required_unless_present = "list", value_name = "IMAGE")]
@@ -19,6 +24,8 @@ pub(crate) struct DetectArguments {
     /// A picture of the keypoints; a folder or a pattern as for --output
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<String>,
+    #[command(flatten)]
+    pub(crate) report: ReportArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
 }

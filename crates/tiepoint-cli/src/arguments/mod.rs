@@ -34,6 +34,7 @@ use filter::FilterArguments;
 use r#match::MatchArguments;
 use rectify::RectifyArguments;
 use register::RegisterArguments;
+use report::ComparisonArguments;
 use stereo::StereoArguments;
 use values::Devices;
 
@@ -105,6 +106,8 @@ pub(crate) enum Command {
     Evaluate(EvaluateArguments),
     /// Verified matches of many photographs, as a database for COLMAP
     Collect(CollectArguments),
+    /// Compare two runs by the pages of their --report: what both have, only one has, and which figures differ
+    Report(ComparisonArguments),
     /// Time of every stage, on images or on a synthetic scene
     Bench(BenchArguments),
     /// List the devices that can compute here

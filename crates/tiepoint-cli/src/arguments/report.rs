@@ -1,4 +1,4 @@
-//! The flags of `--report`, the page that shows a result.
+//! The flags of `--report`, the page that shows a result, and `tiepoint report`.
 
 use super::values::{bytes, with_default};
 use crate::failure::{Failure, Outcome};
@@ -37,6 +37,17 @@ impl ReportArguments {
     pub(crate) fn check(&self) -> Outcome {
         self.report.as_deref().map_or(Ok(()), check_page)
     }
+}
+
+/// `tiepoint report`.
+#[derive(Debug, Args)]
+pub(crate) struct ComparisonArguments {
+    /// Two pages that --report has written, of one command: of the run before and of the run after
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], required = true)]
+    pub(crate) compare: Vec<PathBuf>,
+    /// The page that shows both runs: one .html that needs no network and no server, only a browser
+    #[arg(short, long, value_name = "HTML")]
+    pub(crate) output: PathBuf,
 }
 
 /// Fails unless the name is one of an HTML file.

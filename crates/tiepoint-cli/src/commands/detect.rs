@@ -6,21 +6,24 @@
 
 use super::features::{find, find_together, together};
 use super::ordered::{AHEAD, Item, MOST_BESIDE, Results};
+use super::report::{file_name, support, write_to};
 use crate::arguments::detect::DetectArguments;
 use crate::arguments::detector::DetectorArguments;
+use crate::arguments::report::check_page;
 use crate::context::Context;
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture, Reader};
-use crate::output::{self, Clock, Part, Spent};
+use crate::output::{self, Clock, Part, Spent, joined};
 use crate::prefetch::{Limits, Prefetcher};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::feature::{Detector, Features, Finder, files};
 use tiepoint::image;
 use tiepoint::options::Named;
+use tiepoint_report::{FeaturesView, Section, View, counted};
 
 pub(crate) fn run(arguments: &DetectArguments, context: &Context) -> Outcome {
     let jobs = jobs(arguments)?;
@@ -37,6 +40,11 @@ struct ImageJob {
     path: PathBuf,
     output: Option<PathBuf>,
     drawing: Option<PathBuf>,
+    page: Option<PathBuf>,
+    /// The most bytes of the page.
+    page_limit: usize,
+    /// Half the side of what a descriptor sees, in multiples of its scale.
+    support: f32,
 }
 
 /// The images of the command line, after a check that their results can be written.
@@ -51,15 +59,28 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
         }
     };
     let (outputs, drawings) = (paths(&arguments.output, "csv")?, paths(&arguments.draw, "png")?);
+    let page = arguments.report.report.as_ref().map(|given| given.to_string_lossy().into_owned());
+    let pages = paths(&page, "html")?;
+    pages.iter().flatten().try_for_each(|path| check_page(path))?;
     for path in outputs.iter().flatten() {
         files::FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
     }
     drawings.iter().flatten().try_for_each(|path| output::check_image(path))?;
     let masks = images.iter().filter_map(|image| arguments.detector.mask_of(image));
     let files = output::Files::default().reads(&images).reads(masks).reads(arguments.list_files());
-    files.writes(outputs.iter().chain(&drawings).flatten()).check()?;
-    let jobs = images.into_iter().zip(outputs).zip(drawings).enumerate();
-    Ok(jobs.map(|(i, ((path, output), drawing))| ImageJob { number: i + 1, path, output, drawing }).collect())
+    files.writes(outputs.iter().chain(&drawings).chain(&pages).flatten()).check()?;
+    let (page_limit, support) = (arguments.report.limit(), support(arguments.detector.detector));
+    let jobs = images.into_iter().zip(outputs).zip(drawings).zip(pages).enumerate();
+    let job = |(i, (((path, output), drawing), page))| ImageJob {
+        number: i + 1,
+        path,
+        output,
+        drawing,
+        page,
+        page_limit,
+        support,
+    };
+    Ok(jobs.map(job).collect())
 }
 
 /// Images that a GPU searches at once. The number is fixed, because a GPU keeps memory for one number.
@@ -84,7 +105,9 @@ fn detect(
     };
     let unwritten = if parallel && has_gpu { threads } else { 0 };
     let read_next = |i: usize| read(&jobs[i], arguments, &context.reader(parallel));
-    let report = |job: &ImageJob, found, spent: &Spent| report(job, found, spent, arguments, context);
+    let of = cpu.threads();
+    let describe = |job: &ImageJob, found: &Found| describe(job, found, arguments, of);
+    let report = |job: &ImageJob, found, spent: &Spent| report(job, found, spent, &describe, context);
     if jobs.len() > FEW {
         context.processor.expect_much_work();
     }
@@ -112,7 +135,7 @@ fn detect(
             for item in found {
                 results.push(|| {
                     let job = item.job;
-                    item.then(|(picture, found)| write(job, &picture, found))
+                    item.then(|(picture, found)| write(job, &picture, found, &describe))
                 });
             }
             results.report(unwritten, |job, found, spent| spare.push(report(job, found, spent)))?;
@@ -139,8 +162,13 @@ fn read<'a>(job: &'a ImageJob, arguments: &DetectorArguments, cpu: &Cpu) -> Item
     let reader = Reader { limits: limits.with_orient(limits.orient && !stored), cpu };
     let mut clock = Clock::start(cpu);
     let mask = arguments.mask_of(&job.path);
-    let result =
-        reader.picture(&job.path, job.drawing.is_some(), mask.as_deref(), arguments.range, &mut clock);
+    let result = reader.picture(
+        &job.path,
+        job.drawing.is_some() || job.page.is_some(),
+        mask.as_deref(),
+        arguments.range,
+        &mut clock,
+    );
     Item { job, result, spent: clock.spent(cpu) }
 }
 
@@ -192,7 +220,12 @@ fn search_at_once(
 }
 
 /// Writes the results that were asked for, and returns the features.
-fn write(job: &ImageJob, picture: &Picture, found: Found) -> Outcome<(Found, Spent)> {
+fn write(
+    job: &ImageJob,
+    picture: &Picture,
+    found: Found,
+    describe: &dyn Fn(&ImageJob, &Found) -> Value,
+) -> Outcome<(Found, Spent)> {
     let features = &found.features;
     let cpu = Cpu::sequential();
     let mut clock = Clock::start(&cpu);
@@ -205,38 +238,60 @@ fn write(job: &ImageJob, picture: &Picture, found: Found) -> Outcome<(Found, Spe
             keypoints(&mut canvas, &features.keypoints);
             image::write(path, &canvas.into_image())?;
         }
+        if let Some(path) = &job.page {
+            let name = file_name(&job.path);
+            let view = FeaturesView {
+                picture: tiepoint_report::Picture::new(name.clone(), picture.seen()),
+                keypoints: &features.keypoints,
+                support: job.support,
+                caption: String::new(),
+            };
+            let section = Section::new("")
+                .tile("features", counted(features.len()))
+                .tile("picture", features.image.to_string())
+                .figures(describe(job, &found))
+                .view(View::Features(view));
+            let lead = format!("{} features", counted(features.len()));
+            write_to(path, job.page_limit, (format!("Features of {name}"), lead, vec![section]))?;
+        }
         Ok(())
     })?;
     Ok((found, clock.spent(&cpu)))
 }
 
+/// The result of an image, for `--json` and its page.
+fn describe(job: &ImageJob, found: &Found, arguments: &DetectorArguments, threads: usize) -> Value {
+    let size = found.features.image;
+    json!({
+        "image": job.path.display().to_string(),
+        "width": size.width,
+        "height": size.height,
+        "detector": arguments.detector.name(),
+        "preset": arguments.preset_name(),
+        "features": found.features.len(),
+        "device": found.device,
+        "threads": threads,
+    })
+}
+
 /// Reports one image, and returns its features so that their memory can be used again.
 fn report(
     job: &ImageJob,
-    Found { features, device, stored }: Found,
+    found: Found,
     spent: &Spent,
-    arguments: &DetectorArguments,
+    describe: &dyn Fn(&ImageJob, &Found) -> Value,
     context: &Context,
 ) -> Features {
-    let (size, path) = (features.image, job.path.display());
-    if stored {
+    let (size, path) = (found.features.image, job.path.display());
+    if found.stored {
         context.note(&format!(
             "{path}: keypoints are of the pixels as they are stored, as COLMAP wants them; its orientation would turn it"
         ));
     }
-    context.say(&format!("{path}: {} features, {size}, {:.1} ms", features.len(), spent.compute * 1e3));
-    context.report(|| {
-        json!({
-            "image": path.to_string(),
-            "width": size.width,
-            "height": size.height,
-            "detector": arguments.detector.name(),
-            "preset": arguments.preset_name(),
-            "features": features.len(),
-            "device": device,
-            "threads": context.processor.cpu.threads(),
-            "seconds": spent.seconds(),
-        })
-    });
-    features
+    context.say(&format!("{path}: {} features, {size}, {:.1} ms", found.features.len(), spent.compute * 1e3));
+    if let Some(page) = &job.page {
+        context.say(&format!("{} shows it", page.display()));
+    }
+    context.report(|| joined([describe(job, &found), json!({ "seconds": spent.seconds() })]));
+    found.features
 }

@@ -21,6 +21,7 @@ mod stereo;
 pub(crate) use rectified::Cameras;
 
 use crate::arguments::evaluate::EvaluateArguments;
+use crate::arguments::report::check_page;
 use crate::arguments::{Arguments, Command, GlobalArguments};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -40,6 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             in_context(&Context::open_several(global)?, |context| collect::run(a, context))
                 .map_err(Failure::of_resumable)
         }
+        Command::Report(a) => on_cpu(global, |context| report::compare(a, context)),
         Command::Bench(a) => on_device(global, |context| bench::run(a, context)),
         Command::Devices => on_cpu(global, devices::run),
         Command::Demo(a) => on_device(global, |context| demo::run(a, context)),
@@ -62,6 +64,7 @@ fn check(command: &Command) -> Outcome {
         Command::Evaluate(EvaluateArguments::Homography(a)) => a.files().map(drop),
         Command::Collect(a) => a.check(),
         Command::Stereo(a) => a.check(),
+        Command::Report(a) => check_page(&a.output),
         Command::Bench(_)
         | Command::Devices
         | Command::Demo(_)

@@ -1,14 +1,13 @@
-//! The pages of `--report`.
+//! The pages of `--report`, and `tiepoint report`, which compares two of them.
 
 use super::matched_pair::MatchedPair;
-use crate::arguments::report::ReportArguments;
+use crate::arguments::report::{ComparisonArguments, ReportArguments};
 use crate::context::Context;
 use crate::draw::usual_range;
-use crate::failure::Outcome;
-use crate::output::{Clock, Part, joined};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Clock, Files, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tiepoint::assess::Cell;
 use tiepoint::feature::{DetectorKind, Features};
 use tiepoint::geometry::estimate::residuals;
@@ -16,8 +15,8 @@ use tiepoint::image::{AnyImage, Image};
 use tiepoint::register::Warped;
 use tiepoint::stereo::StereoResult;
 use tiepoint_report::{
-    Arrow, DisparityView, KeypointMatch, MatchesView, PicturePart, RegistrationView, Report, Section,
-    counted, lasted,
+    Arrow, Comparison, DisparityView, KeypointMatch, MatchesView, PicturePart, RegistrationView, Report,
+    Section, counted, lasted,
 };
 
 /// A title, a sentence with the result, and the sections of the page.
@@ -55,9 +54,22 @@ pub(crate) fn write_to(path: &Path, limit: usize, (title, lead, sections): Page<
     Ok(sections.into_iter().fold(report, Report::section).write(path)?)
 }
 
-/// The day and the command, without folders: a page may be sent to others.
+/// `tiepoint report`: compares two pages.
+pub(crate) fn compare(arguments: &ComparisonArguments, context: &Context) -> Outcome {
+    let [before, after] = &arguments.compare[..] else {
+        return Err(Failure::usage("--compare: expected two pages"));
+    };
+    Files::default().reads([before, after]).writes([&arguments.output]).check()?;
+    let comparison = Comparison::new(before, after)?;
+    comparison.report.made(how_made()).write(&arguments.output)?;
+    context.say(&comparison.said);
+    context.say(&format!("{} shows it", arguments.output.display()));
+    context.report(|| comparison.described.clone());
+    Ok(())
+}
+
+/// The command without folders: a page may be sent to others.
 pub(crate) fn how_made() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let word = |word: std::ffi::OsString| {
         let word = word.to_string_lossy().into_owned();
         // For --flag=/folder/file and for /folder/file.
@@ -68,14 +80,7 @@ pub(crate) fn how_made() -> String {
         if word.contains(char::is_whitespace) { format!("'{word}'") } else { word }
     };
     let words: Vec<String> = std::env::args_os().skip(1).map(word).collect();
-    format!("{} UTC\ntiepoint {}", day_and_minute(seconds), words.join(" "))
-}
-
-/// The date and the time of day of a moment in seconds since the beginning of 1970.
-fn day_and_minute(seconds: u64) -> String {
-    let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string();
-    // As in 2026-11-25T16:43:10Z.
-    format!("{} {}", &moment[..10], &moment[11..16])
+    format!("tiepoint {}", words.join(" "))
 }
 
 /// The last part of a path.
@@ -204,22 +209,4 @@ pub(crate) fn scored(truth: &Image<f32>, mask: Option<&Image<u8>>) -> Image<f32>
         true => truth.row(y)[x],
         false => f32::INFINITY,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::day_and_minute;
-
-    #[test]
-    fn days_of_the_calendar() {
-        for (seconds, expected) in [
-            (0, "1970-01-01 00:00"),
-            (951_782_400, "2000-02-29 00:00"),
-            (1_709_251_199, "2024-02-29 23:59"),
-            (1_735_689_600, "2025-01-01 00:00"),
-            (4_107_542_400, "2100-03-01 00:00"),
-        ] {
-            assert_eq!(day_and_minute(seconds), expected, "{seconds} s");
-        }
-    }
 }

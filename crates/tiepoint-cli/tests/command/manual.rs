@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 const COMMANDS: &str =
-    "collect detect match register rectify stereo filter evaluate bench devices demo completions";
+    "collect detect match register rectify stereo filter evaluate report bench devices demo completions";
 
 pub(super) fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.split(' ')

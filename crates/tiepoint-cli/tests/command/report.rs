@@ -27,6 +27,7 @@ fn every_command_writes_a_page_that_stands_alone() {
     folder.put("truth.txt", folder.works("match a.png b.png --json"));
     folder.works("stereo l.png r.png --disparities 32 --output found.pfm");
     for line in [
+        "detect a.png",
         "match a.png b.png",
         "register a.png b.png",
         "rectify l.png r.png",
@@ -64,6 +65,74 @@ fn a_collection_has_a_page_of_its_pairs() {
     // Wrong arguments are reported before the work begins.
     folder.refuses(format!("{collect} page.pdf"), 2, &[".html"]);
     folder.refuses(format!("{collect} page.html --report-limit 1K"), 2, &["--report-limit"]);
+}
+
+#[test]
+fn two_runs_are_compared_by_their_pages() {
+    let folder = Folder::new("report-compare");
+    folder.scene();
+    let run = |line: &str| folder.works(format!("{line} --json"));
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    run("match a.png b.png --report before.html");
+    run("match a.png b.png --ratio 0.6 --no-rematch --report after.html");
+    let compare = "report --compare before.html after.html --output both.html --json";
+    let told = json(&folder.works(compare));
+    let text = folder.text("both.html");
+    check(&text, "two runs");
+    let count = |key: &str| told["views"][0][key].as_u64().unwrap();
+    let inliers = |run: &str| told[run]["inliers"].as_u64().unwrap();
+    // Every inlier of a run is in both, or in this run alone.
+    assert_eq!(count("both") + count("lost"), inliers("before"), "{told}");
+    assert_eq!(count("both") + count("gained"), inliers("after"), "{told}");
+    assert!(count("lost") > 0 && count("both") > 0, "fewer matches pass the stricter ratio: {told}");
+    assert!(text.contains("only before") && text.contains("--ratio 0.6"), "what differs, and both commands");
+    // A run with itself.
+    let told = json(&folder.works("report --compare before.html before.html --output both.html --json"));
+    assert_eq!(
+        told["views"][0],
+        serde_json::json!({ "view": "matches", "both": inliers("before"), "gained": 0, "lost": 0 })
+    );
+
+    // The other commands.
+    let options = StereoSceneOptions::default().with_size(Size::new(160, 120)).with_disparities([2.0, 20.0]);
+    folder.stereo("", &options);
+    run("stereo l.png r.png --disparities 32 --report before-stereo.html");
+    run("stereo l.png r.png --disparities 32 --fill --report after-stereo.html");
+    let told = json(
+        &folder.works("report --compare before-stereo.html after-stereo.html --output both.html --json"),
+    );
+    check(&folder.text("both.html"), "disparities");
+    let share = |key: &str| told["views"][0][key].as_f64().unwrap();
+    assert!(share("gained") > 0.0 && share("lost") == 0.0 && share("different") == 0.0, "filled: {told}");
+    run("register a.png b.png --report before-register.html");
+    folder.works("report --compare before-register.html before-register.html --output both.html");
+    check(&folder.text("both.html"), "a registration");
+    folder.texture("c.png", SIZE, 9);
+    run("collect a.png b.png --output one.db --report before-collect.html");
+    run("collect a.png b.png c.png --output two.db --report after-collect.html");
+    let told = json(
+        &folder.works("report --compare before-collect.html after-collect.html --output both.html --json"),
+    );
+    let text = folder.text("both.html");
+    check(&text, "collections");
+    assert_eq!(
+        [&told["views"][0]["both"], &told["views"][0]["gained"]],
+        [1, 0],
+        "c.png matches none: {told}"
+    );
+    assert!(text.contains("c.png"), "photographs of either run");
+
+    // What cannot be compared.
+    folder.put("other.html", "<p>no page of ours</p>");
+    for (pages, said) in [
+        ("before.html other.html", "expected a page that --report"),
+        ("before.html before-stereo.html", "two pages of one command"),
+        ("before.html no.html", "no.html"),
+    ] {
+        folder.refuses(format!("report --compare {pages} --output both.html"), 1, &[said]);
+    }
+    folder.refuses("report --compare before.html after.html --output both.png", 2, &[".html"]);
+    folder.refuses("report --compare before.html after.html --output after.html", 2, &["replace the input"]);
 }
 
 #[test]

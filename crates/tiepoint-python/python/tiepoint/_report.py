@@ -14,7 +14,7 @@ from ._stereo import Disparities
 from .errors import OptionError
 
 if TYPE_CHECKING:
-    _Section = tuple[str, list[tuple[str, str]], list[dict[str, Any]]]
+    _Section = tuple[str, list[tuple[str, str]], list[dict[str, Any]], list[dict[str, Any]]]
 
 __all__ = ["Page", "report"]
 
@@ -43,6 +43,7 @@ def report(
     title: str | None = None,
     limit: int | None = None,
     truth: Any = None,
+    made: str | None = None,
 ) -> Page:
     """Show a result on one self-contained page, which needs neither network nor server.
 
@@ -62,6 +63,9 @@ def report(
         The most bytes of the page; 20 000 000 if not given. Pictures and matches are reduced to fit.
     truth : array_like, (H, W), optional
         The true disparities, float32, not finite where they are unknown; the page shows the error of the result.
+    made : str, optional
+        How the result was made, such as the call with its options: the page says it below its date. If not given, it
+        names the script.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def report(
     if isinstance(result, Collection):
         if images is not None or title is not None:
             raise OptionError("a collection has its images and its folder's name: give neither images nor title")
-        return _written(_collection(result, limit), path)
+        return _written(_collection(result, limit, _made(result, made)), path)
     if isinstance(result, Registration):
         heading, sections = f"{names[0]} on {names[1]}", _registration(result, names)
     elif isinstance(result, TiePoints):
@@ -86,7 +90,7 @@ def report(
         heading, sections = f"Disparities of {names[0]}", [_disparity(result, names, truth)]
     else:
         raise OptionError(f"there is no page for {type(result).__name__}")
-    return _written(_core.report(title or heading, repr(result), sections, limit), path)
+    return _written(_core.report((title or heading, repr(result), _made(result, made)), sections, limit), path)
 
 
 def _written(page: str, path: str | os.PathLike[str] | None) -> Page:
@@ -96,8 +100,18 @@ def _written(page: str, path: str | os.PathLike[str] | None) -> Page:
     return Page(page)
 
 
-def _collection(collection: Collection, limit: int | None) -> str:
-    page, without = collection._core.page(None, limit)
+def _made(result: Any, made: str | None) -> str:
+    """How a page was made: what the caller says, or the name of the script, without its folder."""
+    if made is not None:
+        return made
+    import sys
+
+    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c") else ""
+    return f"tiepoint.report of {type(result).__name__}" + (f", from {script}" if script else "")
+
+
+def _collection(collection: Collection, limit: int | None, made: str) -> str:
+    page, without = collection._core.page(None, limit, made)
     for name, reason in without:
         warnings.warn(f"the page has no picture of {name}: {reason}", stacklevel=3)
     return page
@@ -124,7 +138,7 @@ def _matches(tie: TiePoints, images: tuple[Any, Any], names: tuple[str, str]) ->
         "model": None if tie.model is None else (tie.model.kind, tie.model.matrix),
         "support": _support(tie),
     }
-    return "Matches", tie._summary(), [view]
+    return "Matches", tie._summary(), [view], tie.reasons
 
 
 def _registration(result: Registration, names: tuple[str, str]) -> list[_Section]:
@@ -140,15 +154,15 @@ def _registration(result: Registration, names: tuple[str, str]) -> list[_Section
         "found": tie.xy_b[tie.inliers],
     }
     covered = float((np.asarray(result.covered) != 0).mean())
-    laid: _Section = ("One on the other", [("covered", f"{100 * covered:.1f} %")], [view])
+    laid: _Section = ("One on the other", [("covered", f"{100 * covered:.1f} %")], [view], [])
     return [laid, _matches(tie, (result.moving, result.fixed), names)]
 
 
 def _rectified(result: Rectified, images: tuple[Any, Any] | None, names: tuple[str, str]) -> _Section:
     if result.tie_points is None or images is None:
         raise OptionError("the images as they were before are needed to show the tie points: give images=(left, right)")
-    heading, _, views = _matches(result.tie_points, images, names)
-    return heading, result._summary(), views
+    heading, _, views, reasons = _matches(result.tie_points, images, names)
+    return heading, result._summary(), views, reasons
 
 
 def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Section:
@@ -169,4 +183,4 @@ def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Sect
         "calibration": None if known is None or known.affine else known._fields(),
         "range": (low, max(high, low + 1.0)),
     }
-    return "Disparities", result._summary(), [view]
+    return "Disparities", result._summary(), [view], result.assess(truth).reasons

@@ -14,6 +14,7 @@
 mod collection;
 mod deviations;
 mod pair;
+mod reach;
 mod stereo;
 
 pub use collection::CollectionEvidence;

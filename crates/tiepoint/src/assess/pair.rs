@@ -12,11 +12,14 @@
 //!   outside the threshold gives that of wrong ones inside.
 //! - **Scale and turn** of the inliers, which the model did not use.
 //! - **Number and spread** of the inliers over the nine parts.
+//! - **Reach**: a map is continued into parts without inliers. What it misses elsewhere, the residuals in common, grows there
+//!   as the variance of a least-squares fit does ([`reach`](super::reach)).
 //!
 //! Pictures that were tied by their structure have no first search, and places no scale or turn: instead of the first
 //! matches the share of places that agree is used.
 
 use super::deviations::{Deviation, Deviations};
+use super::reach::amplification;
 use super::{Assessment, Reason, Verdict, percent};
 use crate::feature::Keypoint;
 use crate::geometry::estimate::residuals;
@@ -65,6 +68,8 @@ const CONTRARY: [f64; 2] = [0.2, 0.5];
 const INLIERS: [f64; 2] = [40.0, 8.0];
 /// The share of the parts seen in both pictures that support the model; below.
 const SPREAD: [f64; 2] = [0.6, 0.3];
+/// How far a map is likely off where no inlier is near, in thresholds.
+const REACH: [f64; 2] = [1.0, 2.0];
 /// The share of places that agree, tied by structure or given; below.
 const PLACES: [f64; 2] = [0.9, 0.6];
 
@@ -121,9 +126,12 @@ pub struct PairEvidence {
     pub common: Option<f64>,
     /// The root mean square of this part, in pixels.
     pub common_px: Option<f64>,
-    /// Below which of these pixels it does not count.
+    /// How far the map is likely off in the worst part that both pictures show, in pixels; none where `common_px` is, and
+    /// where inliers are in too few parts to tell.
+    pub reach_px: Option<f64>,
+    /// Below which distance a match is an inlier.
     #[serde(skip)]
-    pub bent_px: f64,
+    pub threshold_px: f64,
     /// Nine parts of A, row by row.
     pub cells: [Cell; 9],
     /// How many of them have their middle in B, where a map tells; all for other models.
@@ -196,6 +204,9 @@ impl PairEvidence {
             let ring = last.iter().filter(|r| (RING * threshold..=outer * threshold).contains(*r)).count();
             ring as f64 / (area(outer) - area(RING))
         });
+        let shown = model.homography().map_or([true; 9], |map| shown(&map, size, size_b));
+        let supported = cells.map(|cell| cell.inliers >= SUPPORTED);
+        let amplified = amplification(model.kind(), supported, shown);
         Some(Self {
             matches: tie.matches.len(),
             inliers: tie.inliers.len(),
@@ -205,9 +216,10 @@ impl PairEvidence {
             contrary: map.map(|_| tie.inliers.iter().filter(|&&i| contrary(&tie.matches[i])).count()),
             common: common.map(|common| common.share),
             common_px: common.map(|common| common.rms_px),
-            bent_px: BENT * threshold,
+            reach_px: common.zip(amplified).map(|(common, by)| common.rms_px * by),
+            threshold_px: threshold,
             cells,
-            shared: model.homography().map_or(9, |map| shared(&map, size, size_b)),
+            shared: shown.into_iter().filter(|shown| *shown).count(),
             model,
         })
     }
@@ -251,6 +263,20 @@ impl PairEvidence {
         let next =
             "Where no inlier is near, the model is a guess: more features may help (`--contrast 0.02`)";
         reasons.push(Reason::share_below("spread", share, SPREAD, text, next));
+        if let Some(px) = self.reach_px {
+            reasons.push(Reason {
+                measure: "reach",
+                value: px,
+                expected: format!("below {} px", REACH[0] * self.threshold_px),
+                verdict: Verdict::above(px / self.threshold_px, REACH),
+                text: format!("where inliers are fewest, the map is likely {px:.1} px off"),
+                next: Some(
+                    "Crop to where both have features, take a model with less freedom (`--model affine`), or, if the \
+                     scene has depth, `--model fundamental`"
+                        .into(),
+                ),
+            });
+        }
         Assessment::of(reasons)
     }
 
@@ -300,7 +326,7 @@ impl PairEvidence {
                 let text =
                     format!("neighbouring matches have {of} of their residuals in common ({px:.1} px)");
                 let mut alike = Reason::share_above("residuals", share, COMMON, text, next);
-                if px < self.bent_px {
+                if px < BENT * self.threshold_px {
                     alike.verdict = Verdict::Good;
                 }
                 reasons.push(alike);
@@ -338,12 +364,14 @@ fn median(values: &mut [f64]) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// How many of the nine parts of a picture have their middle in the other.
-fn shared(b_from_a: &Homography, a: Size, b: Size) -> usize {
+/// Which of the nine parts of a picture have their middle in the other.
+fn shown(b_from_a: &Homography, a: Size, b: Size) -> [bool; 9] {
     let middle = |k: usize, length: usize| (2 * k + 1) as f64 / 6.0 * length as f64;
-    let places = (0..9).map(|i| [middle(i % 3, a.width), middle(i / 3, a.height)]);
-    let is_in_b = |[x, y]: &[f64; 2]| (0.0..b.width as f64).contains(x) && (0.0..b.height as f64).contains(y);
-    places.filter_map(|place| b_from_a.apply(place)).filter(is_in_b).count()
+    let is_in_b =
+        |[x, y]: [f64; 2]| (0.0..b.width as f64).contains(&x) && (0.0..b.height as f64).contains(&y);
+    std::array::from_fn(|i| {
+        b_from_a.apply([middle(i % 3, a.width), middle(i / 3, a.height)]).is_some_and(is_in_b)
+    })
 }
 
 /// The number of the part of a picture in which a feature lies.
@@ -399,8 +427,37 @@ mod tests {
         let (shallow, evidence) = assessed(&flat, &steps, ModelKind::Homography);
         let first = &shallow.reasons[0];
         assert!(shallow.verdict > Verdict::Good && first.measure == "residuals", "{shallow}: {evidence:?}");
+        // Flat on the left, rising to the right, where a third is some 50 px off: a valley beside a mountain from above.
+        let slope = picture(|[x, y]| [x + 50.0 * ((x - 160.0) / 200.0).clamp(0.0, 1.0), y]);
+        let (mountain, evidence) = assessed(&flat, &slope, ModelKind::Homography);
+        assert_eq!(mountain.verdict, Verdict::Poor, "{mountain}: {evidence:?}");
         let (epipolar, evidence) = assessed(&flat, &relief, ModelKind::Fundamental);
         assert_eq!(epipolar.verdict, Verdict::Good, "{epipolar}: {evidence:?}");
+    }
+
+    #[test]
+    fn a_misfit_grows_where_no_inlier_is() {
+        // Relief of two pixels, and nothing to see in the right lower corner.
+        let bumps = |[x, y]: [f64; 2]| [x + 2.0 * (x / 25.0).sin() * (y / 25.0).cos(), y];
+        let hidden = |image: AnyImage, from: f64| {
+            let AnyImage::U8(image) = image else { panic!("bytes") };
+            let is_seen = |x: usize, y: usize| x as f64 / 480.0 + y as f64 / 360.0 < from;
+            AnyImage::from(Image::from_fn(
+                image.size(),
+                |x, y| if is_seen(x, y) { image.row(y)[x] } else { 90 },
+            ))
+        };
+        let [whole, corner] = [3.0, 1.1].map(|from| {
+            let [a, b] = [picture(|p| p), picture(bumps)].map(|image| hidden(image, from));
+            assessed(&a, &b, ModelKind::Homography)
+        });
+        let reach = |(_, evidence): &(Assessment, PairEvidence)| evidence.reach_px.unwrap();
+        assert!(reach(&corner) > 2.0 * reach(&whole), "{whole:?}, {corner:?}");
+        let of = |(assessment, _): &(Assessment, PairEvidence)| {
+            assessment.reasons.iter().find(|reason| reason.measure == "reach").unwrap().verdict
+        };
+        assert_eq!(of(&whole), Verdict::Good, "{whole:?}");
+        assert!(of(&corner) > Verdict::Good, "{corner:?}");
     }
 
     #[test]

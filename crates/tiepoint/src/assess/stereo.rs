@@ -124,7 +124,8 @@ impl StereoEvidence {
                 expected: "1 or less".into(),
                 verdict: if rows > 1.0 { Verdict::above(rows, ROWS) } else { Verdict::Good },
                 text: format!(
-                    "rows of tie points differ by {rows:.1} times what a rectified pair has at most"
+                    "rows of tie points differ by {} of the most that a rectified pair has",
+                    percent(rows)
                 ),
                 next: Some(
                     "`tiepoint stereo --rectify`, or `tiepoint rectify` first, makes them agree".into(),

@@ -4,7 +4,7 @@
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
 /// Solves a x = b for a square `a` in place, by elimination with row pivoting. `None` when a pivot vanishes.
-pub(super) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> Option<[f64; N]> {
+pub(crate) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> Option<[f64; N]> {
     let scale = a.iter().flatten().fold(0.0, |m: f64, v| if v.abs() > m { v.abs() } else { m });
     for c in 0..N {
         let pivot = (c + 1..N).fold(c, |best, r| if a[r][c].abs() > a[best][c].abs() { r } else { best });

@@ -8,7 +8,7 @@
 
 pub mod calibration;
 pub mod estimate;
-mod linear;
+pub(crate) mod linear;
 mod matrix;
 mod model;
 mod real;

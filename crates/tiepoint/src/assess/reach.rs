@@ -1,0 +1,100 @@
+//! How far a map can be off where nothing supports it.
+//!
+//! A map is known where its inliers are. Beyond them it is continued, and a small misfit grows: by how much follows from
+//! where they lie. The nine parts of the picture that support the map are taken as one observation each, in its middle,
+//! because neighbours in one part have what the map misses in common; their least-squares fit has the variance
+//! b (Σ bᵀb)⁻¹ bᵀ at a place, in units of the variance of an observation, where b are the derivatives of the place by the
+//! parameters of the map. Derivatives of every kind of map are taken at the identity, whose coordinates of A differ from
+//! those of B by a map of the same kind.
+
+use crate::geometry::ModelKind;
+use crate::geometry::linear::solve;
+
+/// The most parameters: those of a homography.
+const MOST: usize = 8;
+
+/// The parameters of a map from picture to picture; none of other models.
+fn parameters(kind: ModelKind) -> Option<usize> {
+    match kind {
+        ModelKind::Translation => Some(2),
+        ModelKind::Rigid => Some(3),
+        ModelKind::Similarity => Some(4),
+        ModelKind::Affine => Some(6),
+        ModelKind::Homography => Some(MOST),
+        ModelKind::Fundamental | ModelKind::Essential => None,
+    }
+}
+
+/// By how much x and y change with each parameter: two of a translation, then rotation, scale, two of an affine map, and
+/// two of a homography. A kind of map has the first of them.
+fn derivatives(part: usize, parameters: usize) -> [[f64; MOST]; 2] {
+    let [x, y] = [part % 3, part / 3].map(|k| k as f64 - 1.0);
+    let mut rows = [[1.0, 0.0, -y, x, x, y, -x * x, -x * y], [0.0, 1.0, x, y, -y, x, -x * y, -y * y]];
+    rows.iter_mut().for_each(|row| row[parameters..].fill(0.0));
+    rows
+}
+
+/// The largest standard deviation of a map in the parts that are `shown`, in multiples of that of what the `supported` ones
+/// say, each by itself. `None` of a model that is no map, and where these parts do not determine it.
+pub(super) fn amplification(kind: ModelKind, supported: [bool; 9], shown: [bool; 9]) -> Option<f64> {
+    let n = parameters(kind)?;
+    let mut normal = [[0.0; MOST]; MOST];
+    for (i, row) in normal.iter_mut().enumerate().skip(n) {
+        row[i] = 1.0;
+    }
+    for part in (0..9).filter(|&part| supported[part]) {
+        for b in derivatives(part, n) {
+            for (row, p) in normal.iter_mut().zip(b) {
+                row.iter_mut().zip(b).for_each(|(sum, q)| *sum += p * q);
+            }
+        }
+    }
+    let mut most = 0.0_f64;
+    for part in (0..9).filter(|&part| shown[part]) {
+        let rows = derivatives(part, n);
+        let mut variance = [[0.0; 2]; 2];
+        for (column, b) in rows.into_iter().enumerate() {
+            let (mut a, mut right) = (normal, b);
+            let x = solve(&mut a, &mut right)?;
+            for (row, b) in rows.iter().enumerate() {
+                variance[row][column] = b.iter().zip(x).map(|(p, q)| p * q).sum();
+            }
+        }
+        let [[xx, xy], [_, yy]] = variance;
+        let spread = (0.25 * (xx - yy) * (xx - yy) + xy * xy).sqrt();
+        most = most.max(0.5 * (xx + yy) + spread);
+    }
+    Some(most.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [bool; 9] = [true; 9];
+
+    #[test]
+    fn a_map_is_known_where_it_is_supported_and_less_beyond() {
+        let of =
+            |kind, parts: &[usize]| amplification(kind, std::array::from_fn(|i| parts.contains(&i)), ALL);
+        let whole = of(ModelKind::Homography, &[0, 1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        let corner = of(ModelKind::Homography, &[0, 1, 2, 3, 4, 6]).unwrap();
+        let rows = of(ModelKind::Homography, &[0, 1, 2, 3, 4, 5]).unwrap();
+        assert!(whole < 1.0 && rows > 2.0 && corner > 4.0, "{whole}, {rows}, {corner}");
+        // With fewer parameters, less.
+        let kinds = [ModelKind::Translation, ModelKind::Rigid, ModelKind::Similarity, ModelKind::Affine];
+        let fewer = kinds.map(|kind| of(kind, &[0, 1, 2, 3, 4, 6]).unwrap());
+        assert!(fewer.is_sorted() && fewer[3] < corner, "{fewer:?}");
+        // A mean of six has a sixth of the variance.
+        assert!((fewer[0] - (1.0_f64 / 6.0).sqrt()).abs() < 1e-12, "{}", fewer[0]);
+        assert_eq!(of(ModelKind::Homography, &[0, 1, 2]), None, "points on a line determine no homography");
+        assert_eq!(of(ModelKind::Fundamental, &[0, 1, 2, 3]), None, "no map");
+    }
+
+    #[test]
+    fn what_the_other_picture_does_not_show_does_not_count() {
+        let left = std::array::from_fn(|i| i % 3 < 2);
+        let [all, seen] = [ALL, left].map(|shown| amplification(ModelKind::Homography, left, shown).unwrap());
+        assert!(seen < 1.1 && all > 2.0 * seen, "{seen}, {all}");
+    }
+}
