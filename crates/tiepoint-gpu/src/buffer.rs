@@ -321,6 +321,9 @@ impl<T: Element> Buffer<T> {
 
     /// The numbers at an address that is a multiple of `bytes`, for kernels that read that many at a time: this memory
     /// if its address is one, otherwise a copy made in the queue. Only memory of other programs can be aligned less.
+    ///
+    /// # Errors
+    /// [`Error::Memory`], [`Error::Driver`].
     pub fn aligned_to(&self, bytes: usize) -> Result<Self> {
         if self.memory.is_aligned_to(bytes) {
             return Ok(self.clone());
@@ -373,6 +376,9 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Waits for all work and reads from the number `first` on.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
     pub fn read(&self, first: usize, data: &mut [T]) -> Result<()> {
         let offset = self.range(first, data.len())?;
         match data.is_empty() {
@@ -385,11 +391,17 @@ impl<T: Element> Buffer<T> {
     }
 
     /// All of it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.first(self.len)
     }
 
     /// The first `len` numbers.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
     pub fn first(&self, len: usize) -> Result<Vec<T>> {
         let mut data = vec![T::default(); len];
         self.read(0, &mut data)?;

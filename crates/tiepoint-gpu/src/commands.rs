@@ -234,6 +234,9 @@ impl Commands {
 
     /// Copies `rows` rows of `row` numbers each. Source and destination are given as buffer, index of the first number
     /// and pitch in numbers. The two regions must not overlap.
+    ///
+    /// # Errors
+    /// As [`copy`](Self::copy).
     pub fn copy_rows<T: Element>(
         &mut self,
         (from, from_first, from_pitch): (&Buffer<T>, usize, usize),
@@ -413,6 +416,9 @@ impl Graph {
     }
 
     /// Queues the work.
+    ///
+    /// # Errors
+    /// [`Error::Driver`], [`Error::Cancelled`].
     pub fn run(&self) -> Result<()> {
         match &self.graph {
             Some(graph) if !self.gpu.is_profiled() => {

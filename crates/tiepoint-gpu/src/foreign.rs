@@ -90,6 +90,9 @@ impl Gpu {
 
     /// Makes work that is put into `stream` from now on wait for the work that is in the queue now. The host does not
     /// wait.
+    ///
+    /// # Errors
+    /// As [`wait_for`](Self::wait_for).
     pub fn signal(&self, stream: ForeignStream) -> Result<()> {
         self.driver().signal(stream.0)
     }

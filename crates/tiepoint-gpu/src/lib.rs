@@ -103,6 +103,9 @@ pub fn compile_for_cuda(source: &KernelSource, architecture: &str) -> Result<Vec
 }
 
 /// As [`compile_for_cuda`], a source as [`Gpu::dry`] tells it; also for `compute_90` and the like, to PTX.
+///
+/// # Errors
+/// As [`compile_for_cuda`].
 #[doc(hidden)]
 pub fn compile_text_for_cuda(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
     cuda::compile(name, source, architecture)
@@ -202,6 +205,9 @@ impl Gpu {
 
     /// As [`open`](Self::open), but also opens a device that ends loops early: for tests of kernels whose loops are
     /// short.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
     #[doc(hidden)]
     pub fn open_for_short_loops(api: Api, index: u32) -> Result<Self> {
         Self::open_tried(api, index, |gpu| match gpu.driver().promises_progress() {
@@ -224,6 +230,9 @@ impl Gpu {
 
     /// As [`open`](Self::open), where in the trial of waiting the group that all others wait for never begins: a device
     /// that does not promise progress, for tests of what is done without.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
     #[doc(hidden)]
     pub fn open_without_progress(api: Api, index: u32) -> Result<Self> {
         Self::open_tried(api, index, |gpu| trial::check(gpu, trial::Chain::WithoutFirst))
@@ -264,6 +273,9 @@ impl Gpu {
 
     /// Opens the same device again with its own queue, whose work runs beside that of this one. Like two devices they
     /// share no memory, programs or times. The new one is profiled if this one is, and is cancelled with it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
     pub fn beside(&self) -> Result<Self> {
         let opened = Self::open_for_short_loops(self.info().api, self.info().index)?;
         let beside = Self { patience: self.patience.clone(), ..opened };
@@ -352,6 +364,9 @@ impl Gpu {
     }
 
     /// Returns memory that is kept for reuse to the driver. By itself a device does so after half a minute without work.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
     pub fn release_memory(&self) -> Result<()> {
         self.finish()?;
         self.shared.pool.clear(self.driver());
@@ -371,11 +386,17 @@ impl Gpu {
     }
 
     /// Memory for `len` numbers, whose values are undefined.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
     pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::new(self, len)
     }
 
     /// Memory with these numbers.
+    ///
+    /// # Errors
+    /// As [`buffer`](Self::buffer).
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         let buffer = self.buffer(data.len())?;
         buffer.write(0, data)?;
@@ -383,6 +404,9 @@ impl Gpu {
     }
 
     /// Host memory that the device accesses directly, with undefined values.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
     pub fn pinned<T: Element>(&self, len: usize) -> Result<Pinned<T>> {
         Pinned::new(self, len)
     }
@@ -510,6 +534,9 @@ impl Gpu {
     }
 
     /// The point in the queue after all work so far.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
     pub fn mark(&self) -> Result<Mark> {
         Ok(Mark { mark: self.driver().mark()?, device: self.id().clone() })
     }
@@ -524,6 +551,9 @@ impl Gpu {
     }
 
     /// The seconds that some work takes on the device, from its own clock.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
     pub fn seconds(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
         let start = self.driver().mark()?;
         work()?;
@@ -542,11 +572,17 @@ impl Gpu {
 
     /// Records two lists of commands as graphs, which can be run repeatedly. The second can
     /// [run beside](Graph::run_beside) the first.
+    ///
+    /// # Errors
+    /// As [`graph`](Self::graph).
     pub fn graphs_beside(&self, lists: [Commands; 2]) -> Result<[Graph; 2]> {
         Graph::beside(self, lists)
     }
 
     /// Waits until all work is done.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
     pub fn finish(&self) -> Result<()> {
         self.queue().waiting(|| self.driver().finish())
     }

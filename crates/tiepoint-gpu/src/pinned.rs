@@ -140,6 +140,9 @@ impl<T: Element> Pinned<T> {
     }
 
     /// Makes room for this many numbers. If there are fewer, it is replaced by memory for a power of two.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
     pub fn reserve(&mut self, len: usize) -> Result<()> {
         if self.len < len {
             *self = Self::new(&self.memory.gpu, len.next_power_of_two())?;
@@ -151,6 +154,9 @@ impl<T: Element> Pinned<T> {
     ///
     /// # Safety
     /// While they are borrowed no commands may be run that were recorded before and write here.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device fails.
     #[expect(unsafe_code, reason = "the device writes the memory, which nothing tells the compiler")]
     pub unsafe fn numbers(&self) -> Result<&[T]> {
         self.memory.gpu.finish()?;
@@ -180,6 +186,9 @@ impl<T: Element> Pinned<T> {
     ///
     /// # Safety
     /// While they are borrowed no commands may be run that were recorded before and use them.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device fails.
     #[expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
     pub unsafe fn numbers_mut(&mut self) -> Result<&mut [T]> {
         self.memory.gpu.finish()?;
@@ -191,6 +200,9 @@ impl<T: Element> Pinned<T> {
     ///
     /// # Safety
     /// Work behind the mark must not use them, nor any that is run while they are borrowed.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device fails.
     #[expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
     pub unsafe fn numbers_mut_after(&mut self, mark: &Mark) -> Result<&mut [T]> {
         self.memory.gpu.wait(mark)?;

@@ -22,6 +22,9 @@ impl Transfer {
 
     /// Makes work that is put into the queue from now on wait for this transfer, so that it may overwrite what the
     /// transfer reads. The host does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
     pub fn hold(&self) -> Result<()> {
         self.gpu.driver().hold(self.done.mark.as_ref())
     }
@@ -94,6 +97,9 @@ impl Gpu {
     }
 
     /// Reads results as part of the work in the queue.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
     pub fn download(&self, commands: Commands) -> Result<Transfer> {
         self.run(&commands)?;
         Ok(Transfer { gpu: self.clone(), done: self.mark()?, _commands: commands })

@@ -23,9 +23,7 @@
 //! [note](device::Processor::take_notes) says so.
 //!
 //! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing and keeps no global state.
-//! Invalid files, images and options lead to an [`Error`], which has a [kind](error::ErrorKind). A function says under
-//! *Errors* what it refuses; one without that heading fails only where a function that it names in its description or its
-//! options' `check` does, and on a device, where that fails or lacks memory.
+//! Invalid files, images and options lead to an [`Error`], which has a [kind](error::ErrorKind).
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the C library's functions"))]
 

@@ -155,6 +155,9 @@ impl Collection {
     }
 
     /// As [`forecast`](Self::forecast), for a part of the stage `features`.
+    ///
+    /// # Errors
+    /// As [`forecast`](Self::forecast).
     pub fn forecast_features(&self, shard: Shard, processors: &[Processor]) -> Result<Forecast> {
         let rates = Rates::of(processors, self);
         let mine: Vec<usize> = (0..self.photographs().len()).filter(|i| shard.has(*i)).collect();
@@ -163,6 +166,9 @@ impl Collection {
     }
 
     /// As [`forecast`](Self::forecast), for a part of the stage `match`.
+    ///
+    /// # Errors
+    /// As [`forecast`](Self::forecast).
     pub fn forecast_matches(&self, shard: Shard, processors: &[Processor]) -> Result<Forecast> {
         let rates = Rates::of(processors, self);
         let states = self.states(&rates.cpu)?;

@@ -58,6 +58,9 @@ impl Collection {
     }
 
     /// As [`match_pairs`](Self::match_pairs), on devices that may have been prepared.
+    ///
+    /// # Errors
+    /// As [`match_pairs`](Self::match_pairs).
     pub fn match_pairs_on(&self, shard: Shard, devices: &MatchDevices) -> Result<Matched> {
         let mut matched = Matched::default();
         let states = Arc::new(self.states(&devices.cpu)?);

@@ -108,6 +108,9 @@ impl<'c> Round<'c> {
     }
 
     /// The status of a tile. The body of its file is not read.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
     pub(super) fn status(&self, tile: usize) -> Result<TileStatus> {
         let side = self.collection.block();
         let read = record::read_head(&self.path(tile), self.tiles.kind, self.fingerprint)?;
@@ -146,6 +149,9 @@ impl<'c> Round<'c> {
     }
 
     /// Applies `take` to the status of each of these tiles.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Cancelled`].
     pub(super) fn statuses<R: Send>(
         &self,
         tiles: &[usize],
@@ -161,6 +167,9 @@ impl<'c> Round<'c> {
     }
 
     /// Applies `take` to the status of each tile; `None` as soon as a tile is found that is not done.
+    ///
+    /// # Errors
+    /// As [`statuses`](Self::statuses).
     pub(super) fn finished<R: Send>(
         &self,
         cpu: &Cpu,

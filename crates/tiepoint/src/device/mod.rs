@@ -403,6 +403,9 @@ impl Device {
 
     /// Opens the CPU for work that has no GPU form. A GPU that was asked for must be present even though it is not
     /// used.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
     pub fn open_cpu(self, threads: usize) -> Result<Cpu> {
         match self {
             Self::Auto | Self::Cpu => Cpu::with_threads(threads),

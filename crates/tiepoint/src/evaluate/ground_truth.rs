@@ -19,6 +19,9 @@ pub fn read_homography(path: impl AsRef<Path>) -> Result<Homography> {
 }
 
 /// The homography in `text`, the content of such a file; errors call it `name`.
+///
+/// # Errors
+/// As [`read_homography`].
 pub fn parse_homography(text: &str, name: impl AsRef<Path>) -> Result<Homography> {
     numbers(text).map_err(|reason| Error::format(name.as_ref(), reason))
 }

@@ -93,6 +93,9 @@ impl Detector {
     }
 
     /// The features of a grey image; none where `mask` is 0. For several images call [`open`](Self::open) once.
+    ///
+    /// # Errors
+    /// As [`Finder::detect`].
     pub fn detect<'a>(
         &self,
         image: impl Into<AnyView<'a>>,

@@ -101,6 +101,9 @@ impl Features {
     }
 
     /// The features at `indices`, in that order. Indices out of range are left out.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
     pub fn subset(&self, indices: &[usize]) -> Result<Self> {
         self.check()?;
         let kept: Vec<usize> = indices.iter().copied().filter(|&i| i < self.len()).collect();

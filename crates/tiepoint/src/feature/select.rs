@@ -161,6 +161,9 @@ impl Selection {
     }
 
     /// The selected ones of `found`, in their order of rank.
+    ///
+    /// # Errors
+    /// As [`Features::check`].
     pub fn apply(self, found: &Features, cpu: &Cpu) -> Result<Features> {
         found.check()?;
         Ok(self.of(found, cpu))

@@ -239,6 +239,9 @@ pub fn remove_unfinished(folder: impl AsRef<Path>, levels: usize) -> Result<usiz
 }
 
 /// As [`remove_unfinished`], but only files that were to become `target`.
+///
+/// # Errors
+/// As [`remove_unfinished`].
 pub fn remove_unfinished_beside(target: impl AsRef<Path>) -> Result<usize> {
     let target = target.as_ref();
     let target = followed(target).map_err(|source| Error::io(target, source))?;

@@ -44,6 +44,9 @@ pub fn gauss<'a>(
 
 /// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats, which hold those
 /// of integers exactly.
+///
+/// # Errors
+/// As [`sobel::sobel`] and [`gauss()`].
 pub fn sobel<'a>(
     image: impl Into<Pixels<'a>>,
     part: Gradient,
@@ -77,6 +80,9 @@ fn derivative<T: GpuPixel + Sobel<Gradient: Into<f64>>>(
 }
 
 /// The [response](hessian::response) of the grey of an image of any type, in floats.
+///
+/// # Errors
+/// As [`hessian::response`] and [`gauss()`].
 pub fn hessian<'a>(
     image: impl Into<Pixels<'a>>,
     options: &HessianOptions,
@@ -91,6 +97,9 @@ pub fn hessian<'a>(
 }
 
 /// The [blobs](hessian::blobs) of the grey of an image of any type.
+///
+/// # Errors
+/// As [`hessian::blobs`] and [`gauss()`].
 pub fn blobs<'a>(
     image: impl Into<Pixels<'a>>,
     options: &HessianOptions,
@@ -109,6 +118,9 @@ pub fn blobs<'a>(
 }
 
 /// [`convolve()`](convolve::convolve()) of an image of any type, in its type.
+///
+/// # Errors
+/// As [`convolve()`](convolve::convolve()) and [`gauss()`].
 pub fn convolve<'a>(
     image: impl Into<Pixels<'a>>,
     kernel: &Kernel,
@@ -130,6 +142,9 @@ pub fn convolve<'a>(
 }
 
 /// [`convolve()`] with a result in floats, which keep signs and fractions.
+///
+/// # Errors
+/// As [`convolve()`].
 pub fn convolve_f32<'a>(
     image: impl Into<Pixels<'a>>,
     kernel: &Kernel,

@@ -164,6 +164,9 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
     }
 
     /// As [`record`](Self::record), for all images of a stack.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
     pub fn record_batch(&self, commands: &mut Commands, from: &GpuStack<I>, to: &GpuStack<O>) -> Result<()> {
         let found = (from.channels(), to.size(), to.channels(), to.count());
         let size = (self.resized)(from.size());

@@ -52,6 +52,9 @@ impl<T: Element> GpuImage<T> {
     }
 
     /// As [`new`](Self::new), for several channels.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
     pub fn with_channels(gpu: &Gpu, size: Size, channels: usize) -> Result<Self> {
         Self::stacked(gpu, size, channels, 1)
     }
@@ -97,6 +100,9 @@ impl<T: Element> GpuImage<T> {
 
     /// The image with rows as [`new`](Self::new) lays them out: this image if its rows already lie so, otherwise a copy
     /// that `commands` make.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small.
     pub fn aligned(&self, commands: &mut Commands) -> Result<Self> {
         if self.aligned {
             return Ok(self.clone());
@@ -121,6 +127,9 @@ impl<T: Element> GpuImage<T> {
     }
 
     /// The pixels without gaps between rows: this memory if it has none, otherwise a copy that is made in the queue.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small.
     pub fn without_gaps(&self) -> Result<Buffer<T>> {
         let row = self.size.width * self.channels;
         if self.pitch == row {
@@ -130,6 +139,11 @@ impl<T: Element> GpuImage<T> {
         self.copy_rows(&mut commands, 0, (&packed, 0, row), self.size.height)?;
         self.gpu().run(&commands)?;
         Ok(packed)
+    }
+
+    /// Whether rows lie as [`new`](Self::new) lays them out, so that kernels may read several numbers at a time.
+    pub fn is_aligned(&self) -> bool {
+        self.aligned
     }
 
     /// Copies `rows` rows, from row `first`, to a buffer: its index of the first number and its pitch are given with
@@ -205,6 +219,9 @@ impl<T: Element> GpuImage<T> {
 
 impl<T: Element> GpuImage<T> {
     /// The same pixels on the device.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
     pub fn upload(gpu: &Gpu, view: ImageView<'_, T>) -> Result<Self> {
         let image = Self::with_channels(gpu, view.size(), view.channels())?;
         image.buffer.write(0, &staging::padded(view, image.pitch))?;
@@ -212,6 +229,9 @@ impl<T: Element> GpuImage<T> {
     }
 
     /// As [`upload`](Self::upload), by way of pinned memory, which all threads fill.
+    ///
+    /// # Errors
+    /// As [`upload`](Self::upload).
     pub(crate) fn upload_by(gpu: &Gpu, view: ImageView<'_, T>, cpu: &Cpu) -> Result<Self> {
         let image = Self::with_channels(gpu, view.size(), view.channels())?;
         Staging::new(&image, image.buffer())?.fill(view, cpu)?;
@@ -220,6 +240,9 @@ impl<T: Element> GpuImage<T> {
 
     /// As [`download`](Self::download), by way of pinned memory, from which all threads copy. Each thread is the first
     /// to touch its part of the new image, so that the system's work of mapping pages is shared, too.
+    ///
+    /// # Errors
+    /// As [`download`](Self::download).
     pub(crate) fn download_by(&self, cpu: &Cpu) -> Result<Image<T>> {
         let mut host = self.gpu().pinned(self.buffer.len())?;
         let mut commands = Commands::new();
@@ -232,6 +255,9 @@ impl<T: Element> GpuImage<T> {
     }
 
     /// The pixels, when the device has finished.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<Image<T>> {
         let rows =
             self.buffer.first((self.size.height - 1) * self.pitch + self.size.width * self.channels)?;
@@ -273,6 +299,9 @@ pub type AnyGpuImage = ByPixel<GpuImage<u8>, GpuImage<u16>, GpuImage<f32>>;
 
 impl AnyGpuImage {
     /// The same pixels on the device.
+    ///
+    /// # Errors
+    /// As [`GpuImage::upload`].
     pub fn upload(gpu: &Gpu, view: AnyView<'_>) -> Result<Self> {
         Ok(by_pixel!(map view, view => GpuImage::upload(gpu, view)?))
     }
@@ -293,6 +322,9 @@ impl AnyGpuImage {
     }
 
     /// The pixels, when the device has finished.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<AnyImage> {
         Ok(by_pixel!(map self, i => i.download()?))
     }
@@ -319,6 +351,9 @@ impl<T> Deref for GpuStack<T> {
 
 impl<T: Element> GpuStack<T> {
     /// A stack of one image, in the same memory if its rows are [aligned](GpuImage::aligned).
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small.
     pub fn of(image: &GpuImage<T>, commands: &mut Commands) -> Result<Self> {
         Ok(Self { first: image.aligned(commands)?, count: 1 })
     }

@@ -100,6 +100,9 @@ pub type WarpedPixels = Warped<Made, MadeMask>;
 
 impl WarpedPixels {
     /// Both in the host's memory.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device failed.
     pub fn into_host(self) -> Result<Warped> {
         Ok(Warped { image: self.image.into_host()?, covered: self.covered.into_host()? })
     }
@@ -117,6 +120,9 @@ pub struct Location {
 }
 
 /// Finds where `moving` lies on `reference` and warps it there.
+///
+/// # Errors
+/// As [`locate`] and [`warp_onto`].
 pub fn register<'a>(
     reference: impl Into<RegisterInput<'a>>,
     moving: impl Into<RegisterInput<'a>>,
@@ -198,6 +204,9 @@ pub fn warp_onto<'a>(
 }
 
 /// Which pixels of a reference of this size an image covers: 255 there, 0 elsewhere.
+///
+/// # Errors
+/// As [`warp_onto`].
 pub fn covered_by(
     moving: Size,
     reference: Size,

@@ -174,6 +174,9 @@ fn tie_simulated(
 /// [`tie_pictures`] for the features of the pictures themselves, in a GPU's memory. `None` where the host has to do it
 /// with the pictures: because simulated views or structure were asked for or may help, or because the GPU has too
 /// little memory or lacks 64-bit floats.
+///
+/// # Errors
+/// As [`tie_pictures`].
 pub fn tie_pictures_on_device(
     [a, b]: [&GpuFeatures; 2],
     options: &TieOptions,

@@ -76,6 +76,9 @@ const SPACING: f64 = 0.5;
 
 impl AerialBlock {
     /// Plans the flight.
+    ///
+    /// # Errors
+    /// As [`AerialOptions::check`].
     pub fn new(options: AerialOptions) -> Result<Self> {
         options.check()?;
         let (width, height) = (options.size.width as f64, options.size.height as f64);

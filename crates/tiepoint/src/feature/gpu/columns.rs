@@ -52,6 +52,9 @@ pub struct GpuColumns {
 
 impl GpuFeatures {
     /// The properties of the keypoints, each in its own memory. The host does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small.
     pub fn columns(&self) -> Result<GpuColumns> {
         let (gpu, n) = (self.gpu(), self.capacity());
         let [xy, scale, angle, response] = [2 * n, n, n, n].map(|len| gpu.buffer::<f32>(len));
@@ -123,6 +126,9 @@ impl GpuFeatures {
 
     /// The same features for another opened device that is the same card, without a copy; see
     /// [`Buffer::on`].
+    ///
+    /// # Errors
+    /// As [`Buffer::on`].
     pub fn on(&self, gpu: &Gpu) -> Result<Self> {
         Ok(Self {
             count: self.count.on(gpu)?,

@@ -159,6 +159,9 @@ impl<P: Pipeline> GpuDetector<P> {
 
     /// Finds the features of one grey image and leaves them on the device. An image that lies there is not copied to
     /// the host; SIFT does not copy it on the device either.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect).
     pub fn detect_on_device<'a, 'm>(
         &self,
         image: impl Into<Pixels<'a>>,

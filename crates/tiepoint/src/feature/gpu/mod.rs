@@ -73,6 +73,9 @@ pub type GpuDescriptors = ByValue<Buffer<u8>, Buffer<f32>>;
 
 impl GpuFeatures {
     /// The same features on a device.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] when its memory is too small.
     pub fn upload(gpu: &Gpu, features: &Features) -> Result<Self> {
         let words: Vec<u32> = features.keypoints.iter().flat_map(to_words).collect();
         Ok(Self {
@@ -85,6 +88,9 @@ impl GpuFeatures {
     }
 
     /// Waits for the device and copies the features to the host.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] when it failed.
     pub fn download(&self) -> Result<Features> {
         let keypoints = self.download_keypoints()?;
         let len = keypoints.len() * self.dimension;
@@ -93,6 +99,9 @@ impl GpuFeatures {
     }
 
     /// Waits for the device and copies the features without their descriptors to the host.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] when it failed.
     pub fn download_keypoints(&self) -> Result<Vec<Keypoint>> {
         let words = self.keypoints.first(self.len()? * WORDS)?;
         Ok(words.chunks_exact(WORDS).map(from_words).collect())

@@ -60,6 +60,9 @@ use std::ops::Range;
 pub const DIMENSION: usize = 128;
 
 /// Finds SIFT features in a grey image; see [`Sift`] to keep the memory for further images.
+///
+/// # Errors
+/// As [`Sift::detect`].
 pub fn detect<T: Pixel>(
     image: ImageView<'_, T>,
     options: &SiftOptions,

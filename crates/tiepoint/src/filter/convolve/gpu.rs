@@ -66,6 +66,9 @@ fn whole<I: Element, O: GpuPixel>(kernel: &Kernel, border: Border, channels: usi
 
 impl<I: GpuPixel, O: GpuPixel> GpuFilter<I, O> {
     /// [`convolve()`](super::convolve()) on a device; the same bits, but for those of a NaN.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) when the device refuses.
     pub fn convolve(gpu: &Gpu, kernel: &Kernel, border: Border, channels: usize) -> Result<Self> {
         if let Some((column, row)) = &kernel.factors {
             let shape = shape(kernel, border, channels);

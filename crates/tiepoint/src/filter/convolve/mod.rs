@@ -66,6 +66,9 @@ impl Kernel {
     }
 
     /// The product of a column and a row.
+    ///
+    /// # Errors
+    /// As [`Kernel::new`].
     pub fn separable(column: Vec<f32>, row: Vec<f32>) -> Result<Self> {
         let weights = column.iter().flat_map(|c| row.iter().map(move |r| c * r)).collect();
         let kernel = Self::new(weights, Size::new(row.len(), column.len()))?;

@@ -121,6 +121,9 @@ pub fn response_into<T: Pixel>(
 
 /// The pixels not on the edge whose |det| is at least the threshold and greater than that of their eight
 /// neighbours; by descending |det|, then y, then x.
+///
+/// # Errors
+/// As [`response`].
 pub fn blobs<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &Cpu) -> Result<Vec<Blob>> {
     let det = response(view, options, cpu)?;
     let _stage = cpu.stage("maxima");

@@ -137,6 +137,9 @@ impl<A: GpuSum> GpuIntegral<A> {
     }
 
     /// The same sums on a device, for stages that can use sums of either.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
     pub fn upload(gpu: &Gpu, integral: &Integral<A>) -> Result<Self> {
         let to = Self::new(gpu, integral.size(), 1)?;
         for y in 0..=to.size.height {

@@ -96,6 +96,9 @@ impl<A: Sum> Integral<A> {
     }
 
     /// Replaces this integral by that of another image, keeping the memory.
+    ///
+    /// # Errors
+    /// As [`Integral::new`].
     pub fn compute<T: Pixel>(&mut self, view: ImageView<'_, T>, cpu: &Cpu) -> Result<()> {
         if view.channels() != 1 {
             return Err(Error::Image(format!(

@@ -20,6 +20,9 @@ fn source<T: GpuPixel>(channels: usize, scaling: Scaling) -> KernelSource {
 
 impl<T: GpuPixel> GpuFilter<T, T> {
     /// [`resample`](super::resample()) on a device; the same bits, but for those of a NaN.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) when the device refuses.
     pub fn resample(gpu: &Gpu, scaling: Scaling, channels: usize) -> Result<Self> {
         let kernel = gpu.program(&source::<T>(channels, scaling))?.kernel::<Filter<'_, T, T>>()?;
         let step = Steps::One(Step::new(kernel, Size::new(4 * LANES as usize, 1)));

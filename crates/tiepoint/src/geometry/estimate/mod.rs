@@ -164,6 +164,9 @@ struct Problem<'p> {
 
 /// The model near `start` that the matches agree on: only the last step of [`estimate()`], for matches that were found
 /// with the help of `start`.
+///
+/// # Errors
+/// As [`estimate()`].
 pub fn refine(
     start: &Model,
     pairs: &[Correspondence],

@@ -63,6 +63,9 @@ impl RectifiedView {
     }
 
     /// [`coverage`](Self::coverage), in the memory in which [`warp_with`](Self::warp_with) leaves its result.
+    ///
+    /// # Errors
+    /// As [`warp_with`](Self::warp_with).
     pub fn coverage_with<'a>(
         &self,
         picture: impl Into<Pixels<'a>>,

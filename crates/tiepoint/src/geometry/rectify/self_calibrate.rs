@@ -230,6 +230,9 @@ const MOST_OFF: f64 = 0.005;
 
 /// Rectifies two pictures from their tie points: finds the cameras, their order, the frame, and a shift after which
 /// disparities begin at 0. [`OutputFrame::Valid`] is cropped after the shift, which moves the valid pixels.
+///
+/// # Errors
+/// As [`self_calibrate`], [`Rectification::new`] and [`Rectification::crop_to_valid`].
 pub fn from_tie_points(
     fundamental: &Fundamental,
     pairs: &[Correspondence],

@@ -136,6 +136,9 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
     }
 
     /// Puts the work for an image into a list.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
     pub fn record(
         &self,
         commands: &mut Commands,
@@ -187,6 +190,9 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
     }
 
     /// [`coverage()`](super::coverage()): 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
     pub fn coverage(&self, input: Size, map: &M, size: Size) -> Result<GpuImage<u8>> {
         let out = GpuImage::new(&self.gpu, size)?;
         let mut commands = Commands::new();
@@ -196,6 +202,9 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
     }
 
     /// Puts the work of [`coverage`](Self::coverage) into a list.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
     pub fn record_coverage(
         &self,
         commands: &mut Commands,

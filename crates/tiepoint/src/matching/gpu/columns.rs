@@ -67,6 +67,9 @@ pub struct GpuMatches {
 
 impl GpuMatches {
     /// Waits for the device and copies the matches to the host.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] when it failed.
     pub fn download(&self) -> Result<Vec<Match>> {
         let n = self.len;
         let (pairs, distance, ratio) =
@@ -86,6 +89,9 @@ impl GpuMatches {
 impl GpuMatcher {
     /// [`nearest_neighbours`](Self::nearest_neighbours) of A in B, which stay on the device: one for each feature that
     /// A has room for. The host does not wait.
+    ///
+    /// # Errors
+    /// As [`nearest_neighbours`](Self::nearest_neighbours).
     pub fn nearest_on_device(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<GpuNeighbours> {
         let options = MatchOptions { same_sign: false, ..MatchOptions::default() };
         let Some(kind) = self.kind_unless_empty(a, b)? else {
@@ -114,6 +120,9 @@ impl GpuMatcher {
     }
 
     /// [`match_features`](Self::match_features), whose matches stay on the device; only their number is read back.
+    ///
+    /// # Errors
+    /// As [`match_features`](Self::match_features).
     pub fn match_on_device(
         &self,
         a: &GpuFeatures,

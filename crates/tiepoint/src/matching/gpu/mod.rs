@@ -227,11 +227,17 @@ impl GpuMatcher {
 
     /// The two nearest neighbours of every feature: first those of A in B, then those of B in A, as
     /// [`super::nearest_neighbours`] gives them.
+    ///
+    /// # Errors
+    /// As [`super::nearest_neighbours`], and [`Error::Device`].
     pub fn nearest_neighbours(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<[Vec<Option<Nearest>>; 2]> {
         self.nearest(a, b, &MatchOptions { same_sign: false, ..MatchOptions::default() })
     }
 
     /// The matches of A with B, in the order of their index in A, as [`super::match_features`] gives them.
+    ///
+    /// # Errors
+    /// As [`super::match_features`], and [`Error::Device`].
     pub fn match_features(
         &self,
         a: &GpuFeatures,
@@ -304,6 +310,9 @@ impl GpuMatcher {
 
 impl GpuNearest {
     /// Waits for the device and gives the neighbours of A in B and of B in A.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<[Vec<Option<Nearest>>; 2]> {
         let [a, b] = self.regions.each_ref().map(Buffer::to_vec);
         let counts = [a?, b?].map(|regions| regions.iter().map(|n| *n as usize).sum());
@@ -318,6 +327,9 @@ impl GpuNearest {
     }
 
     /// Waits for the device and gives the matches, filtered as [`super::match_features`] does.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
     pub fn matches(&self, options: &MatchOptions) -> Result<Vec<Match>> {
         Ok(filtered(&self.download()?, options))
     }

@@ -56,6 +56,9 @@ impl GpuMatcher {
 
     /// As [`pack`](Self::pack), for features in the host's memory. Copying and packing are queued on the device; the
     /// host does not wait.
+    ///
+    /// # Errors
+    /// As [`pack`](Self::pack).
     pub fn send(&self, features: &Features, options: &MatchOptions) -> Result<GpuPacked> {
         let on_device = self.sendings.with(|| Sending::new(&self.gpu), |sending| sending.send(features))?;
         self.pack(&on_device, options)

@@ -138,6 +138,9 @@ type Span<'a> = (Range<usize>, Vec<(usize, &'a Surface)>);
 
 impl StereoScene {
     /// The scene that follows from the options' seed.
+    ///
+    /// # Errors
+    /// As [`StereoSceneOptions::check`].
     pub fn new(options: &StereoSceneOptions) -> Result<Self> {
         options.check()?;
         let surfaces = match options.scenery {
@@ -150,6 +153,9 @@ impl StereoScene {
     /// A scene with the caller's surfaces. Of surfaces with equal disparities the later is seen. Where there is no
     /// surface, the images are black and the truth is infinite. The options' disparities, surfaces and plain are
     /// ignored.
+    ///
+    /// # Errors
+    /// As [`StereoSceneOptions::check`] and [`Surface::check`].
     pub fn with_surfaces(options: &StereoSceneOptions, surfaces: Vec<Surface>) -> Result<Self> {
         options.check()?;
         surfaces.iter().try_for_each(Surface::check)?;
