@@ -22,6 +22,7 @@ use tiepoint::geometry::warp::{WarpOptions, warp};
 use tiepoint::geometry::{Fundamental, Homography, Model};
 use tiepoint::image::{AnyImage, Image, PixelKind, Size};
 use tiepoint::matching::{Guide, MatchOptions, match_features};
+use tiepoint::register::{Modality, RegisterOptions, tie_images};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions};
 use tiepoint::synth::Random;
 
@@ -117,6 +118,14 @@ fn asked_of(capability: u32) -> Outcome<BTreeMap<String, String>> {
             let options = MatchOptions::default().with_guide(guide);
             match_features(&features, &features, &options, processor)?;
         }
+    }
+    // Pictures of different sensors, whose structure a card finds and matches.
+    let structure = features(400, Descriptors::U8(vec![1; 216 * 400]), 216);
+    match_features(&structure, &structure, &MatchOptions::default(), processor)?;
+    let cross = RegisterOptions::default().with_modality(Modality::Cross);
+    let unlike = tie_images([(&bytes).into(), (&bytes).into()], &cross, processor);
+    if !matches!(unlike, Err(tiepoint::Error::Degenerate { .. })) {
+        return Err(format!("empty pictures agree: {unlike:?}").into());
     }
     Verifier::new(&TwoViewOptions::default(), processor)?.reserve(64, 10_000);
     let (to, options) = (Size::new(300, 200), WarpOptions::default());

@@ -36,6 +36,8 @@ fn sources() -> Vec<KernelSource> {
         feature::gpu::columns::source(),
         feature::gpu::gather::source::<u8>(),
         feature::gpu::gather::source::<f32>(),
+        feature::structure::gpu::source(),
+        filter::shrink::gpu::source(),
         image::grey::gpu::source::<u8>(3),
         image::grey::gpu::source::<u16>(4),
         image::grey::gpu::source::<f32>(3),

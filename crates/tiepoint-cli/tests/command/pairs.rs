@@ -1,7 +1,7 @@
 //! `match`, `register` and `evaluate homography`.
 
 use super::*;
-use tiepoint::synth::Random;
+use tiepoint::synth::{Random, Scene, SceneOptions, Sensor, viewpoint};
 
 #[test]
 fn matches_are_written_as_other_programs_read_them() {
@@ -142,6 +142,32 @@ fn threads_do_not_change_a_byte() {
         let one = run(1);
         for threads in [2, 5] {
             assert!(one == run(threads), "{detector}: {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn devices_match_pictures_of_two_sensors_alike() {
+    let folder = Folder::new("devices-cross");
+    let size = Size::new(300, 240);
+    let truth = viewpoint(size, 0.7, 1.15, [0.0; 2], [12.0, -7.0]).unwrap();
+    let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(5);
+    let scene = Scene::<u8>::render(&options, &Default::default()).unwrap();
+    folder.write("b.png", Sensor::Inverted.shows(&scene.moving, 9));
+    folder.write("a.png", scene.reference);
+    folder.write("mask.png", Image::from_fn(size, |x, _| if x < 40 { 0_u8 } else { 255 }));
+    for more in ["", "--mask mask.png --scale-range 4"] {
+        let run = |device: &str| {
+            let json = folder.works(format!(
+                "match a.png b.png -o m.csv --modality cross --json {more} --device {device}"
+            ));
+            assert!(json.contains(&format!(r#""device":"{device}""#)), "{device}: {json}");
+            folder.read("m.csv")
+        };
+        let expected = run("cpu");
+        for driver in cpu_and(&["opencl", "cuda"]) {
+            let device = if driver == "cpu" { driver.to_owned() } else { format!("{driver}:0") };
+            assert!(run(&device) == expected, "{device} {more}");
         }
     }
 }

@@ -126,7 +126,7 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         definitions: impl Fn(KernelSource) -> KernelSource,
     ) -> Result<Self> {
         let channels = [shape.channels; 2];
-        let shape = &Shape { local_memory: gpu.info().local_memory, ..*shape };
+        let shape = &shape.fitting(gpu);
         let program = gpu.program(&shape.source::<I, O>(stage, definitions))?;
         let steps = match shape.tile() {
             Some(tile) => Steps::One(Step::new(program.kernel::<Filter<'_, I, O>>()?, tile.size)),
@@ -287,6 +287,11 @@ struct Tile {
 }
 
 impl Shape {
+    /// With the local memory of a device.
+    pub(super) fn fitting(&self, gpu: &Gpu) -> Self {
+        Self { local_memory: gpu.info().local_memory, ..*self }
+    }
+
     /// Elements left and right of the centre.
     fn reach(&self) -> [usize; 2] {
         self.columns.map(|n| n * self.channels)

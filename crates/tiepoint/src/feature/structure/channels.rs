@@ -20,15 +20,17 @@ use crate::numeric::atan2;
 use fearless_simd::Simd;
 
 /// Added to the deviation of brightness (white is 1): structure this weak is noise.
-const NOISE: f32 = 0.02;
+pub(super) const NOISE: f32 = 0.02;
 /// Added to the mean of gradients.
-const FLAT: f32 = 0.05;
+pub(super) const FLAT: f32 = 0.05;
 /// The largest share of one pixel.
-const CAP: f32 = 4.0;
+pub(super) const CAP: f32 = 4.0;
+/// Bins of a radian.
+pub(super) const BINS_A_RADIAN: f32 = BINS as f32 / std::f32::consts::PI;
 /// The σ of the first scale, and that of the blur from the first to the second (1.6² = 0.8² + 1.386²).
-const SIGMAS: [f64; 2] = [0.8, 1.385_640_646_055_102];
+pub(super) const SIGMAS: [f64; 2] = [0.8, 1.385_640_646_055_102];
 /// The distance up to which pixels that do not count change gradients.
-const MARGIN: usize = 3;
+pub(super) const MARGIN: usize = 3;
 
 /// The structure of a picture.
 #[derive(Debug)]
@@ -164,7 +166,7 @@ fn fill<S: Simd>(_: S, rows: Rows<'_>, of: [&[f32]; 3], scratch: &mut [f32], out
     let (turns, strengths) = scratch.split_at_mut(of[0].len());
     rows.gradients(turns, strengths);
     for (x, (turn, strength)) in turns.iter_mut().zip(strengths.iter_mut()).enumerate() {
-        *turn = atan2(*strength, *turn) * (BINS as f32 / std::f32::consts::PI);
+        *turn = atan2(*strength, *turn) * BINS_A_RADIAN;
         *strength = (of[0][x] / (of[1][x] + FLAT)).min(CAP) * of[2][x];
     }
     for ((pixel, turn), m) in pixels_mut(out).iter_mut().zip(turns).zip(strengths) {

@@ -11,17 +11,19 @@ use crate::Result;
 use crate::device::{Cpu, dispatch};
 use crate::feature::Keypoint;
 use crate::filter::gauss::{GaussOptions, gauss};
-use crate::image::Image;
+use crate::image::{Image, Size};
 use fearless_simd::Simd;
 
 /// No corner is nearer than this to the border, or to pixels that do not count.
-const MARGIN: usize = 6;
+pub(super) const MARGIN: usize = 6;
 /// The most corners in a cell.
 const IN_A_CELL: usize = 4;
 /// The least side of a cell.
 const LEAST_CELL: f64 = 8.0;
 /// The least response.
-const LEAST: f32 = 1e-5;
+pub(super) const LEAST: f32 = 1e-5;
+/// The blurs of the strength and of the products of its gradient.
+pub(super) const SIGMAS: [f64; 2] = [0.8, 1.5];
 
 /// At most `most` corners of a picture, the strongest first.
 pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec<Keypoint>> {
@@ -29,12 +31,12 @@ pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec
     if size.width <= 2 * MARGIN || size.height <= 2 * MARGIN {
         return Ok(vec![]);
     }
-    let smooth = gauss(channels.strength.view(), &GaussOptions::sigma(0.8), cpu)?;
+    let smooth = gauss(channels.strength.view(), &GaussOptions::sigma(SIGMAS[0]), cpu)?;
     let tensor = [0, 1, 2].map(|which| {
         let products = rows_into(size, 1, cpu, |y, out| {
             dispatch!(cpu.level(), simd => product(simd, Rows::around(&smooth, y), which, out));
         })?;
-        gauss(products.view(), &GaussOptions::sigma(1.5), cpu)
+        gauss(products.view(), &GaussOptions::sigma(SIGMAS[1]), cpu)
     });
     let [xx, xy, yy] = tensor;
     let tensor = [xx?, xy?, yy?];
@@ -54,7 +56,12 @@ pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec
             .map(|x| corner(&response, x, y))
             .collect::<Vec<_>>())
     })?;
-    let mut found: Vec<Keypoint> = found.into_iter().flatten().collect();
+    Ok(spread(found.into_iter().flatten().collect(), size, area, most))
+}
+
+/// At most `most` of the corners that were found in a picture of this size, in which `area` pixels can be one: evenly
+/// spread, the strongest first.
+pub(super) fn spread(mut found: Vec<Keypoint>, size: Size, area: usize, most: usize) -> Vec<Keypoint> {
     found.sort_by(Keypoint::order);
     let cell = (area as f64 * IN_A_CELL as f64 / most as f64).sqrt().max(LEAST_CELL) as f32;
     let columns = (size.width as f32 / cell) as usize + 1;
@@ -65,7 +72,7 @@ pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec
         *taken <= IN_A_CELL
     });
     found.truncate(most);
-    Ok(found)
+    found
 }
 
 /// A row of the products of the gradient's parts: xx, xy or yy.
@@ -104,16 +111,12 @@ fn is_peak(response: &Image<f32>, x: usize, y: usize) -> bool {
 fn corner(response: &Image<f32>, x: usize, y: usize) -> Keypoint {
     let row = response.row(y);
     let column = [y - 1, y, y + 1].map(|y| response.row(y)[x]);
-    Keypoint {
-        x: x as f32 + top([row[x - 1], row[x], row[x + 1]]),
-        y: y as f32 + top(column),
-        scale: 1.5,
-        angle: 0.0,
-        response: row[x],
-        sign: 1,
-        octave: 0,
-        layer: 0,
-    }
+    let at = [x as f32 + top([row[x - 1], row[x], row[x + 1]]), y as f32 + top(column)];
+    keypoint(at, row[x])
+}
+
+pub(super) fn keypoint([x, y]: [f32; 2], response: f32) -> Keypoint {
+    Keypoint { x, y, scale: 1.5, angle: 0.0, response, sign: 1, octave: 0, layer: 0 }
 }
 
 /// The place at which the parabola through three neighbouring values is highest.

@@ -24,6 +24,9 @@ const REACH: usize = 2;
 /// The least share of the picture that can be void.
 const LEAST: f64 = 0.002;
 
+/// Pixels that count by more than this share count as a whole, others do not.
+pub(super) const WHOLE: f32 = 0.999;
+
 impl Intensity {
     /// Of a picture of one channel at `size`, no larger than its own.
     pub(crate) fn of(
@@ -78,7 +81,7 @@ fn unit<T: Pixel>(view: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Result<Image
 
 /// 1 where a pixel counts as a whole, 0 elsewhere.
 fn whole(counts: &mut Image<f32>) {
-    counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > 0.999)));
+    counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > WHOLE)));
 }
 
 /// Which pixels show nothing.

@@ -10,9 +10,14 @@ use crate::image::{Image, Size};
 /// Pixels of the picture in one of the grid, along each axis.
 const STEP: usize = 4;
 /// In pixels of the grid.
-const SIGMA: f64 = 3.0;
+pub(super) const SIGMA: f64 = 3.0;
 /// If the pixels that count have less than this share of the Gaussian's weight, their mean is reduced towards 0.
-const LEAST: f32 = 1e-3;
+pub(super) const LEAST: f32 = 1e-3;
+
+/// The size of the grid.
+pub(super) fn grid(size: Size) -> Size {
+    Size::new(size.width.div_ceil(STEP), size.height.div_ceil(STEP))
+}
 
 /// The two points of the grid that a pixel lies between, and the weight of the second.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +39,7 @@ impl Means {
     /// The means of two values, which are given as products with their weight.
     pub(super) fn of(weighted: &[&Image<f32>; 2], weight: &Image<f32>, cpu: &Cpu) -> Result<Self> {
         let size = weight.size();
-        let to = Size::new(size.width.div_ceil(STEP), size.height.div_ceil(STEP));
+        let to = grid(size);
         let of = [weighted[0], weighted[1], weight];
         let mut grids = cpu.try_map(of.len(), |i| {
             let small = shrink(of[i].view(), to, cpu)?;

@@ -16,6 +16,7 @@
 
 mod channels;
 mod corners;
+pub(crate) mod gpu;
 mod intensity;
 pub(crate) mod lanes;
 mod means;
@@ -25,15 +26,19 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use channels::{Channels, halved_lanes};
+use channels::{Channels, halved_lanes};
 pub(crate) use intensity::Intensity;
 pub(crate) use polar::{TURNS, turned};
 
 use super::{Descriptors, Features};
 use crate::Result;
-use crate::device::Cpu;
+use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Processor};
+use crate::feature::gpu::GpuFeatures;
 use crate::image::{Image, Size};
+use gpu::GpuStructure;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// The most corners of a level.
 const MOST: usize = 1500;
@@ -45,52 +50,120 @@ pub(crate) struct Level {
     pub(crate) scale: f64,
     /// Corners in pixels of the picture, with their descriptors.
     pub(crate) features: Features,
-    /// Its channels at half its size.
+    /// The picture's own channels at half its size; empty for all other sizes.
     pub(crate) lanes: Image<f32>,
+    /// The descriptors in the memory of the GPU that made them; its keypoints are in pixels of the level.
+    pub(crate) on_device: Option<GpuFeatures>,
+}
+
+/// What a device finds in a picture at one size.
+struct Found {
+    /// In pixels at this size.
+    features: Features,
+    lanes: Image<f32>,
+    on_device: Option<GpuFeatures>,
 }
 
 /// The least side of a level, in pixels; a picture that is smaller has one level.
 const LEAST_SIDE: f64 = 24.0;
 
-/// The corners of a picture at its own size and at smaller ones, the last over its own by `range`: from one to the next
-/// by a third of an octave or a little less. Of these levels, numbered from 0, those in `numbers`.
-///
-/// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled).
-pub(crate) fn levels(
-    intensity: &Intensity,
-    range: f64,
-    numbers: Range<usize>,
-    cpu: &Cpu,
-) -> Result<Vec<Level>> {
-    let _stage = cpu.stage("structure");
-    let octaves = libm::log2(range);
-    let steps = (3.0 * octaves - 1e-9).ceil().max(0.0);
-    let size = intensity.size();
-    let scale = |i: usize| if i == 0 { 1.0 } else { libm::exp2(-octaves * i as f64 / steps) };
-    let is_seen = |i: &usize| *i == 0 || size.width.min(size.height) as f64 * scale(*i) >= LEAST_SIDE;
-    let end = (0..=steps as usize).take_while(is_seen).count().min(numbers.end);
-    cpu.try_map(end.saturating_sub(numbers.start), |i| level(intensity, scale(numbers.start + i), cpu))
+/// Finds structure on a processor; a GPU's kernels are looked up once.
+#[derive(Debug)]
+pub(crate) struct Structure<'p> {
+    pub(crate) processor: &'p Processor,
+    on_gpu: OnceLock<GpuStructure>,
 }
 
-fn level(intensity: &Intensity, scale: f64, cpu: &Cpu) -> Result<Level> {
-    let full = intensity.size();
-    let part = |n: usize| ((n as f64 * scale).round() as usize).clamp(1, n);
-    let size = Size::new(part(full.width), part(full.height));
-    let channels = Channels::of(&intensity.shrunk(size, cpu)?, cpu)?;
-    let mut keypoints = corners::corners(&channels, MOST, cpu)?;
-    let lanes = halved_lanes(&channels, cpu)?;
-    let descriptors = polar::describe(&lanes, &keypoints, cpu)?;
-    let ratio = [full.width as f32 / size.width as f32, full.height as f32 / size.height as f32];
-    for k in &mut keypoints {
-        (k.x, k.y) = ((k.x + 0.5) * ratio[0] - 0.5, (k.y + 0.5) * ratio[1] - 0.5);
-        k.scale *= ratio[0];
+impl<'p> Structure<'p> {
+    pub(crate) fn new(processor: &'p Processor) -> Self {
+        Self { processor, on_gpu: OnceLock::new() }
     }
-    let features = Features {
-        keypoints,
-        descriptors: Descriptors::U8(descriptors),
-        dimension: polar::LENGTH,
-        image: full,
-    };
-    Ok(Level { scale, features, lanes })
+
+    /// The stages on the processor's GPU.
+    ///
+    /// # Errors
+    /// As [`GpuStructure::new`].
+    pub(crate) fn on(&self, gpu: &Gpu) -> Result<&GpuStructure> {
+        match self.on_gpu.get() {
+            Some(stages) => Ok(stages),
+            None => {
+                let stages = GpuStructure::new(gpu, &self.processor.cpu)?;
+                Ok(self.on_gpu.get_or_init(|| stages))
+            }
+        }
+    }
+
+    /// The corners of pictures, each at its own size and at smaller ones, the last over its own by `range`: from one to
+    /// the next by a third of an octave or a little less. Of these levels, numbered from 0, those in the range of numbers
+    /// that is given with the picture.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Device`](crate::Error::Device) when a GPU fails.
+    pub(crate) fn levels<const N: usize>(
+        &self,
+        pictures: [(&Intensity, Range<usize>); N],
+        range: f64,
+    ) -> Result<[Vec<Level>; N]> {
+        let octaves = libm::log2(range);
+        let steps = (3.0 * octaves - 1e-9).ceil().max(0.0);
+        let scale = |i: usize| if i == 0 { 1.0 } else { libm::exp2(-octaves * i as f64 / steps) };
+        let mut wanted = vec![];
+        for (of, (intensity, numbers)) in pictures.iter().enumerate() {
+            let full = intensity.size();
+            let is_seen = |i: &usize| *i == 0 || full.width.min(full.height) as f64 * scale(*i) >= LEAST_SIDE;
+            let end = (0..=steps as usize).take_while(is_seen).count().min(numbers.end);
+            for i in numbers.start..end {
+                let part = |n: usize| ((n as f64 * scale(i)).round() as usize).clamp(1, n);
+                wanted.push((of, scale(i), Size::new(part(full.width), part(full.height))));
+            }
+        }
+        let sizes: Vec<_> = wanted.iter().map(|(of, _, size)| (pictures[*of].0, *size)).collect();
+        let found = self.processor.gpu_or_cpu(
+            "structure",
+            |gpu| self.on(gpu)?.levels(&sizes, &self.processor.cpu),
+            |cpu| {
+                let _stage = cpu.stage("structure");
+                cpu.try_map(sizes.len(), |i| found_in(sizes[i].0, sizes[i].1, cpu))
+            },
+        )?;
+        let mut levels = [const { vec![] }; N];
+        for ((of, scale, size), Found { mut features, lanes, on_device }) in wanted.into_iter().zip(found) {
+            let full = pictures[of].0.size();
+            let ratio = [full.width as f32 / size.width as f32, full.height as f32 / size.height as f32];
+            for k in &mut features.keypoints {
+                (k.x, k.y) = ((k.x + 0.5) * ratio[0] - 0.5, (k.y + 0.5) * ratio[1] - 0.5);
+                k.scale *= ratio[0];
+            }
+            features.image = full;
+            levels[of].push(Level { scale, features, lanes, on_device });
+        }
+        Ok(levels)
+    }
+
+    /// The channels of a picture at half its size.
+    ///
+    /// # Errors
+    /// As [`levels`](Self::levels).
+    pub(crate) fn halved_channels(&self, intensity: &Intensity) -> Result<Image<f32>> {
+        self.processor.gpu_or_cpu(
+            "structure",
+            |gpu| self.on(gpu)?.halved_lanes(intensity, &self.processor.cpu),
+            |cpu| {
+                let _stage = cpu.stage("structure");
+                halved_lanes(&Channels::of(intensity, cpu)?, cpu)
+            },
+        )
+    }
+}
+
+fn found_in(intensity: &Intensity, size: Size, cpu: &Cpu) -> Result<Found> {
+    let channels = Channels::of(&intensity.shrunk(size, cpu)?, cpu)?;
+    let keypoints = corners::corners(&channels, MOST, cpu)?;
+    let mut lanes = halved_lanes(&channels, cpu)?;
+    let descriptors = Descriptors::U8(polar::describe(&lanes, &keypoints, cpu)?);
+    if size != intensity.size() {
+        lanes = Image::default();
+    }
+    let features = Features { keypoints, descriptors, dimension: polar::LENGTH, image: size };
+    Ok(Found { features, lanes, on_device: None })
 }

@@ -16,21 +16,21 @@ use fearless_simd::Simd;
 
 /// Sectors of a ring, and turns that permute a descriptor.
 pub(crate) const TURNS: usize = 12;
-const RADII: [f32; 3] = [8.0, 17.0, 29.0];
+pub(super) const RADII: [f32; 3] = [8.0, 17.0, 29.0];
 /// The blurs, at half the size, from each ring's channels to those of the next: from 2 × 2 pixels, whose variance is ¼,
 /// to σ = 3.6, to 5.6 and to 8.8.
-const SIGMAS: [f64; 3] = [1.782_553, 2.144_761, 3.394_113];
+pub(super) const SIGMAS: [f64; 3] = [1.782_553, 2.144_761, 3.394_113];
 const RING: usize = TURNS * BINS;
 /// Bytes of a descriptor.
 pub(super) const LENGTH: usize = RADII.len() * RING;
 /// Added to the length of a cell: structure this weak is noise.
-const WEAK: f32 = 0.3;
-const UNIT: f32 = 400.0;
+pub(super) const WEAK: f32 = 0.3;
+pub(super) const UNIT: f32 = 400.0;
 
 /// √3 / 2.
 const HALF_ROOT_3: f32 = 0.866_025_4;
 /// Cosines of the sectors' directions; the sine is that of three sectors before.
-const COSINES: [f32; TURNS] =
+pub(super) const COSINES: [f32; TURNS] =
     [1.0, HALF_ROOT_3, 0.5, 0.0, -0.5, -HALF_ROOT_3, -1.0, -HALF_ROOT_3, -0.5, 0.0, 0.5, HALF_ROOT_3];
 
 /// The descriptors of corners, one after the other; `half` are the picture's channels at half its size.

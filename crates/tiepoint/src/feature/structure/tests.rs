@@ -1,7 +1,8 @@
 use super::*;
+use crate::device::gpu::all;
 use crate::device::tests::every_cpu;
 use crate::image::{AnyView, Image};
-use crate::synth::{Scene, SceneOptions};
+use crate::synth::{Scene, SceneOptions, Sensor};
 
 fn picture(size: Size, seed: u64) -> Image<u8> {
     let options = SceneOptions::default().with_size(size).with_seed(seed);
@@ -17,7 +18,8 @@ fn cut_off(mut image: Image<u8>, by: usize) -> Image<u8> {
 
 fn found(image: &Image<u8>, cpu: &Cpu) -> Vec<Features> {
     let intensity = Intensity::of(AnyView::from(image), None, image.size(), cpu).unwrap();
-    levels(&intensity, 2.0, 0..9, cpu).unwrap().into_iter().map(|level| level.features).collect()
+    let [levels] = Structure::new(&cpu.clone().into()).levels([(&intensity, 0..9)], 2.0).unwrap();
+    levels.into_iter().map(|level| level.features).collect()
 }
 
 fn bytes(features: &Features) -> Vec<&[u8]> {
@@ -63,14 +65,14 @@ fn levels_reach_as_far_as_asked() {
     let intensity = Intensity::of(AnyView::from(&image), None, image.size(), &Cpu::sequential()).unwrap();
     for (range, expected) in [(1.0, &[1.0][..]), (1.5, &[1.0, 0.816, 0.667]), (2.0, &[1.0, 0.794, 0.63, 0.5])]
     {
-        let levels = |numbers| levels(&intensity, range, numbers, &Cpu::sequential()).unwrap();
-        let mut found = levels(0..2);
-        found.extend(levels(2..usize::MAX));
-        let scales: Vec<f64> = found.iter().map(|level| (level.scale * 1e3).round() / 1e3).collect();
+        let pictures = [(&intensity, 0..2), (&intensity, 2..usize::MAX)];
+        let found = Structure::new(&Cpu::sequential().into()).levels(pictures, range).unwrap();
+        let scales: Vec<f64> =
+            found.iter().flatten().map(|level| (level.scale * 1e3).round() / 1e3).collect();
         assert_eq!(scales, expected, "{range}");
     }
-    let smallest = levels(&intensity, 16.0, 0..99, &Cpu::sequential()).unwrap().pop().unwrap();
-    assert_eq!(smallest.scale, 0.25, "24 pixels are the least");
+    let [mut all] = Structure::new(&Cpu::sequential().into()).levels([(&intensity, 0..99)], 16.0).unwrap();
+    assert_eq!(all.pop().unwrap().scale, 0.25, "24 pixels are the least");
 }
 
 /// A quarter turn of the picture turns its corners, and permutes their descriptors.
@@ -105,5 +107,73 @@ fn nothing_is_found_near_a_border_that_shows_nothing() {
     assert!(corners.len() > 50, "{}", corners.len());
     for k in corners {
         assert!(k.x + k.y > 70.0 + 5.0, "({}, {}) lies at the cut", k.x, k.y);
+    }
+}
+
+/// A mask that hides a part.
+fn masked(size: Size) -> Image<u8> {
+    Image::from_fn(size, |x, y| if 3 * x + y > 150 && x + 2 * y < 140 { 0 } else { 255 })
+}
+
+fn blank(size: Size, grey: u8) -> Image<u8> {
+    Image::filled(size, 1, grey)
+}
+
+#[test]
+fn a_device_finds_the_bits_of_the_cpu() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let sizes = [(97, 61), (96, 128), (49, 201), (13, 150), (12, 40), (1, 1), (260, 129)];
+    let mut pictures: Vec<(Image<u8>, Option<Image<u8>>)> = vec![];
+    for (i, size) in sizes.map(|(w, h)| Size::new(w, h)).into_iter().enumerate() {
+        let image = match size.area() {
+            0..1000 => Image::from_fn(size, |x, y| ((x * 37 + y * 91) % 251) as u8),
+            _ => cut_off(picture(size, 3), 40 * (i % 2)),
+        };
+        pictures.push((image, (i % 3 == 0).then(|| masked(size))));
+    }
+    pictures.push((blank(Size::new(80, 70), 128), None));
+    pictures.push((blank(Size::new(80, 70), 0), None));
+    let speckled = Sensor::Speckle.shows(&picture(Size::new(120, 101), 5), 7);
+    pictures.push((speckled, Some(masked(Size::new(120, 101)))));
+    let mut most = 0;
+    for (image, mask) in &pictures {
+        let size = image.size();
+        let mask = mask.as_ref().map(Image::view);
+        let intensity = Intensity::of(AnyView::from(image), mask, size, &cpu).unwrap();
+        let of = |processor: &Processor| {
+            Structure::new(processor).levels([(&intensity, 0..2), (&intensity, 1..9)], 2.0).unwrap()
+        };
+        let expected = of(&cpu.clone().into());
+        for gpu in all() {
+            let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+            let found = of(&processor);
+            assert!(processor.take_notes().is_empty(), "{gpu:?} leaves {size} to the CPU");
+            for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+                let scale = expected.scale;
+                assert_eq!(found.scale, scale);
+                assert!(found.lanes == expected.lanes, "{gpu:?}: channels of {size}");
+                let [a, b] = [found, expected].map(|level| &level.features);
+                assert_eq!(a.keypoints, b.keypoints, "{gpu:?}: corners of {size} at {scale}");
+                assert!(a == b, "{gpu:?}: descriptors of {size} at {scale}");
+                most = most.max(a.len());
+            }
+            assert_eq!(found.each_ref().map(Vec::len), expected.each_ref().map(Vec::len));
+        }
+    }
+    assert!(all().is_empty() || most > 100, "{most} corners");
+}
+
+#[test]
+fn a_device_turns_descriptors_as_the_cpu() {
+    let cpu = Cpu::sequential();
+    let image = picture(Size::new(97, 61), 3);
+    let features = &found(&image, &cpu)[0];
+    for gpu in all() {
+        let stages = GpuStructure::new(gpu, &cpu).unwrap();
+        let uploaded = GpuFeatures::upload(gpu, features).unwrap();
+        for turns in [0, 1, 7, 11] {
+            let found = stages.turned(&uploaded, turns).unwrap().download().unwrap();
+            assert!(found == turned(features, turns), "{gpu:?}: {turns} turns");
+        }
     }
 }

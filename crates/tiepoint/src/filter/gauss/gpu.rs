@@ -44,6 +44,12 @@ impl<T: GpuPixel> GpuFilter<T, T> {
         let (shape, fixed) = shape::<T>(options, channels);
         Self::separable(gpu, "gauss", &shape, |source| arithmetic::<T>(source, options, fixed))
     }
+
+    /// The program of [`gauss`](Self::gauss).
+    pub(crate) fn gauss_source(gpu: &Gpu, options: &GaussOptions, channels: usize) -> KernelSource {
+        let (shape, fixed) = shape::<T>(options, channels);
+        shape.fitting(gpu).source::<T, T>("gauss", |source| arithmetic::<T>(source, options, fixed))
+    }
 }
 
 #[cfg(test)]

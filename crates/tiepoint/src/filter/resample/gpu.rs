@@ -8,7 +8,7 @@ use crate::image::Size;
 use crate::image::gpu::GpuPixel;
 use tiepoint_gpu::KernelSource;
 
-fn source<T: GpuPixel>(channels: usize, scaling: Scaling) -> KernelSource {
+pub(crate) fn source<T: GpuPixel>(channels: usize, scaling: Scaling) -> KernelSource {
     crate::image::gpu::for_kernels::<T>(gpu::for_kernels(KernelSource::new("resample"), channels))
         .define("DOUBLE", Scaling::Double as u8)
         .define("HALVE", Scaling::Halve as u8)

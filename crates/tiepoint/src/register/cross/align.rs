@@ -16,7 +16,7 @@ use super::search::Hypothesis;
 use crate::Result;
 use crate::device::{Cpu, Processor, dispatch};
 use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, between, pixels};
-use crate::feature::structure::{Channels, Intensity, halved_lanes};
+use crate::feature::structure::{Intensity, Structure};
 use crate::filter::gauss::{GaussOptions, gauss};
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::weighted::{Measured, WeightedFit, cost, fit};
@@ -76,9 +76,9 @@ impl Frame {
     pub(super) fn of(
         pictures: [(&Intensity, &Image<f32>); 2],
         hypothesis: &Hypothesis,
-        cpu: &Cpu,
+        structure: &Structure<'_>,
     ) -> Result<Self> {
-        let intensity = pictures.map(|(intensity, _)| intensity);
+        let (intensity, cpu) = (pictures.map(|(intensity, _)| intensity), &structure.processor.cpu);
         let ([c, s], [x, y]) = (hypothesis.turn, hypothesis.shift);
         let b_from_a = Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]])?;
         let inverse = b_from_a.inverse().unwrap_or_default();
@@ -91,9 +91,8 @@ impl Frame {
         };
         let moved = usize::from(scale >= 1.0);
         let back = if moved == 1 { b_from_a } else { inverse };
-        let channels = Channels::of(&laid(intensity[moved], &back, size, cpu)?, cpu)?;
         let mut lanes = pictures.map(|(_, lanes)| lanes.clone());
-        lanes[moved] = halved_lanes(&channels, cpu)?;
+        lanes[moved] = structure.halved_channels(&laid(intensity[moved], &back, size, cpu)?)?;
         Ok(Self { lanes, from })
     }
 

@@ -19,7 +19,7 @@ mod tests;
 use super::TiePoints;
 use super::tie::TieOptions;
 use crate::device::{Cpu, Processor};
-use crate::feature::structure::{Intensity, Level, levels};
+use crate::feature::structure::{Intensity, Level, Structure};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::geometry::estimate::{refine, residuals};
 use crate::geometry::{Affine, Correspondence, Homography, Model, ModelKind, Similarity};
@@ -59,7 +59,7 @@ pub(super) fn tie(
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<Option<StructureTie>> {
-    let cpu = &processor.cpu;
+    let (cpu, structure) = (&processor.cpu, Structure::new(processor));
     let _stage = cpu.stage("cross");
     let sizes = pictures.map(|(image, _)| image.size());
     if sizes.iter().any(|size| size.width.min(size.height) < LEAST_SIDE) {
@@ -72,13 +72,13 @@ pub(super) fn tie(
     let (mut voted, mut best) = (Vec::new(), None);
     for (end, judged) in ROUNDS {
         let seen = found.each_ref().map(Vec::len);
-        let more = cpu.try_map(2, |i| levels(&intensity[i], options.scale_range, seen[i]..end, cpu))?;
+        let more = structure.levels([0, 1].map(|i| (&intensity[i], seen[i]..end)), options.scale_range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
-        voted.extend(search::votes([&found[0], &found[1]], seen, processor)?);
+        voted.extend(search::votes([&found[0], &found[1]], seen, &structure)?);
         let mut hypotheses = search::hypotheses(&mut voted, cpu)?;
         hypotheses.truncate(judged);
         let pictures = [0, 1].map(|i| (&intensity[i], &found[i][0].lanes));
-        best = best_of(&hypotheses, pictures, kind, cpu)?;
+        best = best_of(&hypotheses, pictures, kind, &structure)?;
         let least = found.each_ref().map(|levels| levels.last().map_or(1.0, |level| level.scale));
         let is_settled = |(agreement, aligned): &(Agreement, Aligned)| {
             let [[a, b, _], [c, d, _], _] = aligned.b_from_a.matrix();
@@ -100,12 +100,13 @@ fn best_of(
     hypotheses: &[Hypothesis],
     pictures: [(&Intensity, &Image<f32>); 2],
     kind: ModelKind,
-    cpu: &Cpu,
+    structure: &Structure<'_>,
 ) -> Result<Option<(Agreement, Aligned)>> {
+    let cpu = &structure.processor.cpu;
     let mut best: Option<(Agreement, Aligned)> = None;
     for hypothesis in hypotheses {
         cpu.check()?;
-        let frame = Frame::of(pictures, hypothesis, cpu)?;
+        let frame = Frame::of(pictures, hypothesis, structure)?;
         let Some(aligned) = frame.align(kind, cpu)? else { continue };
         let agreement = judge::agreement(&aligned, cpu)?;
         let better = |(other, _): &(Agreement, _)| agreement.score > other.score;

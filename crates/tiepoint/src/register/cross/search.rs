@@ -12,11 +12,13 @@
 //! resembles another gives many matches in one place.
 
 use crate::Result;
-use crate::device::{Cpu, Processor, dispatch};
+use crate::device::gpu::Gpu;
+use crate::device::{Cpu, dispatch};
 use crate::feature::Keypoint;
-use crate::feature::structure::{Level, TURNS, turned};
+use crate::feature::gpu::GpuFeatures;
+use crate::feature::structure::{Level, Structure, TURNS, turned};
 use crate::image::Size;
-use crate::matching::{MatchOptions, match_features};
+use crate::matching::{GpuMatcher, GpuPacked, Match, MatchOptions, match_features};
 use crate::numeric::length;
 use fearless_simd::Simd;
 use std::collections::HashMap;
@@ -95,7 +97,12 @@ fn squared(a: [f64; 2]) -> f64 {
 
 /// The votes at all turns, of levels of A with B itself and of A itself with levels of B, where at least one of the two
 /// is not among the first `seen` levels.
-pub(super) fn votes([a, b]: [&[Level]; 2], seen: [usize; 2], processor: &Processor) -> Result<Vec<Voted>> {
+pub(super) fn votes(
+    [a, b]: [&[Level]; 2],
+    seen: [usize; 2],
+    structure: &Structure<'_>,
+) -> Result<Vec<Voted>> {
+    let processor = structure.processor;
     let options = MatchOptions::default().with_ratio(None).with_same_sign(false);
     let Size { width, height } = b[0].features.image;
     let cell = (CELL[0] * length([width as f64, height as f64])).max(CELL[1]);
@@ -103,16 +110,52 @@ pub(super) fn votes([a, b]: [&[Level]; 2], seen: [usize; 2], processor: &Process
     let others = |i: usize| if i == 0 { b.len() } else { 1 };
     let combinations = turns.flat_map(|(i, turn)| (0..others(i)).map(move |k| (i, turn, k)));
     let combinations: Vec<_> = combinations.filter(|(i, _, k)| *i >= seen[0] || *k >= seen[1]).collect();
+    let matched = processor.gpu_or_cpu(
+        "matching of structure",
+        |gpu| matched_on(gpu, [a, b], &combinations, &options, structure),
+        |cpu| {
+            let on_cpu = cpu.clone().into();
+            cpu.try_map(combinations.len(), |n| {
+                let (i, turn, k) = combinations[n];
+                match_features(&turned(&a[i].features, turn), &b[k].features, &options, &on_cpu)
+            })
+        },
+    )?;
     processor.cpu.try_map(combinations.len(), |n| {
         let (i, turn, k) = combinations[n];
         let (level, other) = (&a[i], &b[k]);
-        let matches = match_features(&turned(&level.features, turn), &other.features, &options, processor)?;
-        let ends = matches.iter().map(|m| {
+        let ends = matched[n].iter().map(|m| {
             let at = |k: &Keypoint| [f64::from(k.x), f64::from(k.y)];
             [at(&level.features.keypoints[m.a as usize]), at(&other.features.keypoints[m.b as usize])]
         });
         Ok(vote(ends.collect(), [turn as i32, i as i32 - k as i32], level.scale / other.scale, cell))
     })
+}
+
+/// The matches of each combination of a level of A, a turn and a level of B, found by a GPU.
+fn matched_on(
+    gpu: &Gpu,
+    [a, b]: [&[Level]; 2],
+    combinations: &[(usize, usize, usize)],
+    options: &MatchOptions,
+    structure: &Structure<'_>,
+) -> Result<Vec<Vec<Match>>> {
+    let (stages, matcher) = (structure.on(gpu)?, GpuMatcher::new(gpu));
+    let there = |level: &Level| match &level.on_device {
+        Some(features) => Ok(features.clone()),
+        None => GpuFeatures::upload(gpu, &level.features),
+    };
+    let others = b.iter().map(|level| matcher.pack(&there(level)?, options));
+    let others: Vec<GpuPacked> = others.collect::<Result<_>>()?;
+    let mut sides: HashMap<(usize, usize), GpuPacked> = HashMap::new();
+    for &(i, turn, _) in combinations {
+        if !sides.contains_key(&(i, turn)) {
+            let side = matcher.pack(&stages.turned(&there(&a[i])?, turn)?, options)?;
+            sides.insert((i, turn), side);
+        }
+    }
+    let pairs: Vec<_> = combinations.iter().map(|(i, turn, k)| [&sides[&(*i, *turn)], &others[*k]]).collect();
+    matcher.match_batch(&pairs, options)
 }
 
 /// The best hypotheses, by the number of places they cover, without near duplicates.

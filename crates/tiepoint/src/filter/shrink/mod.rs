@@ -10,6 +10,8 @@
 //! **Numbers.** f32: rows are weighted and added from top to bottom, then the columns of the sum from left to right,
 //! without fusing; integers are rounded once.
 
+pub(crate) mod gpu;
+
 use crate::device::Cpu;
 use crate::image::{Image, ImageView, Pixel, Size};
 use crate::{Error, Result};

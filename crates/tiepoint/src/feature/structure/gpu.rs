@@ -1,0 +1,508 @@
+//! [Levels](super::Structure::levels) on a GPU: the CPU's bits.
+//!
+//! Everything up to the peaks is queued for all pictures and sizes; then the host reads the peaks once, spreads the corners
+//! over each picture ([`corners::spread`], as on the CPU), and the device describes them. Images of several values are
+//! stacks of images of one.
+
+use super::channels::{self, SIGMAS};
+use super::intensity::{Intensity, WHOLE};
+use super::lanes::{BINS, COUNTS, LANES};
+use super::{Found, MOST, corners, means, polar};
+use crate::Result;
+use crate::device::Cpu;
+use crate::device::gpu::{Buffer, Commands, Gpu, compile};
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
+use crate::feature::{Descriptors, Features, Keypoint, WORDS, to_words};
+use crate::filter::gauss::GaussOptions;
+use crate::filter::gpu::GpuFilter;
+use crate::filter::resample::Scaling;
+use crate::filter::resample::gpu::source as halving;
+use crate::filter::shrink::gpu::{shrink, source as shrink_source};
+use crate::image::gpu::{GpuImage, GpuStack, Plane};
+use crate::image::{Image, Size};
+use crate::numeric;
+use polar::{COSINES, LENGTH, RADII, TURNS};
+use tiepoint_gpu::{KernelArguments, KernelSource, Program};
+
+/// Lanes of a work group that makes pixels, in x and y, and of one that makes other things.
+const GROUP: [u32; 2] = [32, 8];
+const ROW_LANES: u32 = 64;
+/// Words of a peak: x, y, response, number of the picture.
+const PEAK: usize = 4;
+
+tiepoint_gpu::kernel! {
+    unsafe kernel weigh(groups) = Weigh {
+        write weighted: f32 [plane.numbers(3)],
+        read picture: f32 [plane.numbers(2)],
+    } {
+        plane: Plane,
+    }
+
+    unsafe kernel normalise(groups) = Normalise {
+        write even: f32 [plane.numbers(1)],
+        read picture: f32 [plane.numbers(2)],
+        read weighted: f32 [plane.numbers(3)],
+        read grids: f32 [grid.numbers(3)],
+    } {
+        plane: Plane,
+        grid: Plane,
+    }
+
+    unsafe kernel magnitudes(groups) = Magnitudes {
+        write lengths: f32 [plane.numbers(3)],
+        read first: f32 [plane.numbers(1)],
+        read second: f32 [plane.numbers(1)],
+        read weighted: f32 [plane.numbers(3)],
+    } {
+        plane: Plane,
+    }
+
+    unsafe kernel fill(groups) = Fill {
+        write bins: f32 [plane.numbers(BINS as i128)],
+        write strength: f32 [plane.numbers(1)],
+        read first: f32 [plane.numbers(1)],
+        read second: f32 [plane.numbers(1)],
+        read lengths: f32 [plane.numbers(3)],
+        read grids: f32 [grid.numbers(3)],
+    } {
+        plane: Plane,
+        grid: Plane,
+    }
+
+    unsafe kernel side_by_side(groups) = SideBySide {
+        write lanes: f32 [out.numbers(1)],
+        read halves: f32 [half_plane.numbers(BINS as i128)],
+        read lengths: f32 [plane.numbers(3)],
+    } {
+        out: Plane,
+        half_plane: Plane,
+        plane: Plane,
+    }
+
+    unsafe kernel products(groups) = Products {
+        write tensor: f32 [plane.numbers(3)],
+        read smooth: f32 [plane.numbers(1)],
+    } {
+        plane: Plane,
+    }
+
+    unsafe kernel respond(groups) = Respond {
+        write response: f32 [plane.numbers(1)],
+        read tensor: f32 [plane.numbers(3)],
+    } {
+        plane: Plane,
+    }
+
+    unsafe kernel find_peaks(groups) = FindPeaks {
+        write peaks: u32 as u32x4 [capacity * PEAK as i128],
+        write counts: u32 [picture + 2],
+        read response: f32 [plane.numbers(1)],
+        read lengths: f32 [plane.numbers(3)],
+    } {
+        plane: Plane,
+        capacity: u32,
+        /// The number of the picture.
+        picture: u32,
+    }
+
+    unsafe kernel sample(groups) = Sample {
+        write cells: f32 [corners * LENGTH as i128],
+        read keypoints: u32 [corners * WORDS as i128],
+        read first: f32 [plane.numbers(BINS as i128)],
+        read second: f32 [plane.numbers(BINS as i128)],
+        read third: f32 [plane.numbers(BINS as i128)],
+    } {
+        plane: Plane,
+        corners: i32,
+    }
+
+    unsafe kernel average(groups) = Average {
+        write mean: f32 [LENGTH as i128],
+        read cells: f32 [corners * LENGTH as i128],
+    } {
+        corners: i32,
+    }
+
+    /// A group for each corner.
+    unsafe kernel quantise(groups) = Quantise {
+        write bytes: u8 [groups[0] * LENGTH as i128],
+        read cells: f32 [groups[0] * LENGTH as i128],
+        read mean: f32 [LENGTH as i128],
+    } {}
+
+    unsafe kernel turn(groups) = Turn {
+        write to: u8 [corners * LENGTH as i128],
+        read from: u8 [corners * LENGTH as i128],
+    } {
+        corners: i32,
+        turns: i32,
+    }
+}
+
+pub(crate) fn source() -> KernelSource {
+    let row = [ROW_LANES, 1];
+    numeric::for_kernels(KernelSource::new("structure"))
+        .define("GROUP_WIDTH", GROUP[0])
+        .define("GROUP_HEIGHT", GROUP[1])
+        .define("ROW_LANES", ROW_LANES)
+        .define("BINS", BINS)
+        .define("LANES", LANES)
+        .define("COUNTS", COUNTS)
+        .define("MARGIN", channels::MARGIN)
+        .define("BORDER", corners::MARGIN)
+        .define("TURNS", TURNS)
+        .define("RINGS", RADII.len())
+        .define("LENGTH", LENGTH)
+        .define("WORDS", WORDS)
+        .define_f32("WHOLE", WHOLE)
+        .define_f32("LEAST_WEIGHT", means::LEAST)
+        .define_f32("NOISE", channels::NOISE)
+        .define_f32("FLAT", channels::FLAT)
+        .define_f32("CAP", channels::CAP)
+        .define_f32("BINS_A_RADIAN", channels::BINS_A_RADIAN)
+        .define_f32("LEAST_RESPONSE", corners::LEAST)
+        .define_f32("WEAK", polar::WEAK)
+        .define_f32("UNIT", polar::UNIT)
+        .table_f32("RADII", &RADII)
+        .table_f32("COSINES", &COSINES)
+        .structure::<Plane>()
+        .kernel::<Weigh<'_>>(GROUP)
+        .kernel::<Normalise<'_>>(GROUP)
+        .kernel::<Magnitudes<'_>>(GROUP)
+        .kernel::<Fill<'_>>(GROUP)
+        .kernel::<SideBySide<'_>>(GROUP)
+        .kernel::<Products<'_>>(GROUP)
+        .kernel::<Respond<'_>>(GROUP)
+        .kernel::<FindPeaks<'_>>(GROUP)
+        .kernel::<Sample<'_>>(row)
+        .kernel::<Average<'_>>(row)
+        .kernel::<Quantise<'_>>(row)
+        .kernel::<Turn<'_>>(row)
+        .text(include_str!("structure.cl"))
+}
+
+type Blur = GpuFilter<f32, f32>;
+
+/// The stages of structure, compiled for a device.
+#[derive(Debug)]
+pub(crate) struct GpuStructure {
+    gpu: Gpu,
+    program: Program,
+    /// Of brightness to the first scale and on to the second, of local means, strength, tensor, and the three rings.
+    scales: [Blur; 2],
+    means: Blur,
+    strength: Blur,
+    tensor: Blur,
+    rings: [Blur; 3],
+    halve: Blur,
+}
+
+/// Channels in a device's memory.
+#[derive(Debug)]
+struct GpuChannels {
+    bins: GpuStack<f32>,
+    strength: GpuStack<f32>,
+    /// The lengths of the gradients of both scales, and whether they count.
+    lengths: GpuStack<f32>,
+}
+
+/// What is known of a picture before its corners are: the bins for the three rings, and the response.
+struct Prepared {
+    size: Size,
+    rings: Vec<GpuStack<f32>>,
+    response: GpuStack<f32>,
+    lengths: GpuStack<f32>,
+    lanes: Option<GpuImage<f32>>,
+}
+
+impl GpuStructure {
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) by a device without f64,
+    /// [`Error::NotReady`](crate::Error::NotReady) while it is being compiled.
+    pub(crate) fn new(gpu: &Gpu, cpu: &Cpu) -> Result<Self> {
+        gpu.require_f64()?;
+        let sigmas = [
+            SIGMAS[0],
+            SIGMAS[1],
+            means::SIGMA,
+            corners::SIGMAS[0],
+            corners::SIGMAS[1],
+            polar::SIGMAS[0],
+            polar::SIGMAS[1],
+            polar::SIGMAS[2],
+        ];
+        let blur = |sigma: f64| GaussOptions::sigma(sigma);
+        let mut sources = vec![source(), shrink_source(), halving::<f32>(1, Scaling::HalveMean)];
+        sources.extend(sigmas.map(|sigma| Blur::gauss_source(gpu, &blur(sigma), 1)));
+        compile(gpu, cpu, sources)?;
+        let [first, second, means, strength, tensor, a, b, c] =
+            sigmas.map(|sigma| Blur::gauss(gpu, &blur(sigma), 1));
+        Ok(Self {
+            gpu: gpu.clone(),
+            program: gpu.program(&source())?,
+            scales: [first?, second?],
+            means: means?,
+            strength: strength?,
+            tensor: tensor?,
+            rings: [a?, b?, c?],
+            halve: Blur::resample(gpu, Scaling::HalveMean, 1)?,
+        })
+    }
+
+    fn stack(&self, size: Size, count: usize) -> Result<GpuStack<f32>> {
+        GpuStack::new(&self.gpu, size, 1, count)
+    }
+
+    /// Records a kernel whose lanes make the pixels of images of this size.
+    fn pixels<A: KernelArguments>(&self, commands: &mut Commands, size: Size, arguments: A) -> Result<()> {
+        let kernel = self.program.kernel::<A>()?;
+        Ok(commands.launch(&kernel, kernel.covering(size.width, size.height), arguments)?)
+    }
+
+    /// Records a kernel with `lanes` lanes.
+    fn row<A: KernelArguments>(&self, commands: &mut Commands, lanes: usize, arguments: A) -> Result<()> {
+        let kernel = self.program.kernel::<A>()?;
+        Ok(commands.launch(&kernel, kernel.covering(lanes, 1), arguments)?)
+    }
+
+    fn filtered(
+        &self,
+        commands: &mut Commands,
+        filter: &Blur,
+        from: &GpuStack<f32>,
+    ) -> Result<GpuStack<f32>> {
+        let to = self.stack(filter.output_size(from.size()), from.count())?;
+        filter.record_batch(commands, from, &to)?;
+        Ok(to)
+    }
+
+    /// A picture's grey and counts on the device.
+    fn upload(&self, intensity: &Intensity) -> Result<GpuStack<f32>> {
+        GpuStack::upload(&self.gpu, &[intensity.grey.view(), intensity.counts.view()])
+    }
+
+    /// Local means, not yet divided by the weight, which is the last image.
+    fn grids(&self, commands: &mut Commands, weighted: &GpuStack<f32>) -> Result<GpuStack<f32>> {
+        let small = self.stack(means::grid(weighted.size()), weighted.count())?;
+        shrink(commands, weighted, &small)?;
+        self.filtered(commands, &self.means, &small)
+    }
+
+    /// Records [`Channels::of`](super::Channels::of) of a picture's grey and of what counts in it, which may have been
+    /// shrunk.
+    fn channels(&self, commands: &mut Commands, picture: &GpuStack<f32>) -> Result<GpuChannels> {
+        let (size, plane, of) = (picture.size(), picture.plane(), picture.buffer());
+        let weighted = self.stack(size, 3)?;
+        commands.stage("structure");
+        self.pixels(commands, size, Weigh { weighted: weighted.buffer(), picture: of, plane })?;
+        let grids = self.grids(commands, &weighted)?;
+        let even = self.stack(size, 1)?;
+        let grid = grids.plane();
+        commands.stage("structure");
+        let normalise = Normalise {
+            even: even.buffer(),
+            picture: of,
+            weighted: weighted.buffer(),
+            grids: grids.buffer(),
+            plane,
+            grid,
+        };
+        self.pixels(commands, size, normalise)?;
+        let first = self.filtered(commands, &self.scales[0], &even)?;
+        let second = self.filtered(commands, &self.scales[1], &first)?;
+        let (first, second) = (first.buffer(), second.buffer());
+        let lengths = self.stack(size, 3)?;
+        commands.stage("structure");
+        let magnitudes =
+            Magnitudes { lengths: lengths.buffer(), first, second, weighted: weighted.buffer(), plane };
+        self.pixels(commands, size, magnitudes)?;
+        let grids = self.grids(commands, &lengths)?;
+        let (bins, strength) = (self.stack(size, BINS)?, self.stack(size, 1)?);
+        commands.stage("structure");
+        let fill = Fill {
+            bins: bins.buffer(),
+            strength: strength.buffer(),
+            first,
+            second,
+            lengths: lengths.buffer(),
+            grids: grids.buffer(),
+            plane,
+            grid,
+        };
+        self.pixels(commands, size, fill)?;
+        Ok(GpuChannels { bins, strength, lengths })
+    }
+
+    /// Records how the bins at half the size and what counts there become one image.
+    fn side_by_side(
+        &self,
+        commands: &mut Commands,
+        halves: &GpuStack<f32>,
+        lengths: &GpuStack<f32>,
+    ) -> Result<GpuImage<f32>> {
+        let lanes = GpuImage::with_channels(&self.gpu, halves.size(), LANES)?;
+        commands.stage("structure");
+        let arguments = SideBySide {
+            lanes: lanes.buffer(),
+            halves: halves.buffer(),
+            lengths: lengths.buffer(),
+            out: lanes.plane(),
+            half_plane: halves.plane(),
+            plane: lengths.plane(),
+        };
+        self.pixels(commands, halves.size(), arguments)?;
+        Ok(lanes)
+    }
+
+    /// Records what comes before the peaks of a picture at a size, with its channels at half the size if they are wanted.
+    fn prepare(&self, picture: &GpuStack<f32>, size: Size, wants_lanes: bool) -> Result<Prepared> {
+        let mut commands = Commands::new();
+        let shrunk = match size == picture.size() {
+            true => picture.clone(),
+            false => {
+                let shrunk = self.stack(size, picture.count())?;
+                shrink(&mut commands, picture, &shrunk)?;
+                shrunk
+            }
+        };
+        let GpuChannels { bins, strength, lengths } = self.channels(&mut commands, &shrunk)?;
+        let halves = self.filtered(&mut commands, &self.halve, &bins)?;
+        let lanes = wants_lanes.then(|| self.side_by_side(&mut commands, &halves, &lengths)).transpose()?;
+        let mut rings: Vec<GpuStack<f32>> = Vec::with_capacity(self.rings.len());
+        for blur in &self.rings {
+            let ring = self.filtered(&mut commands, blur, rings.last().unwrap_or(&halves))?;
+            rings.push(ring);
+        }
+        let smooth = self.filtered(&mut commands, &self.strength, &strength)?;
+        let (tensor, plane) = (self.stack(size, 3)?, smooth.plane());
+        commands.stage("structure");
+        let products = Products { tensor: tensor.buffer(), smooth: smooth.buffer(), plane };
+        self.pixels(&mut commands, size, products)?;
+        let tensor = self.filtered(&mut commands, &self.tensor, &tensor)?;
+        let response = self.stack(size, 1)?;
+        commands.stage("structure");
+        let respond = Respond { response: response.buffer(), tensor: tensor.buffer(), plane };
+        self.pixels(&mut commands, size, respond)?;
+        self.gpu.run(&commands)?;
+        Ok(Prepared { size, rings, response, lengths, lanes })
+    }
+
+    /// The corners of every picture, at most `most` each.
+    fn corners(&self, pictures: &[Prepared], most: usize, cpu: &Cpu) -> Result<Vec<Vec<Keypoint>>> {
+        // Peaks lie at least three pixels apart along one axis.
+        let room = |size: Size| size.width.div_ceil(3) * size.height.div_ceil(3);
+        let capacity: usize = pictures.iter().map(|picture| room(picture.size)).sum();
+        let peaks: Buffer<u32> = self.gpu.buffer(capacity * PEAK)?;
+        let counts: Buffer<u32> = self.gpu.buffer(1 + pictures.len())?;
+        let mut commands = Commands::new();
+        commands.stage("structure");
+        commands.zero(&counts)?;
+        for (i, picture) in pictures.iter().enumerate() {
+            let (plane, picture_number) = (picture.response.plane(), i as u32);
+            let find = FindPeaks {
+                peaks: &peaks,
+                counts: &counts,
+                response: picture.response.buffer(),
+                lengths: picture.lengths.buffer(),
+                plane,
+                capacity: capacity as u32,
+                picture: picture_number,
+            };
+            self.pixels(&mut commands, picture.size, find)?;
+        }
+        self.gpu.run(&commands)?;
+        let counts = counts.to_vec()?;
+        let words = peaks.first(counts[0] as usize * PEAK)?;
+        let mut found: Vec<Vec<Keypoint>> = vec![vec![]; pictures.len()];
+        for peak in words.as_chunks::<PEAK>().0 {
+            let [x, y, response] = [peak[0], peak[1], peak[2]].map(f32::from_bits);
+            found[peak[3] as usize].push(corners::keypoint([x, y], response));
+        }
+        cpu.try_map(pictures.len(), |i| {
+            Ok(corners::spread(found[i].clone(), pictures[i].size, counts[1 + i] as usize, most))
+        })
+    }
+
+    /// Records the descriptors of the corners of a picture.
+    fn describe(&self, picture: &Prepared, corners: &[Keypoint]) -> Result<GpuFeatures> {
+        let (gpu, n) = (&self.gpu, corners.len());
+        let words: Vec<u32> = corners.iter().flat_map(to_words).collect();
+        let (keypoints, bytes) = (gpu.upload(&words)?, gpu.buffer(n * LENGTH)?);
+        if n > 0 {
+            let [first, second, third] = [0, 1, 2].map(|i| picture.rings[i].buffer());
+            let (cells, mean) = (gpu.buffer(n * LENGTH)?, gpu.buffer(LENGTH)?);
+            let (plane, corners) = (picture.rings[0].plane(), n as i32);
+            let mut commands = Commands::new();
+            commands.stage("structure");
+            let sample =
+                Sample { cells: &cells, keypoints: &keypoints, first, second, third, plane, corners };
+            self.row(&mut commands, n * RADII.len() * TURNS, sample)?;
+            self.row(&mut commands, LENGTH, Average { mean: &mean, cells: &cells, corners })?;
+            let kernel = self.program.kernel::<Quantise<'_>>()?;
+            commands.launch(&kernel, [n, 1, 1], Quantise { bytes: &bytes, cells: &cells, mean: &mean })?;
+            gpu.run(&commands)?;
+        }
+        let (count, descriptors) = (gpu.upload(&[n as u32])?, GpuDescriptors::U8(bytes));
+        Ok(GpuFeatures { count, keypoints, descriptors, dimension: LENGTH, image: picture.size })
+    }
+
+    /// The corners of pictures at sizes, with their descriptors, in pixels at these sizes.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory) where the device's memory is too small.
+    pub(super) fn levels(&self, wanted: &[(&Intensity, Size)], cpu: &Cpu) -> Result<Vec<Found>> {
+        let mut uploaded: Vec<(&Intensity, GpuStack<f32>)> = Vec::new();
+        let mut prepared = Vec::with_capacity(wanted.len());
+        for &(intensity, size) in wanted {
+            if uploaded.last().is_none_or(|(of, _)| !std::ptr::eq(*of, intensity)) {
+                uploaded.push((intensity, self.upload(intensity)?));
+            }
+            let (_, picture) = &uploaded[uploaded.len() - 1];
+            prepared.push(self.prepare(picture, size, size == intensity.size())?);
+        }
+        let corners = self.corners(&prepared, MOST, cpu)?;
+        let described =
+            prepared.iter().zip(&corners).map(|(picture, corners)| self.describe(picture, corners));
+        let described: Vec<GpuFeatures> = described.collect::<Result<_>>()?;
+        let found = prepared.iter().zip(corners).zip(described).map(|((picture, keypoints), on_device)| {
+            let GpuDescriptors::U8(bytes) = &on_device.descriptors else { unreachable!("bytes") };
+            let features = Features {
+                keypoints,
+                descriptors: Descriptors::U8(bytes.to_vec()?),
+                dimension: LENGTH,
+                image: picture.size,
+            };
+            let lanes = match &picture.lanes {
+                Some(lanes) => lanes.download_by(cpu)?,
+                None => Image::default(),
+            };
+            Ok(Found { features, lanes, on_device: Some(on_device) })
+        });
+        found.collect()
+    }
+
+    /// [`halved_lanes`](super::halved_lanes) of a picture's channels.
+    ///
+    /// # Errors
+    /// As [`levels`](Self::levels).
+    pub(super) fn halved_lanes(&self, intensity: &Intensity, cpu: &Cpu) -> Result<Image<f32>> {
+        let (picture, mut commands) = (self.upload(intensity)?, Commands::new());
+        let GpuChannels { bins, lengths, .. } = self.channels(&mut commands, &picture)?;
+        let halves = self.filtered(&mut commands, &self.halve, &bins)?;
+        let lanes = self.side_by_side(&mut commands, &halves, &lengths)?;
+        self.gpu.run(&commands)?;
+        lanes.download_by(cpu)
+    }
+
+    /// [`turned`](super::turned) of features in the device's memory. The host does not wait for the result.
+    pub(crate) fn turned(&self, features: &GpuFeatures, turns: usize) -> Result<GpuFeatures> {
+        let GpuDescriptors::U8(from) = &features.descriptors else { return Ok(features.clone()) };
+        let to = self.gpu.buffer(from.len())?;
+        let mut commands = Commands::new();
+        commands.stage("structure");
+        let corners = (from.len() / LENGTH) as i32;
+        self.row(&mut commands, from.len(), Turn { to: &to, from, corners, turns: turns as i32 })?;
+        self.gpu.run(&commands)?;
+        Ok(GpuFeatures { descriptors: GpuDescriptors::U8(to), ..features.clone() })
+    }
+}
