@@ -1,6 +1,6 @@
 //! Tie points of files, told by what is in them.
 
-use super::MatchRow;
+use super::{MatchRow, npz};
 use crate::matching::Match;
 use crate::{Error, Result};
 use serde::Deserialize;
@@ -23,7 +23,7 @@ type Parsed<T> = std::result::Result<T, String>;
 /// Reads a line with its number among those of matches.
 type Row = fn(&str, u32) -> Parsed<MatchRow>;
 
-/// Reads what [`write_matches`](super::write_matches) writes, and the same of other programs: CSV, JSON, text with
+/// Reads what [`write_matches`](super::write_matches) writes, and the same of other programs: CSV, JSON, NPZ, text with
 /// uncertainties of the Ames Stereo Pipeline (6 numbers a line), a file of MicMac's `Homol` (5), `sift_matches.txt` of
 /// s2p (4), ground control points of QGIS that lie on pixels of a picture. A file without lines holds no matches.
 ///
@@ -32,6 +32,9 @@ type Row = fn(&str, u32) -> Parsed<MatchRow>;
 /// which are no places.
 pub fn read_matches(path: impl AsRef<Path>) -> Result<ReadMatches> {
     let path = path.as_ref();
+    if let Some(read) = npz::read_file(path)? {
+        return Ok(read);
+    }
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
     of_text(&text).map_err(|reason| Error::format(path, reason))
 }
@@ -189,7 +192,7 @@ mod tests {
                     assert!(read.unwrap_err().to_string().contains("collect --matches"));
                     continue;
                 }
-                let all = matches!(format, MatchFormat::Csv | MatchFormat::Json);
+                let all = matches!(format, MatchFormat::Csv | MatchFormat::Json | MatchFormat::Npz);
                 let expected = rows.iter().filter(|row| all || row.inlier).zip(0..).map(|(row, index)| {
                     let bare = Match { a: index, b: index, distance: 0.0, ratio: f32::NAN };
                     let scales = if format == MatchFormat::Asp { row.scales } else { [1.0; 2] };
