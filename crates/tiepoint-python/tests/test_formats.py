@@ -204,9 +204,10 @@ def test_openexr_both_ways(tmp_path):
     names = dict(zip("RGBA", np.moveaxis(np.dstack([floats, np.ones_like(floats[..., 0])]), -1, 0), strict=True))
     layers = {f"ViewLayer.Combined.{name}": np.ascontiguousarray(values) for name, values in names.items()}
     layers["ViewLayer.Depth.Z"] = floats[..., 0] * 9
+    expected = np.dstack([*layers.values()])
     with openexr.File({"compression": openexr.ZIP_COMPRESSION, "type": openexr.scanlineimage}, layers) as file:
         file.write(str(tmp_path / "c.exr"))
-    assert np.array_equal(tp.read(tmp_path / "c.exr"), np.dstack([*layers.values()])), "colours of a layer come first"
+    assert np.array_equal(tp.read(tmp_path / "c.exr"), expected), "colours of a layer come first"
 
 
 def test_sparse_tiles_hold_no_data(tmp_path):
@@ -475,6 +476,19 @@ def test_pipes(command, tmp_path):
     for words, given in [(["-", "-"], (tmp_path / "a.png").read_bytes()), ([tmp_path / "a.png", "-"], None)]:
         piped = command("filter", "gauss", *words, input=given, check=True)
         assert piped.stdout == (tmp_path / "g.png").read_bytes() and b"160x120" in piped.stderr
+
+
+def test_lists_of_windows_long_names_and_links_without_a_target(command, tmp_path):
+    tp.write(tmp_path / "ä b.png", tp.synth.scene((160, 120), np.eye(3), seed=1).reference)
+    (tmp_path / "list.txt").write_bytes("\ufeffä b.png\r\n".encode())
+    (tmp_path / "link.csv").symlink_to("target.csv")
+    long = f"{'a' * 251}.csv"
+    command("detect", "--list", "list.txt", "-o", "{}.csv", cwd=tmp_path, check=True)
+    for name in ["link.csv", long]:
+        command("detect", "ä b.png", "-o", name, cwd=tmp_path, check=True)
+    written = (tmp_path / "ä b.csv").read_bytes()
+    assert (tmp_path / "link.csv").is_symlink()
+    assert written == (tmp_path / "target.csv").read_bytes() == (tmp_path / long).read_bytes()
 
 
 def test_matches_hold_the_model_and_file_names_relative_to_their_folder(command, scenes, tmp_path):
