@@ -40,7 +40,10 @@ fn read(reader: &str, data: &[u8]) {
         "colmap" => features(FeatureFormat::Colmap, data),
         "csv" => features(FeatureFormat::Csv, data),
         "json" => features(FeatureFormat::Json, data),
-        "npz" => features(FeatureFormat::Npz, data),
+        "npz" => {
+            features(FeatureFormat::Npz, data);
+            fuzzing::match_arrays(data);
+        }
         "sift" => features(FeatureFormat::Sift, data),
         "homography" => homography(data),
         "matches" => fuzzing::matches(data),

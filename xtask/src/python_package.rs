@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests import; NumPy is all that the package needs.
-const PACKAGES: [&str; 14] = [
+const PACKAGES: [&str; 17] = [
     "numpy>=2.0",
     "opencv-contrib-python-headless==5.0.0.93",
     "pytest==9.2.0",
@@ -21,6 +21,9 @@ const PACKAGES: [&str; 14] = [
     "xarray==2026.9.0",
     "pillow==13.0.0",
     "tifffile==2026.3.3",
+    "imageio==2.38.1",
+    "pandas==3.1.1",
+    "plyfile==1.1.5",
     "pandora==1.9.0",
     "openexr==3.5.3",
     "h5py==3.16.0",

@@ -79,6 +79,12 @@ def test_matches_are_written(tmp_path, features):
         found = tp.io.read_matches(tmp_path / "m.txt")
         assert np.array_equal(found.xy_a, tie.xy_a[tie.inliers]) and np.array_equal(found.xy_b, tie.xy_b[tie.inliers])
         assert tp.estimate(found.xy_a, found.xy_b).inliers.sum() == len(found) == tie.inliers.sum()
+    tp.io.write_matches(tmp_path / "ties.npz", tie)
+    found = tp.io.read_matches(tmp_path / "ties.npz")
+    with np.load(tmp_path / "ties.npz") as arrays:
+        for name in ["xy_a", "xy_b", "pairs", "distance", "ratio", "inliers"]:
+            assert np.array_equal(arrays[name], getattr(tie, name)) and arrays[name].dtype == getattr(tie, name).dtype, name
+            assert name in ("distance", "ratio") or np.array_equal(getattr(found, name), getattr(tie, name)), name
     tp.io.write_matches(tmp_path / "ties.json", tie, names=("x.png", "y.png"))
     found = tp.io.read_matches(tmp_path / "ties.json")
     assert found.names == ("x.png", "y.png") and np.array_equal(found.pairs, tie.pairs)

@@ -13,6 +13,9 @@ import tiepoint as tp
 cv2 = pytest.importorskip("cv2")
 rasterio = pytest.importorskip("rasterio")
 tifffile = pytest.importorskip("tifffile")
+imageio = pytest.importorskip("imageio.v3")
+pandas = pytest.importorskip("pandas")
+plyfile = pytest.importorskip("plyfile")
 Image = pytest.importorskip("PIL.Image")
 ImageOps = pytest.importorskip("PIL.ImageOps")
 
@@ -198,6 +201,13 @@ def test_openexr_both_ways(tmp_path):
     with openexr.File({"compression": openexr.PIZ_COMPRESSION, "type": openexr.scanlineimage}, halves) as file:
         file.write(str(tmp_path / "b.exr"))
     assert np.array_equal(tp.read(tmp_path / "b.exr"), np.dstack([colour(), floats[..., :1]]))
+    names = dict(zip("RGBA", np.moveaxis(np.dstack([floats, np.ones_like(floats[..., 0])]), -1, 0), strict=True))
+    layers = {f"ViewLayer.Combined.{name}": np.ascontiguousarray(values) for name, values in names.items()}
+    layers["ViewLayer.Depth.Z"] = floats[..., 0] * 9
+    expected = np.dstack([*layers.values()])
+    with openexr.File({"compression": openexr.ZIP_COMPRESSION, "type": openexr.scanlineimage}, layers) as file:
+        file.write(str(tmp_path / "c.exr"))
+    assert np.array_equal(tp.read(tmp_path / "c.exr"), expected), "colours of a layer come first"
 
 
 def test_sparse_tiles_hold_no_data(tmp_path):
@@ -208,6 +218,74 @@ def test_sparse_tiles_hold_no_data(tmp_path):
         file.write(grey(8, (32, 32)), 1, window=rasterio.windows.Window(32, 0, 32, 32))
     read = tp.read(tmp_path / "s.tif")
     assert np.array_equal(read[:32, 32:64], grey(8, (32, 32))) and (read[32:] == 9).all() and (read[:, :32] == 9).all()
+
+
+def test_bitmaps_of_pillow_are_read_as_opencv_reads_them(tmp_path):
+    clear = np.dstack([colour(), grey()])
+    for name, picture in {
+        "bits": Image.fromarray(grey() > 100),
+        "grey": Image.fromarray(grey()),
+        "palette": Image.fromarray(colour()).quantize(40),
+        "colour": Image.fromarray(colour()),
+        "alpha": Image.fromarray(clear),
+    }.items():
+        path = tmp_path / f"{name}.bmp"
+        picture.save(path)
+        read = tp.read(path)
+        assert np.array_equal(np.atleast_3d(read)[..., ::-1][..., -3:], cv2.imread(str(path))[..., -np.atleast_3d(read).shape[2]:]), name
+        path.write_bytes(path.read_bytes()[: len(path.read_bytes()) * 2 // 3])
+        with pytest.raises(tp.FormatError, match="truncated"):
+            tp.read(path)
+
+
+def test_jpeg_2000_keeps_signs(tmp_path):
+    heights = grey(16).astype(np.int32) // 3 - 9000
+    raster(tmp_path / "s.jp2", heights.astype(np.int16), driver="JP2OpenJPEG", QUALITY=100, REVERSIBLE="YES")
+    read = tp.read(tmp_path / "s.jp2")
+    assert read.dtype == np.float32 and np.array_equal(read, heights)
+    raster(tmp_path / "s.j2k", heights.astype(np.int16), driver="JP2OpenJPEG", QUALITY=100, REVERSIBLE="YES", CODEC="J2K")
+    assert np.array_equal(tp.read(tmp_path / "s.j2k"), heights)
+
+
+def test_rare_layouts_of_tiff(tmp_path):
+    inks = np.stack([grey(), grey()[::-1], 255 - grey(), grey() // 2])
+    tifffile.imwrite(tmp_path / "planes.tif", inks, photometric="separated", planarconfig="separate")
+    tifffile.imwrite(tmp_path / "pixels.tif", np.moveaxis(inks, 0, -1), photometric="separated", planarconfig="contig")
+    assert np.array_equal(tp.read(tmp_path / "planes.tif"), opened(tmp_path / "pixels.tif", "RGB"))
+    for values in [grey() / np.float32(7), grey().astype(np.int16) - 99]:
+        tifffile.imwrite(tmp_path / "white.tif", values, photometric="miniswhite")
+        assert np.array_equal(tp.read(tmp_path / "white.tif"), values)
+    raster(tmp_path / "jpeg.tif", colour(), compress="jpeg", photometric="ycbcr", blockysize=16)
+    assert np.abs(tp.read(tmp_path / "jpeg.tif").astype(int) - opened(tmp_path / "jpeg.tif")).max() <= 4
+    whole = (tmp_path / "jpeg.tif").read_bytes()
+    (tmp_path / "jpeg.tif").write_bytes(whole[:-200])
+    with pytest.raises(tp.FormatError, match="truncated"):
+        tp.read(tmp_path / "jpeg.tif")
+
+
+def test_arrays_of_other_types(tmp_path):
+    for kind in ["i8", "u8", ">i8", "f2", ">f2", "?"]:
+        array = (grey() % 99 > 40 if kind == "?" else grey()).astype(kind)
+        np.save(tmp_path / "a.npy", array)
+        assert np.array_equal(tp.read(tmp_path / "a.npy"), array * 255 if kind == "?" else array), kind
+    for array, why in [(np.moveaxis(colour(), -1, 0), "moveaxis"), (np.asfortranarray(grey()), "ascontiguousarray"), (grey() * 1j, "c16")]:
+        np.save(tmp_path / "a.npy", array)
+        with pytest.raises(tp.FormatError, match=why):
+            tp.read(tmp_path / "a.npy")
+
+
+def test_headers_may_end_their_lines_as_windows_does(tmp_path):
+    size = f"{SIZE[0]} {SIZE[1]}"
+    floats = np.float32(grey()) / 7
+    for start in [10, 11]:
+        # A picture that begins with a line feed is not taken for a part of the header.
+        picture = grey().copy()
+        picture[0, 0] = start
+        for end in ["\n", "\r\n", "\r"]:
+            (tmp_path / "a.pgm").write_bytes(f"P5{end}{size}{end}255{end}".encode() + picture.tobytes())
+            assert np.array_equal(tp.read(tmp_path / "a.pgm"), picture), (start, end)
+            (tmp_path / "a.pfm").write_bytes(f"Pf{end}{size}{end}-1{end}".encode() + floats[::-1].tobytes())
+            assert np.array_equal(tp.read(tmp_path / "a.pfm"), floats), end
 
 
 REFUSED = {
@@ -231,6 +309,11 @@ def test_errors_for_unread_formats_name_a_converter(tmp_path):
         "pointer.png": b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n",
     }.items():
         (tmp_path / name).write_bytes(content)
+    raster(tmp_path / "envi.img", grey(), driver="ENVI")
+    with pytest.raises(tp.FormatError, match="ENVI raster .* gdal_translate"):
+        tp.read(tmp_path / "envi.img")
+    with pytest.raises(tp.FormatError, match="ENVI raster.* gdal_translate"):
+        tp.read(tmp_path / "envi.hdr")
     (tmp_path / "raw.dng").write_bytes(tiff_of(grey(), (254, 1), (50706, 1)))
     for name, word in REFUSED.items():
         with pytest.raises(tp.FormatError, match=word):
@@ -389,6 +472,23 @@ def test_pipes(command, tmp_path):
     piped = command("detect", "-", "-o", "-", input=(tmp_path / "a.png").read_bytes(), check=True)
     assert piped.stdout == (tmp_path / "a.csv").read_bytes()
     assert b"features" in piped.stderr
+    command("filter", "gauss", tmp_path / "a.png", tmp_path / "g.png", check=True)
+    for words, given in [(["-", "-"], (tmp_path / "a.png").read_bytes()), ([tmp_path / "a.png", "-"], None)]:
+        piped = command("filter", "gauss", *words, input=given, check=True)
+        assert piped.stdout == (tmp_path / "g.png").read_bytes() and b"160x120" in piped.stderr
+
+
+def test_lists_of_windows_long_names_and_links_without_a_target(command, tmp_path):
+    tp.write(tmp_path / "ä b.png", tp.synth.scene((160, 120), np.eye(3), seed=1).reference)
+    (tmp_path / "list.txt").write_bytes("\ufeffä b.png\r\n".encode())
+    (tmp_path / "link.csv").symlink_to("target.csv")
+    long = f"{'a' * 251}.csv"
+    command("detect", "--list", "list.txt", "-o", "{}.csv", cwd=tmp_path, check=True)
+    for name in ["link.csv", long]:
+        command("detect", "ä b.png", "-o", name, cwd=tmp_path, check=True)
+    written = (tmp_path / "ä b.csv").read_bytes()
+    assert (tmp_path / "link.csv").is_symlink()
+    assert written == (tmp_path / "target.csv").read_bytes() == (tmp_path / long).read_bytes()
 
 
 def test_matches_hold_the_model_and_file_names_relative_to_their_folder(command, scenes, tmp_path):
@@ -423,3 +523,94 @@ def test_clipped_floats_are_warned_of(command, scenes, tmp_path):
     assert "outside 0 to 1" in told.stderr
     with pytest.warns(UserWarning, match="outside 0 to 1"):
         tp.write(tmp_path / "o.png", np.float32([[0.5, 1.5]]))
+
+
+def seen_by_others(path):
+    """The pixels that every other program at hand reads, by its name."""
+    found = {}
+    image = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    if image is not None:
+        found["OpenCV"] = image[..., [2, 1, 0, 3][: image.shape[2]]] if image.ndim == 3 else image
+    extension = path.suffix
+    if extension in (".png", ".jpg"):
+        found["Pillow"] = opened(path)
+        with rasterio.open(path) as file:
+            found["GDAL"] = np.moveaxis(file.read(), 0, -1).squeeze()
+    if extension == ".tif":
+        found["tifffile"] = tifffile.imread(path)
+        with rasterio.open(path) as file:
+            found["GDAL"] = np.moveaxis(file.read(), 0, -1).squeeze()
+    if extension == ".npy":
+        found["NumPy"] = np.load(path)
+    if extension in (".png", ".jpg", ".tif"):
+        found["imageio"] = imageio.imread(path)
+    return found
+
+
+@pytest.fixture(scope="module")
+def outputs(command, scenes, rectified, tmp_path_factory):
+    """A file of every kind that each command writes: {command: paths}."""
+    home = tmp_path_factory.mktemp("outputs")
+    pair = [home / "r.png", home / "m.png"]
+    for path, grey in zip(pair, scenes, strict=True):
+        tp.write(path, grey)
+    sides = [rectified / "L.tif", rectified / "R.tif"]
+    raw = [rectified / "l.tif", rectified / "r.tif"]
+    written = {}
+
+    def run(name, *words, **files):
+        files = {flag: home / f"{name}-{file}" for flag, file in files.items()}
+        flags = [word for flag, path in files.items() for word in (f"--{flag.replace('_', '-')}", path)]
+        done = command(*name.split(), *words, *flags, text=True)
+        assert done.returncode == 0, done.stderr
+        written.setdefault(name, []).extend(files.values())
+
+    for kind in ["csv", "json", "npz", "sift", "txt"]:
+        run("detect", pair[0], output=f"a.{kind}", draw=f"{kind}.png")
+    run("detect", pair[0], draw="drawn.jpg")
+    for kind in ["csv", "json", "npz", "txt", "points"]:
+        run("match", *pair, output=f"a.{kind}", draw="drawn.png", output_model="model.txt")
+    for kind in ["png", "tif", "npy", "pgm"]:
+        run("register", *pair, output=f"a.{kind}", overlay="overlay.png", draw="drawn.png")
+    for kind in ["png", "tif", "npy", "pfm", "exr"]:
+        run("rectify", *raw, output_left=f"l.{kind}", output_right=f"r.{kind}", draw="drawn.png", valid_left="valid.png")
+    known = ["--focal", 300, "--baseline", 0.1]
+    for kind in ["png", "tif", "npy", "pfm", "exr"]:
+        maps = {"output": f"d.{kind}", "output_right": f"dr.{kind}", "depth": f"z.{kind}", "cloud": f"{kind}.ply"}
+        run("stereo", *sides, *known, **maps, confidence="sure.png", preview="preview.jpg")
+    for kind in ["png", "tif", "npy"]:
+        done = command("filter", "gauss", pair[0], home / f"filter-{kind}.{kind}", text=True)
+        assert done.returncode == 0, done.stderr
+        written.setdefault("filter", []).append(home / f"filter-{kind}.{kind}")
+    return written
+
+
+@pytest.mark.parametrize("name", ["detect", "match", "register", "rectify", "stereo", "filter"])
+def test_other_programs_open_what_each_command_writes(outputs, name):
+    pictures = 0
+    for path in dict.fromkeys(outputs[name]):
+        if path.suffix not in (".png", ".jpg", ".tif", ".npy", ".pgm", ".pfm", ".exr"):
+            continue
+        own, others = tp.read(path), seen_by_others(path)
+        pictures += 1
+        assert others or path.suffix == ".exr", f"{path.name}: nobody reads it"
+        for reader, pixels in others.items():
+            assert pixels.shape == own.shape, (path.name, reader)
+            near = 4 if path.suffix == ".jpg" else 0
+            assert np.allclose(pixels, own, rtol=0, atol=near, equal_nan=True), (path.name, reader)
+    assert pictures
+
+
+def test_tables_and_clouds_are_read_by_others(outputs):
+    rows = {path.name: pandas.read_csv(path) for name in ("detect", "match") for path in outputs[name] if path.suffix == ".csv"}
+    features, matches = rows["detect-a.csv"], rows["match-a.csv"]
+    with np.load(next(path for path in outputs["detect"] if path.suffix == ".npz")) as arrays:
+        assert np.allclose(features["x"], arrays["xy"][:, 0]) and np.allclose(features["response"], arrays["response"])
+    with np.load(next(path for path in outputs["match"] if path.suffix == ".npz")) as arrays:
+        assert np.allclose(matches["bx"], arrays["xy_b"][:, 0]) and np.array_equal(matches["b"], arrays["pairs"][:, 1])
+        model = next(path for path in outputs["match"] if path.name.endswith("model.txt"))
+        assert np.array_equal(np.loadtxt(model), arrays["matrix"]) and arrays["sizes"].tolist() == [[320, 240]] * 2
+    clouds = [path for path in outputs["stereo"] if path.suffix == ".ply"]
+    own, _ = tp.io.read_points(clouds[0])
+    vertices = plyfile.PlyData.read(clouds[0])["vertex"]
+    assert np.array_equal(np.stack([vertices[axis] for axis in "xyz"], -1), own) and len(own) > 1000

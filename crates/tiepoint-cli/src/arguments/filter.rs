@@ -2,10 +2,12 @@
 
 use super::compress::CompressArguments;
 use super::limits::LimitArguments;
+use super::streams;
 use super::table::{Given, flags};
 use super::values::named;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Files, check_image};
+use crate::output::{Files, check_image, keep_stdout_for_data};
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use tiepoint::filter::any::Gradient;
@@ -19,6 +21,7 @@ pub(crate) struct FilterFiles {
     /// The image
     pub(crate) input: PathBuf,
     /// Where to write: .png .tif .pfm .exr .npy, of which all but .png keep signs and fractions
+    #[arg(value_parser = PathBufValueParser::new().map(streams::written))]
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) tiff: CompressArguments,
@@ -111,6 +114,7 @@ impl FilterArguments {
     /// hold no negative values.
     pub(crate) fn check(&self) -> Outcome {
         let FilterFiles { input, output, .. } = self.files();
+        keep_stdout_for_data(streams::is_stdout(output.as_os_str()));
         let (table, kernel) = match self {
             Self::Hessian { blobs, .. } => (blobs.as_deref(), None),
             Self::Convolve { kernel, .. } => (None, Some(Path::new(kernel))),

@@ -14,8 +14,8 @@ pub(crate) struct MatchArguments {
     pub(crate) a: PathBuf,
     /// The second image
     pub(crate) b: PathBuf,
-    /// Matches to FILE: .csv .json .txt (COLMAP: names relative to the folder of both, pixels as they are stored) .points
-    /// (QGIS)
+    /// Matches to FILE: .csv .json .npz (NumPy) .txt (COLMAP: names relative to the folder of both, pixels as they are stored)
+    /// .points (QGIS)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// What the matches are written as, where the name of the file does not say it

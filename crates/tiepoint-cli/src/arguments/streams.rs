@@ -1,6 +1,7 @@
 //! `-` as the name of a file: stdin for a file that is read, stdout for one that is written.
 
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 const STDIN: &str = "/dev/stdin";
 const STDOUT: &str = "/dev/stdout";
@@ -34,6 +35,11 @@ pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> 
 /// The stream for which `-` stands after this word.
 fn stream_of(before: &str) -> &'static str {
     if before.starts_with('-') && !READ.contains(&before) { STDOUT } else { STDIN }
+}
+
+/// The file of an argument that is written although no flag comes before it.
+pub(crate) fn written(path: PathBuf) -> PathBuf {
+    if path == Path::new(STDIN) { STDOUT.into() } else { path }
 }
 
 /// Whether a word names stdout.

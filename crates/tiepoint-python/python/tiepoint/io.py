@@ -162,9 +162,9 @@ class StoredMatches(Result):
 def read_matches(path: _Path) -> StoredMatches:
     """Read tie points, recognised by their content, such as those of other programs for `tiepoint.estimate`.
 
-    What `write_matches` writes is read but for COLMAP's indices, which are no places: CSV, JSON, text with uncertainties
-    of the Ames Stereo Pipeline, a file of MicMac's ``Homol``, ``sift_matches.txt`` of s2p, and points of QGIS that lie
-    on pixels of a picture.
+    What `write_matches` writes is read but for COLMAP's indices, which are no places: CSV, JSON, NPZ, text with
+    uncertainties of the Ames Stereo Pipeline, a file of MicMac's ``Homol``, ``sift_matches.txt`` of s2p, and points of
+    QGIS that lie on pixels of a picture.
     """
     return StoredMatches(**_core.read_matches(path))
 
@@ -183,7 +183,8 @@ def write_matches(
     Parameters
     ----------
     path : path
-        ``.csv``, ``.json``, ``.txt`` (COLMAP's ``matches_importer``) or ``.points`` (QGIS, in pixels of b).
+        ``.csv``, ``.json``, ``.npz`` (arrays with the names that `TiePoints` has), ``.txt`` (COLMAP's
+        ``matches_importer``) or ``.points`` (QGIS, in pixels of b).
     matches : Matches or TiePoints
         The matches to write.
     a, b : Features, optional
@@ -192,7 +193,7 @@ def write_matches(
         Names of the images, for ``.json``, ``.txt`` and MicMac.
     format : str, optional
         What the extension does not say: ``"asp"`` (text with uncertainties for the Ames Stereo Pipeline), ``"micmac"`` (`path`
-        is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"colmap"``, ``"qgis"``.
+        is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"npz"``, ``"colmap"``, ``"qgis"``.
     """
     inliers = None
     if isinstance(matches, TiePoints):

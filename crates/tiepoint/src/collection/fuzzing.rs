@@ -29,6 +29,13 @@ pub fn hdf5(file: &[u8]) {
     }
 }
 
+/// Reads arrays of matches.
+pub fn match_arrays(file: &[u8]) {
+    if let Ok(found) = crate::matching::files::npz::read(file) {
+        assert!(found.rows.len() <= 100 * file.len() + (1 << 16), "more matches than bytes");
+    }
+}
+
 /// Reads the head of a tile.
 pub fn tile(payload: &[u8]) {
     for (side, record) in [(4, tile::PAIR), (64, 2)] {

@@ -87,15 +87,22 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> std::resul
 }
 
 /// Which channels become which: red, green and blue first where there are all three, then alpha, then the others in the
-/// order of their names, as the file holds them.
+/// order of their names, as the file holds them. Where only layers within the file have colours, with names such as
+/// `ViewLayer.Combined.R`, those of the first come first.
 fn order(header: &Header) -> (Vec<usize>, Layout) {
-    let list = &header.channels.list;
-    let at = |name: &str| list.iter().position(|channel| channel.name.eq(name));
-    let colours: Option<Vec<usize>> = ["R", "G", "B"].map(at).into_iter().collect();
-    let mut order = colours.unwrap_or_else(|| at("Y").into_iter().collect());
+    let names: Vec<String> = header.channels.list.iter().map(|channel| channel.name.to_string()).collect();
+    let at = |layer: &str, name: &str| names.iter().position(|whole| whole.strip_prefix(layer) == Some(name));
+    let layers = || {
+        let within = names.iter().filter_map(|name| name.rfind('.').map(|dot| &name[..=dot]));
+        std::iter::once("").chain(within)
+    };
+    let all =
+        |layer, names: &[&str]| names.iter().map(|name| at(layer, name)).collect::<Option<Vec<usize>>>();
+    let first = |names: &[&str]| layers().find_map(|layer| Some((layer, all(layer, names)?)));
+    let (layer, mut order) = first(&["R", "G", "B"]).or_else(|| first(&["Y"])).unwrap_or_default();
     let colours = if order.len() == 3 { 3 } else { 1 };
-    let alpha = at("A").filter(|_| list.len() > 1);
-    let others = (0..list.len()).filter(|i| !order.contains(i) && Some(*i) != alpha).collect::<Vec<_>>();
+    let alpha = at(layer, "A").filter(|_| names.len() > 1);
+    let others = (0..names.len()).filter(|i| !order.contains(i) && Some(*i) != alpha).collect::<Vec<_>>();
     if order.is_empty() {
         order.extend(others.first());
     }

@@ -1,5 +1,7 @@
 //! Formats that are recognised by their first bytes but not read: their names, and commands that convert them.
 
+use std::{fs::File, io::Read, path::Path};
+
 /// An offset, the bytes found there, the name of the format, and the command that converts it.
 type Foreign = (usize, &'static [u8], &'static str, &'static str);
 
@@ -7,7 +9,7 @@ const RAW: &str = "darktable-cli IN OUT.tif, or dcraw -T -c IN > OUT.tif";
 const GDAL: &str = "gdal_translate IN OUT.tif";
 const HEIF: &str = "heif-convert IN OUT.png";
 
-const KNOWN: [Foreign; 30] = [
+const KNOWN: [Foreign; 31] = [
     (4, b"ftypheic", "HEIC", HEIF),
     (4, b"ftypheix", "HEIC", HEIF),
     (4, b"ftypmif1", "HEIF", HEIF),
@@ -28,6 +30,12 @@ const KNOWN: [Foreign; 30] = [
     (0, b"<VRTDataset", "a virtual raster (VRT)", GDAL),
     (0, b"SIMPLE  =", "FITS", GDAL),
     (0, b"CDF", "netCDF", GDAL),
+    (
+        0,
+        b"ENVI",
+        "the header of an ENVI raster",
+        "gdal_translate IMAGE OUT.tif, where IMAGE is the file beside it",
+    ),
     (0, b"\x89HDF\r\n\x1a\n", "HDF5", GDAL),
     (0, b"EHFA_HEADER_TAG", "ERDAS Imagine", GDAL),
     (0, b"#?RADIANCE", "Radiance HDR", "magick IN OUT.pfm"),
@@ -54,6 +62,17 @@ pub(super) fn refusal(head: &[u8]) -> String {
 
 /// The formats that are read.
 const READ: &str = "PNG, JPEG, TIFF, JPEG 2000, JPEG XL, WebP, BMP, GIF, OpenEXR, PNM, PFM and .npy";
+
+/// Why the file at `path` is not read, if the header of an ENVI raster beside it says what it is: its own bytes do not.
+pub(super) fn envi(path: &Path) -> Option<String> {
+    let appended = path.with_added_extension("hdr");
+    let says = |header: &Path| {
+        let mut head = [0; 4];
+        File::open(header).and_then(|mut file| file.read_exact(&mut head)).is_ok() && &head == b"ENVI"
+    };
+    let header = [appended, path.with_extension("hdr")].into_iter().find(|header| says(header))?;
+    Some(format!("an ENVI raster (so {} says) is not read; convert it: {GDAL}", header.display()))
+}
 
 /// Why a raw photograph that is stored as a TIFF is not read.
 pub(super) fn raw() -> String {

@@ -1,4 +1,5 @@
-//! JPEG 2000, as a file or a bare codestream: any number of bands; up to 8 bits become 8, up to 16 become 16.
+//! JPEG 2000, as a file or a bare codestream: any number of bands; up to 8 bits become 8, up to 16 become 16, numbers with a
+//! sign become floats.
 //!
 //! The decoder is built without vector instructions, so that the values of lossy files are the same everywhere.
 
@@ -35,9 +36,11 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     let layout = Layout { channels, first: 0, colours, alpha }.with_band(request.options.band);
     // The decoder holds all coefficients and samples as floats, beside the result.
     request.affordable(size, size.area().checked_mul(channels * (4 + 4 + 2)))?;
+    let signs = signs(&bytes);
     match picture.original_bit_depth() {
-        ..=8 => collect::<u8>(&picture, size, layout, request),
-        9..=16 => collect::<u16>(&picture, size, layout, request),
+        ..=16 if signs.contains(&true) => collect::<f32>(&picture, size, layout, &signs, request),
+        ..=8 => collect::<u8>(&picture, size, layout, &signs, request),
+        9..=16 => collect::<u16>(&picture, size, layout, &signs, request),
         bits => {
             Err(format!("JPEG 2000 of {bits} bits is not read; convert it: gdal_translate IN OUT.tif").into())
         }
@@ -48,6 +51,7 @@ fn collect<T: Pixel>(
     picture: &Picture<'_>,
     size: Size,
     layout: Layout,
+    signs: &[bool],
     request: &Request<'_>,
 ) -> Result<Decoded, Fault>
 where
@@ -60,13 +64,50 @@ where
     if bands.len() != layout.channels || bands.iter().any(|band| band.samples().len() != size.area()) {
         return Err("damaged JPEG 2000: its bands do not fit its header".into());
     }
-    // Fewer than 8 bits are scaled to 8; 9 to 16 bits keep the values of the sensor.
-    let scale = |bits: u8| if bits < 8 { 255.0 / ((1_u32 << bits) - 1) as f32 } else { 1.0 };
-    let scales: Vec<f32> = bands.iter().map(|band| scale(band.bit_depth())).collect();
+    // Fewer than 8 bits are scaled to 8; 9 to 16 bits keep the values of the sensor. The decoder takes every band for one
+    // without a sign, and adds half of the range.
+    let signed = |i: usize| signs.get(i).copied().unwrap_or_default();
+    let scale = |(i, bits): (usize, u8)| match (signs.contains(&true), bits) {
+        (true, _) => (1.0, if signed(i) { (1_u32 << (bits - 1)) as f32 } else { 0.0 }),
+        (false, ..8) => (255.0 / ((1_u32 << bits) - 1) as f32, 0.0),
+        (false, _) => (1.0, 0.0),
+    };
+    let scales: Vec<(f32, f32)> = bands.iter().map(|band| band.bit_depth()).enumerate().map(scale).collect();
     let mut pixels = reserve(size.area() * layout.channels)?;
     for at in 0..size.area() {
-        pixels.extend(bands.iter().zip(&scales).map(|(band, scale)| T::from_f32(band.samples()[at] * scale)));
+        let values = bands.iter().zip(&scales);
+        pixels.extend(values.map(|(band, (scale, half))| T::from_f32(band.samples()[at] * scale - half)));
     }
     drop(context);
     Decoded::whole(pixels, size, layout, request)
+}
+
+/// Which bands of a codestream, in a file or bare, have a sign; nothing where there is no codestream.
+fn signs(bytes: &[u8]) -> Vec<bool> {
+    let stream = match bytes {
+        [0xff, 0x4f, ..] => Some(bytes),
+        _ => boxed(bytes, b"jp2c"),
+    };
+    // After the start, marker, length, capabilities and eight numbers of 32 bits: how many bands, and three bytes for each.
+    let bands = stream.and_then(|stream| stream.get(40..)).and_then(|rest| rest.split_first_chunk::<2>());
+    let Some((count, bands)) = bands else { return Vec::new() };
+    let count = u16::from_be_bytes(*count).into();
+    bands.as_chunks::<3>().0.iter().take(count).map(|[depth, ..]| depth & 0x80 != 0).collect()
+}
+
+/// The content of the first box of this kind.
+fn boxed<'a>(mut bytes: &'a [u8], wanted: &[u8; 4]) -> Option<&'a [u8]> {
+    loop {
+        let (length, rest) = bytes.split_first_chunk::<4>()?;
+        let (kind, rest) = rest.split_first_chunk::<4>()?;
+        let (head, length) = match u32::from_be_bytes(*length) {
+            0 => (8, bytes.len() as u64),
+            1 => (16, u64::from_be_bytes(*rest.first_chunk()?)),
+            length => (8, length.into()),
+        };
+        if kind == wanted {
+            return bytes.get(head..);
+        }
+        bytes = bytes.get(usize::try_from(length).ok()?.max(head)..)?;
+    }
 }

@@ -1,11 +1,12 @@
-//! `.npy`, an array of NumPy: (height, width) or (height, width, channels). Booleans, integers of up to 32 bits and
-//! floats of 32 and 64 bits are read; the pixel types are written.
+//! `.npy`, an array of NumPy: (height, width) or (height, width, channels). Booleans, integers and floats of up to 64 bits
+//! are read; the pixel types are written.
 
 use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, Size,
     rows::{Decoded, Request, Rows, Source, zeros},
 };
 use crate::files::Fault;
+use crate::numeric::half;
 use std::io::{self, Write};
 
 /// The longest header that is read, in bytes.
@@ -26,6 +27,14 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
     let (kind, shape) = parse_header(&header)?;
     let (size, channels) = match shape[..] {
         [height, width] => (Size::new(width, height), 1),
+        // As PyTorch has them. No picture has so few rows and so many channels.
+        [1..=4, _, channels] if channels > 4 => {
+            return Err(format!(
+                "the array has the shape {shape:?}, with its channels first: expected (height, width, channels); \
+                 numpy.moveaxis(array, 0, -1) turns it"
+            )
+            .into());
+        }
         [height, width, channels] if channels > 0 => (Size::new(width, height), channels),
         _ => {
             return Err(format!(
@@ -43,9 +52,12 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
         "i2" => collect::<f32, 2>(source, request, (size, channels), big, |v| i16::from_le_bytes(v).into()),
         "i4" => collect::<f32, 4>(source, request, (size, channels), big, |v| i32::from_le_bytes(v) as f32),
         "u4" => collect::<f32, 4>(source, request, (size, channels), big, |v| u32::from_le_bytes(v) as f32),
+        "i8" => collect::<f32, 8>(source, request, (size, channels), big, |v| i64::from_le_bytes(v) as f32),
+        "u8" => collect::<f32, 8>(source, request, (size, channels), big, |v| u64::from_le_bytes(v) as f32),
+        "f2" => collect::<f32, 2>(source, request, (size, channels), big, |v| half(u16::from_le_bytes(v))),
         "f4" => collect::<f32, 4>(source, request, (size, channels), big, f32::from_le_bytes),
         "f8" => collect::<f32, 8>(source, request, (size, channels), big, |v| f64::from_le_bytes(v) as f32),
-        _ => Err(format!("the array holds {kind}: expected whole numbers of up to 32 bits, float32 or float64; .astype(\"float32\") converts").into()),
+        _ => Err(format!("the array holds {kind}: expected whole numbers or floats of up to 64 bits; .astype(\"float32\") converts").into()),
     }
 }
 

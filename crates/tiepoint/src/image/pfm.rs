@@ -21,6 +21,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
         .into());
     }
     let bytes = (size.area() as u64).saturating_mul(4 * channels as u64);
+    header.end(bytes, request.file_len)?;
     request.plausible(size, bytes, 1)?;
     let value = if scale < 0.0 { f32::from_le_bytes } else { f32::from_be_bytes };
     let start = source.stream_position()?;

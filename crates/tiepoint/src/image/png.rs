@@ -15,7 +15,14 @@ impl From<DecodingError> for Fault {
     fn from(e: DecodingError) -> Self {
         match e {
             DecodingError::IoError(e) => Self::Io(e),
-            e => Self::Bad(format!("damaged PNG: {e}")),
+            e => {
+                // The decoder prints a chunk as a structure of its source; only its name means something to a user.
+                let said = e.to_string();
+                let chunk = said
+                    .split_once("ChunkType { type: ")
+                    .and_then(|(what, rest)| rest.split_once(',').map(|(name, _)| format!("{what}{name}")));
+                Self::Bad(format!("damaged PNG: {}", chunk.unwrap_or(said)))
+            }
         }
     }
 }

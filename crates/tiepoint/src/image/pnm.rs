@@ -10,17 +10,34 @@ use crate::files::Fault;
 use std::io::{self, Write};
 
 /// Reads the words of a PNM or PFM header. White space separates them; `#` starts a comment to the end of the line.
-pub(super) struct Header<'a, S>(&'a mut S);
+pub(super) struct Header<'a, S> {
+    source: &'a mut S,
+    /// The byte that was read last.
+    last: Option<u8>,
+}
 
 impl<'a, S: Source> Header<'a, S> {
     pub(super) fn new(source: &'a mut S) -> Self {
-        Self(source)
+        Self { source, last: None }
     }
 
     fn byte(&mut self) -> Result<Option<u8>, Fault> {
-        let byte = self.0.fill_buf()?.first().copied();
-        self.0.consume(usize::from(byte.is_some()));
+        let byte = self.source.fill_buf()?.first().copied();
+        self.source.consume(usize::from(byte.is_some()));
+        self.last = byte;
         Ok(byte)
+    }
+
+    /// Reads the second byte of a line end of two, if the header ends with one. That byte could also be the first of the
+    /// `bytes` that follow; then the file is not longer by one.
+    pub(super) fn end(&mut self, bytes: u64, file_len: u64) -> Result<(), Fault> {
+        if self.last == Some(b'\r')
+            && self.source.fill_buf()?.first() == Some(&b'\n')
+            && self.source.stream_position()?.saturating_add(bytes) < file_len
+        {
+            self.byte()?;
+        }
+        Ok(())
     }
 
     /// The second letter of the file, after the first; the caller has checked both.
@@ -107,6 +124,13 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
         return Err(format!("the maximum value is {maximum}: expected 1 to 65535").into());
     }
     let values = (size.area() as u64).saturating_mul(channels as u64);
+    match coding {
+        Coding::TextBits | Coding::Text => {}
+        Coding::Bits => header
+            .end((size.width.div_ceil(8) as u64).saturating_mul(size.height as u64), request.file_len)?,
+        Coding::Binary if maximum > 255 => header.end(values.saturating_mul(2), request.file_len)?,
+        Coding::Binary => header.end(values, request.file_len)?,
+    }
     match coding {
         Coding::Bits => request.plausible(size, values, 8)?,
         _ if maximum > 255 => request.plausible(size, values.saturating_mul(2), 1)?,

@@ -170,7 +170,11 @@ fn open(
     }
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
     let request = Request { options, channels, file_len: meta.len(), shape };
-    let mut image = read_source(BufReader::with_capacity(1 << 16, file), path, &request)?;
+    let read = read_source(BufReader::with_capacity(1 << 16, file), path, &request);
+    let mut image = read.map_err(|e| match (e, foreign::envi(path)) {
+        (Error::Format { .. }, Some(reason)) => Error::format(path, reason),
+        (e, _) => e,
+    })?;
     if shape.is_none() {
         image.hide_by(beside(path, &image, options)?)?;
     }

@@ -52,7 +52,7 @@ impl Array {
     }
 
     /// The values as floats; those of 64 bits are rounded.
-    fn floats(&self) -> Vec<f32> {
+    pub(crate) fn floats(&self) -> Vec<f32> {
         match self.kind {
             "<f2" => self.each(|b| half(u16::from_le_bytes(b))),
             "<f4" => self.each(f32::from_le_bytes),

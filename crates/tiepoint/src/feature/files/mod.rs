@@ -17,12 +17,12 @@
 //! formats have response 0, sign 1, octave 0 and layer 0. Every format keeps the order of the features, so that indices
 //! stay valid.
 
-mod arrays;
+pub(crate) mod arrays;
 mod colmap;
 mod csv;
 pub(crate) mod hdf5;
 mod json;
-mod npz;
+pub(crate) mod npz;
 mod sift;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ const DATE: i64 = 315_532_800;
 const MOST_INFLATED: u64 = 100;
 
 /// An array of these values, to be written.
-fn array_of<const N: usize>(
+pub(crate) fn array_of<const N: usize>(
     kind: &'static str,
     shape: &[usize],
     values: impl Iterator<Item = [u8; N]>,
@@ -37,28 +37,36 @@ pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()>
         Descriptors::F32(v) => array_of("<f4", &descriptors, v.iter().map(|v| v.to_le_bytes())),
     };
     let xy = k.iter().flat_map(|k| [k.x, k.y]).map(f32::to_le_bytes);
-    let mut zip = ZipArchiveWriter::new(out);
-    add(&mut zip, "xy", &array_of("<f4", &[n, 2], xy))?;
-    add(&mut zip, "scale", &floats(|k| k.scale))?;
-    add(&mut zip, "angle", &floats(|k| k.angle))?;
-    add(&mut zip, "response", &floats(|k| k.response))?;
-    add(&mut zip, "sign", &array_of("|i1", &[n], k.iter().map(|k| k.sign.to_le_bytes())))?;
-    add(&mut zip, "octave", &array_of("|i1", &[n], k.iter().map(|k| k.octave.to_le_bytes())))?;
-    add(&mut zip, "layer", &array_of("|u1", &[n], k.iter().map(|k| [k.layer])))?;
-    add(&mut zip, "descriptors", &descriptors)?;
-    add(&mut zip, "image", &array_of("<u8", &[2], size.into_iter()))?;
-    zip.finish().map_err(io_error)?;
-    Ok(())
+    let arrays = [
+        ("xy", array_of("<f4", &[n, 2], xy)),
+        ("scale", floats(|k| k.scale)),
+        ("angle", floats(|k| k.angle)),
+        ("response", floats(|k| k.response)),
+        ("sign", array_of("|i1", &[n], k.iter().map(|k| k.sign.to_le_bytes()))),
+        ("octave", array_of("|i1", &[n], k.iter().map(|k| k.octave.to_le_bytes()))),
+        ("layer", array_of("|u1", &[n], k.iter().map(|k| [k.layer]))),
+        ("descriptors", descriptors),
+        ("image", array_of("<u8", &[2], size.into_iter())),
+    ];
+    write_arrays(out, arrays)
 }
 
-fn add<W: Write>(zip: &mut ZipArchiveWriter<W>, name: &str, array: &Array) -> io::Result<()> {
-    let file = zip.new_file(format!("{name}.npy")).last_modified(UtcDateTime::from_unix(DATE));
-    let (mut entry, config) = file.start().map_err(io_error)?;
-    let mut writer = config.wrap(&mut entry);
-    writer.write_all(&header(array.kind, &array.shape))?;
-    writer.write_all(&array.bytes)?;
-    let (_, sizes) = writer.finish().map_err(io_error)?;
-    entry.finish(sizes).map_err(io_error)?;
+/// Writes arrays with their names.
+pub(crate) fn write_arrays<'a>(
+    out: &mut impl Write,
+    arrays: impl IntoIterator<Item = (&'a str, Array)>,
+) -> io::Result<()> {
+    let mut zip = ZipArchiveWriter::new(out);
+    for (name, array) in arrays {
+        let file = zip.new_file(format!("{name}.npy")).last_modified(UtcDateTime::from_unix(DATE));
+        let (mut entry, config) = file.start().map_err(io_error)?;
+        let mut writer = config.wrap(&mut entry);
+        writer.write_all(&header(array.kind, &array.shape))?;
+        writer.write_all(&array.bytes)?;
+        let (_, sizes) = writer.finish().map_err(io_error)?;
+        entry.finish(sizes).map_err(io_error)?;
+    }
+    zip.finish().map_err(io_error)?;
     Ok(())
 }
 
@@ -81,13 +89,14 @@ struct Entry {
     method: CompressionMethod,
 }
 
-struct Archive<'a> {
+/// The arrays of a file.
+pub(crate) struct Archive<'a> {
     zip: ZipSliceArchive<&'a [u8]>,
     entries: Vec<Entry>,
 }
 
 impl<'a> Archive<'a> {
-    fn open(bytes: &'a [u8]) -> Result<Self, String> {
+    pub(crate) fn open(bytes: &'a [u8]) -> Result<Self, String> {
         let damaged = |e: rawzip::Error| format!("not an .npz file, or damaged: {e}");
         let zip = ZipArchive::from_slice(bytes).map_err(damaged)?;
         let mut entries = Vec::new();
@@ -102,7 +111,7 @@ impl<'a> Archive<'a> {
     }
 
     /// The array of this name, if there is one.
-    fn array(&self, name: &str) -> Result<Option<Array>, String> {
+    pub(crate) fn array(&self, name: &str) -> Result<Option<Array>, String> {
         let found = self.entries.iter().find(|e| e.name.strip_suffix(".npy") == Some(name));
         let Some(entry) = found else { return Ok(None) };
         let damaged = |e: &dyn std::fmt::Display| format!("{name} is damaged: {e}");

@@ -132,7 +132,13 @@ fn by_crate(
         let mut bytes = Vec::new();
         let source = decoder.inner();
         source.seek(SeekFrom::Start(offset))?;
-        source.take(len).read_to_end(&mut bytes)?;
+        let there = source.take(len).read_to_end(&mut bytes)? as u64;
+        // The decoder of JPEG fills up what is missing.
+        if there < len {
+            return Err(
+                format!("strip or tile {cell} of the TIFF is truncated: {there} of {len} bytes").into()
+            );
+        }
         if let Some(head) = tables.len().checked_sub(2) {
             bytes = [&tables[..head], bytes.get(2..).unwrap_or_default()].concat();
         }

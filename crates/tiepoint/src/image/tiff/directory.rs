@@ -107,8 +107,11 @@ impl Plan {
             other => return Err(format!("TIFF colours of kind {other} are not read; convert them: tiff2rgba IN OUT.tif, or gdal_translate IN OUT.tif").into()),
         };
         let converted = !matches!(colour, Colour::AsIs | Colour::WhiteIsZero);
-        if stored < colours || converted && (stored > colours || planar && stored > 1) {
-            return Err(format!("TIFF with {stored} values a pixel of which {colours} are colour of kind {photometric} is not read; convert it: gdal_translate IN OUT.tif").into());
+        if stored < colours
+            || converted && (stored > colours || planar && stored > 1 && colour != Colour::Cmyk)
+        {
+            let planes = if planar { ", in planes," } else { "" };
+            return Err(format!("TIFF with {stored} values a pixel{planes} and photometric interpretation {photometric} is not read; convert it: gdal_translate IN OUT.tif").into());
         }
         let sound = match colour {
             Colour::Palette(_) => bits <= 16 && kind == Kind::Unsigned,

@@ -169,8 +169,9 @@ impl Sample for f32 {
         }));
     }
 
+    /// Floats, and whole numbers with a sign or of more bits, are measurements without a white: OpenCV and GDAL leave them.
     fn inverted(self, _: usize) -> Self {
-        1.0 - self
+        self
     }
 }
 

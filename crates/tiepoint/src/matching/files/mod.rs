@@ -1,4 +1,4 @@
-//! Match files: `.csv`, `.json`, COLMAP's text (`.txt`), and what other programs read tie points from and write them to
+//! Match files: `.csv`, `.json`, NumPy's `.npz`, COLMAP's text (`.txt`), and what other programs read tie points from and write them to
 //! ([`read_matches`]).
 //!
 //! | format | lines | read by |
@@ -12,6 +12,7 @@
 //!
 //! The centre of the first pixel is 0 everywhere but in QGIS, which counts from the corner of the first and upwards.
 
+pub(crate) mod npz;
 mod read;
 
 pub use read::{MatchSides, ReadMatches, parse_matches, read_matches, read_matches_of};
@@ -53,6 +54,8 @@ named! {
         "csv": Csv, "A line for each match, with distance, ratio, whether it is an inlier, and indices";
         /// `{"images":[…],"matches":[{"ax":…},…]}`; a ratio that is no number is null.
         "json": Json, "The same with names, sizes and the model";
+        /// Arrays with the names that they have in Python's `TiePoints`, and `sizes` and `matrix`.
+        "npz": Npz, "NumPy's arrays xy_a, xy_b, pairs, distance, ratio and inliers, with sizes and the model's matrix";
         /// The names of both images, a line of two indices for each match, and an empty line.
         "colmap": Colmap, "Inliers, for COLMAP's matches_importer";
         /// The uncertainty is the scale of the keypoint, as in its binary files.
@@ -72,21 +75,28 @@ impl MatchFormat {
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
-        let known = [("csv", Self::Csv), ("json", Self::Json), ("txt", Self::Colmap), ("points", Self::Qgis)];
-        let what = "a match file; use .csv, .json, .txt (COLMAP text) or .points (QGIS)";
+        let known = [
+            ("csv", Self::Csv),
+            ("json", Self::Json),
+            ("npz", Self::Npz),
+            ("txt", Self::Colmap),
+            ("points", Self::Qgis),
+        ];
+        let what = "a match file; use .csv, .json, .npz (NumPy), .txt (COLMAP text) or .points (QGIS)";
         format_of(path.as_ref(), &known, what)
     }
 
     /// Whether its pixels are those that are stored, whatever the picture's orientation.
     pub const fn is_of_stored_pixels(self) -> bool {
         match self {
-            Self::Csv | Self::Json => false,
+            Self::Csv | Self::Json | Self::Npz => false,
             Self::Colmap | Self::Asp | Self::MicMac | Self::S2p | Self::Qgis => true,
         }
     }
 }
 
-/// The images that matches belong to. JSON stores all of these fields, COLMAP's text only the names, and CSV none.
+/// The images that matches belong to. JSON stores all of these fields, NPZ the sizes and the model,
+/// COLMAP's text only the names, and CSV none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MatchedImages<'a> {
     /// Their names.
@@ -127,6 +137,7 @@ pub fn write_matches<'a>(
     match format {
         MatchFormat::Csv => write_atomically(path, |out| csv(out, rows)),
         MatchFormat::Json => write_atomically(path, |out| json(out, &images, rows)),
+        MatchFormat::Npz => write_atomically(path, |out| npz::write(out, &images, rows)),
         MatchFormat::Colmap => write_atomically(path, |out| colmap(out, images.names, rows)),
         MatchFormat::Asp => write_atomically(path, |out| {
             inliers().try_for_each(|MatchRow { a_xy: [ax, ay], b_xy: [bx, by], scales: [a, b], .. }| {

@@ -1,6 +1,6 @@
 //! Tie points of files, told by what is in them.
 
-use super::{MatchFormat, MatchRow};
+use super::{MatchFormat, MatchRow, npz};
 use crate::files::read_text;
 use crate::matching::Match;
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ type Parsed<T> = std::result::Result<T, String>;
 /// Reads a line with its number among those of matches.
 type Row = fn(&str, u32, &Maps) -> Parsed<MatchRow>;
 
-/// Reads what [`write_matches`](super::write_matches) writes, and the same of other programs: CSV, JSON, text with
+/// Reads what [`write_matches`](super::write_matches) writes, and the same of other programs: CSV, JSON, NPZ, text with
 /// uncertainties of the Ames Stereo Pipeline (6 numbers a line), a file of MicMac's `Homol` (5), `sift_matches.txt` of
 /// s2p (4), ground control points of QGIS that lie on pixels of a picture. A file without lines holds no matches.
 ///
@@ -75,6 +75,9 @@ pub fn read_matches_of(path: impl AsRef<Path>, images: &MatchSides<'_>) -> Resul
         _ => None,
     };
     let path = within.as_deref().unwrap_or(path);
+    if let Some(read) = npz::read_file(path)? {
+        return Ok(read);
+    }
     parse_matches(&read_text(path, "tie points as text")?, path, images)
 }
 
@@ -373,7 +376,7 @@ mod tests {
                     assert!(read.unwrap_err().to_string().contains("collect --matches"));
                     continue;
                 }
-                let all = matches!(format, MatchFormat::Csv | MatchFormat::Json);
+                let all = matches!(format, MatchFormat::Csv | MatchFormat::Json | MatchFormat::Npz);
                 let expected = rows.iter().filter(|row| all || row.inlier).zip(0..).map(|(row, index)| {
                     let bare = Match { a: index, b: index, distance: 0.0, ratio: f32::NAN };
                     let scales = if format == MatchFormat::Asp { row.scales } else { [1.0; 2] };
