@@ -89,7 +89,8 @@ class BOWImgDescriptorExtractor(Algorithm):
 
     def __init__(self, dextractor: Any, dmatcher: Any = None) -> None:
         super().__init__({})
-        self._extractor, self._matcher = (None, dextractor) if dmatcher is None else (dextractor, dmatcher)
+        self._extractor: Any = None if dmatcher is None else dextractor
+        self._matcher = dextractor if dmatcher is None else dmatcher
         self._words: npt.NDArray[Any] | None = None
 
     def setVocabulary(self, vocabulary: Any) -> None:  # noqa: N802
