@@ -4,7 +4,7 @@ use crate::device::Detached;
 use crate::errors::raised;
 use crate::features::Features;
 use crate::finder::Finder;
-use crate::image::{Input, mask_view};
+use crate::image::mask_view;
 use crate::matching::tie_dict;
 use crate::picture::{Picture, mask_on_host, mask_there};
 use pyo3::prelude::*;
