@@ -39,34 +39,31 @@ impl Sift {
             options.first_octave = 0;
         }
         let options = &options;
-        let mut found = {
-            let pyramid = &mut Pyramid::new(image.size(), options);
-            let octaves: Vec<(i8, Size)> = pyramid.octaves().collect();
-            let placed = |(i, k): (usize, &Keypoint)| placed(k, &octaves, options).map(|point| (i, point));
-            let mut waiting: Vec<(usize, Point)> = keypoints.iter().enumerate().filter_map(placed).collect();
-            for (_, point) in waiting.iter().filter(|_| as_named) {
-                pyramid.keep_for(point.keypoint.octave, reach_of(point.scale, options));
-            }
-            let mut found = Vec::with_capacity(waiting.len());
-            let cpu = &cpu.begin_task("SIFT", pyramid.rows());
-            cpu.run(|| {
-                pyramid.run(image, cpu, |octave, ready| {
-                    let is_ready = |(_, p): &mut (usize, Point)| {
-                        p.keypoint.octave == octave.number && p.y < ready.describe as f32
-                    };
-                    let points: Vec<(usize, Point)> = waiting.extract_if(.., is_ready).collect();
-                    found.extend(cpu.map(points.len(), |i| {
-                        let (index, point) = &points[i];
-                        let described =
-                            || describe(octave, point, within_a_turn(point.keypoint.angle), options, cpu);
-                        let values = (options.descriptors != DescriptorKind::None).then(described);
-                        (*index, point.keypoint, values)
-                    }));
-                    Ok(())
-                })
-            })?;
-            found
-        };
+        let pyramid = &mut Pyramid::new(image.size(), options);
+        let octaves: Vec<(i8, Size)> = pyramid.octaves().collect();
+        let placed = |(i, k): (usize, &Keypoint)| placed(k, &octaves, options).map(|point| (i, point));
+        let mut waiting: Vec<(usize, Point)> = keypoints.iter().enumerate().filter_map(placed).collect();
+        for (_, point) in waiting.iter().filter(|_| as_named) {
+            pyramid.keep_for(point.keypoint.octave, reach_of(point.scale, options));
+        }
+        let mut found = Vec::with_capacity(waiting.len());
+        let cpu = &cpu.begin_task("SIFT", pyramid.rows());
+        cpu.run(|| {
+            pyramid.run(image, cpu, |octave, ready| {
+                let is_ready = |(_, p): &mut (usize, Point)| {
+                    p.keypoint.octave == octave.number && p.y < ready.describe as f32
+                };
+                let points: Vec<(usize, Point)> = waiting.extract_if(.., is_ready).collect();
+                found.extend(cpu.try_map(points.len(), |i| {
+                    let (index, point) = &points[i];
+                    let angle = within_a_turn(point.keypoint.angle);
+                    let values = (options.descriptors != DescriptorKind::None)
+                        .then(|| describe(octave, point, angle, options, cpu));
+                    Ok((*index, point.keypoint, values))
+                })?);
+                Ok(())
+            })
+        })?;
         found.sort_unstable_by_key(|(index, ..)| *index);
         let indices = found.iter().map(|(index, ..)| *index).collect();
         let keypoints = found.iter().map(|(_, keypoint, _)| *keypoint).collect();
