@@ -4,11 +4,11 @@ use crate::device::run_on;
 use crate::errors::raised;
 use crate::files::{calibration_dict, rig_of};
 use crate::finder::Finder;
-use crate::image::{mask_view, rows};
+use crate::image::rows;
 use crate::matching::tie_options;
 use crate::options::Options;
 use crate::picture::{Picture, made};
-use crate::tied::{Masks, Tied, masks_on_host};
+use crate::tied::{Masks, Tied};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::device::{Cpu, Processor};
@@ -19,9 +19,9 @@ use tiepoint::geometry::rectify::{
 };
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model, ModelKind};
-use tiepoint::image::{Made, PixelKind, Size, prepare};
+use tiepoint::image::{Made, PixelKind, Size};
 use tiepoint::options::Named;
-use tiepoint::register::{Modality, TieOptions, TiePicture, TiePoints, Views, tie_pictures};
+use tiepoint::register::{Modality, RegisterOptions, TieOptions, TiePoints};
 
 /// A rectification with its options, which are checked before a device is opened. It uses the calibrated cameras of
 /// `rig` if given, otherwise cameras found from tie points.
@@ -72,11 +72,8 @@ impl Rectify {
         let left = Picture::of(left, device, "the left image")?;
         let right = Picture::of(right, device, "the right image")?;
         let pictures = [&left, &right];
-        let tied =
-            match Tied::there(py, finder, pictures, &masks, (&self.tie, (Views::Auto, Modality::Same)))? {
-                Some(tied) => tied,
-                None => tied_here(py, finder, pictures, &masks, &self.tie)?,
-            };
+        let options = RegisterOptions::default().with_tie(self.tie).with_modality(Modality::Same);
+        let tied = Tied::of(py, finder, pictures, &masks, &options)?;
         let found = finder.device().run(py, |processor| {
             let placed = self.placed(&tied, [left.size(), right.size()], &processor.cpu)?;
             Rectified::new(placed, pictures, &self.warp, processor)
@@ -127,30 +124,6 @@ fn fundamental(tie: &TiePoints) -> tiepoint::Result<Fundamental> {
             reason: "the tie points gave no epipolar geometry",
         }),
     }
-}
-
-fn tied_here(
-    py: Python<'_>,
-    finder: &Finder,
-    pictures: [&Picture; 2],
-    masks: &Masks<'_>,
-    options: &TieOptions,
-) -> PyResult<Tied> {
-    let [left, right] = pictures.map(|picture| picture.on_host(py));
-    let (left, right) = (left?, right?);
-    let [mask_left, mask_right] = masks_on_host(py, finder, masks)?;
-    let found = finder.device().run(py, |processor| {
-        let found = finder.finder(processor)?;
-        let a = prepare(left.view(), mask_view(mask_left.as_ref()), finder.range(), &processor.cpu)?;
-        let b = prepare(right.view(), mask_view(mask_right.as_ref()), finder.range(), &processor.cpu)?;
-        let (images, masks) = ([a.image.view(), b.image.view()], [a.mask.view(), b.mask.view()]);
-        let [of_left, of_right] = found.detect_pair(images, masks);
-        let features = [of_left?, of_right?];
-        let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &features[i] });
-        let tied = tie_pictures(pictures, &found, options, (Views::Auto, Modality::Same), processor)?;
-        Ok((tied.features.unwrap_or_else(|| features.map(|found| found.features)), tied.tie))
-    })?;
-    Ok(Tied::here(found.0, found.1, options))
 }
 
 /// A rectified pair, to be returned.

@@ -2,16 +2,16 @@
 
 use crate::errors::{raised, wrong_image};
 use crate::finder::Finder;
-use crate::image::mask_view;
 use crate::matching::tie_options;
 use crate::options::Options;
 use crate::picture::{Picture, made};
-use crate::tied::{Masks, Tied, masks_on_host};
+use crate::tied::{Masks, Tied};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tiepoint::by_pixel;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::options::Named;
-use tiepoint::register::{Modality, RegisterInput, RegisterOptions, Views, locate, warp_onto};
+use tiepoint::register::{Modality, RegisterOptions, Views, warp_onto};
 
 /// A registration with its options, which are checked before a device is opened.
 #[pyclass(frozen, module = "tiepoint._core")]
@@ -55,15 +55,9 @@ impl Register {
             Picture::of(fixed, device, "the fixed image")?,
             Picture::of(moving, device, "the moving image")?,
         ];
-        let options = self.options.with_detector(finder.detector()).with_range(finder.range());
+        by_pixel!(type moving.pixels().pixel(), T => self.options.warp.check_fill::<T>()).map_err(raised)?;
         let [mask_fixed, mask_moving] = masks;
-        let masks = [mask_moving, mask_fixed];
-        let pictures = [&moving, &fixed];
-        let search = (options.views, options.modality);
-        let tied = match Tied::there(py, finder, pictures, &masks, (&options.tie, search))? {
-            Some(tied) => tied,
-            None => located(py, finder, pictures, &masks, &options)?,
-        };
+        let tied = Tied::of(py, finder, [&moving, &fixed], &[mask_moving, mask_fixed], &self.options)?;
         let model = tied.tie.b_from_a.ok_or_else(|| wrong_image("the tie points have no model"))?;
         let size = fixed.size();
         let warped = moving.run(py, device, size.area(), |moving, p| {
@@ -75,23 +69,4 @@ impl Register {
         tied.into_dict(&result, finder)?;
         Ok(result)
     }
-}
-
-/// Two pictures tied together as the library registers them, in the host's memory.
-fn located(
-    py: Python<'_>,
-    finder: &Finder,
-    pictures: [&Picture; 2],
-    masks: &Masks<'_>,
-    options: &RegisterOptions,
-) -> PyResult<Tied> {
-    let [moving, fixed] = pictures.map(|picture| picture.on_host(py));
-    let (moving, fixed) = (moving?, fixed?);
-    let [mask_moving, mask_fixed] = masks_on_host(py, finder, masks)?;
-    let found = finder.device().run(py, |processor| {
-        let fixed = RegisterInput { image: fixed.view(), mask: mask_view(mask_fixed.as_ref()) };
-        let moving = RegisterInput { image: moving.view(), mask: mask_view(mask_moving.as_ref()) };
-        locate(fixed, moving, options, processor)
-    })?;
-    Ok(Tied::here(found.features, found.tie, &options.tie))
 }

@@ -4,7 +4,7 @@ use crate::device::Detached;
 use crate::errors::raised;
 use crate::features::Features;
 use crate::finder::Finder;
-use crate::image::Input;
+use crate::image::mask_view;
 use crate::matching::tie_dict;
 use crate::picture::{Picture, mask_on_host, mask_there};
 use pyo3::prelude::*;
@@ -13,7 +13,9 @@ use std::borrow::Cow;
 use tiepoint::feature::Keypoint;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::Correspondence;
-use tiepoint::register::{Modality, TieOptions, TiePoints, Views, tie_pictures_on_device};
+use tiepoint::register::{
+    RegisterInput, RegisterOptions, TieOptions, TiePoints, tie_images, tie_pictures_on_device,
+};
 
 /// Masks of both images as the caller gives them.
 pub(crate) type Masks<'py> = [Option<Bound<'py, PyAny>>; 2];
@@ -31,13 +33,38 @@ enum Found {
 }
 
 impl Tied {
-    /// Two pictures tied together on the GPU on which both lie; `None` if they do not, or if the host is needed.
-    pub(crate) fn there(
+    /// Two pictures tied together, on the GPU on which both lie, otherwise in the host's memory.
+    pub(crate) fn of(
         py: Python<'_>,
         finder: &Finder,
         pictures: [&Picture; 2],
         masks: &Masks<'_>,
-        (options, views): (&TieOptions, (Views, Modality)),
+        options: &RegisterOptions,
+    ) -> PyResult<Self> {
+        let options = options.with_detector(finder.detector()).with_range(finder.range());
+        if let Some(tied) = Self::there(py, finder, pictures, masks, &options)? {
+            return Ok(tied);
+        }
+        let [a, b] = pictures.map(|picture| picture.on_host(py));
+        let (a, b) = (a?, b?);
+        let device = Some(finder.device_object().bind(py).as_any());
+        let [mask_a, mask_b] = masks.each_ref().map(|mask| mask_on_host(mask.as_ref(), device));
+        let (mask_a, mask_b) = (mask_a?, mask_b?);
+        let (features, tie) = finder.device().run(py, |processor| {
+            let a = RegisterInput { image: a.view(), mask: mask_view(mask_a.as_ref()) };
+            let b = RegisterInput { image: b.view(), mask: mask_view(mask_b.as_ref()) };
+            tie_images([a, b], &options, processor)
+        })?;
+        Ok(Self { features: features.map(Found::Here), tie, options: options.tie })
+    }
+
+    /// The same on the GPU on which both lie; `None` if they do not, or if the host is needed.
+    fn there(
+        py: Python<'_>,
+        finder: &Finder,
+        pictures: [&Picture; 2],
+        masks: &Masks<'_>,
+        options: &RegisterOptions,
     ) -> PyResult<Option<Self>> {
         let [Picture::There(a), Picture::There(b)] = pictures else { return Ok(None) };
         let processor = finder.device().settled(py)?;
@@ -54,18 +81,10 @@ impl Tied {
                 finder.search_there(&found, a, mask_a, processor)?,
                 finder.search_there(&found, b, mask_b, processor)?,
             ];
-            let tie = tie_pictures_on_device(features.each_ref(), options, views, &processor.cpu)?;
-            Ok(tie.map(|tie| Self { features: features.map(Found::There), tie, options: *options }))
+            let search = (options.views, options.modality);
+            let tie = tie_pictures_on_device(features.each_ref(), &options.tie, search, &processor.cpu)?;
+            Ok(tie.map(|tie| Self { features: features.map(Found::There), tie, options: options.tie }))
         })
-    }
-
-    /// Of features in the host's memory.
-    pub(crate) fn here(
-        features: [tiepoint::feature::Features; 2],
-        tie: TiePoints,
-        options: &TieOptions,
-    ) -> Self {
-        Self { features: features.map(Found::Here), tie, options: *options }
     }
 
     /// The keypoints of both, copied from a GPU where they lie there.
@@ -98,13 +117,4 @@ impl Tied {
         let [a, b] = self.keypoints()?;
         Ok(self.tie.matches.iter().map(|m| m.correspondence(&a, &b)).collect())
     }
-}
-
-pub(crate) fn masks_on_host(
-    py: Python<'_>,
-    finder: &Finder,
-    [a, b]: &Masks<'_>,
-) -> PyResult<[Option<Input>; 2]> {
-    let device = Some(finder.device_object().bind(py).as_any());
-    Ok([mask_on_host(a.as_ref(), device)?, mask_on_host(b.as_ref(), device)?])
 }

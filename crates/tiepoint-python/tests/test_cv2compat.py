@@ -143,6 +143,66 @@ def test_given_keypoints_are_described(scene, opencv):
         compat.SIFT_create().detectAndCompute(scene.reference, None, useProvidedKeypoints=True)
 
 
+def test_keypoints_of_grids_and_other_detectors_are_described_as_opencv_does(scene, opencv):
+    """In the octave and layer that they name, which is the first for all that no SIFT has found."""
+    image = scene.reference
+    grid = [(float(x), float(y)) for y in range(20, 220, 20) for x in range(20, 300, 20)]
+    for size, angle in [(6, 0), (16, 30), (64, 200), (16, -1), (300, 90)]:
+        points = [opencv.KeyPoint(x, y, size, angle) for x, y in grid]
+        (kept, ours), (_, theirs) = (cv.SIFT_create().compute(image, points) for cv in (compat, opencv))
+        assert len(kept) == len(grid) and [p.angle for p in kept] == [angle] * len(grid)
+        cosine = (ours * theirs).sum(1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1)
+        # At −1, OpenCV adds some gradients to the cell beside the right one.
+        assert np.median(cosine) > 0.9999 and (cosine.min() > 0.999 or angle == -1), (size, angle, cosine.min())
+    found = [p for p in opencv.ORB_create(300).detect(image) if p.octave < 4]
+    (_, ours), (_, theirs) = (cv.SIFT_create().compute(image, found) for cv in (compat, opencv))
+    assert np.median(np.abs(ours - theirs)) <= 1 and len(ours) > 100
+
+
+def test_parameters_are_saved_and_read(opencv, tmp_path):
+    path = str(tmp_path / "parameters.yml")
+    held = opencv.FileStorage(path, opencv.FILE_STORAGE_WRITE)
+    compat.SIFT_create(123, 4, 0.03, 12, 1.4).write(held, "sift")
+    compat.BFMatcher(crossCheck=True).write(held, "matcher")
+    compat.StereoSGBM_create(1, 64, 5, mode=compat.STEREO_SGBM_MODE_HH).write(held, "stereo")
+    held.release()
+    held, sift, stereo = opencv.FileStorage(path, opencv.FILE_STORAGE_READ), compat.SIFT_create(), compat.StereoSGBM_create()
+    sift.read(held.getNode("sift"))
+    stereo.read(held.getNode("stereo"))
+    assert (sift.getNFeatures(), sift.getNOctaveLayers(), sift.getEdgeThreshold(), sift.getSigma()) == (123, 4, 12, 1.4)
+    assert (stereo.getMinDisparity(), stereo.getNumDisparities(), stereo.getMode()) == (1, 64, compat.STEREO_SGBM_MODE_HH)
+    stereo.save(path)
+    assert "numDisparities: 64" in (tmp_path / "parameters.yml").read_text()
+    with pytest.raises(compat.error, match="OpenCV has no BOWKMeansTrainer"):
+        compat.BOWKMeansTrainer(3).save(path)
+
+
+def test_bags_of_words(scene, opencv):
+    images = [scene.reference, scene.moving, scene.reference[:120]]
+    sift = compat.SIFT_create()
+    trainer = compat.BOWKMeansTrainer(12)
+    for image in images:
+        trainer.add(sift.detectAndCompute(image, None)[1])
+    words = trainer.cluster()
+    assert words.shape == (12, 128) and trainer.descriptorsCount() == sum(map(len, trainer.getDescriptors())) > 300
+    made = []
+    for extractor, matcher in [(sift, compat.FlannBasedMatcher({"algorithm": 1}, {})), (opencv.SIFT_create(), opencv.BFMatcher())]:
+        bag = compat.BOWImgDescriptorExtractor(extractor, matcher)
+        with pytest.raises(compat.error, match="setVocabulary before compute"):
+            bag.compute(images[0], sift.detect(images[0]))
+        bag.setVocabulary(words)
+        made.append([bag.compute(image, sift.detect(image)) for image in images])
+        assert bag.compute(images[0], []) is None
+        assert (bag.descriptorSize(), bag.descriptorType()) == (12, opencv.CV_32F) and bag.getVocabulary() is words
+    for image, ours, theirs in zip(images, *made, strict=True):
+        descriptors = sift.detectAndCompute(image, None)[1]
+        share = np.bincount(distances(descriptors, words).argmin(1), minlength=12) / len(descriptors)
+        assert ours.dtype == np.float32 and np.allclose(ours, share[None]) and np.abs(ours - theirs).max() < 0.02
+    for wrong, message in [(lambda: compat.BOWKMeansTrainer(0), "at least 1"), (compat.BOWKMeansTrainer(2).cluster, "there are 0 descriptors")]:
+        with pytest.raises(compat.error, match=message):
+            wrong()
+
+
 def test_lists_of_images(scene):
     sift, both = compat.SIFT_create(), [scene.reference, scene.moving]
     found = sift.detect(both)

@@ -318,3 +318,12 @@ def test_wrong_arguments_are_refused_before_a_device_is_opened(call, features):
     """The card does not exist: opening it first would be a `DeviceError`."""
     with pytest.raises((tp.OptionError, tp.ImageError)):
         call(np.zeros((20, 30), np.uint8), *features, "cuda:77")
+
+
+def test_errors_say_the_range_of_whole_numbers_and_what_is_missing(scene):
+    for number, message in [(-5, "0 or more"), (10**30, "nearer to 0")]:
+        with pytest.raises(tp.OptionError, match=f"option p1 is {number}: expected a whole number: {message}"):
+            tp.Stereo(p1=number)
+    bare = tp.Sift(descriptors="none", device="cpu").detect(scene.reference)
+    with pytest.raises(tp.MismatchError, match=f"{len(bare)} keypoints have no descriptors: detect with descriptors"):
+        tp.match(bare, bare)

@@ -38,9 +38,67 @@ text: str = tp.warp(image, H)  # wrong
 '''
 
 
-def test_mypy_finds_what_is_wrong_and_nothing_else(tmp_path):
+#: A script with OpenCV's names, annotated as its authors would.
+OPENCV = '''
+import numpy as np
+import numpy.typing as npt
+import tiepoint.cv2compat as cv2
+
+Grey = npt.NDArray[np.uint8]
+
+
+class Aligner:
+    def __init__(self) -> None:
+        self.detector: cv2.Feature2D = cv2.SIFT_create(nfeatures=500)
+        self.matcher: cv2.DescriptorMatcher = cv2.FlannBasedMatcher(dict(algorithm=1, trees=5), dict(checks=50))
+        self.found: list[cv2.KeyPoint] = []
+
+    def align(self, a: Grey, b: Grey) -> Grey | None:
+        kp1, des1 = self.detector.detectAndCompute(a, None)
+        kp2, des2 = self.detector.detectAndCompute(b, mask=None)
+        if des1 is None or des2 is None:
+            return None
+        good: list[cv2.DMatch] = []
+        for m, n in self.matcher.knnMatch(des1, des2, k=2):
+            if m.distance < 0.7 * n.distance:
+                good.append(m)
+        src = np.array([kp1[m.queryIdx].pt for m in good], np.float32).reshape(-1, 1, 2)
+        dst = np.array([kp2[m.trainIdx].pt for m in good], np.float32).reshape(-1, 1, 2)
+        H, mask = cv2.findHomography(src, dst, cv2.RANSAC, 5.0)
+        if H is None:
+            return None
+        print(int(mask.sum()), sorted(self.matcher.match(des1, des2), key=lambda m: m.distance)[0].distance)
+        warped: Grey = cv2.warpPerspective(a, H, (a.shape[1], a.shape[0]))
+        return warped
+
+
+def disparity(left: Grey, right: Grey) -> npt.NDArray[np.float32]:
+    stereo: cv2.StereoSGBM = cv2.StereoSGBM_create(numDisparities=64, blockSize=5, mode=cv2.STEREO_SGBM_MODE_HH)
+    stereo.setUniquenessRatio(10)
+    cv2.ximgproc.createDisparityWLSFilter(stereo).setLambda(8000.0)
+    return stereo.compute(left, right).astype(np.float32) / 16.0
+
+
+def pose(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64], K: npt.NDArray[np.float64]) -> int:
+    E, mask = cv2.findEssentialMat(p, q, K, method=cv2.RANSAC, prob=0.999, threshold=1.0)
+    n, R, t, _ = cv2.recoverPose(E, p, q, K, mask=mask)
+    M, inliers = cv2.estimateAffinePartial2D(p, q)
+    words = cv2.BOWKMeansTrainer(40).cluster(np.zeros((50, 128), np.float32))
+    print(None if M is None else M[0, 2], inliers.sum(), words.shape, cv2.xfeatures2d.SURF_create(400).descriptorSize())
+    return int(n)
+
+
+cv2.findHomography(3.5)  # wrong
+cv2.SIFT_create(500).detectAndCompute()  # wrong
+cv2.StereoSGBM_create(numDisparities=64).compute(np.zeros((5, 5)))  # wrong
+number: int = cv2.StereoSGBM_create().compute(np.zeros((5, 5)), np.zeros((5, 5)))  # wrong
+'''
+
+
+@pytest.mark.parametrize("snippet", [SNIPPET, OPENCV], ids=["tiepoint", "cv2compat"])
+def test_mypy_finds_what_is_wrong_and_nothing_else(snippet, tmp_path):
     pytest.importorskip("mypy")
-    (tmp_path / "snippet.py").write_text(SNIPPET)
+    (tmp_path / "snippet.py").write_text(snippet)
     found = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", tmp_path / "cache", "snippet.py"],
         capture_output=True,
@@ -48,7 +106,7 @@ def test_mypy_finds_what_is_wrong_and_nothing_else(tmp_path):
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(Path(tp.__file__).parents[1])},
     )
-    lines = SNIPPET.splitlines()
+    lines = snippet.splitlines()
     wanted = {i + 1 for i, line in enumerate(lines) if line.endswith("# wrong")}
     told = {int(line) for line in re.findall(r"^snippet\.py:(\d+): error", found.stdout, re.MULTILINE)}
     assert told == wanted, found.stdout + found.stderr

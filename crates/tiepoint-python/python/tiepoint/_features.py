@@ -128,6 +128,9 @@ class Sift(_Detector, SiftOptions):
     def describe(self, image: _Image, given: Features) -> tuple[Features, npt.NDArray[np.int64]]:
         """Describe features that another detector has found, at their places, scales and angles; on the CPU.
 
+        Each in the octave and layer that it names if this detector could find its scale there, otherwise in those that suit
+        its scale. With the preset ``"opencv"``, in those that it names whatever its scale is, as OpenCV's ``compute`` does.
+
         Parameters
         ----------
         image : array_like, (H, W) or (H, W, 1 to 4)

@@ -83,18 +83,20 @@ def to_dmatch(matches: Matches | TiePoints) -> list[Any]:
 
 
 def from_opencv(
-    keypoints: Sequence[Any], descriptors: Any = None, image_size: tuple[int, int] = (0, 0)
+    keypoints: Sequence[Any], descriptors: Any = None, image_size: tuple[int, int] = (0, 0), *, no_angle: float = 0.0
 ) -> Features:
     """Features from OpenCV's keypoints and descriptors.
 
     Parameters
     ----------
     keypoints : sequence of cv2.KeyPoint
-        σ becomes half the ``size``; an ``angle`` of −1 (none) becomes 0.
+        σ becomes half the ``size``; an ``angle`` of −1 (none) becomes `no_angle`.
     descriptors : array_like, (N, D), optional
         Those of SIFT, whole numbers from 0 to 255, become bytes; others become unit vectors.
     image_size : tuple of int
         Width and height of the image.
+    no_angle : float
+        What an angle of −1 becomes, in degrees.
     """
     import numpy as np
 
@@ -116,7 +118,7 @@ def from_opencv(
     return Features.from_arrays(
         xy=table[:, :2],
         scale=table[:, 2] / 2,
-        angle=np.radians(np.where(table[:, 3] < 0, 0, table[:, 3])),
+        angle=np.radians(np.where(table[:, 3] < 0, no_angle, table[:, 3])),
         response=table[:, 4],
         octave=np.where(octave > 127, octave - 256, octave),
         layer=(packed >> 8) & 255,

@@ -262,6 +262,13 @@ fn dimensions_differ(a: usize, b: usize) -> Error {
     ))
 }
 
+/// The error of keypoints that are to be matched and have no descriptors.
+fn without_descriptors(keypoints: usize) -> Error {
+    Error::Mismatch(format!(
+        "{keypoints} keypoints have no descriptors: detect with descriptors u8 or float to match them"
+    ))
+}
+
 /// Fails unless the descriptors of both can be compared.
 fn check_pair(a: &Features, b: &Features) -> Result<()> {
     for f in [a, b] {
@@ -274,9 +281,12 @@ fn check_pair(a: &Features, b: &Features) -> Result<()> {
                 nearest::NONE - 1
             )));
         }
-        if f.len().checked_mul(f.dimension) != Some(values) || (f.dimension == 0 && !f.is_empty()) {
+        if f.dimension == 0 && !f.is_empty() {
+            return Err(without_descriptors(f.len()));
+        }
+        if f.len().checked_mul(f.dimension) != Some(values) {
             return Err(Error::Mismatch(format!(
-                "{} keypoints have {values} descriptor values, not {} each; detect with descriptors",
+                "{} keypoints have {values} descriptor values: expected {} of each",
                 f.len(),
                 f.dimension
             )));

@@ -389,7 +389,12 @@ impl Names {
                 Kind::Name(names) => names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
                 Kind::Path => "a path".to_owned(),
             };
-            let words = allowed.words();
+            let words = match (allowed.words(), value) {
+                // Only the type has a range.
+                (words, Value::Integer(-0x8000_0000..0)) if words.is_empty() => "0 or more".to_owned(),
+                (words, Value::Integer(_)) if words.is_empty() => "nearer to 0".to_owned(),
+                (words, _) => words,
+            };
             let more = if words.is_empty() { words } else { format!(": {words}") };
             Error::option(self.field, value, kind + &more + in_words(self.unit))
         })

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Error as _Error
 from . import _objects, _own
+from ._bow import BOWImgDescriptorExtractor, BOWKMeansTrainer
 from ._detectors import SIFT, SURF, Feature2D
 from ._matchers import NORM_L2, NORM_L2SQR, BFMatcher, DescriptorMatcher, FlannBasedMatcher
 from ._models import (
@@ -88,6 +89,8 @@ detail: _own.Namespace = _own.Namespace(
 __all__ = [
     "BFMatcher",
     "BFMatcher_create",
+    "BOWImgDescriptorExtractor",
+    "BOWKMeansTrainer",
     "BORDER_CONSTANT",
     "DescriptorMatcher",
     "DescriptorMatcher_create",

@@ -200,7 +200,8 @@ class SIFT(Feature2D):
     def _described(self, image: Any, points: Sequence[Any]) -> tuple[list[Any], npt.NDArray[Any]]:
         from ..interop import from_opencv
 
-        found, kept = self._detector().describe(image, from_opencv(points))
+        # Degrees as they are: OpenCV describes a keypoint without direction, −1, as if it were turned by −1.
+        found, kept = self._detector().describe(image, from_opencv(points, no_angle=-1.0))
         return [points[i] for i in kept.tolist()], self._descriptors(found)
 
     def descriptorSize(self) -> int:  # noqa: N802

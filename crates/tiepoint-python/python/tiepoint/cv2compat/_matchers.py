@@ -30,7 +30,7 @@ _LSH = 6
 _TOGETHER = 1024
 
 
-def _table(descriptors: Any, what: str) -> npt.NDArray[Any]:
+def table(descriptors: Any, what: str) -> npt.NDArray[Any]:
     """Descriptors (N, D); an empty table for None."""
     import numpy as np
 
@@ -85,7 +85,7 @@ class DescriptorMatcher(Algorithm):
     def add(self, descriptors: Any) -> None:
         """Adds descriptors to search in: a list of arrays (N, D), one for each image."""
         some = descriptors if isinstance(descriptors, (list, tuple)) else [descriptors]
-        self._trained += [_table(one, "descriptors") for one in some]
+        self._trained += [table(one, "descriptors") for one in some]
 
     def train(self) -> None:
         """Does nothing: the search needs no index."""
@@ -174,8 +174,8 @@ class DescriptorMatcher(Algorithm):
         return tuple(row for row in rows if row or not compactResult)
 
     def _sides(self, query: Any, train: Any) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
-        a = _table(query, "queryDescriptors")
-        several = self._trained if train is None else [_table(train, "trainDescriptors")]
+        a = table(query, "queryDescriptors")
+        several = self._trained if train is None else [table(train, "trainDescriptors")]
         for b in several:
             if len(a) and len(b) and a.shape[1] != b.shape[1]:
                 raise MismatchError(f"descriptors have {a.shape[1]} and {b.shape[1]} values: expected as many of both")

@@ -103,7 +103,7 @@ def findHomography(  # noqa: N802
     mask: Any = None,
     maxIters: int = 2000,  # noqa: N803
     confidence: float = 0.995,
-) -> tuple[_Matrix, _Inliers]:
+) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     """`cv2.findHomography`: the matrix (3, 3) from source to destination, and inliers (N, 1) uint8.
 
     Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` in
@@ -255,7 +255,7 @@ def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: A
 
 def _affine(
     model: _ModelKind, least: int, a: Any, b: Any, inliers: Any, threshold: float, iterations: int, confidence: float
-) -> tuple[_Matrix, _Inliers]:
+) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     import numpy as np
 
     a, b = _pairs(a, b, 0, ("from_", "to"))
@@ -275,7 +275,7 @@ def estimateAffine2D(  # noqa: N802
     maxIters: int = 2000,  # noqa: N803
     confidence: float = 0.99,
     refineIters: int = 10,  # noqa: N803
-) -> tuple[_Matrix, _Inliers]:
+) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     """`cv2.estimateAffine2D`: the affine map (2, 3), and inliers (N, 1) uint8; the map is None if there is none.
 
     Every `method` is this package's own robust estimation, whose result is the least-squares fit to its inliers;
@@ -294,7 +294,7 @@ def estimateAffinePartial2D(  # noqa: N802
     maxIters: int = 2000,  # noqa: N803
     confidence: float = 0.99,
     refineIters: int = 10,  # noqa: N803
-) -> tuple[_Matrix, _Inliers]:
+) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     """`cv2.estimateAffinePartial2D`: rotation, scale and shift (2, 3), and inliers; otherwise as `estimateAffine2D`."""
     return _affine("similarity", 2, from_, to, inliers, ransacReprojThreshold, maxIters, confidence)
 

@@ -6,7 +6,7 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import Error
+from ..errors import Error, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,6 @@ def opencv() -> Any:
 
 def needed(for_what: str) -> Any:
     """OpenCV's module, for a function that only OpenCV has; raises if it is not installed."""
-    from ..errors import OptionError
-
     found = opencv()
     if found is None:
         raise OptionError(f"{for_what} needs OpenCV, which is not installed: pip install opencv-python-headless")
@@ -117,7 +115,25 @@ class Algorithm:
 
     def opencv(self) -> Any:
         """OpenCV's own object with the same parameters, for functions that take no other; its results are OpenCV's."""
-        raise NotImplementedError
+        raise OptionError(f"OpenCV has no {type(self).__name__} with the same parameters")
+
+    @raising
+    def write(self, *arguments: Any) -> None:
+        """Writes the parameters to OpenCV's ``FileStorage``, as OpenCV's own object does."""
+        self.opencv().write(*arguments)
+
+    @raising
+    def save(self, filename: Any) -> None:
+        """Writes the parameters to a file, as OpenCV's own object does."""
+        self.opencv().save(filename)
+
+    @raising
+    def read(self, node: Any) -> None:
+        """Reads parameters from OpenCV's ``FileNode``."""
+        theirs = self.opencv()
+        theirs.read(node)
+        for name, key in self._accessors.items():
+            self._set(key, getattr(theirs, f"get{name}")())
 
     def getDefaultName(self) -> str:  # noqa: N802
         """OpenCV's name."""

@@ -93,7 +93,7 @@ impl GpuFeatures {
         let (n, values) = (keypoints.len(), descriptors.values());
         if n.checked_mul(dimension) != Some(values) {
             return Err(Error::Mismatch(format!(
-                "{n} keypoints have {values} descriptor values, not {dimension} each"
+                "{n} keypoints have {values} descriptor values: expected {dimension} of each"
             )));
         }
         let descriptors: GpuDescriptors =

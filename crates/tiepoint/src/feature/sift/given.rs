@@ -3,16 +3,20 @@
 //! A keypoint is described in the octave and layer that it names if a search there could find its scale, so that
 //! keypoints of [`Sift::detect`] get the same descriptors again; otherwise in the finest layer that is at most half a
 //! layer finer than its scale. Its place, scale and angle are not changed.
+//!
+//! The preset of OpenCV describes it as `cv2.SIFT.compute` does: in the octave and layer that it names, however large it
+//! is, and without doubling the image if none names the doubled one. There, keypoints of other detectors and of regular
+//! grids name octave 0 and layer 0: the image with the blur of the first level.
 
-use super::describe::{as_bytes, describe};
+use super::describe::{as_bytes, describe, reach_of};
 use super::refine::Point;
-use super::scale_space::pixel;
+use super::scale_space::{Pyramid, pixel};
 use super::{DIMENSION, Sift, SiftOptions, SiftPreset};
 use crate::device::Cpu;
 use crate::feature::{DescriptorKind, Descriptors, Features, Keypoint};
 use crate::image::{ImageView, Pixel, Size};
 use crate::{Result, numeric};
-use std::f32::consts::LN_2;
+use std::f32::consts::{LN_2, TAU};
 
 impl Sift {
     /// Describes keypoints of a grey image. Returns their features in the given order, each with the octave and layer
@@ -29,29 +33,36 @@ impl Sift {
         cpu: &Cpu,
     ) -> Result<(Features, Vec<usize>)> {
         image.require_grey()?;
-        let options = &self.options;
-        let mut found = self.with_pyramid(image.size(), |pyramid| {
-            let octaves: Vec<(i8, Size)> = pyramid.octaves().collect();
-            let placed = |(i, k): (usize, &Keypoint)| placed(k, &octaves, options).map(|point| (i, point));
-            let mut waiting: Vec<(usize, Point)> = keypoints.iter().enumerate().filter_map(placed).collect();
-            let mut found = Vec::with_capacity(waiting.len());
-            let cpu = &cpu.begin_task("SIFT", pyramid.rows());
-            cpu.run(|| {
-                pyramid.run(image, cpu, |octave, ready| {
-                    let is_ready = |(_, p): &mut (usize, Point)| {
-                        p.keypoint.octave == octave.number && p.y < ready.describe as f32
-                    };
-                    let points: Vec<(usize, Point)> = waiting.extract_if(.., is_ready).collect();
-                    found.extend(cpu.map(points.len(), |i| {
-                        let (index, point) = &points[i];
-                        let described = || describe(octave, point, point.keypoint.angle, options, cpu);
-                        let values = (options.descriptors != DescriptorKind::None).then(described);
-                        (*index, point.keypoint, values)
-                    }));
-                    Ok(())
-                })
-            })?;
-            Ok(found)
+        let mut options = self.options;
+        let as_named = options.preset == SiftPreset::OpenCv;
+        if as_named && keypoints.iter().all(|k| k.octave >= 0) {
+            options.first_octave = 0;
+        }
+        let options = &options;
+        let pyramid = &mut Pyramid::new(image.size(), options);
+        let octaves: Vec<(i8, Size)> = pyramid.octaves().collect();
+        let placed = |(i, k): (usize, &Keypoint)| placed(k, &octaves, options).map(|point| (i, point));
+        let mut waiting: Vec<(usize, Point)> = keypoints.iter().enumerate().filter_map(placed).collect();
+        for (_, point) in waiting.iter().filter(|_| as_named) {
+            pyramid.keep_for(point.keypoint.octave, reach_of(point.scale, options));
+        }
+        let mut found = Vec::with_capacity(waiting.len());
+        let cpu = &cpu.begin_task("SIFT", pyramid.rows());
+        cpu.run(|| {
+            pyramid.run(image, cpu, |octave, ready| {
+                let is_ready = |(_, p): &mut (usize, Point)| {
+                    p.keypoint.octave == octave.number && p.y < ready.describe as f32
+                };
+                let points: Vec<(usize, Point)> = waiting.extract_if(.., is_ready).collect();
+                found.extend(cpu.try_map(points.len(), |i| {
+                    let (index, point) = &points[i];
+                    let angle = within_a_turn(point.keypoint.angle);
+                    let values = (options.descriptors != DescriptorKind::None)
+                        .then(|| describe(octave, point, angle, options, cpu));
+                    Ok((*index, point.keypoint, values))
+                })?);
+                Ok(())
+            })
         })?;
         found.sort_unstable_by_key(|(index, ..)| *index);
         let indices = found.iter().map(|(index, ..)| *index).collect();
@@ -66,6 +77,12 @@ impl Sift {
     }
 }
 
+/// The same angle from 0 to below 2π, as the descriptor takes it.
+fn within_a_turn(angle: f32) -> f32 {
+    let angle = angle.rem_euclid(TAU);
+    if angle < TAU { angle } else { 0.0 }
+}
+
 /// The point at which a keypoint is described; `None` if it cannot be.
 fn placed(keypoint: &Keypoint, octaves: &[(i8, Size)], options: &SiftOptions) -> Option<Point> {
     let times = |layers: f32| numeric::exp(layers / f32::from(options.levels) * LN_2);
@@ -78,8 +95,12 @@ fn placed(keypoint: &Keypoint, octaves: &[(i8, Size)], options: &SiftOptions) ->
     };
     let layers = 1..=options.levels;
     let named = octaves.iter().find(|(octave, _)| *octave == keypoint.octave);
-    let named =
-        named.filter(|_| layers.contains(&keypoint.layer) && found(&keypoint.octave, &keypoint.layer));
+    let named = named.filter(|_| match options.preset {
+        SiftPreset::OpenCv => keypoint.layer <= options.levels + 2,
+        SiftPreset::Default | SiftPreset::VlFeat => {
+            layers.contains(&keypoint.layer) && found(&keypoint.octave, &keypoint.layer)
+        }
+    });
     let (octave, size, layer) = match named {
         Some(&(octave, size)) => (octave, size, keypoint.layer),
         None => octaves
@@ -90,7 +111,11 @@ fn placed(keypoint: &Keypoint, octaves: &[(i8, Size)], options: &SiftOptions) ->
     let pixel = pixel(octave);
     let (x, y) = (keypoint.x / pixel, keypoint.y / pixel);
     let inside = |v: f32, n: usize| (0.0..n as f32).contains(&v);
-    let sound = inside(x, size.width) && inside(y, size.height) && scale > 0.0 && keypoint.angle.is_finite();
+    let sound = inside(x, size.width)
+        && inside(y, size.height)
+        && scale > 0.0
+        && scale.is_finite()
+        && keypoint.angle.is_finite();
     sound.then(|| Point { keypoint: Keypoint { octave, layer, ..*keypoint }, x, y, scale: scale / pixel })
 }
 
@@ -98,7 +123,7 @@ fn placed(keypoint: &Keypoint, octaves: &[(i8, Size)], options: &SiftOptions) ->
 mod tests {
     use super::*;
     use crate::device::tests::cpus;
-    use crate::feature::sift::tests::scene;
+    use crate::feature::sift::{reference, tests::scene};
 
     #[test]
     fn keypoints_get_the_descriptors_of_the_search_that_found_them() {
@@ -123,6 +148,65 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Keypoints as those of a regular grid, one of them larger than any that a search finds, and one in the last level.
+    #[test]
+    fn the_preset_of_opencv_describes_where_keypoints_say() {
+        let image = scene(Size::new(180, 150), 3);
+        let options = SiftOptions::preset(SiftPreset::OpenCv).with_descriptors(DescriptorKind::F32);
+        let sift = Sift::new(options).unwrap();
+        let (response, sign, angle) = (0.0, 1, 0.5);
+        let named =
+            [(0, 0, 2.0), (0, 0, 8.0), (0, 0, 30.0), (0, 2, 1.0), (1, 0, 3.0), (1, 5, 40.0), (0, 4, 900.0)];
+        let given = named.map(|(octave, layer, scale)| Keypoint {
+            x: 91.2,
+            y: 70.4,
+            scale,
+            angle,
+            response,
+            sign,
+            octave,
+            layer,
+        });
+        let undoubled = options.with_first_octave(0);
+        let octaves = reference::octaves(image.view(), &undoubled);
+        for cpu in cpus() {
+            let (found, indices) = sift.describe(image.view(), &given, &cpu).unwrap();
+            assert_eq!((&found.keypoints[..], indices), (&given[..], (0..given.len()).collect()));
+            let Descriptors::F32(values) = &found.descriptors else { panic!("floats were asked for") };
+            for (k, values) in given.iter().zip(values.chunks(DIMENSION)) {
+                let pixel = pixel(k.octave);
+                let point =
+                    reference::Point { keypoint: *k, x: k.x / pixel, y: k.y / pixel, scale: k.scale / pixel };
+                let expected = octaves[usize::from(k.octave.unsigned_abs())].describe(&point, angle);
+                assert!(values == expected, "{k:?}");
+            }
+        }
+        // The doubled image is made as soon as one keypoint names it.
+        let doubled = Keypoint { octave: -1, layer: 1, ..given[0] };
+        let (found, _) = sift.describe(image.view(), &[doubled, given[0]], &Cpu::sequential()).unwrap();
+        assert_eq!(found.keypoints, [doubled, given[0]]);
+    }
+
+    #[test]
+    fn an_angle_may_be_any_number_of_turns() {
+        let (image, cpu) = (scene(Size::new(180, 150), 3), Cpu::sequential());
+        let sift = Sift::new(SiftOptions::default()).unwrap();
+        let corner = Keypoint { scale: 3.0, ..sift.detect(image.view(), None, &cpu).unwrap().keypoints[0] };
+        let of = |angle: f32| {
+            let (found, _) = sift.describe(image.view(), &[Keypoint { angle, ..corner }], &cpu).unwrap();
+            assert_eq!(found.keypoints[0].angle, angle);
+            let Descriptors::U8(bytes) = found.descriptors else { panic!("bytes were asked for") };
+            bytes
+        };
+        for angle in [0.25, 3.0, 6.0] {
+            for turned in [angle - TAU, angle + TAU, angle - 3.0 * TAU] {
+                let differ = of(angle).iter().zip(of(turned)).map(|(a, b)| a.abs_diff(b)).max();
+                assert!(differ <= Some(1), "{angle} and {turned} differ by {differ:?}");
+            }
+        }
+        assert_eq!(of(-1e-12), of(0.0));
     }
 
     #[test]

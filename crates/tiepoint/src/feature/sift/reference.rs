@@ -342,7 +342,7 @@ impl<'o> Octave<'o> {
         angles
     }
 
-    fn describe(&self, point: &Point, angle: f32) -> [f32; 128] {
+    pub(super) fn describe(&self, point: &Point, angle: f32) -> [f32; 128] {
         if !self.options.domain_size_pooling {
             return self.describe_domain(point, angle, self.options.root);
         }
@@ -371,6 +371,10 @@ impl<'o> Octave<'o> {
         let cell = 3.0 * point.scale;
         let (sin, cos) = (sin / cell, cos / cell);
         let radius = (cell * SQRT_2 * 5.0 * 0.5).round_ties_even() as isize + 1;
+        // Beyond a scale of 24 a quarter for each doubling, so that the fast form's sums stay in the range of integers.
+        let wide =
+            std::iter::successors(Some(point.scale), |scale| Some(scale * 0.5)).take_while(|s| *s > 24.0);
+        let unit = wide.fold(FIXED, |unit, _| unit * 0.25);
         let mut histogram = [[[0_i64; 8]; 6]; 6];
         self.gradients(point, radius, |x, y, gx, gy| {
             let (dx, dy) = (x - cx, y - cy);
@@ -380,7 +384,7 @@ impl<'o> Octave<'o> {
                 return;
             }
             let weight = exp(u.mul_add(u, v * v) * -0.125);
-            let strength = gx.mul_add(gx, gy * gy).sqrt() * weight * FIXED;
+            let strength = gx.mul_add(gx, gy * gy).sqrt() * weight * unit;
             let turned = (angle - atan2(gy, gx)) * (8.0 / TAU);
             let turned = if turned < 0.0 { turned + 8.0 } else { turned };
             let split = |v: f32| {

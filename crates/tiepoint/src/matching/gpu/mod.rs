@@ -77,9 +77,12 @@ fn check(features: &GpuFeatures) -> Result<()> {
         let feature = format!("indices for {capacity} features; at most {} can be matched", NONE / 4 - 1);
         return Err(Error::Unsupported { device: "a GPU".into(), feature });
     }
-    if dimension == 0 || capacity.checked_mul(dimension).is_none_or(|n| n > values) {
+    if dimension == 0 {
+        return Err(super::without_descriptors(capacity));
+    }
+    if capacity.checked_mul(dimension).is_none_or(|n| n > values) {
         return Err(Error::Mismatch(format!(
-            "{capacity} keypoints have {values} descriptor values, not {dimension} each; detect with descriptors"
+            "{capacity} keypoints have {values} descriptor values: expected {dimension} of each"
         )));
     }
     Ok(())

@@ -69,9 +69,13 @@ fn radius(scale: f32) -> usize {
 pub(super) fn reach(options: &SiftOptions) -> usize {
     let beyond = if options.preset == SiftPreset::VlFeat { 1.5 } else { options.settled_below() };
     let levels = f32::from(options.levels);
-    let scale = options.sigma * numeric::exp((levels + beyond) / levels * std::f32::consts::LN_2);
+    reach_of(options.sigma * numeric::exp((levels + beyond) / levels * std::f32::consts::LN_2), options)
+}
+
+/// The same for points up to a scale, in pixels of the octave.
+pub(super) fn reach_of(scale: f32, options: &SiftOptions) -> usize {
     let widest = domains(options).iter().fold(1.0, |a: f32, b| a.max(*b));
-    radius(scale * widest) + 4
+    radius(scale * widest).saturating_add(4)
 }
 
 /// The sizes of a window whose descriptors are pooled, in units of the usual size.
@@ -164,6 +168,8 @@ struct Frame {
     sin: f32,
     /// 1 / cos and 1 / −sin.
     inverse: [f32; 2],
+    /// Fixed-point units of a gradient of 1.
+    unit: f32,
 }
 
 impl Frame {
@@ -175,7 +181,12 @@ impl Frame {
         let (sin, cos) = numeric::sin_cos(angle);
         let cell = CELL * point.scale;
         let (cos, sin) = (cos / cell, sin / cell);
-        Self { x, y, angle, cos, sin, inverse: [1.0 / cos, -1.0 / sin] }
+        // Wider than the windows of any search: the sums of so many pixels would leave the range of integers.
+        let (mut unit, mut scale) = (UNIT, point.scale);
+        while scale > 24.0 {
+            (unit, scale) = (unit * 0.25, scale * 0.5);
+        }
+        Self { x, y, angle, cos, sin, inverse: [1.0 / cos, -1.0 / sin], unit }
     }
 
     /// Columns at a distance of `dy` rows that can lie in the window, which is the intersection of two bands
@@ -257,7 +268,7 @@ impl Shares {
             let v = frame.cos.mul_add(dy, -(frame.sin * dx));
             let inside = (u.abs() < half) & (v.abs() < half);
             let weight = numeric::exp(u.mul_add(u, v * v) * -0.125);
-            let strength = gx.mul_add(gx, gy * gy).sqrt() * weight * UNIT;
+            let strength = gx.mul_add(gx, gy * gy).sqrt() * weight * frame.unit;
             let strength = if inside { strength } else { 0.0 };
             let turned = (frame.angle - numeric::atan2(gy, gx)) * (DIRECTIONS as f32 / TAU);
             let turned = if turned < 0.0 { turned + DIRECTIONS as f32 } else { turned };

@@ -138,6 +138,8 @@ pub(super) struct Octave {
     described: usize,
     /// Rows above and below a point that its description may read.
     reach: usize,
+    /// Levels in which points are described.
+    described_in: Range<usize>,
     /// Rows of level 0 that are collected before they are processed.
     band: usize,
 }
@@ -174,14 +176,12 @@ impl Octave {
     fn forget(&mut self, taps: &[Vec<f32>]) {
         let searched = self.searched.saturating_sub(REACH);
         let described = self.described.min(searched).saturating_sub(self.reach);
-        let last = self.levels.len() - 1;
         // Nothing is blurred from the last level.
         let blurred =
             self.levels[1..].iter().zip(taps).map(|(next, taps)| next.end().saturating_sub(taps.len() - 1));
         let blurred: Vec<usize> = blurred.chain([usize::MAX]).collect();
         for (k, (level, blurred)) in self.levels.iter_mut().zip(blurred).enumerate() {
-            // Points lie in the layers that are searched.
-            let read = if (1..last - 1).contains(&k) { described } else { searched };
+            let read = if self.described_in.contains(&k) { described } else { searched };
             level.forget_before(read.min(blurred));
         }
     }
@@ -258,6 +258,8 @@ impl Pyramid {
             searched: 0,
             described: 0,
             reach: crate::feature::sift::describe::reach(options),
+            // The layers that are searched.
+            described_in: 1..levels + 1,
             band: (BAND << index.min(3)).min(size.height),
         });
         let octaves = octaves.collect();
@@ -270,6 +272,14 @@ impl Pyramid {
             source_taps: source_taps.clone(),
             taps: taps.to_vec(),
             octaves,
+        }
+    }
+
+    /// Keeps the rows that points in any level of an octave need, whose description reads so many rows above and below.
+    pub(super) fn keep_for(&mut self, octave: i8, reach: usize) {
+        for octave in self.octaves.iter_mut().filter(|o| o.number == octave) {
+            octave.reach = octave.reach.max(reach.min(octave.size.height));
+            octave.described_in = 0..octave.levels.len();
         }
     }
 
