@@ -30,6 +30,7 @@ pub(crate) struct Rectify {
     rig: Option<StereoCalibration>,
     frame: Option<OutputFrame>,
     tie: TieOptions,
+    modality: Modality,
     self_calibration: SelfCalibrationOptions,
     warp: WarpOptions,
 }
@@ -42,18 +43,23 @@ impl Rectify {
         frame: Option<&Bound<'_, PyAny>>,
         matching: &Bound<'_, PyDict>,
         robust: &Bound<'_, PyDict>,
+        sensors: (&str, f64),
         focal: Option<f64>,
         warp: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let rig = rig.map(rig_of).transpose()?;
         let model = rig.is_none().then_some(ModelKind::Fundamental.name());
+        let (modality, scale_range) = sensors;
         let tie = tie_options(model, matching, robust, Some(&PyDict::new(matching.py())))?;
+        let tie = tie.with_scale_range(scale_range);
+        tie.check().map_err(raised)?;
         let self_calibration = SelfCalibrationOptions::default().with_focal(focal);
         self_calibration.check().map_err(raised)?;
         Ok(Self {
             rig,
             frame: frame.map(crate::options::named).transpose()?,
             tie,
+            modality: Modality::from_name(modality).map_err(raised)?,
             self_calibration,
             warp: WarpOptions::default().with(warp)?,
         })
@@ -72,11 +78,11 @@ impl Rectify {
         let left = Picture::of(left, device, "the left image")?;
         let right = Picture::of(right, device, "the right image")?;
         let pictures = [&left, &right];
-        let tied =
-            match Tied::there(py, finder, pictures, &masks, (&self.tie, (Views::Auto, Modality::Same)))? {
-                Some(tied) => tied,
-                None => tied_here(py, finder, pictures, &masks, &self.tie)?,
-            };
+        let search = (&self.tie, (Views::Auto, self.modality));
+        let tied = match Tied::there(py, finder, pictures, &masks, search)? {
+            Some(tied) => tied,
+            None => tied_here(py, finder, pictures, &masks, search)?,
+        };
         let found = finder.device().run(py, |processor| {
             let placed = self.placed(&tied, [left.size(), right.size()], &processor.cpu)?;
             Rectified::new(placed, pictures, &self.warp, processor)
@@ -134,7 +140,7 @@ fn tied_here(
     finder: &Finder,
     pictures: [&Picture; 2],
     masks: &Masks<'_>,
-    options: &TieOptions,
+    (options, search): (&TieOptions, (Views, Modality)),
 ) -> PyResult<Tied> {
     let [left, right] = pictures.map(|picture| picture.on_host(py));
     let (left, right) = (left?, right?);
@@ -147,7 +153,7 @@ fn tied_here(
         let [of_left, of_right] = found.detect_pair(images, masks);
         let features = [of_left?, of_right?];
         let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &features[i] });
-        let tied = tie_pictures(pictures, &found, options, (Views::Auto, Modality::Same), processor)?;
+        let tied = tie_pictures(pictures, &found, options, search, processor)?;
         Ok((tied.features.unwrap_or_else(|| features.map(|found| found.features)), tied.tie))
     })?;
     Ok(Tied::here(found.0, found.1, options))

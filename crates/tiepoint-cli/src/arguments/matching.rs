@@ -57,15 +57,23 @@ pub(crate) struct MatchingArguments {
     /// views if too few of its matches agree
     #[arg(long, value_name = "N", default_value = "auto", value_parser = views)]
     pub(crate) views: Views,
+    #[command(flatten)]
+    pub(crate) sensors: SensorArguments,
+    /// As --mask, for the second image (MOVING)
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) mask_b: Option<String>,
+}
+
+/// What is known about the sensors that made the images.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Matching")]
+pub(crate) struct SensorArguments {
     /// Whether one sensor made both images
     #[arg(long, value_parser = named::<Modality>(), default_value_t)]
     pub(crate) modality: Modality,
     /// The largest ratio of the scales of images from different sensors, 1 to 16
     #[arg(long, value_name = "X", default_value_t = TieOptions::default().scale_range)]
     pub(crate) scale_range: f64,
-    /// As --mask, for the second image (MOVING)
-    #[arg(long, value_name = "IMAGE")]
-    pub(crate) mask_b: Option<String>,
 }
 
 impl MatchingArguments {
@@ -75,7 +83,7 @@ impl MatchingArguments {
         let options = TieOptions::default()
             .with_matching(matching.with_ratio(matching.ratio.filter(|ratio| *ratio != 1.0)))
             .with_model(self.model.0)
-            .with_scale_range(self.scale_range)
+            .with_scale_range(self.sensors.scale_range)
             .with_robust(self.robust.options())
             .with_rematch((!self.no_rematch).then(Rematch::default));
         options.check()?;

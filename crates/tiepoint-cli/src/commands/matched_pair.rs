@@ -131,8 +131,12 @@ impl<'a> PairSearch<'a> {
         };
         let pair = found.with(tie);
         let ([a, b], matches) = (pair.features.each_ref().map(Features::len), pair.tie.matches.len());
-        let tried =
-            if views > 1 { format!(", nor do {views} simulated views of each help") } else { String::new() };
+        let tried = match self.matching.sensors.modality {
+            Modality::Auto | Modality::Same if views > 1 => {
+                format!(", nor do {views} simulated views of each help")
+            }
+            Modality::Auto | Modality::Same | Modality::Cross => String::new(),
+        };
         let message = format!(
             "{error} ({matches} matches of {a} and {b} features{tried}). Do both pictures show the same thing? {}",
             self.advice
@@ -218,7 +222,8 @@ impl<'a> PairSearch<'a> {
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<Result<TiedPictures, Error>> {
-        let (options, views) = (self.matching.options()?, (self.matching.views, self.matching.modality));
+        let (options, views) =
+            (self.matching.options()?, (self.matching.views, self.matching.sensors.modality));
         context.progress.say("matching");
         let pictures = [0, 1].map(|i| TiePicture {
             image: found.pictures[i].grey().view(),

@@ -29,7 +29,7 @@ pub(crate) use channels::{Channels, halved_lanes};
 pub(crate) use intensity::Intensity;
 pub(crate) use polar::{TURNS, turned};
 
-use super::{Descriptors, Features};
+use super::{Descriptors, Features, Keypoint};
 use crate::Result;
 use crate::device::Cpu;
 use crate::image::{Image, Size};
@@ -73,24 +73,25 @@ pub(crate) fn levels(
     cpu.try_map(end.saturating_sub(numbers.start), |i| level(intensity, scale(numbers.start + i), cpu))
 }
 
+/// Corners with their descriptors, in pixels of a picture with these channels at half its size.
+pub(crate) fn described(keypoints: Vec<Keypoint>, lanes: &Image<f32>, cpu: &Cpu) -> Result<Features> {
+    let descriptors = Descriptors::U8(polar::describe(lanes, &keypoints, cpu)?);
+    let Size { width, height } = lanes.size();
+    Ok(Features { keypoints, descriptors, dimension: polar::LENGTH, image: Size::new(2 * width, 2 * height) })
+}
+
 fn level(intensity: &Intensity, scale: f64, cpu: &Cpu) -> Result<Level> {
     let full = intensity.size();
     let part = |n: usize| ((n as f64 * scale).round() as usize).clamp(1, n);
     let size = Size::new(part(full.width), part(full.height));
     let channels = Channels::of(&intensity.shrunk(size, cpu)?, cpu)?;
-    let mut keypoints = corners::corners(&channels, MOST, cpu)?;
     let lanes = halved_lanes(&channels, cpu)?;
-    let descriptors = polar::describe(&lanes, &keypoints, cpu)?;
+    let mut features = described(corners::corners(&channels, MOST, cpu)?, &lanes, cpu)?;
     let ratio = [full.width as f32 / size.width as f32, full.height as f32 / size.height as f32];
-    for k in &mut keypoints {
+    for k in &mut features.keypoints {
         (k.x, k.y) = ((k.x + 0.5) * ratio[0] - 0.5, (k.y + 0.5) * ratio[1] - 0.5);
         k.scale *= ratio[0];
     }
-    let features = Features {
-        keypoints,
-        descriptors: Descriptors::U8(descriptors),
-        dimension: polar::LENGTH,
-        image: full,
-    };
+    features.image = full;
     Ok(Level { scale, features, lanes })
 }
