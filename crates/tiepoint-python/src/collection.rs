@@ -201,6 +201,7 @@ impl Collection {
         let found = on_all(py, &devices, |processors| self.collection.match_pairs(shard, processors))?;
         Ok(dict!(py, {
             "pairs": found.pairs,
+            "structure": found.structure,
             "left_out": found.left_out,
             "tiles": found.tiles,
             "present": found.present,

@@ -30,6 +30,7 @@ pub(crate) struct Rectify {
     rig: Option<StereoCalibration>,
     frame: Option<OutputFrame>,
     tie: TieOptions,
+    modality: Modality,
     self_calibration: SelfCalibrationOptions,
     warp: WarpOptions,
 }
@@ -42,18 +43,23 @@ impl Rectify {
         frame: Option<&Bound<'_, PyAny>>,
         matching: &Bound<'_, PyDict>,
         robust: &Bound<'_, PyDict>,
+        sensors: (&str, f64),
         focal: Option<f64>,
         warp: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let rig = rig.map(rig_of).transpose()?;
         let model = rig.is_none().then_some(ModelKind::Fundamental.name());
+        let (modality, scale_range) = sensors;
         let tie = tie_options(model, matching, robust, Some(&PyDict::new(matching.py())))?;
+        let tie = tie.with_scale_range(scale_range);
+        tie.check().map_err(raised)?;
         let self_calibration = SelfCalibrationOptions::default().with_focal(focal);
         self_calibration.check().map_err(raised)?;
         Ok(Self {
             rig,
             frame: frame.map(crate::options::named).transpose()?,
             tie,
+            modality: Modality::from_name(modality).map_err(raised)?,
             self_calibration,
             warp: WarpOptions::default().with(warp)?,
         })
@@ -72,7 +78,7 @@ impl Rectify {
         let left = Picture::of(left, device, "the left image")?;
         let right = Picture::of(right, device, "the right image")?;
         let pictures = [&left, &right];
-        let options = RegisterOptions::default().with_tie(self.tie).with_modality(Modality::Same);
+        let options = RegisterOptions::default().with_tie(self.tie).with_modality(self.modality);
         let tied = Tied::of(py, finder, pictures, &masks, &options)?;
         let found = finder.device().run(py, |processor| {
             let placed = self.placed(&tied, [left.size(), right.size()], &processor.cpu)?;

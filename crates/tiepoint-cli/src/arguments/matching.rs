@@ -59,28 +59,36 @@ pub(crate) struct MatchingArguments {
     /// views if too few of its matches agree
     #[arg(long, value_name = "N", default_value = "auto", value_parser = views)]
     pub(crate) views: Views,
-    /// Whether one sensor made both images
-    #[arg(long, value_parser = named::<Modality>(), default_value_t)]
-    pub(crate) modality: Modality,
-    /// The largest ratio of the scales of images from different sensors, 1 to 16
-    #[arg(long, value_name = "X", default_value_t = TieOptions::default().scale_range)]
-    pub(crate) scale_range: f64,
+    #[command(flatten)]
+    pub(crate) sensors: SensorArguments,
     /// As --mask, for the second image (MOVING)
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
-    /// Verify the tie points in FILE in place of a search: .csv, .json or .points of this program, and those of QGIS, ASP, MicMac
+    /// Verify the tie points in FILE in place of a search: .csv, .json, .npz or .points of this program, and those of QGIS, ASP, MicMac
     /// (also its folder Homol), s2p, or the control points of a GDAL .vrt. The first image given is the first in FILE,
     /// unless the file names them; control points place A on B, and MOVING on REFERENCE
     #[arg(long = "matches", value_name = "FILE")]
     pub(crate) given: Option<PathBuf>,
 }
 
+/// What is known about the sensors that made the images.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Matching")]
+pub(crate) struct SensorArguments {
+    /// Whether one sensor made both images
+    #[arg(long, value_parser = named::<Modality>(), default_value_t)]
+    pub(crate) modality: Modality,
+    /// The largest ratio of the scales of images from different sensors, 1 to 16
+    #[arg(long, value_name = "X", default_value_t = TieOptions::default().scale_range)]
+    pub(crate) scale_range: f64,
+}
+
 impl MatchingArguments {
     /// Fails if matches are given and so is an option of a search.
     pub(crate) fn check_search(&self, detector: &DetectorArguments) -> Outcome {
         let searches = self.views != Views::Auto
-            || self.modality != Modality::default()
-            || self.scale_range != TieOptions::default().scale_range
+            || self.sensors.modality != Modality::default()
+            || self.sensors.scale_range != TieOptions::default().scale_range
             || self.no_rematch
             || self.mask_b.is_some()
             || self.matches.is_any()
@@ -100,7 +108,7 @@ impl MatchingArguments {
         let options = TieOptions::default()
             .with_matching(matching.with_ratio(matching.ratio.filter(|ratio| *ratio != 1.0)))
             .with_model(self.model.0)
-            .with_scale_range(self.scale_range)
+            .with_scale_range(self.sensors.scale_range)
             .with_robust(self.robust.options())
             .with_rematch((!self.no_rematch).then(Rematch::default));
         options.check()?;

@@ -2,7 +2,7 @@
 
 use super::compress::CompressArguments;
 use super::detector::DetectorArguments;
-use super::matching::{MatchFlags, MatchingArguments};
+use super::matching::{MatchFlags, MatchingArguments, SensorArguments};
 use super::report::ReportArguments;
 use super::table::{Given, flags};
 use super::values::{OrNone, named};
@@ -15,7 +15,7 @@ use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 use tiepoint::geometry::{ModelKind, RobustOptions};
-use tiepoint::register::{Modality, TieOptions, Views};
+use tiepoint::register::Views;
 
 /// What is known about the cameras without a calibration.
 #[derive(Clone, Copy, Debug, Args)]
@@ -111,6 +111,8 @@ pub(crate) struct RectifyArguments {
     /// With a calibration the inlier distance is that of rows from their median difference.
     #[command(flatten)]
     robust: Given<RectifyRobustFlags>,
+    #[command(flatten)]
+    sensors: SensorArguments,
     /// As --mask, for the second image
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
@@ -163,8 +165,7 @@ impl RectifyArguments {
             robust: self.robust.with_defaults_of(),
             no_rematch: false,
             views: Views::Auto,
-            modality: Modality::Same,
-            scale_range: TieOptions::default().scale_range,
+            sensors: self.sensors,
             mask_b: self.mask_b.clone(),
             given: self.given.clone(),
         }

@@ -284,6 +284,10 @@ fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, co
     let timed = Timed::start("match", context);
     let matched = collection.match_pairs_on(shard, devices)?;
     let rate = matched.pairs as f64 / timed.start.elapsed().as_secs_f64();
+    let structure = match matched.structure {
+        0 => String::new(),
+        n => format!(", {n} of them by structure, too"),
+    };
     let left_out = match matched.left_out {
         0 => String::new(),
         n => format!(", {n} of unreadable photographs left out"),
@@ -291,7 +295,7 @@ fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, co
     let waits = if matched.closure_waits { "; run it again when the other parts are done" } else { "" };
     timed.report(
         &format!(
-            "{} pairs in {} tiles{left_out}, {rate:.0} pairs/s, {} tiles were there{waits}",
+            "{} pairs in {} tiles{structure}{left_out}, {rate:.0} pairs/s, {} tiles were there{waits}",
             matched.pairs, matched.tiles, matched.present
         ),
         joined([json!(matched), json!({ "complete": !matched.closure_waits })]),

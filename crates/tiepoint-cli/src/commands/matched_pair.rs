@@ -200,8 +200,12 @@ impl<'a> PairSearch<'a> {
         };
         let pair = found.with(tie);
         let ([a, b], matches) = (pair.features.each_ref().map(Features::len), pair.tie.matches.len());
-        let tried =
-            if views > 1 { format!(", nor do {views} simulated views of each help") } else { String::new() };
+        let tried = match self.matching.sensors.modality {
+            Modality::Auto | Modality::Same if views > 1 => {
+                format!(", nor do {views} simulated views of each help")
+            }
+            Modality::Auto | Modality::Same | Modality::Cross => String::new(),
+        };
         let (counts, advice) = match &self.matching.given {
             Some(file) => {
                 let advice = "Another --model, or a greater --inlier-distance, may agree with them";
@@ -327,7 +331,8 @@ impl<'a> PairSearch<'a> {
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<Result<TiedPictures, Error>> {
-        let (options, views) = (self.matching.options()?, (self.matching.views, self.matching.modality));
+        let (options, views) =
+            (self.matching.options()?, (self.matching.views, self.matching.sensors.modality));
         let finder = match &found.matched {
             Matched::By(finder) => finder,
             Matched::Given(matches) => {

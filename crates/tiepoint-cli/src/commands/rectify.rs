@@ -19,6 +19,7 @@ use tiepoint::geometry::{Correspondence, Fundamental, Model};
 use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
+use tiepoint::options::Named;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View, counted};
 
 /// Advice if too few matches agree.
@@ -227,6 +228,7 @@ impl RectifiedPair {
             "exchanged": self.exchanged,
             "features": found.features.each_ref().map(Features::len),
             "matches": found.tie.matches.len(),
+            "modality": found.modality.name(),
             "inliers": agreement.map_or(0, |a| a.points),
             "verdict": found.assess().map(|assessment| assessment.verdict),
             "reasons": found.assess().map(|assessment| assessment.reasons),

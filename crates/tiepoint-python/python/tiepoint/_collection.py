@@ -290,9 +290,9 @@ class Collection:
         Returns
         -------
         dict
-            ``pairs`` that were tried and ``tiles`` that were made now; pairs ``left_out`` because one of their
-            photographs cannot be read; tiles that were ``present``; and whether everything is ``complete``: if not, run
-            it again when the other parts are done.
+            ``pairs`` that were tried, how many of them by ``structure``, too, and ``tiles`` that were made now; pairs
+            ``left_out`` because one of their photographs cannot be read; tiles that were ``present``; and whether
+            everything is ``complete``: if not, run it again when the other parts are done.
         """
         return self._core.match_pairs(_devices(device), shard)
 

@@ -226,6 +226,7 @@ class Rectify:
         frame: str | None,
         matching: _Options,
         robust: _Options,
+        sensors: tuple[str, float],
         focal: float | None,
         warp: _Options,
     ) -> Rectify: ...

@@ -318,6 +318,9 @@ class CollectionOptions(Options):
     block : int, optional
         Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block; by default 64,
         and 256 from 20 001 photographs on. Allowed: 1 to 4096.
+    modality : {"auto", "same", "cross"}
+        Whether one sensor took all photographs; cross: chosen pairs that their features do not verify are tried by
+        structure, for photographs of two sensors, such as a thermal and a colour camera.
     longest_side : int
         Longest side of the image that is searched; a larger photograph is shrunk to it, and its features keep their
         place in the photograph. Allowed: at least 16.
@@ -433,6 +436,7 @@ class CollectionOptions(Options):
     """
 
     block: int | None = None
+    modality: Literal["auto", "same", "cross"] = "same"
     longest_side: int = 3200
     masks: str | os.PathLike[str] | None = None
     features: str | os.PathLike[str] | None = None

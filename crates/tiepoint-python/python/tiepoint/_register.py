@@ -242,6 +242,8 @@ def rectify(
     max_iterations: int = 50_000,
     false_alarms: float = 1e-6,
     seed: int = 0,
+    modality: _Modality = "auto",
+    scale_range: float = 2.0,
     interpolation: _Interpolation = "bicubic",
     device: Device | str | None = None,
 ) -> Rectified:
@@ -271,6 +273,8 @@ def rectify(
         its difference of rows from the median of all.
     confidence, max_iterations, false_alarms, seed
         Estimation, as in `estimate`.
+    modality, scale_range
+        Images of different sensors, as in `register`.
     interpolation : {"bilinear", "bicubic", "lanczos"}
         How values between pixels are interpolated.
     device : Device or str, optional
@@ -295,6 +299,7 @@ def rectify(
             frame,
             matching(ratio, mutual, same_sign, max_distance),
             robust(threshold, confidence, max_iterations, false_alarms, seed),
+            (modality, scale_range),
             focal,
             warp,
         )

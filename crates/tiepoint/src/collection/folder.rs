@@ -3,10 +3,12 @@
 use super::camera::{Camera, cameras};
 use super::record::{Found, content, fingerprint, read_json, write_json};
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
-use super::{CollectionOptions, FeatureOptions, features, pairs};
+use super::{CollectionOptions, FeatureOptions, features, pairs, structure};
 use crate::device::Cpu;
 use crate::files::{Disk, remove_unfinished};
 use crate::image::{ReadOptions, Size};
+use crate::options::Named;
+use crate::register::Modality;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -128,7 +130,9 @@ impl Collection {
 
     fn new(folder: PathBuf, options: CollectionOptions, block: u32, listing: Listing) -> Self {
         let features = text_of(&without_paths(&options.features));
-        let features = fingerprint([&features::VERSION.to_le_bytes()[..], features.as_bytes()]);
+        let structure = (options.modality == Modality::Cross).then_some(structure::VERSION.to_le_bytes());
+        let parts = [&features::VERSION.to_le_bytes()[..], features.as_bytes()];
+        let features = fingerprint(parts.into_iter().chain(structure.as_ref().map(|version| &version[..])));
         let mut at_slot = Vec::new();
         for (i, photograph) in (0..).zip(&listing.photographs) {
             let slot = photograph.slot as usize;
@@ -357,6 +361,10 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
             }
         }
         differences("features", &recorded["features"], &given["features"], &mut changed);
+        let modality = recorded["modality"].as_str().unwrap_or(Modality::Same.name());
+        if modality != options.modality.name() {
+            changed.push(format!("modality {modality} and not {}", options.modality));
+        }
         if let Some(block) = options.block.filter(|block| *block != head.block) {
             changed.push(format!("block {} and not {block}", head.block));
         }

@@ -10,6 +10,7 @@ use super::folder::text_of;
 use super::record::{Found, Kind, fingerprint};
 use super::round::{Round, TileKind};
 use super::search::Search;
+use super::structure::{self, StructureSearch};
 use super::tile::{PAIR, pair_length};
 use super::{Collection, MatchDevices, PairChoice, PairSet, Shard, closure};
 use crate::Result;
@@ -19,15 +20,22 @@ use std::sync::Arc;
 /// The version of what this stage computes. When it changes, all tiles are made again.
 pub(super) const VERSION: u32 = 2;
 
-/// The tiles of the chosen pairs, and of the pairs that their matches suggest.
-const ROUNDS: [TileKind; 2] = {
+/// The tiles of the chosen pairs, of the pairs that their matches suggest, and of pairs that are tried by structure.
+const ROUNDS: [TileKind; 3] = {
     let first =
         TileKind { folder: "matches", task: "match", kind: Kind::Tile, record: PAIR, body: pair_length };
-    [first, TileKind { folder: "closure", ..first }]
+    [
+        first,
+        TileKind { folder: "closure", ..first },
+        TileKind { folder: "structure", task: "structure", ..first },
+    ]
 };
 
 /// The number of the round of the closure.
 pub(super) const CLOSURE: usize = 1;
+
+/// The number of the round by structure.
+pub(super) const STRUCTURE: usize = 2;
 
 /// What a run of this stage did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -39,9 +47,12 @@ pub struct Matched {
     pub present: usize,
     /// Pairs that were tried in this run.
     pub pairs: u64,
+    /// Pairs that were tried by structure in this run.
+    pub structure: u64,
     /// Pairs of this part of the work that are not tried because one of their photographs cannot be read.
     pub left_out: u64,
-    /// Whether the closure still waits for tiles of other parts of the work. Run the stage again when those are done.
+    /// Whether the closure, or pairs to be tried by structure, still wait for tiles of other parts of the work. Run the
+    /// stage again when those are done.
     #[serde(skip)]
     pub closure_waits: bool,
 }
@@ -70,6 +81,10 @@ impl Collection {
             Some(round) => self.match_round(&round, shard, devices, &mut matched)?,
             None => matched.closure_waits = true,
         }
+        match self.structure_round(&first, &states, &devices.cpu)? {
+            Some(round) => self.try_by_structure(&round, shard, &devices.cpu, &mut matched)?,
+            None => matched.closure_waits = true,
+        }
         Ok(matched)
     }
 
@@ -83,8 +98,10 @@ impl Collection {
     pub(super) fn round(&self, states: &Arc<Vec<State>>, pairs: PairSet, number: usize) -> Result<Round<'_>> {
         let options = text_of(&(&self.options().matching, &self.options().two_view));
         let given = self.given_hash()?.or_made_by("pairs", &self.pairs_path())?.map(u64::to_le_bytes);
+        let structure = (number == STRUCTURE).then_some(structure::VERSION.to_le_bytes());
         let parts = [&VERSION.to_le_bytes()[..], options.as_bytes()];
-        let made_from = fingerprint(parts.into_iter().chain(given.as_ref().map(|hash| &hash[..])));
+        let more = [given.as_ref().map(|hash| &hash[..]), structure.as_ref().map(|version| &version[..])];
+        let made_from = fingerprint(parts.into_iter().chain(more.into_iter().flatten()));
         Ok(Round::new(self, states.clone(), pairs, ROUNDS[number], made_from))
     }
 
@@ -131,6 +148,24 @@ impl Collection {
         matched.present += done.present;
         matched.pairs += done.pairs;
         matched.left_out += done.left_out;
+        Ok(())
+    }
+
+    fn try_by_structure(
+        &self,
+        round: &Round<'_>,
+        shard: Shard,
+        cpu: &Cpu,
+        matched: &mut Matched,
+    ) -> Result<()> {
+        let load = |index: usize, states: &[State]| self.load(index, states);
+        let done = round.work(shard, cpu, load, |tiles, pairs| {
+            let threads = (cpu.threads() as u64).min(pairs) as usize;
+            StructureSearch { collection: self, tiles, cpu }.run(threads)
+        })?;
+        matched.tiles += done.tiles;
+        matched.present += done.present;
+        matched.structure += done.pairs;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Collections of photographs: from a folder of images to verified matches of all pairs that show the same thing.
 //!
 //! ```text
-//! scan ─▶ features ─▶ pairs ─▶ matches ─▶ (closure ─▶ matches) ─▶ export
+//! scan ─▶ features ─▶ pairs ─▶ matches ─▶ (closure ─▶ matches) ─▶ (structure) ─▶ export
 //! ```
 //!
 //! **The work folder is the only state.** A [`Collection`] is a folder on disk: work whose file is there is done, all
@@ -25,6 +25,7 @@
 //! | `given.bin` | matches that were found elsewhere, to be verified |
 //! | `matches/…/I-J.tile` | for the photographs of blocks I and J: pairs tried, their matches and geometry |
 //! | `closure.bin`, `closure/` | the pairs that verified pairs suggest, and their tiles |
+//! | `structure/` | of photographs of different sensors: tiles of the pairs that are tried by structure |
 //!
 //! **Tiles.** Every photograph has a slot, which it keeps while others come and go. Slots are divided into blocks of
 //! [`CollectionOptions::block`], and pairs into tiles: a tile has the pairs between two blocks, or within one. A tile
@@ -53,6 +54,7 @@ mod scan;
 mod search;
 mod shard;
 mod status;
+mod structure;
 mod tile;
 mod top_scale;
 mod uploaded;

@@ -7,6 +7,7 @@ use crate::feature::sift::SiftOptions;
 use crate::geometry::two_view::TwoViewOptions;
 use crate::matching::MatchOptions;
 use crate::options::{Above, named, options};
+use crate::register::Modality;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -21,6 +22,11 @@ options! {
         /// By default 64 for up to 20 000 photographs, some 4000 pairs, a second on a data-centre GPU and a minute on two
         /// cores; 256 for more: fewer files, fewer bytes read for each pair. A folder keeps what it was made with.
         block / with_block: Option<u32> = None => 1..=4096, unit "N";
+        /// Whether one sensor took all photographs; cross: chosen pairs that their features do not verify are tried by
+        /// structure, for photographs of two sensors, such as a thermal and a colour camera.
+        ///
+        /// It takes up to 0.3 s of a core for each such pair, and adds up to 1500 features to each photograph.
+        modality / with_modality: Modality = Modality::Same;
     }
     tables {
         /// How photographs are read and searched.
@@ -36,9 +42,20 @@ options! {
         two_view / with_two_view: TwoViewOptions = TwoViewOptions::default().with_threshold_px(3.0);
     }
     check this {
-        match this.matching.guide {
-            Some(_) => Err(Error::option("guide", "given", "none: a model belongs to one pair")),
-            None => Ok(()),
+        let given = this.features.given.is_some() || this.pairs.choice == PairChoice::Matches;
+        match (this.matching.guide, this.modality) {
+            (Some(_), _) => Err(Error::option("guide", "given", "none: a model belongs to one pair")),
+            (None, Modality::Auto) => Err(Error::option(
+                "modality",
+                "auto",
+                "same, or cross where two sensors took the photographs",
+            )),
+            (None, Modality::Cross) if given => Err(Error::option(
+                "modality",
+                "cross",
+                "same where features or matches are given, which have no corners of structure",
+            )),
+            (None, Modality::Same | Modality::Cross) => Ok(()),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct Results<'c> {
     collection: &'c Collection,
     states: Arc<Vec<State>>,
-    rounds: [Round<'c>; 2],
+    rounds: [Round<'c>; 3],
     /// For each run of photographs, as long as a block, the tiles with verified pairs whose first photograph is in the
     /// run: round and tile.
     tiles: Vec<Vec<[usize; 2]>>,
@@ -31,7 +31,8 @@ impl Collection {
         let first = self.first_round(&states)?;
         let unfinished = || Error::Mismatch("not all pairs are matched; run the stage `match` first".into());
         let closure = self.closure_round(&first, &states, cpu)?.ok_or_else(unfinished)?;
-        let rounds = [first, closure];
+        let structure = self.structure_round(&first, &states, cpu)?.ok_or_else(unfinished)?;
+        let rounds = [first, closure, structure];
         let mut tiles = vec![Vec::new(); self.photographs().len().div_ceil(self.block())];
         for (number, round) in rounds.iter().enumerate() {
             let of_block = |pair: [u32; 2]| pair[0] as usize / self.block();
@@ -47,9 +48,11 @@ impl Collection {
 }
 
 impl Results<'_> {
-    /// The pairs that were tried: the chosen ones and those of the closure.
+    /// The pairs that were tried: the chosen ones, of which some may have been tried by structure, too, and those of the
+    /// closure.
     pub fn tried(&self) -> PairSet {
-        match self.rounds.each_ref().map(|round| &round.pairs.set) {
+        let [chosen, closure, _] = self.rounds.each_ref().map(|round| &round.pairs.set);
+        match [chosen, closure] {
             [PairSet::List(chosen), PairSet::List(closure)] => {
                 PairSet::list(chosen.iter().chain(closure).copied())
             }

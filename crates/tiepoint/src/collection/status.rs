@@ -94,6 +94,14 @@ impl Collection {
             status.pairs = status.pairs.map(|pairs| pairs + more);
             status.add(&closure, cpu)?;
         }
+        if status.missing_tiles.is_empty()
+            && let Some(structure) = self.structure_round(&first, &states, cpu)?
+        {
+            // Its pairs were counted when their features were matched.
+            let (tried, left_out) = (status.tried, status.left_out);
+            status.add(&structure, cpu)?;
+            (status.tried, status.left_out) = (tried, left_out);
+        }
         Ok(status)
     }
 }

@@ -9,6 +9,7 @@ mod cross;
 mod tie;
 mod views;
 
+pub(crate) use cross::{Structure, corner_matches};
 pub use tie::{Rematch, TieOptions, TiePoints, tie_given, tie_points, tie_points_on_device};
 pub use views::{Modality, TiePicture, TiedPictures, Views, tie_pictures, tie_pictures_on_device, tie_views};
 

@@ -19,7 +19,7 @@ use crate::feature::{Features, Finder, FoundFeatures};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::image::{AnyView, ImageView};
 use crate::matching::{Match, MatchOptions, match_features};
-use crate::options::{Named, named};
+use crate::options::named;
 use crate::{Error, Result};
 use std::collections::HashSet;
 
@@ -88,8 +88,7 @@ pub struct TiedPictures {
 /// Ties two pictures together.
 ///
 /// # Errors
-/// As [`Views::check`], [`tie_points`](super::tie_points) and [`Finder::detect_simulated`]; [`Error::Option`] for
-/// [`Modality::Cross`] with a model of epipolar geometry or none, because structure only gives maps between points.
+/// As [`Views::check`], [`tie_points`](super::tie_points) and [`Finder::detect_simulated`].
 pub fn tie_pictures(
     pictures: [TiePicture<'_>; 2],
     finder: &Finder,
@@ -98,20 +97,12 @@ pub fn tie_pictures(
     processor: &Processor,
 ) -> Result<TiedPictures> {
     views.check()?;
-    let (maps, [a, b]) = (maps(options), pictures);
+    let [a, b] = pictures;
     let by_structure = || {
         options.check()?;
         cross::tie(pictures.map(|picture| (picture.image, picture.mask)), options, processor)
     };
     match modality {
-        Modality::Cross if !maps => {
-            let model = options.model.map_or("none", |kind| kind.name());
-            Err(Error::option(
-                "model",
-                model,
-                "homography, affine, similarity, rigid or translation: structure tells nothing else",
-            ))
-        }
         Modality::Cross => by_structure()?.map(TiedPictures::from).ok_or(Error::Degenerate {
             model: options.model.map_or("model", |kind| kind.noun()),
             reason: "no more of their structure agrees than chance brings about",
@@ -129,7 +120,13 @@ pub fn tie_pictures(
                 Err(error) if lacks_support(&error) => error,
                 tied => return tied,
             };
-            let structure = if modality == Modality::Auto && maps { by_structure()? } else { None };
+            let structure = match modality {
+                Modality::Auto => match by_structure() {
+                    Err(error) if lacks_support(&error) => None,
+                    structure => structure?,
+                },
+                Modality::Same | Modality::Cross => None,
+            };
             let simulate =
                 views == Views::Auto && !a.found.features.is_empty() && !b.found.features.is_empty();
             match structure {
@@ -188,17 +185,12 @@ pub fn tie_pictures_on_device(
         return Ok(None);
     }
     let some = a.capacity() > 0 && b.capacity() > 0;
-    let others = (views == Views::Auto && some) || (modality == Modality::Auto && maps(options));
+    let others = (views == Views::Auto && some) || modality == Modality::Auto;
     match tie_points_on_device(a, b, options, cpu) {
         Err(error) if error.is_device_limit() => Ok(None),
         Err(error) if others && lacks_support(&error) => Ok(None),
         tie => tie.map(Some),
     }
-}
-
-/// Whether the model maps points to points; structure gives no other models.
-fn maps(options: &TieOptions) -> bool {
-    options.model.is_some_and(|kind| !kind.is_epipolar())
 }
 
 /// Whether there is no model because too few matches agree, so that other matches may help. They do not help against an

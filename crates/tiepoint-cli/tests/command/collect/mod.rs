@@ -2,6 +2,7 @@
 
 mod database;
 mod given;
+mod sensors;
 mod told;
 mod unusual;
 mod versions;

@@ -106,7 +106,7 @@ impl Collection {
             let folders: BTreeSet<PathBuf> = paths.filter_map(|p| Some(p.parent()?.to_owned())).collect();
             folders.into_iter().try_for_each(|folder| remove_unfinished(folder, 1).map(drop))?;
         }
-        let [unreadable, failed] = Extraction::new(self, &todo, &cpu).run(&cpu, processors)?;
+        let [unreadable, failed] = Extraction::new(self, &todo, &cpu)?.run(&cpu, processors)?;
         Ok(Extracted {
             searched: todo.len() - unreadable.len() - failed.len(),
             present: mine.len() - todo.len(),

@@ -9,10 +9,12 @@ use super::given::Given;
 use super::{Collection, Sources};
 use crate::collection::workers::{Job, Stop, for_each_of, lock, side_by_side};
 use crate::device::{Cpu, Processor};
-use crate::feature::{Detector, Features, Finder};
+use crate::feature::sift::Sift;
+use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
 use crate::files::Disk;
 use crate::filter::shrink::shrink;
 use crate::image::{self, AnyImage, Image, Mask, Prepared, Range, Size};
+use crate::register::{Modality, Structure};
 use crate::{Error, Result, by_pixel};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -28,6 +30,8 @@ const FEW: usize = 4;
 pub(super) struct Extraction<'c> {
     collection: &'c Collection,
     detector: Detector,
+    /// Describes corners of structure, where photographs are of different sensors.
+    sift: Option<Sift>,
     /// Counts the photographs that are done.
     watched: Cpu,
     /// The index in `todo` of the next photograph.
@@ -59,6 +63,12 @@ impl Photograph {
         same_type && self.image.size() == other.image.size() && self.mask.is_none() && other.mask.is_none()
     }
 
+    /// Its structure with the corners, in pixels of the image; `None` if it is too small.
+    fn structure(&self, cpu: &Cpu) -> Result<Option<(Structure, Vec<Keypoint>)>> {
+        let structure = Structure::of((self.image.view(), self.mask.as_ref().map(Image::view)), cpu)?;
+        structure.map(|of| Ok((of.corners(cpu)?, of))).transpose().map(|of| of.map(|(k, of)| (of, k)))
+    }
+
     /// Features found in the image, in pixels of the photograph.
     fn in_full_size(&self, mut found: Features) -> Features {
         let searched = self.image.size();
@@ -75,18 +85,60 @@ impl Photograph {
     }
 }
 
+impl Collection {
+    /// The structure of a photograph, and its corners in pixels of the photograph; `None` for one that is too small.
+    pub(in crate::collection) fn structure(
+        &self,
+        index: usize,
+        cpu: &Cpu,
+    ) -> Result<Option<(Structure, Features)>> {
+        let sources = self.sources(index).map_err(|reason| Error::format(self.path_of(index), reason))?;
+        let photograph = self.decode(index, &sources)?;
+        let Some((structure, keypoints)) = photograph.structure(cpu)? else { return Ok(None) };
+        let image = photograph.image.size();
+        let corners = Features { keypoints, descriptors: Descriptors::U8(vec![]), dimension: 0, image };
+        Ok(Some((structure, photograph.in_full_size(corners))))
+    }
+
+    fn decode(&self, index: usize, sources: &Sources) -> Result<Photograph> {
+        let cpu = &Cpu::sequential();
+        // COLMAP reads pixels as they are stored, too.
+        let limits = &self.limits().with_orient(false);
+        let image = image::decode_grey_alpha(&sources.photograph, self.path_of(index), limits)?;
+        let (size, origin) = (image.image.size(), sources.origin.clone());
+        let mask = sources.beside.as_ref();
+        let mask = mask.map(|(path, bytes)| Mask::decode(bytes, path, size, limits, cpu)).transpose()?;
+        let Prepared { image, mask } = image.prepared(mask, Range::Auto, cpu)?;
+        let (image, mask) = (image.into_image(), mask.into_image());
+        let to = size.at_most(self.options().features.longest_side as usize);
+        if to == size {
+            return Ok(Photograph { index, origin, size, image, mask });
+        }
+        let image = by_pixel!(image.view(), view => shrink(view, to, cpu)?.into());
+        // A pixel counts if all pixels count that it covers.
+        let mask = mask.map(|mask| -> Result<_> {
+            let share = shrink(mask.view(), to, cpu)?;
+            Ok(Image::from_fn(to, |x, y| if share.row(y)[x] == 255 { 255 } else { 0 }))
+        });
+        Ok(Photograph { index, origin, size, image, mask: mask.transpose()? })
+    }
+}
+
 impl<'c> Extraction<'c> {
-    pub(super) fn new(collection: &'c Collection, todo: &'c [usize], cpu: &Cpu) -> Self {
-        Self {
+    pub(super) fn new(collection: &'c Collection, todo: &'c [usize], cpu: &Cpu) -> Result<Self> {
+        let sift = collection.options().features.sift;
+        let cross = collection.options().modality == Modality::Cross;
+        Ok(Self {
             collection,
-            detector: Detector::Sift(collection.options().features.sift),
+            detector: Detector::Sift(sift),
+            sift: cross.then(|| Sift::new(sift)).transpose()?,
             watched: cpu.begin_task("features", todo.len()),
             next: AtomicUsize::new(0),
             todo,
             unreadable: Mutex::default(),
             failed: Mutex::default(),
             disk: Disk::meanwhile(collection.syncs()),
-        }
+        })
     }
 
     /// Searches all photographs. Returns those that cannot be read and those that are to be tried again, with reasons.
@@ -132,7 +184,7 @@ impl<'c> Extraction<'c> {
 
     /// Reads the next photograph; `None` when all are taken.
     fn read_next(&self) -> Option<Result<Option<Photograph>>> {
-        self.next_by(|index, sources| self.decode(index, sources))
+        self.next_by(|index, sources| self.collection.decode(index, sources))
     }
 
     /// The result of `decode` for the next photograph; `None` when all are taken.
@@ -186,30 +238,6 @@ impl<'c> Extraction<'c> {
         Ok((index, sources.origin.clone(), features))
     }
 
-    fn decode(&self, index: usize, sources: &Sources) -> Result<Photograph> {
-        let cpu = &Cpu::sequential();
-        let options = &self.collection.options().features;
-        // COLMAP reads pixels as they are stored, too.
-        let limits = &self.collection.limits().with_orient(false);
-        let image = image::decode_grey_alpha(&sources.photograph, self.collection.path_of(index), limits)?;
-        let (size, origin) = (image.image.size(), sources.origin.clone());
-        let mask = sources.beside.as_ref();
-        let mask = mask.map(|(path, bytes)| Mask::decode(bytes, path, size, limits, cpu)).transpose()?;
-        let Prepared { image, mask } = image.prepared(mask, Range::Auto, cpu)?;
-        let (image, mask) = (image.into_image(), mask.into_image());
-        let to = size.at_most(options.longest_side as usize);
-        if to == size {
-            return Ok(Photograph { index, origin, size, image, mask });
-        }
-        let image = by_pixel!(image.view(), view => shrink(view, to, cpu)?.into());
-        // A pixel counts if all pixels count that it covers.
-        let mask = mask.map(|mask| -> Result<_> {
-            let share = shrink(mask.view(), to, cpu)?;
-            Ok(Image::from_fn(to, |x, y| if share.row(y)[x] == 255 { 255 } else { 0 }))
-        });
-        Ok(Photograph { index, origin, size, image, mask: mask.transpose()? })
-    }
-
     /// Records that a photograph cannot be read.
     fn set_aside(&self, index: usize, origin: &Origin, reason: String) -> Result<()> {
         self.watched.leave_out(1);
@@ -218,7 +246,18 @@ impl<'c> Extraction<'c> {
         Ok(())
     }
 
-    fn keep(&self, photograph: &Photograph, found: Features) -> Result<()> {
+    fn keep(&self, photograph: &Photograph, mut found: Features) -> Result<()> {
+        if let Some(sift) = &self.sift
+            && let Some((_, corners)) = photograph.structure(&Cpu::sequential())?
+        {
+            let (image, cpu) = (photograph.image.view(), Cpu::sequential());
+            let (more, _) = by_pixel!(image, view => sift.describe(view, &corners, &cpu)?);
+            found.keypoints.extend(more.keypoints);
+            if let (Descriptors::U8(all), Descriptors::U8(more)) = (&mut found.descriptors, more.descriptors)
+            {
+                all.extend(more);
+            }
+        }
         self.write(photograph.index, &photograph.origin, &Ok(photograph.in_full_size(found)))
     }
 

@@ -30,7 +30,7 @@ use channels::{Channels, halved_lanes};
 pub(crate) use intensity::Intensity;
 pub(crate) use polar::{TURNS, turned};
 
-use super::{Descriptors, Features};
+use super::{Descriptors, Features, Keypoint};
 use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
@@ -69,12 +69,12 @@ const LEAST_SIDE: f64 = 24.0;
 
 /// Finds structure on a processor; a GPU's kernels are looked up once.
 #[derive(Debug)]
-pub(crate) struct Structure<'p> {
+pub(crate) struct StructureFinder<'p> {
     pub(crate) processor: &'p Processor,
     on_gpu: OnceLock<GpuStructure>,
 }
 
-impl<'p> Structure<'p> {
+impl<'p> StructureFinder<'p> {
     pub(crate) fn new(processor: &'p Processor) -> Self {
         Self { processor, on_gpu: OnceLock::new() }
     }
@@ -160,10 +160,16 @@ fn found_in(intensity: &Intensity, size: Size, cpu: &Cpu) -> Result<Found> {
     let channels = Channels::of(&intensity.shrunk(size, cpu)?, cpu)?;
     let keypoints = corners::corners(&channels, MOST, cpu)?;
     let mut lanes = halved_lanes(&channels, cpu)?;
-    let descriptors = Descriptors::U8(polar::describe(&lanes, &keypoints, cpu)?);
+    let features = described(keypoints, &lanes, cpu)?;
     if size != intensity.size() {
         lanes = Image::default();
     }
-    let features = Features { keypoints, descriptors, dimension: polar::LENGTH, image: size };
     Ok(Found { features, lanes, on_device: None })
+}
+
+/// Corners with their descriptors, in pixels of a picture with these channels at half its size.
+pub(crate) fn described(keypoints: Vec<Keypoint>, lanes: &Image<f32>, cpu: &Cpu) -> Result<Features> {
+    let descriptors = Descriptors::U8(polar::describe(lanes, &keypoints, cpu)?);
+    let Size { width, height } = lanes.size();
+    Ok(Features { keypoints, descriptors, dimension: polar::LENGTH, image: Size::new(2 * width, 2 * height) })
 }

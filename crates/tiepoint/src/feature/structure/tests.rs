@@ -88,8 +88,7 @@ fn a_quarter_turn_permutes_descriptors() {
     let mut same = 0;
     for (k, of_k) in upright.keypoints.iter().zip(bytes(&expected)) {
         let at = [last as f32 - k.y, k.x];
-        let near =
-            |other: &crate::feature::Keypoint| (other.x - at[0]).abs() + (other.y - at[1]).abs() < 0.02;
+        let near = |other: &Keypoint| (other.x - at[0]).abs() + (other.y - at[1]).abs() < 0.02;
         if let Some(i) = lying.keypoints.iter().position(near) {
             same += 1;
             let differs = of_k.iter().zip(bytes(lying)[i]).map(|(a, b)| a.abs_diff(*b)).max();

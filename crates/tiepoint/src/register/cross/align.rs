@@ -16,7 +16,7 @@ use super::search::Hypothesis;
 use crate::Result;
 use crate::device::{Cpu, Processor, dispatch};
 use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, between, pixels};
-use crate::feature::structure::{Intensity, Structure};
+use crate::feature::structure::{Intensity, StructureFinder};
 use crate::filter::gauss::{GaussOptions, gauss};
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::weighted::{Measured, WeightedFit, cost, fit};
@@ -48,9 +48,9 @@ const OVERLAP: f64 = 13.4;
 #[derive(Debug)]
 pub(super) struct Frame {
     /// Channels at half the size.
-    lanes: [Image<f32>; 2],
+    pub(super) lanes: [Image<f32>; 2],
     /// The maps from pixels of A and of B to those of the grid.
-    from: [Homography; 2],
+    pub(super) from: [Homography; 2],
 }
 
 /// A place in A, the corresponding place in B, and the standard deviation of the latter in pixels.
@@ -76,9 +76,9 @@ impl Frame {
     pub(super) fn of(
         pictures: [(&Intensity, &Image<f32>); 2],
         hypothesis: &Hypothesis,
-        structure: &Structure<'_>,
+        finder: &StructureFinder<'_>,
     ) -> Result<Self> {
-        let (intensity, cpu) = (pictures.map(|(intensity, _)| intensity), &structure.processor.cpu);
+        let (intensity, cpu) = (pictures.map(|(intensity, _)| intensity), &finder.processor.cpu);
         let ([c, s], [x, y]) = (hypothesis.turn, hypothesis.shift);
         let b_from_a = Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]])?;
         let inverse = b_from_a.inverse().unwrap_or_default();
@@ -92,7 +92,7 @@ impl Frame {
         let moved = usize::from(scale >= 1.0);
         let back = if moved == 1 { b_from_a } else { inverse };
         let mut lanes = pictures.map(|(_, lanes)| lanes.clone());
-        lanes[moved] = structure.halved_channels(&laid(intensity[moved], &back, size, cpu)?)?;
+        lanes[moved] = finder.halved_channels(&laid(intensity[moved], &back, size, cpu)?)?;
         Ok(Self { lanes, from })
     }
 
@@ -141,36 +141,42 @@ impl Frame {
         let b_from_a = back[1].compose(&map.compose(&from[0]));
         let place = |window: &Measured| {
             let (a, b) = (back[0].apply(window.a)?, back[1].apply(map.apply(window.b)?)?);
-            let [xx, xy, yy] = window.information;
-            // The larger standard deviation: the root of the larger eigenvalue of the inverse.
-            let (trace, root) = (xx + yy, ((xx - yy) * (xx - yy) + 4.0 * xy * xy).sqrt());
-            let deviation = (variance / (0.5 * (trace - root)).max(f64::MIN_POSITIVE)).sqrt();
-            Some(Place { a, b, deviation: 2.0 * deviation })
+            Some(Place { a, b, deviation: 2.0 * deviation(window.information, variance) })
         };
         let places = windows.iter().filter_map(place).collect();
         Some(Aligned { b_from_a, places, lanes })
     }
 
-    /// B warped by `map` onto A. The `COUNTS` lane is 1 where all four pixels of B that are interpolated count, else 0.
     fn laid(&self, b: &Image<f32>, map: &Homography, cpu: &Cpu) -> Result<Image<f32>> {
-        let size = self.lanes[0].size();
-        let mut out = Image::try_filled(size, LANES, 0.0)?;
-        cpu.try_for_chunks(out.data_mut(), size.width * LANES, |y, out| {
-            dispatch!(cpu.level(), simd => lay_row(simd, b, map, y, out));
-        })?;
-        Ok(out)
+        laid_lanes(b, map, self.lanes[0].size(), cpu)
     }
 }
 
+/// Channels warped by `map` onto a picture of `size`. The `COUNTS` lane is 1 where all four pixels that are interpolated
+/// count, else 0.
+pub(super) fn laid_lanes(lanes: &Image<f32>, map: &Homography, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
+    let mut out = Image::try_filled(size, LANES, 0.0)?;
+    cpu.try_for_chunks(out.data_mut(), size.width * LANES, |y, out| {
+        dispatch!(cpu.level(), simd => lay_row(simd, lanes, map, y, out));
+    })?;
+    Ok(out)
+}
+
+/// The larger standard deviation of a place: the root of the larger eigenvalue of the inverse of its information.
+pub(super) fn deviation([xx, xy, yy]: [f64; 3], variance: f64) -> f64 {
+    let (trace, root) = (xx + yy, ((xx - yy) * (xx - yy) + 4.0 * xy * xy).sqrt());
+    (variance / (0.5 * (trace - root)).max(f64::MIN_POSITIVE)).sqrt()
+}
+
 /// The map of `kind` by which the map so far is to be corrected.
-fn step(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
+pub(super) fn step(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
     (windows.len() >= LEAST_WINDOWS).then(|| fit(kind, windows)).flatten()
 }
 
 /// The kind of map from `led` up to `kind` that the Bayesian information criterion chooses: each kind has two
 /// parameters more than the one before, and each of these must lower the sum of squares by the logarithm of the number
 /// of independent windows.
-fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKind {
+pub(super) fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKind {
     let more: &[ModelKind] = match kind {
         ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
         ModelKind::Affine => &[ModelKind::Affine],
@@ -194,7 +200,12 @@ fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKi
 }
 
 /// A picture resampled on a grid of `size`.
-fn laid(intensity: &Intensity, ground_from_grid: &Homography, size: Size, cpu: &Cpu) -> Result<Intensity> {
+pub(super) fn laid(
+    intensity: &Intensity,
+    ground_from_grid: &Homography,
+    size: Size,
+    cpu: &Cpu,
+) -> Result<Intensity> {
     let [[a, b, _], [c, d, _], _] = ground_from_grid.matrix();
     let shrinks = (a * d - b * c).abs();
     let smooth = match shrinks > 1.38 {
@@ -216,7 +227,7 @@ fn laid(intensity: &Intensity, ground_from_grid: &Homography, size: Size, cpu: &
 }
 
 /// Channels smoothed by σ pixels of the picture and divided by their length.
-fn smoothed(lanes: &Image<f32>, sigma: f64, cpu: &Cpu) -> Result<Image<f32>> {
+pub(super) fn smoothed(lanes: &Image<f32>, sigma: f64, cpu: &Cpu) -> Result<Image<f32>> {
     let mut smooth = gauss(lanes.view(), &GaussOptions::sigma(0.5 * (sigma * sigma - 0.25).sqrt()), cpu)?;
     let size = smooth.size();
     cpu.try_for_chunks(smooth.data_mut(), size.width * LANES, |y, row| {
@@ -248,7 +259,7 @@ fn lay_row<S: Simd>(_: S, b: &Image<f32>, map: &Homography, y: usize, out: &mut 
 type Sums = [f64; 7];
 
 /// The windows that count. Places in B are those on the grid of A, before the map.
-fn windows(a: &Image<f32>, b: &Image<f32>, cpu: &Cpu) -> Result<Vec<Measured>> {
+pub(super) fn windows(a: &Image<f32>, b: &Image<f32>, cpu: &Cpu) -> Result<Vec<Measured>> {
     let size = a.size();
     let (columns, rows) = (size.width / BLOCK, size.height / BLOCK);
     let blocks: Vec<Vec<Sums>> = cpu.try_map(rows, |row| {

@@ -7,10 +7,12 @@
 //! 2. **Alignment** (`align`): both pictures are brought to the grid of the coarser one. In windows all over it,
 //!    Gauss–Newton steps move the channels of one onto those of the other, which gives displacements with their
 //!    information. A map is fitted to these (`geometry::weighted`), from a similarity to the model asked for.
+//!    Larger pictures than are searched are then aligned at full size (`full_size`).
 //! 3. **Judgement** (`judge`): if the map is wrong, the structure around a place agrees no better there than when it is
 //!    displaced. This is counted over the whole picture, not over the matches that led to the map.
 
 mod align;
+mod full_size;
 mod judge;
 mod search;
 #[cfg(test)]
@@ -19,15 +21,15 @@ mod tests;
 use super::TiePoints;
 use super::tie::TieOptions;
 use crate::device::{Cpu, Processor};
-use crate::feature::structure::{Intensity, Level, Structure};
+use crate::feature::structure::{Intensity, Level, StructureFinder, described};
 use crate::feature::{Descriptors, Features, Keypoint};
-use crate::geometry::estimate::{refine, residuals};
-use crate::geometry::{Affine, Correspondence, Homography, Model, ModelKind, Similarity};
+use crate::geometry::estimate::{estimate, refine, residuals};
+use crate::geometry::{Affine, Correspondence, Estimate, Homography, Model, ModelKind, Similarity};
 use crate::image::{AnyView, Image, ImageView, Size};
-use crate::matching::Match;
+use crate::matching::{Guide, Match, MatchOptions, match_features};
 use crate::numeric::length;
 use crate::{Error, Result};
-use align::{Aligned, Frame};
+use align::{Aligned, Frame, Place};
 use judge::Agreement;
 use search::Hypothesis;
 
@@ -35,6 +37,9 @@ use search::Hypothesis;
 const MOST_PIXELS: f64 = 1_048_576.0;
 /// The least side of a picture that is searched at all, in pixels.
 const LEAST_SIDE: usize = 48;
+/// How far from where the map says a corner is searched for, in pixels of the coarser picture: as much as scenes with depth
+/// may displace it.
+const REACH: f64 = 16.0;
 /// Two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned and
 /// judged. Most pictures of one scene differ in scale by less than the first two levels. Where that is not so, or a doubt
 /// is left, the second round matches all levels: from a start at another scale the alignment is less exact.
@@ -53,34 +58,140 @@ pub(super) struct StructureTie {
 /// One channel, and a mask of the pixels that count.
 pub(super) type Picture<'a> = (AnyView<'a>, Option<ImageView<'a, u8>>);
 
+/// A picture at the size at which it is searched.
+#[derive(Debug)]
+pub(crate) struct Structure {
+    intensity: Intensity,
+    /// The size of the picture itself.
+    full: Size,
+}
+
+impl Structure {
+    /// `None` for a picture that is too small.
+    pub(crate) fn of((image, mask): Picture<'_>, cpu: &Cpu) -> Result<Option<Self>> {
+        let full = image.size();
+        if full.width.min(full.height) < LEAST_SIDE {
+            return Ok(None);
+        }
+        Ok(Some(Self { intensity: Intensity::of(image, mask, searched(full), cpu)?, full }))
+    }
+
+    /// Which pixels of an image of `size` count, by the nearest of the pixels that are searched.
+    fn counts(&self, small_from_image: &Homography, size: Size) -> Image<f32> {
+        let Size { width, height } = self.size();
+        let at = |v: f64, n: usize| v.round_ties_even().clamp(0.0, (n - 1) as f64) as usize;
+        Image::from_fn(size, |x, y| {
+            let [u, v] = small_from_image.apply([x as f64, y as f64]).unwrap_or_default();
+            self.intensity.counts.row(at(v, height))[at(u, width)]
+        })
+    }
+
+    /// The size at which it is searched.
+    pub(crate) fn size(&self) -> Size {
+        self.intensity.size()
+    }
+
+    /// Its corners, in its own pixels: those whose numbers are in [`corner_matches`].
+    pub(crate) fn corners(&self, cpu: &Cpu) -> Result<Vec<Keypoint>> {
+        let processor = Processor::from(cpu.clone());
+        let [levels] = StructureFinder::new(&processor).levels([(&self.intensity, 0..1)], 1.0)?;
+        levels.first().map_or(Ok(vec![]), |level| self.in_full_pixels(&level.features.keypoints))
+    }
+
+    fn in_full_pixels(&self, corners: &[Keypoint]) -> Result<Vec<Keypoint>> {
+        let (to_small, ratio) =
+            (onto(self.full, self.size())?, self.full.width as f32 / self.size().width as f32);
+        let Some(from_small) = to_small.inverse() else { return Ok(vec![]) };
+        let moved = |k: &Keypoint| Keypoint { scale: k.scale * ratio, ..moved(k, &from_small) };
+        Ok(corners.iter().map(moved).collect())
+    }
+}
+
 /// Ties two pictures by their structure; `None` where it agrees no better than by chance.
+///
+/// # Errors
+/// Those of the estimate for a model of epipolar geometry.
 pub(super) fn tie(
     pictures: [Picture<'_>; 2],
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<Option<StructureTie>> {
-    let (cpu, structure) = (&processor.cpu, Structure::new(processor));
+    let cpu = &processor.cpu;
     let _stage = cpu.stage("cross");
-    let sizes = pictures.map(|(image, _)| image.size());
-    if sizes.iter().any(|size| size.width.min(size.height) < LEAST_SIDE) {
-        return Ok(None);
+    let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
+    let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
+    let both = [a, b];
+    let Some(found) = found(both, options, processor)? else { return Ok(None) };
+    let tied = match options.model {
+        Some(kind) if !kind.is_epipolar() => {
+            let Some(small) = in_full_pixels(&found.aligned, both)? else { return Ok(None) };
+            let full = full_size::tied(pictures, both, &small.0, kind, cpu)?;
+            by_places(full.unwrap_or(small), both, kind, options, cpu)?
+        }
+        model => Some(by_corners(&found, both, model, options, processor)?),
+    };
+    let beyond_doubt = found.agreement.is_beyond_doubt();
+    Ok(tied.map(|(features, tie)| StructureTie { features, tie, beyond_doubt }))
+}
+
+/// Corners of two pictures that correspond; `None` where structure agrees no better than by chance.
+pub(crate) fn corner_matches(pictures: [&Structure; 2], processor: &Processor) -> Result<Option<Vec<Match>>> {
+    let found = found(pictures, &TieOptions::default(), processor)?;
+    found.map(|found| found.matches(processor)).transpose()
+}
+
+/// Two pictures aligned by their structure.
+#[derive(Debug)]
+struct Found {
+    agreement: Agreement,
+    frame: Frame,
+    aligned: Aligned,
+    /// Their corners, in pixels at the sizes at which they are searched.
+    corners: [Vec<Keypoint>; 2],
+}
+
+impl Found {
+    /// Corners with the most alike descriptors among those within [`REACH`] of where the map says, from both sides. They
+    /// are described on the common grid, where the pictures are neither turned nor scaled against each other.
+    fn matches(&self, processor: &Processor) -> Result<Vec<Match>> {
+        let (frame, cpu) = (&self.frame, &processor.cpu);
+        let on_grid = cpu.try_map(2, |i| {
+            let keypoints = self.corners[i].iter().map(|k| moved(k, &frame.from[i])).collect();
+            described(keypoints, &frame.lanes[i], cpu)
+        })?;
+        let Some(back) = frame.from[0].inverse() else { return Ok(vec![]) };
+        let b_from_a = Model::Homography(frame.from[1].compose(&self.aligned.b_from_a.compose(&back)));
+        let guide = Guide { b_from_a, radius: REACH };
+        let options = MatchOptions::default().with_ratio(None).with_same_sign(false);
+        let options = MatchOptions { guide: Some(guide), ..options };
+        match_features(&on_grid[0], &on_grid[1], &options, processor)
     }
-    let small = sizes.map(searched);
-    let intensity = cpu.try_map(2, |i| Intensity::of(pictures[i].0, pictures[i].1, small[i], cpu))?;
-    let kind = options.model.unwrap_or(ModelKind::Homography);
+}
+
+/// A keypoint at the place to which a map of a picture's plane takes it.
+fn moved(k: &Keypoint, map: &Homography) -> Keypoint {
+    let [x, y] = map.apply([k.x, k.y].map(f64::from)).unwrap_or_default().map(|v| v as f32);
+    Keypoint { x, y, ..*k }
+}
+
+/// The best alignment of two pictures; `None` where their structure agrees no better than by chance.
+fn found(pictures: [&Structure; 2], options: &TieOptions, processor: &Processor) -> Result<Option<Found>> {
+    let (cpu, finder) = (&processor.cpu, StructureFinder::new(processor));
+    let intensity = pictures.map(|picture| &picture.intensity);
+    let kind = options.model.filter(|kind| !kind.is_epipolar()).unwrap_or(ModelKind::Homography);
     let mut found: [Vec<Level>; 2] = [vec![], vec![]];
     let (mut voted, mut best) = (Vec::new(), None);
     for (end, judged) in ROUNDS {
         let seen = found.each_ref().map(Vec::len);
-        let more = structure.levels([0, 1].map(|i| (&intensity[i], seen[i]..end)), options.scale_range)?;
+        let more = finder.levels([0, 1].map(|i| (intensity[i], seen[i]..end)), options.scale_range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
-        voted.extend(search::votes([&found[0], &found[1]], seen, &structure)?);
+        voted.extend(search::votes([&found[0], &found[1]], seen, &finder)?);
         let mut hypotheses = search::hypotheses(&mut voted, cpu)?;
         hypotheses.truncate(judged);
-        let pictures = [0, 1].map(|i| (&intensity[i], &found[i][0].lanes));
-        best = best_of(&hypotheses, pictures, kind, &structure)?;
+        let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].lanes));
+        best = best_of(&hypotheses, pictures, kind, &finder)?;
         let least = found.each_ref().map(|levels| levels.last().map_or(1.0, |level| level.scale));
-        let is_settled = |(agreement, aligned): &(Agreement, Aligned)| {
+        let is_settled = |(agreement, aligned, _): &(Agreement, Aligned, Frame)| {
             let [[a, b, _], [c, d, _], _] = aligned.b_from_a.matrix();
             let scale = (a * d - b * c).abs().sqrt();
             agreement.is_beyond_doubt() && (least[0]..=1.0 / least[1]).contains(&scale)
@@ -89,9 +200,10 @@ pub(super) fn tie(
             break;
         }
     }
-    let Some((agreement, aligned)) = best else { return Ok(None) };
-    let tied = in_full_pixels(&aligned, [sizes, small], kind, options, cpu)?;
-    Ok(tied.map(|(features, tie)| StructureTie { features, tie, beyond_doubt: agreement.is_beyond_doubt() }))
+    let Some((agreement, aligned, frame)) = best else { return Ok(None) };
+    let corners =
+        found.map(|levels| levels.into_iter().next().map_or(vec![], |level| level.features.keypoints));
+    Ok(Some(Found { agreement, frame, aligned, corners }))
 }
 
 /// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. None after
@@ -100,18 +212,18 @@ fn best_of(
     hypotheses: &[Hypothesis],
     pictures: [(&Intensity, &Image<f32>); 2],
     kind: ModelKind,
-    structure: &Structure<'_>,
-) -> Result<Option<(Agreement, Aligned)>> {
-    let cpu = &structure.processor.cpu;
-    let mut best: Option<(Agreement, Aligned)> = None;
+    finder: &StructureFinder<'_>,
+) -> Result<Option<(Agreement, Aligned, Frame)>> {
+    let cpu = &finder.processor.cpu;
+    let mut best: Option<(Agreement, Aligned, Frame)> = None;
     for hypothesis in hypotheses {
         cpu.check()?;
-        let frame = Frame::of(pictures, hypothesis, structure)?;
+        let frame = Frame::of(pictures, hypothesis, finder)?;
         let Some(aligned) = frame.align(kind, cpu)? else { continue };
         let agreement = judge::agreement(&aligned, cpu)?;
-        let better = |(other, _): &(Agreement, _)| agreement.score > other.score;
+        let better = |(other, ..): &(Agreement, _, _)| agreement.score > other.score;
         if agreement.is_more_than_chance() && best.as_ref().is_none_or(better) {
-            best = Some((agreement, aligned));
+            best = Some((agreement, aligned, frame));
             if agreement.is_beyond_doubt() {
                 break;
             }
@@ -132,27 +244,67 @@ fn onto(full: Size, small: Size) -> Result<Homography> {
     Homography::new([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 }
 
-/// The tie points and the model in pixels of the full pictures; `None` where no model of `kind` fits the map.
-fn in_full_pixels(
-    aligned: &Aligned,
-    [sizes, small]: [[Size; 2]; 2],
+/// Corners that correspond, in pixels of the full pictures, and the model of epipolar geometry that is estimated from them,
+/// or none.
+fn by_corners(
+    found: &Found,
+    pictures: [&Structure; 2],
+    model: Option<ModelKind>,
+    options: &TieOptions,
+    processor: &Processor,
+) -> Result<([Features; 2], TiePoints)> {
+    let matches = found.matches(processor)?;
+    let features = [
+        places(pictures[0].in_full_pixels(&found.corners[0])?, pictures[0].full),
+        places(pictures[1].in_full_pixels(&found.corners[1])?, pictures[1].full),
+    ];
+    let [a, b] = features.each_ref().map(|features| features.keypoints.as_slice());
+    let tie = match model {
+        None => {
+            let inliers = (0..matches.len()).collect();
+            TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0, first: vec![] }
+        }
+        Some(kind) => {
+            let pairs: Vec<Correspondence> = matches.iter().map(|m| m.correspondence(a, b)).collect();
+            let Estimate { b_from_a, inliers, rms_px, iterations } =
+                estimate(kind, &pairs, &options.robust, &processor.cpu)?;
+            TiePoints { matches, b_from_a: Some(b_from_a), inliers, rms_px, iterations, first: vec![] }
+        }
+    };
+    Ok((features, tie))
+}
+
+/// Places of a picture of this size as features without descriptors.
+fn places(keypoints: Vec<Keypoint>, image: Size) -> Features {
+    Features { keypoints, descriptors: Descriptors::U8(vec![]), dimension: 0, image }
+}
+
+/// The map and the places in pixels of the full pictures.
+fn in_full_pixels(aligned: &Aligned, pictures: [&Structure; 2]) -> Result<Option<full_size::Tied>> {
+    let [a, b] = pictures.map(|of| onto(of.full, of.size()));
+    let to_small = [a?, b?];
+    let [Some(from_a), Some(from_b)] = to_small.each_ref().map(Homography::inverse) else { return Ok(None) };
+    let b_from_a = from_b.compose(&aligned.b_from_a.compose(&to_small[0]));
+    let pixel = pictures[1].full.width as f64 / pictures[1].size().width as f64;
+    let place = |place: &Place| {
+        let (a, b) = (from_a.apply(place.a)?, from_b.apply(place.b)?);
+        Some(Place { a, b, deviation: pixel * place.deviation })
+    };
+    Ok(Some((b_from_a, aligned.places.iter().filter_map(place).collect())))
+}
+
+/// The tie points and the model by places that correspond; `None` where no model of `kind` fits the map.
+fn by_places(
+    (b_from_a, found): full_size::Tied,
+    pictures: [&Structure; 2],
     kind: ModelKind,
     options: &TieOptions,
     cpu: &Cpu,
 ) -> Result<Option<([Features; 2], TiePoints)>> {
-    let to_small = [onto(sizes[0], small[0])?, onto(sizes[1], small[1])?];
-    let [Some(from_a), Some(from_b)] = to_small.each_ref().map(Homography::inverse) else { return Ok(None) };
-    let b_from_a = from_b.compose(&aligned.b_from_a.compose(&to_small[0]));
-    let mut features = sizes.map(|image| Features {
-        keypoints: vec![],
-        descriptors: Descriptors::U8(vec![]),
-        dimension: 0,
-        image,
-    });
+    let mut features = pictures.map(|picture| places(vec![], picture.full));
     let (mut matches, mut pairs) = (vec![], vec![]);
-    for place in &aligned.places {
-        let (Some(a), Some(b)) = (from_a.apply(place.a), from_b.apply(place.b)) else { continue };
-        let i = matches.len() as u32;
+    for place in found {
+        let (i, Place { a, b, .. }) = (matches.len() as u32, place);
         for (features, at) in features.iter_mut().zip([a, b]) {
             let [x, y] = at.map(|v| v as f32);
             let scale = place.deviation as f32;

@@ -16,7 +16,7 @@ use crate::device::gpu::Gpu;
 use crate::device::{Cpu, dispatch};
 use crate::feature::Keypoint;
 use crate::feature::gpu::GpuFeatures;
-use crate::feature::structure::{Level, Structure, TURNS, turned};
+use crate::feature::structure::{Level, StructureFinder, TURNS, turned};
 use crate::image::Size;
 use crate::matching::{GpuMatcher, GpuPacked, Match, MatchOptions, match_features};
 use crate::numeric::length;
@@ -100,9 +100,9 @@ fn squared(a: [f64; 2]) -> f64 {
 pub(super) fn votes(
     [a, b]: [&[Level]; 2],
     seen: [usize; 2],
-    structure: &Structure<'_>,
+    finder: &StructureFinder<'_>,
 ) -> Result<Vec<Voted>> {
-    let processor = structure.processor;
+    let processor = finder.processor;
     let options = MatchOptions::default().with_ratio(None).with_same_sign(false);
     let Size { width, height } = b[0].features.image;
     let cell = (CELL[0] * length([width as f64, height as f64])).max(CELL[1]);
@@ -112,7 +112,7 @@ pub(super) fn votes(
     let combinations: Vec<_> = combinations.filter(|(i, _, k)| *i >= seen[0] || *k >= seen[1]).collect();
     let matched = processor.gpu_or_cpu(
         "matching of structure",
-        |gpu| matched_on(gpu, [a, b], &combinations, &options, structure),
+        |gpu| matched_on(gpu, [a, b], &combinations, &options, finder),
         |cpu| {
             let on_cpu = cpu.clone().into();
             cpu.try_map(combinations.len(), |n| {
@@ -138,9 +138,9 @@ fn matched_on(
     [a, b]: [&[Level]; 2],
     combinations: &[(usize, usize, usize)],
     options: &MatchOptions,
-    structure: &Structure<'_>,
+    finder: &StructureFinder<'_>,
 ) -> Result<Vec<Vec<Match>>> {
-    let (stages, matcher) = (structure.on(gpu)?, GpuMatcher::new(gpu));
+    let (stages, matcher) = (finder.on(gpu)?, GpuMatcher::new(gpu));
     let there = |level: &Level| match &level.on_device {
         Some(features) => Ok(features.clone()),
         None => GpuFeatures::upload(gpu, &level.features),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::device::{SimdLevel, tests::every_cpu};
+use crate::error::ErrorKind;
 use crate::evaluate::corner_error;
 use crate::image::Image;
 use crate::options::Named;
@@ -101,5 +102,50 @@ fn blank_pictures_are_refused() {
     for nothing in [&grey, &black, &small] {
         assert_eq!(tied(&scene.reference, nothing, ModelKind::Homography, &cpu), None);
         assert_eq!(tied(nothing, &scene.reference, ModelKind::Homography, &cpu), None);
+    }
+}
+
+/// A homography from the corners that correspond, and the epipolar geometry that they tell of a scene with depth.
+#[test]
+fn corners_that_correspond_are_matched() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let scene = scene(5);
+    let seen = Sensor::Folded.shows(&scene.moving, 9);
+    let tied = |a: &Image<u8>, b: &Image<u8>, model: Option<ModelKind>| {
+        let options = TieOptions::default().with_model(model);
+        tie([(a.into(), None), (b.into(), None)], &options, &cpu.clone().into())
+    };
+    let found = tied(&scene.reference, &seen, None).unwrap().unwrap();
+    let (tie, [a, b]) = (&found.tie, &found.features);
+    assert_eq!((tie.b_from_a, tie.inliers.len()), (None, tie.matches.len()));
+    let misses = tie.matches.iter().map(|m| {
+        let pair = m.correspondence(&a.keypoints, &b.keypoints);
+        let [x, y] = scene.moving_from_reference.apply(pair.a).unwrap();
+        length([x - pair.b[0], y - pair.b[1]])
+    });
+    let near = misses.filter(|miss| *miss < 3.0).count();
+    assert!(near > 100 && 10 * near > 7 * tie.matches.len(), "{near} of {}", tie.matches.len());
+    let flat = tied(&scene.reference, &seen, Some(ModelKind::Fundamental)).unwrap_err();
+    assert_eq!(flat.kind(), ErrorKind::Degenerate, "{flat}");
+}
+
+/// Pictures that are searched at a fraction of their size are aligned at their own.
+#[test]
+fn large_pictures_are_aligned_at_their_own_size() {
+    let size = Size::new(2300, 1900);
+    let scene = sized(5, 1.15, size);
+    let cpu = Cpu::with_threads(2).unwrap();
+    for sensor in [Sensor::Folded, Sensor::Speckle] {
+        let seen = sensor.shows(&scene.moving, 9);
+        let error = |a: &Image<u8>, b: &Image<u8>, truth: &Homography| {
+            let found = tied(a, b, ModelKind::Homography, &cpu).unwrap();
+            corner_error(&found.tie.b_from_a.unwrap().homography().unwrap(), truth, size)
+        };
+        let truth = &scene.moving_from_reference;
+        let errors = [
+            error(&scene.reference, &seen, truth),
+            error(&seen, &scene.reference, &truth.inverse().unwrap()),
+        ];
+        assert!(errors.iter().all(|error| *error < 0.5), "{sensor}: the corners are off by {errors:?} px");
     }
 }

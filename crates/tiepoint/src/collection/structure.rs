@@ -1,0 +1,143 @@
+//! The last round of matching, in a collection of photographs of different sensors: chosen pairs that their features do
+//! not verify are tried by structure (`register/cross`).
+//!
+//! The features of every photograph end with the corners of its structure, which SIFT describes as it does any keypoint.
+//! Two photographs are aligned by their structure, which refuses a pair if chance explains the agreement. Corners that
+//! then match are verified like other matches. They are exact to about a pixel at the size at which structure is
+//! searched, so the inlier distance is that many pixels of the photographs.
+
+use super::Collection;
+use super::features::State;
+use super::matches::STRUCTURE;
+use super::pairs::PairSet;
+use super::round::Round;
+use super::tile::Outcome;
+use super::verify::Candidate;
+use super::work::Tiles;
+use super::workers::lock;
+use crate::Result;
+use crate::device::{Cpu, Processor};
+use crate::feature::{Features, Keypoint};
+use crate::geometry::two_view::Verifier;
+use crate::matching::Match;
+use crate::register::{Modality, Structure, corner_matches};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex};
+
+/// The version of what structure computes: of corners, and of their matches.
+pub(super) const VERSION: u32 = 1;
+
+/// Photographs whose structure is kept, besides two for each thread. Each takes up to 8 MiB.
+const KEPT: usize = 16;
+
+/// A photograph that is ready for the search by structure.
+struct Ready {
+    structure: Structure,
+    /// For each of its corners, the number of the feature.
+    features: Vec<Option<u32>>,
+}
+
+/// The search of the pairs of some tiles by structure.
+pub(super) struct StructureSearch<'s, 't> {
+    pub(super) collection: &'s Collection,
+    pub(super) tiles: &'s Tiles<'t>,
+    /// Tells whether the work is cancelled.
+    pub(super) cpu: &'s Cpu,
+}
+
+/// Photographs by their numbers, those used last in front; `None` for one that is too small.
+type Kept = Mutex<VecDeque<(u32, Option<Arc<Ready>>)>>;
+
+impl Collection {
+    /// The round of the chosen pairs that their features do not verify; `None` until the first round is finished. Without
+    /// photographs of different sensors it has no pairs.
+    pub(super) fn structure_round(
+        &self,
+        first: &Round<'_>,
+        states: &Arc<Vec<State>>,
+        cpu: &Cpu,
+    ) -> Result<Option<Round<'_>>> {
+        let round = |pairs| self.round(states, pairs, STRUCTURE).map(Some);
+        if self.options().modality != Modality::Cross {
+            return round(PairSet::list([]));
+        }
+        let Some(verified) = first
+            .finished(cpu, |status| status.found.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>())?
+        else {
+            return Ok(None);
+        };
+        let verified: HashSet<[u32; 2]> = verified.into_iter().flatten().collect();
+        let pairs = (0..first.pairs.tiles()).flat_map(|tile| first.pairs.tile(tile, self).pairs);
+        round(PairSet::list(pairs.filter(|pair| !verified.contains(pair))))
+    }
+}
+
+impl StructureSearch<'_, '_> {
+    /// Every thread of the CPU tries pairs of its own.
+    pub(super) fn run(&self, threads: usize) -> Result<()> {
+        let kept = Kept::default();
+        self.tiles.work_on_threads(threads, 1, &|| true, || {
+            let processor = Processor::from(Cpu::sequential().ending_with(self.cpu));
+            let (kept, room) = (&kept, KEPT + 2 * threads);
+            Ok(move |pair, features| self.verified(pair, features, (kept, room), &processor))
+        })
+    }
+
+    fn verified(
+        &self,
+        pair: [u32; 2],
+        features: [Arc<Features>; 2],
+        kept: (&Kept, usize),
+        processor: &Processor,
+    ) -> Result<Outcome> {
+        let ready = |side: usize| self.ready(pair[side], &features[side], kept, &processor.cpu);
+        let (Some(a), Some(b)) = (ready(0)?, ready(1)?) else { return Ok(None) };
+        let Some(found) = corner_matches([&a.structure, &b.structure], processor)? else { return Ok(None) };
+        let numbered =
+            |m: &Match| Some(Match { a: a.features[m.a as usize]?, b: b.features[m.b as usize]?, ..*m });
+        let matches: Vec<Match> = found.iter().filter_map(numbered).collect();
+        let options = &self.collection.options().two_view;
+        let pixels = [(&a, &features[0]), (&b, &features[1])].map(|(of, features)| {
+            let (searched, full) = (of.structure.size(), features.image);
+            full.width.max(full.height) as f64 / searched.width.max(searched.height) as f64
+        });
+        let pixel = pixels[0].max(pixels[1]).max(1.0);
+        let verifier = Verifier::new(&options.with_threshold_px(options.threshold_px * pixel), processor)?;
+        self.collection.verify_pair(&Candidate { pair, features, matches }, &verifier)
+    }
+
+    /// The structure of a photograph, which is read if it is not among those that are kept.
+    fn ready(
+        &self,
+        index: u32,
+        features: &Features,
+        (kept, room): (&Kept, usize),
+        cpu: &Cpu,
+    ) -> Result<Option<Arc<Ready>>> {
+        let take = |kept: &mut VecDeque<(u32, _)>| {
+            let at = kept.iter().position(|(other, _)| *other == index)?;
+            kept.remove(at)
+        };
+        let found = take(&mut lock(kept));
+        let ready = match found {
+            Some((_, ready)) => ready,
+            None => self.read(index, features, cpu)?,
+        };
+        let mut kept = lock(kept);
+        // Another thread may have read the same.
+        take(&mut kept);
+        kept.push_front((index, ready.clone()));
+        kept.truncate(room);
+        Ok(ready)
+    }
+
+    fn read(&self, index: u32, features: &Features, cpu: &Cpu) -> Result<Option<Arc<Ready>>> {
+        let Some((structure, corners)) = self.collection.structure(index as usize, cpu)? else {
+            return Ok(None);
+        };
+        let place = |k: &Keypoint| [k.x.to_bits(), k.y.to_bits()];
+        let numbers: HashMap<[u32; 2], u32> = features.keypoints.iter().map(place).zip(0..).collect();
+        let features = corners.keypoints.iter().map(|k| numbers.get(&place(k)).copied()).collect();
+        Ok(Some(Arc::new(Ready { structure, features })))
+    }
+}

@@ -1,0 +1,228 @@
+//! Precision beyond the size at which pictures are searched.
+//!
+//! From that size on, by powers of two up to that of the coarser picture, patches spread over its pixels are aligned with
+//! the other picture as whole pictures are (`align`), all by one map. A size is as much work as any other, and takes no
+//! more memory, because the number of patches and their side are always the same.
+
+use super::align::{self, Place};
+use super::{Picture, Structure, onto};
+use crate::device::Cpu;
+use crate::feature::structure::{Channels, Intensity, halved_lanes};
+use crate::filter::shrink::shrink_as;
+use crate::geometry::weighted::{Measured, WeightedFit};
+use crate::geometry::{Homography, ModelKind};
+use crate::image::{AnyView, Image, ImageView, Pixel, Rect, Size};
+use crate::numeric::length;
+use crate::{Result, by_pixel};
+
+/// Side of a patch in pixels.
+const SIDE: usize = 192;
+/// The most patches along each axis.
+const PATCHES: usize = 5;
+/// σ of the passes at each size, in pixels of that size.
+const PASSES: [f64; 5] = [4.0, 3.0, 2.0, 2.0, 2.0];
+/// In this many passes at the end, a more general map than a similarity may be fitted.
+const EVIDENT: usize = 2;
+/// The ratio of two sizes up to which the alignment at one leads to that at the other.
+const REACHED: f64 = 2.5;
+/// The ratio up to which a larger size is not worth the work.
+const WORTH: f64 = 1.1;
+/// The farthest that the map moves a patch, in pixels: if farther, what it finds there is something else.
+const FARTHEST: f64 = 8.0;
+
+/// A map from A to B with places that correspond, all in pixels of the full pictures.
+pub(super) type Tied = (Homography, Vec<Place>);
+
+/// The map at full size; `None` where pictures were searched at their own size, or agree no better at a larger one.
+pub(super) fn tied(
+    pictures: [Picture<'_>; 2],
+    searched: [&Structure; 2],
+    b_from_a: &Homography,
+    kind: ModelKind,
+    cpu: &Cpu,
+) -> Result<Option<Tied>> {
+    let _stage = cpu.stage("full size");
+    let sizes = searched.map(|of| of.full);
+    let scale = spread(b_from_a, sizes[0]);
+    let grid = usize::from(scale < 1.0);
+    let shrunk = searched.map(|of| of.full.width as f64 / of.size().width as f64);
+    // The pixels in which pictures were searched, in pixels of the grid at its own size.
+    let coarsest =
+        if grid == 0 { shrunk[0].max(shrunk[1] / scale) } else { shrunk[1].max(shrunk[0] * scale) };
+    let mut found: Option<Tied> = None;
+    let mut factor = 1;
+    while (2 * factor) as f64 * REACHED <= 2.0 * coarsest {
+        factor *= 2;
+    }
+    while coarsest > WORTH && factor > 0 {
+        let b_from_a = found.as_ref().map_or(b_from_a, |(map, _)| map);
+        let Some(level) = Level::of(pictures, searched, b_from_a, (grid, factor), cpu)? else { break };
+        let Some(finer) = level.align(kind, cpu)? else { break };
+        found = Some(finer);
+        factor /= 2;
+    }
+    Ok(found)
+}
+
+/// How many pixels along an axis a map makes of one in the middle of a picture.
+fn spread(map: &Homography, size: Size) -> f64 {
+    let middle = [0.5 * size.width as f64, 0.5 * size.height as f64];
+    let at = |by: [f64; 2]| map.apply([middle[0] + by[0], middle[1] + by[1]]).unwrap_or_default();
+    let [o, x, y] = [at([0.0, 0.0]), at([1.0, 0.0]), at([0.0, 1.0])];
+    ((x[0] - o[0]) * (y[1] - o[1]) - (x[1] - o[1]) * (y[0] - o[0])).abs().sqrt()
+}
+
+/// Part of both pictures.
+struct Patch {
+    /// The place of its first pixel.
+    at: [f64; 2],
+    /// Channels at half the size.
+    lanes: [Image<f32>; 2],
+}
+
+/// Both pictures at one size.
+struct Level {
+    patches: Vec<Patch>,
+    /// The maps from its pixels to those of the full pictures.
+    full: [Homography; 2],
+    size: Size,
+}
+
+impl Level {
+    /// On the pixels of picture `grid`, of which `factor` along each axis make one; `None` without a patch of both.
+    fn of(
+        pictures: [Picture<'_>; 2],
+        searched: [&Structure; 2],
+        b_from_a: &Homography,
+        (grid, factor): (usize, usize),
+        cpu: &Cpu,
+    ) -> Result<Option<Self>> {
+        let f = factor as f64;
+        let own = Homography::new([[f, 0.0, 0.5 * f - 0.5], [0.0, f, 0.5 * f - 0.5], [0.0, 0.0, 1.0]])?;
+        let Some(a_from_b) = b_from_a.inverse() else { return Ok(None) };
+        let full = if grid == 0 { [own, b_from_a.compose(&own)] } else { [a_from_b.compose(&own), own] };
+        let Size { width, height } = searched[grid].full;
+        let size = Size::new(width / factor, height / factor);
+        let along = |n: usize| {
+            let count = (n / SIDE).clamp(1, PATCHES);
+            (0..count).map(move |i| (n.saturating_sub(SIDE) * (2 * i + 1)) as f64 / (2 * count) as f64)
+        };
+        let places: Vec<[f64; 2]> =
+            along(size.height).flat_map(|y| along(size.width).map(move |x| [x.floor(), y.floor()])).collect();
+        let patches = cpu.try_map(places.len(), |i| {
+            let at = places[i];
+            let shift = Homography::new([[1.0, 0.0, at[0]], [0.0, 1.0, at[1]], [0.0, 0.0, 1.0]])?;
+            let mut lanes = Vec::with_capacity(2);
+            for side in 0..2 {
+                let map = full[side].compose(&shift);
+                let Some(seen) = seen(pictures[side].0, searched[side], &map, cpu)? else { return Ok(None) };
+                lanes.push(halved_lanes(&Channels::of(&seen, cpu)?, cpu)?);
+            }
+            Ok(<[_; 2]>::try_from(lanes).ok().map(|lanes| Patch { at, lanes }))
+        })?;
+        let patches: Vec<Patch> = patches.into_iter().flatten().collect();
+        Ok((!patches.is_empty()).then_some(Self { patches, full, size }))
+    }
+
+    /// The map and the places by all patches; `None` where they determine no map, or one far from that which led here.
+    fn align(&self, kind: ModelKind, cpu: &Cpu) -> Result<Option<Tied>> {
+        let mut map = Homography::default();
+        let mut led = ModelKind::Similarity;
+        for (pass, sigma) in PASSES.into_iter().enumerate() {
+            let windows = self.windows(sigma, &map, cpu)?;
+            if pass + EVIDENT >= PASSES.len() {
+                led = align::evident(led, kind, &windows);
+            }
+            let Some(step) = align::step(led, &windows) else { return Ok(None) };
+            map = map.compose(&step.b_from_a);
+        }
+        let (width, height) = (self.size.width as f64, self.size.height as f64);
+        let moved = |p: [f64; 2]| map.apply(p).map_or(f64::INFINITY, |q| length([q[0] - p[0], q[1] - p[1]]));
+        if [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]].into_iter().any(|p| moved(p) > FARTHEST)
+        {
+            return Ok(None);
+        }
+        let windows = self.windows(PASSES[PASSES.len() - 1], &map, cpu)?;
+        let Some(WeightedFit { variance, .. }) = align::step(led, &windows) else { return Ok(None) };
+        let Some(back) = self.full[0].inverse() else { return Ok(None) };
+        let b_from_a = self.full[1].compose(&map.compose(&back));
+        let pixel = spread(&self.full[1], self.size);
+        let place = |window: &Measured| {
+            let (a, b) = (self.full[0].apply(window.a)?, self.full[1].apply(map.apply(window.b)?)?);
+            Some(Place { a, b, deviation: pixel * align::deviation(window.information, variance) })
+        };
+        Ok(Some((b_from_a, windows.iter().filter_map(place).collect())))
+    }
+
+    /// The windows of all patches, with B laid on A by this map.
+    fn windows(&self, sigma: f64, map: &Homography, cpu: &Cpu) -> Result<Vec<Measured>> {
+        let windows = cpu.try_map(self.patches.len(), |i| {
+            let Patch { at, lanes } = &self.patches[i];
+            let half = [at[0] + 0.5, at[1] + 0.5];
+            let from_half = Homography::new([[2.0, 0.0, half[0]], [0.0, 2.0, half[1]], [0.0, 0.0, 1.0]])?;
+            let Some(to_half) = from_half.inverse() else { return Ok(vec![]) };
+            let [a, b] = [align::smoothed(&lanes[0], sigma, cpu)?, align::smoothed(&lanes[1], sigma, cpu)?];
+            let b = align::laid_lanes(&b, &to_half.compose(&map.compose(&from_half)), a.size(), cpu)?;
+            let full = |p: [f64; 2]| [0, 1].map(|c| 2.0 * p[c] + half[c]);
+            let found = align::windows(&a, &b, cpu)?.into_iter().map(|window| Measured {
+                a: full(window.a),
+                b: full(window.b),
+                information: window.information.map(|v| 0.25 * v),
+            });
+            Ok(found.collect::<Vec<_>>())
+        })?;
+        Ok(windows.concat())
+    }
+}
+
+/// A patch of a picture: what `full_from_patch` maps there. `None` where that is outside of the picture.
+fn seen(
+    picture: AnyView<'_>,
+    searched: &Structure,
+    full_from_patch: &Homography,
+    cpu: &Cpu,
+) -> Result<Option<Intensity>> {
+    let side = Size::new(SIDE, SIDE);
+    let end = (SIDE - 1) as f64;
+    let corners = [[0.0, 0.0], [end, 0.0], [0.0, end], [end, end]].map(|p| full_from_patch.apply(p));
+    let [Some(p), Some(q), Some(r), Some(s)] = corners else { return Ok(None) };
+    let shrinks = spread(full_from_patch, side);
+    if !(shrinks > 0.0 && shrinks.is_finite()) {
+        return Ok(None);
+    }
+    let step = (shrinks as usize).max(1);
+    // Whole steps, and room for the interpolation and the blur before it.
+    let room = 4.0 * shrinks + 2.0;
+    let range = |c: usize, n: usize| {
+        let values = [p[c], q[c], r[c], s[c]];
+        let [low, high] =
+            [values.into_iter().fold(f64::MAX, f64::min), values.into_iter().fold(f64::MIN, f64::max)];
+        let (from, to) = ((low - room).max(0.0) as usize, ((high + room).max(0.0) as usize).min(n));
+        (from, to.saturating_sub(from) / step * step)
+    };
+    let full = picture.size();
+    let ((x, width), (y, height)) = (range(0, full.width), range(1, full.height));
+    let size = Size::new(width / step, height / step);
+    if size.is_empty() || width > 8 * SIDE * step || height > 8 * SIDE * step {
+        return Ok(None);
+    }
+    let rect = Rect { x, y, size: Size::new(width, height) };
+    let grey = by_pixel!(picture, view => cut(view, rect, size, cpu)?);
+    let step = step as f64;
+    let part_from_full = Homography::new([
+        [1.0 / step, 0.0, (0.5 - x as f64) / step - 0.5],
+        [0.0, 1.0 / step, (0.5 - y as f64) / step - 0.5],
+        [0.0, 0.0, 1.0],
+    ])?;
+    let Some(full_from_part) = part_from_full.inverse() else { return Ok(None) };
+    let counts = searched.counts(&onto(full, searched.size())?.compose(&full_from_part), size);
+    let part = Intensity { grey, counts };
+    Ok(Some(align::laid(&part, &part_from_full.compose(full_from_patch), side, cpu)?))
+}
+
+/// Part of a picture at `size`, from 0 to 1.
+fn cut<T: Pixel>(view: ImageView<'_, T>, rect: Rect, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
+    let mut grey: Image<f32> = shrink_as(view.crop(rect)?, size, cpu)?;
+    grey.data_mut().iter_mut().for_each(|v| *v *= 1.0 / T::WHITE);
+    Ok(grey)
+}
