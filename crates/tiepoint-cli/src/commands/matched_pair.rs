@@ -54,7 +54,7 @@ struct FoundPair {
 #[derive(Debug)]
 enum Matched {
     /// A search.
-    By(Finder),
+    By(Box<Finder>),
     /// A file did: feature i of A is that of B.
     Given(Vec<Match>),
 }
@@ -303,7 +303,7 @@ impl<'a> PairSearch<'a> {
             };
             Ok((pictures, [named(a, 0)?, named(b, 1)?]))
         })?;
-        Ok(FoundPair { pictures, found, matched: Matched::By(finder) })
+        Ok(FoundPair { pictures, found, matched: Matched::By(Box::new(finder)) })
     }
 
     /// The tie points of --matches that their file takes for right, in the order of `paths`.
