@@ -220,10 +220,11 @@ type Part<'py> = (String, Vec<(String, String)>, Vec<Bound<'py, PyDict>>, Vec<Bo
 #[pyfunction]
 pub(crate) fn report(
     py: Python<'_>,
-    (title, lead, made): (String, String, String),
+    texts: (String, String, String),
     sections: Vec<Part<'_>>,
     limit: Option<usize>,
 ) -> PyResult<String> {
+    let (title, lead, made) = texts;
     let mut taken = Vec::new();
     for (heading, tiles, views, reasons) in sections {
         let views = views.iter().map(Shown::of).collect::<PyResult<Vec<_>>>()?;
