@@ -41,7 +41,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     for y in 0..size.height {
         let row = &body[stride * if upwards { size.height - 1 - y } else { y }..][..row_len];
         if let Some(fields) = &direct {
-            let values = row.chunks_exact(bits / 8).map(|value| little_endian(value));
+            let values = row.chunks_exact(bits / 8).map(little_endian);
             pixels.extend(values.flat_map(|value| fields.iter().map(move |field| field.of(value))));
             continue;
         }
