@@ -41,12 +41,12 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     for y in 0..size.height {
         let row = &body[stride * if upwards { size.height - 1 - y } else { y }..][..row_len];
         if let Some(fields) = &direct {
-            let values = row.chunks_exact(bits / 8).map(|value| little_endian(value));
+            let values = row.chunks_exact(bits / 8).map(little_endian);
             pixels.extend(values.flat_map(|value| fields.iter().map(move |field| field.of(value))));
             continue;
         }
         for x in 0..size.width {
-            let index = row[x * bits / 8] >> (8 - bits - x * bits % 8) & (0xff >> (8 - bits));
+            let index = (row[x * bits / 8] >> (8 - bits - x * bits % 8)) & (0xff >> (8 - bits));
             let colour = palette
                 .get(usize::from(index))
                 .ok_or_else(|| format!("damaged BMP: colour {index} of a palette of {}", palette.len()))?;
@@ -61,7 +61,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
 }
 
 fn little_endian(bytes: &[u8]) -> u32 {
-    bytes.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte))
+    bytes.iter().rev().fold(0, |value, byte| (value << 8) | u32::from(*byte))
 }
 
 /// Where the bits of a channel lie in a value.
@@ -193,7 +193,7 @@ fn unpacked(mut coded: &[u8], size: Size, bits: usize) -> Result<Vec<u8>, Fault>
         }
         for (i, index) in indices[y * size.width + x..][..count].iter_mut().enumerate() {
             let byte = values[i * bits / 8 % values.len()];
-            *index = byte >> (8 - bits - i * bits % 8) & (0xff >> (8 - bits));
+            *index = (byte >> (8 - bits - i * bits % 8)) & (0xff >> (8 - bits));
         }
         x += count;
     }
@@ -258,8 +258,11 @@ mod tests {
 
     #[test]
     fn indices_of_every_width_are_read() {
-        let greys =
-            |n: u32| (0..n).flat_map(|i| [[17 * i as u8; 3].as_slice(), &[0]].concat()).collect::<Vec<u8>>();
+        let greys = |n: u32| {
+            (0..n)
+                .flat_map(|i| [[17_u8.wrapping_mul(i as u8); 3].as_slice(), &[0]].concat())
+                .collect::<Vec<u8>>()
+        };
         for bits in [1, 2, 4, 8] {
             let bytes = rows(|y| packed(y, bits));
             let expected = pixels(|i| vec![17 * (i & (0xff >> (8 - bits)) as u8)]);
@@ -287,9 +290,10 @@ mod tests {
                 // Ten equal pixels, five skipped, then all others as they are.
                 body.extend([10, if bits == 4 { 0x12 } else { 1 }, 0, 2, 5, 0, 0, 18]);
                 let mut others = match bits {
-                    4 => {
-                        (15..WIDTH).step_by(2).map(|x| index(x, y) << 4 | index(x + 1, y)).collect::<Vec<_>>()
-                    }
+                    4 => (15..WIDTH)
+                        .step_by(2)
+                        .map(|x| (index(x, y) << 4) | index(x + 1, y))
+                        .collect::<Vec<_>>(),
                     _ => (15..WIDTH).map(|x| index(x, y)).collect(),
                 };
                 others.resize(others.len().next_multiple_of(2), 0);
@@ -330,36 +334,36 @@ mod tests {
         let plain = |bits| info(HEIGHT as i32, bits, 0, 0);
         let bytes = |i: u8| vec![3 * i, 2 * i, i];
         fn rgb(i: u32) -> u32 {
-            3 * i << 16 | 2 * i << 8 | i
+            ((3 * i) << 16) | ((2 * i) << 8) | i
         }
         for (name, header, body, expected, channels) in [
             ("24", plain(24), values(3, rgb), pixels(bytes), 3),
-            ("32", plain(32), values(4, |i| 9 << 24 | rgb(i)), pixels(bytes), 3),
+            ("32", plain(32), values(4, |i| (9 << 24) | rgb(i)), pixels(bytes), 3),
             (
                 "15",
                 plain(16),
-                values(2, |i| 2 * i << 10 | i << 5 | 5),
+                values(2, |i| ((2 * i) << 10) | (i << 5) | 5),
                 pixels(|i| vec![scaled(2 * u32::from(i), 31), scaled(i.into(), 31), scaled(5, 31)]),
                 3,
             ),
             (
                 "16",
                 masked([0xf800, 0x7e0, 0x1f, 0], 16),
-                values(2, |i| i << 11 | 3 * i << 5 | 5),
+                values(2, |i| (i << 11) | ((3 * i) << 5) | 5),
                 pixels(|i| vec![scaled(i.into(), 31), scaled(3 * u32::from(i), 63), scaled(5, 31)]),
                 3,
             ),
             (
                 "30",
                 masked([0x3ff0_0000, 0xf_fc00, 0x3ff, 0], 32),
-                values(4, |i| 60 * i << 20 | i << 10 | 5),
+                values(4, |i| ((60 * i) << 20) | (i << 10) | 5),
                 pixels(|i| vec![scaled(60 * u32::from(i), 1023), scaled(i.into(), 1023), scaled(5, 1023)]),
                 3,
             ),
             (
                 "alpha",
                 masked([0xff, 0xff00, 0xff_0000, 0xff00_0000], 32),
-                values(4, |i| i << 24 | rgb(i)),
+                values(4, |i| (i << 24) | rgb(i)),
                 pixels(|i| vec![i, 2 * i, 3 * i, i]),
                 4,
             ),
@@ -379,7 +383,7 @@ mod tests {
             (masked([0xff, 0xff00, 0, 0], 32), "no bits"),
             (masked([0xff, 0xff00, 0x5_0000, 0], 32), "side by side"),
             (info(HEIGHT as i32, 24, 5, 0), "24 bits in coding 5"),
-            (vec![0; 8], "header of the BMP has"),
+            (vec![0; 2], "header of the BMP has"),
         ] {
             let refused = read(&file(&header, &[], &[0; 1000])).unwrap_err().to_string();
             assert!(refused.contains(why), "{refused}");

@@ -67,12 +67,13 @@ where
     // Fewer than 8 bits are scaled to 8; 9 to 16 bits keep the values of the sensor. The decoder takes every band for one
     // without a sign, and adds half of the range.
     let signed = |i: usize| signs.get(i).copied().unwrap_or_default();
-    let scale = |(i, bits): (usize, u8)| match (signs.contains(&true), bits) {
+    let scale = |i: usize, bits: u8| match (signs.contains(&true), bits) {
         (true, _) => (1.0, if signed(i) { (1_u32 << (bits - 1)) as f32 } else { 0.0 }),
         (false, ..8) => (255.0 / ((1_u32 << bits) - 1) as f32, 0.0),
         (false, _) => (1.0, 0.0),
     };
-    let scales: Vec<(f32, f32)> = bands.iter().map(|band| band.bit_depth()).enumerate().map(scale).collect();
+    let scales: Vec<(f32, f32)> =
+        bands.iter().enumerate().map(|(i, band)| scale(i, band.bit_depth())).collect();
     let mut pixels = reserve(size.area() * layout.channels)?;
     for at in 0..size.area() {
         let values = bands.iter().zip(&scales);
