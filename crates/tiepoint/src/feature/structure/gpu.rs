@@ -12,7 +12,7 @@ use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
-use crate::feature::{Descriptors, Features, Keypoint, WORDS, to_words};
+use crate::feature::{Features, Keypoint, WORDS, by_value, to_words};
 use crate::filter::gauss::GaussOptions;
 use crate::filter::gpu::GpuFilter;
 use crate::filter::resample::Scaling;
@@ -354,7 +354,7 @@ impl GpuStructure {
         Ok(lanes)
     }
 
-    /// Records what comes before the peaks of a picture at a size, with its channels at half the size if they are wanted.
+    /// Queues what comes before the peaks of a picture at a size, with its channels at half the size if they are wanted.
     fn prepare(&self, picture: &GpuStack<f32>, size: Size, wants_lanes: bool) -> Result<Prepared> {
         let mut commands = Commands::new();
         let shrunk = match size == picture.size() {
@@ -423,7 +423,7 @@ impl GpuStructure {
         })
     }
 
-    /// Records the descriptors of the corners of a picture.
+    /// The corners of a picture with their descriptors, which the device computes while the host goes on.
     fn describe(&self, picture: &Prepared, corners: &[Keypoint]) -> Result<GpuFeatures> {
         let (gpu, n) = (&self.gpu, corners.len());
         let words: Vec<u32> = corners.iter().flat_map(to_words).collect();
@@ -465,10 +465,9 @@ impl GpuStructure {
             prepared.iter().zip(&corners).map(|(picture, corners)| self.describe(picture, corners));
         let described: Vec<GpuFeatures> = described.collect::<Result<_>>()?;
         let found = prepared.iter().zip(corners).zip(described).map(|((picture, keypoints), on_device)| {
-            let GpuDescriptors::U8(bytes) = &on_device.descriptors else { unreachable!("bytes") };
             let features = Features {
                 keypoints,
-                descriptors: Descriptors::U8(bytes.to_vec()?),
+                descriptors: by_value!(map &on_device.descriptors, values => values.to_vec()?),
                 dimension: LENGTH,
                 image: picture.size,
             };

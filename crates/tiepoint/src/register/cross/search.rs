@@ -22,6 +22,7 @@ use crate::matching::{GpuMatcher, GpuPacked, Match, MatchOptions, match_features
 use crate::numeric::length;
 use fearless_simd::Simd;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
 /// searched.
@@ -149,9 +150,8 @@ fn matched_on(
     let others: Vec<GpuPacked> = others.collect::<Result<_>>()?;
     let mut sides: HashMap<(usize, usize), GpuPacked> = HashMap::new();
     for &(i, turn, _) in combinations {
-        if !sides.contains_key(&(i, turn)) {
-            let side = matcher.pack(&stages.turned(&there(&a[i])?, turn)?, options)?;
-            sides.insert((i, turn), side);
+        if let Entry::Vacant(side) = sides.entry((i, turn)) {
+            side.insert(matcher.pack(&stages.turned(&there(&a[i])?, turn)?, options)?);
         }
     }
     let pairs: Vec<_> = combinations.iter().map(|(i, turn, k)| [&sides[&(*i, *turn)], &others[*k]]).collect();
