@@ -34,8 +34,8 @@ const FEW: usize = 100;
 const SAMPLE: usize = 512;
 /// The time of a pair including its verification, over the time of matching alone.
 const WITH_VERIFICATION: f64 = 1.3;
-/// Seconds of a core for a pair that is tried by structure: 0.15 to 0.3, and for reading photographs.
-const STRUCTURE: f64 = 0.4;
+/// Seconds of a core for a pair that is tried by structure, and for reading its photographs.
+const STRUCTURE: f64 = 2.0;
 /// Microseconds of a core for comparing the largest features of a pair, over the square of their number: 330 µs for
 /// 512.
 const TOP_SCALE: f64 = 330.0 / (512.0 * 512.0);

@@ -25,7 +25,7 @@ options! {
         /// Whether one sensor took all photographs; cross: chosen pairs that their features do not verify are tried by
         /// structure, for photographs of two sensors, such as a thermal and a colour camera.
         ///
-        /// It takes up to 0.3 s of a core for each such pair, and adds up to 1500 features to each photograph.
+        /// It takes up to 2 s of a core for each such pair, and adds up to 1500 features to each photograph.
         modality / with_modality: Modality = Modality::Same;
     }
     tables {

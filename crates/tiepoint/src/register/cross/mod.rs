@@ -37,9 +37,9 @@ use search::Hypothesis;
 const MOST_PIXELS: f64 = 1_048_576.0;
 /// The least side of a picture that is searched at all, in pixels.
 const LEAST_SIDE: usize = 48;
-/// How far from where the map says a corner is searched for, in pixels of the coarser picture: as much as scenes with depth
-/// may displace it.
-const REACH: f64 = 16.0;
+/// How far from where the map says a corner is searched for, in pixels of the coarser picture: for epipolar geometry as far
+/// as depth may displace it; for photographs of two sensors, whose corners are less alike, as far as the map may be wrong.
+const REACH: [f64; 2] = [16.0, 5.0];
 /// Two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned and
 /// judged. Most pictures of one scene differ in scale by less than the first two levels. Where that is not so, or a doubt
 /// is left, the second round matches all levels: from a start at another scale the alignment is less exact.
@@ -137,7 +137,7 @@ pub(super) fn tie(
 /// Corners of two pictures that correspond; `None` where structure agrees no better than by chance.
 pub(crate) fn corner_matches(pictures: [&Structure; 2], processor: &Processor) -> Result<Option<Vec<Match>>> {
     let found = found(pictures, &TieOptions::default(), processor)?;
-    found.map(|found| found.matches(processor)).transpose()
+    found.map(|found| found.matches(REACH[1], processor)).transpose()
 }
 
 /// Two pictures aligned by their structure.
@@ -151,9 +151,9 @@ struct Found {
 }
 
 impl Found {
-    /// Corners with the most alike descriptors among those within [`REACH`] of where the map says, from both sides. They
+    /// Corners with the most alike descriptors among those within `radius` of where the map says, from both sides. They
     /// are described on the common grid, where the pictures are neither turned nor scaled against each other.
-    fn matches(&self, processor: &Processor) -> Result<Vec<Match>> {
+    fn matches(&self, radius: f64, processor: &Processor) -> Result<Vec<Match>> {
         let (frame, cpu) = (&self.frame, &processor.cpu);
         let on_grid = cpu.try_map(2, |i| {
             let keypoints = self.corners[i].iter().map(|k| moved(k, &frame.from[i])).collect();
@@ -161,7 +161,7 @@ impl Found {
         })?;
         let Some(back) = frame.from[0].inverse() else { return Ok(vec![]) };
         let b_from_a = Model::Homography(frame.from[1].compose(&self.aligned.b_from_a.compose(&back)));
-        let guide = Guide { b_from_a, radius: REACH };
+        let guide = Guide { b_from_a, radius };
         let options = MatchOptions::default().with_ratio(None).with_same_sign(false);
         let options = MatchOptions { guide: Some(guide), ..options };
         match_features(&on_grid[0], &on_grid[1], &options, processor)
@@ -253,7 +253,7 @@ fn by_corners(
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<([Features; 2], TiePoints)> {
-    let matches = found.matches(processor)?;
+    let matches = found.matches(REACH[0], processor)?;
     let features = [
         places(pictures[0].in_full_pixels(&found.corners[0])?, pictures[0].full),
         places(pictures[1].in_full_pixels(&found.corners[1])?, pictures[1].full),
