@@ -3,7 +3,7 @@
 use super::*;
 use tiepoint::synth::Sensor;
 
-/// Three photographs of a plane by a camera, three by a sensor that shows black and white alike, and one of another plane
+/// Three photographs of a plane by a camera, three by a sensor that shows black as white, and one of another plane
 /// by the same.
 fn photographs_of_two_sensors(folder: &Folder) {
     folder.make("images");
@@ -13,10 +13,10 @@ fn photographs_of_two_sensors(folder: &Folder) {
             view(Size::new(320, 256), 4, turn, 1.0 + 0.02 * at, [0.01 * at, 0.0], [3.0 * at, -2.0])
         };
         folder.write(&format!("images/colour {i}.png"), seen(0.03 * at));
-        folder.write(&format!("images/thermal {i}.png"), Sensor::Folded.shows(&seen(0.4 - 0.03 * at), 1));
+        folder.write(&format!("images/thermal {i}.png"), Sensor::Inverted.shows(&seen(0.4 - 0.03 * at), 1));
     }
     let other = view(Size::new(320, 256), 77, 0.0, 1.0, [0.0; 2], [0.0; 2]);
-    folder.write("images/thermal other.png", Sensor::Folded.shows(&other, 1));
+    folder.write("images/thermal other.png", Sensor::Inverted.shows(&other, 1));
 }
 
 /// Verified pairs of one photograph by each sensor whose names hold these words.
