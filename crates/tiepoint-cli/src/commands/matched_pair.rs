@@ -339,7 +339,7 @@ impl<'a> PairSearch<'a> {
                 let keypoints = found.found.each_ref().map(|of| of.features.keypoints.as_slice());
                 let cpu = &context.processor.cpu;
                 let tied = clock
-                    .time(Part::Compute, || tie_given(keypoints, matches.clone(), &options, cpu))
+                    .time(Part::Compute, || tie_given(keypoints, matches, &options, cpu))
                     .map(|tie| TiedPictures { features: None, tie, views: 1, modality: Modality::Same });
                 return told(tied);
             }
@@ -372,7 +372,7 @@ impl<'a> PairSearch<'a> {
             Matched::By(_) => tie_points(a, b, &options, &context.processor)?,
             Matched::Given(matches) => {
                 let cpu = &context.processor.cpu;
-                tie_given([&a.keypoints, &b.keypoints], matches.clone(), &options, cpu)?
+                tie_given([&a.keypoints, &b.keypoints], matches, &options, cpu)?
             }
         };
         Ok(TiePoints { inliers: vec![], ..tie })

@@ -173,12 +173,12 @@ fn tie_thinned(
 /// As [`tie_points`].
 pub fn tie_given(
     keypoints: [&[Keypoint]; 2],
-    matches: Vec<Match>,
+    matches: &[Match],
     options: &TieOptions,
     cpu: &Cpu,
 ) -> Result<TiePoints> {
     options.check()?;
-    let tied = tie_points_by(keypoints, &options.with_rematch(None), cpu, |_| Ok(matches.clone()))?;
+    let tied = tie_points_by(keypoints, &options.with_rematch(None), cpu, |_| Ok(matches.to_vec()))?;
     Ok(TiePoints { first: vec![], ..tied })
 }
 
