@@ -436,31 +436,6 @@ mod tests {
     }
 
     #[test]
-    fn a_misfit_grows_where_no_inlier_is() {
-        // Relief of two pixels, and nothing to see in the right lower corner.
-        let bumps = |[x, y]: [f64; 2]| [x + 2.0 * (x / 25.0).sin() * (y / 25.0).cos(), y];
-        let hidden = |image: AnyImage, from: f64| {
-            let AnyImage::U8(image) = image else { panic!("bytes") };
-            let is_seen = |x: usize, y: usize| x as f64 / 480.0 + y as f64 / 360.0 < from;
-            AnyImage::from(Image::from_fn(
-                image.size(),
-                |x, y| if is_seen(x, y) { image.row(y)[x] } else { 90 },
-            ))
-        };
-        let [whole, corner] = [3.0, 1.1].map(|from| {
-            let [a, b] = [picture(|p| p), picture(bumps)].map(|image| hidden(image, from));
-            assessed(&a, &b, ModelKind::Homography)
-        });
-        let reach = |(_, evidence): &(Assessment, PairEvidence)| evidence.reach_px.unwrap();
-        assert!(reach(&corner) > 2.0 * reach(&whole), "{whole:?}, {corner:?}");
-        let of = |(assessment, _): &(Assessment, PairEvidence)| {
-            assessment.reasons.iter().find(|reason| reason.measure == "reach").unwrap().verdict
-        };
-        assert_eq!(of(&whole), Verdict::Good, "{whole:?}");
-        assert!(of(&corner) > Verdict::Good, "{corner:?}");
-    }
-
-    #[test]
     fn without_a_model_there_is_no_verdict() {
         let tie = TiePoints {
             matches: vec![],
