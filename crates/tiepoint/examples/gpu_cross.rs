@@ -12,7 +12,7 @@
 mod timing;
 
 use std::time::Instant;
-use tiepoint::device::Processor;
+use tiepoint::device::{Processor, Profile};
 use tiepoint::options::Named;
 use tiepoint::register::{Modality, RegisterOptions, tie_images};
 use tiepoint::synth::{Scene, SceneOptions, Sensor, viewpoint};
@@ -58,7 +58,7 @@ fn main() -> Outcome<()> {
     for _ in 0..RUNS {
         tie(&processor)?;
     }
-    for stage in processor.cpu.profile().map(|profile| profile.stages()).unwrap_or_default() {
+    for stage in processor.cpu.profile().map(Profile::stages).unwrap_or_default() {
         println!("    {:22} {:.4} ms", stage.name, stage.seconds / RUNS as f64 * 1e3);
     }
     Ok(())

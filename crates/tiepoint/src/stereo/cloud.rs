@@ -206,6 +206,9 @@ pub fn read_ply(path: impl AsRef<Path>) -> Result<Vec<Point>> {
 }
 
 /// As [`read_ply`], from any source; errors call it `name`.
+///
+/// # Errors
+/// As [`read_ply`].
 pub fn parse_ply(mut source: impl BufRead, name: impl AsRef<Path>) -> Result<Vec<Point>> {
     parsed(&mut source).map_err(|fault| fault.at(name.as_ref(), "its last point"))
 }

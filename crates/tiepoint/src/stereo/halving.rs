@@ -39,6 +39,9 @@ impl Side {
 }
 
 /// Both sides of a pair at half the size.
+///
+/// # Errors
+/// As [`Side::halved`].
 pub fn halved([left, right]: &[Side; 2], cpu: &Cpu) -> Result<[Side; 2]> {
     Ok([left.halved(cpu)?, right.halved(cpu)?])
 }
@@ -64,6 +67,9 @@ impl StereoOptions {
 /// How often to halve a pair so that its texture can be matched: the fewest times at which nearly as great a share of
 /// pixels has a disparity as at the best size. Two strips of rows are tried, from the smallest size up, until the share
 /// falls.
+///
+/// # Errors
+/// As [`Stereo::compute`].
 pub fn suitable_halvings(sides: &[Side; 2], options: &StereoOptions, cpu: &Cpu) -> Result<u32> {
     let mut sizes = vec![(sides.clone(), *options)];
     while let Some((sides, options)) = sizes.last() {

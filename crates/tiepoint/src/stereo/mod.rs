@@ -169,6 +169,9 @@ pub struct Masks<'a> {
 
 impl Stereo {
     /// Checks the options. Memory is allocated with the first pair.
+    ///
+    /// # Errors
+    /// As [`StereoOptions::check`].
     pub fn new(options: StereoOptions) -> Result<Self> {
         options.check()?;
         let options = options.with_window_in_cost();
@@ -331,6 +334,9 @@ impl Stereo {
 
     /// The sums over all paths of a cost volume, as large and in the same order: what [`optimize`](Self::optimize)
     /// chooses disparities from, for a program that does so by itself. A left pixel without data costs nothing.
+    ///
+    /// # Errors
+    /// As [`optimize`](Self::optimize).
     pub fn aggregate(
         &self,
         (costs, scale): (AnyView<'_>, Option<f32>),

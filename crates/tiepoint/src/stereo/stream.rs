@@ -60,6 +60,9 @@ pub struct PendingStereo(StreamResult);
 
 impl PendingStereo {
     /// Waits for the result.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device fails.
     pub fn wait(self, cpu: &Cpu) -> Result<StereoResult> {
         self.0.wait(cpu)
     }
@@ -73,6 +76,9 @@ const MOST: usize = 1024;
 
 impl StereoStream {
     /// Checks the options. Memory is taken with the first pair.
+    ///
+    /// # Errors
+    /// As [`StereoOptions::check`].
     pub fn new(options: StereoOptions, processor: &Processor) -> Result<Self> {
         processor.expect_much_work();
         Ok(Self {
@@ -227,6 +233,9 @@ impl StereoStream {
     }
 
     /// As [`pop`](Self::pop), without waiting for the result: another thread can wait for it while this one continues.
+    ///
+    /// # Errors
+    /// As [`pop`](Self::pop).
     pub fn pop_pending(&mut self) -> Result<Option<PendingStereo>> {
         if self.found.is_empty() {
             let taken = self.flow.take_oldest(&mut self.found);

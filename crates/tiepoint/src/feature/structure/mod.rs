@@ -26,7 +26,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-use channels::{Channels, halved_lanes};
+pub(crate) use channels::{Channels, halved_lanes};
 pub(crate) use intensity::Intensity;
 pub(crate) use polar::{TURNS, turned};
 
@@ -101,7 +101,7 @@ impl<'p> StructureFinder<'p> {
     /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Device`](crate::Error::Device) when a GPU fails.
     pub(crate) fn levels<const N: usize>(
         &self,
-        pictures: [(&Intensity, Range<usize>); N],
+        pictures: &[(&Intensity, Range<usize>); N],
         range: f64,
     ) -> Result<[Vec<Level>; N]> {
         let octaves = libm::log2(range);

@@ -18,7 +18,7 @@ fn cut_off(mut image: Image<u8>, by: usize) -> Image<u8> {
 
 fn found(image: &Image<u8>, cpu: &Cpu) -> Vec<Features> {
     let intensity = Intensity::of(AnyView::from(image), None, image.size(), cpu).unwrap();
-    let [levels] = Structure::new(&cpu.clone().into()).levels([(&intensity, 0..9)], 2.0).unwrap();
+    let [levels] = StructureFinder::new(&cpu.clone().into()).levels(&[(&intensity, 0..9)], 2.0).unwrap();
     levels.into_iter().map(|level| level.features).collect()
 }
 
@@ -66,12 +66,13 @@ fn levels_reach_as_far_as_asked() {
     for (range, expected) in [(1.0, &[1.0][..]), (1.5, &[1.0, 0.816, 0.667]), (2.0, &[1.0, 0.794, 0.63, 0.5])]
     {
         let pictures = [(&intensity, 0..2), (&intensity, 2..usize::MAX)];
-        let found = Structure::new(&Cpu::sequential().into()).levels(pictures, range).unwrap();
+        let found = StructureFinder::new(&Cpu::sequential().into()).levels(&pictures, range).unwrap();
         let scales: Vec<f64> =
             found.iter().flatten().map(|level| (level.scale * 1e3).round() / 1e3).collect();
         assert_eq!(scales, expected, "{range}");
     }
-    let [mut all] = Structure::new(&Cpu::sequential().into()).levels([(&intensity, 0..99)], 16.0).unwrap();
+    let [mut all] =
+        StructureFinder::new(&Cpu::sequential().into()).levels(&[(&intensity, 0..99)], 16.0).unwrap();
     assert_eq!(all.pop().unwrap().scale, 0.25, "24 pixels are the least");
 }
 
@@ -140,7 +141,7 @@ fn a_device_finds_the_bits_of_the_cpu() {
         let mask = mask.as_ref().map(Image::view);
         let intensity = Intensity::of(AnyView::from(image), mask, size, &cpu).unwrap();
         let of = |processor: &Processor| {
-            Structure::new(processor).levels([(&intensity, 0..2), (&intensity, 1..9)], 2.0).unwrap()
+            StructureFinder::new(processor).levels(&[(&intensity, 0..2), (&intensity, 1..9)], 2.0).unwrap()
         };
         let expected = of(&cpu.clone().into());
         for gpu in all() {

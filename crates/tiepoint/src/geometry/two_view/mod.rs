@@ -228,6 +228,9 @@ impl Verifier {
     }
 
     /// The two-view geometries of pairs, in their order: see [`two_view_geometries`].
+    ///
+    /// # Errors
+    /// As [`two_view_geometries`].
     pub fn geometries(&self, pairs: &[ImagePair<'_>]) -> Result<Vec<TwoView>> {
         pairs.iter().try_for_each(ImagePair::check)?;
         if pairs.len() < FEWEST_FOR_GPU {

@@ -94,7 +94,7 @@ impl Structure {
     /// Its corners, in its own pixels: those whose numbers are in [`corner_matches`].
     pub(crate) fn corners(&self, cpu: &Cpu) -> Result<Vec<Keypoint>> {
         let processor = Processor::from(cpu.clone());
-        let [levels] = StructureFinder::new(&processor).levels([(&self.intensity, 0..1)], 1.0)?;
+        let [levels] = StructureFinder::new(&processor).levels(&[(&self.intensity, 0..1)], 1.0)?;
         levels.first().map_or(Ok(vec![]), |level| self.in_full_pixels(&level.features.keypoints))
     }
 
@@ -183,7 +183,7 @@ fn found(pictures: [&Structure; 2], options: &TieOptions, processor: &Processor)
     let (mut voted, mut best) = (Vec::new(), None);
     for (end, judged) in ROUNDS {
         let seen = found.each_ref().map(Vec::len);
-        let more = finder.levels([0, 1].map(|i| (intensity[i], seen[i]..end)), options.scale_range)?;
+        let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), options.scale_range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
         voted.extend(search::votes([&found[0], &found[1]], seen, &finder)?);
         let mut hypotheses = search::hypotheses(&mut voted, cpu)?;

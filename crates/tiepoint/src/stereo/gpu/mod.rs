@@ -39,6 +39,9 @@ use std::cell::Cell;
 
 impl GpuStereoResult {
     /// Waits for the device and copies the maps to the host.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<StereoResult> {
         self.try_map(GpuImage::download, |map| {
             let numbers = map.download()?;
@@ -153,6 +156,9 @@ impl GpuStereo {
 
     /// As [`Stereo::optimize`] with costs, images and masks in the host's memory or on the device, which aggregates the
     /// costs where they lie; the maps stay on the device.
+    ///
+    /// # Errors
+    /// As [`Stereo::optimize`] and [`compute_on_device`](Self::compute_on_device).
     pub fn optimize_on_device<'a>(
         &self,
         (costs, scale): (impl Into<Pixels<'a>>, Option<f32>),
@@ -171,6 +177,9 @@ impl GpuStereo {
     ///
     /// Pairs of one type of pixel are computed together, others one after the other. Pairs of a cost that learns are
     /// computed one after the other too; learning from the next pair runs beside the work on the current one.
+    ///
+    /// # Errors
+    /// As [`compute_on_device`](Self::compute_on_device).
     pub fn compute_batch_on_device(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<Vec<GpuStereoResult>> {
         let pairs = self.device_pairs(pairs)?;
         let Some(cost) = self.together(&pairs)? else {

@@ -26,6 +26,9 @@ use fearless_simd_macros::simd;
 const BAND: usize = 64;
 
 /// The filtered map, `side` 3 or 5 pixels wide.
+///
+/// # Errors
+/// As [`median_into`].
 pub fn median(disparity: ImageView<'_, f32>, side: usize, cpu: &Cpu) -> Result<Image<f32>> {
     let mut out = Image::new(disparity.size());
     median_into(disparity, side, cpu, out.view_mut())?;
