@@ -65,7 +65,7 @@ pub(super) fn tied(
 }
 
 /// How many pixels along an axis a map makes of one in the middle of a picture.
-fn spread(map: &Homography, size: Size) -> f64 {
+pub(super) fn spread(map: &Homography, size: Size) -> f64 {
     let middle = [0.5 * size.width as f64, 0.5 * size.height as f64];
     let at = |by: [f64; 2]| map.apply([middle[0] + by[0], middle[1] + by[1]]).unwrap_or_default();
     let [o, x, y] = [at([0.0, 0.0]), at([1.0, 0.0]), at([0.0, 1.0])];
