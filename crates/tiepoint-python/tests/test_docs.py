@@ -239,7 +239,7 @@ def test_the_snippets_for_hloc_and_colmap_give_what_was_found(folder):
     for name in ["left.jpg", "right.jpg"]:
         shutil.copy(name, "photos")
     collection = tp.collect("photos", "database.db", device="cpu")
-    exec(compile(unrun("coming_from/colmap.md", "h5py"), "colmap.md", "exec"), {})
+    exec(compile(unrun("coming_from/colmap.md", "import sqlite3"), "colmap.md", "exec"), {})
     with h5py.File("features.h5") as files:
         for name in collection.names:
             found, stored = collection.features(name), files[name]

@@ -183,4 +183,6 @@ def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Sect
         "calibration": None if known is None or known.affine else known._fields(),
         "range": (low, max(high, low + 1.0)),
     }
-    return "Disparities", result._summary(), [view], result.assess(truth).reasons
+    # A verdict needs to know what was searched, which only results of `Stereo` do.
+    reasons = [] if result.searched is None else result.assess(truth).reasons
+    return "Disparities", result._summary(), [view], reasons

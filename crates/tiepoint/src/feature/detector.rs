@@ -327,7 +327,7 @@ impl Finder {
         I::Item: Into<AnyView<'a>>,
     {
         let images: Vec<AnyView<'a>> = images.into_iter().map(Into::into).collect();
-        if images.len() > 1 {
+        if images.len() > 2 {
             self.processor.expect_much_work();
         }
         let mut found = Vec::with_capacity(images.len());

@@ -49,6 +49,8 @@ pub struct StereoStream {
     /// Copies pictures for a GPU, if not the processor's CPU.
     copying: Option<Cpu>,
     flow: Flow,
+    /// Whether a pair was pushed.
+    has_begun: bool,
     /// Computed and not yet taken.
     found: VecDeque<StreamResult>,
 }
@@ -80,7 +82,6 @@ impl StereoStream {
     /// # Errors
     /// As [`StereoOptions::check`].
     pub fn new(options: StereoOptions, processor: &Processor) -> Result<Self> {
-        processor.expect_much_work();
         Ok(Self {
             stereo: Stereo::new(options)?,
             processor: processor.clone(),
@@ -88,6 +89,7 @@ impl StereoStream {
             batch: 1,
             copying: None,
             flow: Flow::new(IN_FLIGHT, 1),
+            has_begun: false,
             found: VecDeque::new(),
         })
     }
@@ -152,6 +154,9 @@ impl StereoStream {
     /// # Errors
     /// As [`Stereo::compute`]. The pair has then no result, and the others keep theirs unless the device failed.
     pub fn push(&mut self, left: AnyView<'_>, right: AnyView<'_>, masks: Masks<'_>) -> Result<()> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.processor.expect_much_work();
+        }
         if self.processor.is_opening() {
             // The device has no pairs yet.
             let found = self.stereo.compute(left, right, masks, &self.processor)?;
@@ -193,7 +198,7 @@ impl StereoStream {
 
     /// Computes a pair that the host has prepared, or sends it to the GPU; returns its result if the CPU computed it.
     fn push_prepared(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<Option<StereoResult>> {
-        let Self { stereo, processor, flow, found, slots, batch, copying } = self;
+        let Self { stereo, processor, flow, found, slots, batch, copying, .. } = self;
         let options = *stereo.options();
         stereo.prepare(pair, masks, processor, |prepared| {
             let cpu = prepared.cpu.clone();

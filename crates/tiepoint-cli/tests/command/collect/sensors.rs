@@ -63,10 +63,11 @@ fn photographs_of_two_sensors_are_tied_by_structure() {
 fn a_modality_that_does_not_fit_is_refused() {
     let folder = Folder::new("collect-sensors-refused");
     photographs_of_two_sensors(&folder);
-    let collect = "collect images --output a.db --work work --device cpu --max-features 50";
+    let plain = "collect images --output a.db --work work --device cpu";
+    let collect = format!("{plain} --max-features 50");
     folder.refuses(format!("{collect} --modality auto"), 2, &["modality", "auto", "same, or cross"]);
     folder.refuses(
-        format!("{collect} --modality cross --features images"),
+        format!("{plain} --modality cross --features images"),
         2,
         &["modality", "corners of structure"],
     );
