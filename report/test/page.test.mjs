@@ -517,9 +517,13 @@ function collection(name) {
 }
 
 /** Gives the place on the screen of the square of a row and a column, when the whole matrix is shown. */
-async function square(stage, count) {
-  const box = await stage.boundingBox();
-  const margin = Math.min(56, Math.max(26, Math.round((0.9 * box.width) / count)));
+async function square(stage, shown) {
+  const [box, count] = [await stage.boundingBox(), shown.length];
+  const heads = Math.min(56, Math.max(26, Math.round((0.9 * box.width) / count)));
+  const beside = Math.min(120, 7 * Math.max(...shown.map((name) => name.split('/').pop().length)) + 8);
+  const hasNames = box.width >= 480 && (box.width - heads - beside) / count >= 12;
+  assert.equal(await stage.locator('.matrix-name.row:visible').count() > 0, hasNames, 'names where there is room');
+  const margin = heads + (hasNames ? beside : 0);
   const cell = Math.min(box.width - margin, box.height - margin) / count;
   const [left, top] = [margin + (box.width - margin - cell * count) / 2, margin + (box.height - margin - cell * count) / 2];
   return (row, column) => [left + (column + 0.5) * cell, top + (row + 0.5) * cell];
@@ -544,7 +548,7 @@ for (const hash of ['#2d', '#gl']) {
 
     // The text for the square under the cursor agrees with the data.
     const box = await stage.boundingBox();
-    const place = await square(stage, count);
+    const place = await square(stage, names);
     const kinds = { pair: 0, tried: 0, untried: 0 };
     for (let k = 0; k < 90; k++) {
       const [i, j] = [(k * 7) % count, (k * 7 + 1 + (k % 13)) % count];
@@ -656,9 +660,9 @@ for (const hash of ['#2d', '#gl']) {
 
 test('squares of pairs, of pairs without result and of pairs not tried are told apart', async () => {
   const { page, close } = await open('ring.html', { hash: '#2d' });
-  const { pairs, count, tried, pairOf } = collection('ring.html');
+  const { names, pairs, count, tried, pairOf } = collection('ring.html');
   const stage = page.locator('.stage').first();
-  const place = await square(stage, count);
+  const place = await square(stage, names);
   const brightness = async (i, j) => {
     const [x, y] = place(i, j);
     const [r, g, b] = await stage.evaluate((s, [px, py]) => {

@@ -12,7 +12,7 @@ use tiepoint_gpu::{Api, Devices, devices};
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
 /// The kernel tests that are left out on rusticl, by what their names contain; it runs all others, new ones too.
-pub(crate) const NOT_ON_RUSTICL: [&str; 16] = [
+pub(crate) const NOT_ON_RUSTICL: [&str; 17] = [
     // They run no kernel.
     "kernels::",
     // They need 64-bit atomics; the library lets the CPU do it.
@@ -27,7 +27,8 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 16] = [
     "stereo::gpu::tests::pictures_and_masks_that_do_not_fit_are_refused",
     "stereo::gpu::tests::volumes_give_the_bits_of_the_cpu",
     "opening_tests::a_gpu_that_opens_during_the_work_changes_nothing",
-    // It needs 64-bit floats; the library lets the CPU do it.
+    // They need 64-bit floats; the library lets the CPU do it.
+    "shrink::gpu::tests",
     "mutual_information::learn::gpu::tests",
     // Each takes one to two minutes of a core: a fused multiply-add is some sixty integer instructions there. What
     // bands compute is tested by two that run (`docs/notebook/gpu.md`).
