@@ -51,8 +51,8 @@ class Matrix {
       above.hidden = !shown || !names || cx < x || cx >= x + w;
       Object.assign(beside.style, { right: `${of.stage.host.clientWidth - right}px`, top: `${cy}px`, maxWidth: `${names - 4}px` });
       Object.assign(above.style, { left: `${cx}px`, bottom: `${of.stage.host.clientHeight - bottom}px`, maxHeight: `${names - 4}px` });
-      beside.classList.toggle('chosen', i === of.focus);
-      above.classList.toggle('chosen', i === of.focus);
+      beside.classList.toggle('current', i === of.focus);
+      above.classList.toggle('current', i === of.focus);
     }
     return room;
   }
