@@ -175,14 +175,7 @@ class FeaturesView {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.shiftKey) return false;
-    if (event.key === 'ArrowRight' || event.key === 'ArrowDown') this.walk(1);
-    else if (event.key === 'ArrowLeft' || event.key === 'ArrowUp') this.walk(-1);
-    else if (event.key === 'Home') this.select(this.order[0] ?? -1);
-    else if (event.key === 'End') this.select(this.order[this.order.length - 1] ?? -1);
-    else if (event.key === 'Escape') this.select(-1);
-    else return false;
-    return true;
+    return walksByKey(this, event);
   }
 
   /** Shows what the descriptor sees, and the figures; of the strongest until one is chosen. */

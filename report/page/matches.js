@@ -475,12 +475,8 @@ class MatchesView {
   /** @param {KeyboardEvent} event */
   key(event) {
     if (event.shiftKey) return false;
-    if (event.key === 'ArrowRight' || event.key === 'ArrowDown') this.walk(1);
-    else if (event.key === 'ArrowLeft' || event.key === 'ArrowUp') this.walk(-1);
-    else if (event.key === 'Home') this.select(this.order[0] ?? -1);
-    else if (event.key === 'End') this.select(this.order[this.order.length - 1] ?? -1);
-    else if (event.key === 'Escape') this.select(-1);
-    else if (event.key === 'Enter') this.approach();
+    if (walksByKey(this, event)) return true;
+    if (event.key === 'Enter') this.approach();
     else if (event.key === 'p' || event.key === 'P') this.pin();
     else return false;
     return true;

@@ -426,3 +426,20 @@ function drawPatch(canvas, { image, covers }, name, [x, y], half, angle) {
   context.stroke();
   canvas.setAttribute('aria-label', `what the descriptor saw in ${name}`);
 }
+
+/**
+ * Chooses another element of a view's list by a key; false for other keys.
+ * @param {{ order: ArrayLike<number>, walk: (by: number) => void, select: (index: number) => void }} view
+ * @param {KeyboardEvent} event
+ */
+function walksByKey(view, event) {
+  const { order } = view;
+  if (event.shiftKey) return false;
+  if (event.key === 'ArrowRight' || event.key === 'ArrowDown') view.walk(1);
+  else if (event.key === 'ArrowLeft' || event.key === 'ArrowUp') view.walk(-1);
+  else if (event.key === 'Home') view.select(order[0] ?? -1);
+  else if (event.key === 'End') view.select(order[order.length - 1] ?? -1);
+  else if (event.key === 'Escape') view.select(-1);
+  else return false;
+  return true;
+}

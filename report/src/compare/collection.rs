@@ -1,0 +1,178 @@
+//! The pairs of photographs of two runs.
+
+use super::saved::{SavedPage, SavedView};
+use super::{BOTH, Compared, GAINED, LOST};
+use crate::block;
+use crate::collection::place_of;
+use crate::page::{Kind, counted};
+use crate::still;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use tiepoint::{Error, Result};
+
+/// A pair of photographs in one run.
+struct SavedPair {
+    matches: u32,
+    inliers: u32,
+    configuration: String,
+    lines: Vec<u16>,
+}
+
+pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<Compared> {
+    let [(before, a), (after, b)] = pages;
+    let images = |page: &SavedPage, view: &Value| {
+        let list = view["images"].as_array().cloned();
+        list.ok_or_else(|| Error::Mismatch(format!("{}: no photographs", page.name)))
+    };
+    let [mut old, mut all] = [images(before, a)?, images(after, b)?];
+    let name = |image: &Value| image["name"].as_str().unwrap_or_default().to_owned();
+    let mut numbers: HashMap<String, u32> =
+        all.iter().enumerate().map(|(i, image)| (name(image), i as u32)).collect();
+    let second: Vec<u32> = (0..all.len() as u32).collect();
+    let mut owners = vec![after; all.len()];
+    let mut first = vec![];
+    for image in old.drain(..) {
+        let number = *numbers.entry(name(&image)).or_insert_with(|| {
+            all.push(image.clone());
+            owners.push(before);
+            all.len() as u32 - 1
+        });
+        first.push(number);
+    }
+    let mut thumbnails = String::new();
+    let across = (all.len() as f64).sqrt().ceil().max(1.0);
+    for (i, image) in all.iter_mut().enumerate() {
+        if image["id"].is_null() {
+            continue;
+        }
+        // A thumbnail covers the photograph, in its own pixels.
+        let picture_id = format!("{id}-t{i}");
+        let url = image["id"].as_str().and_then(|id| owners[i].pictures.get(id));
+        let Some(url) = url else {
+            image["id"] = Value::Null;
+            continue;
+        };
+        let (x, y) = (i as f64 % across, (i as f64 / across).floor());
+        thumbnails += &format!(
+            "<image id=\"{picture_id}\" x=\"{x}\" y=\"{y}\" width=\"0.94\" height=\"0.94\" href=\"{url}\"/>"
+        );
+        image["id"] = picture_id.into();
+    }
+    let still = still::svg(across, across, "The photographs", &thumbnails);
+    let [old, new] = [pairs_of(before, a, &first)?, pairs_of(after, b, &second)?];
+    let mut keys: Vec<(u32, u32)> = old.keys().chain(new.keys()).copied().collect();
+    keys.sort_unstable();
+    keys.dedup();
+    // The strongest first.
+    let strength = |key: &(u32, u32)| new.get(key).or_else(|| old.get(key)).map_or(0, |pair| pair.inliers);
+    keys.sort_by_key(|key| (std::cmp::Reverse(strength(key)), *key));
+    let shown: Vec<&SavedPair> =
+        keys.iter().filter_map(|key| new.get(key).or_else(|| old.get(key))).collect();
+    let mut kinds = BTreeMap::new();
+    for pair in &shown {
+        let next = kinds.len() as u32;
+        kinds.entry(pair.configuration.as_str()).or_insert(next);
+    }
+    let mut names: Vec<(&str, u32)> = kinds.iter().map(|(name, number)| (*name, *number)).collect();
+    names.sort_by_key(|(_, number)| *number);
+    let run = |key: &(u32, u32)| match (old.contains_key(key), new.contains_key(key)) {
+        (true, false) => LOST,
+        (false, _) => GAINED,
+        (true, true) => BOTH,
+    };
+    let runs: Vec<u8> = keys.iter().map(run).collect();
+    let failed = |e| Error::io("report", e);
+    let mut data = b.clone();
+    if !a["tried"].is_null() || !b["tried"].is_null() || first.len().max(second.len()) < all.len() {
+        let mut tried = vec![0_u8; (all.len() * all.len().saturating_sub(1) / 2).div_ceil(8)];
+        for (page, view, numbers) in [(before, a, &first), (after, b, &second)] {
+            let marked = mark_tried(&mut tried, all.len(), &view["tried"], numbers);
+            marked.ok_or_else(|| {
+                Error::Mismatch(format!("{}: the pairs that were tried cannot be read", page.name))
+            })?;
+        }
+        data["tried"] = block::u8s(tried.into_iter()).map_err(failed)?;
+    }
+    data["images"] = all.into();
+    data["pairs"] = json!({
+        "a": block::u32s(keys.iter().map(|key| key.0)).map_err(failed)?,
+        "b": block::u32s(keys.iter().map(|key| key.1)).map_err(failed)?,
+        "matches": block::u32s(shown.iter().map(|pair| pair.matches)).map_err(failed)?,
+        "inliers": block::u32s(shown.iter().map(|pair| pair.inliers)).map_err(failed)?,
+        "configuration": block::u32s(shown.iter().map(|pair| kinds[pair.configuration.as_str()])).map_err(failed)?,
+        "lines": block::u32s(shown.iter().map(|pair| pair.lines.len() as u32 / 4)).map_err(failed)?,
+        "before": block::u32s(keys.iter().map(|key| old.get(key).map_or(0, |pair| pair.inliers))).map_err(failed)?,
+        "runs": block::u32s(runs.iter().map(|run| u32::from(*run))).map_err(failed)?,
+    });
+    data["configurations"] = names.iter().map(|(name, _)| *name).collect::<Vec<_>>().into();
+    data["ends"] = block::u16s(shown.iter().flat_map(|pair| pair.lines.iter().copied())).map_err(failed)?;
+    let [both, lost, gained] = [BOTH, LOST, GAINED].map(|run| runs.iter().filter(|r| **r == run).count());
+    let [inliers_before, inliers_after] =
+        [&old, &new].map(|pairs| pairs.values().map(|pair| u64::from(pair.inliers)).sum::<u64>());
+    Ok(Compared {
+        view: SavedView { kind: Kind::Collection, still, data },
+        tiles: vec![
+            ("pairs of both", counted(both)),
+            ("pairs only after", counted(gained)),
+            ("pairs only before", counted(lost)),
+            ("inliers before", counted(inliers_before as usize)),
+            ("inliers after", counted(inliers_after as usize)),
+        ],
+        described: json!({
+            "view": "collection", "both": both, "gained": gained, "lost": lost,
+            "inliers_before": inliers_before, "inliers_after": inliers_after,
+        }),
+        said: format!(
+            "pairs in both runs: {}; only after: {}; only before: {}",
+            counted(both),
+            counted(gained),
+            counted(lost)
+        ),
+    })
+}
+
+/// Marks the pairs that a run has tried, among those of `count` photographs; `numbers` are those of the run's photographs.
+fn mark_tried(bits: &mut [u8], count: usize, tried: &Value, numbers: &[u32]) -> Option<()> {
+    // Null stands for all.
+    let tried = if tried.is_null() { None } else { Some(block::read_u8s(tried)?) };
+    let mut at = 0_usize;
+    for (i, &p) in numbers.iter().enumerate() {
+        for &q in &numbers[i + 1..] {
+            let is_set = |of: &Vec<u8>| of.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
+            if p != q && tried.as_ref().is_none_or(is_set) {
+                let place = place_of(p as usize, q as usize, count);
+                bits[place / 8] |= 1 << (place % 8);
+            }
+            at += 1;
+        }
+    }
+    Some(())
+}
+
+/// The pairs of a page; `numbers` are those of its photographs on the new page.
+fn pairs_of(page: &SavedPage, view: &Value, numbers: &[u32]) -> Result<HashMap<(u32, u32), SavedPair>> {
+    let damaged = || Error::Mismatch(format!("{}: its pairs cannot be read", page.name));
+    let u32s = |key: &str| block::read_u32s(&view["pairs"][key]).ok_or_else(damaged);
+    let (a, b, matches, inliers) = (u32s("a")?, u32s("b")?, u32s("matches")?, u32s("inliers")?);
+    let (configuration, lines) = (u32s("configuration")?, u32s("lines")?);
+    let ends = block::read_u16s(&view["ends"]).ok_or_else(damaged)?;
+    let columns = [&b, &matches, &inliers, &configuration, &lines];
+    if columns.iter().any(|column| column.len() != a.len()) {
+        return Err(damaged());
+    }
+    let mut rest = &ends[..];
+    let mut out = HashMap::new();
+    for i in 0..a.len() {
+        let number = |photograph: u32| numbers.get(photograph as usize).copied().ok_or_else(damaged);
+        let (p, q) = (number(a[i])?, number(b[i])?);
+        let (own, left) = rest.split_at_checked(4 * lines[i] as usize).ok_or_else(damaged)?;
+        rest = left;
+        // The pair lies the other way round where its photographs do.
+        let turned = |line: &[u16]| [line[2], line[3], line[0], line[1]];
+        let own = if p < q { own.to_vec() } else { own.chunks_exact(4).flat_map(turned).collect() };
+        let kind = view["configurations"][configuration[i] as usize].as_str().unwrap_or_default().to_owned();
+        let pair = SavedPair { matches: matches[i], inliers: inliers[i], configuration: kind, lines: own };
+        out.insert((p.min(q), p.max(q)), pair);
+    }
+    Ok(out)
+}

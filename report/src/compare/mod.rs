@@ -1,0 +1,139 @@
+//! Two runs on one page: what two saved pages of one kind have in common, and where they differ.
+//!
+//! A page holds its pictures, data and figures, so a comparison needs nothing else. Of the mark-up of a page only
+//! pictures are taken, as base 64; everything else is read from its JSON and written anew.
+
+mod collection;
+mod figures;
+mod matches;
+mod pictures;
+mod saved;
+
+pub use saved::SavedView;
+
+use crate::page::{Kind, Report, Section, View};
+use figures::{flat, rows};
+use saved::SavedPage;
+use serde_json::{Value, json};
+use std::path::Path;
+use tiepoint::{Error, Result};
+
+/// A match, disparity or pair that both runs have, only the one before, or only the one after: the numbers of the script.
+const BOTH: u8 = 0;
+const LOST: u8 = 1;
+const GAINED: u8 = 2;
+
+/// Two runs compared.
+#[derive(Debug)]
+pub struct Comparison {
+    /// The page.
+    pub report: Report<'static>,
+    /// The differences of figures and views, for `--json`.
+    pub described: Value,
+    /// The result in a sentence.
+    pub said: String,
+}
+
+impl Comparison {
+    /// Compares two pages that were written by this version.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a file that cannot be read, and [`Error::Mismatch`] for one that is no such page, and for pages
+    /// that show other kinds of results, or pictures of other sizes.
+    pub fn new(before: impl AsRef<Path>, after: impl AsRef<Path>) -> Result<Self> {
+        let [before, after] = [SavedPage::read(before.as_ref())?, SavedPage::read(after.as_ref())?];
+        if before.views.len() != after.views.len() {
+            return Err(Error::Mismatch(format!(
+                "{} has {} views, {} has {}: expected two pages of one command",
+                before.name,
+                before.views.len(),
+                after.name,
+                after.views.len()
+            )));
+        }
+        let mut section = Section::new("");
+        let mut views = vec![];
+        let mut said = vec![];
+        for (i, (a, b)) in before.views.iter().zip(&after.views).enumerate() {
+            let compared = Compared::of([(&before, a), (&after, b)], &format!("view{i}"))?;
+            said.push(compared.said);
+            section =
+                compared.tiles.into_iter().fold(section, |section, (what, value)| section.tile(what, value));
+            section = section.view(View::Compared(compared.view));
+            views.push(compared.described);
+        }
+        let verdicts = [&before, &after].map(SavedPage::verdict);
+        for (run, verdict) in ["Before", "After"].into_iter().zip(&verdicts) {
+            if let Some(verdict) = verdict {
+                section = section.text(format!("{run}: {verdict}"));
+            }
+        }
+        let rows = rows(&flat(&before.figures), &flat(&after.figures));
+        if !rows.is_empty() {
+            let head = ["figure", "before", "after", "change"].map(str::to_owned).to_vec();
+            section = section.table([vec![head], rows].concat());
+        }
+        let said = said.join("; ");
+        let title = format!("{} and {}", before.name, after.name);
+        let title = if before.title == after.title { format!("{}: {title}", before.title) } else { title };
+        let made = |page: &SavedPage| format!("{}\n{}", page.name, page.made);
+        let section = section.command(made(&before)).command(made(&after));
+        let described = json!({
+            "before": before.figures, "after": after.figures, "views": views,
+        });
+        Ok(Self { report: Report::new(title, &said).section(section), described, said })
+    }
+}
+
+/// A view of both runs.
+struct Compared {
+    view: SavedView,
+    tiles: Vec<(&'static str, String)>,
+    described: Value,
+    said: String,
+}
+
+impl Compared {
+    fn of([(before, a), (after, b)]: [(&SavedPage, &Value); 2], id: &str) -> Result<Self> {
+        let kinds = [a, b].map(|view| view["view"].as_str().unwrap_or_default());
+        if kinds[0] != kinds[1] {
+            return Err(Error::Mismatch(format!(
+                "{} shows a view of {}, {} one of {}: expected two pages of one command",
+                before.name, kinds[0], after.name, kinds[1]
+            )));
+        }
+        let pages = [(before, a), (after, b)];
+        match Kind::of(a) {
+            Some(Kind::Matches) => matches::matches_of(pages, id),
+            Some(Kind::Registration) => pictures::registration_of(pages, id),
+            Some(Kind::Disparity) => pictures::disparity_of(pages, id),
+            Some(Kind::Collection) => collection::collection_of(pages, id),
+            Some(Kind::Features) | None => Err(Error::Mismatch(format!(
+                "{}: a view of {} cannot be compared: expected matches, a registration, disparities or a collection",
+                before.name, kinds[0]
+            ))),
+        }
+    }
+}
+
+/// Fails unless a picture has the same size in both views.
+fn same_size([(before, a), (after, b)]: [(&SavedPage, &Value); 2], key: &str) -> Result<()> {
+    let size = |view: &Value| {
+        let of = if key.is_empty() { view } else { &view[key] };
+        [of["width"].as_u64(), of["height"].as_u64()]
+    };
+    if size(a) == size(b) {
+        return Ok(());
+    }
+    let told = |view| {
+        let [w, h] = size(view).map(|n| n.map_or_else(|| "?".to_owned(), |n| n.to_string()));
+        format!("{w}x{h}")
+    };
+    Err(Error::Mismatch(format!(
+        "{} is of pictures of {}, {} of {}: expected the same pictures",
+        before.name,
+        told(a),
+        after.name,
+        told(b)
+    )))
+}

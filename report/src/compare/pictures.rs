@@ -1,0 +1,108 @@
+//! A picture laid on another by two runs, and the disparities of two runs.
+
+use super::saved::{SavedPage, SavedView};
+use super::{Compared, same_size};
+use crate::block;
+use crate::page::Kind;
+use crate::picture::Embedded;
+use crate::still;
+use serde_json::{Value, json};
+use tiepoint::image::Size;
+use tiepoint::{Error, Result};
+
+/// Disparities differ from here on, in pixels.
+const DIFFERENT: f32 = 1.0;
+
+pub(super) fn registration_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<Compared> {
+    same_size(pages, "reference")?;
+    let [(before, a), (after, b)] = pages;
+    let ids = [format!("{id}-a"), format!("{id}-b")];
+    let named = |page: &SavedPage, view: &Value, run: &str, id: &str| -> Result<Embedded> {
+        let mut picture = page.picture(&view["warped"], id)?;
+        picture.described["name"] =
+            format!("{}, {run}", view["warped"]["name"].as_str().unwrap_or_default()).into();
+        Ok(picture)
+    };
+    let [old, new] = [named(before, a, "before", &ids[0])?, named(after, b, "after", &ids[1])?];
+    let Size { width, height } = new.size;
+    let gap = width as f64 * 1.02;
+    let content =
+        format!("{}{}", still::image(&old, &ids[0], 0.0, 0.0, ""), still::image(&new, &ids[1], gap, 0.0, ""));
+    let still =
+        still::svg(gap + width as f64, height as f64, "The registered picture, before and after", &content);
+    let mut data = b.clone();
+    (data["reference"], data["warped"]) = (old.described, new.described);
+    let covered = |page: &SavedPage, view: &Value| {
+        let bytes = block::read_u8s(&view["covered"]);
+        let bytes =
+            bytes.ok_or_else(|| Error::Mismatch(format!("{}: what is covered cannot be read", page.name)))?;
+        Ok::<_, Error>(bytes.iter().filter(|b| **b != 0).count() as f64 / bytes.len().max(1) as f64)
+    };
+    let [old, new] = [covered(before, a)?, covered(after, b)?].map(|share| format!("{:.1} %", 100.0 * share));
+    Ok(Compared {
+        view: SavedView { kind: Kind::Registration, still, data },
+        tiles: vec![("covered before", old.clone()), ("covered after", new.clone())],
+        described: json!({ "view": "registration" }),
+        said: format!("covered before: {old}; after: {new}"),
+    })
+}
+
+pub(super) fn disparity_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<Compared> {
+    same_size(pages, "")?;
+    let [(before, a), (after, b)] = pages;
+    if a["step"] != b["step"] {
+        return Err(Error::Mismatch(format!(
+            "{} holds one pixel in {}, {} one in {}: give both the same --report-limit",
+            before.name, a["step"], after.name, b["step"]
+        )));
+    }
+    let map = |page: &SavedPage, view: &Value| {
+        let size = [view["columns"].as_u64(), view["rows"].as_u64()].map(|n| n.map(|n| n as usize));
+        let found = size[0]
+            .zip(size[1])
+            .and_then(|(columns, rows)| block::read_map(&view["disparity"], columns, rows));
+        found.ok_or_else(|| Error::Mismatch(format!("{}: the disparities cannot be read", page.name)))
+    };
+    let [old, new] = [map(before, a)?, map(after, b)?];
+    let n = old.len().max(1) as f64;
+    let share = |counts: &dyn Fn(f32, f32) -> bool| {
+        old.iter().zip(&new).filter(|(p, q)| counts(**p, **q)).count() as f64 / n
+    };
+    let both = share(&|p, q| p.is_finite() && q.is_finite());
+    let other = share(&|p, q| (p - q).abs() > DIFFERENT);
+    let lost = share(&|p, q| p.is_finite() && !q.is_finite());
+    let gained = share(&|p, q| !p.is_finite() && q.is_finite());
+    let mut data = b.clone();
+    data["truth"] = a["disparity"].clone();
+    data["before"] = true.into();
+    let mut content = String::new();
+    let (mut width, mut height) = (16.0, 9.0);
+    for (key, suffix, more) in [("left", "a", ""), ("right", "b", "display=\"none\"")] {
+        if !b[key].is_null() {
+            let id = format!("{id}-{suffix}");
+            let picture = after.picture(&b[key], &id)?;
+            (width, height) = (picture.size.width as f64, picture.size.height as f64);
+            content += &still::image(&picture, &id, 0.0, 0.0, more);
+            data[key] = picture.described;
+        }
+    }
+    let still = still::svg(width, height, "The left picture", &content);
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    Ok(Compared {
+        view: SavedView { kind: Kind::Disparity, still, data },
+        tiles: vec![
+            ("valid in both", percent(both)),
+            ("differ by more than 1 px", percent(other)),
+            ("only after", percent(gained)),
+            ("only before", percent(lost)),
+        ],
+        described: json!({ "view": "disparity", "both": both, "different": other, "gained": gained, "lost": lost }),
+        said: format!(
+            "disparities in both runs: {} of the pixels, {} differ by more than a pixel; only after: {}; only before: {}",
+            percent(both),
+            percent(other),
+            percent(gained),
+            percent(lost)
+        ),
+    })
+}
