@@ -86,9 +86,6 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
 /// Images that a GPU searches at once. The number is fixed, because a GPU keeps memory for one number.
 const BATCH: usize = 16;
 
-/// A CPU is done with so many images before a GPU is open.
-const FEW: usize = 4;
-
 /// Reads, searches, writes and reports the images; returns how many failed.
 fn detect(
     jobs: &[ImageJob],
@@ -108,9 +105,7 @@ fn detect(
     let of = cpu.threads();
     let describe = |job: &ImageJob, found: &Found| describe(job, found, arguments, of);
     let report = |job: &ImageJob, found, spent: &Spent| report(job, found, spent, &describe, context);
-    if jobs.len() > FEW {
-        context.processor.expect_much_work();
-    }
+    context.processor.expect_pictures(jobs.len());
     let finder = detector.open(&context.processor)?;
     thread::scope(|scope| {
         let scope = Some(scope).filter(|_| parallel);

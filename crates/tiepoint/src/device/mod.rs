@@ -82,6 +82,9 @@ enum Place {
 
 type Notes = Arc<Mutex<Vec<String>>>;
 
+/// A CPU has searched so many pictures for features before a GPU is open.
+const FEW: usize = 4;
+
 fn push_note(notes: &Notes, note: String) {
     let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
     if !notes.contains(&note) {
@@ -146,6 +149,13 @@ impl Processor {
     pub fn expect_much_work(&self) {
         if let Place::Beside(opening) = &self.gpu {
             opening.hurry();
+        }
+    }
+
+    /// [Expects much work](Self::expect_much_work) if so many pictures are more than a CPU searches before a GPU is open.
+    pub fn expect_pictures(&self, count: usize) {
+        if count > FEW {
+            self.expect_much_work();
         }
     }
 

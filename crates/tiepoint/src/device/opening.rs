@@ -19,8 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tiepoint_gpu::Background;
 
-/// How long a processor exists before its GPU is opened, unless the GPU is wanted before. Ten times what the system may
-/// wait for the driver at the end of a process.
+/// A processor's GPU is opened when the processor has existed for this long, or as soon as something wants the GPU. At
+/// the end of a process the system may wait for the driver, for a tenth of this.
 const PAYS: Duration = Duration::from_millis(700);
 
 /// Machines with fewer cores would feel that one of them opens a GPU: there the thread has a low priority.

@@ -327,9 +327,7 @@ impl Finder {
         I::Item: Into<AnyView<'a>>,
     {
         let images: Vec<AnyView<'a>> = images.into_iter().map(Into::into).collect();
-        if images.len() > 2 {
-            self.processor.expect_much_work();
-        }
+        self.processor.expect_pictures(images.len());
         let mut found = Vec::with_capacity(images.len());
         for images in images.chunk_by(alike) {
             match self.together(images) {

@@ -23,9 +23,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Photographs that a GPU searches at a time. The number is fixed, because a GPU keeps memory for one number.
 const BATCH: usize = 8;
 
-/// A CPU has searched so many photographs before a GPU is open.
-const FEW: usize = 4;
-
 /// The search of some photographs.
 pub(super) struct Extraction<'c> {
     collection: &'c Collection,
@@ -161,9 +158,7 @@ impl<'c> Extraction<'c> {
             return self.take_given(cpu);
         }
         let gpus: Vec<&Processor> = processors.iter().filter(|p| p.may_have_gpu()).collect();
-        if self.todo.len() > FEW {
-            gpus.iter().for_each(|gpu| gpu.expect_much_work());
-        }
+        gpus.iter().for_each(|gpu| gpu.expect_pictures(self.todo.len()));
         let mut finders = gpus.iter().map(|gpu| self.detector.open(gpu)).collect::<Result<Vec<Finder>>>()?;
         let settled = || finders.iter().map(Finder::is_settled).collect::<Result<Vec<bool>>>();
         // The search on the device gets its error again.

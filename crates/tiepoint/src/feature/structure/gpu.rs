@@ -1,4 +1,4 @@
-//! [Levels](super::Structure::levels) on a GPU: the CPU's bits.
+//! [Levels](super::StructureFinder::levels) on a GPU: the CPU's bits.
 //!
 //! Everything up to the peaks is queued for all pictures and sizes; then the host reads the peaks once, spreads the corners
 //! over each picture ([`corners::spread`], as on the CPU), and the device describes them. Images of several values are
@@ -354,7 +354,7 @@ impl GpuStructure {
         Ok(lanes)
     }
 
-    /// Queues what comes before the peaks of a picture at a size, with its channels at half the size if they are wanted.
+    /// Queues the stages up to the response of a picture at a size; with `wants_lanes` its channels at half that size, too.
     fn prepare(&self, picture: &GpuStack<f32>, size: Size, wants_lanes: bool) -> Result<Prepared> {
         let mut commands = Commands::new();
         let shrunk = match size == picture.size() {

@@ -51,7 +51,7 @@ pub(super) fn tied(
         if grid == 0 { shrunk[0].max(shrunk[1] / scale) } else { shrunk[1].max(shrunk[0] * scale) };
     let mut found: Option<Tied> = None;
     let mut factor = 1;
-    while (2 * factor) as f64 * REACHED <= 2.0 * coarsest {
+    while factor as f64 * REACHED <= coarsest {
         factor *= 2;
     }
     while coarsest > WORTH && factor > 0 {
