@@ -16,6 +16,8 @@ use serde::Serialize;
 pub const VALID: [f64; 2] = [0.7, 1.0 / 3.0];
 /// The share of the disparities at the end of the range.
 pub const AT_END: [f64; 2] = [0.05, 0.2];
+/// Where a smaller share lies at the end, a range too short does not explain why disparities are missing.
+const SOME_AT_END: f64 = 0.01;
 /// The part of the range that counts as its end.
 const END: f64 = 0.02;
 /// Rows that differ by more than the tolerance are doubtful; from this many times as much on no window contains both.
@@ -122,7 +124,7 @@ impl StereoEvidence {
                 measure: "rows",
                 value: rows,
                 expected: "1 or less".into(),
-                verdict: if rows > 1.0 { Verdict::above(rows, ROWS) } else { Verdict::Good },
+                verdict: if rows > ROWS[0] { Verdict::above(rows, ROWS) } else { Verdict::Good },
                 text: format!(
                     "rows of tie points differ by {} of the most that a rectified pair has",
                     percent(rows)
@@ -133,9 +135,14 @@ impl StereoEvidence {
             });
         }
         let text = format!("{} of the pixels with data have a disparity", percent(valid));
-        let next = "Usual causes: rows that differ (`--rectify`), a range too short (`--disparities`), pictures larger than their \
-                    texture is fine (`--halve auto`)";
-        reasons.push(Reason::share_below("valid", valid, VALID, text, next));
+        let causes = [
+            ("rows that differ (`--rectify`)", self.rows.is_none_or(|rows| rows > ROWS[0])),
+            ("a range too short (`--disparities`)", at_end > SOME_AT_END),
+            ("pictures larger than their texture is fine (`--halve auto`)", true),
+        ];
+        let causes: Vec<_> = causes.iter().filter(|(_, open)| *open).map(|(cause, _)| *cause).collect();
+        let next = format!("Usual causes: {}", causes.join(", "));
+        reasons.push(Reason::share_below("valid", valid, VALID, text, &next));
         let text = format!("{} of the disparities lie at the end of the range", percent(at_end));
         let next = format!("`--disparities {}`", (2 * self.disparities).min(4096));
         reasons.push(Reason::share_above("end of range", at_end, AT_END, text, &next));
@@ -162,6 +169,13 @@ mod tests {
             let evidence = StereoEvidence::of(found.view(), None, 0, 32);
             assert_eq!(evidence.assess().verdict, expected, "{name}: {evidence:?}");
         }
+        let missing = StereoEvidence::of(map(|x| if x < 3 { x as f32 } else { f32::INFINITY }).view(), None, 0, 32);
+        let excluded = StereoEvidence { rows: Some(0.4), ..missing }.assess().to_string();
+        for (cause, open) in [("--rectify", false), ("--disparities", false), ("--halve", true)] {
+            assert_eq!(excluded.contains(cause), open, "{cause} where rows agree and the end is empty: {excluded}");
+        }
+        let open = StereoEvidence { at_end: 20, ..missing }.assess().to_string();
+        assert!(["--rectify", "--disparities", "--halve"].iter().all(|cause| open.contains(cause)), "{open}");
         let (found, truth) = (map(|x| x as f32), map(|x| 4.0 * x as f32));
         let evidence = StereoEvidence::of(found.view(), None, 0, 32);
         let scored = evidence.with_truth(found.view(), truth.view()).unwrap();
