@@ -169,10 +169,15 @@ mod tests {
             let evidence = StereoEvidence::of(found.view(), None, 0, 32);
             assert_eq!(evidence.assess().verdict, expected, "{name}: {evidence:?}");
         }
-        let missing = StereoEvidence::of(map(|x| if x < 3 { x as f32 } else { f32::INFINITY }).view(), None, 0, 32);
+        let missing =
+            StereoEvidence::of(map(|x| if x < 3 { x as f32 } else { f32::INFINITY }).view(), None, 0, 32);
         let excluded = StereoEvidence { rows: Some(0.4), ..missing }.assess().to_string();
         for (cause, open) in [("--rectify", false), ("--disparities", false), ("--halve", true)] {
-            assert_eq!(excluded.contains(cause), open, "{cause} where rows agree and the end is empty: {excluded}");
+            assert_eq!(
+                excluded.contains(cause),
+                open,
+                "{cause} where rows agree and the end is empty: {excluded}"
+            );
         }
         let open = StereoEvidence { at_end: 20, ..missing }.assess().to_string();
         assert!(["--rectify", "--disparities", "--halve"].iter().all(|cause| open.contains(cause)), "{open}");

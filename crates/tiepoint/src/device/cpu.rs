@@ -129,9 +129,9 @@ impl Cpu {
         Ok(self.cancel.as_ref().map_or(Ok(()), Cancel::check)?)
     }
 
-    /// What ends its work early, if anything does.
-    pub(super) fn cancel(&self) -> Option<&Cancel> {
-        self.cancel.as_ref()
+    /// What ends part of the work of this device alone; `None` where this device does such a part itself.
+    pub(crate) fn inner_cancel(&self) -> Option<Cancel> {
+        self.cancel.clone().unwrap_or_default().inner()
     }
 
     /// The same device, cancelled together with another.

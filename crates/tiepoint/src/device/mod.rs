@@ -195,6 +195,11 @@ impl Processor {
         Self { hands_over: true, ..self }
     }
 
+    /// Whether the CPU shares the work with the GPU.
+    pub(crate) fn hands_over(&self) -> bool {
+        self.hands_over
+    }
+
     /// The GPU, if there is one, for work that the CPU does where the error says that the GPU cannot.
     ///
     /// # Errors

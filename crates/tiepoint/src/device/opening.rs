@@ -168,8 +168,7 @@ impl Opening {
         on_gpu: impl FnOnce(&Gpu) -> Result<R> + Send,
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> (Result<R>, Winner) {
-        let cancel = cpu.cancel().cloned().unwrap_or_default();
-        let Some(lost) = cancel.inner() else { return (on_cpu(cpu), Winner::Cpu(None)) };
+        let Some(lost) = cpu.inner_cancel() else { return (on_cpu(cpu), Winner::Cpu(None)) };
         let over = &AtomicBool::new(false);
         thread::scope(|scope| {
             let there = scope.spawn(|| {

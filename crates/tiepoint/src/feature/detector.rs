@@ -185,11 +185,6 @@ impl Finder {
         self.on_gpu().map(|_| self.on_gpu.get().is_some())
     }
 
-    /// Whether the processor has a GPU, or may have one that is being opened.
-    pub(crate) fn may_have_gpu(&self) -> bool {
-        self.processor.may_have_gpu()
-    }
-
     /// The features of a grey image; none where `mask` is 0.
     ///
     /// # Errors

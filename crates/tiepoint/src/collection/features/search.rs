@@ -1,14 +1,18 @@
 //! The search of photographs for features.
 //!
 //! On a CPU every thread reads and searches photographs of its own. With GPUs the threads read, every GPU has a thread
-//! that feeds it with several photographs of one size at a time, and up to four threads write. Channels of fixed length
+//! that feeds it with several photographs of one size at a time, and up to four threads write. Queues of fixed length
 //! between them bound the photographs in memory: about three for each thread and two batches for each GPU.
+//!
+//! Where CPU and GPU share the work, the CPU searches until a GPU is open and its kernels are compiled; what it has begun
+//! by then goes to the GPU. From then on a thread searches a photograph itself if it would be done before the GPU is
+//! done with those that wait for it, by the speeds measured so far.
 
 use super::file::{Origin, Readable};
 use super::given::Given;
 use super::{Collection, Sources};
 use crate::collection::workers::{Job, Stop, for_each_of, lock, side_by_side};
-use crate::device::{Cpu, Processor};
+use crate::device::{Cancel, Computing, Cpu, Processor};
 use crate::feature::sift::Sift;
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
 use crate::files::Disk;
@@ -16,12 +20,18 @@ use crate::filter::shrink::shrink;
 use crate::image::{self, AnyImage, Image, Mask, Prepared, Range, Size};
 use crate::register::{Modality, Structure};
 use crate::{Error, Result, by_pixel};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Photographs that a GPU searches at a time. The number is fixed, because a GPU keeps memory for one number.
 const BATCH: usize = 8;
+
+/// How often a GPU's thread looks whether the GPU is open by now.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The search of some photographs.
 pub(super) struct Extraction<'c> {
@@ -159,22 +169,40 @@ impl<'c> Extraction<'c> {
         }
         let gpus: Vec<&Processor> = processors.iter().filter(|p| p.may_have_gpu()).collect();
         gpus.iter().for_each(|gpu| gpu.expect_pictures(self.todo.len()));
-        let mut finders = gpus.iter().map(|gpu| self.detector.open(gpu)).collect::<Result<Vec<Finder>>>()?;
-        let settled = || finders.iter().map(Finder::is_settled).collect::<Result<Vec<bool>>>();
-        // The search on the device gets its error again.
-        let preparing = || settled().is_ok_and(|settled| settled.contains(&false));
-        if preparing() {
-            gpus.iter().for_each(|gpu| gpu.fall_back_not_ready());
-            // Where none of them can be used, the CPU goes on.
-            self.on_cpu(cpu, &|| preparing() || !gpus.iter().any(|gpu| gpu.may_have_gpu()))?;
+        let finders = gpus.iter().map(|gpu| self.detector.open(gpu)).collect::<Result<Vec<Finder>>>()?;
+        let threads = cpu.threads();
+        let readers = threads.min(self.todo.len());
+        let shared = &Shared::new(&gpus, readers, threads + BATCH * gpus.len());
+        let (to_write, found) = sync_channel::<(Photograph, Features)>(threads.max(2 * BATCH));
+        // Only the writing jobs own this end, so that sending fails once they have ended for whatever reason.
+        let found = Arc::new(Mutex::new(found));
+        let handed_over = &cpu.inner_cancel();
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        for _ in 0..readers {
+            jobs.push(Box::new(move |stop| {
+                let _reading = Reading(shared);
+                // If there are fewer photographs than threads, each gets several.
+                let cpu = Cpu::with_threads((threads / readers).max(1))?.ending_with(cpu);
+                self.read_all(stop, &cpu, shared, handed_over.as_ref())
+            }));
         }
-        // A GPU that was to be opened may not be there.
-        finders.retain(Finder::may_have_gpu);
-        match finders.is_empty() {
-            _ if self.next.load(Ordering::Relaxed) >= self.todo.len() => Ok(()),
-            true => self.on_cpu(cpu, &|| true),
-            false => self.on_gpus(cpu, &finders),
+        for (gpu, finder) in gpus.iter().zip(&finders) {
+            let to_write = to_write.clone();
+            jobs.push(Box::new(move |stop| {
+                if shared.wait_for(gpu, finder, stop)? {
+                    handed_over.iter().for_each(Cancel::cancel);
+                    self.search_all(stop, finder, shared, &to_write)?;
+                }
+                Ok(())
+            }));
         }
+        for _ in 0..if gpus.is_empty() { 0 } else { threads.clamp(1, 4) } {
+            let found = found.clone();
+            let keep = |(photograph, features): (Photograph, Features)| self.keep(&photograph, features);
+            jobs.push(Box::new(move |stop| for_each_of(&found, stop, keep)));
+        }
+        drop((to_write, found));
+        side_by_side(cpu, jobs)
     }
 
     /// Reads the next photograph; `None` when all are taken.
@@ -274,67 +302,48 @@ impl<'c> Extraction<'c> {
         }
     }
 
-    /// Every thread reads and searches photographs of its own, as long as `goes_on` says so. If there are fewer
-    /// photographs than threads, each gets several.
-    fn on_cpu(&self, cpu: &Cpu, goes_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
-        let workers = cpu.threads().min(self.todo.len());
-        let threads = cpu.threads() / workers.max(1);
-        let work = |stop: &Stop| -> Result<()> {
-            let finder = self.detector.open(&Cpu::with_threads(threads.max(1))?.ending_with(cpu).into())?;
-            while !stop.is_set()
-                && goes_on()
-                && let Some(photograph) = self.read_next()
-            {
-                if let Some(photograph) = photograph?
-                    && let Some(found) = self.found(&photograph, &finder)?
-                {
-                    self.keep(&photograph, found)?;
-                }
-            }
-            Ok(())
-        };
-        side_by_side(cpu, (0..workers).map(|_| Box::new(work) as _).collect())
-    }
-
-    /// Threads read, GPUs search, and other threads write.
-    fn on_gpus(&self, cpu: &Cpu, finders: &[Finder]) -> Result<()> {
-        let threads = cpu.threads();
-        let readers = threads.min(self.todo.len()).max(1);
-        let (to_search, photographs) = sync_channel(threads + BATCH * finders.len());
-        let (to_write, found) = sync_channel::<(Photograph, Features)>(threads.max(2 * BATCH));
-        // Only the receiving jobs own these ends, so that sending fails once they have ended for whatever reason.
-        let (photographs, found) = (Arc::new(Mutex::new(photographs)), Arc::new(Mutex::new(found)));
-        let mut jobs: Vec<Job<'_>> = Vec::new();
-        for _ in 0..readers {
-            let to_search = to_search.clone();
-            jobs.push(Box::new(move |stop| self.read_all(stop, &to_search)));
-        }
-        drop(to_search);
-        for finder in finders {
-            let (photographs, to_write) = (photographs.clone(), to_write.clone());
-            jobs.push(Box::new(move |stop| self.search_all(stop, finder, &photographs, &to_write)));
-        }
-        for _ in 0..threads.clamp(1, 4) {
-            let found = found.clone();
-            let keep = |(photograph, features): (Photograph, Features)| self.keep(&photograph, features);
-            jobs.push(Box::new(move |stop| for_each_of(&found, stop, keep)));
-        }
-        drop((photographs, to_write, found));
-        side_by_side(cpu, jobs)
-    }
-
-    /// Reads photographs until none are left or the jobs that search them have ended.
-    fn read_all(&self, stop: &Stop, to_search: &SyncSender<Photograph>) -> Result<()> {
+    /// Reads photographs until none are left. Each goes to the GPUs, or is searched on `cpu` where that is sooner; at the
+    /// end also some that wait for the GPUs. What `cpu` searches when `handed_over` is set goes to the GPUs.
+    fn read_all(
+        &self,
+        stop: &Stop,
+        cpu: &Cpu,
+        shared: &Shared<'_>,
+        handed_over: Option<&Cancel>,
+    ) -> Result<()> {
+        let to_the_end = self.detector.open(&cpu.clone().into())?;
+        let until_then = handed_over.map(|cancel| cpu.clone().cancelled_by(cancel).into());
+        let until_then = until_then.map(|cpu| self.detector.open(&cpu)).transpose()?;
         while !stop.is_set()
             && let Some(photograph) = self.read_next()
         {
-            if let Some(photograph) = photograph?
-                && to_search.send(photograph).is_err()
-            {
-                return Ok(());
+            let Some(photograph) = photograph? else { continue };
+            let Some(photograph) = shared.offer(photograph, stop) else { continue };
+            let finder = until_then.as_ref().filter(|_| !shared.is_open()).unwrap_or(&to_the_end);
+            match self.search_here(&photograph, finder, shared) {
+                Err(Error::Cancelled) if shared.is_open() => {
+                    if let Some(photograph) = shared.offer(photograph, stop) {
+                        self.search_here(&photograph, &to_the_end, shared)?;
+                    }
+                }
+                searched => searched?,
             }
         }
+        while !stop.is_set()
+            && let Some(photograph) = shared.take_back()
+        {
+            self.search_here(&photograph, &to_the_end, shared)?;
+        }
         Ok(())
+    }
+
+    /// Searches a photograph on the CPU.
+    fn search_here(&self, photograph: &Photograph, finder: &Finder, shared: &Shared<'_>) -> Result<()> {
+        let began = Instant::now();
+        let found = self.found(photograph, finder)?;
+        shared.on_cpu.add(1, began.elapsed());
+        shared.gpus.iter().for_each(|gpu| gpu.count_computed(Computing::Cpu));
+        found.map_or(Ok(()), |found| self.keep(photograph, found))
     }
 
     /// Searches photographs on one GPU as they become ready: a batch if enough alike are ready, otherwise one.
@@ -342,26 +351,29 @@ impl<'c> Extraction<'c> {
         &self,
         stop: &Stop,
         finder: &Finder,
-        photographs: &Mutex<Receiver<Photograph>>,
+        shared: &Shared<'_>,
         to_write: &SyncSender<(Photograph, Features)>,
     ) -> Result<()> {
         let mut ready: Vec<Photograph> = Vec::new();
-        while !stop.is_set() && take_ready(photographs, &mut ready) {
+        while shared.take(&mut ready, stop) {
             let alike = ready.iter().take_while(|p| ready[0].is_like(p)).count();
-            if alike < BATCH || finder.parts() > 1 {
-                let photograph = ready.remove(0);
-                // Photographs with masks, or without enough others of their size, are searched one by one.
-                if let Some(found) = self.found(&photograph, finder)?
+            let began = Instant::now();
+            // Photographs with masks, or without enough others of their size, are searched one by one.
+            let together = if alike < BATCH || finder.parts() > 1 { 1 } else { BATCH };
+            let taken: Vec<Photograph> = ready.drain(..together).collect();
+            let found: Vec<_> = match &taken[..] {
+                [photograph] => vec![self.found(photograph, finder)?],
+                batch => {
+                    let found = finder.detect_batch(batch.iter().map(|p| &p.image));
+                    found.into_iter().map(|found| found.map(Some)).collect::<Result<_>>()?
+                }
+            };
+            shared.on_gpu.add(together, began.elapsed());
+            lock(&shared.state).with_gpus -= together;
+            for (photograph, found) in taken.into_iter().zip(found) {
+                if let Some(found) = found
                     && to_write.send((photograph, found)).is_err()
                 {
-                    return Ok(());
-                }
-                continue;
-            }
-            let batch: Vec<Photograph> = ready.drain(..BATCH).collect();
-            let found = finder.detect_batch(batch.iter().map(|p| &p.image));
-            for (photograph, found) in batch.into_iter().zip(found) {
-                if to_write.send((photograph, found?)).is_err() {
                     return Ok(());
                 }
             }
@@ -370,18 +382,140 @@ impl<'c> Extraction<'c> {
     }
 }
 
-/// Fills `ready` up to a batch with the photographs that have been read, and waits only if it would be empty. Returns
-/// false at the end.
-fn take_ready(photographs: &Mutex<Receiver<Photograph>>, ready: &mut Vec<Photograph>) -> bool {
-    let photographs = lock(photographs);
-    if ready.is_empty() {
-        ready.extend(photographs.recv().ok());
+/// How CPU and GPUs share the photographs.
+struct Shared<'p> {
+    gpus: &'p [&'p Processor],
+    /// The most photographs that wait for the GPUs.
+    room: usize,
+    state: Mutex<State>,
+    /// Notified when photographs are added or taken, a GPU is open, or a thread has read its last photograph.
+    changed: Condvar,
+    on_cpu: Pace,
+    on_gpu: Pace,
+}
+
+struct State {
+    /// Photographs that wait for a GPU.
+    waiting: VecDeque<Photograph>,
+    /// Photographs that GPUs have taken and not searched yet.
+    with_gpus: usize,
+    /// GPUs that are open, with their kernels compiled, and since when one is.
+    open: usize,
+    since: Instant,
+    /// Threads that may still add photographs.
+    reading: usize,
+}
+
+impl<'p> Shared<'p> {
+    fn new(gpus: &'p [&'p Processor], reading: usize, room: usize) -> Self {
+        let waiting = VecDeque::new();
+        let state = Mutex::new(State { waiting, with_gpus: 0, open: 0, since: Instant::now(), reading });
+        Self { gpus, room, state, changed: Condvar::new(), on_cpu: Pace::default(), on_gpu: Pace::default() }
     }
-    while ready.len() < BATCH {
-        match photographs.try_recv() {
-            Ok(photograph) => ready.push(photograph),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+
+    fn is_open(&self) -> bool {
+        lock(&self.state).open > 0
+    }
+
+    /// Waits until a GPU can search. False if there is none, or if all photographs are done before.
+    fn wait_for(&self, gpu: &Processor, finder: &Finder, stop: &Stop) -> Result<bool> {
+        let mut waits = false;
+        while !finder.is_settled()? {
+            if stop.is_set() || lock(&self.state).reading == 0 {
+                return Ok(false);
+            }
+            if !std::mem::replace(&mut waits, true) {
+                gpu.fall_back_not_ready();
+            }
+            thread::sleep(LOOK);
         }
+        let is_there = gpu.may_have_gpu();
+        if is_there {
+            let mut state = lock(&self.state);
+            (state.open, state.since) = (state.open + 1, Instant::now());
+            self.changed.notify_all();
+        }
+        Ok(is_there)
     }
-    !ready.is_empty()
+
+    /// Gives a photograph to the GPUs, when there is room. Returns it if a thread of the CPU would be done with it
+    /// sooner.
+    fn offer(&self, photograph: Photograph, stop: &Stop) -> Option<Photograph> {
+        let mut photograph = Some(photograph);
+        stop.wait_for(&self.state, &self.changed, |state| {
+            if !self.pays_here(state) {
+                if state.waiting.len() >= self.room {
+                    return None;
+                }
+                state.waiting.extend(photograph.take());
+                self.changed.notify_all();
+            }
+            Some(())
+        });
+        photograph
+    }
+
+    /// The photograph that would wait longest for the GPUs, if a thread of the CPU would be done with it sooner.
+    fn take_back(&self) -> Option<Photograph> {
+        let mut state = lock(&self.state);
+        if self.pays_here(&state) { state.waiting.pop_back() } else { None }
+    }
+
+    /// Fills `ready` up to a batch with the photographs that wait for a GPU, and waits only if it would be empty.
+    /// Returns false at the end.
+    fn take(&self, ready: &mut Vec<Photograph>, stop: &Stop) -> bool {
+        let taken = stop.wait_for(&self.state, &self.changed, |state| {
+            let taken = state.waiting.len().min(BATCH - ready.len());
+            state.with_gpus += taken;
+            ready.extend(state.waiting.drain(..taken));
+            (!ready.is_empty() || state.reading == 0).then_some(())
+        });
+        self.changed.notify_all();
+        taken.is_some() && !ready.is_empty()
+    }
+
+    /// Whether a thread of the CPU searches a photograph before the GPUs are done with those that wait for them.
+    fn pays_here(&self, state: &State) -> bool {
+        if state.open == 0 {
+            return true;
+        }
+        if !self.gpus.iter().any(|gpu| gpu.hands_over()) {
+            return false;
+        }
+        let ahead = (state.waiting.len() + state.with_gpus) as f64 / state.open as f64;
+        // The first batch of a GPU may take long.
+        let on_gpu = self.on_gpu.seconds().unwrap_or(state.since.elapsed().as_secs_f64() / BATCH as f64);
+        self.on_cpu.seconds().is_some_and(|on_cpu| ahead * on_gpu > on_cpu)
+    }
+}
+
+/// Counts a thread as one that has read its last photograph, however it ends.
+struct Reading<'s>(&'s Shared<'s>);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).reading -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// The time that photographs have taken.
+#[derive(Default)]
+struct Pace {
+    photographs: AtomicUsize,
+    nanoseconds: AtomicU64,
+}
+
+impl Pace {
+    fn add(&self, photographs: usize, time: Duration) {
+        self.nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+        self.photographs.fetch_add(photographs, Ordering::Relaxed);
+    }
+
+    /// Seconds for one, on one thread or GPU; `None` before the first is done.
+    fn seconds(&self) -> Option<f64> {
+        let photographs = self.photographs.load(Ordering::Relaxed);
+        let seconds = self.nanoseconds.load(Ordering::Relaxed) as f64 * 1e-9;
+        (photographs > 0).then(|| seconds / photographs as f64)
+    }
 }
