@@ -46,6 +46,7 @@ pub mod fuzzing;
 mod given_matches;
 mod matches;
 mod options;
+mod pace;
 mod pairs;
 mod record;
 mod results;

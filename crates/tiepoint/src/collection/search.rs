@@ -2,15 +2,18 @@
 //!
 //! On a CPU every thread matches and verifies pairs of its own. With GPUs, several threads feed each of them with pairs
 //! to match. Matched pairs wait ([`Waiting`]) until there are hundreds, from any batch or tile; a GPU verifies them in
-//! separate queues beside its matching. While the GPUs are behind, threads of the CPU verify pairs, too. The result of
-//! a pair depends on nothing but the pair.
+//! separate queues beside its matching. While the GPUs are behind, threads of the CPU verify pairs, too; and where CPU
+//! and GPU share the work and the CPU's speed counts beside that of the GPUs, they match and verify pairs of their own.
+//! The result of a pair depends on nothing but the pair.
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
 use super::given_matches::GivenMatches;
+use super::pace::Pace;
+use super::tile::Outcome;
 use super::uploaded::Uploaded;
 use super::verify::Candidate;
-use super::waiting::{Source, Waiting};
+use super::waiting::{Help, Source, Waiting};
 use super::work::{PairRun, Tiles};
 use super::workers::{Job, Stop, side_by_side};
 use crate::device::{Computing, Cpu, Processor};
@@ -19,6 +22,8 @@ use crate::geometry::two_view::Verifier;
 use crate::matching::{Match, match_features};
 use crate::{Error, Result};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// Pairs that a GPU matches at a time.
 const BATCH: usize = 32;
@@ -58,7 +63,7 @@ impl Search<'_, '_> {
         match devices.gpus().unwrap_or_default() {
             _ if !self.tiles.are_left() => Ok(()),
             [] => self.on_cpu(threads, &|| true),
-            gpus => self.on_gpus(gpus, &devices.cpu),
+            gpus => self.on_gpus(gpus, &devices.cpu, pairs),
         }
     }
 
@@ -67,11 +72,20 @@ impl Search<'_, '_> {
         self.tiles.work_on_threads(threads, 1, goes_on, || {
             let processor = self.one_thread();
             let verifier = self.verifier(&processor)?;
-            Ok(move |pair, features: [Arc<Features>; 2]| {
-                let matches = self.match_pair(pair, features.each_ref().map(|f| &**f), &processor)?;
-                self.collection.verify_pair(&Candidate { pair, features, matches }, &verifier)
-            })
+            Ok(move |pair, features| self.match_here(pair, features, &processor, &verifier))
         })
+    }
+
+    /// Matches and verifies a pair.
+    fn match_here(
+        &self,
+        pair: [u32; 2],
+        features: [Arc<Features>; 2],
+        processor: &Processor,
+        verifier: &Verifier,
+    ) -> Result<Outcome> {
+        let matches = self.match_pair(pair, features.each_ref().map(|f| &**f), processor)?;
+        self.collection.verify_pair(&Candidate { pair, features, matches }, verifier)
     }
 
     /// A processor for the calling thread.
@@ -95,14 +109,15 @@ impl Search<'_, '_> {
         }
     }
 
-    /// The GPUs match and verify; threads of the CPU feed them, and verify while they are behind.
-    fn on_gpus(&self, gpus: &[MatchGpu], cpu: &Cpu) -> Result<()> {
+    /// The GPUs match and verify; threads of the CPU feed them, and help.
+    fn on_gpus(&self, gpus: &[MatchGpu], cpu: &Cpu, pairs: u64) -> Result<()> {
         let waiting = &Waiting::new();
+        let shared = &Shared::new(gpus, cpu.threads(), pairs);
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for gpu in gpus {
             for _ in 0..FEEDERS {
                 let source = waiting.source();
-                jobs.push(Box::new(move |stop| self.match_all(stop, gpu, &source)));
+                jobs.push(Box::new(move |stop| self.match_all(stop, gpu, &source, shared)));
             }
             for queue in 0..VERIFIERS {
                 jobs.push(Box::new(move |stop| self.verify_all(stop, gpu, queue, cpu, waiting)));
@@ -113,7 +128,7 @@ impl Search<'_, '_> {
             jobs.push(Box::new(move |stop| self.read_ahead(stop, gpus)));
         }
         for _ in 0..cpu.threads() {
-            jobs.push(Box::new(move |stop| self.verify_rest(stop, waiting)));
+            jobs.push(Box::new(move |stop| self.help(stop, waiting, shared)));
         }
         side_by_side(self.cpu, jobs)
     }
@@ -131,10 +146,18 @@ impl Search<'_, '_> {
     }
 
     /// Matches the next pairs on one GPU until none are left.
-    fn match_all(&self, stop: &Stop, gpu: &MatchGpu, source: &Source<'_, Matched>) -> Result<()> {
+    fn match_all(
+        &self,
+        stop: &Stop,
+        gpu: &MatchGpu,
+        source: &Source<'_, Matched>,
+        shared: &Shared,
+    ) -> Result<()> {
         while !stop.is_set()
             && let Some(run) = self.tiles.take(BATCH)
         {
+            let taken = run.pairs().len();
+            shared.taken.fetch_add(taken as u64, Ordering::Relaxed);
             let load = |single: PairRun| {
                 let pair = single.pairs()[0];
                 let features = self.tiles.load(&single, pair)?;
@@ -143,6 +166,7 @@ impl Search<'_, '_> {
             let both = run.singles().map(load).collect::<Result<Vec<_>>>()?;
             let sides: Vec<_> = both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
             let found = self.matches(&sides, &gpu.processor, &gpu.uploaded)?;
+            shared.matched.fetch_add(taken, Ordering::Relaxed);
             for ((single, pair, features), matches) in both.into_iter().zip(found) {
                 let count = matches.len();
                 match count < self.collection.options().two_view.min_inliers {
@@ -217,13 +241,72 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Verifies waiting pairs on this thread while the GPUs are behind.
-    fn verify_rest(&self, stop: &Stop, waiting: &Waiting<Matched>) -> Result<()> {
-        let verifier = self.verifier(&self.one_thread())?;
-        while let Some((single, candidate)) = waiting.take_one(stop) {
-            let found = self.collection.verify_pair(&candidate, &verifier)?;
-            self.tiles.finish(single, vec![found])?;
+    /// Verifies waiting pairs on this thread while the GPUs are behind, and matches pairs where that pays.
+    fn help(&self, stop: &Stop, waiting: &Waiting<Matched>, shared: &Shared) -> Result<()> {
+        let processor = self.one_thread();
+        let verifier = self.verifier(&processor)?;
+        while let Some(help) = waiting.take_one(stop, || shared.matching_pays()) {
+            let (run, found) = match help {
+                Help::Verify((run, candidate)) => (run, self.collection.verify_pair(&candidate, &verifier)?),
+                Help::Match => {
+                    let Some(run) = self.tiles.take(1) else { continue };
+                    shared.taken.fetch_add(1, Ordering::Relaxed);
+                    let (began, pair) = (Instant::now(), run.pairs()[0]);
+                    let features = self.tiles.load(&run, pair)?;
+                    let found = self.match_here(pair, features, &processor, &verifier)?;
+                    shared.on_cpu.add(1, began.elapsed());
+                    (run, found)
+                }
+            };
+            self.tiles.finish(run, vec![found])?;
         }
         Ok(())
+    }
+}
+
+/// A CPU that is slower than this share of the GPUs only feeds them.
+const COUNTS: f64 = 0.1;
+
+/// How CPU and GPUs share the pairs.
+struct Shared {
+    /// Whether the CPU matches, too.
+    helps: bool,
+    threads: usize,
+    /// All pairs, and how many are taken.
+    pairs: u64,
+    taken: AtomicU64,
+    /// Pairs that the GPUs have matched, and since when they work.
+    matched: AtomicUsize,
+    since: Instant,
+    on_cpu: Pace,
+    /// Whether a thread of the CPU has taken a pair to measure its speed.
+    tried: AtomicBool,
+}
+
+impl Shared {
+    fn new(gpus: &[MatchGpu], threads: usize, pairs: u64) -> Self {
+        Self {
+            helps: gpus.iter().any(|gpu| gpu.processor.hands_over()),
+            threads,
+            pairs,
+            taken: AtomicU64::new(0),
+            matched: AtomicUsize::new(0),
+            since: Instant::now(),
+            on_cpu: Pace::default(),
+            tried: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a thread of the CPU matches and verifies a pair before the GPUs have matched all that are left.
+    fn matching_pays(&self) -> bool {
+        let left = self.pairs.saturating_sub(self.taken.load(Ordering::Relaxed));
+        if !self.helps || left == 0 {
+            return false;
+        }
+        let Some(on_cpu) = self.on_cpu.seconds() else { return !self.tried.swap(true, Ordering::Relaxed) };
+        // In the beginning a batch is expected at any moment.
+        let matched = self.matched.load(Ordering::Relaxed).max(BATCH);
+        let gpus_a_second = matched as f64 / self.since.elapsed().as_secs_f64();
+        self.threads as f64 > COUNTS * gpus_a_second * on_cpu && left as f64 > gpus_a_second * on_cpu
     }
 }

@@ -80,6 +80,15 @@ impl<P> Queue<P> {
     }
 }
 
+/// What a thread of the CPU does beside the GPUs.
+#[derive(Debug)]
+pub(super) enum Help<P> {
+    /// Verifies this pair.
+    Verify(P),
+    /// Matches and verifies a pair that no GPU has taken.
+    Match,
+}
+
 /// Adds pairs to the queue. When the last source is dropped, the queue ends.
 pub(super) struct Source<'w, P>(&'w Waiting<P>);
 
@@ -105,11 +114,17 @@ impl<P> Waiting<P> {
         taken.unwrap_or_default()
     }
 
-    /// Waits until the GPUs are behind, and takes a pair for a thread of the CPU. `None` at the end.
-    pub(super) fn take_one(&self, stop: &Stop) -> Option<P> {
+    /// Waits for something that a thread of the CPU does: a pair while the GPUs are behind, or matching where that
+    /// pays. `None` at the end.
+    pub(super) fn take_one(&self, stop: &Stop, matching_pays: impl Fn() -> bool) -> Option<Help<P>> {
         let taken = stop.wait_for(&self.queue, &self.behind, |queue| {
-            let is_behind = queue.amount().reaches(BEHIND);
-            (is_behind || queue.sources == 0).then(|| if is_behind { queue.pop() } else { None })
+            if queue.amount().reaches(BEHIND) {
+                return Some(queue.pop().map(Help::Verify));
+            }
+            match queue.sources {
+                0 => Some(None),
+                _ => matching_pays().then_some(Some(Help::Match)),
+            }
         });
         self.room.notify_one();
         taken.flatten()
@@ -157,9 +172,9 @@ mod tests {
         assert_eq!(waiting.take_many(&stop), (0..count).collect::<Vec<_>>(), "all that wait, in their order");
         (0..7).for_each(|i| source.add(i, 20, &stop));
         drop(source);
-        assert!(waiting.take_one(&stop).is_none(), "the GPU is not behind");
+        assert!(waiting.take_one(&stop, || false).is_none(), "the GPU is not behind");
         assert_eq!(waiting.take_many(&stop), (0..7).collect::<Vec<_>>(), "the last ones");
-        assert!(waiting.take_many(&stop).is_empty() && waiting.take_one(&stop).is_none(), "the end");
+        assert!(waiting.take_many(&stop).is_empty() && waiting.take_one(&stop, || true).is_none(), "the end");
     }
 
     #[test]
@@ -196,9 +211,11 @@ mod tests {
         let (waiting, stop) = (Waiting::new(), Stop::default());
         let source = waiting.source();
         (0..BEHIND.pairs + 2).for_each(|i| source.add(i, 20, &stop));
+        let verifies = || matches!(waiting.take_one(&stop, || true), Some(Help::Verify(_)));
+        assert_eq!((0..9).take_while(|_| verifies()).count(), 3, "until the GPU is no longer behind");
+        assert!(matches!(waiting.take_one(&stop, || true), Some(Help::Match)), "then it matches");
         drop(source);
-        let helped = std::iter::from_fn(|| waiting.take_one(&stop)).count();
-        assert_eq!(helped, 3, "the CPU helps until the GPU is no longer behind");
+        assert!(waiting.take_one(&stop, || true).is_none(), "there are no pairs to be matched");
         assert_eq!(waiting.take_many(&stop).len(), MOST.pairs, "the rest is the GPU's");
     }
 
@@ -208,6 +225,6 @@ mod tests {
         let source = waiting.source();
         stop.because(Error::Image("a failure elsewhere".into()));
         (0..2 * ROOM.pairs).for_each(|i| source.add(i, 20, &stop));
-        assert!(waiting.take_many(&stop).is_empty() && waiting.take_one(&stop).is_none());
+        assert!(waiting.take_many(&stop).is_empty() && waiting.take_one(&stop, || true).is_none());
     }
 }

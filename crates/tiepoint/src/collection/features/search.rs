@@ -11,6 +11,7 @@
 use super::file::{Origin, Readable};
 use super::given::Given;
 use super::{Collection, Sources};
+use crate::collection::pace::Pace;
 use crate::collection::workers::{Job, Stop, for_each_of, lock, side_by_side};
 use crate::device::{Cancel, Computing, Cpu, Processor};
 use crate::feature::sift::Sift;
@@ -21,7 +22,7 @@ use crate::image::{self, AnyImage, Image, Mask, Prepared, Range, Size};
 use crate::register::{Modality, Structure};
 use crate::{Error, Result, by_pixel};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -496,26 +497,5 @@ impl Drop for Reading<'_> {
     fn drop(&mut self) {
         lock(&self.0.state).reading -= 1;
         self.0.changed.notify_all();
-    }
-}
-
-/// The time that photographs have taken.
-#[derive(Default)]
-struct Pace {
-    photographs: AtomicUsize,
-    nanoseconds: AtomicU64,
-}
-
-impl Pace {
-    fn add(&self, photographs: usize, time: Duration) {
-        self.nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
-        self.photographs.fetch_add(photographs, Ordering::Relaxed);
-    }
-
-    /// Seconds for one, on one thread or GPU; `None` before the first is done.
-    fn seconds(&self) -> Option<f64> {
-        let photographs = self.photographs.load(Ordering::Relaxed);
-        let seconds = self.nanoseconds.load(Ordering::Relaxed) as f64 * 1e-9;
-        (photographs > 0).then(|| seconds / photographs as f64)
     }
 }
