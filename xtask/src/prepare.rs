@@ -13,8 +13,6 @@ pub(crate) struct Prepared {
     pub(crate) rusticl: Option<Variables>,
     /// The packages for the tests of the Python package.
     pub(crate) python: Option<PathBuf>,
-    /// The packages that build the documentation's site.
-    pub(crate) site: Option<PathBuf>,
     /// The packages for the tests of the recipe for a cluster.
     pub(crate) cluster: Option<PathBuf>,
     /// Whether there is a browser for the pages of reports.
@@ -39,17 +37,18 @@ pub(crate) fn prepare() -> Result<Prepared> {
         let only = only.map(|(name, value)| (name, value.into()));
         variables.iter().cloned().chain(only).collect()
     });
+    there(python_site::prepare(), "the documentation's site is not built")?;
     Ok(Prepared {
         variables,
         rusticl,
         browser: there(report::prepare(), "the pages of reports are not opened")?.is_some(),
         python: there(python_package::prepare(), "the Python package is not tested")?,
-        site: there(python_site::prepare(), "the documentation's site is not built")?,
         cluster: there(cluster::prepare(), "the recipe for a cluster is not tested")?,
     })
 }
 
-fn there<T>(found: Result<T>, otherwise: &str) -> Result<Option<T>> {
+/// What was found, or a line about what is missing; under CI, that is a failure.
+pub(crate) fn there<T>(found: Result<T>, otherwise: &str) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(missing) if std::env::var_os("CI").is_some() => Err(missing),

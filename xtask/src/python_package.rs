@@ -1,6 +1,6 @@
 //! The Python package around the library that cargo has built: its tests, and its types.
 
-use crate::prepare::Variables;
+use crate::prepare::there;
 use crate::{
     Result, at, built, cargo, claims, pip, python_site, remove, runs, succeed, target, told, workspace,
 };
@@ -37,22 +37,22 @@ pub(crate) fn prepare() -> Result<PathBuf> {
 }
 
 pub(crate) fn run() -> Result<()> {
-    let (packages, site) = (prepare()?, python_site::prepare()?);
-    let node = runs("node", &["--version"]);
-    python_site::build(&test(&packages, node, &Variables::new())?, &site)
+    let packages = prepare()?;
+    let site = there(python_site::prepare(), "the documentation's site is not built")?;
+    let package = test(&packages, runs("node", &["--version"]))?;
+    site.map_or(Ok(()), |site| python_site::build(&package, &site))
 }
 
 /// Assembles the package below the target folder, runs its tests there, compares its types with the compiled module
 /// and, if there is Node, checks that everything public has a type. Returns the folder.
-pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<PathBuf> {
+fn test(packages: &Path, node: bool) -> Result<PathBuf> {
     let started = Instant::now();
     let package = lay_out()?;
     let (command, quick_start) = (built("debug", "tiepoint")?, built("debug/examples", "quick_start")?);
     let run = |module: &[&str]| {
         let mut python = python(&[&package, packages], module)?;
-        python.envs(variables.iter().cloned()).env("TIEPOINT", &command);
-        python.env("TIEPOINT_QUICK_START", &quick_start).env("TIEPOINT_REQUIRE_COMMAND", "1");
-        succeed(&mut python)
+        python.env("TIEPOINT", &command).env("TIEPOINT_QUICK_START", &quick_start);
+        succeed(python.env("TIEPOINT_REQUIRE_COMMAND", "1"))
     };
     let report = workspace().join("target/python/tests.xml");
     run(&["pytest", "--quiet", "-p", "no:cacheprovider", &format!("--junit-xml={}", report.display())])?;

@@ -1,11 +1,9 @@
 //! `cargo xtask test`: runs every test that this machine can run, and prints a line about those that it cannot.
 
-use crate::prepare::{self, Variables};
-use crate::{
-    Result, claims, cluster, data_folder, emulated, opencl, python_package, python_site, report, succeed,
-    told,
-};
+use crate::prepare::{self, Prepared, Variables};
+use crate::{Result, claims, cluster, data_folder, emulated, opencl, report, succeed, target, told};
 use fearless_simd::Level;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -29,28 +27,71 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     print_levels();
     let prepared = prepare::prepare()?;
-    // A failing program must not hide the results of the others.
-    let mut all = vec!["test", "--workspace", "--no-fail-fast"];
-    all.extend(arguments.iter().map(String::as_str));
-    cargo(&all, &data, prepared.variables.clone())?;
-    claims::check(&listed(&["--workspace"], &data, &prepared.variables)?)?;
-    if let (Some(variables), []) = (prepared.rusticl, arguments) {
-        on_rusticl(&data, &variables)?;
-    }
-    if let (Some(packages), []) = (&prepared.python, arguments) {
-        let package = python_package::test(packages, prepared.browser, &prepared.variables)?;
-        if let Some(site) = &prepared.site {
-            python_site::build(&package, site)?;
+    match arguments {
+        [] => cargo_tests(&data, &prepared.variables)?,
+        _ => {
+            let all = ["test", "--workspace", "--no-fail-fast"].into_iter();
+            let all: Vec<_> = all.chain(arguments.iter().map(String::as_str)).collect();
+            cargo(&all, &data, prepared.variables.clone())?;
         }
     }
-    if let (Some(packages), []) = (&prepared.cluster, arguments) {
-        cluster::test(packages, &prepared.variables)?;
-    }
-    if prepared.browser && arguments.is_empty() {
-        report::test(&data)?;
+    claims::check(&listed(&["--workspace", "--tests"], &data, &prepared.variables)?)?;
+    if arguments.is_empty() {
+        rest(&prepared, &data)?;
     }
     println!("all tests passed");
     Ok(())
+}
+
+/// All tests of Rust. Those of the libraries compile hundreds of kernels for images of a few pixels, each once, and compare
+/// bits: PoCL does not optimise for them, which takes a third of the time. The command's tests and Python's have
+/// pictures to work on and run what users run.
+fn cargo_tests(data: &Path, variables: &Variables) -> Result<()> {
+    let (plain, kernels) = (("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable"), target().join("kernels-plain"));
+    let mut not_optimised = variables.clone();
+    not_optimised.extend([(plain.0, plain.1.into()), ("TIEPOINT_CACHE", kernels.into())]);
+    let runs: [(&[&str], _); 3] =
+        [(&["--lib"], &not_optimised), (&["--bins", "--test", "*"], variables), (&["--doc"], variables)];
+    // A failing program must not hide the results of the others. Examples are compiled by the lints.
+    let runs = runs.map(|(which, variables)| {
+        cargo(&[&["test", "--workspace", "--no-fail-fast"], which].concat(), data, variables.clone())
+    });
+    let failed: Vec<String> = runs.into_iter().filter_map(Result::err).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+}
+
+/// What `cargo test` does not run. Most of it keeps one core busy at a time, so the Python package and the site are tested
+/// beside the rest.
+fn rest(prepared: &Prepared, data: &Path) -> Result<()> {
+    std::thread::scope(|scope| {
+        let wanted = prepared.python.is_some();
+        let python = wanted.then(|| scope.spawn(|| python_in_a_process(&prepared.variables)));
+        let here = || {
+            if let Some(variables) = &prepared.rusticl {
+                on_rusticl(data, variables)?;
+            }
+            if let Some(packages) = &prepared.cluster {
+                cluster::test(packages, &prepared.variables)?;
+            }
+            if prepared.browser { report::test(data) } else { Ok(()) }
+        };
+        let here = here();
+        let python = python.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        match (here, python.unwrap_or(Ok(()))) {
+            (Err(here), Err(python)) => Err(format!("{here}; {python}")),
+            (here, python) => here.and(python),
+        }
+    })
+}
+
+/// `cargo xtask python` in a process of its own. Its lines are printed together when it has ended.
+fn python_in_a_process(variables: &Variables) -> Result<()> {
+    let this = std::env::current_exe().map_err(|e| e.to_string())?;
+    let run = Command::new(this).arg("python").envs(variables.iter().cloned()).output();
+    let run = run.map_err(|e| format!("cargo xtask python: {e}"))?;
+    let [out, err] = [&run.stdout, &run.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    println!("the Python package and the site, tested beside the above:\n{out}{err}");
+    if run.status.success() { Ok(()) } else { Err(format!("cargo xtask python: {}", run.status)) }
 }
 
 /// The contract of the dialect and the kernels once more, on rusticl.

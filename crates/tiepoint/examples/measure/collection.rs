@@ -1,15 +1,12 @@
-//! Matches a collection of many photographs with synthetic features and prints speed and memory:
-//! `cargo run --release --example collection_scale -- FOLDER 1280 8192 cuda 1/5`
-//!
-//! `FOLDER PHOTOGRAPHS FEATURES [cpu|cuda|opencl] [SHARD] [--sequence | --top-scale] [--block=N]`: a camera moves along
-//! points in space; photographs up to four places apart share points, others have nothing in common. The photographs
-//! themselves have one pixel each.
-#![expect(clippy::print_stdout, reason = "an example prints")]
+//! A camera moves along points in space; photographs up to four places apart share points, others have nothing in common.
+//! The photographs themselves have one pixel each. `--sequence` and `--top-scale` choose pairs, `--block N` is the side of
+//! a tile. Prints speed and memory.
 
+use crate::timing::{Arguments, Outcome, all_threads};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tiepoint::collection::{Collection, CollectionOptions, PairChoice, PairOptions, Shard};
-use tiepoint::device::{Cpu, Device, Processor};
+use tiepoint::device::{Device, Processor};
 use tiepoint::feature::{Descriptors, Features, Keypoint};
 use tiepoint::image::Size;
 use tiepoint::synth::Random;
@@ -85,26 +82,21 @@ fn memory() -> String {
     most_memory().map_or("unknown".into(), |mib| format!("{mib} MiB"))
 }
 
-fn main() -> Result<()> {
-    let (flags, words): (Vec<String>, Vec<String>) =
-        std::env::args().skip(1).partition(|a| a.starts_with("--"));
-    let word = |i: usize, otherwise: &str| words.get(i).map_or(otherwise.to_owned(), Clone::clone);
-    let number = |i: usize, otherwise: usize| words.get(i).and_then(|w| w.parse().ok()).unwrap_or(otherwise);
-    let (folder, photographs, count) = (PathBuf::from(word(0, "scale")), number(1, 100), number(2, 512));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let processor = match word(3, "cpu").as_str() {
-        "cuda" => Device::Cuda(0).open(threads)?,
-        "opencl" => Device::OpenCl(0).open(threads)?,
-        _ => Processor::from(Cpu::with_threads(threads)?),
+pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
+    let choice = match ["--sequence", "--top-scale"].map(|flag| arguments.flag(flag)) {
+        [true, _] => PairChoice::Sequence,
+        [false, true] => PairChoice::TopScale,
+        [false, false] => PairChoice::Exhaustive,
     };
-    let shard: Shard = word(4, "0/1").parse()?;
-    let asked = |flag: &str| flags.iter().any(|given| given == flag);
-    let choice = match (asked("--sequence"), asked("--top-scale")) {
-        (true, _) => PairChoice::Sequence,
-        (false, true) => PairChoice::TopScale,
-        (false, false) => PairChoice::Exhaustive,
+    let block = arguments.value("--block")?;
+    let (folder, photographs) = (arguments.at(0, PathBuf::from("scale"))?, arguments.at(1, 100)?);
+    let (count, shard) = (arguments.at(2, 512)?, arguments.at(4, Shard::ALL)?);
+    let cpu = all_threads()?;
+    let threads = cpu.threads();
+    let processor = match arguments.at(3, "cpu".to_owned())?.as_str() {
+        "cpu" => Processor::from(cpu),
+        device => device.parse::<Device>()?.open(threads)?,
     };
-    let block = flags.iter().find_map(|flag| flag.strip_prefix("--block=")?.parse().ok());
     let options = CollectionOptions::default()
         .with_pairs(PairOptions::default().with_choice(choice).with_closure(false))
         .with_block(block);

@@ -1,41 +1,28 @@
-//! Times SIFT or SURF on a GPU with a photograph that is mirrored to the size asked for, as for the tables of
-//! `docs/benchmarks.md`.
-//!
-//! ```text
-//! cargo run --release -p tiepoint --example gpu_detect -- sift left.pgm 1920x1080 cuda --octave -1 --check
-//! cargo run --release -p tiepoint --example gpu_detect -- surf left.pgm 1920x1080 cuda --threshold 0.001 --check
-//! ```
-//!
-//! For SIFT, `--octave` is the first octave, doubled (-1, the default) or 0; `--contrast C` and `--sigma S`, the scale
-//! of the finest level, change the number of features. For SURF there are `--threshold`, `--extended`, `--upright`,
-//! `--opencv` and `--opensurf`. `--memory M` limits the device's memory to M MiB; with less than needed SIFT searches
-//! the image in parts. `--check` compares with the CPU.
+//! For SIFT, `--octave` is the first octave, doubled (-1, the default) or 0; `--contrast C` and `--sigma S`, the scale of
+//! the finest level, change the number of features. For SURF there are `--threshold`, `--extended`, `--upright`,
+//! `--opencv` and `--opensurf`. `--memory M` limits the device's memory to M MiB; with less than needed SIFT searches the
+//! image in parts.
 
-#![expect(clippy::print_stdout, reason = "a program's answer")]
-
-mod timing;
-
+use crate::timing::{
+    Arguments, Outcome, all_threads, compare, device_seconds, median, milliseconds, mirrored, open_gpu,
+    parse_size, photograph, stages,
+};
 use tiepoint::device::Processor;
 use tiepoint::device::gpu::Gpu;
 use tiepoint::feature::sift::{self, GpuSift, SiftOptions};
 use tiepoint::feature::surf::{self, GpuSurf, SurfOptions, SurfPreset};
 use tiepoint::image::Image;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use timing::{
-    Arguments, Outcome, all_threads, compare, device_seconds, median, milliseconds, mirrored, open_gpu,
-    parse_size, photograph, stages,
-};
 
 const BATCH: usize = 16;
 
-fn main() -> Outcome<()> {
-    let mut arguments = Arguments::of_the_program();
+pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let check = arguments.flag("--check");
     let memory = arguments.value::<u64>("--memory")?.map_or(u64::MAX, |m| m << 20);
     let sift_options = sift_options(&mut arguments)?;
     let surf_options = surf_options(&mut arguments)?;
     let [detector, path, size, rest @ ..] = arguments.words() else {
-        return Err("usage: gpu_detect sift|surf IMAGE WIDTHxHEIGHT [cuda|opencl] [OPTIONS]".into());
+        return Err("usage: measure detect sift|surf IMAGE WIDTHxHEIGHT [cuda|opencl] [OPTIONS]".into());
     };
     let cpu = all_threads()?;
     let image = mirrored(&photograph(path, &cpu)?, parse_size(size)?);

@@ -1,11 +1,7 @@
-//! Times the robust estimate of a model on one thread and on more:
-//! `cargo run --release --example estimate -- 65000 0.5 16`
-//!
-//! The arguments are MATCHES, SHARE and THREADS. The share of the matches lies on a plane, to half a pixel. Half of the
-//! others lie off it by up to 40 pixels, as in a photograph of relief; the rest are wrong. Every estimate must equal
-//! that of one thread.
-#![expect(clippy::print_stdout, reason = "an example prints")]
+//! The share of the matches lies on a plane, to half a pixel. Half of the others lie off it by up to 40 pixels, as in a
+//! photograph of relief; the rest are wrong. Every estimate must equal that of one thread.
 
+use crate::timing::{Arguments, Outcome};
 use std::time::Instant;
 use tiepoint::Result;
 use tiepoint::device::Cpu;
@@ -33,10 +29,9 @@ fn scene(matches: usize, share: f64) -> Result<Vec<Correspondence>> {
     Ok((0..matches).map(&mut pair).collect())
 }
 
-fn main() -> Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |i: usize, otherwise: f64| words.get(i).and_then(|w| w.parse().ok()).unwrap_or(otherwise);
-    let (matches, share, most) = (number(0, 65_000.0) as usize, number(1, 0.5), number(2, 16.0) as usize);
+pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
+    let (matches, share) = (arguments.at(0, 65_000)?, arguments.at(1, 0.5)?);
+    let most = arguments.at(2, 16)?;
     for kind in [ModelKind::Homography, ModelKind::Fundamental] {
         let pairs = scene(matches, share)?;
         let options = RobustOptions::default();

@@ -1,17 +1,8 @@
-//! Times of the filters on a device, compared with a copy on the device:
-//!
-//! ```text
-//! cargo run --release --example gpu_filters [cuda|opencl] [--images 32] [--size 3840x2160] [--check]
-//! ```
-//!
-//! Integral images and f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one
-//! read and one write of every pixel. `--check` compares one image of each filter with the CPU's, bit by bit, and
-//! measures nothing.
+//! Integral images and f32 images, `--images` (32) of `--size` (3840x2160); medians of the device's own clock over a batch
+//! that exceeds its caches. GB/s count one read and one write of every pixel. `--check` compares one image of each filter
+//! and measures nothing.
 
-#![expect(clippy::print_stdout, reason = "a program's answer")]
-
-mod timing;
-
+use crate::timing::{Arguments, Outcome, RUNS, device_seconds, open_gpu, parse_size};
 use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Commands, Gpu};
 use tiepoint::filter::convolve::{Kernel, convolve};
@@ -26,7 +17,6 @@ use tiepoint::geometry::warp::{GpuWarp, Interpolation, WarpOptions, warp};
 use tiepoint::image::gpu::{GpuImage, GpuPixel, GpuStack};
 use tiepoint::image::{Border, Image, ImageView, Size};
 use tiepoint::options::Named;
-use timing::{Arguments, Outcome, RUNS, device_seconds, open_gpu, parse_size};
 
 struct Bench {
     gpu: Gpu,
@@ -157,8 +147,7 @@ impl Bench {
     }
 }
 
-fn main() -> Outcome<()> {
-    let mut arguments = Arguments::of_the_program();
+pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let check = arguments.flag("--check");
     let images = arguments.value("--images")?.unwrap_or(32);
     let size = arguments.value::<String>("--size")?;

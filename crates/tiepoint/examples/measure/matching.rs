@@ -1,20 +1,13 @@
-//! Times the search for the two nearest neighbours, both ways, on a GPU, and compares it with the CPU's:
-//! `cargo run --release --example gpu_match -- 16000 16000 128 u8 cuda --check`
-//!
-//! `N M DIMENSION u8|f32 [cuda|opencl] [--portable] [--sign] [--check]`: N and M descriptors of unit length (times 512
-//! for bytes), a tenth of them in both images. `--portable` uses no tensor cores, `--sign` searches each sign
-//! separately, as matching does by default, `--check` compares every neighbour with the CPU's, bit by bit.
-#![expect(clippy::print_stdout, reason = "an example prints")]
+//! Descriptors of unit length (times 512 for bytes), a tenth of them in both images. `--portable` uses no tensor cores,
+//! `--sign` searches each sign separately, as matching does by default.
 
-mod timing;
-
+use crate::timing::{Arguments, Outcome, all_threads, device_seconds, open_gpu, stages};
 use tiepoint::device::gpu::Commands;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::feature::{Descriptors, Features, Keypoint};
 use tiepoint::image::Size;
 use tiepoint::matching::{GpuMatcher, MatchOptions, match_features, nearest_neighbours};
 use tiepoint::synth::Random;
-use timing::{Arguments, Outcome, all_threads, device_seconds, open_gpu, stages};
 
 /// Descriptors with many small values and few large ones, like a SIFT descriptor.
 fn descriptor(random: &mut Random, dimension: usize) -> Vec<f32> {
@@ -46,11 +39,9 @@ fn features(rows: &[Vec<f32>], dimension: usize, floats: bool, random: &mut Rand
     }
 }
 
-fn main() -> Outcome<()> {
-    let mut arguments = Arguments::of_the_program();
+pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let [portable, sign, check] = ["--portable", "--sign", "--check"].map(|flag| arguments.flag(flag));
-    let (n, m, dimension) =
-        (arguments.number(0, 16_000), arguments.number(1, 16_000), arguments.number(2, 128));
+    let (n, m, dimension) = (arguments.at(0, 16_000)?, arguments.at(1, 16_000)?, arguments.at(2, 128)?);
     let floats = arguments.words().get(3).is_some_and(|word| word == "f32");
 
     let mut random = Random::new(1);

@@ -1,30 +1,20 @@
-//! Times the registration of two pictures by their structure on a GPU, with a synthetic scene that two sensors show.
-//!
-//! ```text
-//! cargo run --release -p tiepoint --example gpu_cross -- 512x512 cuda --sensor folded --check
-//! ```
-//!
-//! `WIDTHxHEIGHT cuda|opencl`: the median time of a pair, from pictures in the host's memory to the model; then what each
-//! stage takes, those of the host by the wall clock and those of the device by its own. `--sensor` names the second sensor
-//! (inverted, folded, speckle or edges), `--check` compares every tie point and the model with the CPU's.
-#![expect(clippy::print_stdout, reason = "an example prints")]
+//! The median time of a pair, from pictures in the host's memory to the model; then what each stage takes, those of the
+//! host by the wall clock and those of the device by its own. `--sensor` names the second sensor (inverted, folded, speckle
+//! or edges).
 
-mod timing;
-
+use crate::timing::{Arguments, Outcome, RUNS, all_threads, median, milliseconds, open_gpu, parse_size};
 use std::time::Instant;
 use tiepoint::device::{Processor, Profile};
 use tiepoint::options::Named;
 use tiepoint::register::{Modality, RegisterOptions, tie_images};
 use tiepoint::synth::{Scene, SceneOptions, Sensor, viewpoint};
-use timing::{Arguments, Outcome, RUNS, all_threads, median, milliseconds, open_gpu, parse_size};
 
-fn main() -> Outcome<()> {
-    let mut arguments = Arguments::of_the_program();
+pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let check = arguments.flag("--check");
     let sensor = arguments.value::<String>("--sensor")?;
     let sensor = sensor.map_or(Ok(Sensor::default()), |name| Sensor::from_name(&name))?;
     let [size, api] = arguments.words() else {
-        return Err("usage: gpu_cross WIDTHxHEIGHT cuda|opencl [--sensor NAME] [--check]".into());
+        return Err("usage: measure cross WIDTHxHEIGHT cuda|opencl [--sensor NAME] [--check]".into());
     };
     let size = parse_size(size)?;
     let gpu = open_gpu(Some(api))?;

@@ -1,20 +1,13 @@
-//! Times dense stereo on a GPU with a synthetic pair of the size asked for, as for the tables of `docs/benchmarks.md`.
-//!
-//! ```text
-//! cargo run --release -p tiepoint --example gpu_stereo -- 1920x1080 128 cuda --cost census --paths 8 --check
-//! ```
-//!
 //! First from images to disparities in the host's memory; then every stage by the device's clock; then many pairs,
 //! several computed together: from images to maps on the device, by the device's clock, and from host to host by a
-//! `StereoStream`. `--check` compares with the CPU, `--bare` leaves the median and the speckle filter out, `--mixed`
-//! gives the left picture colour, `--device-memory N` allows N bytes, `--once` ends after the first pair. `--volume`
-//! times `GpuStereo::optimize_on_device` in place of all this: a volume of floats on the device, of absolute differences,
-//! to maps there.
+//! `StereoStream`. `--cost C` and `--paths N` are those of `tiepoint stereo`, `--bare` leaves the median and the speckle
+//! filter out, `--mixed` gives the left picture colour, `--device-memory N` allows N bytes, `--once` ends after the first
+//! pair. `--volume` times `GpuStereo::optimize_on_device` in place of all this: a volume of floats on the device, of
+//! absolute differences, to maps there.
 
-#![expect(clippy::print_stdout, reason = "an example talks to people")]
-
-mod timing;
-
+use crate::timing::{
+    Arguments, Outcome, RUNS, all_threads, device_seconds, median, milliseconds, open_gpu, parse_size, stages,
+};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 use tiepoint::device::Processor;
@@ -22,12 +15,8 @@ use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{Image, Pixels};
 use tiepoint::stereo::{Cost, GpuStereo, Masks, PendingStereo, Stereo, StereoOptions, StereoStream};
 use tiepoint::synth::{StereoScene, StereoSceneOptions};
-use timing::{
-    Arguments, Outcome, RUNS, all_threads, device_seconds, median, milliseconds, open_gpu, parse_size, stages,
-};
 
-fn main() -> Outcome<()> {
-    let mut arguments = Arguments::of_the_program();
+pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let [check, bare, once, mixed, volume] =
         ["--check", "--bare", "--once", "--mixed", "--volume"].map(|flag| arguments.flag(flag));
     let cost: Cost = arguments.value("--cost")?.unwrap_or_default();
@@ -35,7 +24,7 @@ fn main() -> Outcome<()> {
     let memory = arguments.value("--device-memory")?;
     let [size, disparities, api] = arguments.words() else {
         return Err(
-            "usage: gpu_stereo WIDTHxHEIGHT DISPARITIES cuda|opencl [--cost C] [--paths N] [--check] [--bare] \
+            "usage: measure stereo WIDTHxHEIGHT DISPARITIES cuda|opencl [--cost C] [--paths N] [--check] [--bare] \
              [--mixed] [--once] [--volume] [--device-memory N]"
                 .into(),
         );

@@ -1,5 +1,4 @@
-//! Arguments, images and clocks of the examples that time work on a GPU.
-#![allow(dead_code, reason = "each example uses a part")]
+//! Arguments, images and clocks.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -17,8 +16,10 @@ pub(crate) const RUNS: usize = 50;
 pub(crate) struct Arguments(Vec<String>);
 
 impl Arguments {
-    pub(crate) fn of_the_program() -> Self {
-        Self(std::env::args().skip(1).collect())
+    /// The first argument, and those after it.
+    pub(crate) fn of_the_program() -> (String, Self) {
+        let mut words = std::env::args().skip(1);
+        (words.next().unwrap_or_default(), Self(words.collect()))
     }
 
     /// Whether a flag was given. It is removed.
@@ -41,9 +42,10 @@ impl Arguments {
         &self.0
     }
 
-    /// The number at a position among the words that are left.
-    pub(crate) fn number<T: FromStr>(&self, at: usize, otherwise: T) -> T {
-        self.0.get(at).and_then(|word| word.parse().ok()).unwrap_or(otherwise)
+    /// The value at a position among the words that are left.
+    pub(crate) fn at<T: FromStr>(&self, at: usize, otherwise: T) -> Outcome<T> {
+        let Some(word) = self.0.get(at) else { return Ok(otherwise) };
+        word.parse().map_err(|_| format!("{word} is not a value of its kind").into())
     }
 }
 
