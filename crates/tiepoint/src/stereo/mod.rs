@@ -22,7 +22,7 @@
 //! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit.
 //! Pictures are prepared there, too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream
 //! beside the work on the pair before. The CPU prepares pairs that the device has no memory for, and for mutual
-//! information a colour picture whose partner is grey. [`GpuStereo`] takes images and masks of every type that lie on
+//! information a colour picture whose partner is grey. [`Stereo::compute_on_device`] takes images and masks of every type that lie on
 //! the device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`],
 //! is computed in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
 //!
@@ -70,7 +70,6 @@ mod tests;
 pub(crate) mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost, MatchingCost};
-pub use gpu::{GpuMasks, GpuStereo};
 pub use maps::{GpuStereoResult, Maps, StereoResult};
 pub use options::{Paths, RightView, StereoOptions, Subpixel};
 pub use penalties::Penalties;
@@ -80,7 +79,7 @@ pub use stream::{PendingStereo, StereoStream};
 use crate::device::gpu::Gpu;
 use crate::device::{Computing, Cpu, Processor, Scratch};
 use crate::image::gpu::AnyGpuImage;
-use crate::image::{AnyView, Image, ImageView, Mask};
+use crate::image::{AnyView, Image, ImageView, Mask, Pixels};
 use crate::{Error, ErrorKind, Result};
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::gpu::GpuCost;
@@ -301,7 +300,7 @@ impl Stereo {
     }
 
     /// As [`compute`](Self::compute) from a cost volume of the caller's: of a census in other windows, of a network. One
-    /// that lies on a device is [`GpuStereo::optimize_on_device`]'s. The images supply the gradient that P2 follows, and both say where they hold data.
+    /// that lies on a device is [`optimize_on_device`](Self::optimize_on_device)'s. The images supply the gradient that P2 follows, and both say where they hold data.
     ///
     /// `costs` is as large as the images, with a channel for each disparity: channel i of (x, y) is how unlike
     /// left (x, y) and right (x − ([`min_disparity`](StereoOptions::min_disparity) + i), y) are, the least being the
@@ -325,7 +324,7 @@ impl Stereo {
             "dense stereo of a cost volume",
             |gpu| {
                 let there = |view| AnyGpuImage::upload(gpu, view);
-                let pair = gpu::PixelPair::of_host(pair, masks);
+                let pair = gpu::PixelPair::new(pair.map(Pixels::Host), masks.into())?;
                 gpu::optimize(self, gpu, (&there(costs)?, scale), &pair, &processor.cpu)?.download()
             },
             |cpu| self.with_volume(costs, scale, pair, masks, cpu, |prepared| self.on_cpu(prepared)),

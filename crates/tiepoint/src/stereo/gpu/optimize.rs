@@ -53,5 +53,5 @@ pub(in crate::stereo) fn optimize(
     gpu.run(&commands)?;
     plan.run()?;
     cpu.advance(size.area());
-    GpuStereoResult::of(&plan, 0)
+    GpuStereoResult::copied(&plan)
 }
