@@ -5,13 +5,13 @@
 
 use super::CostSource;
 use super::volume::gpu::GpuVolume;
+use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
 use crate::image::gpu::{self, GpuPixel, GpuStack, Plane};
 use crate::stereo::StereoOptions;
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
 use crate::stereo::pair::gpu::{Compares, ViewStacks};
-use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
 /// How kernels compute a cost.
@@ -32,14 +32,6 @@ pub(in crate::stereo) const OF_VOLUME: CostKernel =
     CostKernel { text: "", words: 0, definitions: Vec::new(), table: Vec::new() };
 
 impl CostKernel {
-    /// The kernel form of a source; fails if it has none.
-    pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
-        source.kernel().ok_or_else(|| Error::Unsupported {
-            device: gpu.info().name.clone(),
-            feature: "the custom matching cost, which the caller computes".into(),
-        })
-    }
-
     /// Whether it is [`OF_VOLUME`].
     pub(in crate::stereo) fn is_of_volume(&self) -> bool {
         self.words == 0
@@ -86,16 +78,15 @@ pub(in crate::stereo) struct GpuCost {
 }
 
 impl GpuCost {
-    pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
-        let exchanged = source.exchanged().map(|source| CostKernel::of(&*source, gpu)).transpose()?;
-        Ok(Self {
-            kernel: CostKernel::of(source, gpu)?,
-            exchanged,
+    pub(in crate::stereo) fn of(source: &dyn CostSource) -> Self {
+        Self {
+            kernel: source.kernel(),
+            exchanged: source.exchanged().map(|source| source.kernel()),
             greatest: source.greatest(),
             learner: None,
             volume: None,
             compares: [Compares::Grey; 2],
-        })
+        }
     }
 }
 

@@ -172,7 +172,7 @@ impl Stereo {
         let masks = Masks { left: left_mask, right: right_mask };
         self.prepare([left.view(), right.view()], masks, processor, |prepared| {
             self.check_sums(prepared.source.greatest(), prepared.penalties)?;
-            let cost = GpuCost::of(prepared.source, gpu)?;
+            let cost = GpuCost::of(prepared.source);
             let input = PlanInput::ready(&self.options, prepared.pair, &cost);
             self.with_plans(|cache| {
                 let plan = cache.send(gpu, &self.options, (&input, &cost), &prepared.cpu)?;

@@ -12,7 +12,6 @@ use crate::image::testing::assert_same;
 use crate::image::{AnyImage, AnyView, Image, Made, Pixels, Size};
 use crate::options::Named;
 use crate::stereo::cost::tests::costs;
-use crate::stereo::testing::Noise;
 use crate::stereo::{
     CensusWindow, Cost, Masks, Paths, Penalties, RightView, Stereo, StereoOptions, StereoResult,
     StereoStream, Subpixel,
@@ -179,24 +178,6 @@ fn default_options_and_many_disparities_give_the_bits_of_the_cpu() {
             let found = compute(options, &pair, Masks::default(), &processor);
             assert_equal(&found, &expected, &format!("{gpu:?}, kind {kind}, {options:?}"));
         }
-    }
-}
-
-#[test]
-fn custom_costs_are_computed_by_the_cpu_with_a_note() {
-    let size = Size::new(40, 20);
-    let pair = pair(&mut Random::new(20), size, 3, 3);
-    let cost = Noise { size, disparities: 8, greatest: 30, seed: 1 };
-    let stereo = Stereo::new(StereoOptions::default().with_disparities(8)).unwrap();
-    let run = |processor: &Processor| {
-        let [left, right] = pair.each_ref().map(AnyView::from);
-        stereo.compute_with(&cost, left, right, Masks::default(), processor).unwrap()
-    };
-    let expected = run(&Cpu::sequential().into());
-    for (gpu, processor) in processors() {
-        assert_equal(&run(&processor), &expected, &format!("{gpu:?}"));
-        let notes = processor.take_notes();
-        assert!(notes[0].contains("custom matching cost"), "{notes:?}");
     }
 }
 
