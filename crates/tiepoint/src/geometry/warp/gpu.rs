@@ -46,13 +46,11 @@ pub struct GpuWarp<T: GpuPixel, M = Homography> {
 tiepoint_gpu::kernel! {
     /// Warps images by one map.
     unsafe kernel warp(groups) = Warp<T: GpuPixel> {
-        write to: T [to_plane.numbers(groups[2])],
-        read from: T [from_plane.numbers(groups[2])],
+        write to (to_plane: Plane): T [to_plane.numbers(groups[2])],
+        read from (from_plane: Plane): T [from_plane.numbers(groups[2])],
         /// Rows of weights, one a phase.
         read table: f32 as f32x4 [weights],
     } {
-        to_plane: Plane,
-        from_plane: Plane,
         map: [f64; NUMBERS],
         fill: f32,
         weights: u32,
@@ -61,9 +59,8 @@ tiepoint_gpu::kernel! {
 
     /// 255 where the input of this size lies under a map, 0 elsewhere.
     unsafe kernel coverage(groups) = Coverage {
-        write to: u8 [to_plane.numbers(groups[2])],
+        write to (to_plane: Plane): u8 [to_plane.numbers(groups[2])],
     } {
-        to_plane: Plane,
         map: [f64; NUMBERS],
         width: i32,
         height: i32,
@@ -175,11 +172,9 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
         }
         let [across, all] = groups(to.size());
         let arguments = Warp {
-            to: to.buffer(),
-            from: from.buffer(),
+            to: to.laid(),
+            from: from.laid(),
             table: &self.weights,
-            to_plane: to.plane(),
-            from_plane: from.plane(),
             map: map.numbers(),
             fill: fill.to_f32(),
             weights: self.weights.len() as u32,
@@ -217,8 +212,7 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
         }
         let [across, all] = groups(to.size());
         let [width, height, across] = [input.width, input.height, across].map(|n| n as i32);
-        let (to_plane, map) = (to.plane(), map.numbers());
-        let arguments = Coverage { to: to.buffer(), to_plane, map, width, height, across };
+        let arguments = Coverage { to: to.laid(), map: map.numbers(), width, height, across };
         commands.stage("coverage");
         Ok(commands.launch(&self.coverage, [all, 1, 1], arguments)?)
     }

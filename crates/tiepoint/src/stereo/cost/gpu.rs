@@ -121,14 +121,11 @@ pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
 tiepoint_gpu::kernel! {
     unsafe kernel describe(groups) = Describe<T: GpuPixel> {
         write words: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * planes * groups[2]],
-        read grey: T [grey_plane.numbers(groups[2])],
-        read compared: u8 [compared_plane.numbers(groups[2])],
-        read mask: u8 [mask_plane.numbers(groups[2])],
-    } {
-        grey_plane: Plane,
-        compared_plane: Plane,
+        read grey (grey_plane: Plane): T [grey_plane.numbers(groups[2])],
+        read compared (compared_plane: Plane): u8 [compared_plane.numbers(groups[2])],
         /// A row of 0 numbers: the view holds something everywhere.
-        mask_plane: Plane,
+        read mask (mask_plane: Plane): u8 [mask_plane.numbers(groups[2])],
+    } {
         planes: i32,
         /// Differences of grey up to this may come from rounding alone.
         rounding: u32,
@@ -156,16 +153,13 @@ pub(in crate::stereo) fn describe<T: GpuPixel>(
         return Ok(gpu.buffer(1)?);
     }
     let words = gpu.buffer(size.area() * planes * images)?;
-    let (mask, mask_plane) = optional(gpu, view.mask.as_ref())?;
+    let mask = &optional(gpu, view.mask.as_ref())?;
     let (across, groups) = covering(size, images);
     let arguments = Describe {
         words: &words,
-        grey: grey.buffer(),
-        compared: compared.buffer(),
-        mask: &mask,
-        grey_plane: grey.plane(),
-        compared_plane: compared.plane(),
-        mask_plane,
+        grey: grey.laid(),
+        compared: compared.laid(),
+        mask: mask.into(),
         planes: planes as i32,
         rounding: view.rounding.into(),
         across,

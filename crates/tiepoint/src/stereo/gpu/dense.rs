@@ -9,9 +9,8 @@ use tiepoint_gpu::KernelSource;
 tiepoint_gpu::kernel! {
     unsafe kernel dense(groups) = Dense {
         write to: f32 [plane.pixels(1)],
-        read map: f32 [plane.numbers(1)],
+        read map (plane: Plane): f32 [plane.numbers(1)],
     } {
-        plane: Plane,
         nothing: f32,
         across: i32,
     }
@@ -28,7 +27,7 @@ pub(super) fn dense(map: &GpuImage<f32>, nothing: f32) -> Result<Buffer<f32>> {
     let map = &map.aligned(&mut commands)?;
     let to = gpu.buffer(map.size().area() * map.channels())?;
     let (across, groups) = covering(map.size(), 1);
-    let arguments = Dense { to: &to, map: map.buffer(), plane: map.plane(), nothing, across };
+    let arguments = Dense { to: &to, map: map.laid(), nothing, across };
     launch(&mut commands, &gpu.program(&source())?, groups, arguments)?;
     gpu.run(&commands)?;
     Ok(to)
