@@ -7,7 +7,6 @@ pub(crate) mod dense;
 mod flow;
 pub(in crate::stereo) mod lanes;
 mod matching;
-mod optimize;
 mod plan;
 mod plan_cache;
 mod slot;
@@ -17,15 +16,16 @@ mod tests;
 pub(super) use bands::disparities as in_bands;
 pub(super) use flow::{Flow, StreamResult};
 pub(super) use matching::GpuMatching;
-pub(super) use optimize::optimize;
 pub(super) use plan::PlanInput;
 pub(super) use plan_cache::PlanCache;
 
-use super::cost::gpu::GpuCost;
-use super::pair::gpu::{PictureShape, are_colour, take};
+use super::cost::gpu::{GpuCost, OF_VOLUME};
+use super::cost::require_volume;
+use super::cost::volume::gpu::GpuVolume;
+use super::pair::gpu::{Compares, PictureShape, are_colour, take};
 use super::{GpuStereoResult, Masks, Stereo, StereoOptions, StereoResult};
-use crate::device::Processor;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Commands, Gpu};
+use crate::device::{Cpu, Processor};
 use crate::error::Shortage;
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuStack};
 use crate::image::{AnyCow, AnyView, Image, ImageView, PixelKind, Pixels, Size};
@@ -44,15 +44,6 @@ impl GpuStereoResult {
             let numbers = map.download()?;
             Image::from_vec(numbers.data().iter().map(|&n| reason(n)).collect(), numbers.size(), 1)
         })
-    }
-
-    /// One of the maps in the form that other programs expect: rows without gaps, with `nothing`, such as NaN, in place
-    /// of [`INVALID`](super::INVALID).
-    ///
-    /// # Errors
-    /// [`Error::Memory`] when the device's memory is too small, [`Error::Device`] when it fails.
-    pub fn dense(map: &GpuImage<f32>, nothing: f32) -> Result<Buffer<f32>> {
-        dense::dense(map, nothing)
     }
 
     /// The maps of a pair on the device, by a plan for one pair.
@@ -154,7 +145,46 @@ impl Stereo {
         let gpu = gpu_of(processor)?;
         let (costs, pair) = (costs.into(), PixelPair::new(pair, masks.into())?);
         check_place(gpu, pair.in_order().chain([&costs]))?;
-        optimize(self, gpu, (&on_device(&costs, gpu)?, scale), &pair, &processor.cpu)
+        self.optimize_on(gpu, (&on_device(&costs, gpu)?, scale), &pair, &processor.cpu)
+    }
+
+    /// The maps of a pair with the costs of a volume, scaled as in [`optimize`](Self::optimize).
+    ///
+    /// The plan is made anew for each volume, as its penalties and the width of its sums follow from its costs; programs
+    /// and memory are kept by the device.
+    pub(super) fn optimize_on(
+        &self,
+        gpu: &Gpu,
+        (costs, scale): (&AnyGpuImage, Option<f32>),
+        pair: &PixelPair<'_>,
+        cpu: &Cpu,
+    ) -> Result<GpuStereoResult> {
+        let mut pair = pair.on_device(gpu)?;
+        let (size, options) = (pair.size(), &self.options);
+        require_volume((costs.size(), costs.channels()), size, options)?;
+        let cpu = cpu.begin_task("stereo", size.area());
+        let (volume, known) = GpuVolume::new(costs, scale, pair.masks[0].as_ref())?;
+        if let Some(known) = known {
+            pair.shapes[0].masked = true;
+            pair.masks[0] = Some(known.into());
+        }
+        let penalties = self.penalties_of_given(volume.penalties())?;
+        self.check_sums(volume.greatest(), penalties)?;
+        let compares = [Compares::Grey; 2];
+        let shape = PlanShape { size, pairs: 1, views: PlanViews::Pictures(pair.shapes, compares) };
+        let greatest = volume.greatest();
+        let cost = GpuCost {
+            kernel: OF_VOLUME,
+            exchanged: None,
+            greatest,
+            learner: None,
+            volume: Some(volume),
+            compares,
+        };
+        let plan = Plan::new(gpu, &cpu, &options.with_penalties(penalties), shape, &cost)?;
+        let maps = GpuStereoResult::of(&plan, &pair)?;
+        cpu.advance(size.area());
+        Ok(maps)
     }
 
     /// The maps of images that the host prepares.
