@@ -108,6 +108,38 @@ pub unsafe trait KernelArguments {
     fn bind(&self, groups: [i128; 3]) -> Result<Bound>;
 }
 
+/// A buffer with a value that tells how its numbers lie, as a kernel takes them.
+#[derive(Clone, Copy, Debug)]
+pub struct Laid<'b, T, L> {
+    /// The numbers.
+    pub buffer: &'b Buffer<T>,
+    /// How they lie.
+    pub layout: L,
+}
+
+/// How a buffer is given: as a [`Laid`] where a value is declared with it, otherwise alone.
+#[doc(hidden)]
+pub trait Layout {
+    type Given<'b, T: 'b>;
+}
+
+impl Layout for () {
+    type Given<'b, T: 'b> = &'b Buffer<T>;
+}
+
+impl<L: Value> Layout for L {
+    type Given<'b, T: 'b> = Laid<'b, T, L>;
+}
+
+#[doc(hidden)]
+pub type Given<'b, T, L = ()> = <L as Layout>::Given<'b, T>;
+
+impl<'b, T, L: Copy> From<&'b (Buffer<T>, L)> for Laid<'b, T, L> {
+    fn from((buffer, layout): &'b (Buffer<T>, L)) -> Self {
+        Self { buffer, layout: *layout }
+    }
+}
+
 /// How a kernel uses a buffer.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,7 +269,7 @@ macro_rules! kernel_struct {
 
         $crate::kernel_struct!(@value $name { $($member: $type),* } stringify!($name));
     };
-    (@value $name:ident { $($member:ident: $type:ty),* } $c_name:expr) => {
+    (@value $name:ident { $($member:ident: $type:ty),* $(,)? } $c_name:expr) => {
         // SAFETY: members are written at their offsets in a `repr(C)` struct whose numbers are naturally aligned.
         unsafe impl $crate::Value for $name {
             type Extent = Self;
@@ -315,6 +347,9 @@ macro_rules! kernel_struct {
 /// A kernel that reads or writes a buffer in wider pieces than its type in C says so behind the brackets: `read bytes:
 /// u8 [n] aligned 16`. Memory of other programs that begins elsewhere is refused; see [`Buffer::aligned_to`].
 ///
+/// A value that tells how the numbers of a buffer lie is declared with the buffer, and given with it as a [`Laid`]:
+/// `read image (rows: Rows): f32 [rows.extent()]` is the member `image: Laid<f32, Rows>`, and `args.rows` in C.
+///
 /// `unsafe` is the promise of [`KernelArguments`]: the kernel keeps to these extents and alignments.
 #[macro_export]
 macro_rules! kernel {
@@ -324,7 +359,8 @@ macro_rules! kernel {
         $(<$($generic:ident: $bound:path),+>)? {
             $(
                 $(#[$buffer_attribute:meta])*
-                $access:ident $buffer:ident: $element:ty $(as $kind:ident)? [$extent:expr] $(aligned $bytes:expr)?
+                $access:ident $buffer:ident $(($layout:ident: $laid:ty))?: $element:ty $(as $kind:ident)?
+                    [$extent:expr] $(aligned $bytes:expr)?
             ),* $(,)?
         } {
             $($(#[$value_attribute:meta])* $value:ident: $type:ty),* $(,)?
@@ -333,16 +369,18 @@ macro_rules! kernel {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug)]
         $vis struct $name<'b $($(, $generic: $bound)+)?> {
-            $($(#[$buffer_attribute])* $vis $buffer: &'b $crate::Buffer<$element>,)*
+            $($(#[$buffer_attribute])* $vis $buffer: $crate::Given<'b, $element $(, $laid)?>,)*
             $($(#[$value_attribute])* $vis $value: $type,)*
         }
 
         const _: () = {
             #[derive(Clone, Copy)]
             #[repr(C)]
-            struct Values { $($value: $type),* }
+            struct Values { $($($layout: $laid,)?)* $($value: $type),* }
 
-            $crate::kernel_struct!(@value Values { $($value: $type),* } concat!(stringify!($name), "Values"));
+            $crate::kernel_struct!(
+                @value Values { $($($layout: $laid,)?)* $($value: $type),* } concat!(stringify!($name), "Values")
+            );
 
             // SAFETY: promised where this macro is used.
             unsafe impl<'b $($(, $generic: $bound)+)?> $crate::KernelArguments for $name<'b $($(, $generic)+)?> {
@@ -359,15 +397,16 @@ macro_rules! kernel {
                 }
 
                 fn bind(&self, $groups: [i128; 3]) -> $crate::Result<$crate::Bound> {
-                    let values = Values { $($value: self.$value),* };
+                    let values = Values { $($($layout: self.$buffer.layout,)?)* $($value: self.$value),* };
                     let buffers = [$(stringify!($buffer)),*].len();
                     let mut bound = $crate::Bound::new(Self::NAME, buffers, &values);
+                    $($(let $layout = $crate::Value::extent(self.$buffer.layout);)?)*
                     $(let $value = $crate::Value::extent(self.$value);)*
-                    let _ = ($(&$value,)* $groups);
+                    let _ = ($($(&$layout,)?)* $(&$value,)* $groups);
                     $(bound.buffer(
                         stringify!($buffer),
                         $crate::kernel!(@access $access),
-                        self.$buffer,
+                        $crate::kernel!(@buffer self.$buffer, $($layout)?),
                         $extent,
                         $crate::alignment::<$element>($crate::kernel!(@kind $element $(as $kind)?), &[$($bytes)?]),
                     )?;)*
@@ -386,6 +425,8 @@ macro_rules! kernel {
             $vis unsafe kernel $kernel($groups) = $name $(<$($generic: $bound),+>)? { $($buffers)* } { $($values)* }
         })+
     };
+    (@buffer $given:expr,) => { $given };
+    (@buffer $given:expr, $layout:ident) => { $given.buffer };
     (@access read) => { $crate::Access::Read };
     (@access write) => { $crate::Access::Write };
     (@access shared) => { $crate::Access::Shared };

@@ -443,18 +443,6 @@ impl Graph {
 }
 
 impl Gpu {
-    /// Runs work once while the queue goes on, as [`Graph::run_beside`] does.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] for another device's work or mark, [`Error::Driver`].
-    pub fn run_beside(&self, commands: &Commands, after: &[Mark]) -> Result<()> {
-        commands.run_on(self.id())?;
-        self.enqueue_beside(Work::Commands(&commands.list), after, || self.run(commands))?;
-        // The queue now waits for the work.
-        commands.read_by(self.queue().given());
-        Ok(())
-    }
-
     /// Runs work beside the queue, which waits for it; where the device is profiled or waits for every launch,
     /// `in_queue` runs it.
     fn enqueue_beside(

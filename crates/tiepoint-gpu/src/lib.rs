@@ -66,7 +66,8 @@ mod transfer;
 mod trial;
 
 pub use arguments::{
-    Access, Bound, Definitions, KernelArguments, Member, Value, alignment, parameter_list, structure,
+    Access, Bound, Definitions, Given, KernelArguments, Laid, Layout, Member, Value, alignment,
+    parameter_list, structure,
 };
 pub use background::{
     Background, finish_background, lower_priority, pause_opening, resume_opening, stop_background,

@@ -1,7 +1,7 @@
 //! Dense stereo: disparities, depth, points.
 
 use crate::array::{DeviceArray, Numbers};
-use crate::device::{Detached, Device, OfProcess, abandonable, device_of, run_on};
+use crate::device::{Detached, Device, abandonable, device_of, run_on};
 use crate::errors::{raised, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;
@@ -19,16 +19,12 @@ use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{AnyView, Image, Mask};
 use tiepoint::stereo::halving::Side;
 use tiepoint::stereo::survey::survey;
-use tiepoint::stereo::{
-    GpuStereo, GpuStereoResult, INVALID, Masks, Reason, StereoOptions, StereoResult, cloud,
-};
+use tiepoint::stereo::{GpuStereoResult, INVALID, Masks, Reason, StereoOptions, StereoResult, cloud};
 
 #[pyclass(frozen, module = "tiepoint._core")]
 pub(crate) struct Stereo {
     stereo: tiepoint::stereo::Stereo,
     device: Py<Device>,
-    /// For images on a GPU.
-    there: OfProcess<GpuStereo>,
 }
 
 #[pymethods]
@@ -43,7 +39,7 @@ impl Stereo {
             options.memory = Some(options.memory.map_or(limit, |memory| memory.min(limit)));
         }
         let stereo = tiepoint::stereo::Stereo::new(options).map_err(raised)?;
-        Ok(Self { stereo, device, there: OfProcess::default() })
+        Ok(Self { stereo, device })
     }
 
     /// The options, including the penalties.
@@ -244,11 +240,11 @@ impl Stereo {
         let masks = Masks { left: held_left.view(), right: held_right.view() };
         let [left, right] = pair.each_ref().map(Picture::pixels);
         let found = self.device.get().run_here(py, |processor| {
-            let (stereo, left, right) = (self.on_gpu(processor)?, left.clone(), right.clone());
+            let (stereo, left, right) = (&self.stereo, left.clone(), right.clone());
             let found = match volume {
-                None => stereo.compute_on_device(left, right, masks),
+                None => stereo.compute_on_device(left, right, masks, processor),
                 Some((costs, scale)) => {
-                    stereo.optimize_on_device((costs.pixels(), scale), [left, right], masks)
+                    stereo.optimize_on_device((costs.pixels(), scale), [left, right], masks, processor)
                 }
             };
             match found {
@@ -270,7 +266,7 @@ impl Stereo {
                             self.stereo.optimize((costs.view(), scale), [left, right], masks, processor)?
                         }
                     };
-                    uploaded(self.on_gpu(processor)?.gpu(), &found)
+                    uploaded(processor, &found)
                 })?
             }
         };
@@ -288,14 +284,11 @@ impl Stereo {
             "reasons": found.reasons.as_ref().map(|map| image(map.into())).transpose()?,
         }))
     }
-
-    /// Dense stereo on the GPU, made for the first images there.
-    fn on_gpu(&self, processor: &Processor) -> tiepoint::Result<Arc<GpuStereo>> {
-        self.there.get_or_make(|| GpuStereo::new(processor, *self.stereo.options()))
-    }
 }
 
-fn uploaded(gpu: &Gpu, found: &StereoResult) -> tiepoint::Result<GpuStereoResult> {
+fn uploaded(processor: &Processor, found: &StereoResult) -> tiepoint::Result<GpuStereoResult> {
+    let gpu =
+        processor.gpu().ok_or_else(|| Error::Image("images on a GPU, and a device without one".into()))?;
     found.try_map(
         |map| GpuImage::upload(gpu, map.view()),
         |reasons| GpuImage::upload(gpu, numbers(reasons)?.view()),

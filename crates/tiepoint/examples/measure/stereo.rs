@@ -1,8 +1,8 @@
-//! First from images to disparities in the host's memory; then every stage by the device's clock; then many pairs,
-//! several computed together: from images to maps on the device, by the device's clock, and from host to host by a
+//! First from images to disparities in the host's memory; then every stage by the device's clock; then from images to
+//! maps on the device, by the device's clock; then many pairs, several computed together, from host to host by a
 //! `StereoStream`. `--cost C` and `--paths N` are those of `tiepoint stereo`, `--bare` leaves the median and the speckle
 //! filter out, `--mixed` gives the left picture colour, `--device-memory N` allows N bytes, `--once` ends after the first
-//! pair. `--volume` times `GpuStereo::optimize_on_device` in place of all this: a volume of floats on the device, of
+//! pair. `--volume` times `Stereo::optimize_on_device` in place of all this: a volume of floats on the device, of
 //! absolute differences, to maps there.
 
 use crate::timing::{
@@ -11,9 +11,9 @@ use crate::timing::{
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 use tiepoint::device::Processor;
-use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
+use tiepoint::image::gpu::GpuImage;
 use tiepoint::image::{Image, Pixels};
-use tiepoint::stereo::{Cost, GpuStereo, Masks, PendingStereo, Stereo, StereoOptions, StereoStream};
+use tiepoint::stereo::{Cost, Masks, PendingStereo, Stereo, StereoOptions, StereoStream};
 use tiepoint::synth::{StereoScene, StereoSceneOptions};
 
 pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
@@ -73,14 +73,11 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let one = milliseconds(median(|| run(&processor).map(drop))?);
     println!("{size}, {disparities} disparities, {cost}: {one} from host to host");
     stages(&gpu, || run(&processor).map(drop))?;
+    let [on_device, queue] = on_device(&stereo, &processor, &pair)?.map(|s| s * 1e3);
+    println!("a pair: {on_device:.3} ms on the device, {queue:.3} ms in a full queue");
     for together in [1, 2, 4, 8] {
         let from_host = from_host(&processor, options, &pair, together)? * 1e3;
-        let [on_device, queue] = on_device(&processor, options, &pair, together)?.map(|s| s * 1e3);
-        println!(
-            "{together} together, a pair: {on_device:.3} ms on the device, {queue:.3} ms in a full queue, {from_host:.3} ms \
-             from host to host, {:.2} of its rate",
-            queue / from_host
-        );
+        println!("{together} together, a pair: {from_host:.3} ms from host to host");
     }
     Ok(())
 }
@@ -101,21 +98,20 @@ fn by_volume(
             }
         }
     }
-    let stereo = GpuStereo::new(processor, options)?;
-    let gpu = stereo.gpu();
+    let stereo = Stereo::new(options)?;
+    let gpu = processor.gpu().ok_or("no GPU")?;
     let there = GpuImage::upload(gpu, costs.view())?;
     let pair = [GpuImage::upload(gpu, left.view())?, GpuImage::upload(gpu, right.view())?];
     let run = || -> tiepoint::Result<_> {
         let views = pair.each_ref().map(Pixels::from);
-        let found = stereo.optimize_on_device((&there, None), views, Masks::default())?;
+        let found = stereo.optimize_on_device((&there, None), views, Masks::default(), processor)?;
         gpu.finish()?;
         Ok(found)
     };
     let found = run()?;
     if check {
         let (views, cpu) = ([left.into(), right.into()], &processor.cpu.clone().into());
-        let expected =
-            Stereo::new(options)?.optimize(((&costs).into(), None), views, Masks::default(), cpu)?;
+        let expected = stereo.optimize(((&costs).into(), None), views, Masks::default(), cpu)?;
         let same = expected == found.download()?;
         println!("{}", if same { "the CPU's bits" } else { "DIFFERS from the CPU" });
     }
@@ -133,26 +129,19 @@ fn coloured(grey: &Image<u8>) -> Outcome<Image<u8>> {
 
 /// Seconds for a pair from images to maps on the device: the median of single calls by the device's clock, and the mean
 /// of many calls in its queue.
-fn on_device(
-    processor: &Processor,
-    options: StereoOptions,
-    pair: &[Image<u8>; 2],
-    together: usize,
-) -> Outcome<[f64; 2]> {
-    let stereo = GpuStereo::new(processor, options)?;
-    let gpu = stereo.gpu();
-    let upload = |image: &Image<u8>| GpuImage::upload(gpu, image.view()).map(AnyGpuImage::from);
-    let pairs = vec![[upload(&pair[0])?, upload(&pair[1])?]; together];
-    stereo.enqueue(&pairs)?;
+fn on_device(stereo: &Stereo, processor: &Processor, pair: &[Image<u8>; 2]) -> Outcome<[f64; 2]> {
+    let gpu = processor.gpu().ok_or("no GPU")?;
+    let [left, right] = [GpuImage::upload(gpu, pair[0].view())?, GpuImage::upload(gpu, pair[1].view())?];
+    let run = || stereo.compute_on_device(&left, &right, Masks::default(), processor).map(drop);
+    run()?;
     gpu.finish()?;
     let start = Instant::now();
     for _ in 0..2 * RUNS {
-        stereo.enqueue(&pairs)?;
+        run()?;
     }
     gpu.finish()?;
-    let queue = start.elapsed().as_secs_f64() / (2 * RUNS * together) as f64;
-    let single = device_seconds(gpu, || stereo.enqueue(&pairs))?;
-    Ok([single / together as f64, queue])
+    let queue = start.elapsed().as_secs_f64() / (2 * RUNS) as f64;
+    Ok([device_seconds(gpu, run)?, queue])
 }
 
 /// Seconds for a pair from images to maps in the host's memory, with several in flight. Another thread takes the maps,

@@ -289,22 +289,12 @@ impl Finder {
         images: [AnyView<'_>; 2],
         masks: [Option<ImageView<'_, u8>>; 2],
     ) -> [Result<FoundFeatures>; 2] {
-        if let (Ok(Some(gpu)), [None, None]) = (self.on_gpu(), masks)
+        let search = |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_and_keep_batch(&images));
+        if let [None, None] = masks
             && alike(&images[0], &images[1])
+            && let Some(Ok(pair)) = self.together(search).map(<[FoundFeatures; 2]>::try_from)
         {
-            let found = on_gpu!(gpu, detector => detector.detect_and_keep_batch(&images));
-            self.processor.collect_times();
-            match found.map(<[FoundFeatures; 2]>::try_from) {
-                Ok(Ok(pair)) => {
-                    self.processor.count_computed(Computing::Gpu);
-                    self.note_parts();
-                    return pair.map(Ok);
-                }
-                // The images are searched one by one below; after a cancellation each of these searches is cancelled
-                // too.
-                Ok(Err(_)) | Err(Error::Cancelled) => {}
-                Err(error) => self.note_alone(&error),
-            }
+            return pair.map(Ok);
         }
         let one = |i: usize| {
             let (image, mask) = (images[i], masks[i]);
@@ -325,7 +315,10 @@ impl Finder {
         self.processor.expect_pictures(images.len());
         let mut found = Vec::with_capacity(images.len());
         for images in images.chunk_by(alike) {
-            match self.together(images) {
+            let search = |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_batch(images));
+            let is_searched = |image: &AnyView<'_>| image.channels() == 1 && !image.size().is_empty();
+            let several = images.len() > 1 && images.iter().all(is_searched);
+            match several.then(|| self.together(search)).flatten() {
                 Some(features) => found.extend(features.into_iter().map(Ok)),
                 None => found.extend(images.iter().map(|image| self.detect(*image, None))),
             }
@@ -333,13 +326,9 @@ impl Finder {
         found
     }
 
-    /// The features of images that a GPU can search together; `None` if each must be searched alone.
-    fn together(&self, images: &[AnyView<'_>]) -> Option<Vec<Features>> {
-        let gpu = self.on_gpu().ok().flatten().filter(|_| images.len() > 1)?;
-        if images.iter().any(|image| image.channels() != 1 || image.size().is_empty()) {
-            return None;
-        }
-        let found = on_gpu!(gpu, detector => detector.detect_batch(images));
+    /// What `search` finds in several images on the GPU; `None` if each must be searched alone.
+    fn together<R>(&self, search: impl FnOnce(&OnGpu) -> Result<R>) -> Option<R> {
+        let found = search(self.on_gpu().ok().flatten()?);
         self.processor.collect_times();
         match found {
             Ok(found) => {
@@ -347,10 +336,10 @@ impl Finder {
                 self.note_parts();
                 Some(found)
             }
-            // The images are searched one by one; after a cancellation each of these searches is cancelled too.
-            Err(Error::Cancelled) => None,
+            // The searches one by one are cancelled, too, and note where the kernels are not ready.
+            Err(Error::Cancelled | Error::NotReady { .. }) => None,
             Err(error) => {
-                self.note_alone(&error);
+                self.processor.note(format!("{error}; the images are searched one by one"));
                 None
             }
         }
@@ -360,13 +349,6 @@ impl Finder {
         match &self.on_cpu {
             OnCpu::Sift(sift) => by_pixel!(image, view => sift.detect(view, mask, cpu)),
             OnCpu::Surf(surf) => by_pixel!(image, view => surf.detect(view, mask, cpu)),
-        }
-    }
-
-    /// Notes why images are not searched together, unless the searches one by one record it.
-    fn note_alone(&self, error: &Error) {
-        if !matches!(error, Error::NotReady { .. }) {
-            self.processor.note(format!("{error}; the images are searched one by one"));
         }
     }
 

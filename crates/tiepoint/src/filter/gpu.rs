@@ -64,46 +64,37 @@ impl<A> Step<A> {
 
 tiepoint_gpu::kernel! {
     pub(crate) unsafe kernel filter(groups) = Filter<I: Element, O: Element> {
-        write to: O [to_plane.numbers(groups[2])],
-        read from: I [from_plane.numbers(groups[2])],
+        write to (to_plane: Plane): O [to_plane.numbers(groups[2])],
+        read from (from_plane: Plane): I [from_plane.numbers(groups[2])],
     } {
-        to_plane: Plane,
-        from_plane: Plane,
         /// Groups beside each other.
         across: i32,
     }
 
     /// One image from another, with the WIDTH · HEIGHT weights of the program's window.
     pub(crate) unsafe kernel weighted(groups) = Weighted<I: Element, O: Element> {
-        write to: O [to_plane.numbers(groups[2])],
-        read from: I [from_plane.numbers(groups[2])],
+        write to (to_plane: Plane): O [to_plane.numbers(groups[2])],
+        read from (from_plane: Plane): I [from_plane.numbers(groups[2])],
         read weights: f32 [number],
     } {
-        to_plane: Plane,
-        from_plane: Plane,
         number: u32,
         across: i32,
     }
 
     /// The vertical sums, numbers of 32 bits of any type.
     pub(crate) unsafe kernel columns(groups) = Columns<I: Element> {
-        write to: f32 as MID [to_plane.numbers(groups[2])],
-        read from: I [from_plane.numbers(groups[2])],
+        write to (to_plane: Plane): f32 as MID [to_plane.numbers(groups[2])],
+        read from (from_plane: Plane): I [from_plane.numbers(groups[2])],
     } {
-        to_plane: Plane,
-        from_plane: Plane,
         across: i32,
     }
 
     /// The image from the sums of columns; the pixels are for [`Border::Skip`].
     pub(crate) unsafe kernel rows(groups) = Rows<I: Element, O: Element> {
-        write to: O [to_plane.numbers(groups[2])],
-        read from: f32 as MID [from_plane.numbers(groups[2])],
-        read pixels: I [pixels_plane.numbers(groups[2])],
+        write to (to_plane: Plane): O [to_plane.numbers(groups[2])],
+        read from (from_plane: Plane): f32 as MID [from_plane.numbers(groups[2])],
+        read pixels (pixels_plane: Plane): I [pixels_plane.numbers(groups[2])],
     } {
-        to_plane: Plane,
-        from_plane: Plane,
-        pixels_plane: Plane,
         across: i32,
     }
 }
@@ -189,36 +180,25 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
     }
 
     fn launch(&self, commands: &mut Commands, from: &GpuStack<I>, to: &GpuStack<O>) -> Result<()> {
-        let (to_plane, from_plane) = (to.plane(), from.plane());
+        let input = from.laid();
         match &self.steps {
             Steps::One(step) => {
                 let (groups, across) = step.groups(to);
-                let filter = Filter { to: to.buffer(), from: from.buffer(), to_plane, from_plane, across };
-                commands.launch(&step.kernel, groups, filter)?;
+                commands.launch(&step.kernel, groups, Filter { to: to.laid(), from: input, across })?;
             }
             Steps::Weighted(step, weights) => {
                 let (groups, across) = step.groups(to);
-                let (to, from, number) = (to.buffer(), from.buffer(), weights.len() as u32);
-                let weighted = Weighted { to, from, weights, to_plane, from_plane, number, across };
+                let number = weights.len() as u32;
+                let weighted = Weighted { to: to.laid(), from: input, weights, number, across };
                 commands.launch(&step.kernel, groups, weighted)?;
             }
             Steps::Two(columns, rows) => {
                 let sums = GpuStack::<f32>::new(&self.gpu, to.size(), to.channels(), to.count())?;
                 let (groups, across) = columns.groups(&sums);
-                let (sums_plane, sums) = (sums.plane(), sums.buffer());
-                let first =
-                    Columns { to: sums, from: from.buffer(), to_plane: sums_plane, from_plane, across };
+                let first = Columns { to: sums.laid(), from: input, across };
                 commands.launch(&columns.kernel, groups, first)?;
                 let (groups, across) = rows.groups(to);
-                let second = Rows {
-                    to: to.buffer(),
-                    from: sums,
-                    pixels: from.buffer(),
-                    to_plane,
-                    from_plane: sums_plane,
-                    pixels_plane: from_plane,
-                    across,
-                };
+                let second = Rows { to: to.laid(), from: sums.laid(), pixels: input, across };
                 commands.launch(&rows.kernel, groups, second)?;
             }
         }

@@ -10,7 +10,7 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::{Error, Result, by_pixel};
 use std::any::Any;
 use std::ops::Deref;
-use tiepoint_gpu::{Element, KernelSource};
+use tiepoint_gpu::{Element, KernelSource, Laid};
 
 /// A pixel type that a device can hold.
 pub trait GpuPixel: Pixel + Element {}
@@ -163,6 +163,11 @@ impl<T: Element> GpuImage<T> {
         Ok(commands.copy_rows((&self.buffer, from, self.pitch), (to, to_first, to_pitch), [row, rows])?)
     }
 
+    /// The numbers and their layout, as kernels take them.
+    pub(crate) fn laid(&self) -> Laid<'_, T, Plane> {
+        Laid { buffer: &self.buffer, layout: self.plane() }
+    }
+
     /// The image's layout, as kernels take it.
     pub(crate) fn plane(&self) -> Plane {
         Plane {
@@ -288,9 +293,28 @@ impl Plane {
         i128::from(self.step) * images
     }
 
+    /// Numbers up to the last pixel of one image.
+    pub(crate) fn reach(self) -> i128 {
+        i128::from(self.pitch) * (i128::from(self.height) - 1).max(0) + i128::from(self.row)
+    }
+
     /// Numbers in the pixels of this many images, without the rest of their rows.
     pub(crate) fn pixels(self, images: i128) -> i128 {
         i128::from(self.row) * i128::from(self.height) * images
+    }
+}
+
+/// Enough work groups to fill the device, each with at least one row of an image of this size.
+pub(crate) fn groups_of_rows(gpu: &Gpu, size: Size) -> [usize; 3] {
+    const GROUPS_A_UNIT: usize = 8;
+    [size.height.min(gpu.info().units as usize * GROUPS_A_UNIT).max(1), 1, 1]
+}
+
+/// The numbers of an optional image and their layout, for a kernel. Rows of 0 numbers mean that it is missing.
+pub(crate) fn optional<T: GpuPixel>(gpu: &Gpu, image: Option<&GpuImage<T>>) -> Result<(Buffer<T>, Plane)> {
+    match image {
+        Some(image) => Ok((image.buffer().clone(), image.plane())),
+        None => Ok((gpu.buffer(1)?, Plane::NONE)),
     }
 }
 

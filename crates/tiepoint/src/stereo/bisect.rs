@@ -1,7 +1,6 @@
 //! The stages of dense stereo on a GPU, each run on the CPU's results of the stages before it.
 
 use super::aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
-use super::cost::gpu::CostKernel;
 use super::cost::{CostSource, Learn};
 use super::gpu::GpuMatching;
 use super::pair::gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take};
@@ -56,7 +55,7 @@ fn learning(
     let found = cost.source(learn).unwrap();
     let source = cost.source(Learn { pair, pictures, options, workspace, cpu, gpu: None }).unwrap();
     let table = |source: &dyn CostSource| {
-        let table = CostKernel::of(source, gpu).unwrap().table;
+        let table = source.kernel().table;
         let size = Size::new(256.min(table.len()), table.len() / 256);
         Image::from_vec(table, size, 1).unwrap()
     };
@@ -136,7 +135,7 @@ fn selection(
     };
     let input = AggregationInput::new(source, pair, options, options.penalties());
     aggregate(&input, output, workspace, cpu).unwrap();
-    let cost = CostKernel::of(source, gpu).unwrap();
+    let cost = source.kernel();
     let masked = [View::Left, View::Right].into_iter().any(|view| pair.mask(view).is_some());
     let rows = 0..pair.size().height;
     let views = [View::Left, View::Right].map(|view| ViewStacks::of_rows(gpu, pair, view, &rows).unwrap());

@@ -1,7 +1,7 @@
 //! Dense stereo by Semi-Global Matching: a disparity for every pixel of a rectified pair.
 //!
 //! **The method.** A [matching cost](cost) measures how unlike a left pixel and a right one of the same row are: census
-//! and colour, census, absolute difference, mutual information, or a custom one. A single pixel is ambiguous, so *cost
+//! and colour, census, absolute difference, mutual information, or those of a volume. A single pixel is ambiguous, so *cost
 //! aggregation* (`aggregation`) sums costs along straight paths from 4, 5, 8 or 16 directions, on which a change of
 //! disparity by one costs P1 and a larger one P2, less at edges of the image. *Winner takes all* (`winner_takes_all`)
 //! chooses the disparity with the least sum; the sums beside it give a fraction of a pixel (`subpixel`). The right view
@@ -22,7 +22,7 @@
 //! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit.
 //! Pictures are prepared there, too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream
 //! beside the work on the pair before. The CPU prepares pairs that the device has no memory for, and for mutual
-//! information a colour picture whose partner is grey. [`GpuStereo`] takes images and masks of every type that lie on
+//! information a colour picture whose partner is grey. [`Stereo::compute_on_device`] takes images and masks of every type that lie on
 //! the device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`],
 //! is computed in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
 //!
@@ -69,8 +69,7 @@ mod testing;
 mod tests;
 pub(crate) mod winner_takes_all;
 
-pub use cost::{CensusWindow, Cost, MatchingCost};
-pub use gpu::{GpuMasks, GpuStereo};
+pub use cost::{CensusWindow, Cost};
 pub use maps::{GpuStereoResult, Maps, StereoResult};
 pub use options::{Paths, RightView, StereoOptions, Subpixel};
 pub use penalties::Penalties;
@@ -80,11 +79,11 @@ pub use stream::{PendingStereo, StereoStream};
 use crate::device::gpu::Gpu;
 use crate::device::{Computing, Cpu, Processor, Scratch};
 use crate::image::gpu::AnyGpuImage;
-use crate::image::{AnyView, Image, ImageView, Mask};
+use crate::image::{AnyView, Image, ImageView, Mask, Pixels};
 use crate::{Error, ErrorKind, Result};
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::gpu::GpuCost;
-use cost::{CostSource, CostVolume, Custom, Learn, require_volume};
+use cost::{CostSource, CostVolume, Learn, require_volume};
 use gpu::{PlanCache, PlanInput};
 use maps::GpuMaps;
 use pair::gpu::{Compares, PictureShape};
@@ -272,36 +271,13 @@ impl Stereo {
         let colour = cost.compares_colour() && shapes.iter().all(|shape| shape.may_be_colour());
         let compares = if colour { Compares::Colour } else { Compares::Grey };
         match cost.known(if colour { 3 } else { 1 }) {
-            Some(source) => Ok(Some(GpuCost { compares: [compares; 2], ..GpuCost::of(&*source, gpu)? })),
+            Some(source) => Ok(Some(GpuCost { compares: [compares; 2], ..GpuCost::of(&*source) })),
             None => cost.learnt_there(gpu, shapes, &are_colour),
         }
     }
 
-    /// As [`compute`](Self::compute) with a custom matching cost, on the CPU. The images supply the gradient that P2
-    /// follows. Penalties are those of the options if they state any, else those of the cost.
-    ///
-    /// # Errors
-    /// As [`compute`](Self::compute), and [`Error::Option`] when the greatest cost is above 4000, when the penalties of
-    /// the cost are not in order, or when [`RightView::Aggregated`] is asked for: a custom cost knows the left view
-    /// only.
-    pub fn compute_with(
-        &self,
-        cost: &dyn MatchingCost,
-        left: AnyView<'_>,
-        right: AnyView<'_>,
-        masks: Masks<'_>,
-        processor: &Processor,
-    ) -> Result<StereoResult> {
-        if cost.greatest() > 4000 {
-            return Err(Error::option("greatest cost", cost.greatest(), "0 to 4000"));
-        }
-        self.by_costs_given((cost, None), [left, right], masks, &processor.cpu, |prepared| {
-            self.disparities(prepared, processor)
-        })
-    }
-
     /// As [`compute`](Self::compute) from a cost volume of the caller's: of a census in other windows, of a network. One
-    /// that lies on a device is [`GpuStereo::optimize_on_device`]'s. The images supply the gradient that P2 follows, and both say where they hold data.
+    /// that lies on a device is [`optimize_on_device`](Self::optimize_on_device)'s. The images supply the gradient that P2 follows, and both say where they hold data.
     ///
     /// `costs` is as large as the images, with a channel for each disparity: channel i of (x, y) is how unlike
     /// left (x, y) and right (x − ([`min_disparity`](StereoOptions::min_disparity) + i), y) are, the least being the
@@ -312,8 +288,10 @@ impl Stereo {
     /// proportion to the greatest that they have for census.
     ///
     /// # Errors
-    /// As [`compute_with`](Self::compute_with), [`Error::Mismatch`] when the volume does not fit the images or the
-    /// options, [`Error::Image`] when it holds no finite cost.
+    /// As [`compute`](Self::compute), [`Error::Mismatch`] when the volume does not fit the images or the options,
+    /// [`Error::Image`] when it holds no finite cost, and [`Error::Option`] when the greatest cost would be above 4000,
+    /// when the penalties are not in order, or when [`RightView::Aggregated`] is asked for: a cost volume knows the left
+    /// view only.
     pub fn optimize(
         &self,
         (costs, scale): (AnyView<'_>, Option<f32>),
@@ -325,8 +303,8 @@ impl Stereo {
             "dense stereo of a cost volume",
             |gpu| {
                 let there = |view| AnyGpuImage::upload(gpu, view);
-                let pair = gpu::PixelPair::of_host(pair, masks);
-                gpu::optimize(self, gpu, (&there(costs)?, scale), &pair, &processor.cpu)?.download()
+                let pair = gpu::PixelPair::new(pair.map(Pixels::Host), masks.into())?;
+                self.optimize_on(gpu, (&there(costs)?, scale), &pair, &processor.cpu)?.download()
             },
             |cpu| self.with_volume(costs, scale, pair, masks, cpu, |prepared| self.on_cpu(prepared)),
         )
@@ -375,24 +353,12 @@ impl Stereo {
         let known = volume.mask(cpu);
         let left = Mask::from(known.as_ref().map(Image::view)).and(Mask::from(masks.left))?;
         let masks = Masks { left: left.view(), right: masks.right };
-        self.by_costs_given((volume, Some(volume)), pair, masks, cpu, work)
-    }
-
-    /// Makes a pair ready whose costs the caller has, and goes on with `work`.
-    fn by_costs_given<R>(
-        &self,
-        (cost, volume): (&dyn MatchingCost, Option<&CostVolume<'_>>),
-        [left, right]: [AnyView<'_>; 2],
-        masks: Masks<'_>,
-        cpu: &Cpu,
-        work: impl FnOnce(Prepared<'_>) -> Result<R>,
-    ) -> Result<R> {
-        let penalties = self.penalties_of_given(cost.penalties())?;
-        let pair = Pair::new(&Pictures::new(left, right)?, masks, cpu)?;
+        let penalties = self.penalties_of_given(volume.penalties())?;
+        let [left, right] = pair;
+        let pair = &Pair::new(&Pictures::new(left, right)?, masks, cpu)?;
         let cpu = cpu.begin_task("stereo", pair.size().area());
         self.with_workspace(|workspace| {
-            let source = &Custom(cost);
-            work(Prepared { pair: &pair, source, penalties, workspace, cpu, volume })
+            work(Prepared { pair, source: volume, penalties, workspace, cpu, volume: Some(volume) })
         })
     }
 
@@ -400,7 +366,7 @@ impl Stereo {
     /// cannot give.
     fn penalties_of_given(&self, suited: Penalties) -> Result<Penalties> {
         if self.options.right_view == RightView::Aggregated {
-            let expected = "diagonal or off: a custom cost knows the left view only";
+            let expected = "diagonal or off: a cost volume knows the left view only";
             return Err(Error::option("right_view", RightView::Aggregated, expected));
         }
         let penalties = self.options.penalties_for(suited);
@@ -485,7 +451,7 @@ impl Stereo {
     ) -> Result<StereoResult> {
         let (options, cpu) = (&self.options, &processor.cpu);
         let whole = self.with_plans(|cache| {
-            let cost = GpuCost::of(source, gpu)?;
+            let cost = GpuCost::of(source);
             cache.compute(gpu, options, (&PlanInput::ready(options, pair, &cost), &cost), cpu)
         });
         match whole {

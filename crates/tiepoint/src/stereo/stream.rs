@@ -211,11 +211,9 @@ impl StereoStream {
             };
             stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
             let threads = (&cpu, copying.as_ref().unwrap_or(&cpu));
-            let pushed = GpuCost::of(prepared.source, gpu).and_then(|cost| {
-                let input = PlanInput::ready(&options, prepared.pair, &cost);
-                flow_through((flow, found), gpu, &options, (&input, &cost), (*slots * *batch, threads))
-            });
-            match pushed {
+            let cost = GpuCost::of(prepared.source);
+            let work = (&PlanInput::ready(&options, prepared.pair, &cost), &cost);
+            match flow_through((flow, found), gpu, &options, work, (*slots * *batch, threads)) {
                 Err(error) if error.is_device_limit() => {
                     // Alone, in bands of rows or on the CPU.
                     flow.finish(found, &cpu)?;

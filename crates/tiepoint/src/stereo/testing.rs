@@ -1,7 +1,7 @@
 //! Disparity maps, pairs, costs and devices for the tests of single stages.
 
 use super::pair::{Pair, Pictures};
-use super::{INVALID, Masks, MatchingCost, Penalties};
+use super::{INVALID, Masks};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, all};
 pub(super) use crate::device::tests::cpus;
@@ -9,7 +9,6 @@ use crate::image::gpu::GpuStack;
 use crate::image::testing::assert_same;
 use crate::image::{Image, Size};
 use crate::numeric::Random;
-use std::ops::Range;
 
 /// Maps of sizes around tiles and vectors, from smooth to noise, with no, some and only invalid pixels, and sometimes a
 /// NaN, −∞ or −0.
@@ -78,20 +77,12 @@ impl Noise {
         let mixed = (place as u64 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((mixed >> 33) % (u64::from(self.greatest) + 1)) as u16
     }
-}
 
-impl MatchingCost for Noise {
-    fn greatest(&self) -> u16 {
-        self.greatest
-    }
-
-    fn penalties(&self) -> Penalties {
-        Penalties { p1: 1, p2: 2, p2_least: 2, gradient: 1 }
-    }
-
-    fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]) {
-        for (x, out) in columns.zip(out.chunks_exact_mut(self.disparities)) {
-            out.iter_mut().enumerate().for_each(|(d, o)| *o = self.at(x, y, d));
-        }
+    /// All of them.
+    pub(super) fn volume(&self) -> Image<u16> {
+        let Size { width, height } = self.size;
+        let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+        let costs = places.flat_map(|(x, y)| (0..self.disparities).map(move |d| self.at(x, y, d)));
+        Image::from_vec(costs.collect(), self.size, self.disparities).unwrap()
     }
 }

@@ -1,8 +1,7 @@
 //! Dense stereo as a whole, on scenes with known disparities.
 
 use super::{
-    CensusWindow, Cost, INVALID, Masks, MatchingCost, Paths, Penalties, Reason, RightView, Stereo,
-    StereoOptions, StereoResult,
+    CensusWindow, Cost, INVALID, Masks, Paths, Reason, RightView, Stereo, StereoOptions, StereoResult,
 };
 use crate::Result;
 use crate::device::Cpu;
@@ -14,7 +13,6 @@ use crate::image::{AnyImage, AnyView, Image, Size};
 use crate::options::Named;
 use crate::synth::stereo::{Scenery, StereoPair, StereoScene, StereoSceneOptions};
 use crate::synth::{Photometry, Texture};
-use std::ops::Range;
 
 /// A texture with detail of every size, and the same moved to the left by `shift` pixels.
 fn shifted(size: Size, shift: usize, seed: u64) -> [Image<u8>; 2] {
@@ -230,46 +228,27 @@ fn inputs_that_cannot_be_computed_are_errors() {
     }
 }
 
-/// A custom cost in bytes: the absolute difference of two rows, not limited.
-struct Difference([Image<u8>; 2]);
-
-impl MatchingCost for Difference {
-    fn greatest(&self) -> u16 {
-        255
-    }
-
-    fn penalties(&self) -> Penalties {
-        Penalties { p1: 20, p2: 90, p2_least: 90, gradient: 1 }
-    }
-
-    fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]) {
-        let [left, right] = self.0.each_ref().map(|image| image.row(y));
-        for (x, out) in columns.zip(out.chunks_exact_mut(24)) {
-            for (d, out) in out.iter_mut().enumerate() {
-                *out = left[x].abs_diff(right[x.saturating_sub(d)]).into();
-            }
-        }
-    }
-}
-
+/// Absolute differences, not limited, as a volume.
 #[test]
-fn a_custom_cost_states_its_penalties() {
-    let pair = shifted(Size::new(200, 60), 9, 5);
-    let cost = Difference(pair.clone());
+fn a_volume_suits_its_penalties() {
+    let [left, right] = &shifted(Size::new(200, 60), 9, 5);
+    let difference =
+        |x: usize, y: usize, d: usize| left.row(y)[x].abs_diff(right.row(y)[x.saturating_sub(d)]);
+    let places = (0..60).flat_map(|y| (0..200).map(move |x| (x, y)));
+    let costs = places.flat_map(|(x, y)| (0..24).map(move |d| difference(x, y, d))).collect();
+    let costs = Image::from_vec(costs, left.size(), 24).unwrap();
     let processor = Cpu::with_threads(2).unwrap().into();
-    let [left, right] = pair.each_ref().map(AnyView::from);
     let compute = |options: StereoOptions| {
-        Stereo::new(options)?.compute_with(&cost, left, right, Masks::default(), &processor)
+        let pair = [left.into(), right.into()];
+        Stereo::new(options)?.optimize(((&costs).into(), None), pair, Masks::default(), &processor)
     };
     let options = StereoOptions::default().with_disparities(24);
     let found = compute(options).unwrap();
     assert!(right_share(&found.disparity, 9, 0.5) > 0.97, "{}", right_share(&found.disparity, 9, 0.5));
-    let stated = compute(options.with_penalties(cost.penalties())).unwrap();
-    assert!(stated == found, "the penalties of the cost hold unless the options state others");
     let others = compute(options.with_penalties(Cost::default().penalties())).unwrap();
     assert!(others != found, "those of the options come first");
     let refused = compute(options.with_right_view(RightView::Aggregated)).unwrap_err().to_string();
-    assert!(refused.contains("custom cost"), "{refused}");
+    assert!(refused.contains("cost volume"), "{refused}");
 }
 
 /// The census costs of a pair as a volume, a channel for each disparity.

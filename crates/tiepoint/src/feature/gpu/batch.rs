@@ -34,52 +34,33 @@ impl<P: Pipeline> Search<P> {
                 Pixels::Device(image) => on_device.push(image.clone()),
             }
         }
-        match (views.is_empty(), on_device.is_empty()) {
-            (true, _) => return self.images_in_turn(&on_device, (at_a_time, keep)),
-            (false, true) => {}
-            // Some images lie in the host's memory and some on the device.
-            (false, false) => {
-                return images.iter().map(|image| self.detect(image, None).map(Into::into)).collect();
-            }
+        if on_device.is_empty() {
+            let shape = (first.size(), first.pixel());
+            let mut feed = Feed::of(self.feed.take(), &self.core, shape, (views.len(), at_a_time))?;
+            let part = feed.sets[0].len();
+            let send = |i: usize| feed.send(filled(&views[i * part..], part), i);
+            let found = self.in_turn((views.len(), part), keep, send)?;
+            self.feed = Some(feed);
+            return Ok(found);
         }
-        let shape = (first.size(), first.pixel());
-        let mut feed = Feed::of(self.feed.take(), &self.core, shape, (views.len(), at_a_time))?;
-        let found = self.views_in_turn(&views, &mut feed, keep)?;
-        self.feed = Some(feed);
-        Ok(found)
+        if !views.is_empty() {
+            // Some images lie in the host's memory and some on the device.
+            return images.iter().map(|image| self.detect(image, None).map(Into::into)).collect();
+        }
+        let part = part_of(on_device.len(), at_a_time);
+        self.in_turn((on_device.len(), part), keep, |i| {
+            Ok(filled(&on_device[i * part..], part).cloned().collect())
+        })
     }
 
-    fn images_in_turn(
-        &mut self,
-        images: &[AnyGpuImage],
-        (at_a_time, keep): (usize, bool),
-    ) -> Result<Vec<FoundFeatures>> {
-        let part = part_of(images.len(), at_a_time);
-        let found = self.in_turn(images.len().div_ceil(part), keep, |i| {
-            Ok(filled(&images[i * part..], part).cloned().collect())
-        })?;
-        Ok(found.into_iter().take(images.len()).collect())
-    }
-
-    fn views_in_turn(
-        &mut self,
-        views: &[AnyView<'_>],
-        feed: &mut Feed,
-        keep: bool,
-    ) -> Result<Vec<FoundFeatures>> {
-        let part = feed.sets[0].len();
-        let send = |i: usize| feed.send(filled(&views[i * part..], part), i);
-        let found = self.in_turn(views.len().div_ceil(part), keep, send)?;
-        Ok(found.into_iter().take(views.len()).collect())
-    }
-
-    /// Searches `parts` of equally many images one after the other; `images(i)` gives the images of part i.
+    /// Searches `count` images, `part` at a time; `images(i)` gives those of part i, of which the last may be filled up.
     fn in_turn(
         &mut self,
-        parts: usize,
+        (count, part): (usize, usize),
         keep: bool,
         mut images: impl FnMut(usize) -> Result<Vec<AnyGpuImage>>,
     ) -> Result<Vec<FoundFeatures>> {
+        let parts = count.div_ceil(part);
         let cpu = self.core.cpu.begin_task(P::NAME, parts);
         let (mut found, mut copies) = (Vec::new(), Vec::new());
         for i in 0..parts {
@@ -103,6 +84,7 @@ impl<P: Pipeline> Search<P> {
             let both = found.into_iter().flatten().zip(copies);
             all.extend(both.map(|(features, on_device)| FoundFeatures { features, on_device }));
         }
+        all.truncate(count);
         Ok(all)
     }
 

@@ -91,10 +91,7 @@ impl<P: Pipeline> GpuDetector<P> {
         image: impl Into<Pixels<'a>>,
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<Features> {
-        let image = image.into();
-        image.require_grey_on(&self.core.gpu)?;
-        let mask = self.mask_on_device(mask, image.size())?;
-        self.search(|search| search.detect(&image, mask.as_ref()))
+        self.search_one(image.into(), mask, Search::detect)
     }
 
     /// Finds the features of several grey images of one size and one type of pixel, which together fill the device
@@ -117,23 +114,25 @@ impl<P: Pipeline> GpuDetector<P> {
         I: IntoIterator,
         I::Item: Into<Pixels<'a>>,
     {
-        let images = self.checked(images)?;
-        let together = self.search(|search| search.detect_batch(&images, (pixels, false)));
-        match together {
-            Err(refused) if is_of_memory(&refused) => {
-                self.search(|search| images.iter().map(|image| search.detect(image, None)).collect())
-            }
-            found => Ok(found?.into_iter().map(|found| found.features).collect()),
-        }
+        let found = self.batch(&self.checked(images)?, (pixels, false))?;
+        Ok(found.into_iter().map(|found| found.features).collect())
     }
 
     /// As [`detect_batch`](Self::detect_batch), one image at a time. The features also stay on the device if there is
     /// memory for the whole search.
     pub(crate) fn detect_and_keep_batch(&self, images: &[AnyView<'_>]) -> Result<Vec<FoundFeatures>> {
-        let images = self.checked(images)?;
-        match self.search(|search| search.detect_batch(&images, (0, true))) {
+        self.batch(&self.checked(images.iter().copied())?, (0, true))
+    }
+
+    /// Images together, with `keep` so that features also stay on the device; one by one where there is too little memory.
+    fn batch(&self, images: &[Pixels<'_>], (pixels, keep): (usize, bool)) -> Result<Vec<FoundFeatures>> {
+        let alone = |search: &mut Search<P>, image| match keep {
+            true => search.detect_and_keep(image, None),
+            false => search.detect(image, None).map(Into::into),
+        };
+        match self.search(|search| search.detect_batch(images, (pixels, keep))) {
             Err(refused) if is_of_memory(&refused) => {
-                self.search(|search| images.iter().map(|image| search.detect_and_keep(image, None)).collect())
+                self.search(|search| images.iter().map(|image| alone(search, image)).collect())
             }
             found => found,
         }
@@ -145,10 +144,7 @@ impl<P: Pipeline> GpuDetector<P> {
         image: AnyView<'_>,
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<FoundFeatures> {
-        let image = Pixels::from(image);
-        image.require_grey_on(&self.core.gpu)?;
-        let mask = self.mask_on_device(mask, image.size())?;
-        self.search(|search| search.detect_and_keep(&image, mask.as_ref()))
+        self.search_one(image.into(), mask, Search::detect_and_keep)
     }
 
     /// Reserves memory of the device and the host for two images of this shape without masks, while the caller does
@@ -167,10 +163,7 @@ impl<P: Pipeline> GpuDetector<P> {
         image: impl Into<Pixels<'a>>,
         mask: Option<Pixels<'m>>,
     ) -> Result<GpuFeatures> {
-        let image = image.into();
-        image.require_grey_on(&self.core.gpu)?;
-        let mask = self.mask_on_device(mask, image.size())?;
-        self.search(|search| search.detect_on_device(&image, mask.as_ref()))
+        self.search_one(image.into(), mask, Search::detect_on_device)
     }
 
     /// Queues the search of some grey images of one size and does not wait;
@@ -209,6 +202,17 @@ impl<P: Pipeline> GpuDetector<P> {
             images[0].goes_with(image)?;
         }
         Ok(images)
+    }
+
+    fn search_one<'m, R>(
+        &self,
+        image: Pixels<'_>,
+        mask: Option<impl Into<Pixels<'m>>>,
+        run: impl FnOnce(&mut Search<P>, &Pixels<'_>, Option<&GpuImage<u8>>) -> Result<R>,
+    ) -> Result<R> {
+        image.require_grey_on(&self.core.gpu)?;
+        let mask = self.mask_on_device(mask, image.size())?;
+        self.search(|search| run(search, &image, mask.as_ref()))
     }
 
     fn search<R>(&self, run: impl FnOnce(&mut Search<P>) -> Result<R>) -> Result<R> {

@@ -32,74 +32,55 @@ const PEAK: usize = 4;
 
 tiepoint_gpu::kernel! {
     unsafe kernel weigh(groups) = Weigh {
-        write weighted: f32 [plane.numbers(3)],
+        write weighted (plane: Plane): f32 [plane.numbers(3)],
         read picture: f32 [plane.numbers(2)],
-    } {
-        plane: Plane,
-    }
+    } {}
 
     unsafe kernel normalise(groups) = Normalise {
-        write even: f32 [plane.numbers(1)],
+        write even (plane: Plane): f32 [plane.numbers(1)],
         read picture: f32 [plane.numbers(2)],
         read weighted: f32 [plane.numbers(3)],
-        read grids: f32 [grid.numbers(3)],
-    } {
-        plane: Plane,
-        grid: Plane,
-    }
+        read grids (grid: Plane): f32 [grid.numbers(3)],
+    } {}
 
     unsafe kernel magnitudes(groups) = Magnitudes {
-        write lengths: f32 [plane.numbers(3)],
+        write lengths (plane: Plane): f32 [plane.numbers(3)],
         read first: f32 [plane.numbers(1)],
         read second: f32 [plane.numbers(1)],
         read weighted: f32 [plane.numbers(3)],
-    } {
-        plane: Plane,
-    }
+    } {}
 
     unsafe kernel fill(groups) = Fill {
-        write bins: f32 [plane.numbers(BINS as i128)],
+        write bins (plane: Plane): f32 [plane.numbers(BINS as i128)],
         write strength: f32 [plane.numbers(1)],
         read first: f32 [plane.numbers(1)],
         read second: f32 [plane.numbers(1)],
         read lengths: f32 [plane.numbers(3)],
-        read grids: f32 [grid.numbers(3)],
-    } {
-        plane: Plane,
-        grid: Plane,
-    }
+        read grids (grid: Plane): f32 [grid.numbers(3)],
+    } {}
 
     unsafe kernel side_by_side(groups) = SideBySide {
-        write lanes: f32 [out.numbers(1)],
-        read halves: f32 [half_plane.numbers(BINS as i128)],
-        read lengths: f32 [plane.numbers(3)],
-    } {
-        out: Plane,
-        half_plane: Plane,
-        plane: Plane,
-    }
+        write lanes (out: Plane): f32 [out.numbers(1)],
+        read halves (half_plane: Plane): f32 [half_plane.numbers(BINS as i128)],
+        read lengths (plane: Plane): f32 [plane.numbers(3)],
+    } {}
 
     unsafe kernel products(groups) = Products {
-        write tensor: f32 [plane.numbers(3)],
+        write tensor (plane: Plane): f32 [plane.numbers(3)],
         read smooth: f32 [plane.numbers(1)],
-    } {
-        plane: Plane,
-    }
+    } {}
 
     unsafe kernel respond(groups) = Respond {
-        write response: f32 [plane.numbers(1)],
+        write response (plane: Plane): f32 [plane.numbers(1)],
         read tensor: f32 [plane.numbers(3)],
-    } {
-        plane: Plane,
-    }
+    } {}
 
     unsafe kernel find_peaks(groups) = FindPeaks {
         write peaks: u32 as u32x4 [capacity * PEAK as i128],
         write counts: u32 [picture + 2],
-        read response: f32 [plane.numbers(1)],
+        read response (plane: Plane): f32 [plane.numbers(1)],
         read lengths: f32 [plane.numbers(3)],
     } {
-        plane: Plane,
         capacity: u32,
         /// The number of the picture.
         picture: u32,
@@ -108,11 +89,10 @@ tiepoint_gpu::kernel! {
     unsafe kernel sample(groups) = Sample {
         write cells: f32 [corners * LENGTH as i128],
         read keypoints: u32 [corners * WORDS as i128],
-        read first: f32 [plane.numbers(BINS as i128)],
+        read first (plane: Plane): f32 [plane.numbers(BINS as i128)],
         read second: f32 [plane.numbers(BINS as i128)],
         read third: f32 [plane.numbers(BINS as i128)],
     } {
-        plane: Plane,
         corners: i32,
     }
 
@@ -291,43 +271,33 @@ impl GpuStructure {
     /// Records [`Channels::of`](super::Channels::of) of a picture's grey and of what counts in it, which may have been
     /// shrunk.
     fn channels(&self, commands: &mut Commands, picture: &GpuStack<f32>) -> Result<GpuChannels> {
-        let (size, plane, of) = (picture.size(), picture.plane(), picture.buffer());
+        let (size, of) = (picture.size(), picture.buffer());
         let weighted = self.stack(size, 3)?;
         commands.stage("structure");
-        self.pixels(commands, size, Weigh { weighted: weighted.buffer(), picture: of, plane })?;
+        self.pixels(commands, size, Weigh { weighted: weighted.laid(), picture: of })?;
         let grids = self.grids(commands, &weighted)?;
         let even = self.stack(size, 1)?;
-        let grid = grids.plane();
         commands.stage("structure");
-        let normalise = Normalise {
-            even: even.buffer(),
-            picture: of,
-            weighted: weighted.buffer(),
-            grids: grids.buffer(),
-            plane,
-            grid,
-        };
+        let normalise =
+            Normalise { even: even.laid(), picture: of, weighted: weighted.buffer(), grids: grids.laid() };
         self.pixels(commands, size, normalise)?;
         let first = self.filtered(commands, &self.scales[0], &even)?;
         let second = self.filtered(commands, &self.scales[1], &first)?;
         let (first, second) = (first.buffer(), second.buffer());
         let lengths = self.stack(size, 3)?;
         commands.stage("structure");
-        let magnitudes =
-            Magnitudes { lengths: lengths.buffer(), first, second, weighted: weighted.buffer(), plane };
+        let magnitudes = Magnitudes { lengths: lengths.laid(), first, second, weighted: weighted.buffer() };
         self.pixels(commands, size, magnitudes)?;
         let grids = self.grids(commands, &lengths)?;
         let (bins, strength) = (self.stack(size, BINS)?, self.stack(size, 1)?);
         commands.stage("structure");
         let fill = Fill {
-            bins: bins.buffer(),
+            bins: bins.laid(),
             strength: strength.buffer(),
             first,
             second,
             lengths: lengths.buffer(),
-            grids: grids.buffer(),
-            plane,
-            grid,
+            grids: grids.laid(),
         };
         self.pixels(commands, size, fill)?;
         Ok(GpuChannels { bins, strength, lengths })
@@ -342,14 +312,7 @@ impl GpuStructure {
     ) -> Result<GpuImage<f32>> {
         let lanes = GpuImage::with_channels(&self.gpu, halves.size(), LANES)?;
         commands.stage("structure");
-        let arguments = SideBySide {
-            lanes: lanes.buffer(),
-            halves: halves.buffer(),
-            lengths: lengths.buffer(),
-            out: lanes.plane(),
-            half_plane: halves.plane(),
-            plane: lengths.plane(),
-        };
+        let arguments = SideBySide { lanes: lanes.laid(), halves: halves.laid(), lengths: lengths.laid() };
         self.pixels(commands, halves.size(), arguments)?;
         Ok(lanes)
     }
@@ -374,14 +337,14 @@ impl GpuStructure {
             rings.push(ring);
         }
         let smooth = self.filtered(&mut commands, &self.strength, &strength)?;
-        let (tensor, plane) = (self.stack(size, 3)?, smooth.plane());
+        let tensor = self.stack(size, 3)?;
         commands.stage("structure");
-        let products = Products { tensor: tensor.buffer(), smooth: smooth.buffer(), plane };
+        let products = Products { tensor: tensor.laid(), smooth: smooth.buffer() };
         self.pixels(&mut commands, size, products)?;
         let tensor = self.filtered(&mut commands, &self.tensor, &tensor)?;
         let response = self.stack(size, 1)?;
         commands.stage("structure");
-        let respond = Respond { response: response.buffer(), tensor: tensor.buffer(), plane };
+        let respond = Respond { response: response.laid(), tensor: tensor.buffer() };
         self.pixels(&mut commands, size, respond)?;
         self.gpu.run(&commands)?;
         Ok(Prepared { size, rings, response, lengths, lanes })
@@ -398,15 +361,13 @@ impl GpuStructure {
         commands.stage("structure");
         commands.zero(&counts)?;
         for (i, picture) in pictures.iter().enumerate() {
-            let (plane, picture_number) = (picture.response.plane(), i as u32);
             let find = FindPeaks {
                 peaks: &peaks,
                 counts: &counts,
-                response: picture.response.buffer(),
+                response: picture.response.laid(),
                 lengths: picture.lengths.buffer(),
-                plane,
                 capacity: capacity as u32,
-                picture: picture_number,
+                picture: i as u32,
             };
             self.pixels(&mut commands, picture.size, find)?;
         }
@@ -429,13 +390,13 @@ impl GpuStructure {
         let words: Vec<u32> = corners.iter().flat_map(to_words).collect();
         let (keypoints, bytes) = (gpu.upload(&words)?, gpu.buffer(n * LENGTH)?);
         if n > 0 {
-            let [first, second, third] = [0, 1, 2].map(|i| picture.rings[i].buffer());
+            let (first, [second, third]) =
+                (picture.rings[0].laid(), [1, 2].map(|i| picture.rings[i].buffer()));
             let (cells, mean) = (gpu.buffer(n * LENGTH)?, gpu.buffer(LENGTH)?);
-            let (plane, corners) = (picture.rings[0].plane(), n as i32);
+            let corners = n as i32;
             let mut commands = Commands::new();
             commands.stage("structure");
-            let sample =
-                Sample { cells: &cells, keypoints: &keypoints, first, second, third, plane, corners };
+            let sample = Sample { cells: &cells, keypoints: &keypoints, first, second, third, corners };
             self.row(&mut commands, n * RADII.len() * TURNS, sample)?;
             self.row(&mut commands, LENGTH, Average { mean: &mean, cells: &cells, corners })?;
             let kernel = self.program.kernel::<Quantise<'_>>()?;

@@ -52,11 +52,9 @@ tiepoint_gpu::kernel! {
     unsafe kernel blobs(groups) = Maxima<T: GpuPixel> {
         write count: u32 [1],
         write found: u32 as Blob [capacity * WORDS as i128],
-        read det: f32 [det_plane.numbers(1)],
-        read image: T [plane.numbers(1)],
+        read det (det_plane: Plane): f32 [det_plane.numbers(1)],
+        read image (plane: Plane): T [plane.numbers(1)],
     } {
-        det_plane: Plane,
-        plane: Plane,
         capacity: u32,
         threshold: f32,
         across: i32,
@@ -114,10 +112,8 @@ fn with_room<T: GpuPixel>(
         let arguments = Maxima {
             count: &count,
             found: &found,
-            det: response.buffer(),
-            image: image.buffer(),
-            det_plane: response.plane(),
-            plane: image.plane(),
+            det: response.laid(),
+            image: image.laid(),
             capacity: (found.len() / WORDS) as u32,
             threshold: options.threshold,
             across: across as i32,

@@ -10,11 +10,9 @@ const GROUP: [u32; 2] = [32, 8];
 
 tiepoint_gpu::kernel! {
     unsafe kernel shrink(groups) = Shrink {
-        write to: f32 [to_plane.numbers(groups[2])],
-        read from: f32 [from_plane.numbers(groups[2])],
+        write to (to_plane: Plane): f32 [to_plane.numbers(groups[2])],
+        read from (from_plane: Plane): f32 [from_plane.numbers(groups[2])],
     } {
-        to_plane: Plane,
-        from_plane: Plane,
         /// Groups beside each other.
         across: i32,
     }
@@ -40,8 +38,7 @@ pub(crate) fn shrink(commands: &mut Commands, from: &GpuStack<f32>, to: &GpuStac
     let kernel = gpu.program(&source())?.kernel::<Shrink<'_>>()?;
     let [across, down, _] = kernel.covering(to.size().width, to.size().height);
     commands.stage("shrink");
-    let (to_plane, from_plane) = (to.plane(), from.plane());
-    let shrink = Shrink { to: to.buffer(), from: from.buffer(), to_plane, from_plane, across: across as i32 };
+    let shrink = Shrink { to: to.laid(), from: from.laid(), across: across as i32 };
     Ok(commands.launch(&kernel, [across * down, 1, to.count()], shrink)?)
 }
 

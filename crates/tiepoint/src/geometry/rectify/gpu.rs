@@ -31,20 +31,20 @@ impl RectifiedView {
     /// use tiepoint::geometry::rectify::{Rectification, RectifyOptions};
     /// use tiepoint::geometry::warp::WarpOptions;
     /// use tiepoint::image::{Image, Pixels, Size, gpu::GpuImage};
-    /// use tiepoint::stereo::{GpuMasks, GpuStereo, StereoOptions};
+    /// use tiepoint::stereo::{Stereo, StereoOptions};
     ///
     /// let rig = StereoCalibration::read(&["cameras.yml"])?;
     /// let size = Size::new(1280, 720);
     /// let Rectification { left, right, .. } = Rectification::new(&rig, [size; 2], &RectifyOptions::default())?;
     /// let processor = Device::Cuda(0).open(4)?;
-    /// let stereo = GpuStereo::new(&processor, StereoOptions::default())?;
+    /// let stereo = Stereo::new(StereoOptions::default())?;
     /// let frame = GpuImage::upload(stereo.gpu(), Image::filled(size, 3, 0_u8).view())?;
     /// let options = WarpOptions::default();
     /// let pair = [left.warp_with(&frame, &options, &processor)?, right.warp_with(&frame, &options, &processor)?];
     /// let valid = [left.coverage_with(&frame, &processor)?, right.coverage_with(&frame, &processor)?];
     /// let [left, right] = pair.each_ref().map(Pixels::from);
     /// let [left_valid, right_valid] = valid.each_ref().map(Pixels::from);
-    /// let disparities = stereo.compute_on_device(left, right, GpuMasks::new(Some(left_valid), Some(right_valid)))?;
+    /// let disparities = stereo.compute_on_device(left, right, [Some(left_valid), Some(right_valid)], &processor)?;
     /// # Ok::<(), tiepoint::Error>(())
     /// ```
     ///

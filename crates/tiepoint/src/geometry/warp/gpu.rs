@@ -46,13 +46,11 @@ pub struct GpuWarp<T: GpuPixel, M = Homography> {
 tiepoint_gpu::kernel! {
     /// Warps images by one map.
     unsafe kernel warp(groups) = Warp<T: GpuPixel> {
-        write to: T [to_plane.numbers(groups[2])],
-        read from: T [from_plane.numbers(groups[2])],
+        write to (to_plane: Plane): T [to_plane.numbers(groups[2])],
+        read from (from_plane: Plane): T [from_plane.numbers(groups[2])],
         /// Rows of weights, one a phase.
         read table: f32 as f32x4 [weights],
     } {
-        to_plane: Plane,
-        from_plane: Plane,
         map: [f64; NUMBERS],
         fill: f32,
         weights: u32,
@@ -61,9 +59,8 @@ tiepoint_gpu::kernel! {
 
     /// 255 where the input of this size lies under a map, 0 elsewhere.
     unsafe kernel coverage(groups) = Coverage {
-        write to: u8 [to_plane.numbers(groups[2])],
+        write to (to_plane: Plane): u8 [to_plane.numbers(groups[2])],
     } {
-        to_plane: Plane,
         map: [f64; NUMBERS],
         width: i32,
         height: i32,
@@ -130,31 +127,16 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
     pub fn warp(&self, image: &GpuImage<T>, map: &M, size: Size, fill: T) -> Result<GpuImage<T>> {
         let out = GpuImage::with_channels(&self.gpu, size, self.channels)?;
         let mut commands = Commands::new();
-        self.record(&mut commands, image, map, fill, &out)?;
+        let (from, to) = (GpuStack::of(image, &mut commands)?, GpuStack::result(&out)?);
+        self.record_batch(&mut commands, &from, map, fill, &to)?;
         self.gpu.run(&commands)?;
         Ok(out)
     }
 
-    /// Puts the work for an image into a list.
+    /// Puts the work of [`warp`](Self::warp) into a list, for all images of a stack through one map.
     ///
     /// # Errors
-    /// As [`warp`](Self::warp).
-    pub fn record(
-        &self,
-        commands: &mut Commands,
-        from: &GpuImage<T>,
-        map: &M,
-        fill: T,
-        to: &GpuImage<T>,
-    ) -> Result<()> {
-        let (from, to) = (GpuStack::of(from, commands)?, GpuStack::result(to)?);
-        self.record_batch(commands, &from, map, fill, &to)
-    }
-
-    /// As [`record`](Self::record), for all images of a stack through one map.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record), and [`Error::Image`] when the stacks differ in number.
+    /// As [`warp`](Self::warp), and [`Error::Image`] when the stacks differ in number.
     pub fn record_batch(
         &self,
         commands: &mut Commands,
@@ -175,11 +157,9 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
         }
         let [across, all] = groups(to.size());
         let arguments = Warp {
-            to: to.buffer(),
-            from: from.buffer(),
+            to: to.laid(),
+            from: from.laid(),
             table: &self.weights,
-            to_plane: to.plane(),
-            from_plane: from.plane(),
             map: map.numbers(),
             fill: fill.to_f32(),
             weights: self.weights.len() as u32,
@@ -195,32 +175,17 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
     /// As [`warp`](Self::warp).
     pub fn coverage(&self, input: Size, map: &M, size: Size) -> Result<GpuImage<u8>> {
         let out = GpuImage::new(&self.gpu, size)?;
+        if input.width.max(input.height) >= 1 << 30 {
+            return Err(Error::Image(format!("coverage of {input}")));
+        }
+        let [across, all] = groups(out.size());
+        let [width, height, across] = [input.width, input.height, across].map(|n| n as i32);
+        let arguments = Coverage { to: out.laid(), map: map.numbers(), width, height, across };
         let mut commands = Commands::new();
-        self.record_coverage(&mut commands, input, map, &out)?;
+        commands.stage("coverage");
+        commands.launch(&self.coverage, [all, 1, 1], arguments)?;
         self.gpu.run(&commands)?;
         Ok(out)
-    }
-
-    /// Puts the work of [`coverage`](Self::coverage) into a list.
-    ///
-    /// # Errors
-    /// As [`warp`](Self::warp).
-    pub fn record_coverage(
-        &self,
-        commands: &mut Commands,
-        input: Size,
-        map: &M,
-        to: &GpuImage<u8>,
-    ) -> Result<()> {
-        if to.channels() != 1 || input.width.max(input.height) >= 1 << 30 {
-            return Err(Error::Image(format!("coverage of {input} in {} channels", to.channels())));
-        }
-        let [across, all] = groups(to.size());
-        let [width, height, across] = [input.width, input.height, across].map(|n| n as i32);
-        let (to_plane, map) = (to.plane(), map.numbers());
-        let arguments = Coverage { to: to.buffer(), to_plane, map, width, height, across };
-        commands.stage("coverage");
-        Ok(commands.launch(&self.coverage, [all, 1, 1], arguments)?)
     }
 }
 

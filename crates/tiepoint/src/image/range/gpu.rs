@@ -3,16 +3,14 @@
 
 use super::spread::{Counted, End, Upper, of_counted};
 use super::{LEAST_LEVELS, Range, no_narrower};
-use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
+use crate::device::gpu::{Buffer, Commands};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, Plane, groups_of_rows, optional};
 use crate::image::grey_on_device;
 use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
 /// Lanes of a work group.
 const LANES: u32 = 256;
-/// Work groups for every multiprocessor.
-const GROUPS_A_UNIT: usize = 8;
 /// The number of values that half of a key's bits can have.
 const BINS: usize = 1 << 16;
 
@@ -21,41 +19,25 @@ tiepoint_gpu::kernel! {
     unsafe kernel count_upper(groups) = CountUpper<T: GpuPixel> {
         write upper: u32 [BINS as i128],
         write holes: u32 [1],
-        read pixels: T [(height - 1) * pitch + width],
-        read mask: u8 [masked * ((height - 1) * mask_pitch + width)],
-    } {
-        width: i32,
-        height: i32,
-        pitch: i32,
-        mask_pitch: i32,
-        /// 1: the mask counts.
-        masked: i32,
-    }
+        read pixels (plane: Plane): T [plane.reach()],
+        /// A row of 0 numbers: all pixels count.
+        read mask (mask_plane: Plane): u8 [mask_plane.reach()],
+    } {}
 
     /// Counts the lower halves of keys, for four upper halves.
     unsafe kernel count_lower(groups) = CountLower<T: GpuPixel> {
         write lower: u32 [4 * BINS as i128],
-        read pixels: T [(height - 1) * pitch + width],
-        read mask: u8 [masked * ((height - 1) * mask_pitch + width)],
+        read pixels (plane: Plane): T [plane.reach()],
+        read mask (mask_plane: Plane): u8 [mask_plane.reach()],
     } {
         upper: [u32; 4],
-        width: i32,
-        height: i32,
-        pitch: i32,
-        mask_pitch: i32,
-        /// 1: the mask counts.
-        masked: i32,
     }
 
     /// Stretches values from black to white.
     unsafe kernel stretch(groups) = Stretch<T: GpuPixel, O: GpuPixel> {
-        write to: O [height * to_pitch],
-        read pixels: T [(height - 1) * pitch + width],
+        write to (to_plane: Plane): O [to_plane.numbers(1)],
+        read pixels (plane: Plane): T [plane.reach()],
     } {
-        width: i32,
-        height: i32,
-        pitch: i32,
-        to_pitch: i32,
         low: f32,
         scale: f32,
     }
@@ -81,11 +63,6 @@ fn stretch<T: GpuPixel, O: GpuPixel>() -> KernelSource {
         .define_f32("WHITE", O::WHITE)
         .kernel::<Stretch<'_, T, O>>([LANES, 1])
         .text(include_str!("range.cl"))
-}
-
-/// Enough work groups to fill the device, each with at least one row.
-fn groups(gpu: &Gpu, height: usize) -> [usize; 3] {
-    [height.min(gpu.info().units as usize * GROUPS_A_UNIT).max(1), 1, 1]
 }
 
 /// [`prepare`](super::prepare) of an image in a device's memory: the same bits. `None` for an image with an alpha
@@ -137,14 +114,11 @@ fn stretched<T: GpuPixel, O: GpuPixel>(image: &GpuImage<T>, ends: [f32; 2]) -> R
     let (gpu, size) = (image.gpu(), image.size());
     let out = GpuImage::new(gpu, size)?;
     let kernel = gpu.program(&stretch::<T, O>())?.kernel::<Stretch<'_, T, O>>()?;
-    let [width, height, pitch, to_pitch] =
-        [size.width, size.height, image.pitch(), out.pitch()].map(|n| n as i32);
     let super::Stretch { low, scale } = super::Stretch::new(ends);
     let mut commands = Commands::new();
     commands.stage("range");
-    let arguments =
-        Stretch { to: out.buffer(), pixels: image.buffer(), width, height, pitch, to_pitch, low, scale };
-    commands.launch(&kernel, groups(gpu, size.height), arguments)?;
+    let arguments = Stretch { to: out.laid(), pixels: image.laid(), low, scale };
+    commands.launch(&kernel, groups_of_rows(gpu, size), arguments)?;
     gpu.run(&commands)?;
     Ok(out)
 }
@@ -152,9 +126,7 @@ fn stretched<T: GpuPixel, O: GpuPixel>(image: &GpuImage<T>, ends: [f32; 2]) -> R
 /// An image, and its values as a device has counted them.
 struct Counts<'i, T: GpuPixel> {
     image: &'i GpuImage<T>,
-    mask: Option<&'i GpuImage<u8>>,
-    /// The kernels' argument in place of a mask where there is none.
-    none: Buffer<u8>,
+    mask: (Buffer<u8>, Plane),
     of_bin: Vec<u32>,
     /// Pixels that are not finite.
     holes: u32,
@@ -167,43 +139,18 @@ impl<'i, T: GpuPixel> Counts<'i, T> {
             let feature = format!("the range of {size}: 2³² pixels or more; give a range");
             return Err(Error::Unsupported { device: "a GPU".into(), feature });
         }
-        let none = gpu.buffer(1)?;
+        let mask = optional(gpu, mask)?;
         let (upper, holes) = (gpu.buffer::<u32>(BINS)?, gpu.buffer::<u32>(1)?);
         let kernel = gpu.program(&counts::<T>())?.kernel::<CountUpper<'_, T>>()?;
-        let mut counts = Self { image, mask, none, of_bin: Vec::new(), holes: 0 };
-        let [width, height, pitch, mask_pitch, masked] = counts.layout();
         let mut commands = Commands::new();
         commands.stage("range");
         commands.zero(&upper)?;
         commands.zero(&holes)?;
-        let (pixels, mask) = (image.buffer(), counts.mask());
-        let arguments = CountUpper {
-            upper: &upper,
-            holes: &holes,
-            pixels,
-            mask,
-            width,
-            height,
-            pitch,
-            mask_pitch,
-            masked,
-        };
-        commands.launch(&kernel, groups(gpu, size.height), arguments)?;
+        let arguments =
+            CountUpper { upper: &upper, holes: &holes, pixels: image.laid(), mask: (&mask).into() };
+        commands.launch(&kernel, groups_of_rows(gpu, size), arguments)?;
         gpu.run(&commands)?;
-        counts.of_bin = upper.to_vec()?;
-        counts.holes = holes.to_vec()?[0];
-        Ok(counts)
-    }
-
-    fn mask(&self) -> &Buffer<u8> {
-        self.mask.map_or(&self.none, GpuImage::buffer)
-    }
-
-    /// Width, height, pitches of image and mask, and whether there is a mask.
-    fn layout(&self) -> [i32; 5] {
-        let (size, mask_pitch) = (self.image.size(), self.mask.map_or(0, GpuImage::pitch));
-        [size.width, size.height, self.image.pitch(), mask_pitch, usize::from(self.mask.is_some())]
-            .map(|n| n as i32)
+        Ok(Self { image, mask, of_bin: upper.to_vec()?, holes: holes.to_vec()?[0] })
     }
 
     /// The least or the `last` value, from the counts of the lower halves under its upper half.
@@ -235,14 +182,12 @@ impl<T: GpuPixel> Counted for Counts<'_, T> {
         let gpu = self.image.gpu();
         let kernel = gpu.program(&counts::<T>())?.kernel::<CountLower<'_, T>>()?;
         let lower = gpu.buffer::<u32>(4 * BINS)?;
-        let [width, height, pitch, mask_pitch, masked] = self.layout();
-        let (pixels, mask, upper) = (self.image.buffer(), self.mask(), upper.map(|bin| bin as u32));
+        let (pixels, mask) = (self.image.laid(), (&self.mask).into());
         let mut commands = Commands::new();
         commands.stage("range");
         commands.zero(&lower)?;
-        let arguments =
-            CountLower { lower: &lower, pixels, mask, upper, width, height, pitch, mask_pitch, masked };
-        commands.launch(&kernel, groups(gpu, self.image.size().height), arguments)?;
+        let arguments = CountLower { lower: &lower, pixels, mask, upper: upper.map(|bin| bin as u32) };
+        commands.launch(&kernel, groups_of_rows(gpu, self.image.size()), arguments)?;
         gpu.run(&commands)?;
         Ok(lower.to_vec()?.into_iter().map(u64::from).collect())
     }

@@ -4,12 +4,12 @@
 #if COUNTS
 // Of all pixels those that are not finite; of the finite ones that are not masked how many have which upper half.
 KERNEL(count_upper) {
-    for (i32 y = GROUP_X; y < args.height; y += GROUPS_X) {
-        for (i32 x = LANE_X; x < args.width; x += LANES) {
-            f32 v = (f32)pixels[(u64)y * args.pitch + x];
+    for (i32 y = GROUP_X; y < args.plane.height; y += GROUPS_X) {
+        for (i32 x = LANE_X; x < args.plane.row; x += LANES) {
+            f32 v = (f32)pixels[(u64)y * args.plane.pitch + x];
             if (!IS_FINITE(v)) {
                 ATOMIC_ADD(holes, 1u);
-            } else if (args.masked == 0 || mask[(u64)y * args.mask_pitch + x] != 0) {
+            } else if (args.mask_plane.row == 0 || mask[(u64)y * args.mask_plane.pitch + x] != 0) {
                 ATOMIC_ADD(&upper[key_of(v) >> 16], 1u);
             }
         }
@@ -18,10 +18,10 @@ KERNEL(count_upper) {
 
 // The lower halves of those that have one of four upper halves.
 KERNEL(count_lower) {
-    for (i32 y = GROUP_X; y < args.height; y += GROUPS_X) {
-        for (i32 x = LANE_X; x < args.width; x += LANES) {
-            f32 v = (f32)pixels[(u64)y * args.pitch + x];
-            if (IS_FINITE(v) && (args.masked == 0 || mask[(u64)y * args.mask_pitch + x] != 0)) {
+    for (i32 y = GROUP_X; y < args.plane.height; y += GROUPS_X) {
+        for (i32 x = LANE_X; x < args.plane.row; x += LANES) {
+            f32 v = (f32)pixels[(u64)y * args.plane.pitch + x];
+            if (IS_FINITE(v) && (args.mask_plane.row == 0 || mask[(u64)y * args.mask_plane.pitch + x] != 0)) {
                 u32 key = key_of(v);
                 for (i32 i = 0; i < 4; i++) {
                     if (key >> 16 == args.upper[i]) ATOMIC_ADD(&lower[(u32)i << 16 | (key & 0xffffu)], 1u);
@@ -32,14 +32,14 @@ KERNEL(count_lower) {
 }
 #else
 KERNEL(stretch) {
-    for (i32 y = GROUP_X; y < args.height; y += GROUPS_X) {
-        for (i32 x = LANE_X; x < args.width; x += LANES) {
-            f32 v = ((f32)pixels[(u64)y * args.pitch + x] - args.low) * args.scale;
+    for (i32 y = GROUP_X; y < args.plane.height; y += GROUPS_X) {
+        for (i32 x = LANE_X; x < args.plane.row; x += LANES) {
+            f32 v = ((f32)pixels[(u64)y * args.plane.pitch + x] - args.low) * args.scale;
             v = v < 0.0f ? 0.0f : (v > 1.0f ? 1.0f : v);
 #if INTEGER
             v = ROUND_EVEN(v * WHITE);
 #endif
-            to[(u64)y * args.to_pitch + x] = (TO)v;
+            to[(u64)y * args.to_plane.pitch + x] = (TO)v;
         }
     }
 }

@@ -108,10 +108,9 @@ tiepoint_gpu::kernel! {
     unsafe kernel p2_penalty_map(groups) = P2PenaltyMap {
         write horizontal: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * groups[2] * 2],
         write vertical: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * paths * groups[2] * 2],
-        read grey: u8 [grey_plane.numbers(groups[2])],
+        read grey (grey_plane: Plane): u8 [grey_plane.numbers(groups[2])],
         read table: u32 [256],
     } {
-        grey_plane: Plane,
         /// From row to row, in a pass.
         paths: i32,
         across: i32,
@@ -337,9 +336,8 @@ impl GpuAggregation {
         let arguments = P2PenaltyMap {
             horizontal: &planes.horizontal,
             vertical: &planes.vertical,
-            grey: grey.buffer(),
+            grey: grey.laid(),
             table: &self.p2,
-            grey_plane: grey.plane(),
             paths: steps.len() as i32,
             across,
         };

@@ -303,29 +303,15 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stereo::MatchingCost;
-    use crate::stereo::cost::Custom;
+    use crate::stereo::cost::CostVolume;
     use crate::stereo::testing::pair_of;
-
-    struct Nothing;
-
-    impl MatchingCost for Nothing {
-        fn greatest(&self) -> u16 {
-            1
-        }
-
-        fn penalties(&self) -> Penalties {
-            Penalties { p1: 1, p2: 2, p2_least: 2, gradient: 1 }
-        }
-
-        fn row(&self, _: usize, _: Range<usize>, _: &mut [u16]) {}
-    }
 
     #[test]
     fn a_first_call_takes_little_memory() {
         let image = Image::new(Size::new(1920, 1080));
         let pair = pair_of([&image, &image]);
-        let cost = Custom(&Nothing);
+        let costs = Image::new(Size::default());
+        let cost = CostVolume::of_integers(&costs, 1);
         let plan = |memory, kept| {
             let options = StereoOptions::default().with_memory(memory);
             let penalties = options.penalties();

@@ -6,7 +6,7 @@ use crate::device::tests::every_cpu;
 use crate::image::testing::assert_same;
 use crate::image::{Image, Size};
 use crate::numeric::Random;
-use crate::stereo::cost::Custom;
+use crate::stereo::cost::CostVolume;
 use crate::stereo::testing::{Noise, pair_of};
 use crate::stereo::{INVALID, Paths, Penalties, StereoOptions, Subpixel};
 
@@ -58,7 +58,8 @@ impl Case {
             .with_paths(self.paths)
             .with_subpixel(Subpixel::Off)
             .with_memory(memory);
-        let cost = Custom(&self.noise);
+        let costs = self.noise.volume();
+        let cost = CostVolume::of_integers(&costs, self.noise.greatest);
         let input = AggregationInput::new(&cost, &pair, &options, self.penalties);
         let mut found = Found {
             sums: vec![0; size.width * size.height * disparities],

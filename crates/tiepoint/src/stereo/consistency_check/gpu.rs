@@ -11,11 +11,10 @@ use tiepoint_gpu::KernelSource;
 tiepoint_gpu::kernel! {
     /// The pixels of maps that the other view confirms.
     unsafe kernel check(groups) = Check {
-        write to: f32 [plane.numbers(groups[2])],
+        write to (plane: Plane): f32 [plane.numbers(groups[2])],
         read from: f32 [plane.numbers(groups[2])],
         read other: f32 [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         /// 1 for the left view, −1 for the right one.
         sign: f32,
         limit: f32,
@@ -23,18 +22,16 @@ tiepoint_gpu::kernel! {
     }
 
     unsafe kernel cover(groups) = Cover {
-        write hidden: u8 [plane.numbers(groups[2])],
+        write hidden (plane: Plane): u8 [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         across: i32,
     }
 
     /// Clears the marks where a surface of the right view covers a left pixel.
     unsafe kernel uncover(groups) = Uncover {
-        write hidden: u8 [plane.numbers(groups[2])],
+        write hidden (plane: Plane): u8 [plane.numbers(groups[2])],
         read right: f32 [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         across: i32,
     }
 }
@@ -63,9 +60,9 @@ pub(in crate::stereo) fn check(
         View::Left => 1.0,
         View::Right => -1.0,
     };
-    let (from, plane) = (map.buffer(), map.plane());
     commands.stage("check");
-    let arguments = Check { to: to.buffer(), from, other: other.buffer(), plane, sign, limit, across };
+    let (from, other) = (map.buffer(), other.buffer());
+    let arguments = Check { to: to.laid(), from, other, sign, limit, across };
     launch(commands, &program, groups, arguments)?;
     Ok(to)
 }
@@ -77,13 +74,13 @@ pub(in crate::stereo) type Marks = (Buffer<u8>, Plane);
 /// pixels. The marks have the pitch of the map.
 pub(in crate::stereo) fn occluded(commands: &mut Commands, right: &GpuStack<f32>) -> Result<Marks> {
     let program = right.gpu().program(&source())?;
-    let hidden = right.gpu().buffer::<u8>(right.step() * right.count())?;
+    let marks = (right.gpu().buffer::<u8>(right.step() * right.count())?, right.plane());
     let (across, groups) = covering(right.size(), right.count());
-    let plane = right.plane();
     commands.stage("occlusion");
-    launch(commands, &program, groups, Cover { hidden: &hidden, plane, across })?;
-    launch(commands, &program, groups, Uncover { hidden: &hidden, right: right.buffer(), plane, across })?;
-    Ok((hidden, plane))
+    let hidden = (&marks).into();
+    launch(commands, &program, groups, Cover { hidden, across })?;
+    launch(commands, &program, groups, Uncover { hidden, right: right.buffer(), across })?;
+    Ok(marks)
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 
 use super::CostSource;
 use super::volume::gpu::GpuVolume;
+use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
 use crate::image::gpu::{self, GpuPixel, GpuStack, Plane};
 use crate::stereo::StereoOptions;
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
 use crate::stereo::pair::gpu::{Compares, ViewStacks};
-use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
 /// How kernels compute a cost.
@@ -32,14 +32,6 @@ pub(in crate::stereo) const OF_VOLUME: CostKernel =
     CostKernel { text: "", words: 0, definitions: Vec::new(), table: Vec::new() };
 
 impl CostKernel {
-    /// The kernel form of a source; fails if it has none.
-    pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
-        source.kernel().ok_or_else(|| Error::Unsupported {
-            device: gpu.info().name.clone(),
-            feature: "the custom matching cost, which the caller computes".into(),
-        })
-    }
-
     /// Whether it is [`OF_VOLUME`].
     pub(in crate::stereo) fn is_of_volume(&self) -> bool {
         self.words == 0
@@ -86,16 +78,15 @@ pub(in crate::stereo) struct GpuCost {
 }
 
 impl GpuCost {
-    pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
-        let exchanged = source.exchanged().map(|source| CostKernel::of(&*source, gpu)).transpose()?;
-        Ok(Self {
-            kernel: CostKernel::of(source, gpu)?,
-            exchanged,
+    pub(in crate::stereo) fn of(source: &dyn CostSource) -> Self {
+        Self {
+            kernel: source.kernel(),
+            exchanged: source.exchanged().map(|source| source.kernel()),
             greatest: source.greatest(),
             learner: None,
             volume: None,
             compares: [Compares::Grey; 2],
-        })
+        }
     }
 }
 
@@ -130,14 +121,11 @@ pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
 tiepoint_gpu::kernel! {
     unsafe kernel describe(groups) = Describe<T: GpuPixel> {
         write words: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * planes * groups[2]],
-        read grey: T [grey_plane.numbers(groups[2])],
-        read compared: u8 [compared_plane.numbers(groups[2])],
-        read mask: u8 [mask_plane.numbers(groups[2])],
-    } {
-        grey_plane: Plane,
-        compared_plane: Plane,
+        read grey (grey_plane: Plane): T [grey_plane.numbers(groups[2])],
+        read compared (compared_plane: Plane): u8 [compared_plane.numbers(groups[2])],
         /// A row of 0 numbers: the view holds something everywhere.
-        mask_plane: Plane,
+        read mask (mask_plane: Plane): u8 [mask_plane.numbers(groups[2])],
+    } {
         planes: i32,
         /// Differences of grey up to this may come from rounding alone.
         rounding: u32,
@@ -165,16 +153,13 @@ pub(in crate::stereo) fn describe<T: GpuPixel>(
         return Ok(gpu.buffer(1)?);
     }
     let words = gpu.buffer(size.area() * planes * images)?;
-    let (mask, mask_plane) = optional(gpu, view.mask.as_ref())?;
+    let mask = &optional(gpu, view.mask.as_ref())?;
     let (across, groups) = covering(size, images);
     let arguments = Describe {
         words: &words,
-        grey: grey.buffer(),
-        compared: compared.buffer(),
-        mask: &mask,
-        grey_plane: grey.plane(),
-        compared_plane: compared.plane(),
-        mask_plane,
+        grey: grey.laid(),
+        compared: compared.laid(),
+        mask: mask.into(),
         planes: planes as i32,
         rounding: view.rounding.into(),
         across,

@@ -18,7 +18,6 @@
 mod absolute_difference;
 mod ad_census;
 mod census;
-mod custom;
 pub(crate) mod gpu;
 pub(crate) mod mutual_information;
 mod row;
@@ -27,8 +26,6 @@ pub(super) mod tests;
 pub(crate) mod volume;
 
 pub use census::CensusWindow;
-pub(super) use custom::Custom;
-pub use custom::MatchingCost;
 pub(super) use row::{Column, CostRow, RowLayout};
 pub(super) use volume::{CostVolume, require_volume};
 
@@ -295,8 +292,8 @@ pub(super) trait CostSource: Sync {
     /// The source for the pair with its images exchanged; `None` where the cost knows the left view only.
     fn exchanged(&self) -> Option<Box<dyn CostSource>>;
 
-    /// How kernels compute it; `None` where only the CPU can.
-    fn kernel(&self) -> Option<CostKernel>;
+    /// How kernels compute it.
+    fn kernel(&self) -> CostKernel;
 }
 
 impl<C: DescriptorCost> CostSource for C {
@@ -322,8 +319,8 @@ impl<C: DescriptorCost> CostSource for C {
         Some(Box::new(DescriptorCost::exchanged(self)))
     }
 
-    fn kernel(&self) -> Option<CostKernel> {
-        Some(DescriptorCost::kernel(self))
+    fn kernel(&self) -> CostKernel {
+        DescriptorCost::kernel(self)
     }
 }
 

@@ -4,7 +4,6 @@ use super::super::aggregation::Value;
 use super::Descriptors;
 use crate::stereo::View;
 use crate::stereo::pair::Pair;
-use std::ops::Range;
 
 /// The pixels of one step of a band's wavefront: one in each row, each a fixed number of columns from the one above.
 #[derive(Clone, Copy, Debug)]
@@ -84,15 +83,6 @@ pub(in crate::stereo) struct CostRow {
     right_mask: Vec<u8>,
     /// The descriptors of the right row as they were made.
     planes: Vec<u8>,
-    /// Some columns of a custom cost.
-    pub(super) block: Block,
-}
-
-/// The costs of some columns of a row at all disparities, those of a column side by side.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Block {
-    pub(super) columns: Range<usize>,
-    pub(super) costs: Vec<u16>,
 }
 
 impl CostRow {

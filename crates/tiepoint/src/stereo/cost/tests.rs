@@ -137,7 +137,7 @@ pub(in crate::stereo) fn kernels() -> Vec<CostKernel> {
             cpu: &cpu,
             gpu: None,
         };
-        cost.definition().source(learn).unwrap().kernel().unwrap()
+        cost.definition().source(learn).unwrap().kernel()
     };
     costs().map(kernel).collect()
 }

@@ -12,30 +12,25 @@ tiepoint_gpu::kernel! {
     /// The nearest valid values along `groups[1]` rays to the rows above and below.
     unsafe kernel look(groups) = Look {
         write seen: f32 [plane.numbers(groups[1] * groups[2])],
-        read map: f32 [plane.numbers(groups[2])],
-    } {
-        plane: Plane,
-    }
+        read map (plane: Plane): f32 [plane.numbers(groups[2])],
+    } {}
 
     /// The nearest valid values of the row, to the left and to the right.
     unsafe kernel look_along(groups) = LookAlong {
         write beside: f32 [plane.numbers(groups[1] * groups[2])],
-        read map: f32 [plane.numbers(groups[2])],
+        read map (plane: Plane): f32 [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         images: i32,
     }
 
     unsafe kernel fill(groups) = Fill {
-        write to: f32 [plane.numbers(groups[2])],
+        write to (plane: Plane): f32 [plane.numbers(groups[2])],
         read from: f32 [plane.numbers(groups[2])],
         read seen: f32 [plane.numbers(groups[2] * 6)],
         read beside: f32 [plane.numbers(groups[2] * 2)],
-        read hidden: u8 [hidden_plane.numbers(groups[2])],
-    } {
-        plane: Plane,
         /// A row of 0 numbers: everything that is invalid is hidden.
-        hidden_plane: Plane,
+        read hidden (hidden_plane: Plane): u8 [hidden_plane.numbers(groups[2])],
+    } {
         images: i32,
         across: i32,
     }
@@ -61,19 +56,19 @@ pub(in crate::stereo) fn fill(
 ) -> Result<GpuStack<f32>> {
     let (gpu, size, count) = (map.gpu(), map.size(), map.count());
     let program = &gpu.program(&source())?;
-    let (from, plane, images) = (map.buffer(), map.plane(), count as i32);
+    let images = count as i32;
     let to = GpuStack::new(gpu, size, 1, count)?;
     let seen = &gpu.buffer::<f32>(map.step() * count * 6)?;
     let beside = &gpu.buffer::<f32>(map.step() * count * 2)?;
     commands.stage("fill");
     let lines = (size.width + size.height).div_ceil(LANES as usize);
-    launch(commands, program, [lines, 6, count], Look { seen, map: from, plane })?;
+    launch(commands, program, [lines, 6, count], Look { seen, map: map.laid() })?;
     let rows = size.height.div_ceil(LANES as usize);
-    launch(commands, program, [rows, 2, count], LookAlong { beside, map: from, plane, images })?;
-    let (hidden, hidden_plane) = &occluded.cloned().map_or_else(|| optional(gpu, None), Ok)?;
+    launch(commands, program, [rows, 2, count], LookAlong { beside, map: map.laid(), images })?;
+    let hidden = &occluded.cloned().map_or_else(|| optional(gpu, None), Ok)?;
     let (across, groups) = covering(size, count);
-    let hidden_plane = *hidden_plane;
-    let arguments = Fill { to: to.buffer(), from, seen, beside, hidden, plane, hidden_plane, images, across };
+    let (from, hidden) = (map.buffer(), hidden.into());
+    let arguments = Fill { to: to.laid(), from, seen, beside, hidden, images, across };
     launch(commands, program, groups, arguments)?;
     Ok(to)
 }

@@ -63,7 +63,7 @@ impl<'a> Banded<'a> {
         (pair, source): (&'a Pair, &dyn CostSource),
         memory: u64,
     ) -> Result<Self> {
-        let cost = CostKernel::of(source, gpu)?;
+        let cost = source.kernel();
         let masked = ViewShape::of(pair).iter().any(|view| view.masked);
         let input = GpuAggregationInput::of(options, (pair.size(), 1), source.greatest(), masked);
         let rows = rows(gpu, &cost, &input, memory)?.map_err(|needed| {

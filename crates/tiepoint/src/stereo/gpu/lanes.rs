@@ -4,7 +4,7 @@
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
-use crate::image::gpu::{GpuPixel, GpuStack, Plane};
+use crate::image::gpu::{self, GpuPixel, GpuStack, Plane};
 use crate::stereo::INVALID;
 use tiepoint_gpu::{KernelArguments, KernelSource, Program};
 
@@ -45,13 +45,10 @@ pub(in crate::stereo) fn launch<A: KernelArguments>(
     Ok(commands.launch(&program.kernel::<A>()?, groups, arguments)?)
 }
 
-/// The numbers of an optional stack and their layout, for a kernel. Rows of 0 numbers mean that it is missing.
+/// As [`gpu::optional`], of a stack.
 pub(in crate::stereo) fn optional<T: GpuPixel>(
     gpu: &Gpu,
     stack: Option<&GpuStack<T>>,
 ) -> Result<(Buffer<T>, Plane)> {
-    match stack {
-        Some(stack) => Ok((stack.buffer().clone(), stack.plane())),
-        None => Ok((gpu.buffer(1)?, Plane::NONE)),
-    }
+    gpu::optional(gpu, stack.map(|stack| &**stack))
 }

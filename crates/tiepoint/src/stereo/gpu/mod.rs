@@ -1,15 +1,12 @@
 //! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]). While the device works on some
-//! pairs, the images of others are copied to it and maps are copied back ([`slot`]), and a cost learns from the next
-//! pair ([`double_buffer`], [`slot`]).
+//! pairs, the images of others are copied to it and maps are copied back, and a cost learns from the next pair
+//! ([`slot`]).
 
 mod bands;
 pub(crate) mod dense;
-mod double_buffer;
 mod flow;
 pub(in crate::stereo) mod lanes;
-mod masks;
 mod matching;
-mod optimize;
 mod plan;
 mod plan_cache;
 mod slot;
@@ -18,24 +15,24 @@ mod tests;
 
 pub(super) use bands::disparities as in_bands;
 pub(super) use flow::{Flow, StreamResult};
-pub use masks::GpuMasks;
 pub(super) use matching::GpuMatching;
-pub(super) use optimize::optimize;
 pub(super) use plan::PlanInput;
 pub(super) use plan_cache::PlanCache;
 
-use super::cost::gpu::GpuCost;
-use super::pair::gpu::{PictureShape, are_colour, take};
+use super::cost::gpu::{GpuCost, OF_VOLUME};
+use super::cost::require_volume;
+use super::cost::volume::gpu::GpuVolume;
+use super::pair::gpu::{Compares, PictureShape, are_colour, take};
 use super::{GpuStereoResult, Masks, Stereo, StereoOptions, StereoResult};
-use crate::device::Processor;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Commands, Gpu};
+use crate::device::{Cpu, Processor};
 use crate::error::Shortage;
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuStack};
-use crate::image::{AnyCow, AnyView, Image, ImageView, Pixels, Size};
+use crate::image::{AnyCow, AnyView, Image, ImageView, PixelKind, Pixels, Size};
 use crate::{Error, Result};
 use plan::{Plan, PlanShape, PlanViews};
 use slot::reason;
-use std::cell::Cell;
+use std::cell::RefCell;
 
 impl GpuStereoResult {
     /// Waits for the device and copies the maps to the host.
@@ -49,247 +46,177 @@ impl GpuStereoResult {
         })
     }
 
-    /// One of the maps in the form that other programs expect: rows without gaps, with `nothing`, such as NaN, in place
-    /// of [`INVALID`](super::INVALID).
-    ///
-    /// # Errors
-    /// [`Error::Memory`] when the device's memory is too small, [`Error::Device`] when it fails.
-    pub fn dense(map: &GpuImage<f32>, nothing: f32) -> Result<Buffer<f32>> {
-        dense::dense(map, nothing)
-    }
-
-    /// Copies of the maps of pair `i` of a plan, made in the device's queue.
-    fn of(plan: &Plan, i: usize) -> Result<Self> {
-        fn memory<T: tiepoint_gpu::Element>(map: &GpuStack<T>) -> Result<GpuImage<T>> {
-            GpuImage::new(map.gpu(), map.size())
-        }
+    /// The maps of a pair on the device, by a plan for one pair.
+    fn of(plan: &Plan, pair: &DevicePair) -> Result<Self> {
         let mut commands = Commands::new();
-        let maps = plan.maps.try_map(memory, memory)?;
-        for (from, to) in plan.maps.floats().zip(maps.floats()) {
-            commands.copy((from.buffer(), i * from.step()), (to.buffer(), 0), from.step())?;
-        }
-        if let Some((from, to)) = plan.maps.reasons.as_ref().zip(maps.reasons.as_ref()) {
-            commands.copy((from.buffer(), i * from.step()), (to.buffer(), 0), from.step())?;
+        for (image, to) in pair.in_order().zip(&plan.inputs) {
+            take(to, 0, image, &mut commands)?;
         }
         plan.gpu.run(&commands)?;
+        plan.run()?;
+        Self::copied(plan)
+    }
+
+    /// Copies of the maps of a plan for one pair, made in the device's queue.
+    fn copied(plan: &Plan) -> Result<Self> {
+        fn copy<T: tiepoint_gpu::Element>(
+            commands: &mut Commands,
+            from: &GpuStack<T>,
+        ) -> Result<GpuImage<T>> {
+            let to = GpuImage::new(from.gpu(), from.size())?;
+            commands.copy((from.buffer(), 0), (to.buffer(), 0), from.step())?;
+            Ok(to)
+        }
+        let commands = &RefCell::new(Commands::new());
+        let maps = plan.maps.try_map(
+            |map| copy(&mut commands.borrow_mut(), map),
+            |map| copy(&mut commands.borrow_mut(), map),
+        )?;
+        plan.gpu.run(&commands.borrow())?;
         Ok(maps)
     }
 }
 
-/// Dense stereo on a GPU, for images in its memory or the host's; the maps can stay on the GPU. It finds the same as
-/// [`Stereo`], bit for bit.
-///
-/// The memory for pairs of one size is kept; for another size, another number of pairs or another type of pixel it is
-/// allocated anew. Threads may share it: calls that run at the same time each have their own memory.
-///
-/// ```no_run
-/// use tiepoint::device::Device;
-/// use tiepoint::image::{Image, Size, gpu::GpuImage};
-/// use tiepoint::stereo::{GpuStereo, Masks, StereoOptions};
-///
-/// let processor = Device::Cuda(0).open(4)?;
-/// let stereo = GpuStereo::new(&processor, StereoOptions::default())?;
-/// let image = Image::<u8>::new(Size::new(640, 480));
-/// let left = GpuImage::upload(stereo.gpu(), image.view())?;
-/// let right = GpuImage::upload(stereo.gpu(), image.view())?;
-/// let maps = stereo.compute_on_device(&left, &right, Masks::default())?;
-/// let found = maps.download()?;
-/// # Ok::<(), tiepoint::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct GpuStereo {
-    stereo: Stereo,
-    gpu: Gpu,
-    processor: Processor,
-}
-
-impl GpuStereo {
-    /// Checks the options. Memory is allocated with the first pair.
-    ///
-    /// # Errors
-    /// As [`StereoOptions::check`], and [`Error::Device`] when the processor has no GPU.
-    pub fn new(processor: &Processor, options: StereoOptions) -> Result<Self> {
-        let gpu = processor.gpu().cloned().ok_or_else(|| Error::Device {
-            device: "cpu".into(),
-            reason: "stereo on a GPU needs a processor with one".into(),
-        })?;
-        Ok(Self { stereo: Stereo::new(options)?, gpu, processor: processor.clone() })
-    }
-
-    /// The options.
-    pub fn options(&self) -> &StereoOptions {
-        self.stereo.options()
-    }
-
-    /// The device.
-    pub fn gpu(&self) -> &Gpu {
-        &self.gpu
-    }
-
-    /// The maps of a rectified pair, which stay on the device. Images and masks lie in the host's memory or on the device.
-    /// The work is queued and may not be finished yet.
+impl Stereo {
+    /// As [`compute`](Self::compute) on the processor's GPU, for images and masks in the host's memory or on the device;
+    /// the maps stay there. The work is queued and may not be finished yet.
     ///
     /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, except for [mutual
     /// information](super::Cost::MutualInformation) on a device without `f64`, where the host learns. For pictures with
     /// three channels that cost first asks the device whether they have colour, and waits for the answer.
     ///
+    /// The memory for pairs of one size is kept; for another size or another type of pixel it is allocated anew.
+    ///
+    /// ```no_run
+    /// use tiepoint::device::Device;
+    /// use tiepoint::image::{Image, Size, gpu::GpuImage};
+    /// use tiepoint::stereo::{Masks, Stereo, StereoOptions};
+    ///
+    /// let processor = Device::Cuda(0).open(4)?;
+    /// let gpu = processor.gpu().expect("named alone");
+    /// let stereo = Stereo::new(StereoOptions::default())?;
+    /// let image = Image::<u8>::new(Size::new(640, 480));
+    /// let left = GpuImage::upload(gpu, image.view())?;
+    /// let right = GpuImage::upload(gpu, image.view())?;
+    /// let maps = stereo.compute_on_device(&left, &right, Masks::default(), &processor)?;
+    /// let found = maps.download()?;
+    /// # Ok::<(), tiepoint::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// As [`Stereo::compute`]; [`Error::Mismatch`] when an image lies on another device; where the device is too small
-    /// or lacks a feature the error says so: see [`Error::is_device_limit`].
+    /// As [`compute`](Self::compute); [`Error::Device`] when the processor has no GPU; [`Error::Mismatch`] when an image
+    /// lies on another device; where the device is too small or lacks a feature the error says so: see
+    /// [`Error::is_device_limit`].
     pub fn compute_on_device<'a>(
         &self,
         left: impl Into<Pixels<'a>>,
         right: impl Into<Pixels<'a>>,
-        masks: impl Into<GpuMasks<'a>>,
+        masks: impl Into<[Option<Pixels<'a>>; 2]>,
+        processor: &Processor,
     ) -> Result<GpuStereoResult> {
-        let pair = PixelPair { images: [left.into(), right.into()], masks: masks.into().both()? };
-        pair.check_place(&self.gpu)?;
-        let known = self.stereo.whole(&self.gpu, pair.shapes()?, || pair.are_colour(&self.gpu))?;
-        self.stereo.with_plans(|cache| match &known {
-            Some(cost) => {
-                let mut maps = self.run(cache, &[pair.on_device(&self.gpu)?], cost, GpuStereoResult::of)?;
-                maps.pop().ok_or_else(no_pair)
-            }
-            None => self.through_the_host(cache, pair.clone()),
+        let gpu = gpu_of(processor)?;
+        let pair = PixelPair::new([left.into(), right.into()], masks.into())?;
+        pair.check_place(gpu)?;
+        let Some(cost) = self.whole(gpu, pair.shapes()?, || pair.are_colour(gpu))? else {
+            return self.through_the_host(pair, gpu, processor);
+        };
+        self.check_sums(cost.greatest, self.options.penalties())?;
+        let pair = pair.on_device(gpu)?;
+        let views = PlanViews::Pictures(pair.shapes, cost.compares);
+        let shape = PlanShape { size: pair.size(), pairs: 1, views };
+        self.with_plans(|cache| {
+            let (plan, _) = cache.prepare(gpu, &self.options, (&shape, &cost), 0, &processor.cpu)?;
+            GpuStereoResult::of(plan, &pair)
         })
     }
 
-    /// As [`Stereo::optimize`] with costs, images and masks in the host's memory or on the device, which aggregates the
-    /// costs where they lie; the maps stay on the device.
+    /// As [`optimize`](Self::optimize) with costs, images and masks in the host's memory or on the processor's GPU, which
+    /// aggregates the costs where they lie; the maps stay on the device.
     ///
     /// # Errors
-    /// As [`Stereo::optimize`] and [`compute_on_device`](Self::compute_on_device).
+    /// As [`optimize`](Self::optimize) and [`compute_on_device`](Self::compute_on_device).
     pub fn optimize_on_device<'a>(
         &self,
         (costs, scale): (impl Into<Pixels<'a>>, Option<f32>),
-        [left, right]: [Pixels<'a>; 2],
-        masks: impl Into<GpuMasks<'a>>,
+        pair: [Pixels<'a>; 2],
+        masks: impl Into<[Option<Pixels<'a>>; 2]>,
+        processor: &Processor,
     ) -> Result<GpuStereoResult> {
-        let pair = PixelPair { images: [left, right], masks: masks.into().both()? };
-        let costs = costs.into();
-        check_place(&self.gpu, pair.images.iter().chain(pair.masks.iter().flatten()).chain([&costs]))?;
-        let costs = on_device(&costs, &self.gpu)?;
-        optimize(&self.stereo, &self.gpu, (&costs, scale), &pair, &self.processor.cpu)
+        let gpu = gpu_of(processor)?;
+        let (costs, pair) = (costs.into(), PixelPair::new(pair, masks.into())?);
+        check_place(gpu, pair.in_order().chain([&costs]))?;
+        self.optimize_on(gpu, (&on_device(&costs, gpu)?, scale), &pair, &processor.cpu)
     }
 
-    /// As [`compute_on_device`](Self::compute_on_device) of several pairs of one size, which together fill the device
-    /// better than one.
+    /// The maps of a pair with the costs of a volume, scaled as in [`optimize`](Self::optimize).
     ///
-    /// Pairs of one type of pixel are computed together, others one after the other. Pairs of a cost that learns are
-    /// computed one after the other too; learning from the next pair runs beside the work on the current one.
-    ///
-    /// # Errors
-    /// As [`compute_on_device`](Self::compute_on_device).
-    pub fn compute_batch_on_device(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<Vec<GpuStereoResult>> {
-        let pairs = self.device_pairs(pairs)?;
-        let Some(cost) = self.together(&pairs)? else {
-            let alone = |pair: &DevicePair| {
-                let [left, right] = &pair.images;
-                self.compute_on_device(left, right, Masks::default())
-            };
-            return pairs.iter().map(alone).collect();
-        };
-        self.stereo.with_plans(|cache| self.run(cache, &pairs, &cost, GpuStereoResult::of))
-    }
-
-    /// Puts the work for some pairs of one size and type of pixel into the device's queue and does not wait: what it
-    /// takes by the device's clock, [`Gpu::seconds`] tells. The maps are not read.
-    ///
-    /// # Errors
-    /// As [`compute_on_device`](Self::compute_on_device), and [`Error::Mismatch`] for several sizes or types of pixel, for pairs with and
-    /// without colour of a cost that learns, and where [`compute_on_device`](Self::compute_on_device) learns on the
-    /// host.
-    pub fn enqueue(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<()> {
-        let pairs = self.device_pairs(pairs)?;
-        let cost = self.together(&pairs)?.ok_or_else(|| {
-            let expected = "pairs of one size and type of pixel, and a cost that the host need not learn";
-            Error::Mismatch(format!("stereo in a device's queue: expected {expected}"))
-        })?;
-        self.stereo.with_plans(|cache| self.run(cache, &pairs, &cost, |_, _| Ok(())).map(drop))
-    }
-
-    /// Checked pairs without masks, all on this device.
-    fn device_pairs(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<Vec<DevicePair>> {
-        let pair = |images: &[AnyGpuImage; 2]| {
-            let pixels = PixelPair { images: images.each_ref().map(Pixels::from), masks: [None, None] };
-            pixels.check_place(&self.gpu)?;
-            pixels.on_device(&self.gpu)
-        };
-        pairs.iter().map(pair).collect()
-    }
-
-    /// The cost of pairs that one plan can compute; `None` if it cannot.
-    fn together(&self, pairs: &[DevicePair]) -> Result<Option<GpuCost>> {
-        let Some(first) = pairs.first() else { return Ok(None) };
-        let colours = |pair: &DevicePair| are_colour(&self.gpu, pair.images.each_ref());
-        // Known where what is learnt from depends on it. All pairs must then be like the first.
-        let wanted = Cell::new(None);
-        let of_first = || colours(first).inspect(|&found| wanted.set(Some(found)));
-        let Some(cost) = self.stereo.whole(&self.gpu, first.shapes, of_first)? else { return Ok(None) };
-        for pair in &pairs[1..] {
-            let alike = (pair.size(), pair.shapes) == (first.size(), first.shapes);
-            if !alike
-                || wanted.get().map_or(Ok(false), |wanted| colours(pair).map(|found| found != wanted))?
-            {
-                return Ok(None);
-            }
-        }
-        Ok(Some(cost))
-    }
-
-    /// Queues the work for pairs of one shape. After that of each, `done` is called with the number of the pair in the
-    /// plan, whose maps the next pair may overwrite.
-    fn run<R>(
+    /// The plan is made anew for each volume, as its penalties and the width of its sums follow from its costs; programs
+    /// and memory are kept by the device.
+    pub(super) fn optimize_on(
         &self,
-        cache: &mut PlanCache,
-        pairs: &[DevicePair],
-        cost: &GpuCost,
-        done: impl Fn(&Plan, usize) -> Result<R>,
-    ) -> Result<Vec<R>> {
-        self.stereo.check_sums(cost.greatest, self.options().penalties())?;
-        let first = pairs.first().ok_or_else(no_pair)?;
-        let in_turn = cost.learner.is_some() && pairs.len() > 1;
-        let shape = PlanShape {
-            size: first.size(),
-            pairs: if in_turn { 1 } else { pairs.len() },
-            views: PlanViews::Pictures(first.shapes, cost.compares),
+        gpu: &Gpu,
+        (costs, scale): (&AnyGpuImage, Option<f32>),
+        pair: &PixelPair<'_>,
+        cpu: &Cpu,
+    ) -> Result<GpuStereoResult> {
+        let mut pair = pair.on_device(gpu)?;
+        let (size, options) = (pair.size(), &self.options);
+        require_volume((costs.size(), costs.channels()), size, options)?;
+        let cpu = cpu.begin_task("stereo", size.area());
+        let (volume, known) = GpuVolume::new(costs, scale, pair.masks[0].as_ref())?;
+        if let Some(known) = known {
+            pair.shapes[0].masked = true;
+            pair.masks[0] = Some(known.into());
+        }
+        let penalties = self.penalties_of_given(volume.penalties())?;
+        self.check_sums(volume.greatest(), penalties)?;
+        let compares = [Compares::Grey; 2];
+        let shape = PlanShape { size, pairs: 1, views: PlanViews::Pictures(pair.shapes, compares) };
+        let greatest = volume.greatest();
+        let cost = GpuCost {
+            kernel: OF_VOLUME,
+            exchanged: None,
+            greatest,
+            learner: None,
+            volume: Some(volume),
+            compares,
         };
-        let (plan, _) = cache.prepare(&self.gpu, self.options(), (&shape, cost), 0, &self.processor.cpu)?;
-        if in_turn {
-            let (plan, double_buffer) = cache.double_buffer()?;
-            let images: Vec<Vec<_>> = pairs.iter().map(|pair| pair.in_order().collect()).collect();
-            let mut found = Vec::with_capacity(pairs.len());
-            double_buffer.run(plan, &images, |_| done(plan, 0).map(|done| found.push(done)))?;
-            return Ok(found);
-        }
-        let mut commands = Commands::new();
-        for (i, pair) in pairs.iter().enumerate() {
-            for (image, to) in pair.in_order().zip(&plan.inputs) {
-                take(to, i, image, &mut commands)?;
-            }
-        }
-        self.gpu.run(&commands)?;
-        plan.run()?;
-        (0..pairs.len()).map(|i| done(plan, i)).collect()
+        let plan = Plan::new(gpu, &cpu, &options.with_penalties(penalties), shape, &cost)?;
+        let maps = GpuStereoResult::of(&plan, &pair)?;
+        cpu.advance(size.area());
+        Ok(maps)
     }
 
     /// The maps of images that the host prepares.
-    fn through_the_host(&self, cache: &mut PlanCache, pair: PixelPair<'_>) -> Result<GpuStereoResult> {
-        let [left, right] = pair.images;
+    fn through_the_host(
+        &self,
+        pair: PixelPair<'_>,
+        gpu: &Gpu,
+        processor: &Processor,
+    ) -> Result<GpuStereoResult> {
+        let PixelPair { images: [left, right], masks: [left_mask, right_mask] } = pair;
         let (left, right) = (left.into_host()?, right.into_host()?);
-        let [left_mask, right_mask] = pair.masks;
         let masks =
             [left_mask.map(Pixels::into_host).transpose()?, right_mask.map(Pixels::into_host).transpose()?];
         let [left_mask, right_mask] = masks.each_ref().map(|mask| mask.as_ref().and_then(bytes_of));
         let masks = Masks { left: left_mask, right: right_mask };
-        self.stereo.prepare([left.view(), right.view()], masks, &self.processor, |prepared| {
-            self.stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
-            let cost = GpuCost::of(prepared.source, &self.gpu)?;
-            let input = PlanInput::ready(self.options(), prepared.pair, &cost);
-            let plan = cache.send(&self.gpu, self.options(), (&input, &cost), &prepared.cpu)?;
-            GpuStereoResult::of(plan, 0)
+        self.prepare([left.view(), right.view()], masks, processor, |prepared| {
+            self.check_sums(prepared.source.greatest(), prepared.penalties)?;
+            let cost = GpuCost::of(prepared.source);
+            let input = PlanInput::ready(&self.options, prepared.pair, &cost);
+            self.with_plans(|cache| {
+                let plan = cache.send(gpu, &self.options, (&input, &cost), &prepared.cpu)?;
+                GpuStereoResult::copied(plan)
+            })
         })
     }
+}
+
+fn gpu_of(processor: &Processor) -> Result<&Gpu> {
+    processor.gpu().ok_or_else(|| Error::Device {
+        device: "cpu".into(),
+        reason: "stereo on a GPU needs a processor with one".into(),
+    })
 }
 
 /// Fails if work takes more of a device's memory than the options allow.
@@ -306,10 +233,6 @@ pub(super) fn check_memory(
         }
         Some(_) | None => Ok(()),
     }
-}
-
-fn no_pair() -> Error {
-    Error::Mismatch("stereo of no pair".into())
 }
 
 /// Fails unless all lie in the host's memory or on this device.
@@ -334,15 +257,24 @@ pub(super) struct PixelPair<'a> {
 }
 
 impl<'a> PixelPair<'a> {
-    pub(super) fn of_host(pair: [AnyView<'a>; 2], masks: Masks<'a>) -> Self {
-        let mask = |mask: Option<ImageView<'a, u8>>| mask.map(|mask| Pixels::Host(AnyView::U8(mask)));
-        Self { images: pair.map(Pixels::Host), masks: [masks.left, masks.right].map(mask) }
+    /// Fails for a mask that is not one channel of 8 bits.
+    pub(super) fn new(images: [Pixels<'a>; 2], masks: [Option<Pixels<'a>>; 2]) -> Result<Self> {
+        match masks.iter().flatten().find(|m| (m.pixel(), m.channels()) != (PixelKind::U8, 1)) {
+            Some(other) => Err(Error::Mismatch(format!(
+                "a mask of {} channels of {:?}: expected one channel of 8 bits",
+                other.channels(),
+                other.pixel()
+            ))),
+            None => Ok(Self { images, masks }),
+        }
     }
-}
 
-impl PixelPair<'_> {
+    fn in_order(&self) -> impl Iterator<Item = &Pixels<'a>> {
+        self.images.iter().chain(self.masks.iter().flatten())
+    }
+
     fn check_place(&self, gpu: &Gpu) -> Result<()> {
-        check_place(gpu, self.images.iter().chain(self.masks.iter().flatten()))
+        check_place(gpu, self.in_order())
     }
 
     fn shapes(&self) -> Result<[PictureShape; 2]> {
@@ -376,7 +308,6 @@ fn on_device(image: &Pixels<'_>, gpu: &Gpu) -> Result<AnyGpuImage> {
 }
 
 /// A pair on the device, whose images go together.
-#[derive(Clone, Debug)]
 struct DevicePair {
     shapes: [PictureShape; 2],
     images: [AnyGpuImage; 2],
@@ -391,6 +322,12 @@ impl DevicePair {
     /// Its images in the order of a plan's inputs.
     fn in_order(&self) -> impl Iterator<Item = &AnyGpuImage> {
         self.images.iter().zip(&self.masks).flat_map(|(image, mask)| std::iter::once(image).chain(mask))
+    }
+}
+
+impl<'a> From<Masks<'a>> for [Option<Pixels<'a>>; 2] {
+    fn from(Masks { left, right }: Masks<'a>) -> Self {
+        [left, right].map(|mask| mask.map(|mask| Pixels::Host(AnyView::U8(mask))))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The state that calls and streams keep on a device: a plan for the shape of the last pair, and slots.
 
-use super::double_buffer::DoubleBuffer;
 use super::plan::{Plan, PlanInput, PlanShape};
 use super::slot::Slot;
 use crate::device::Cpu;
@@ -13,7 +12,6 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(in crate::stereo) struct PlanCache {
     slots: Vec<Slot>,
-    double_buffer: Option<DoubleBuffer>,
     plan: Option<Plan>,
 }
 
@@ -45,17 +43,6 @@ impl PlanCache {
             self.slots.push(Slot::new(plan)?);
         }
         Ok((plan, &mut self.slots))
-    }
-
-    /// The plan that was prepared last, with two sets of memory for what its cost learns from pairs.
-    pub(super) fn double_buffer(&mut self) -> Result<(&Plan, &DoubleBuffer)> {
-        let nothing = || Error::Mismatch("pairs are learnt from before a plan is prepared".into());
-        let plan = self.plan.as_ref().ok_or_else(nothing)?;
-        let double_buffer = match self.double_buffer.take() {
-            Some(double_buffer) => double_buffer,
-            None => DoubleBuffer::new(plan)?,
-        };
-        Ok((plan, self.double_buffer.insert(double_buffer)))
     }
 
     pub(super) fn slot(&mut self, i: usize) -> Option<&mut Slot> {

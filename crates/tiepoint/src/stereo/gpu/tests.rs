@@ -1,6 +1,6 @@
 //! Dense stereo as a whole on every device, against the CPU.
 
-use super::{GpuMasks, GpuStereo, GpuStereoResult, bands};
+use super::{GpuStereoResult, bands};
 use crate::Error;
 use crate::device::gpu::{Gpu, all};
 use crate::device::{Cpu, Processor};
@@ -12,7 +12,6 @@ use crate::image::testing::assert_same;
 use crate::image::{AnyImage, AnyView, Image, Made, Pixels, Size};
 use crate::options::Named;
 use crate::stereo::cost::tests::costs;
-use crate::stereo::testing::Noise;
 use crate::stereo::{
     CensusWindow, Cost, Masks, Paths, Penalties, RightView, Stereo, StereoOptions, StereoResult,
     StereoStream, Subpixel,
@@ -182,24 +181,6 @@ fn default_options_and_many_disparities_give_the_bits_of_the_cpu() {
     }
 }
 
-#[test]
-fn custom_costs_are_computed_by_the_cpu_with_a_note() {
-    let size = Size::new(40, 20);
-    let pair = pair(&mut Random::new(20), size, 3, 3);
-    let cost = Noise { size, disparities: 8, greatest: 30, seed: 1 };
-    let stereo = Stereo::new(StereoOptions::default().with_disparities(8)).unwrap();
-    let run = |processor: &Processor| {
-        let [left, right] = pair.each_ref().map(AnyView::from);
-        stereo.compute_with(&cost, left, right, Masks::default(), processor).unwrap()
-    };
-    let expected = run(&Cpu::sequential().into());
-    for (gpu, processor) in processors() {
-        assert_equal(&run(&processor), &expected, &format!("{gpu:?}"));
-        let notes = processor.take_notes();
-        assert!(notes[0].contains("custom matching cost"), "{notes:?}");
-    }
-}
-
 /// Costs of a few sizes of number; floats are unknown here and there, at some pixels at every disparity.
 fn volume(random: &mut Random, size: Size, count: usize, kind: usize) -> AnyImage {
     let area = size.area() * count;
@@ -256,10 +237,9 @@ fn volumes_give_the_bits_of_the_cpu() {
             let found = optimize(&processor).unwrap();
             assert_eq!(processor.take_notes(), Vec::<String>::new(), "the device computes: {what}");
             assert_equal(&found, &expected, &what);
-            let there = GpuStereo::new(&processor, options).unwrap();
             let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image));
             let (costs, views) = (uploaded(gpu, &costs), [(&left).into(), (&right).into()]);
-            let found = there.optimize_on_device((&costs, scale), views, masks).unwrap();
+            let found = stereo.optimize_on_device((&costs, scale), views, masks, &processor).unwrap();
             assert_equal(&found.download().unwrap(), &expected, &format!("on the device, {what}"));
         }
     }
@@ -305,13 +285,13 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
             let expected = compute(options, &pair, masks, &Cpu::sequential().into());
             for (gpu, processor) in processors() {
                 let what = format!("{gpu:?}, {size}, kind {kind}, {options:?}");
-                let stereo = GpuStereo::new(&processor, options).unwrap();
+                let stereo = Stereo::new(options).unwrap();
                 let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image));
                 // Twice, because the second call finds memory in use.
                 let there = masks.left.map(|mask| GpuImage::upload(gpu, mask).unwrap());
-                let there = GpuMasks::new(there.as_ref(), None::<&GpuImage<u8>>);
-                let once = stereo.compute_on_device(&left, &right, there).unwrap();
-                let again = stereo.compute_on_device(&left, &pair[1], masks).unwrap();
+                let there = [there.as_ref().map(Pixels::from), None];
+                let once = stereo.compute_on_device(&left, &right, there, &processor).unwrap();
+                let again = stereo.compute_on_device(&left, &pair[1], masks, &processor).unwrap();
                 let dense = GpuStereoResult::dense(&once.disparity, -9.5).unwrap().to_vec().unwrap();
                 let expected_dense =
                     expected.disparity.data().iter().map(|d| if d.is_finite() { *d } else { -9.5 });
@@ -353,55 +333,24 @@ fn frames_become_disparities_on_the_device() {
         let expected = compute(options, &rectified, masks, &cpu.clone().into());
         assert!(expected.disparity.data().iter().any(|d| d.is_finite()), "something to see");
         for (gpu, processor) in processors().filter(|(gpu, _)| gpu.info().has_f64) {
-            let stereo = GpuStereo::new(&processor, options).unwrap();
+            let stereo = Stereo::new(options).unwrap();
             let there = frames.each_ref().map(|frame| GpuImage::upload(gpu, frame.view()).unwrap());
             let made = [0, 1].map(|i| views[i].warp_with(&there[i], &warp, &processor).unwrap());
             let valid = [0, 1].map(|i| views[i].coverage_with(&there[i], &processor).unwrap());
             assert!(made.iter().all(|made| matches!(made, Made::Device(_))), "{gpu:?}: they stay there");
             let [left, right] = made.each_ref().map(Pixels::from);
             let [left_valid, right_valid] = valid.each_ref().map(Pixels::from);
-            let masks = GpuMasks::new(Some(left_valid), Some(right_valid));
-            let found = stereo.compute_on_device(left, right, masks).unwrap();
+            let masks = [Some(left_valid), Some(right_valid)];
+            let found = stereo.compute_on_device(left, right, masks, &processor).unwrap();
             assert_equal(&found.download().unwrap(), &expected, &format!("{gpu:?}, {cost}"));
         }
     }
 }
 
 #[test]
-fn batches_on_the_device_are_single_pairs() {
-    let mut random = Random::new(22);
-    for (cost, pairs, kind) in [
-        (Cost::default(), 3, 3),
-        (Cost::default(), 2, 5),
-        (Cost::Census(CensusWindow::Five), 8, 0),
-        (Cost::MutualInformation, 5, 3),
-        (Cost::MutualInformation, 3, 6),
-    ] {
-        let options = StereoOptions::default().with_disparities(17).with_cost(cost).with_reasons(true);
-        let pairs: Vec<_> = (0..pairs).map(|i| pair(&mut random, Size::new(70, 25), i, kind)).collect();
-        let expected: Vec<_> = pairs
-            .iter()
-            .map(|pair| compute(options, pair, Masks::default(), &Cpu::sequential().into()))
-            .collect();
-        for (gpu, processor) in processors() {
-            let stereo = GpuStereo::new(&processor, options).unwrap();
-            let images: Vec<_> =
-                pairs.iter().map(|pair| pair.each_ref().map(|image| uploaded(gpu, image))).collect();
-            let found = stereo.compute_batch_on_device(&images).unwrap();
-            assert_eq!(found.len(), pairs.len());
-            for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
-                assert_equal(&found.download().unwrap(), expected, &format!("{gpu:?}, {cost:?}, pair {i}"));
-            }
-            let learns_here = cost == Cost::MutualInformation && !gpu.info().has_f64;
-            assert_eq!(stereo.enqueue(&images).is_err(), learns_here, "the host learns: {cost:?}");
-        }
-    }
-}
-
-#[test]
 fn pictures_and_masks_that_do_not_fit_are_refused() {
+    let stereo = Stereo::new(StereoOptions::default().with_disparities(8)).unwrap();
     for (gpu, processor) in processors() {
-        let stereo = GpuStereo::new(&processor, StereoOptions::default().with_disparities(8)).unwrap();
         let image = |width| GpuImage::upload(gpu, Image::<u8>::new(Size::new(width, 4)).view()).unwrap();
         let (good, other) = (image(5), gpu.beside().unwrap());
         let foreign = GpuImage::upload(&other, Image::<u8>::new(Size::new(5, 4)).view()).unwrap();
@@ -415,11 +364,13 @@ fn pictures_and_masks_that_do_not_fit_are_refused() {
             (&good, &good, Masks { right: Some(colours.view()), ..none }, "3 channels"),
             (&five, &good, none, "5 channels"),
         ] {
-            let refused = stereo.compute_on_device(left, right, masks).unwrap_err();
+            let refused = stereo.compute_on_device(left, right, masks, &processor).unwrap_err();
             assert!(refused.to_string().contains(told), "{told}: {refused}");
         }
     }
-    assert!(GpuStereo::new(&Cpu::sequential().into(), StereoOptions::default()).is_err(), "no GPU");
+    let image = Image::<u8>::new(Size::new(5, 4));
+    let refused = stereo.compute_on_device(&image, &image, Masks::default(), &Cpu::sequential().into());
+    assert!(refused.unwrap_err().to_string().contains("needs a processor with one"), "no GPU");
 }
 
 fn mask_of(mask: &Option<Image<u8>>) -> Masks<'_> {

@@ -8,10 +8,9 @@ use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     unsafe kernel median(groups) = Median {
-        write to: f32 [plane.numbers(groups[2])],
+        write to (plane: Plane): f32 [plane.numbers(groups[2])],
         read from: f32 [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         across: i32,
     }
 }
@@ -37,7 +36,7 @@ pub(in crate::stereo) fn median(
     let to = GpuStack::new(from.gpu(), from.size(), 1, from.count())?;
     let (across, groups) = covering(from.size(), from.count());
     commands.stage("median");
-    let arguments = Median { to: to.buffer(), from: from.buffer(), plane: from.plane(), across };
+    let arguments = Median { to: to.laid(), from: from.buffer(), across };
     launch(commands, &program, groups, arguments)?;
     Ok(to)
 }

@@ -188,38 +188,30 @@ tiepoint_gpu::kernel! {
     /// Measures the values of a view that scales and the comparison of colours depend on.
     unsafe kernel measure(groups) = Measure<T: GpuPixel> {
         write found: u32 [FACTS as i128 * groups[2]],
-        read pixels: T [plane.numbers(groups[2])],
+        read pixels (plane: Plane): T [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         /// 0 for the left view, 1 for the right one.
         view: i32,
     }
 
     unsafe kernel make_ready(groups) = MakeReady<T: GpuPixel, G: GpuPixel> {
-        write bytes: u8 [bytes_plane.numbers(groups[2])],
-        write grey: G [grey_plane.numbers(groups[2])],
-        write compared: u8 [compared_plane.numbers(groups[2])],
-        write mask: u8 [mask_plane.numbers(groups[2])],
-        read pixels: T [plane.numbers(groups[2])],
-        read given: u8 [given_plane.numbers(groups[2])],
+        write bytes (bytes_plane: Plane): u8 [bytes_plane.numbers(groups[2])],
+        /// Rows of 0 numbers, here and below, mean that it is not wanted or missing.
+        write grey (grey_plane: Plane): G [grey_plane.numbers(groups[2])],
+        write compared (compared_plane: Plane): u8 [compared_plane.numbers(groups[2])],
+        write mask (mask_plane: Plane): u8 [mask_plane.numbers(groups[2])],
+        read pixels (plane: Plane): T [plane.numbers(groups[2])],
+        read given (given_plane: Plane): u8 [given_plane.numbers(groups[2])],
         read found: u32 [FACTS as i128 * groups[2]],
     } {
-        bytes_plane: Plane,
-        /// Rows of 0 numbers, here and below, mean that it is not wanted or missing.
-        grey_plane: Plane,
-        compared_plane: Plane,
-        mask_plane: Plane,
-        plane: Plane,
-        given_plane: Plane,
         /// 0 for the left view, 1 for the right one.
         view: i32,
         across: i32,
     }
 }
 
-/// Lanes of a group that measures, and groups for every multiprocessor.
+/// Lanes of a group that measures.
 const LANES: u32 = 256;
-const GROUPS_A_UNIT: usize = 8;
 
 /// From pictures of pixels `T` to grey of pixels `G`.
 fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares: Compares) -> KernelSource {
@@ -330,9 +322,8 @@ impl Making<'_> {
     ) -> Result<()> {
         let program = self.gpu.program(&source::<T, G>(shape, self.compares[view]))?;
         let kernel = program.kernel::<Measure<'_, T>>()?;
-        let groups = pixels.size().height.min(self.gpu.info().units as usize * GROUPS_A_UNIT).max(1);
-        let arguments =
-            Measure { found: &self.found, pixels: pixels.buffer(), plane: pixels.plane(), view: view as i32 };
+        let [groups, ..] = gpu::groups_of_rows(self.gpu, pixels.size());
+        let arguments = Measure { found: &self.found, pixels: pixels.laid(), view: view as i32 };
         Ok(commands.launch(&kernel, [groups, 1, pixels.count()], arguments)?)
     }
 
@@ -367,25 +358,19 @@ impl Making<'_> {
         let mask = shape.may_have_holes().then(|| stack(1)).transpose()?;
         let fine = (shape.grey() != PixelKind::U8).then(|| GpuStack::<G>::new(gpu, size, 1, count));
         let fine = fine.transpose()?;
-        let (grey, grey_plane) = &optional(gpu, fine.as_ref())?;
-        let (compared_to, compared_plane) = &optional(gpu, compared.as_ref())?;
-        let (mask_to, mask_plane) = &optional(gpu, mask.as_ref())?;
-        let (given, given_plane) = &optional(gpu, view.given.as_ref())?;
+        let grey = &optional(gpu, fine.as_ref())?;
+        let compared_to = &optional(gpu, compared.as_ref())?;
+        let mask_to = &optional(gpu, mask.as_ref())?;
+        let given = &optional(gpu, view.given.as_ref())?;
         let (across, groups) = covering(size, count);
         let arguments = MakeReady {
-            bytes: bytes.buffer(),
-            grey,
-            compared: compared_to,
-            mask: mask_to,
-            pixels: pixels.buffer(),
-            given,
+            bytes: bytes.laid(),
+            grey: grey.into(),
+            compared: compared_to.into(),
+            mask: mask_to.into(),
+            pixels: pixels.laid(),
+            given: given.into(),
             found: &self.found,
-            bytes_plane: bytes.plane(),
-            grey_plane: *grey_plane,
-            compared_plane: *compared_plane,
-            mask_plane: *mask_plane,
-            plane: pixels.plane(),
-            given_plane: *given_plane,
             view: i as i32,
             across,
         };

@@ -11,22 +11,18 @@ use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     unsafe kernel drop_confidence(groups) = DropConfidence {
-        write confidence: f32 [plane.numbers(groups[2])],
+        write confidence (plane: Plane): f32 [plane.numbers(groups[2])],
         read disparity: f32 [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         across: i32,
     }
 
     unsafe kernel note(groups) = Note {
-        write reasons: u8 [reasons_plane.numbers(groups[2])],
-        read disparity: f32 [plane.numbers(groups[2])],
-        read flags: u8 [flags_plane.numbers(groups[2])],
-    } {
-        plane: Plane,
-        reasons_plane: Plane,
+        write reasons (reasons_plane: Plane): u8 [reasons_plane.numbers(groups[2])],
+        read disparity (plane: Plane): f32 [plane.numbers(groups[2])],
         /// A row of 0 numbers: they are set everywhere.
-        flags_plane: Plane,
+        read flags (flags_plane: Plane): u8 [flags_plane.numbers(groups[2])],
+    } {
         where_set: u32,
         elsewhere: u32,
         across: i32,
@@ -97,8 +93,7 @@ pub(in crate::stereo) fn refine(
     }
     if let Some(confidence) = &confidence {
         let (across, groups) = covering(left.size(), left.count());
-        let (plane, disparity) = (left.plane(), left.buffer());
-        let arguments = DropConfidence { confidence: confidence.buffer(), disparity, plane, across };
+        let arguments = DropConfidence { confidence: confidence.laid(), disparity: left.buffer(), across };
         launch(commands, &gpu.program(&source())?, groups, arguments)?;
     }
     Ok(GpuMaps { disparity: left, right, confidence, reasons })
@@ -109,17 +104,14 @@ fn note(
     commands: &mut Commands,
     reasons: &GpuStack<u8>,
     map: &GpuStack<f32>,
-    (flags, flags_plane): &Marks,
+    flags: &Marks,
     [where_set, elsewhere]: [Reason; 2],
 ) -> Result<()> {
     let (across, groups) = covering(map.size(), map.count());
     let note = Note {
-        reasons: reasons.buffer(),
-        disparity: map.buffer(),
-        flags,
-        plane: map.plane(),
-        reasons_plane: reasons.plane(),
-        flags_plane: *flags_plane,
+        reasons: reasons.laid(),
+        disparity: map.laid(),
+        flags: flags.into(),
         where_set: where_set as u32,
         elsewhere: elsewhere as u32,
         across,

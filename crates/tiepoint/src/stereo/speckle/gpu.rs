@@ -12,9 +12,8 @@ tiepoint_gpu::kernel! {
         write labels: u32 [plane.pixels(groups[2])],
         write parents: u32 [plane.pixels(groups[2])],
         write counts: u32 [plane.pixels(groups[2])],
-        read map: f32 [plane.numbers(groups[2])],
+        read map (plane: Plane): f32 [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         difference: f32,
         across: i32,
     }
@@ -22,9 +21,8 @@ tiepoint_gpu::kernel! {
     unsafe kernel join_tiles(groups) = JoinTiles {
         write parents: u32 [plane.pixels(groups[2])],
         read labels: u32 [plane.pixels(groups[2])],
-        read map: f32 [plane.numbers(groups[2])],
+        read map (plane: Plane): f32 [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         difference: f32,
         across: i32,
     }
@@ -39,12 +37,11 @@ tiepoint_gpu::kernel! {
     }
 
     unsafe kernel remove_small(groups) = RemoveSmall {
-        write map: f32 [plane.numbers(groups[2])],
+        write map (plane: Plane): f32 [plane.numbers(groups[2])],
         read counts: u32 [plane.pixels(groups[2])],
         read parents: u32 [plane.pixels(groups[2])],
         read labels: u32 [plane.pixels(groups[2])],
     } {
-        plane: Plane,
         size: u32,
         across: i32,
     }
@@ -84,19 +81,19 @@ pub(in crate::stereo) fn speckle(
     let program = &gpu.program(&source())?;
     let numbers = || -> Result<Buffer<u32>> { Ok(gpu.buffer(size.area() * map.count())?) };
     let (labels, parents, counts) = (&numbers()?, &numbers()?, &numbers()?);
-    let (plane, difference, values) = (map.plane(), options.difference, map.buffer());
+    let (difference, values) = (options.difference, map.laid());
     let [columns, rows] = [size.width.div_ceil(TILE[0]), size.height.div_ceil(TILE[1])];
     let tiles = [columns * rows, 1, map.count()];
     commands.stage("speckle");
     let across = columns as i32;
-    let label = Label { labels, parents, counts, map: values, plane, difference, across };
+    let label = Label { labels, parents, counts, map: values, difference, across };
     launch(commands, program, tiles, label)?;
-    let join = JoinTiles { parents, labels, map: values, plane, difference, across };
+    let join = JoinTiles { parents, labels, map: values, difference, across };
     launch(commands, program, tiles, join)?;
     let (across, groups) = covering(size, map.count());
-    launch(commands, program, groups, Count { counts, parents, labels, plane, across })?;
+    launch(commands, program, groups, Count { counts, parents, labels, plane: map.plane(), across })?;
     let least = u32::try_from(options.size).unwrap_or(u32::MAX);
-    let remove = RemoveSmall { map: values, counts, parents, labels, plane, size: least, across };
+    let remove = RemoveSmall { map: values, counts, parents, labels, size: least, across };
     launch(commands, program, groups, remove)
 }
 

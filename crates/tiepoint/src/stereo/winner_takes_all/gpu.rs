@@ -12,17 +12,14 @@ use tiepoint_gpu::{Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
     unsafe kernel winner_takes_all(groups) = WinnerTakesAll {
-        write disparity: f32 [plane.numbers(groups[2])],
-        write right: f32 [right_plane.numbers(groups[2])],
-        write confidence: f32 [confidence_plane.numbers(groups[2])],
+        write disparity (plane: Plane): f32 [plane.numbers(groups[2])],
+        write right (right_plane: Plane): f32 [right_plane.numbers(groups[2])],
+        /// A row of 0 numbers: no confidence is wanted.
+        write confidence (confidence_plane: Plane): f32 [confidence_plane.numbers(groups[2])],
         read sums: u32 [width * height * pixel_words * groups[2]] aligned 16,
         read left: u32 [width * height * planes * groups[2]],
         read right_words: u32 [width * height * planes * groups[2]],
     } {
-        plane: Plane,
-        right_plane: Plane,
-        /// A row of 0 numbers: no confidence is wanted.
-        confidence_plane: Plane,
         width: i32,
         height: i32,
         /// Words of the sums of a pixel.
@@ -155,18 +152,15 @@ impl GpuWinnerTakesAll {
             confidence: self.selection.confidence.then(map).transpose()?,
             reasons: None,
         };
-        let (right_map, right_plane) = optional(&self.gpu, maps.right.as_ref())?;
-        let (confidence, confidence_plane) = optional(&self.gpu, maps.confidence.as_ref())?;
+        let right_map = &optional(&self.gpu, maps.right.as_ref())?;
+        let confidence = &optional(&self.gpu, maps.confidence.as_ref())?;
         let arguments = WinnerTakesAll {
-            disparity: maps.disparity.buffer(),
-            right: &right_map,
-            confidence: &confidence,
+            disparity: maps.disparity.laid(),
+            right: right_map.into(),
+            confidence: confidence.into(),
             sums: &sums.words,
             left,
             right_words: right,
-            plane: maps.disparity.plane(),
-            right_plane,
-            confidence_plane,
             width: size.width as i32,
             height: size.height as i32,
             pixel_words: sums.layout.sum_words() as i32,

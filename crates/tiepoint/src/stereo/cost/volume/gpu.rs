@@ -12,37 +12,30 @@ use crate::stereo::{GpuMaps, INVALID, Penalties};
 use crate::{Error, by_pixel};
 use tiepoint_gpu::KernelSource;
 
-/// Lanes of a group that goes through rows, and groups for every multiprocessor.
+/// Lanes of a group that goes through rows.
 const LANES: u32 = 256;
-const GROUPS_A_UNIT: usize = 8;
 
 tiepoint_gpu::kernel! {
     /// Finds the least and the greatest finite cost, and which pixels have any.
     unsafe kernel measure_costs(groups) = MeasureCosts<T: GpuPixel> {
         write found: u32 [2],
-        write known: u8 [known_plane.numbers(1)],
-        read costs: T [plane.numbers(1)],
-        read given: u8 [given_plane.numbers(1)],
-    } {
-        plane: Plane,
         /// A row of 0 numbers: costs of this type are always known.
-        known_plane: Plane,
+        write known (known_plane: Plane): u8 [known_plane.numbers(1)],
+        read costs (plane: Plane): T [plane.numbers(1)],
         /// A row of 0 numbers: the left image has data everywhere.
-        given_plane: Plane,
+        read given (given_plane: Plane): u8 [given_plane.numbers(1)],
+    } {
         disparities: i32,
     }
 
     /// Makes costs whole numbers, those of a pixel side by side.
     unsafe kernel whole_costs(groups) = WholeCosts<T: GpuPixel> {
         write whole: u8 [i128::from(plane.height) * width * cost_bytes] aligned 16,
-        read costs: T [plane.numbers(1)],
-        read left_mask: u8 [left_plane.numbers(1)],
-        read right_mask: u8 [right_plane.numbers(1)],
-    } {
-        plane: Plane,
+        read costs (plane: Plane): T [plane.numbers(1)],
         /// Rows of 0 numbers: the view has data everywhere.
-        left_plane: Plane,
-        right_plane: Plane,
+        read left_mask (left_plane: Plane): u8 [left_plane.numbers(1)],
+        read right_mask (right_plane: Plane): u8 [right_plane.numbers(1)],
+    } {
         width: i32,
         /// Bytes of the costs of a pixel.
         cost_bytes: i32,
@@ -55,15 +48,12 @@ tiepoint_gpu::kernel! {
 
     /// Makes pixels invalid whose disparity has no cost.
     unsafe kernel withdraw(groups) = Withdraw {
-        write disparity: f32 [plane.numbers(1)],
-        write right: f32 [right_plane.numbers(1)],
-        write confidence: f32 [confidence_plane.numbers(1)],
+        write disparity (plane: Plane): f32 [plane.numbers(1)],
+        /// Rows of 0 numbers: such a map is not wanted.
+        write right (right_plane: Plane): f32 [right_plane.numbers(1)],
+        write confidence (confidence_plane: Plane): f32 [confidence_plane.numbers(1)],
         read whole: u8 [i128::from(plane.row) * i128::from(plane.height) * cost_bytes] aligned 16,
     } {
-        plane: Plane,
-        /// Rows of 0 numbers: such a map is not wanted.
-        right_plane: Plane,
-        confidence_plane: Plane,
         /// Bytes of the costs of a pixel.
         cost_bytes: i32,
         disparities: i32,
@@ -89,11 +79,6 @@ fn making<T: GpuPixel>(layout: &Layout) -> KernelSource {
         .kernel::<WholeCosts<'_, T>>([LANES, 1])
         .kernel::<Withdraw<'_>>(GROUP)
         .text(include_str!("volume.cl"))
-}
-
-/// Enough groups to fill the device, each with at least one row.
-fn groups(gpu: &Gpu, height: usize) -> [usize; 3] {
-    [height.min(gpu.info().units as usize * GROUPS_A_UNIT).max(1), 1, 1]
 }
 
 /// Costs as the caller has them, in a device's memory, and how they become integers.
@@ -140,19 +125,15 @@ impl GpuVolume {
         let (gpu, size) = (self.costs.gpu(), self.costs.size());
         let cost_bytes = 2 * layout.padded();
         let whole = gpu.buffer(size.area() * cost_bytes)?;
-        let ((left_mask, left_plane), (right_mask, right_plane)) =
-            (optional(gpu, left)?, optional(gpu, right)?);
+        let (left_mask, right_mask) = (&optional(gpu, left)?, &optional(gpu, right)?);
         let Scaling { offset, scale, greatest } = self.scaling;
         commands.stage("whole costs");
         by_pixel!(&self.costs, costs => {
             let arguments = WholeCosts {
                 whole: &whole,
-                costs: costs.buffer(),
-                left_mask: &left_mask,
-                right_mask: &right_mask,
-                plane: costs.plane(),
-                left_plane,
-                right_plane,
+                costs: costs.laid(),
+                left_mask: left_mask.into(),
+                right_mask: right_mask.into(),
                 width: size.width as i32,
                 cost_bytes: cost_bytes as i32,
                 disparities: layout.disparities as i32,
@@ -162,7 +143,7 @@ impl GpuVolume {
                 greatest: greatest.into(),
             };
             let program = gpu.program(&self.sources(layout)[0])?;
-            launch(commands, &program, groups(gpu, size.height), arguments)?;
+            launch(commands, &program, gpu::groups_of_rows(gpu, size), arguments)?;
         });
         let may_be_unknown = self.costs.pixel() == PixelKind::F32;
         Ok(WholeVolume {
@@ -195,18 +176,15 @@ impl WholeVolume {
         if !self.may_be_unknown {
             return Ok(());
         }
-        let (gpu, plane) = (self.whole.gpu(), maps.disparity.plane());
-        let (right, right_plane) = optional(gpu, maps.right.as_ref())?;
-        let (confidence, confidence_plane) = optional(gpu, maps.confidence.as_ref())?;
+        let gpu = self.whole.gpu();
+        let right = &optional(gpu, maps.right.as_ref())?;
+        let confidence = &optional(gpu, maps.confidence.as_ref())?;
         let (across, groups) = covering(maps.disparity.size(), 1);
         let arguments = Withdraw {
-            disparity: maps.disparity.buffer(),
-            right: &right,
-            confidence: &confidence,
+            disparity: maps.disparity.laid(),
+            right: right.into(),
+            confidence: confidence.into(),
             whole: &self.whole,
-            plane,
-            right_plane,
-            confidence_plane,
             cost_bytes: 2 * self.layout.padded() as i32,
             disparities: self.layout.disparities as i32,
             min_disparity: self.min_disparity,
@@ -231,28 +209,19 @@ fn measure<T: GpuPixel>(gpu: &Gpu, costs: &GpuImage<T>, given: Option<&AnyGpuIma
     let (found, size): (_, Size) = (gpu.buffer::<u32>(2)?, costs.size());
     // Costs of floats alone may be unknown.
     let known = (T::WHITE == 1.0).then(|| GpuImage::<u8>::new(gpu, size)).transpose()?;
-    let part = |image: Option<&GpuImage<u8>>| -> Result<_> {
-        match image {
-            Some(image) => Ok((image.buffer().clone(), image.plane())),
-            None => Ok((gpu.buffer(1)?, Plane::NONE)),
-        }
-    };
-    let ((known_bytes, known_plane), (given, given_plane)) = (part(known.as_ref())?, part(given)?);
+    let (known_bytes, given) = (&gpu::optional(gpu, known.as_ref())?, &gpu::optional(gpu, given)?);
     let mut commands = Commands::new();
     commands.stage("range of costs");
     commands.zero(&found)?;
-    commands.zero(&known_bytes)?;
+    commands.zero(&known_bytes.0)?;
     let arguments = MeasureCosts {
         found: &found,
-        known: &known_bytes,
-        costs: costs.buffer(),
-        given: &given,
-        plane: costs.plane(),
-        known_plane,
-        given_plane,
+        known: known_bytes.into(),
+        costs: costs.laid(),
+        given: given.into(),
         disparities: costs.channels() as i32,
     };
-    launch(&mut commands, &gpu.program(&measuring::<T>())?, groups(gpu, size.height), arguments)?;
+    launch(&mut commands, &gpu.program(&measuring::<T>())?, gpu::groups_of_rows(gpu, size), arguments)?;
     gpu.run(&commands)?;
     let found = found.to_vec()?;
     let ends = match found[1] {

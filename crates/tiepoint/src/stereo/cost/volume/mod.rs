@@ -2,12 +2,13 @@
 
 pub(crate) mod gpu;
 
-use super::{CensusWindow, CostDefinition, MatchingCost};
-use crate::device::Cpu;
+use super::gpu::{CostKernel, OF_VOLUME};
+use super::{CensusWindow, Column, CostDefinition, CostRow, CostSource, Costs, RowLayout, Value};
+use crate::device::{Cpu, Level};
 use crate::image::{AnyView, Image, Pixel, PixelKind, Size};
+use crate::stereo::pair::Pair;
 use crate::stereo::{INVALID, Penalties, StereoOptions, StereoResult};
 use crate::{Error, Result, by_pixel};
-use std::ops::Range;
 
 /// The greatest cost that fractions are scaled to, unless the caller states a scale.
 const FRACTIONS: f32 = 1023.0;
@@ -140,26 +141,64 @@ impl<'a> CostVolume<'a> {
     }
 }
 
-impl MatchingCost for CostVolume<'_> {
+impl CostVolume<'_> {
+    pub(in crate::stereo) fn penalties(&self) -> Penalties {
+        self.scaling.penalties()
+    }
+
+    fn column<T: Value>(&self, column: Column, rows: &[CostRow], out: &mut [T]) {
+        let (count, padded) = (self.costs.channels(), out.len() / rows.len().max(1));
+        let Scaling { offset, scale, greatest } = self.scaling;
+        by_pixel!(self.costs, view => {
+            for (r, (row, out)) in rows.iter().zip(out.chunks_exact_mut(padded.max(1))).enumerate() {
+                let (x, out) = (column.x(r), &mut out[..count]);
+                if row.is_hole(x) {
+                    out.fill(T::default());
+                    continue;
+                }
+                for (out, &cost) in out.iter_mut().zip(&view.row(row.y)[x * count..]) {
+                    let cost = cost.to_f32();
+                    // Also what is not finite costs the most.
+                    let whole = ((cost - offset) * scale).round_ties_even();
+                    *out = T::of(if cost.is_finite() { whole as u16 } else { greatest });
+                }
+                row.mask(x, T::of(greatest), out);
+            }
+        });
+    }
+}
+
+impl CostSource for CostVolume<'_> {
     fn greatest(&self) -> u16 {
         self.scaling.greatest
     }
 
-    fn penalties(&self) -> Penalties {
-        self.scaling.penalties()
+    fn prepare(&self, _: Level, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow) {
+        row.prepare(pair, y, layout);
     }
 
-    fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]) {
-        let count = self.costs.channels();
-        let Scaling { offset, scale, greatest } = self.scaling;
-        by_pixel!(self.costs, view => {
-            let given = &view.row(y)[columns.start * count..columns.end * count];
-            for (out, &cost) in out.iter_mut().zip(given) {
-                let cost = cost.to_f32();
-                // Also what is not finite costs the most.
-                let whole = ((cost - offset) * scale).round_ties_even();
-                *out = if cost.is_finite() { whole as u16 } else { greatest };
-            }
-        });
+    fn column_u8(&self, _: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u8]) {
+        self.column(column, rows, out);
+    }
+
+    fn column_u16(&self, _: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u16]) {
+        self.column(column, rows, out);
+    }
+
+    fn exchanged(&self) -> Option<Box<dyn CostSource>> {
+        None
+    }
+
+    fn kernel(&self) -> CostKernel {
+        OF_VOLUME
+    }
+}
+
+#[cfg(test)]
+impl<'a> CostVolume<'a> {
+    /// Whole costs from 0 to `greatest`, at disparities from 0 on.
+    pub(in crate::stereo) fn of_integers(costs: &'a Image<u16>, greatest: u16) -> Self {
+        let scaling = Scaling { offset: 0.0, scale: 1.0, greatest };
+        Self { costs: costs.into(), scaling, min_disparity: 0 }
     }
 }

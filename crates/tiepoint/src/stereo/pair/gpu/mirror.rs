@@ -9,10 +9,9 @@ use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     unsafe kernel mirror(groups) = Mirror<T: GpuPixel> {
-        write to: T [plane.numbers(groups[2])],
+        write to (plane: Plane): T [plane.numbers(groups[2])],
         read from: T [plane.numbers(groups[2])],
     } {
-        plane: Plane,
         channels: i32,
         across: i32,
     }
@@ -33,13 +32,8 @@ pub(in crate::stereo) fn mirrored<T: GpuPixel>(
     let to = GpuStack::new(from.gpu(), from.size(), from.channels(), from.count())?;
     let Size { width, height } = from.size();
     let (across, groups) = covering(Size::new(width * from.channels(), height), from.count());
-    let arguments = Mirror {
-        to: to.buffer(),
-        from: from.buffer(),
-        plane: from.plane(),
-        channels: from.channels() as i32,
-        across,
-    };
+    let channels = from.channels() as i32;
+    let arguments = Mirror { to: to.laid(), from: from.buffer(), channels, across };
     commands.launch(&kernel, groups, arguments)?;
     Ok(to)
 }

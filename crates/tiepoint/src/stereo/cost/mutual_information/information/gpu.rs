@@ -12,16 +12,12 @@ use tiepoint_gpu::{KernelSource, Program};
 tiepoint_gpu::kernel! {
     unsafe kernel joint(groups) = Joint {
         write tally: u32 [TALLY as i128],
-        read left: u8 [left_plane.numbers(1)],
-        read right: u8 [right_plane.numbers(1)],
-        read mask: u8 [mask_plane.numbers(1)],
-        read disparity: f32 [disparity_plane.numbers(1)],
-    } {
-        left_plane: Plane,
-        right_plane: Plane,
+        read left (left_plane: Plane): u8 [left_plane.numbers(1)],
+        read right (right_plane: Plane): u8 [right_plane.numbers(1)],
         /// A row of 0 numbers: the right view holds something everywhere.
-        mask_plane: Plane,
-        disparity_plane: Plane,
+        read mask (mask_plane: Plane): u8 [mask_plane.numbers(1)],
+        read disparity (disparity_plane: Plane): f32 [disparity_plane.numbers(1)],
+    } {
         /// 1, 2 for a map of half the size, and so on.
         step: i32,
     }
@@ -136,7 +132,7 @@ impl GpuInformation {
         let tally = &gpu.buffer::<u32>(TALLY)?;
         let values = &gpu.buffer::<f64>(PAIRS)?;
         let out = gpu.buffer::<u8>(PAIRS)?;
-        let (mask, mask_plane) = optional(gpu, mask)?;
+        let mask = &optional(gpu, mask)?;
         commands.stage("mutual information");
         commands.zero(tally)?;
         launch(
@@ -145,14 +141,10 @@ impl GpuInformation {
             [SLICES.min(left.size().height), VALUES / TILE, 1],
             Joint {
                 tally,
-                left: left.buffer(),
-                right: right.buffer(),
-                mask: &mask,
-                disparity: disparity.buffer(),
-                left_plane: left.plane(),
-                right_plane: right.plane(),
-                mask_plane,
-                disparity_plane: disparity.plane(),
+                left: left.laid(),
+                right: right.laid(),
+                mask: mask.into(),
+                disparity: disparity.laid(),
                 step: step as i32,
             },
         )?;

@@ -25,11 +25,9 @@ use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     unsafe kernel halve_mask(groups) = HalveMask {
-        write to: u8 [plane.numbers(groups[2])],
-        read from: u8 [from_plane.numbers(groups[2])],
+        write to (plane: Plane): u8 [plane.numbers(groups[2])],
+        read from (from_plane: Plane): u8 [from_plane.numbers(groups[2])],
     } {
-        plane: Plane,
-        from_plane: Plane,
         across: i32,
     }
 }
@@ -313,8 +311,7 @@ impl GpuLearning {
             Some(from) => {
                 let to = GpuStack::new(&self.gpu, size, 1, 1)?;
                 let (across, groups) = covering(size, 1);
-                let (plane, from_plane) = (to.plane(), from.plane());
-                let arguments = HalveMask { to: to.buffer(), from: from.buffer(), plane, from_plane, across };
+                let arguments = HalveMask { to: to.laid(), from: from.laid(), across };
                 launch(commands, &self.gpu.program(&source())?, groups, arguments)?;
                 Some(to)
             }

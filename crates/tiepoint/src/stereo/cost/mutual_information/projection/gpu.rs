@@ -14,16 +14,12 @@ use tiepoint_gpu::{KernelSource, Program};
 tiepoint_gpu::kernel! {
     unsafe kernel sample(groups) = Sample {
         write samples: u32 [2 * i128::from(grey_plane.row) * groups[1]],
-        read colours: u8 [colours_plane.numbers(1)],
-        read grey: u8 [grey_plane.numbers(1)],
-        read mask: u8 [mask_plane.numbers(1)],
-        read disparity: f32 [disparity_plane.numbers(1)],
-    } {
-        colours_plane: Plane,
-        grey_plane: Plane,
+        read colours (colours_plane: Plane): u8 [colours_plane.numbers(1)],
+        read grey (grey_plane: Plane): u8 [grey_plane.numbers(1)],
         /// Of the right view; a row of 0 numbers: it holds something everywhere.
-        mask_plane: Plane,
-        disparity_plane: Plane,
+        read mask (mask_plane: Plane): u8 [mask_plane.numbers(1)],
+        read disparity (disparity_plane: Plane): f32 [disparity_plane.numbers(1)],
+    } {
         /// Rows from one that is sampled to the next.
         rows_apart: i32,
         /// 1 where the left view is the colour one, 0 where the right view is.
@@ -46,13 +42,11 @@ tiepoint_gpu::kernel! {
     } {}
 
     unsafe kernel project(groups) = Project {
-        write out: u8 [plane.numbers(1)],
-        read colours: u8 [colours_plane.numbers(1)],
+        write out (plane: Plane): u8 [plane.numbers(1)],
+        read colours (colours_plane: Plane): u8 [colours_plane.numbers(1)],
         read state: u32 [STATE as i128],
         read information: f64 [2],
     } {
-        plane: Plane,
-        colours_plane: Plane,
         across: i32,
     }
 }
@@ -137,7 +131,7 @@ impl GpuProjection {
         let size = grey.size();
         let rows = size.height.div_ceil(rows_apart(size));
         let samples = self.gpu.buffer::<u32>(2 * size.width * rows)?;
-        let (mask, mask_plane) = optional(&self.gpu, right_mask)?;
+        let mask = &optional(&self.gpu, right_mask)?;
         commands.stage("projection");
         self.begin(commands)?;
         launch(
@@ -146,14 +140,10 @@ impl GpuProjection {
             [size.width.div_ceil(VALUES), rows, 1],
             Sample {
                 samples: &samples,
-                colours: self.colours.buffer(),
-                grey: grey.buffer(),
-                mask: &mask,
-                disparity: disparity.buffer(),
-                colours_plane: self.colours.plane(),
-                grey_plane: grey.plane(),
-                mask_plane,
-                disparity_plane: disparity.plane(),
+                colours: self.colours.laid(),
+                grey: grey.laid(),
+                mask: mask.into(),
+                disparity: disparity.laid(),
                 rows_apart: rows_apart(size) as i32,
                 of_left: (self.view == View::Left).into(),
             },
@@ -175,14 +165,11 @@ impl GpuProjection {
     /// Writes the values of the projection that was found.
     pub(in super::super) fn project(&self, commands: &mut Commands, out: &GpuStack<u8>) -> Result<()> {
         let (across, groups) = covering(out.size(), 1);
-        let (plane, colours_plane) = (out.plane(), self.colours.plane());
         let arguments = Project {
-            out: out.buffer(),
-            colours: self.colours.buffer(),
+            out: out.laid(),
+            colours: self.colours.laid(),
             state: &self.state,
             information: &self.information,
-            plane,
-            colours_plane,
             across,
         };
         launch(commands, &self.program, groups, arguments)
