@@ -71,15 +71,11 @@ fn fill(collection: &Collection, count: usize, threads: usize) -> Result<()> {
     })
 }
 
-/// The peak memory of this process in MiB, where the system reports it.
-fn most_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? / 1024)
-}
-
+/// The peak memory of this process, where the system reports it.
 fn memory() -> String {
-    most_memory().map_or("unknown".into(), |mib| format!("{mib} MiB"))
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.map_or("unknown".into(), |peak| peak.trim().to_owned())
 }
 
 pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {

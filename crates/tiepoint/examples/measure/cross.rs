@@ -2,7 +2,9 @@
 //! host by the wall clock and those of the device by its own. `--sensor` names the second sensor (inverted, folded, speckle
 //! or edges).
 
-use crate::timing::{Arguments, Outcome, RUNS, all_threads, median, milliseconds, open_gpu, parse_size};
+use crate::timing::{
+    Arguments, Outcome, RUNS, all_threads, checked, median, milliseconds, open_gpu, parse_size,
+};
 use std::time::Instant;
 use tiepoint::device::{Processor, Profile};
 use tiepoint::options::Named;
@@ -33,11 +35,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     println!("the first pair: {:.3} s, {} tie points", start.elapsed().as_secs_f64(), found.1.matches.len());
     processor.take_notes().iter().for_each(|note| println!("{note}"));
     if check {
-        let start = Instant::now();
-        let same = tie(&cpu.clone().into())? == found;
-        let seconds = start.elapsed().as_secs_f64();
-        println!("{} ({seconds:.3} s there)", if same { "the CPU's bits" } else { "DIFFERS from the CPU" });
-        assert!(same, "the GPU's tie points are not the CPU's");
+        checked(|| Ok(tie(&cpu.clone().into())? == found))?;
     }
     println!(
         "{size}, SIFT's features and structure: {}",

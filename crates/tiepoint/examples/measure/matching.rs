@@ -1,7 +1,7 @@
 //! Descriptors of unit length (times 512 for bytes), a tenth of them in both images. `--portable` uses no tensor cores,
 //! `--sign` searches each sign separately, as matching does by default.
 
-use crate::timing::{Arguments, Outcome, all_threads, device_seconds, open_gpu, stages};
+use crate::timing::{Arguments, Outcome, all_threads, checked, device_seconds, open_gpu, stages};
 use tiepoint::device::gpu::Commands;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::feature::{Descriptors, Features, Keypoint};
@@ -72,12 +72,10 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     stages(&gpu, || Ok(graph.run()?))?;
     if check {
         let cpu = all_threads()?.into();
-        let same = match sign {
-            true => found.matches(&options)? == match_features(&a, &b, &options, &cpu)?,
-            false => found.download()? == nearest_neighbours(&a, &b, &cpu)?,
-        };
-        println!("{}", if same { "the bits of the CPU" } else { "DIFFERENT from the CPU" });
-        assert!(same, "the GPU's neighbours are not the CPU's");
+        checked(|| match sign {
+            true => Ok(found.matches(&options)? == match_features(&a, &b, &options, &cpu)?),
+            false => Ok(found.download()? == nearest_neighbours(&a, &b, &cpu)?),
+        })?;
     }
     Ok(())
 }

@@ -6,7 +6,8 @@
 //! absolute differences, to maps there.
 
 use crate::timing::{
-    Arguments, Outcome, RUNS, all_threads, device_seconds, median, milliseconds, open_gpu, parse_size, stages,
+    Arguments, Outcome, RUNS, all_threads, checked, device_seconds, median, milliseconds, open_gpu,
+    parse_size, stages,
 };
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
@@ -62,10 +63,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     println!("the first pair: {:.3} s", start.elapsed().as_secs_f64());
     processor.take_notes().iter().for_each(|note| println!("{note}"));
     if check {
-        let start = Instant::now();
-        let same = run(&cpu.into())? == found;
-        let seconds = start.elapsed().as_secs_f64();
-        println!("{} ({seconds:.3} s there)", if same { "the CPU's bits" } else { "DIFFERS from the CPU" });
+        checked(|| Ok(run(&cpu.into())? == found))?;
     }
     if once {
         return Ok(());
@@ -111,9 +109,8 @@ fn by_volume(
     let found = run()?;
     if check {
         let (views, cpu) = ([left.into(), right.into()], &processor.cpu.clone().into());
-        let expected = stereo.optimize(((&costs).into(), None), views, Masks::default(), cpu)?;
-        let same = expected == found.download()?;
-        println!("{}", if same { "the CPU's bits" } else { "DIFFERS from the CPU" });
+        let expected = || stereo.optimize(((&costs).into(), None), views, Masks::default(), cpu);
+        checked(|| Ok(expected()? == found.download()?))?;
     }
     let one = milliseconds(median(|| run().map(drop))?);
     println!("{size}, a volume of {count} disparities in f32: {one} from the device to the device");

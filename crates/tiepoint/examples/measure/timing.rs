@@ -129,6 +129,16 @@ pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
+/// Prints whether the CPU finds the same, and how long that takes; anything else is an error.
+pub(crate) fn checked(same: impl FnOnce() -> tiepoint::Result<bool>) -> Outcome<()> {
+    let start = Instant::now();
+    if !same()? {
+        return Err("what the GPU finds DIFFERS from what the CPU finds".into());
+    }
+    println!("the CPU's bits ({:.3} s there)", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
 pub(crate) fn compare(found: &Features, expected: &Features) {
     if found == expected {
         println!("equal to the CPU's {} features in every byte", expected.len());
