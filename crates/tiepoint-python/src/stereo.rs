@@ -11,10 +11,9 @@ use crate::options::Options;
 use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use tiepoint::assess::StereoEvidence;
 use tiepoint::device::Processor;
-use tiepoint::device::gpu::Gpu;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{AnyView, Image, Mask};
 use tiepoint::stereo::halving::Side;
@@ -287,8 +286,9 @@ impl Stereo {
 }
 
 fn uploaded(processor: &Processor, found: &StereoResult) -> tiepoint::Result<GpuStereoResult> {
-    let gpu =
-        processor.gpu().ok_or_else(|| Error::Image("images on a GPU, and a device without one".into()))?;
+    let gpu = processor
+        .gpu()
+        .ok_or_else(|| tiepoint::Error::Image("images on a GPU, and a device without one".into()))?;
     found.try_map(
         |map| GpuImage::upload(gpu, map.view()),
         |reasons| GpuImage::upload(gpu, numbers(reasons)?.view()),

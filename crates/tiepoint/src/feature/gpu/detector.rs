@@ -91,7 +91,7 @@ impl<P: Pipeline> GpuDetector<P> {
         image: impl Into<Pixels<'a>>,
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<Features> {
-        self.search_one(image.into(), mask, Search::detect)
+        self.search_one(&image.into(), mask, Search::detect)
     }
 
     /// Finds the features of several grey images of one size and one type of pixel, which together fill the device
@@ -144,7 +144,7 @@ impl<P: Pipeline> GpuDetector<P> {
         image: AnyView<'_>,
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<FoundFeatures> {
-        self.search_one(image.into(), mask, Search::detect_and_keep)
+        self.search_one(&image.into(), mask, Search::detect_and_keep)
     }
 
     /// Reserves memory of the device and the host for two images of this shape without masks, while the caller does
@@ -163,7 +163,7 @@ impl<P: Pipeline> GpuDetector<P> {
         image: impl Into<Pixels<'a>>,
         mask: Option<Pixels<'m>>,
     ) -> Result<GpuFeatures> {
-        self.search_one(image.into(), mask, Search::detect_on_device)
+        self.search_one(&image.into(), mask, Search::detect_on_device)
     }
 
     /// Queues the search of some grey images of one size and does not wait;
@@ -206,13 +206,13 @@ impl<P: Pipeline> GpuDetector<P> {
 
     fn search_one<'m, R>(
         &self,
-        image: Pixels<'_>,
+        image: &Pixels<'_>,
         mask: Option<impl Into<Pixels<'m>>>,
         run: impl FnOnce(&mut Search<P>, &Pixels<'_>, Option<&GpuImage<u8>>) -> Result<R>,
     ) -> Result<R> {
         image.require_grey_on(&self.core.gpu)?;
         let mask = self.mask_on_device(mask, image.size())?;
-        self.search(|search| run(search, &image, mask.as_ref()))
+        self.search(|search| run(search, image, mask.as_ref()))
     }
 
     fn search<R>(&self, run: impl FnOnce(&mut Search<P>) -> Result<R>) -> Result<R> {
