@@ -65,7 +65,9 @@ def _pairs(a: Any, b: Any, least: int, names: tuple[str, str]) -> tuple[npt.NDAr
     return a, b
 
 
-def _settings(method: Any, methods: tuple[int, ...], threshold: float, iterations: int, confidence: float) -> tuple[Any, ...]:
+def _settings(
+    method: Any, methods: tuple[int, ...], threshold: float, iterations: int, confidence: float
+) -> tuple[float, int, float]:
     """Threshold, iterations and confidence: those of OpenCV's ``UsacParams`` where they stand in place of a method."""
     if hasattr(method, "maxIterations"):
         return method.threshold, method.maxIterations, method.confidence
