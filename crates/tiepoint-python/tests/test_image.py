@@ -241,3 +241,22 @@ def test_an_image_that_another_thread_writes_does_no_harm():
     finally:
         done.set()
         writer.join()
+
+
+class Refusing:
+    """An object that lends no memory, as a tensor does that a gradient is wanted of."""
+
+    dtype = "bfloat16"
+    shape = (40, 50)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **_):
+        raise BufferError("Can't export: use detach()")
+
+
+def test_what_lends_no_memory_is_an_error_of_this_package():
+    for call in (tp.Sift(device="cpu").detect, lambda given: tp.warp(given, np.eye(3)), lambda given: tp.estimate(given, given)):
+        with pytest.raises(tp.ImageError, match="of bfloat16, cannot be read: Can't export: use detach"):
+            call(Refusing())

@@ -33,6 +33,9 @@ tp.register(image, image, interpolation="nearest")  # wrong
 tp.tie_points(a, a, "projective")  # wrong
 tp.estimate(a.xy, a.xy, "planar")  # wrong
 tp.filter.gauss(image, border="wrap")  # wrong
+drawn: np.ndarray = tp.draw(a, tp.synth.texture((40, 50)))
+words: str = tp.draw(a, image)  # wrong
+count: int = tp.synth.texture()  # wrong
 number: int = tp.read("a.png")  # wrong
 text: str = tp.warp(image, H)  # wrong
 '''

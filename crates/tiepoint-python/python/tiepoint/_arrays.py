@@ -95,7 +95,11 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
             mode = "RGBA" if "transparency" in given.info else "RGB"
         given = given if mode is None else given.convert(mode)
     lent = hasattr(given, "__dlpack_device__") and not isinstance(given, np.ndarray)
-    found: npt.NDArray[Any] = np.from_dlpack(given) if lent else np.asarray(given)
+    try:
+        found: npt.NDArray[Any] = np.from_dlpack(given) if lent else np.asarray(given)
+    except (BufferError, RuntimeError) as error:
+        # A tensor that a gradient is wanted of, one on a card, or of a type that NumPy lacks.
+        raise ImageError(f"{what}, of {getattr(given, 'dtype', 'no type')}, cannot be read: {error}") from error
     if found.dtype.kind not in "buif":
         raise ImageError(f"{what} holds {found.dtype}: expected numbers")
     return found

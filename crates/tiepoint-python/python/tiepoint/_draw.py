@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _arrays
 from ._core import DeviceArray, Features
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
     _Bytes = npt.NDArray[np.uint8]
     _Lines = tuple[npt.NDArray[np.float64], _Bytes]
+    _Drawn = Features | Matches | TiePoints | Registration | Disparities
 
 __all__ = ["draw"]
+
+_Axes = TypeVar("_Axes")
 
 #: Red, green, blue of inliers, of outliers, and of features.
 _AGREES, _STRANGE, _FEATURE = (60, 220, 90), (235, 60, 50), (255, 190, 40)
@@ -29,8 +32,30 @@ _AGREES, _STRANGE, _FEATURE = (60, 220, 90), (235, 60, 50), (255, 190, 40)
 _CORNERS = 20
 
 
+@overload
 def draw(
-    result: Features | Matches | TiePoints | Registration | Disparities,
+    result: _Drawn,
+    *images: _Image,
+    features: tuple[Features, Features] | None = ...,
+    outliers: bool = ...,
+    limit: int = ...,
+    axes: None = ...,
+) -> _Bytes: ...
+
+
+@overload
+def draw(
+    result: _Drawn,
+    *images: _Image,
+    features: tuple[Features, Features] | None = ...,
+    outliers: bool = ...,
+    limit: int = ...,
+    axes: _Axes,
+) -> _Axes: ...
+
+
+def draw(
+    result: _Drawn,
     *images: _Image,
     features: tuple[Features, Features] | None = None,
     outliers: bool = False,

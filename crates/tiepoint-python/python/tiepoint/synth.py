@@ -60,7 +60,7 @@ class StereoPair(Result):
         return self.left
 
 
-def texture(size: tuple[int, int] = (640, 480), *, kind: str = "mixed", seed: int = 0, dtype: str = "uint8") -> Any:
+def texture(size: tuple[int, int] = (640, 480), *, kind: str = "mixed", seed: int = 0, dtype: str = "uint8") -> npt.NDArray[Any]:
     """A grey texture.
 
     Parameters
@@ -74,7 +74,8 @@ def texture(size: tuple[int, int] = (640, 480), *, kind: str = "mixed", seed: in
     dtype : {"uint8", "uint16", "float32"}
         The type of pixels.
     """
-    return _core.texture(size, kind, seed, dtype)
+    made: npt.NDArray[Any] = _core.texture(size, kind, seed, dtype)
+    return made
 
 
 def scene(

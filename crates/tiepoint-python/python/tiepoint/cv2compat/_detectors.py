@@ -8,7 +8,7 @@ from .. import _arrays
 from .._features import Sift, Surf
 from ..errors import MismatchError, OptionError
 from ._objects import keypoints, table
-from ._own import Algorithm, like, needed
+from ._own import Algorithm, host, like, needed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +36,7 @@ def grey(image: Any, what: str = "the image") -> Any:
     """An image as OpenCV understands it: three channels are blue, green and red; a fourth is ignored."""
     import numpy as np
 
-    if type(image).__name__ == "UMat":
-        image = image.get()
+    image = host(image)
     if not isinstance(image, np.ndarray) or image.dtype.name not in ("uint8", "uint16", "float32"):
         image = _arrays.image(image, what)
     if image.ndim != 3 or image.shape[2] not in (3, 4):
@@ -174,7 +173,7 @@ class SIFT(Feature2D):
         if self._made is None or self._made[0] is not given:
             preset = self._preset or ("default" if given["enable_precise_upscale"] else "opencv")
             sift = Sift(
-                max_features=given["nfeatures"] or None,
+                max_features=max(given["nfeatures"], 0) or None,
                 keep="response",
                 levels=given["nOctaveLayers"],
                 contrast=given["contrastThreshold"],

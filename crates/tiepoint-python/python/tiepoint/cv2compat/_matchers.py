@@ -8,7 +8,7 @@ from .. import _arrays, _core
 from .._matching import match, nearest
 from ..errors import ImageError, MismatchError, OptionError
 from ._objects import classes
-from ._own import Algorithm, needed, opencv
+from ._own import Algorithm, host, needed, opencv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,9 +36,7 @@ def table(descriptors: Any, what: str) -> npt.NDArray[Any]:
 
     if descriptors is None:
         return np.zeros((0, 1), np.float32)
-    if type(descriptors).__name__ == "UMat":
-        descriptors = descriptors.get()
-    found = _arrays.array(descriptors, what)
+    found = _arrays.array(host(descriptors), what)
     if found.ndim != 2:
         raise ImageError(f"{what} have the shape {found.shape}: expected (N, D)")
     return found
@@ -49,6 +47,13 @@ def _is_number(given: Any) -> bool:
     import numpy as np
 
     return isinstance(given, (int, float, np.integer, np.floating))
+
+
+def _are_masks(given: Any) -> bool:
+    """Whether an argument is a list of masks, which stands where OpenCV's other form has descriptors."""
+    import numpy as np
+
+    return isinstance(given, (list, tuple)) and all(one is None or np.ndim(one) == 2 for one in given)
 
 
 def _bytes(table: npt.NDArray[Any]) -> bool:
@@ -116,7 +121,7 @@ class DescriptorMatcher(Algorithm):
         self, queryDescriptors: Any, trainDescriptors: Any = None, mask: Any = None, *, masks: Any = None  # noqa: N803
     ) -> tuple[Any, ...]:
         """The nearest neighbour of each descriptor; without `trainDescriptors` among those added by `add`, with `masks`."""
-        if isinstance(trainDescriptors, (list, tuple)):
+        if _are_masks(trainDescriptors):
             trainDescriptors, masks = None, trainDescriptors  # noqa: N806
         mask = masks if mask is None else mask
         if trainDescriptors is not None and mask is None and not isinstance(mask, (list, tuple)):
@@ -158,20 +163,15 @@ class DescriptorMatcher(Algorithm):
         *,
         masks: Any = None,
     ) -> tuple[tuple[Any, ...], ...]:
-        """All neighbours of each within a distance, the nearest first; without `trainDescriptors` as `knnMatch`."""
+        """All neighbours of each within a distance, the nearest first; without `trainDescriptors` as `knnMatch`.
+        `compactResult` has no effect, as in OpenCV: there is a tuple, maybe empty, for each descriptor."""
         if _is_number(trainDescriptors):
             masks = maxDistance if isinstance(maxDistance, (list, tuple)) else masks
-            trainDescriptors, maxDistance, mask, compactResult = (  # noqa: N806
-                None,
-                trainDescriptors,
-                None,
-                mask is True or compactResult,
-            )
+            trainDescriptors, maxDistance, mask = None, trainDescriptors, None  # noqa: N806
         mask = masks if mask is None else mask
         if self._cross:
             raise OptionError("option crossCheck is True: expected False for radiusMatch")
-        rows = self._search(queryDescriptors, trainDescriptors, None, mask, maxDistance)
-        return tuple(row for row in rows if row or not compactResult)
+        return tuple(self._search(queryDescriptors, trainDescriptors, None, mask, maxDistance))
 
     def _sides(self, query: Any, train: Any) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
         a = table(query, "queryDescriptors")

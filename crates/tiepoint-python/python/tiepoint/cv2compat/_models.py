@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _arrays
 from .._geometry import Estimate, estimate, fit, warp
 from ..errors import MismatchError, ModelError, OptionError
-from ._own import like, opencv, raising
+from ._own import host, like, opencv, raising
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,16 +44,20 @@ WARP_FILL_OUTLIERS = 8
 WARP_INVERSE_MAP = 16
 BORDER_CONSTANT = 0
 
+#: OpenCV's robust methods; it has one more, RHO, for homographies.
+_METHODS = (LMEDS, RANSAC, *range(USAC_DEFAULT, USAC_MAGSAC + 1))
+
 #: Our interpolations by OpenCV's numbers. OpenCV replaces AREA by LINEAR here.
 _INTERPOLATIONS: dict[int, _Interpolation] = {INTER_LINEAR: "bilinear", INTER_CUBIC: "bicubic", INTER_AREA: "bilinear", INTER_LANCZOS4: "lanczos"}
 
-#: OpenCV draws fewer samples by default, and therefore misses models of few inliers.
-_ITERATIONS = 50_000
+#: OpenCV draws fewer samples by default, and therefore misses models of few inliers, and of models that nearly as many
+#: matches agree with, the better one. So does a lower confidence.
+_ITERATIONS, _CONFIDENCE = 50_000, 0.9999
 
 
 def _pairs(a: Any, b: Any, least: int, names: tuple[str, str]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Both sets of points; fails if there are too few."""
-    a, b = (_arrays.points(side, name) for side, name in zip((a, b), names, strict=True))
+    a, b = (_arrays.points(host(side), name) for side, name in zip((a, b), names, strict=True))
     if len(a) != len(b):
         raise MismatchError(f"there are {len(a)} {names[0]} and {len(b)} {names[1]}: expected pairs")
     if len(a) < least:
@@ -61,37 +65,64 @@ def _pairs(a: Any, b: Any, least: int, names: tuple[str, str]) -> tuple[npt.NDAr
     return a, b
 
 
-def _told(mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Inliers (N, 1), also written to the caller's mask if it has that size."""
+def _settings(
+    method: Any, methods: tuple[int, ...], threshold: float, iterations: int, confidence: float
+) -> tuple[float, int, float]:
+    """Threshold, iterations and confidence: those of OpenCV's ``UsacParams`` where they stand in place of a method."""
+    if hasattr(method, "maxIterations"):
+        return method.threshold, method.maxIterations, method.confidence
+    if method not in methods:
+        raise OptionError(f"option method is {method!r}: expected one of OpenCV's numbers {', '.join(map(str, methods))}")
+    return threshold, iterations, confidence
+
+
+def _told(points: Any, mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Inliers (N, 1), of the kind of the points, also written to the caller's mask if it has that size."""
     import numpy as np
 
     found = inliers.astype(np.uint8)[:, None]
     if isinstance(mask, np.ndarray) and mask.size == found.size and mask.dtype.itemsize == 1:
         mask.reshape(-1)[:] = found[:, 0]
-    return found
+    told: npt.NDArray[np.uint8] = like(points, found)
+    return told
 
 
 def _robust(
-    a: Any, b: Any, model: _ModelKind, threshold: float, default: float, confidence: float, iterations: int, cameras: Any = None
+    a: Any, b: Any, model: _ModelKind, default: float, threshold: float, iterations: int, confidence: float, cameras: Any = None
 ) -> Estimate | None:
-    """The estimate, or None if there is no model. For a map of points the matrix is the least-squares fit to all its
-    inliers, as OpenCV's is; `estimate` itself gives less weight to inliers far from most of the others."""
+    """The estimate, or None if there is no model. For a map of points the matrix and the inliers are those of `_forward`."""
+    threshold = threshold if threshold > 0 else default
     try:
         found = estimate(
             a,
             b,
             model,
-            threshold=threshold if threshold > 0 else default,
-            confidence=min(max(confidence, 0.0), 0.999999),
+            # OpenCV's error is Sampson's distance there, and `estimate` has √2 times that.
+            threshold=threshold * math.sqrt(2) if model == "essential" else threshold,
+            confidence=min(max(confidence, _CONFIDENCE), 0.999999),
             max_iterations=max(int(iterations), _ITERATIONS),
             false_alarms=math.inf,
             cameras=cameras,
         )
-        if model in ("fundamental", "essential"):
-            return found
-        return dataclasses.replace(found, model=fit(a[found.inliers], b[found.inliers], model).model)
+        return found if model in ("fundamental", "essential") else _forward(found, a, b, threshold)
     except ModelError:
         return None
+
+
+def _forward(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any], threshold: float) -> Estimate:
+    """The estimate with OpenCV's inliers, whose error is measured in the second image alone, and the least-squares fit to
+    them; found anew while they become more. `estimate` itself measures in both images, and gives less weight to inliers
+    far from most of the others."""
+    import numpy as np
+
+    made, more = found, True
+    while more:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inliers = np.linalg.norm(made.apply(a) - b, axis=1) <= threshold
+        if more := made is found or inliers.sum() > made.inliers.sum():
+            model = fit(a[inliers], b[inliers], found.model.kind).model
+            made = dataclasses.replace(found, model=model, inliers=inliers)
+    return made
 
 
 @raising
@@ -114,13 +145,7 @@ def findHomography(  # noqa: N802
     import numpy as np
 
     a, b = _pairs(srcPoints, dstPoints, 4, ("srcPoints", "dstPoints"))
-    if hasattr(method, "maxIterations"):
-        method, ransacReprojThreshold, maxIters, confidence = (  # noqa: N806
-            RANSAC,
-            method.threshold,
-            method.maxIterations,
-            method.confidence,
-        )
+    options = _settings(method, (0, RHO, *_METHODS), ransacReprojThreshold, maxIters, confidence)
     found: Estimate | None
     if method == 0:
         try:
@@ -128,10 +153,10 @@ def findHomography(  # noqa: N802
         except ModelError:
             found = None
     else:
-        found = _robust(a, b, "homography", ransacReprojThreshold, 3.0, confidence, maxIters)
+        found = _robust(a, b, "homography", 3.0, *options)
     if found is None:
-        return None, _told(mask, np.zeros(len(a), bool))
-    return np.array(found.matrix), _told(mask, found.inliers)
+        return None, _told(srcPoints, mask, np.zeros(len(a), bool))
+    return np.array(found.matrix), _told(srcPoints, mask, found.inliers)
 
 
 @raising
@@ -146,39 +171,34 @@ def findFundamentalMat(  # noqa: N802
 ) -> tuple[_Matrix, _Inliers]:
     """`cv2.findFundamentalMat`: F (3, 3) with x₂ᵀ F x₁ = 0 and F₃₃ = 1, and inliers (N, 1) uint8; both None without a model.
 
-    ``FM_8POINT`` is least squares over all points; every other method is this package's own robust estimation, from 8
-    points or more. ``FM_7POINT``, which gives up to three matrices, is OpenCV's own, if that is installed.
+    ``FM_8POINT`` is least squares over all points, and so is every method with 8 points; every other method is this
+    package's own robust estimation. ``FM_7POINT``, and every method with 7 points, gives up to three matrices (9, 3), and
+    is OpenCV's own, if that is installed.
     """
     import numpy as np
 
     a, b = _pairs(points1, points2, 0, ("points1", "points2"))
-    if method == FM_7POINT:
+    options = _settings(method, (FM_7POINT, FM_8POINT, *_METHODS), ransacReprojThreshold, maxIters, confidence)
+    if method == FM_7POINT or len(a) == 7:
         theirs = opencv()
         if theirs is None:
-            raise OptionError("option method is FM_7POINT: expected FM_8POINT, FM_LMEDS or FM_RANSAC; it needs OpenCV")
+            raise OptionError("seven points, and FM_7POINT, need OpenCV, which is not installed: expected more points")
         found: tuple[_Matrix, _Inliers] = theirs.findFundamentalMat(a, b, FM_7POINT)
         return found
-    if hasattr(method, "maxIterations"):
-        method, ransacReprojThreshold, confidence, maxIters = (  # noqa: N806
-            FM_RANSAC,
-            method.threshold,
-            method.confidence,
-            method.maxIterations,
-        )
     made: Estimate | None
-    if method == FM_8POINT:
+    if method == FM_8POINT or len(a) == 8:
         try:
             made = fit(a, b, "fundamental")
         except ModelError:
             made = None
     else:
-        made = _robust(a, b, "fundamental", ransacReprojThreshold, 3.0, confidence, maxIters) if len(a) >= 8 else None
+        made = _robust(a, b, "fundamental", 3.0, *options) if len(a) > 8 else None
     if made is None:
         return None, None
     matrix = np.array(made.matrix)
     if abs(matrix[2, 2]) > np.finfo(np.float32).eps:
         matrix /= matrix[2, 2]
-    return matrix, _told(mask, made.inliers)
+    return matrix, _told(points1, mask, made.inliers)
 
 
 @raising
@@ -186,8 +206,10 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
     """`cv2.findEssentialMat` in its forms: E (3, 3) of length 1, and inliers (N, 1) uint8; both None without a model.
 
     (points1, points2, cameraMatrix, method, prob, threshold, maxIters, mask); with focal and pp in place of the matrix;
-    and with cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2 there. Every method is this package's own robust
-    estimation.
+    with cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2 there; and cameraMatrix1, cameraMatrix2, distCoeffs1,
+    distCoeffs2, params, which are OpenCV's ``UsacParams``. Every method is this package's own robust estimation; where
+    the threshold is so wide that every pair agrees, as with 1 for points in units of the focal length, it is least squares
+    over all pairs.
     """
     import numpy as np
 
@@ -195,8 +217,11 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
         ["cameraMatrix1", "distCoeffs1", "cameraMatrix2", "distCoeffs2", "method", "prob", "threshold", "mask"],
         ["cameraMatrix", "method", "prob", "threshold", "maxIters", "mask"],
         ["focal", "pp", "method", "prob", "threshold", "maxIters", "mask"],
+        ["cameraMatrix1", "cameraMatrix2", "dist_coeff1", "dist_coeff2", "params", "mask"],
     )
-    if "cameraMatrix1" in named or len(arguments) > 2 and np.ndim(arguments[2]) == 2:
+    if "params" in named or len(arguments) > 4 and hasattr(arguments[4], "maxIterations"):
+        form = forms[3]
+    elif "cameraMatrix1" in named or len(arguments) > 2 and np.ndim(arguments[2]) == 2:
         form = forms[0]
     elif "cameraMatrix" in named or arguments and np.ndim(arguments[0]) == 2:
         form = forms[1]
@@ -207,23 +232,45 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
     if strange := sorted(set(given) - set(form)):
         raise OptionError(f"there is no argument {strange[0]}: expected {', '.join(form)}")
     a, b = _pairs(points1, points2, 0, ("points1", "points2"))
-    if form is forms[0]:
+    if form in (forms[0], forms[3]):
         cameras = (_camera(given["cameraMatrix1"]), _camera(given["cameraMatrix2"]))
-        a = _undistorted(a, cameras[0], given.get("distCoeffs1"))
-        b = _undistorted(b, cameras[1], given.get("distCoeffs2"))
+        first, second = (given.get(f"distCoeffs{i}", given.get(f"dist_coeff{i}")) for i in (1, 2))
+        a, b = _undistorted(a, cameras[0], first), _undistorted(b, cameras[1], second)
     elif form is forms[1]:
         cameras = (_camera(given["cameraMatrix"]),) * 2
     else:
         (x, y), focal = given.get("pp", (0.0, 0.0)), given.get("focal", 1.0)
         cameras = (np.array([[focal, 0, x], [0, focal, y], [0, 0, 1.0]]),) * 2
-    threshold, confidence = given.get("threshold", 1.0), given.get("prob", 0.999)
-    found = None
-    if len(a) >= 5:
-        found = _robust(a, b, "essential", threshold, 1.0, confidence, given.get("maxIters", 1000), cameras)
+    options = _settings(
+        given.get("params", given.get("method", RANSAC)),
+        _METHODS,
+        given.get("threshold", 1.0),
+        given.get("maxIters", 1000),
+        given.get("prob", 0.999),
+    )
+    found = _robust(a, b, "essential", 1.0, *options, cameras=cameras) if len(a) >= 5 else None
+    if found is None and len(a) >= 8:
+        found = _all_agree(a, b, options[0] if options[0] > 0 else 1.0, cameras)
     if found is None:
         return None, None
     matrix = np.array(found.matrix)
-    return matrix / math.sqrt(float((matrix * matrix).sum())), _told(given.get("mask"), found.inliers)
+    return matrix / math.sqrt(float((matrix * matrix).sum())), _told(points1, given.get("mask"), found.inliers)
+
+
+def _all_agree(a: Any, b: Any, threshold: float, cameras: tuple[Any, Any]) -> Estimate | None:
+    """The essential matrix of least squares over all pairs, if Sampson's distance of each is within the threshold."""
+    import numpy as np
+
+    try:
+        found = fit(a, b, "essential", cameras=cameras)
+    except ModelError:
+        return None
+    first, second = (np.linalg.inv(camera) for camera in cameras)
+    matrix = second.T @ found.matrix @ first
+    u, v = (np.c_[side, np.ones(len(side))] for side in (a, b))
+    lines = np.hstack([(u @ matrix.T)[:, :2], (v @ matrix)[:, :2]])
+    product = (v * (u @ matrix.T)).sum(1)
+    return found if bool((product**2 <= threshold**2 * (lines**2).sum(1)).all()) else None
 
 
 def _camera(matrix: Any) -> npt.NDArray[np.float64]:
@@ -254,15 +301,16 @@ def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: A
 
 
 def _affine(
-    model: _ModelKind, least: int, a: Any, b: Any, inliers: Any, threshold: float, iterations: int, confidence: float
+    model: _ModelKind, least: int, a: Any, b: Any, inliers: Any, method: Any, threshold: float, iterations: int, confidence: float
 ) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     import numpy as np
 
-    a, b = _pairs(a, b, 0, ("from_", "to"))
-    found = _robust(a, b, model, threshold, 3.0, confidence, iterations) if len(a) >= least else None
+    points, (a, b) = a, _pairs(a, b, 0, ("from_", "to"))
+    options = _settings(method, _METHODS, threshold, iterations, confidence)
+    found = _robust(a, b, model, 3.0, *options) if len(a) >= least else None
     if found is None:
-        return None, _told(inliers, np.zeros(len(a), bool))
-    return np.array(found.matrix[:2]), _told(inliers, found.inliers)
+        return None, _told(points, inliers, np.zeros(len(a), bool))
+    return np.array(found.matrix[:2]), _told(points, inliers, found.inliers)
 
 
 @raising
@@ -281,7 +329,7 @@ def estimateAffine2D(  # noqa: N802
     Every `method` is this package's own robust estimation, whose result is the least-squares fit to its inliers;
     `refineIters` has no effect.
     """
-    return _affine("affine", 3, from_, to, inliers, ransacReprojThreshold, maxIters, confidence)
+    return _affine("affine", 3, from_, to, inliers, method, ransacReprojThreshold, maxIters, confidence)
 
 
 @raising
@@ -296,27 +344,27 @@ def estimateAffinePartial2D(  # noqa: N802
     refineIters: int = 10,  # noqa: N803
 ) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     """`cv2.estimateAffinePartial2D`: rotation, scale and shift (2, 3), and inliers; otherwise as `estimateAffine2D`."""
-    return _affine("similarity", 2, from_, to, inliers, ransacReprojThreshold, maxIters, confidence)
+    return _affine("similarity", 2, from_, to, inliers, method, ransacReprojThreshold, maxIters, confidence)
 
 
 @raising
 def warpPerspective(  # noqa: N802
     src: Any,
     M: Any,  # noqa: N803
-    dsize: tuple[int, int],
+    dsize: tuple[int, int] | None,
     dst: Any = None,
     flags: int = INTER_LINEAR,
     borderMode: int = BORDER_CONSTANT,  # noqa: N803
     borderValue: Any = 0,  # noqa: N803
 ) -> Any:
-    """`cv2.warpPerspective` by `tiepoint.warp`: the image on `dsize`, which is (width, height).
+    """`cv2.warpPerspective` by `tiepoint.warp`: the image on `dsize`, which is (width, height), or (0, 0) for the image's.
 
     Pixels with a neighbour outside the image become `borderValue`. Nearest neighbours, other borders, a border of
     several values, and types of pixel other than uint8, uint16 and float32 are left to OpenCV, if that is installed.
     """
     import numpy as np
 
-    image = src.get() if type(src).__name__ == "UMat" else src
+    image = host(src)
     image = image if isinstance(image, np.ndarray) else _arrays.array(image, "src")
     value = np.atleast_1d(np.asarray(borderValue, np.float64)).ravel()
     channels = image.shape[2] if image.ndim == 3 else 1
@@ -341,7 +389,9 @@ def warpPerspective(  # noqa: N802
             matrix = np.linalg.inv(matrix).astype(np.float64)
         except np.linalg.LinAlgError:
             raise ModelError("M has no inverse") from None
-    width, height = (operator.index(v) for v in dsize)
+    width, height = (operator.index(v) for v in dsize or (0, 0))
+    if width == height == 0:
+        height, width = image.shape[:2]
     made = warp(image, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=float(used[0]))
     if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:
         dst[...] = made

@@ -31,6 +31,11 @@ def needed(for_what: str) -> Any:
     return found
 
 
+def host(given: Any) -> Any:
+    """An argument, of OpenCV's `UMat` its array."""
+    return given.get() if type(given).__name__ == "UMat" else given
+
+
 def like(given: Any, found: Any) -> Any:
     """What was found, as OpenCV's `UMat` where the input was one."""
     return opencv().UMat(found) if type(given).__name__ == "UMat" and found is not None else found

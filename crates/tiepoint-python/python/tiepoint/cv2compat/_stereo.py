@@ -8,7 +8,7 @@ from .. import _arrays
 from .._progress import log
 from .._stereo import Stereo
 from ..errors import OptionError
-from ._own import Algorithm, like, needed, raising
+from ._own import Algorithm, host, like, needed, raising
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,7 +140,7 @@ def _rgb(image: Any) -> Any:
     """An image of blue, green and red, with the order of its channels reversed."""
     import numpy as np
 
-    image = image.get() if type(image).__name__ == "UMat" else image
+    image = host(image)
     if isinstance(image, np.ndarray) and image.ndim == 3 and image.shape[2] in (3, 4):
         return np.ascontiguousarray(image[..., 2::-1])
     return _arrays.image(image, "the image") if not isinstance(image, np.ndarray) else image
