@@ -75,7 +75,7 @@ mod tests {
             let place = read_georeference(&path).unwrap().unwrap();
             assert_eq!(place.transform(), Some([0.5, 0.0, 300_000.0, 0.0, -0.5, 5_000_000.25]), "{name}");
             // Written beside a picture that cannot hold it, it is the same place.
-            let moved = folder.join("moved.ppm");
+            let moved = folder.join("moved.pgm");
             write_known(&moved, &image, &Known { place: Some(&place), ..Known::default() }).unwrap();
             assert_eq!(std::fs::read_to_string(folder.join("moved.pmw")).unwrap().lines().count(), 6);
             assert_eq!(read_georeference(&moved).unwrap(), Some(place.clone()), "{name}");
