@@ -178,9 +178,8 @@ pub(crate) struct OutputArguments {
     /// bring either up to date
     #[arg(long, value_name = "VERSION", default_value = "4.1", value_parser = ["3.8", "4.1"])]
     pub(crate) colmap: String,
-    /// Write the inliers of each verified pair for another program in place of a database, where DB names: for asp the start
-    /// of the files DB-A__B.txt, for micmac the folder Homol, for s2p and qgis a folder of A__B/sift_matches.txt and
-    /// A__B.points
+    /// Write the inliers of each verified pair for another program in place of a database. DB is then the start of the names
+    /// for asp (DB-A__B.txt), the folder Homol for micmac, and the folder of the pairs for s2p and qgis
     #[arg(long, value_parser = ["asp", "micmac", "s2p", "qgis"], conflicts_with_all = ["replace", "no_descriptors", "colmap"])]
     format: Option<String>,
     /// Also write the verified pairs to FILE as a list of names, as COLMAP and hloc read it
