@@ -8,6 +8,7 @@ use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use tiepoint::collection::{Collection, CollectionOptions, PairChoice, Shard};
+use tiepoint::matching::files::MatchFormat;
 use tiepoint::options::Named;
 
 #[derive(Debug, Args)]
@@ -34,7 +35,7 @@ pub(crate) enum Stage {
     Pairs(PartArguments),
     /// Matches and geometry of every pair
     Match(PartArguments),
-    /// COLMAP's database
+    /// COLMAP's database, or tie points of other programs
     Export(ExportArguments),
     /// What is done and what is left
     Status(StatusArguments),
@@ -177,6 +178,10 @@ pub(crate) struct OutputArguments {
     /// bring either up to date
     #[arg(long, value_name = "VERSION", default_value = "4.1", value_parser = ["3.8", "4.1"])]
     pub(crate) colmap: String,
+    /// Write the inliers of each verified pair for another program in place of a database. DB is then the start of the names
+    /// for asp (DB-A__B.txt), the folder Homol for micmac, and the folder of the pairs for s2p and qgis
+    #[arg(long, value_parser = ["asp", "micmac", "s2p", "qgis"], conflicts_with_all = ["replace", "no_descriptors", "colmap"])]
+    format: Option<String>,
     /// Also write the verified pairs to FILE as a list of names, as COLMAP and hloc read it
     #[arg(long, value_name = "FILE")]
     pub(crate) pair_list: Option<PathBuf>,
@@ -191,6 +196,11 @@ pub(crate) struct OutputArguments {
 impl OutputArguments {
     pub(crate) fn output(&self) -> Outcome<&Path> {
         self.output.as_deref().ok_or_else(|| Failure::usage("--output DB names the database"))
+    }
+
+    /// The format of other programs' tie points, where it is asked for.
+    pub(crate) fn format(&self) -> Outcome<Option<MatchFormat>> {
+        Ok(self.format.as_deref().map(MatchFormat::from_name).transpose()?)
     }
 }
 

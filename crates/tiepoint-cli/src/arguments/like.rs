@@ -40,7 +40,7 @@ const OPTIONS: &str = "mgm [-r MIN -R MAX] [-t census|ad] [-s none|vfit|parabola
 /// says nothing of them. mgm smooths over two neighbours of each path (`TSGM`); here specks are left, of which these
 /// take most (`docs/notebook/stereo.md`).
 const MEDIAN: u8 = 5;
-const SPECKLE: f64 = 10.0;
+const SPECKLE: f64 = 25.0;
 const IGNORED_VARIABLES: [&str; 2] = ["MINDIFF", "USE_TRUNCATED_LINEAR_POTENTIALS"];
 
 /// The words of a command line as this command takes them, and what was ignored; `variable` reads the environment.
@@ -272,7 +272,7 @@ mod tests {
                 "mgm -r -61 -R 12 -s vfit -t census -O 8 -confidence_consensusL c.tif l.tif r.tif d.tif",
                 mgm,
                 "mgm stereo --offsets --min-disparity=-12 --disparities=74 --cost=census --paths=8 \
-                 --subpixel=equiangular --speckle-size=10 --census-window=5x5 --median=5 --max-difference=1 --threads=1 --quiet \
+                 --subpixel=equiangular --speckle-size=25 --census-window=5x5 --median=5 --max-difference=1 --threads=1 --quiet \
                  --output d.tif --confidence c.tif -- l.tif r.tif",
                 "",
             ),
@@ -288,7 +288,7 @@ mod tests {
                 "tiepoint stereo --like mgm -r -2.5 -R -0.5 -t sd -s cubic -O 2 --threads=2 l.tif r.tif d.tif c.tif b.tif",
                 "TESTLRRL=0 OMP_NUM_THREADS=7",
                 "tiepoint stereo --offsets --min-disparity=0 --disparities=4 --cost=ad --paths=4 --subpixel=parabola \
-                 --speckle-size=10 --median=0 --right-view=off --quiet --threads=2 --output d.tif --output-right b.tif \
+                 --speckle-size=25 --median=0 --right-view=off --quiet --threads=2 --output d.tif --output-right b.tif \
                  -- l.tif r.tif",
                 "the file of costs, c.tif, -t sd: ad in its place, -s cubic: parabola in its place",
             ),
@@ -296,7 +296,7 @@ mod tests {
                 "mgm -t census -Rd rd.tif -confidence_pkrL p.tif l r d c b",
                 "CENSUS_NCC_WIN=5",
                 "mgm stereo --offsets --min-disparity=-30 --disparities=61 --cost=census --paths=4 --subpixel=off \
-                 --speckle-size=10 --census-window=5x5 --median=0 --max-difference=1 --quiet --output d --output-right rd.tif -- l r",
+                 --speckle-size=25 --census-window=5x5 --median=0 --max-difference=1 --quiet --output d --output-right rd.tif -- l r",
                 "-confidence_pkrL p.tif, the flow back beside -Rd, b, the file of costs, c",
             ),
             ("mgm --help", "", "mgm stereo --help", "before their value:"),

@@ -328,26 +328,34 @@ fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collect
 }
 
 fn export(collection: &Collection, output: &OutputArguments, context: &Context) -> Outcome {
-    let timed = Timed::start("export", context);
-    let options = ExportOptions::default()
-        .with_replace(output.replace)
-        .with_without_descriptors(output.no_descriptors)
-        .with_old_layout(output.colmap == "3.8");
-    let exported = tiepoint_colmap::export(collection, output.output()?, &options, &context.processor.cpu)?;
+    let (timed, cpu) = (Timed::start("export", context), &context.processor.cpu);
+    let (path, name) = (output.output()?, output.output()?.display());
+    let (said, described, evidence) = match output.format()? {
+        Some(format) => {
+            let written = collection.write_tie_points(format, path, cpu)?;
+            let said = format!("{} verified pairs, {} inliers", written.pairs, written.inliers);
+            (said, joined([json!({ "output": name.to_string() }), json!(written)]), written.evidence)
+        }
+        None => {
+            let options = ExportOptions::default()
+                .with_replace(output.replace)
+                .with_without_descriptors(output.no_descriptors)
+                .with_old_layout(output.colmap == "3.8");
+            let exported = tiepoint_colmap::export(collection, path, &options, cpu)?;
+            warn(exported.warning(), context);
+            let said = format!(
+                "{} images, {} cameras, {} keypoints, {} verified pairs, {} inliers",
+                exported.images, exported.cameras, exported.keypoints, exported.pairs, exported.inliers
+            );
+            (said, joined([json!({ "database": name.to_string() }), json!(exported)]), exported.evidence)
+        }
+    };
     if let Some(path) = &output.pair_list {
         write_pair_list(collection, path, context)?;
     }
-    warn(exported.warning(), context);
-    let path = output.output()?.display();
-    let assessment = exported.evidence.assess();
-    let described = joined([json!({ "database": path.to_string() }), json!(exported), json!(assessment)]);
-    timed.report(
-        &format!(
-            "{path}: {} images, {} cameras, {} keypoints, {} verified pairs, {} inliers",
-            exported.images, exported.cameras, exported.keypoints, exported.pairs, exported.inliers
-        ),
-        described.clone(),
-    );
+    let assessment = evidence.assess();
+    let described = joined([described, json!(assessment)]);
+    timed.report(&format!("{name}: {said}"), described.clone());
     context.say(&assessment.to_string());
     page(collection, &output.report, &described, context)
 }

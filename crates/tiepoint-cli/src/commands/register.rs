@@ -150,11 +150,16 @@ impl Laid {
         let place = image::read_georeference(reference)?;
         let is_union = self.reference.is_some();
         let is_tiff = OutputFormat::of(path)? == OutputFormat::Tiff;
-        let holds = is_tiff && !is_union;
+        let has_transform = place.as_ref().is_some_and(|place| place.transform().is_some());
+        let beside = has_transform && path.extension().is_some();
+        let holds = !is_union && (is_tiff || beside);
         if place.is_some() && is_union {
             context.note(&format!("{shown} has no place on the map: --canvas union leaves that of {named}"));
-        } else if place.is_some() && !holds {
-            context.note(&format!("{shown} does not hold the place of {named} on the map; a .tif would"));
+        } else if place.is_some() && !is_tiff {
+            let world =
+                if beside { "; a world file beside it does, without the coordinate system" } else { "" };
+            context
+                .note(&format!("{shown} does not hold the place of {named} on the map{world}; a .tif would"));
         }
         let known = self.file.known();
         let valid = known.valid.filter(|_| is_tiff || self.has_holes);

@@ -125,6 +125,8 @@ fn control_points_on_a_map_register_and_a_world_file_is_kept() {
     }
     let said = folder.notes("register a.png b.png --matches map.points -o map.png");
     assert!(said.contains("map.png does not hold the place of a.png"), "{said}");
+    let found = image::read_georeference(folder.at("map.png")).unwrap().unwrap();
+    assert_eq!(found.transform(), Some(place), "its world file does");
 }
 
 #[test]

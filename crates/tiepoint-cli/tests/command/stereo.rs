@@ -117,7 +117,7 @@ fn like_mgm_takes_the_lines_of_s2p() {
         folder.write(name, Image::from_fn(image.size(), value));
     }
     folder.works(
-        "stereo l.tif r.tif --disparities 28 --cost census --speckle-size 10 --median 5 --confidence ours.tif -o ours.pfm \
+        "stereo l.tif r.tif --disparities 28 --cost census --speckle-size 25 --median 5 --confidence ours.tif -o ours.pfm \
          --output-right right.pfm",
     );
     let line = "-r -27 -R -0.25 -s vfit -t census -O 8 -confidence_consensusL c.tif l.tif r.tif d.tif cost.tif back.tif";

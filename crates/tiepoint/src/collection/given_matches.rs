@@ -12,10 +12,11 @@ use super::Collection;
 use super::features::State;
 use super::pairs::Names;
 use super::record::{self, Fields, Found, Kind, fingerprint};
+use crate::feature::Features;
 use crate::feature::files::hdf5::Hdf5;
 use crate::files::{Disk, read_text};
-use crate::matching::Match;
 use crate::matching::files::{MatchSides, parse_matches};
+use crate::matching::{Match, given_matches};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,10 +31,9 @@ pub(super) struct GivenMatches {
 }
 
 impl GivenMatches {
-    /// The matches of a pair. Their distances are unknown, so all have the same rank.
-    pub(super) fn of(&self, pair: [u32; 2]) -> Vec<Match> {
-        let of_pair = self.by_pair.get(&pair).map_or(&[][..], Vec::as_slice);
-        of_pair.iter().map(|[a, b]| Match { a: *a, b: *b, distance: 0.0, ratio: 1.0 }).collect()
+    /// The matches of a pair, as a search that found them would give them.
+    pub(super) fn of(&self, pair: [u32; 2], [a, b]: [&Features; 2]) -> Vec<Match> {
+        given_matches(a, b, self.by_pair.get(&pair).map_or(&[], Vec::as_slice))
     }
 }
 

@@ -104,7 +104,7 @@ impl Search<'_, '_> {
         processor: &Processor,
     ) -> Result<Vec<Match>> {
         match self.given {
-            Some(given) => Ok(given.of(pair)),
+            Some(given) => Ok(given.of(pair, [a, b])),
             None => match_features(a, b, &self.collection.options().matching, processor),
         }
     }
@@ -186,7 +186,7 @@ impl Search<'_, '_> {
         uploaded: &Uploaded,
     ) -> Result<Vec<Vec<Match>>> {
         if let Some(given) = self.given {
-            return Ok(pairs.iter().map(|(pair, _)| given.of(*pair)).collect());
+            return Ok(pairs.iter().map(|(pair, [a, b])| given.of(*pair, [a, b])).collect());
         }
         let options = &self.collection.options().matching;
         let on_gpu = || {

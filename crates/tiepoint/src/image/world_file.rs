@@ -11,11 +11,18 @@ use std::path::{Path, PathBuf};
 /// The world file beside the picture at `path`: its extension is the first and the last letter of the picture's and a w,
 /// the picture's and a w, or wld, in small letters or capitals.
 fn world_file(path: &Path) -> Option<PathBuf> {
+    let usual = usual_name(path)?;
+    let longer = format!("{}w", path.extension()?.to_str()?.to_lowercase());
+    let names = [usual.extension()?.to_str()?, &longer, "wld"];
+    let cases = names.iter().flat_map(|name| [name.to_string(), name.to_uppercase()]);
+    cases.map(|name| path.with_extension(name)).find(|path| path.is_file())
+}
+
+/// The first of these names.
+fn usual_name(path: &Path) -> Option<PathBuf> {
     let extension = path.extension()?.to_str()?.to_lowercase();
     let letters = [extension.chars().next()?, extension.chars().last()?, 'w'];
-    let names = [letters.iter().collect(), format!("{extension}w"), "wld".to_owned()];
-    let cases = names.iter().flat_map(|name| [name.clone(), name.to_uppercase()]);
-    cases.map(|name| path.with_extension(name)).find(|path| path.is_file())
+    Some(path.with_extension(letters.iter().collect::<String>()))
 }
 
 /// Where the picture at `path` lies by the world file beside it; `None` without one.
@@ -25,6 +32,16 @@ pub(super) fn beside(path: &Path) -> Result<Option<Georeference>> {
     let wrong =
         || Error::format(&world, "is no world file: expected six numbers, one a line, that can be inverted");
     Ok(Some(parse(&text).ok_or_else(wrong)?))
+}
+
+/// The world file for the picture at `path`, and its text.
+pub(super) fn of(path: &Path, place: &Georeference) -> Result<(PathBuf, String)> {
+    let known = place.transform().zip(usual_name(path));
+    let ([a, b, c, d, e, f], world) = known.ok_or_else(|| {
+        Error::format(path, "no world file can hold this place on the map; use .tif or .tiff")
+    })?;
+    let numbers = [a, d, b, e, c + (a + b) / 2.0, f + (d + e) / 2.0];
+    Ok((world, numbers.map(|number| format!("{number:?}\n")).concat()))
 }
 
 /// The place that the text of a world file says; `None` for any other text.
@@ -57,6 +74,11 @@ mod tests {
             std::fs::write(folder.join(world), "0.5\n0.0\n0\n-0.5\n 300000.25 \n5e6\n").unwrap();
             let place = read_georeference(&path).unwrap().unwrap();
             assert_eq!(place.transform(), Some([0.5, 0.0, 300_000.0, 0.0, -0.5, 5_000_000.25]), "{name}");
+            // Written beside a picture that cannot hold it, it is the same place.
+            let moved = folder.join("moved.pgm");
+            write_known(&moved, &image, &Known { place: Some(&place), ..Known::default() }).unwrap();
+            assert_eq!(std::fs::read_to_string(folder.join("moved.pmw")).unwrap().lines().count(), 6);
+            assert_eq!(read_georeference(&moved).unwrap(), Some(place.clone()), "{name}");
             // What the file itself says comes first.
             let (kept, other) = (folder.join("kept.tif"), "9\n1\n1\n9\n1\n1\n");
             write_known(&kept, &image, &Known { place: Some(&place), ..Known::default() }).unwrap();

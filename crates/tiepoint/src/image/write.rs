@@ -5,12 +5,12 @@ use super::{
     no_data::held,
     npy, pfm, png, pnm,
     tiff::{self, Extra},
-    with_alpha,
+    with_alpha, world_file,
 };
 use crate::files::{format_of, is_stdout, write_atomically};
 use crate::options::named;
 use crate::{Error, Result, by_pixel};
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// An image format that can be written.
@@ -137,10 +137,12 @@ pub struct Known<'a> {
 /// | `.npy` of floats | as they are: a [`FileImage`](super::FileImage) holds NaN or its no-data value there |
 /// | the others | as they are, with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
 ///
-/// A mask that an earlier file of this name left beside it is removed.
+/// A mask that an earlier file of this name left beside it is removed. A place on a map goes into a TIFF, and beside
+/// other formats into a world file, which names no coordinate system.
 ///
 /// # Errors
-/// As [`write()`], and [`Error::Format`] for a place on a map in another format than TIFF.
+/// As [`write()`], and [`Error::Format`] for a place without a [transform](Georeference::transform) in another format than
+/// TIFF.
 pub fn write_known<'a>(
     path: impl AsRef<Path>,
     image: impl Into<AnyView<'a>>,
@@ -155,13 +157,12 @@ pub fn write_known<'a>(
         AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
     };
     let Known { layout: named, place, compression, .. } = *known;
-    let mut extra = Extra { layout: named, place, no_data, mask: None, compression };
-    let (mut beside, mut made) = (None, None);
     let format = OutputFormat::of(path)?;
-    if known.place.is_some() && format != OutputFormat::Tiff {
-        let reason = format!("{format:?} does not hold a place on a map; use .tif or .tiff");
-        return Err(Error::format(path, reason));
-    }
+    let is_tiff = format == OutputFormat::Tiff;
+    let mut extra =
+        Extra { layout: named, place: place.filter(|_| is_tiff), no_data, mask: None, compression };
+    let world = place.filter(|_| !is_tiff).map(|place| world_file::of(path, place)).transpose()?;
+    let (mut beside, mut made) = (None, None);
     match (format, &view, valid) {
         (OutputFormat::Tiff, AnyView::F32(_), _) | (_, _, None) => {}
         (OutputFormat::Tiff, _, valid) => extra.mask = valid.filter(|_| no_data.is_none()),
@@ -173,6 +174,9 @@ pub fn write_known<'a>(
         (_, _, Some(valid)) => beside = Some(valid),
     }
     write_view(path, made.as_ref().map_or(view, AnyImage::view), &extra)?;
+    if let Some((path, text)) = world {
+        write_atomically(path, |out| out.write_all(text.as_bytes()))?;
+    }
     let mut mask = path.as_os_str().to_owned();
     mask.push(".msk");
     match beside {

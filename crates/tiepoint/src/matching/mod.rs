@@ -143,6 +143,30 @@ pub fn match_features(
     Matcher::new(a, b, processor)?.match_features(options)
 }
 
+/// These features of A and B as matches, with the distances that a search gives them, 0 where there are no descriptors
+/// to compare. Their ratios are unknown: 1.
+pub(crate) fn given_matches(a: &Features, b: &Features, pairs: &[[u32; 2]]) -> Vec<Match> {
+    let distances = match (&a.descriptors, &b.descriptors) {
+        _ if a.dimension == 0 || check_pair(a, b).is_err() => vec![0.0; pairs.len()],
+        (Descriptors::U8(va), Descriptors::U8(vb)) => distances(va, vb, a.dimension, pairs),
+        (Descriptors::F32(va), Descriptors::F32(vb)) => distances(va, vb, a.dimension, pairs),
+        (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
+            vec![0.0; pairs.len()]
+        }
+    };
+    pairs.iter().zip(distances).map(|(&[a, b], distance)| Match { a, b, distance, ratio: 1.0 }).collect()
+}
+
+fn distances<E: Element>(a: &[E], b: &[E], dimension: usize, pairs: &[[u32; 2]]) -> Vec<f32> {
+    let (level, mut found) = (Cpu::sequential().level(), Vec::with_capacity(1));
+    let distance = |&[i, j]: &[u32; 2]| {
+        let [a, b] = [(a, i), (b, j)].map(|(of, i)| &of[i as usize * dimension..][..dimension]);
+        E::distances(level, a, b, &[E::length(b)], &[0], &mut found);
+        found[0].euclidean()
+    };
+    pairs.iter().map(distance).collect()
+}
+
 /// [`nearest_neighbours`] on the CPU, among the pairs that a guide allows.
 fn neighbours_on_cpu(
     a: &Features,

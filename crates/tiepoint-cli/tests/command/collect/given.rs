@@ -3,6 +3,7 @@
 use super::*;
 use tiepoint::collection::{Collection, PhotographFeatures};
 use tiepoint::feature::{Descriptors, Features, files};
+use tiepoint::matching::files::read_matches;
 
 /// The SIFT features in the work folder by name of photograph, with descriptors of `width` floats.
 fn floats(work: &Path, width: usize) -> Vec<(String, Features)> {
@@ -112,6 +113,7 @@ fn given_features_and_matches_give_the_result_of_a_plain_search() {
     let matched = collected(&folder, "matched", "--features given --matches matches.txt");
     let pairs = matches_of(&folder.at("matched.db"), "matches");
     assert_eq!(pairs, matches_of(&database, "matches"), "the matches that were given, each verified");
+    assert_eq!(matched, given, "and the inliers and models of those that were searched");
     assert_eq!(
         collected(&folder, "matched", "--features given --matches turned.txt"),
         matched,
@@ -174,4 +176,53 @@ fn given_features_that_do_not_fit_are_reported() {
         assert!(message.contains(words), "{more}: {message}");
     }
     folder.refuses("collect images --output h.db --device cpu --features images/a.png", 1, &["no HDF5 file"]);
+}
+
+#[test]
+fn verified_pairs_are_written_for_other_programs() {
+    let folder = Folder::new("collect-formats");
+    photographs(&folder);
+    folder.works("collect images --output all.db --device cpu");
+    let export = "collect export --work all.db.work --output Homol";
+    for (more, code, why) in [
+        ("--format micmac", 1, "sub folder/a.png are both a.png"),
+        ("--format asp", 1, "without folders and extensions"),
+        ("--format csv", 2, "asp, micmac, s2p, qgis"),
+        ("--format asp --colmap 3.8", 2, "cannot be used with"),
+    ] {
+        folder.refuses(format!("{export} {more}"), code, &[why]);
+    }
+    assert!(!folder.has("Homol"), "nothing was written");
+    folder.works("collect images/a.png images/c.png images/d.png --output few.db --device cpu");
+    let collection = Collection::open(folder.at("few.db.work")).unwrap();
+    let places = |i: usize| {
+        let PhotographFeatures::Found(found) = collection.features(i).unwrap() else { panic!("found") };
+        found.keypoints.iter().map(|k| ([k.x, k.y], k.scale)).collect::<Vec<_>>()
+    };
+    let verified = matches_of(&folder.at("few.db"), "two_view_geometries");
+    assert_eq!(verified.len(), 3, "all pairs");
+    for (format, to, file) in [
+        ("asp", "run", "run-A__B.txt"),
+        ("micmac", "Homol", "Homol/PastisA.png/B.png.txt"),
+        ("s2p", "tiles", "tiles/A__B/sift_matches.txt"),
+        ("qgis", "points", "points/A__B.points"),
+    ] {
+        let said = folder.works(format!("collect export --work few.db.work --output {to} --format {format}"));
+        assert!(said.contains("3 verified pairs"), "{said}");
+        for (pair, inliers) in &verified {
+            let [a, b] = pair.map(places);
+            let names = pair.map(|i| collection.photographs()[i].name.strip_suffix(".png").unwrap());
+            let path = folder.at(&file.replace('A', names[0]).replace('B', names[1]));
+            let rows = read_matches(&path).unwrap().rows;
+            assert_eq!(rows.len(), inliers.len(), "{path:?}");
+            for (row, [i, j]) in rows.iter().zip(inliers) {
+                let (a, b) = (a[*i as usize], b[*j as usize]);
+                assert_eq!((row.a_xy, row.b_xy), (a.0, b.0), "{path:?}");
+                assert!(format != "asp" || row.scales == [a.1, b.1], "{path:?}");
+            }
+        }
+    }
+    // The same from photographs in one call.
+    folder.works("collect images/a.png images/c.png images/d.png --output again --device cpu --format asp");
+    assert_eq!(folder.read("again-a__d.txt"), folder.read("run-a__d.txt"));
 }

@@ -387,6 +387,25 @@ fn ros_files_of_two_cameras_make_a_pair() {
     let pair = RectifiedCalibration::parse(&right, "right.yaml").unwrap();
     assert_eq!((pair.focal, pair.baseline, pair.doffs), (520.0, 0.5, 0.0));
     assert!(rectified_refusal(&left).contains("right camera"), "the left camera's file tells no distance");
+    // The same as programs dump it: the columns first and the data as lines, and in braces.
+    let as_lines = |text: &String| -> String {
+        let line = |line: &str| match line.strip_prefix("  data: [").and_then(|list| list.strip_suffix(']')) {
+            Some(list) => format!("  data:\n  - {}\n", list.replace(", ", "\n  - ")),
+            None => format!("{line}\n"),
+        };
+        let swapped = text.replace("  rows: 3\n  cols: 3\n", "  cols: 3\n  rows: 3\n");
+        swapped.lines().map(line).collect()
+    };
+    let in_braces = |text: &String| {
+        let open = text.replace(":\n  rows: ", ": {rows: ").replace("\n  cols: ", ", cols: ");
+        open.replace("\n  data: [", ",\n  data: [").replace("]\n", "]}\n")
+    };
+    for dumped in [[as_lines(&left), as_lines(&right)], [in_braces(&left), in_braces(&right)]] {
+        let documents = dumped.each_ref().map(|text| Document::parse(text, Path::new("left.yaml")).unwrap());
+        assert_eq!(opencv::stereo(&documents).unwrap(), rig, "{}", dumped[0]);
+    }
+    let open = in_braces(&right).replace("]}", "]");
+    assert!(rectified_refusal(&open).contains("no end }"), "a brace without its end");
     let fisheye = right.replace("plumb_bob", "equidistant");
     assert!(rectified_refusal(&fisheye).contains("equidistant"), "another lens");
 }

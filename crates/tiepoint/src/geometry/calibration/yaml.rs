@@ -1,8 +1,9 @@
 //! The part of YAML that OpenCV's `FileStorage` and ROS's `camera_info` files have.
 //!
 //! Entries of the outermost level are read: `key: number`, `key: [ numbers ]` and `key: !!opencv-matrix` with
-//! its indented `rows`, `cols`, `dt` and `data: [ … ]`, which ROS writes without the tag and the type. Texts, lists and
-//! other maps are skipped.
+//! its indented `rows`, `cols`, `dt` and `data: [ … ]`, which ROS writes without the tag and the type. Programs that dump
+//! such a file write the parts in any order, the data as lines `- number`, or all of it as `key: {rows: …, data: […]}`.
+//! Texts, lists and other maps are skipped.
 
 use super::document::{Entry, Matrix, MatrixParts, Parsed, Value, number};
 
@@ -59,8 +60,16 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
     if rest == "!!opencv-matrix" {
         return matrix(key, line, lines, MatrixParts::default());
     }
-    if rest.is_empty() && lines.peek().is_some_and(|(_, inner)| inner.trim_start().starts_with("rows:")) {
-        return matrix(key, line, lines, MatrixParts { kind: Some("d".into()), ..MatrixParts::default() });
+    let untyped = MatrixParts { kind: Some("d".into()), ..MatrixParts::default() };
+    let is_part =
+        |text: &str| ["rows:", "cols:", "data:"].iter().any(|part| text.trim_start().starts_with(part));
+    if rest.is_empty()
+        && lines.peek().is_some_and(|(_, inner)| inner.starts_with([' ', '\t']) && is_part(inner))
+    {
+        return matrix(key, line, lines, untyped);
+    }
+    if let Some(parts) = rest.strip_prefix('{').filter(|parts| is_part(parts)) {
+        return flow_matrix(key, parts, line, lines, untyped);
     }
     if key == "distortion_model" && !matches!(unquoted(rest), "plumb_bob" | "rational_polynomial") {
         return Err(format!("line {line}: the lens is {rest}: only plumb_bob is supported (k1 k2 p1 p2 k3)"));
@@ -94,7 +103,51 @@ fn matrix(key: &str, line: usize, lines: &mut Lines<'_>, mut parts: MatrixParts)
             parts.take(part, unquoted(rest), key, at)?;
             continue;
         }
-        parts.take_data(flow(key, rest, at, lines)?, key, at)?;
+        let words = if rest.is_empty() { items(lines) } else { flow(key, rest, at, lines)? };
+        parts.take_data(words, key, at)?;
+    }
+    parts.finish(key, line)
+}
+
+/// The words of lines `- word`.
+fn items<'a>(lines: &mut Lines<'a>) -> Vec<(&'a str, usize)> {
+    let mut words = vec![];
+    while let Some((line, text)) = lines.peek()
+        && let Some(word) = text.trim_start().strip_prefix("- ")
+    {
+        lines.next += 1;
+        words.push((word.trim(), line));
+    }
+    words
+}
+
+/// A matrix as `{rows: 3, cols: 3, data: [ … ]}`, of which `first` is what is behind the brace.
+fn flow_matrix(
+    key: &str,
+    first: &str,
+    line: usize,
+    lines: &mut Lines<'_>,
+    mut parts: MatrixParts,
+) -> Parsed<Value> {
+    let mut text = first.to_owned();
+    while !text.contains('}') {
+        let (_, more) = lines.inner().ok_or_else(|| format!("line {line}: {key} has no end }}"))?;
+        text = format!("{text} {more}");
+    }
+    let (mut left, after) = text.split_once('}').unwrap_or((&text, ""));
+    if !after.trim().is_empty() {
+        return Err(format!("line {line}: {:?} after the }} of {key}", shortened(after)));
+    }
+    while let Some((part, rest)) = left.split_once(':') {
+        let (part, rest) = (part.trim_matches([',', ' ']), rest.trim_start());
+        let list = rest.strip_prefix('[').and_then(|list| list.split_once(']'));
+        let (value, behind) = list.or_else(|| rest.split_once(',')).unwrap_or((rest, ""));
+        let words = || value.split(',').map(|word| (word.trim(), line)).filter(|(word, _)| !word.is_empty());
+        match part {
+            "data" => parts.take_data(words(), key, line)?,
+            _ => parts.take(part, unquoted(value.trim()), key, line)?,
+        }
+        left = behind;
     }
     parts.finish(key, line)
 }

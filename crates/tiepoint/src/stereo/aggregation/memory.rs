@@ -14,7 +14,6 @@ use memmap2::MmapMut;
 #[derive(Debug, Default)]
 pub(in crate::stereo) struct Workspace {
     bytes: Option<MmapMut>,
-    words: Vec<u16>,
     kept: bool,
 }
 
@@ -45,41 +44,30 @@ pub(super) fn fetch<T>(values: &[T]) {
     let _ = values;
 }
 
-/// A type of sums that the workspace has memory for.
+/// A type of sums that the workspace has memory for: `u8` or `u16`.
 pub(super) trait Stored: Value {
     /// At least `len` of them, of any value.
-    fn stored(workspace: &mut Workspace, len: usize) -> Result<&mut [Self]>;
-}
-
-fn refused(len: usize, size: usize) -> Error {
-    Error::Memory {
-        what: "the sums of semi-global matching",
-        needed: (len as u64).saturating_mul(size as u64),
-        shortage: Shortage::Host,
-    }
-}
-
-impl Stored for u8 {
     fn stored(workspace: &mut Workspace, len: usize) -> Result<&mut [Self]> {
-        if workspace.bytes.as_ref().is_none_or(|map| map.len() < len) {
+        let needed = len.saturating_mul(size_of::<Self>());
+        if workspace.bytes.as_ref().is_none_or(|map| map.len() < needed) {
             workspace.bytes = None;
-            let map = MmapMut::map_anon(len.max(1)).map_err(|_| refused(len, 1))?;
+            let refused = |_| Error::Memory {
+                what: "the sums of semi-global matching",
+                needed: needed as u64,
+                shortage: Shortage::Host,
+            };
+            let map = MmapMut::map_anon(needed.max(1)).map_err(refused)?;
             // It only changes speed: if the system refuses, pages stay small.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
             workspace.bytes = Some(map);
         }
-        Ok(workspace.bytes.as_deref_mut().unwrap_or_default())
+        #[expect(unsafe_code, reason = "bytes as numbers")]
+        // SAFETY: a `u8` or `u16` may have any bits.
+        let (_, sums, _) = unsafe { workspace.bytes.as_deref_mut().unwrap_or_default().align_to_mut() };
+        Ok(sums)
     }
 }
 
-impl Stored for u16 {
-    fn stored(workspace: &mut Workspace, len: usize) -> Result<&mut [Self]> {
-        if workspace.words.len() < len {
-            workspace.words = Vec::new();
-            workspace.words.try_reserve_exact(len).map_err(|_| refused(len, 2))?;
-            workspace.words.resize(len, 0);
-        }
-        Ok(&mut workspace.words)
-    }
-}
+impl Stored for u8 {}
+impl Stored for u16 {}

@@ -1,0 +1,134 @@
+//! The verified pairs as tie points of other programs, a file for each pair.
+//!
+//! | format | files of a pair A.jpg and B.jpg |
+//! |---|---|
+//! | `asp` | `TO-A__B.txt`: TO is what `--match-files-prefix` takes |
+//! | `micmac` | `TO/PastisA.jpg/B.jpg.txt` and `TO/PastisB.jpg/A.jpg.txt`: TO is the folder `Homol` |
+//! | `s2p` | `TO/A__B/sift_matches.txt` |
+//! | `qgis` | `TO/A__B.points`, which place A on B |
+//!
+//! Places are pixels as they are stored; the uncertainties of `asp` are the scales of the keypoints.
+
+use super::{Collection, PhotographFeatures};
+use crate::assess::CollectionEvidence;
+use crate::device::Cpu;
+use crate::matching::Match;
+use crate::matching::files::{MatchFormat, MatchRow, write_matches};
+use crate::{Error, Result};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct WrittenPairs {
+    /// Verified pairs.
+    pub pairs: u64,
+    /// Their inliers.
+    pub inliers: u64,
+    /// How the pairs hold the photographs together.
+    #[serde(skip)]
+    pub evidence: CollectionEvidence,
+}
+
+impl Collection {
+    /// Writes the inliers of every verified pair of a finished collection as files of ASP, MicMac, s2p or QGIS.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for another format; [`Error::Mismatch`] where two photographs have the same name in such files;
+    /// those of [`results`](Self::results); [`Error::Io`] when a file cannot be written.
+    pub fn write_tie_points(
+        &self,
+        format: MatchFormat,
+        to: impl AsRef<Path>,
+        cpu: &Cpu,
+    ) -> Result<WrittenPairs> {
+        let (to, names) = (to.as_ref(), self.file_names(format)?);
+        let results = self.results(cpu)?;
+        let cpu = &cpu.begin_task("export", results.blocks());
+        let (mut written, mut ends) = (WrittenPairs::default(), Vec::new());
+        for block in 0..results.blocks() {
+            // x, y and scale alone, of the photographs in the pairs of this block.
+            let mut known: HashMap<usize, Vec<[f32; 3]>> = HashMap::new();
+            for pair in results.pairs_of(block)? {
+                cpu.check()?;
+                for side in [pair.a, pair.b] {
+                    if !known.contains_key(&side)
+                        && let PhotographFeatures::Found(found) = self.features(side)?
+                    {
+                        known.insert(side, found.keypoints.iter().map(|k| [k.x, k.y, k.scale]).collect());
+                    }
+                }
+                let rows = pair.inliers().filter_map(|[a, b]| {
+                    let of = |side: usize, index: u32| known.get(&side)?.get(index as usize).copied();
+                    let ([ax, ay, of_a], [bx, by, of_b]) = (of(pair.a, a)?, of(pair.b, b)?);
+                    let pair = Match { a, b, distance: 0.0, ratio: f32::NAN };
+                    Some(MatchRow {
+                        pair,
+                        a_xy: [ax, ay],
+                        b_xy: [bx, by],
+                        scales: [of_a, of_b],
+                        inlier: true,
+                    })
+                });
+                let (rows, sides) = (rows.collect::<Vec<_>>(), [&*names[pair.a], &*names[pair.b]]);
+                let path = path_of(format, to, sides);
+                if let Some(folder) = path.parent() {
+                    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+                }
+                write_matches(path, Some(format), sides, &rows)?;
+                written.pairs += 1;
+                written.inliers += rows.len() as u64;
+                ends.push([pair.a, pair.b]);
+            }
+            cpu.advance(1);
+        }
+        written.evidence = CollectionEvidence::of(self.photographs().len(), &ends);
+        Ok(written)
+    }
+
+    /// The names of the photographs in files of this format, which tell them apart.
+    fn file_names(&self, format: MatchFormat) -> Result<Vec<String>> {
+        let whole = match format {
+            MatchFormat::MicMac => true,
+            MatchFormat::Asp | MatchFormat::S2p | MatchFormat::Qgis => false,
+            MatchFormat::Csv | MatchFormat::Json | MatchFormat::Npz | MatchFormat::Colmap => {
+                return Err(Error::option("format", format, "asp, micmac, s2p or qgis, for all pairs"));
+            }
+        };
+        let (mut names, mut seen) = (Vec::new(), BTreeMap::new());
+        for photograph in self.photographs() {
+            let path = Path::new(&photograph.name);
+            let name = if whole { path.file_name() } else { path.file_stem() };
+            let name = name.unwrap_or_default().to_string_lossy().into_owned();
+            if let Some(other) = seen.insert(name.clone(), &photograph.name) {
+                return Err(Error::Mismatch(format!(
+                    "{other} and {} are both {name} in files of {format}, which name photographs without folders{}: \
+                     rename one of them, or collect them apart",
+                    photograph.name,
+                    if whole { "" } else { " and extensions" },
+                )));
+            }
+            names.push(name);
+        }
+        Ok(names)
+    }
+}
+
+/// The file of a pair, or the folder `Homol`.
+fn path_of(format: MatchFormat, to: &Path, [a, b]: [&str; 2]) -> PathBuf {
+    match format {
+        MatchFormat::Asp => {
+            let mut path = to.as_os_str().to_owned();
+            path.push(format!("-{a}__{b}.txt"));
+            path.into()
+        }
+        MatchFormat::S2p => to.join(format!("{a}__{b}")).join("sift_matches.txt"),
+        MatchFormat::Qgis => to.join(format!("{a}__{b}.points")),
+        MatchFormat::MicMac
+        | MatchFormat::Csv
+        | MatchFormat::Json
+        | MatchFormat::Npz
+        | MatchFormat::Colmap => to.to_owned(),
+    }
+}
