@@ -284,9 +284,7 @@ fn report(
         ));
     }
     context.say(&format!("{path}: {} features, {size}, {:.1} ms", found.features.len(), spent.compute * 1e3));
-    if let Some(page) = &job.page {
-        context.say(&format!("{} shows it", page.display()));
-    }
+    job.page.iter().for_each(|page| report::say_page(page, context));
     context.report(|| joined([describe(job, &found), json!({ "seconds": spent.seconds() })]));
     found.features
 }

@@ -133,9 +133,14 @@ impl StereoEvidence {
             });
         }
         let text = format!("{} of the pixels with data have a disparity", percent(valid));
-        let next = "Usual causes: rows that differ (`--rectify`), a range too short (`--disparities`), pictures larger than their \
-                    texture is fine (`--halve auto`)";
-        reasons.push(Reason::share_below("valid", valid, VALID, text, next));
+        let first_cause = match self.rows {
+            Some(rows) if rows <= 1.0 => "pictures that overlap only in part",
+            _ => "rows that differ (`--rectify`)",
+        };
+        let next = format!(
+            "Usual causes: {first_cause}, a range too short (`--disparities`), blurred or enlarged pictures (`--halve auto`)"
+        );
+        reasons.push(Reason::share_below("valid", valid, VALID, text, &next));
         let text = format!("{} of the disparities lie at the end of the range", percent(at_end));
         let next = format!("`--disparities {}`", (2 * self.disparities).min(4096));
         reasons.push(Reason::share_above("end of range", at_end, AT_END, text, &next));
