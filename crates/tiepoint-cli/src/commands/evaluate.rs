@@ -141,7 +141,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
 /// Scores detector, matching and model on two images against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
     let truth = read_homography(truth)?;
-    let advice = "Is another --detector better?";
+    let advice = "Try another --detector";
     let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, advice);
     let mut clock = Clock::start(&context.processor.cpu);
     let pair = search.run(paths, false, &arguments.pair.report, &mut clock, context)?;

@@ -215,7 +215,7 @@ impl<'a> PairSearch<'a> {
         };
         let advice = format!("Do both pictures show the same thing? {advice}");
         let shown_by =
-            page.report.as_ref().map_or("--report PAGE.html".into(), |path| path.display().to_string());
+            page.report.as_ref().map_or("--report PAGE.html".to_owned(), |path| path.display().to_string());
         let message = format!("{error} ({counts}). {advice}. {shown_by} shows the matches");
         report::write(page, || {
             let names = paths.map(report::file_name);
