@@ -117,7 +117,7 @@ class CollectionView {
       this.colourBy = by;
       redraw();
     });
-    const sorted = segmented('Order', [['names', 'as listed'], ['likeness', 'like next to like']], this.sorted, (by) => {
+    const sorted = segmented('Order', [['names', 'as listed'], ['likeness', 'similar together']], this.sorted, (by) => {
       this.sorted = by;
       this.arrangeRows();
       this.stage.draw();

@@ -424,7 +424,7 @@ fn verdict(assessment: &Assessment) -> String {
             // Several reasons may recommend the same.
             let next = reason.next.as_deref().filter(|next| *next != said).unwrap_or_default();
             said = reason.next.as_deref().unwrap_or_default();
-            let next = if next.is_empty() { String::new() } else { format!("<br>{}", text(next)) };
+            let next = if next.is_empty() { String::new() } else { format!("<br>{}", with_code(next)) };
             let (name, told, expected) = (reason.verdict.name(), text(&reason.text), text(&reason.expected));
             format!("<li class=\"{name}\">{told} <small>expected: {expected}</small>{next}</li>\n")
         });
@@ -452,6 +452,15 @@ fn verdict(assessment: &Assessment) -> String {
         html += &format!("<details><summary>{} measures are good</summary>\n{fold}</details>\n", good.len());
     }
     html + "</div>\n"
+}
+
+/// The text as HTML, with what stands between backticks as code.
+fn with_code(said: &str) -> String {
+    let part = |(i, part): (usize, &str)| match i % 2 {
+        0 => text(part).into_owned(),
+        _ => format!("<code>{}</code>", text(part)),
+    };
+    said.split('`').enumerate().map(part).collect()
 }
 
 /// The text with codes instead of invisible characters and of those that reverse the direction of writing, which would

@@ -1,7 +1,7 @@
 // Every kind of page in a real browser: pages that the command writes are opened, moved, filtered and read.
 //
 // TIEPOINT names the command, COLLECTIONS the program that writes pages of synthetic collections, CHROMIUM the browser or
-// FIREFOX another one, which is driven by WebDriver BiDi, SHOTS a folder for screenshots, TIEPOINT_DATA the folder of photographs.
+// FIREFOX another one, which is driven by WebDriver BiDi (for WebGL in software with LIBGL_ALWAYS_SOFTWARE=1, under xvfb-run), SHOTS a folder for screenshots, TIEPOINT_DATA the folder of photographs.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -19,6 +19,10 @@ const AXE = readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.me
 /** Chromium needs this flag for WebGL in software. */
 const ARGUMENTS = ['--enable-unsafe-swiftshader'];
 const { FIREFOX } = process.env;
+const FIREFOX_WEBGL = { 'webgl.force-enabled': true, 'webgl.out-of-process': false, 'layers.gpu-process.enabled': false };
+/** Why a test that needs it is skipped. */
+const NO_SCRIPT_SWITCH = FIREFOX && 'WebDriver BiDi cannot switch JavaScript off in Firefox';
+const NO_FORCED_COLOURS = FIREFOX && 'WebDriver BiDi cannot force colours in Firefox';
 
 const folder = mkdtempSync(join(tmpdir(), 'tiepoint-report-'));
 const at = (name) => join(folder, name);
@@ -26,7 +30,7 @@ const at = (name) => join(folder, name);
 let browser;
 
 function launch() {
-  return FIREFOX ? firefox.launch({ channel: 'moz-firefox', executablePath: FIREFOX })
+  return FIREFOX ? firefox.launch({ channel: 'moz-firefox', executablePath: FIREFOX, firefoxUserPrefs: FIREFOX_WEBGL })
     : chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGUMENTS });
 }
 
@@ -77,17 +81,58 @@ async function ready(page) {
   await page.evaluate(() => scrollTo(0, 0));
 }
 
-/** A screenshot of an element once it no longer changes: two in a row are the same. */
+/** A screenshot of an element once it no longer changes: two in a row are the same. The page stays where it was scrolled to. */
 async function picture(locator) {
-  let last = await locator.screenshot({ animations: 'disabled' });
+  const at_ = await locator.page().evaluate(() => [scrollX, scrollY]);
+  const shown = await steady(locator);
+  await locator.page().evaluate(([x, y]) => scrollTo(x, y), at_);
+  return shown;
+}
+
+async function steady(locator) {
+  const page = locator.page();
+  const shoot = async () => {
+    // In Firefox a screenshot of an element scrolls it to the middle, and what was under the cursor is there no more.
+    const [box, view] = [await locator.boundingBox(), page.viewportSize()];
+    const isWhole = box && box.y >= 0 && box.y + box.height <= view.height;
+    return FIREFOX && isWhole ? page.screenshot({ animations: 'disabled', clip: box }) : locator.screenshot({ animations: 'disabled' });
+  };
+  let last = await shoot();
   for (let i = 0; i < 20; i++) {
-    await locator.page().waitForTimeout(150);
-    const next = await locator.screenshot({ animations: 'disabled' });
+    await page.waitForTimeout(150);
+    const next = await shoot();
     if (next.equals(last)) return next;
     last = next;
   }
   assert.fail('the picture keeps changing');
 }
+
+/** The name and the bytes of the file that `action` saves. WebDriver BiDi hands no file over: there, what the page offers is read. */
+async function saved(page, action) {
+  if (!FIREFOX) {
+    const [download] = await Promise.all([page.waitForEvent('download'), action()]);
+    return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
+  }
+  await page.evaluate(() => {
+    const [blobs, make] = [new Map(), URL.createObjectURL];
+    URL.createObjectURL = (blob) => {
+      const url = make.call(URL, blob);
+      blobs.set(url, blob);
+      return url;
+    };
+    HTMLAnchorElement.prototype.click = function () {
+      const reader = new FileReader();
+      reader.onload = () => (window.offered = [this.download, reader.result.split(',')[1]]);
+      reader.readAsDataURL(blobs.get(this.href));
+    };
+    window.offered = undefined;
+  });
+  await action();
+  await page.waitForFunction(() => window.offered);
+  const [name, bytes] = await page.evaluate(() => window.offered);
+  return { name, bytes: Buffer.from(bytes, 'base64') };
+}
+const saveCsv = async (page) => (await saved(page, () => page.getByRole('button', { name: 'Save these as CSV' }).click())).bytes.toString();
 
 /** Turns the wheel while Ctrl is held, which enlarges a plane that is shown whole. */
 async function zoom(page, by) {
@@ -285,17 +330,15 @@ for (const hash of ['#2d', '#gl']) {
     assert.ok(few > 0 && few < results.match.inliers, `${few} are kept`);
 
     // The kept matches are saved as CSV and agree with the command's file.
-    const waiting = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Save these as CSV' }).click();
-    const saved = readFileSync(await (await waiting).path(), 'utf8').trim().split('\n');
-    assert.equal(saved[0], 'ax,ay,bx,by,distance,ratio,inlier,a,b,residual');
-    assert.equal(saved.length, few + 1);
+    const rows = (await saveCsv(page)).trim().split('\n');
+    assert.equal(rows[0], 'ax,ay,bx,by,distance,ratio,inlier,a,b,residual');
+    assert.equal(rows.length, few + 1);
     const command = new Map(readFileSync(at('matches.csv'), 'utf8').trim().split('\n').slice(1).map((line) => line.split(',')).map((f) => [`${f[7]},${f[8]}`, f.map(Number)]));
-    for (const line of saved.slice(1)) {
+    for (const line of rows.slice(1)) {
       const fields = line.split(',');
       assert.deepEqual(fields.slice(0, 9).map(Number), command.get(`${fields[7]},${fields[8]}`), line);
     }
-    const sent = saved.slice(1).map((line) => Number(line.split(',')[9]));
+    const sent = rows.slice(1).map((line) => Number(line.split(',')[9]));
     assert.deepEqual(sent, [...sent].sort((a, b) => b - a), 'the worst first');
     assert.deepEqual(problems, []);
     await close();
@@ -614,11 +657,9 @@ for (const hash of ['#2d', '#gl']) {
     });
     const few = await kept();
     assert.ok(few > 0 && few < pairs.length, `${few} of ${pairs.length} pairs are kept`);
-    const waiting = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Save these as CSV' }).click();
-    const saved = readFileSync(await (await waiting).path(), 'utf8').trim().split('\n');
+    const rows = (await saveCsv(page)).trim().split('\n');
     const cell = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    assert.deepEqual(saved, ['a,b,inliers,matches,geometry', ...pairs.slice(0, few).map((p) => [cell(names[p.a]), cell(names[p.b]), p.inliers, p.matches, p.geometry].join(','))]);
+    assert.deepEqual(rows, ['a,b,inliers,matches,geometry', ...pairs.slice(0, few).map((p) => [cell(names[p.a]), cell(names[p.b]), p.inliers, p.matches, p.geometry].join(','))]);
 
     // The graph.
     await page.getByRole('slider', { name: /least inliers/ }).focus();
@@ -755,7 +796,7 @@ test('a collection of photographs shows those pairs that the command found', asy
   await close();
 });
 
-test('a collection without JavaScript is a matrix, photographs and tables', async () => {
+test('a collection without JavaScript is a matrix, photographs and tables', { skip: NO_SCRIPT_SWITCH }, async () => {
   const { page, close } = await open('ring.html', { script: false });
   const { names, pairs } = collection('ring.html');
   assert.ok((await page.locator('.still').first().screenshot()).length > 20_000, 'the still picture shows something');
@@ -1012,7 +1053,7 @@ test('a failure writes a page that begins as a sentence, and says what to do', a
   assert.ok(`${said.stdout}${said.stderr}`.includes('said.html'), 'what was written is said');
 });
 
-test('names that turn, forced colours, print, the painter in the address, no WebGL, no script', async () => {
+test('names that turn, print, the painter in the address, no WebGL', async () => {
   const turned = 'no\u202egpj.jpg';
   cpSync(at('coffee.jpg'), at(turned));
   report('turned.html', 'match', turned, 'coffee-turned.png');
@@ -1021,11 +1062,7 @@ test('names that turn, forced colours, print, the painter in the address, no Web
   assert.equal(await first.page.locator('h1 bdi').count(), 1);
   await first.close();
   const { page, close } = await open('match.html');
-  await page.emulateMedia({ forcedColors: 'active' });
-  assert.equal(await page.locator('.strip').first().evaluate((s) => getComputedStyle(s).forcedColorAdjust), 'none');
-  const [pressed, other] = await page.evaluate(() => ['true', 'false'].map((state) => getComputedStyle(document.querySelector(`.toggle[aria-pressed="${state}"]`)).backgroundColor));
-  assert.notEqual(pressed, other, 'pressed and not');
-  await page.emulateMedia({ forcedColors: 'none', media: 'print' });
+  await page.emulateMedia({ media: 'print' });
   assert.ok(await page.locator('.colour-bar').first().isVisible(), 'the legend is printed');
   assert.ok(!(await page.getByRole('button', { name: 'show all' }).first().isVisible()), 'buttons are not');
   await page.emulateMedia({ media: 'screen' });
@@ -1039,25 +1076,29 @@ test('names that turn, forced colours, print, the painter in the address, no Web
   await flat.page.getByText('Points in space need WebGL 2').waitFor();
   assert.ok((await flat.page.locator('.space').boundingBox()).height < 100, 'no hole');
   await flat.close();
-  const still = await open('match.html', { script: false });
-  assert.match(await still.page.locator('noscript').innerText(), /Without JavaScript/);
-  await still.close();
+});
+
+test('forced colours keep the strip, and what is pressed is told apart', { skip: NO_FORCED_COLOURS }, async () => {
+  const { page, close } = await open('match.html');
+  await page.emulateMedia({ forcedColors: 'active' });
+  assert.equal(await page.locator('.strip').first().evaluate((s) => getComputedStyle(s).forcedColorAdjust), 'none');
+  const [pressed, other] = await page.evaluate(() => ['true', 'false'].map((state) => getComputedStyle(document.querySelector(`.toggle[aria-pressed="${state}"]`)).backgroundColor));
+  assert.notEqual(pressed, other, 'pressed and not');
+  await close();
 });
 
 test('a view is saved as PNG and as SVG, which look like the view', async () => {
   for (const [name, of] of [['match.html', 'matches'], ['register.html', 'registration'], ['stereo.html', 'disparity'], ['collect.html', 'pairs']]) {
     const { page, problems, close } = await open(name);
-    const saved = async (kind) => {
-      const waiting = page.waitForEvent('download');
-      await page.getByRole('button', { name: `Save this view as ${kind}` }).first().click();
-      const download = await waiting;
-      assert.equal(download.suggestedFilename(), `${of}.${kind.toLowerCase()}`);
-      return readFileSync(await download.path());
+    const view = async (kind) => {
+      const { name: file, bytes } = await saved(page, () => page.getByRole('button', { name: `Save this view as ${kind}` }).first().click());
+      assert.equal(file, `${of}.${kind.toLowerCase()}`);
+      return bytes;
     };
     const stage = await page.locator('.stage').first().boundingBox();
-    const png = await saved('PNG');
+    const png = await view('PNG');
     assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [Math.floor(2 * stage.width), Math.floor(2 * stage.height)], `${name}: pixels`);
-    writeFileSync(at('saved.svg'), await saved('SVG'));
+    writeFileSync(at('saved.svg'), await view('SVG'));
     // Both are drawn small and compared.
     const off = await page.evaluate(async ([svg, image, w, h]) => {
       const pixels = async (url) => {
@@ -1202,9 +1243,7 @@ test('points in space are measured, have a scale, and are saved as PLY', async (
   const told = await page.locator('.measure').innerText();
   const distance = Number(/^Distance ([\d.]+)/.exec(told)?.[1]);
   assert.equal(await cloud.locator('.over path').count(), 2, 'a line with its shadow');
-  const waiting = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Save as PLY' }).click();
-  const bytes = readFileSync(await (await waiting).path());
+  const { bytes } = await saved(page, () => page.getByRole('button', { name: 'Save as PLY' }).click());
   const end = bytes.indexOf('end_header\n') + 11;
   const count = Number(/element vertex (\d+)/.exec(bytes.subarray(0, end).toString())[1]);
   assert.equal(bytes.length, end + 15 * count);
@@ -1268,11 +1307,8 @@ test('features are walked, hovered, filtered and saved', async () => {
   await changes(stage, 'the filter', () => page.getByRole('slider', { name: 'least scale' }).fill('700'));
   const kept = Number((await page.locator('.kept').innerText()).split(' ')[0].replaceAll(',', ''));
   assert.ok(kept > 0 && kept < count, `${kept} of ${count}`);
-  if (!FIREFOX) {
-    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save these as CSV' }).click()]);
-    const lines = readFileSync(await download.path(), 'utf8').trim().split('\n');
-    assert.deepEqual([lines[0], lines.length], ['x,y,scale,angle,response', kept + 1]);
-  }
+  const lines = (await saveCsv(page)).trim().split('\n');
+  assert.deepEqual([lines[0], lines.length], ['x,y,scale,angle,response', kept + 1]);
   assert.deepEqual(problems, []);
   await close();
 });
@@ -1464,7 +1500,7 @@ test('hostile names, no matches, a single pixel, residuals that are no numbers',
   }
 });
 
-test('the policy forbids requests, and a reader without JavaScript sees a picture and the figures', async () => {
+test('the policy forbids requests', async () => {
   const { page, close } = await open('match.html');
   const refused = await page.evaluate(() => new Promise((done) => {
     addEventListener('securitypolicyviolation', (event) => done(event.effectiveDirective), { once: true });
@@ -1472,6 +1508,9 @@ test('the policy forbids requests, and a reader without JavaScript sees a pictur
   }));
   assert.equal(refused, 'connect-src');
   await close();
+});
+
+test('a reader without JavaScript sees a picture and the figures', { skip: NO_SCRIPT_SWITCH }, async () => {
   for (const name of ['match.html', 'register.html', 'stereo.html']) {
     const still = await open(name, { script: false });
     const svg = still.page.locator('.still').first();
@@ -1480,6 +1519,7 @@ test('the policy forbids requests, and a reader without JavaScript sees a pictur
     assert.ok(await still.page.locator('.tiles').first().isVisible(), 'the figures');
     await still.page.locator('details.figures summary').last().click();
     assert.ok(await still.page.locator('details.figures td').last().isVisible(), 'all figures');
+    assert.match(await still.page.locator('noscript').innerText(), /Without JavaScript/);
     await still.close();
   }
 });

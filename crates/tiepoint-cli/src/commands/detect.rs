@@ -6,7 +6,7 @@
 
 use super::features::{find, find_together, together};
 use super::ordered::{AHEAD, Item, MOST_BESIDE, Results};
-use super::report::{file_name, support, write_to};
+use super::report::{file_name, say_page, support, write_to};
 use crate::arguments::detect::DetectArguments;
 use crate::arguments::detector::DetectorArguments;
 use crate::arguments::report::check_page;
@@ -284,9 +284,7 @@ fn report(
         ));
     }
     context.say(&format!("{path}: {} features, {size}, {:.1} ms", found.features.len(), spent.compute * 1e3));
-    if let Some(page) = &job.page {
-        context.say(&format!("{} shows it", page.display()));
-    }
+    job.page.iter().for_each(|page| say_page(page, context));
     context.report(|| joined([describe(job, &found), json!({ "seconds": spent.seconds() })]));
     found.features
 }

@@ -60,8 +60,20 @@ fn matrices(
         )
     })?;
     context.say(&format!("corner error  {error:.3} px"));
+    note_direction(&maps[0], &maps[1], (size, error), context);
     context.report(|| json!({ "corner_error": error }));
     Ok(())
+}
+
+/// Says so where one of two maps seems to be from B to A, and the other from A to B.
+fn note_direction(found: &Homography, truth: &Homography, (size, error): (Size, f64), context: &Context) {
+    let inverted = found.inverse().map(|found| corner_error(&found, truth, size));
+    if let Some(inverted) = inverted.filter(|inverted| 10.0 * inverted < error) {
+        context.note(&format!(
+            "FOUND inverted is {inverted:.3} px off: does one of them map A to B and the other B to A? That of `register A B` \
+             maps B to A, that of `match A B` A to B"
+        ));
+    }
 }
 
 /// Scores a disparity map against the true one.
@@ -129,12 +141,15 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
 /// Scores detector, matching and model on two images against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
     let truth = read_homography(truth)?;
-    let advice = "--report PAGE.html shows the matches";
+    let advice = "Try another --detector";
     let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, advice);
     let mut clock = Clock::start(&context.processor.cpu);
     let pair = search.run(paths, false, &arguments.pair.report, &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&pair, &truth))?;
     scores.lines().iter().for_each(|l| context.say(l));
+    if let Some(found) = pair.tie.b_from_a.and_then(|model| model.homography()) {
+        note_direction(&found, &truth, (pair.features[0].image, scores.corner_error), context);
+    }
     let [a, b] = paths.map(|p| p.display().to_string());
     let described = joined([json!({ "a": a, "b": b }), pair.describe(&search, context), scores.describe()]);
     let before = clock.clone();

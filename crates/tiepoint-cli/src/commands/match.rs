@@ -13,7 +13,7 @@ use tiepoint_report::{Section, View};
 
 /// Advice if too few matches agree.
 const ADVICE: &str = "Try --model fundamental for a scene with depth, --views 43 for viewpoints far apart, --contrast 0.02 for \
-                      dull pictures; --report PAGE.html shows the matches";
+                      dull pictures";
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);

@@ -202,7 +202,7 @@ impl<'a> PairSearch<'a> {
         let ([a, b], matches) = (pair.features.each_ref().map(Features::len), pair.tie.matches.len());
         let tried = match self.matching.sensors.modality {
             Modality::Auto | Modality::Same if views > 1 => {
-                format!(", nor do {views} simulated views of each help")
+                format!("; {views} simulated views of each did not help")
             }
             Modality::Auto | Modality::Same | Modality::Cross => String::new(),
         };
@@ -213,7 +213,10 @@ impl<'a> PairSearch<'a> {
             }
             None => (format!("{matches} matches of {a} and {b} features{tried}"), self.advice),
         };
-        let message = format!("{error} ({counts}). Do both pictures show the same thing? {advice}");
+        let advice = format!("Do both pictures show the same thing? {advice}");
+        let shown_by =
+            page.report.as_ref().map_or("--report PAGE.html".to_owned(), |path| path.display().to_string());
+        let message = format!("{error} ({counts}). {advice}. {shown_by} shows the matches");
         report::write(page, || {
             let names = paths.map(report::file_name);
             let title = format!("{} and {}", names[0], names[1]);
@@ -221,12 +224,10 @@ impl<'a> PairSearch<'a> {
                 0 => "There are no matches to show.",
                 _ => "What is shown are matches that no model has confirmed.",
             };
-            let mut words = message.chars();
-            let first = words.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-            let lead = format!("{first}{}. {shown}", words.as_str());
+            let lead = format!("No model was found: {counts}. {shown}");
             let view = report::matches_view(&pair, names, self.detector.detector);
             let section = report::tiles(Section::new("Matches"), &pair, clock)
-                .assessed(Some(Assessment::none(&error.to_string(), advice)))
+                .assessed(Some(Assessment::none(&error.to_string(), &advice)))
                 .view(View::Matches(view));
             (title, lead, vec![section.figures(pair.describe(self, context))])
         })?;

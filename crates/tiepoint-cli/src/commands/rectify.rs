@@ -25,7 +25,7 @@ use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View, counte
 /// Advice if too few matches agree.
 pub(super) const ADVICE: &str = "Of a flat scene, or from one place, there is nothing to rectify: `register` lays one picture on the other. Try \
                       --contrast 0.02 for dull pictures, --inlier-distance 3 for lenses that bend lines, or give the cameras by \
-                      --calibration; --report PAGE.html shows the matches";
+                      --calibration";
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
@@ -46,6 +46,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor))?;
     clock.time(Part::Write, || write(arguments, &pair, &images, context))?;
     summarise(arguments, &pair, &clock, context);
+    found.assess().iter().for_each(|assessment| context.say(&assessment.to_string()));
     let names = json!({
         "left": arguments.left.display().to_string(),
         "right": arguments.right.display().to_string(),

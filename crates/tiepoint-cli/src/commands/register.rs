@@ -17,8 +17,7 @@ use tiepoint_report::{Section, View};
 
 /// Advice if too few matches agree.
 const ADVICE: &str = "Try --model affine or similarity for little in common, --views 43 for viewpoints far apart, --contrast 0.02 \
-                      for dull pictures; a scene with depth has no map from one picture to the other (`rectify`). --report PAGE.html \
-                      shows the matches";
+                      for dull pictures; a scene with depth has no map from one picture to the other (`rectify`)";
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);

@@ -40,12 +40,15 @@ pub(crate) fn finish<'a>(
     page: impl FnOnce() -> Page<'a>,
 ) -> Outcome {
     clock.time(Part::Write, || write(arguments, page))?;
-    if let Some(path) = &arguments.report {
-        context.say(&format!("{} shows it", path.display()));
-    }
+    arguments.report.iter().for_each(|path| say_page(path, context));
     let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
     context.report(|| joined([described.clone(), seconds]));
     Ok(())
+}
+
+/// Says where the page is.
+pub(crate) fn say_page(path: &Path, context: &Context) {
+    context.say(&format!("report: {}", path.display()));
 }
 
 /// Writes a page no larger than `limit` bytes.
@@ -63,7 +66,7 @@ pub(crate) fn compare(arguments: &ComparisonArguments, context: &Context) -> Out
     let comparison = Comparison::new(before, after)?;
     comparison.report.made(how_made()).write(&arguments.output)?;
     context.say(&comparison.said);
-    context.say(&format!("{} shows it", arguments.output.display()));
+    say_page(&arguments.output, context);
     context.report(|| comparison.described.clone());
     Ok(())
 }

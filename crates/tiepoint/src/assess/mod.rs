@@ -131,11 +131,12 @@ impl Assessment {
 }
 
 impl std::fmt::Display for Assessment {
-    /// The verdict, with the reasons that are as bad as it, and what to do next.
+    /// The verdict with the reasons for it, and what to do next. Of what is good the first three are enough.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.verdict.name())?;
         let told = self.reasons.iter().filter(|reason| reason.verdict == self.verdict);
-        for (i, reason) in told.enumerate() {
+        let most = if self.verdict == Verdict::Good { 3 } else { usize::MAX };
+        for (i, reason) in told.take(most).enumerate() {
             write!(f, "{} {}", if i == 0 { ":" } else { ";" }, reason.text)?;
         }
         let next = self.reasons.iter().filter_map(|reason| reason.next.as_deref()).next();

@@ -35,7 +35,8 @@ use serde::Serialize;
 const FAR: f64 = 2.0;
 /// And by at most this share of the longer side: depth moves places by less, and few wrong matches are that near.
 const NEAR: f64 = 0.125;
-/// What neighbours have in common counts from this share of the threshold on: lenses bend pictures by less.
+/// What neighbours have in common counts from this share of the threshold on, there or where inliers are fewest: lenses
+/// bend pictures by less.
 const BENT: f64 = 1.0 / 3.0;
 /// The inner edge of the ring, in thresholds. Hardly any right match is further out.
 const RING: f64 = 1.2;
@@ -205,8 +206,8 @@ impl PairEvidence {
             ring as f64 / (area(outer) - area(RING))
         });
         let shown = model.homography().map_or([true; 9], |map| shown(&map, size, size_b));
-        let supported = cells.map(|cell| cell.inliers >= SUPPORTED);
-        let amplified = amplification(model.kind(), supported, shown);
+        let places = middles(size, tie.inliers.iter().map(|&i| &keypoints[0][tie.matches[i].a as usize]));
+        let amplified = amplification(model.kind(), places, shown);
         Some(Self {
             matches: tie.matches.len(),
             inliers: tie.inliers.len(),
@@ -313,7 +314,7 @@ impl PairEvidence {
                 expected: "no part of the picture".into(),
                 verdict: Verdict::above(misfit.len() as f64, MISFIT),
                 text: match misfit.len() {
-                    0 => format!("no part of the picture speaks against the {noun}"),
+                    0 => format!("no part of the picture contradicts the {noun}"),
                     1 => format!("in 1 of 9 parts of the picture most matches lie {high:.0} px off"),
                     n => format!(
                         "in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"
@@ -326,13 +327,14 @@ impl PairEvidence {
                 let text =
                     format!("neighbouring matches have {of} of their residuals in common ({px:.1} px)");
                 let mut alike = Reason::share_above("residuals", share, COMMON, text, next);
-                if px < BENT * self.threshold_px {
+                if self.reach_px.map_or(px, |reach| reach.max(px)) < BENT * self.threshold_px {
                     alike.verdict = Verdict::Good;
                 }
                 reasons.push(alike);
             }
         }
-        reasons.push(first);
+        // The plainest figure of a good model leads; of a bad one what contradicts it does.
+        reasons.insert(if first.verdict == Verdict::Good { 0 } else { reasons.len() }, first);
     }
 }
 
@@ -380,6 +382,20 @@ fn cell(size: Size, k: &Keypoint) -> usize {
     3 * third(k.y, size.height) + third(k.x, size.width)
 }
 
+/// The middle of the inliers in each part of a picture that supports the model, in the coordinates of [`reach`](super::reach).
+fn middles<'a>(size: Size, inliers: impl Iterator<Item = &'a Keypoint>) -> impl Iterator<Item = [f64; 2]> {
+    let mut sums = [(0_usize, [0.0; 2]); 9];
+    let from_middle = |at: f32, length: usize| 3.0 * f64::from(at) / length.max(1) as f64 - 1.5;
+    for k in inliers {
+        let (n, [x, y]) = &mut sums[cell(size, k)];
+        *n += 1;
+        *x += from_middle(k.x, size.width);
+        *y += from_middle(k.y, size.height);
+    }
+    let supported = sums.into_iter().filter(|(n, _)| *n >= SUPPORTED);
+    supported.map(|(n, sum)| sum.map(|sum| sum / n as f64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -391,9 +407,15 @@ mod tests {
 
     /// A picture of the texture at the places that its pixels show.
     fn picture(back: impl Fn([f64; 2]) -> [f64; 2]) -> AnyImage {
+        picture_seen(back, |_, grey| grey)
+    }
+
+    /// As [`picture`], of the grey values that `seen` makes of a place and the texture's.
+    fn picture_seen(back: impl Fn([f64; 2]) -> [f64; 2], seen: impl Fn([f64; 2], f64) -> f64) -> AnyImage {
         Image::from_fn(Size::new(480, 360), |x, y| {
-            let [u, v] = back([x as f64, y as f64]);
-            (255.0 * Texture::new(1).at(u, v, 1.0)) as u8
+            let place = [x as f64, y as f64];
+            let [u, v] = back(place);
+            seen(place, 255.0 * Texture::new(1).at(u, v, 1.0)) as u8
         })
         .into()
     }
@@ -427,6 +449,15 @@ mod tests {
         let (shallow, evidence) = assessed(&flat, &steps, ModelKind::Homography);
         let first = &shallow.reasons[0];
         assert!(shallow.verdict > Verdict::Good && first.measure == "residuals", "{shallow}: {evidence:?}");
+        // A slope that gets steeper to the right, where a third without texture, as water, has no inlier to show it.
+        let part_blank = |back: fn([f64; 2]) -> [f64; 2]| {
+            picture_seen(back, |[x, _], grey| if x < 320.0 { grey } else { 128.0 })
+        };
+        let rising = |[x, y]: [f64; 2]| [x + 30.0 * ((x - 160.0) / 320.0).powi(3), y];
+        let (hidden, evidence) = assessed(&part_blank(|p| p), &part_blank(rising), ModelKind::Homography);
+        assert!(hidden.verdict > Verdict::Good, "{hidden}: {evidence:?}");
+        let (shore, evidence) = assessed(&part_blank(|p| p), &part_blank(|p| p), ModelKind::Homography);
+        assert_eq!(shore.verdict, Verdict::Good, "{shore}: {evidence:?}");
         // Flat on the left, rising to the right, where a third is some 50 px off: a valley beside a mountain from above.
         let slope = picture(|[x, y]| [x + 50.0 * ((x - 160.0) / 200.0).clamp(0.0, 1.0), y]);
         let (mountain, evidence) = assessed(&flat, &slope, ModelKind::Homography);

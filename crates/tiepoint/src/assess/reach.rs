@@ -1,8 +1,8 @@
 //! How far a map can be off where nothing supports it.
 //!
 //! A map is known where its inliers are. Beyond them it is continued, and a small misfit grows: by how much follows from
-//! where they lie. The nine parts of the picture that support the map are taken as one observation each, in its middle,
-//! because neighbours in one part have what the map misses in common; their least-squares fit has the variance
+//! where they lie. The nine parts of the picture that support the map are taken as one observation each, in the middle of
+//! its inliers, because neighbours in one part have what the map misses in common; their least-squares fit has the variance
 //! b (Σ bᵀb)⁻¹ bᵀ at a place, in units of the variance of an observation, where b are the derivatives of the place by the
 //! parameters of the map. Derivatives of every kind of map are taken at the identity, whose coordinates of A differ from
 //! those of B by a map of the same kind.
@@ -27,23 +27,32 @@ fn parameters(kind: ModelKind) -> Option<usize> {
 
 /// By how much x and y change with each parameter: two of a translation, then rotation, scale, two of an affine map, and
 /// two of a homography. A kind of map has the first of them.
-fn derivatives(part: usize, parameters: usize) -> [[f64; MOST]; 2] {
-    let [x, y] = [part % 3, part / 3].map(|k| k as f64 - 1.0);
+fn derivatives([x, y]: [f64; 2], parameters: usize) -> [[f64; MOST]; 2] {
     let mut rows = [[1.0, 0.0, -y, x, x, y, -x * x, -x * y], [0.0, 1.0, x, y, -y, x, -x * y, -y * y]];
     rows.iter_mut().for_each(|row| row[parameters..].fill(0.0));
     rows
 }
 
-/// The largest standard deviation of a map in the parts that are `shown`, in multiples of that of what the `supported` ones
-/// say, each by itself. `None` of a model that is no map, and where these parts do not determine it.
-pub(super) fn amplification(kind: ModelKind, supported: [bool; 9], shown: [bool; 9]) -> Option<f64> {
+/// The middle of one of nine parts, row by row, in units of the size of a part, from the middle of the picture.
+pub(super) fn middle(part: usize) -> [f64; 2] {
+    [part % 3, part / 3].map(|k| k as f64 - 1.0)
+}
+
+/// The largest standard deviation of a map in the middle of the parts that are `shown`, in multiples of that of the
+/// observations at these places, in coordinates as [`middle`]'s. `None` of a model that is no map, and where these places do
+/// not determine it.
+pub(super) fn amplification(
+    kind: ModelKind,
+    places: impl IntoIterator<Item = [f64; 2]>,
+    shown: [bool; 9],
+) -> Option<f64> {
     let n = parameters(kind)?;
     let mut normal = [[0.0; MOST]; MOST];
     for (i, row) in normal.iter_mut().enumerate().skip(n) {
         row[i] = 1.0;
     }
-    for part in (0..9).filter(|&part| supported[part]) {
-        for b in derivatives(part, n) {
+    for place in places {
+        for b in derivatives(place, n) {
             for (row, p) in normal.iter_mut().zip(b) {
                 row.iter_mut().zip(b).for_each(|(sum, q)| *sum += p * q);
             }
@@ -51,7 +60,7 @@ pub(super) fn amplification(kind: ModelKind, supported: [bool; 9], shown: [bool;
     }
     let mut most = 0.0_f64;
     for part in (0..9).filter(|&part| shown[part]) {
-        let rows = derivatives(part, n);
+        let rows = derivatives(middle(part), n);
         let mut variance = [[0.0; 2]; 2];
         for (column, b) in rows.into_iter().enumerate() {
             let (mut a, mut right) = (normal, b);
@@ -75,8 +84,7 @@ mod tests {
 
     #[test]
     fn a_map_is_known_where_it_is_supported_and_less_beyond() {
-        let of =
-            |kind, parts: &[usize]| amplification(kind, std::array::from_fn(|i| parts.contains(&i)), ALL);
+        let of = |kind, parts: &[usize]| amplification(kind, parts.iter().map(|&part| middle(part)), ALL);
         let whole = of(ModelKind::Homography, &[0, 1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
         let corner = of(ModelKind::Homography, &[0, 1, 2, 3, 4, 6]).unwrap();
         let rows = of(ModelKind::Homography, &[0, 1, 2, 3, 4, 5]).unwrap();
@@ -89,12 +97,18 @@ mod tests {
         assert!((fewer[0] - (1.0_f64 / 6.0).sqrt()).abs() < 1e-12, "{}", fewer[0]);
         assert_eq!(of(ModelKind::Homography, &[0, 1, 2]), None, "points on a line determine no homography");
         assert_eq!(of(ModelKind::Fundamental, &[0, 1, 2, 3]), None, "no map");
+        // Inliers at the inner edge of a part tell less about its middle.
+        let edge = (0..9).map(middle).map(|[x, y]| [x.min(0.6), y]);
+        let edge = amplification(ModelKind::Homography, edge, ALL).unwrap();
+        assert!(edge > 1.3 * whole && edge < rows, "{edge}");
     }
 
     #[test]
     fn what_the_other_picture_does_not_show_does_not_count() {
-        let left = std::array::from_fn(|i| i % 3 < 2);
-        let [all, seen] = [ALL, left].map(|shown| amplification(ModelKind::Homography, left, shown).unwrap());
+        let left = std::array::from_fn(|part| part % 3 < 2);
+        let places = || (0..9).filter(|&part| left[part]).map(middle);
+        let [all, seen] =
+            [ALL, left].map(|shown| amplification(ModelKind::Homography, places(), shown).unwrap());
         assert!(seen < 1.1 && all > 2.0 * seen, "{seen}, {all}");
     }
 }

@@ -135,10 +135,12 @@ impl StereoEvidence {
             });
         }
         let text = format!("{} of the pixels with data have a disparity", percent(valid));
+        let rows_agree = self.rows.is_some_and(|rows| rows <= ROWS[0]);
         let causes = [
-            ("rows that differ (`--rectify`)", self.rows.is_none_or(|rows| rows > ROWS[0])),
+            ("rows that differ (`--rectify`)", !rows_agree),
+            ("pictures that overlap only in part", rows_agree),
             ("a range too short (`--disparities`)", at_end > SOME_AT_END),
-            ("pictures larger than their texture is fine (`--halve auto`)", true),
+            ("blurred or enlarged pictures (`--halve auto`)", true),
         ];
         let causes: Vec<_> = causes.iter().filter(|(_, open)| *open).map(|(cause, _)| *cause).collect();
         let next = format!("Usual causes: {}", causes.join(", "));

@@ -105,7 +105,7 @@ pub fn tie_pictures(
     match modality {
         Modality::Cross => by_structure()?.map(TiedPictures::from).ok_or(Error::Degenerate {
             model: options.model.map_or("model", |kind| kind.noun()),
-            reason: "no more of their structure agrees than chance brings about",
+            reason: "their structure agrees no better than chance would",
         }),
         Modality::Auto | Modality::Same => {
             let by_views = |n| match n {

@@ -36,7 +36,7 @@ const FEWEST: usize = 20;
 const NEARER: f64 = 0.2;
 
 /// The number of disparities searched is a multiple of this.
-const STEP: usize = 16;
+pub const STEP: usize = 16;
 
 /// The result of a survey.
 #[derive(Clone, Copy, Debug, PartialEq)]

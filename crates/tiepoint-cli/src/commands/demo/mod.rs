@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     let (mut outcomes, mut shown) = (Vec::new(), None);
     let scenes = scenes(arguments.seed)?;
     context.say(&format!(
-        "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
+        "{:<8}{:<6}{:>12}{:>9}{:>9}{:>21}{:>14}{:>10}",
         "scene", "", "features", "matches", "inliers", "correct within 3 px", "corner error", "ms"
     ));
     for (i, scene) in scenes.iter().enumerate() {
@@ -154,7 +154,7 @@ impl Score {
         let name = if self.detector == "sift" { self.scene } else { "" };
         let features = format!("{}, {}", self.features[0], self.features[1]);
         format!(
-            "{name:<8}{:<6}{features:>12}{:>9}{:>9}{:>12.1} %{:>11.3} px{:>10.1}",
+            "{name:<8}{:<6}{features:>12}{:>9}{:>9}{:>19.1} %{:>11.3} px{:>10.1}",
             self.detector,
             self.tie.matches.len(),
             self.tie.inliers.len(),

@@ -3,6 +3,7 @@
 
 use super::{Computed, Finished, PairJob, Ready, Work};
 use crate::commands::ordered::{AHEAD, Item, MOST_BESIDE, Results};
+use crate::commands::report::say_page;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part, Spent};
 use crate::prefetch::{Limits, Prefetcher};
@@ -164,6 +165,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
             ));
             context.say(&assessment.to_string());
             about.iter().for_each(|line| context.say(line));
+            job.report.iter().for_each(|page| say_page(page, context));
             warnings.iter().for_each(|warning| context.note(&format!("{}: {warning}", job.names())));
             context.report(|| output::joined([described, json!({ "seconds": spent.seconds() })]));
         })

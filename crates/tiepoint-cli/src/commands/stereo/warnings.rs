@@ -6,7 +6,7 @@ use tiepoint::assess::{AT_END, StereoEvidence, VALID};
 use tiepoint::device::Cpu;
 use tiepoint::image::Image;
 use tiepoint::stereo::halving::suitable_halvings;
-use tiepoint::stereo::survey::Survey;
+use tiepoint::stereo::survey::{STEP, Survey};
 
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
@@ -41,8 +41,9 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let wanted = survey.and_then(|survey| survey.search(None));
     let outside = wanted.filter(|(first, n)| {
         let last = i64::from(least) + count as i64;
-        // Some tolerance: the range of tie points includes a margin.
-        i64::from(*first) + (*n as i64) > last + last / 8 || i64::from(*first) < i64::from(least) - 2
+        // Some tolerance: the range of tie points includes a margin, and its length is rounded up.
+        i64::from(*first) + (*n as i64) - STEP as i64 > last + last / 8
+            || i64::from(*first) < i64::from(least) - 2
     });
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let is_too_short = match outside {

@@ -218,7 +218,7 @@ impl Judge<'_> {
         let least = self.threshold * self.threshold / 9.0;
         let [major, minor] = spread(self, inliers);
         if k < sample {
-            return Err(error(kind, "fewer different places agree than determine one"));
+            return Err(error(kind, "too few different places agree"));
         }
         if kind != ModelKind::Translation && major < least {
             return Err(error(kind, "the matches that agree lie at one point"));
@@ -227,7 +227,7 @@ impl Judge<'_> {
             return Err(error(kind, "the matches that agree lie on a line"));
         }
         if false_alarms(n, k, sample, p) > most_alarms {
-            return Err(error(kind, "no more of them agree than chance brings about"));
+            return Err(error(kind, "they agree no better than chance would"));
         }
         Ok(())
     }

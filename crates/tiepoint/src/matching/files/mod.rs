@@ -82,7 +82,8 @@ impl MatchFormat {
             ("txt", Self::Colmap),
             ("points", Self::Qgis),
         ];
-        let what = "a match file; use .csv, .json, .npz (NumPy), .txt (COLMAP text) or .points (QGIS)";
+        let what = "a match file; use .csv, .json, .npz (NumPy), .txt (COLMAP text) or .points (QGIS); \
+                    GeoJSON is written in Python by tiepoint.raster";
         format_of(path.as_ref(), &known, what)
     }
 
