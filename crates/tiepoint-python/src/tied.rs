@@ -14,7 +14,7 @@ use tiepoint::feature::Keypoint;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::Correspondence;
 use tiepoint::register::{
-    RegisterInput, RegisterOptions, TieOptions, TiePoints, tie_images, tie_pictures_on_device,
+    Modality, RegisterInput, RegisterOptions, TieOptions, TiePoints, tie_images, tie_pictures_on_device,
 };
 
 /// Masks of both images as the caller gives them.
@@ -67,6 +67,9 @@ impl Tied {
         options: &RegisterOptions,
     ) -> PyResult<Option<Self>> {
         let [Picture::There(a), Picture::There(b)] = pictures else { return Ok(None) };
+        if options.modality == Modality::Cross {
+            return Ok(None);
+        }
         let processor = finder.device().settled(py)?;
         let Some(gpu) = processor.gpu().filter(|gpu| a.gpu().is(gpu) && b.gpu().is(gpu)) else {
             return Ok(None);

@@ -22,7 +22,8 @@ use tiepoint::matching::{
 };
 use tiepoint::options::Named;
 use tiepoint::register::{
-    Modality, TieOptions, TiePicture, TiePoints, TiedPictures, Views, tie_given, tie_pictures, tie_points,
+    Modality, TieOptions, TiePicture, TiePoints, TiedPictures, Views, features_to_tie, tie_given,
+    tie_pictures, tie_points,
 };
 use tiepoint::{Error, ErrorKind};
 use tiepoint_report::{Section, View, counted};
@@ -200,23 +201,25 @@ impl<'a> PairSearch<'a> {
         };
         let pair = found.with(tie);
         let ([a, b], matches) = (pair.features.each_ref().map(Features::len), pair.tie.matches.len());
-        let tried = match self.matching.sensors.modality {
-            Modality::Auto | Modality::Same if views > 1 => {
-                format!("; {views} simulated views of each did not help")
-            }
-            Modality::Auto | Modality::Same | Modality::Cross => String::new(),
-        };
-        let (counts, advice) = match &self.matching.given {
-            Some(file) => {
+        let (counts, advice) = match (&self.matching.given, self.matching.sensors.modality) {
+            (Some(file), _) => {
                 let advice = "Another --model, or a greater --inlier-distance, may agree with them";
-                (format!("{matches} matches in {}", file.display()), advice)
+                (format!(" ({matches} matches in {})", file.display()), advice)
             }
-            None => (format!("{matches} matches of {a} and {b} features{tried}"), self.advice),
+            (None, Modality::Cross) => (String::new(), self.advice),
+            (None, Modality::Auto | Modality::Same) => {
+                let tried = match views {
+                    1 => String::new(),
+                    _ => format!("; {views} simulated views of each did not help"),
+                };
+                (format!(" ({matches} matches of {a} and {b} features{tried})"), self.advice)
+            }
         };
-        let advice = format!("Do both pictures show the same thing? {advice}");
         let shown_by =
             page.report.as_ref().map_or("--report PAGE.html".to_owned(), |path| path.display().to_string());
-        let message = format!("{error} ({counts}). {advice}. {shown_by} shows the matches");
+        let message = format!(
+            "{error}{counts}. Do both pictures show the same thing? {advice}. {shown_by} shows the matches"
+        );
         report::write(page, || {
             let names = paths.map(report::file_name);
             let title = format!("{} and {}", names[0], names[1]);
@@ -247,7 +250,7 @@ impl<'a> PairSearch<'a> {
         let detector = self.detector.detector()?;
         let cpu = &context.processor.cpu;
         let limits = self.detector.limits.options();
-        let given = self.given(paths)?;
+        let (given, modality) = (self.given(paths)?, self.matching.sensors.modality);
         let of_stored = given.as_ref().map_or(self.stored, |given| given.format.is_of_stored_pixels());
         let reader = Reader { limits: limits.with_orient(limits.orient && !self.stored && !of_stored), cpu };
         let read = |i: usize| -> Outcome<ReadPicture> {
@@ -262,7 +265,9 @@ impl<'a> PairSearch<'a> {
                 }
                 let finder = detector.open(&context.processor)?;
                 // A file that cannot be read is reported by the thread that reads it.
-                if let Ok((size, pixel)) = image::read_shape(paths[0], &reader.limits) {
+                if modality != Modality::Cross
+                    && let Ok((size, pixel)) = image::read_shape(paths[0], &reader.limits)
+                {
                     finder.reserve_for_two(size, pixel);
                 }
                 Ok(Some(finder))
@@ -292,12 +297,16 @@ impl<'a> PairSearch<'a> {
             return FoundPair::given(pictures, paths, given, context);
         }
         let Some(finder) = finder else { return Err(Failure::work("nothing finds features")) };
-        context.progress.say("features of both");
+        if modality != Modality::Cross {
+            context.progress.say("features of both");
+        }
         let (pictures, found) = clock.time(Part::Compute, || -> Outcome<_> {
             let pictures = [a.ready(range, cpu)?, b.ready(range, cpu)?];
-            let [a, b] = finder.detect_pair(
+            let [a, b] = features_to_tie(
+                &finder,
                 pictures.each_ref().map(|picture| picture.grey().view()),
                 pictures.each_ref().map(|picture| picture.mask.as_ref().map(Image::view)),
+                modality,
             );
             let named = |found: tiepoint::Result<FoundFeatures>, i: usize| {
                 found.map_err(|error| Failure::from(error).about(paths[i].display()))

@@ -29,6 +29,8 @@ pub(crate) struct WeightedFit {
 }
 
 const STEPS: usize = 10;
+/// The parameters are settled when a step changes none of them by more; places are within ±1.
+const SETTLED: f64 = 1e-6;
 
 /// The median of a χ² of two degrees of freedom.
 const MEDIAN: f64 = 2.0 * std::f64::consts::LN_2;
@@ -104,6 +106,7 @@ fn fit_of<const N: usize>(places: &[Measured]) -> Option<WeightedFit> {
         p[4] = 1.0;
     }
     let mut variance = f64::INFINITY;
+    let mut is_settled = false;
     for step in 0..=STEPS {
         let misfits: Vec<f64> = (ends.iter().zip(places))
             .map(|([a, b], place)| {
@@ -116,7 +119,7 @@ fn fit_of<const N: usize>(places: &[Measured]) -> Option<WeightedFit> {
         let median = *sorted.select_nth_unstable_by(middle, f64::total_cmp).1;
         // The first fit has no estimate of the variance yet: all places count nearly alike.
         variance = (median / MEDIAN * if step == 0 { 16.0 } else { 1.0 }).max(f64::MIN_POSITIVE);
-        if step == STEPS {
+        if step == STEPS || is_settled {
             break;
         }
         let (mut normal, mut right) = ([[0.0; N]; N], [0.0; N]);
@@ -140,6 +143,7 @@ fn fit_of<const N: usize>(places: &[Measured]) -> Option<WeightedFit> {
             }
         }
         let step = solve(&mut normal, &mut right)?;
+        is_settled = step.iter().all(|v| v.abs() <= SETTLED);
         p.iter_mut().zip(step).for_each(|(p, step)| *p += step);
     }
     let into = Homography::new([

@@ -11,7 +11,10 @@ mod views;
 
 pub(crate) use cross::{Structure, corner_matches};
 pub use tie::{Rematch, TieOptions, TiePoints, tie_given, tie_points, tie_points_on_device};
-pub use views::{Modality, TiePicture, TiedPictures, Views, tie_pictures, tie_pictures_on_device, tie_views};
+pub use views::{
+    Modality, TiePicture, TiedPictures, Views, features_to_tie, tie_pictures, tie_pictures_on_device,
+    tie_views,
+};
 
 use crate::device::Processor;
 use crate::feature::{Detector, Features};
@@ -172,7 +175,7 @@ pub fn tie_images(
     let (a, b) = (a?, b?);
     let (images, masks) = ([a.image.view(), b.image.view()], [a.mask.view(), b.mask.view()]);
     let stage = processor.cpu.stage("detect");
-    let [found_a, found_b] = finder.detect_pair(images, masks);
+    let [found_a, found_b] = features_to_tie(&finder, images, masks, options.modality);
     let found = [found_a?, found_b?];
     drop(stage);
     let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });

@@ -67,7 +67,7 @@ pub struct TiePicture<'a> {
     pub image: AnyView<'a>,
     /// 0 where no keypoint may lie.
     pub mask: Option<ImageView<'a, u8>>,
-    /// The features that the finder found in it: [`Finder::detect_pair`].
+    /// The features that the finder found in it: [`features_to_tie`].
     pub found: &'a FoundFeatures,
 }
 
@@ -83,6 +83,23 @@ pub struct TiedPictures {
     pub views: usize,
     /// Whether they were tied as pictures of one sensor or of two; never [`Modality::Auto`].
     pub modality: Modality,
+}
+
+/// The features of two grey images for [`tie_pictures`], none where a mask is 0. They are not searched where structure
+/// alone ties the pictures.
+///
+/// # Errors
+/// As [`Finder::detect_pair`], for each image.
+pub fn features_to_tie(
+    finder: &Finder,
+    images: [AnyView<'_>; 2],
+    masks: [Option<ImageView<'_, u8>>; 2],
+    modality: Modality,
+) -> [Result<FoundFeatures>; 2] {
+    match modality {
+        Modality::Cross => images.map(|image| Ok(cross::places(vec![], image.size()).into())),
+        Modality::Auto | Modality::Same => finder.detect_pair(images, masks),
+    }
 }
 
 /// Ties two pictures together.

@@ -10,7 +10,9 @@
 //!
 //! are summed. A window is 5 × 5 blocks with binomial weights. Its displacement is H⁻¹ r with the information H / e,
 //! and the map fitted to all windows is the next D (Lucas and Kanade 1981, with the symmetric gradient of Benhimane and
-//! Malis 2004). That is repeated for σ = 4, 3 and 2 pixels.
+//! Malis 2004). That is repeated for σ = 4, 3 and 2 pixels, at each until the map keeps still. Neighbouring windows share
+//! most of their pixels, so of larger pictures those at every other block along each axis are taken; at the end those at
+//! every block, which are the places that correspond.
 
 use super::search::Hypothesis;
 use crate::Result;
@@ -22,7 +24,9 @@ use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::weighted::{Measured, WeightedFit, cost, fit};
 use crate::geometry::{Homography, ModelKind};
 use crate::image::{Image, Size};
+use crate::numeric::length;
 use fearless_simd::Simd;
+use std::slice;
 
 /// Side of a block, in pixels at half the size.
 const BLOCK: usize = 6;
@@ -36,19 +40,39 @@ const COUNTED: f64 = 0.4;
 const FARTHEST: f64 = 3.0;
 /// The fewest windows to which a map is fitted.
 const LEAST_WINDOWS: usize = 8;
-/// σ in pixels of the picture, and the number of fits at that σ.
-const PASSES: [(f64, usize); 3] = [(4.0, 2), (3.0, 3), (2.0, 6)];
-/// In this many passes at the end, a more general map than a similarity may be fitted.
-const EVIDENT: usize = 4;
+/// The windows to which a map is fitted are at every other block of a grid with at least this many.
+const MANY: usize = 400;
+/// A map is still if it moves no corner of the grid by more than this, in pixels.
+const STILL: f64 = 0.01;
+
+/// The passes of an alignment.
+#[derive(Debug)]
+pub(super) struct Passes {
+    /// σ in pixels of the picture, and the most fits at that σ.
+    pub(super) at: [(f64, usize); 3],
+    /// In this many passes at the end, a more general map than a similarity may be fitted.
+    pub(super) evident: usize,
+}
+
+/// Of pictures whose map is known to about five pixels.
+const PASSES: Passes = Passes { at: [(4.0, 2), (3.0, 3), (2.0, 6)], evident: 4 };
 /// The number of overlapping windows that together hold as much information as one independent window: (Σ w)² / Σ w²
-/// along both axes.
+/// along both axes, of those at every block.
 const OVERLAP: f64 = 13.4;
+
+/// Part of both pictures on one grid.
+#[derive(Debug)]
+pub(super) struct Patch {
+    /// The place of its first pixel.
+    pub(super) at: [f64; 2],
+    /// Channels at half the size.
+    pub(super) lanes: [Image<f32>; 2],
+}
 
 /// Both pictures on one grid.
 #[derive(Debug)]
 pub(super) struct Frame {
-    /// Channels at half the size.
-    pub(super) lanes: [Image<f32>; 2],
+    pub(super) whole: Patch,
     /// The maps from pixels of A and of B to those of the grid.
     pub(super) from: [Homography; 2],
 }
@@ -79,6 +103,7 @@ impl Frame {
         finder: &StructureFinder<'_>,
     ) -> Result<Self> {
         let (intensity, cpu) = (pictures.map(|(intensity, _)| intensity), &finder.processor.cpu);
+        let _stage = cpu.stage("frame");
         let ([c, s], [x, y]) = (hypothesis.turn, hypothesis.shift);
         let b_from_a = Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]])?;
         let inverse = b_from_a.inverse().unwrap_or_default();
@@ -93,68 +118,130 @@ impl Frame {
         let back = if moved == 1 { b_from_a } else { inverse };
         let mut lanes = pictures.map(|(_, lanes)| lanes.clone());
         lanes[moved] = finder.halved_channels(&laid(intensity[moved], &back, size, cpu)?)?;
-        Ok(Self { lanes, from })
+        Ok(Self { whole: Patch { at: [0.0; 2], lanes }, from })
     }
 
     /// The alignment by the best map that is no more general than `kind`; `None` where the pictures determine no map.
     pub(super) fn align(&self, kind: ModelKind, cpu: &Cpu) -> Result<Option<Aligned>> {
         let _stage = cpu.stage("align");
-        let mut map = Homography::default();
-        for (sigma, passes) in PASSES {
-            let smooth = cpu.try_map(2, |i| smoothed(&self.lanes[i], sigma, cpu))?;
-            let last = sigma == PASSES[PASSES.len() - 1].0;
-            let mut led = ModelKind::Similarity;
-            for pass in 0..passes {
-                let windows = windows(&smooth[0], &self.laid(&smooth[1], &map, cpu)?, cpu)?;
-                if last && pass >= passes - EVIDENT {
-                    led = evident(led, kind, &windows);
-                }
-                let Some(step) = step(led, &windows) else { return Ok(None) };
-                map = map.compose(&step.b_from_a);
-                let [[a, b, _], [c, d, _], _] = map.matrix();
-                if !(0.6..1.6).contains(&(a * d - b * c)) {
-                    return Ok(None);
-                }
-            }
-            if last {
-                let laid = self.laid(&smooth[1], &map, cpu)?;
-                let windows = windows(&smooth[0], &laid, cpu)?;
-                let Some(WeightedFit { variance, .. }) = step(led, &windows) else { return Ok(None) };
-                let smooth = <[_; 2]>::try_from(smooth).unwrap_or_else(|_| unreachable!("two pictures"));
-                let [of_a, _] = smooth;
-                return Ok(self.aligned(&map, &windows, variance, [of_a, laid]));
-            }
-        }
-        Ok(None)
-    }
-
-    fn aligned(
-        &self,
-        map: &Homography,
-        windows: &[Measured],
-        variance: f64,
-        lanes: [Image<f32>; 2],
-    ) -> Option<Aligned> {
-        let half = Homography::new([[0.5, 0.0, -0.25], [0.0, 0.5, -0.25], [0.0, 0.0, 1.0]]).ok()?;
-        let from = self.from.each_ref().map(|from| half.compose(from));
-        let back = [from[0].inverse()?, from[1].inverse()?];
-        let b_from_a = back[1].compose(&map.compose(&from[0]));
-        let place = |window: &Measured| {
-            let (a, b) = (back[0].apply(window.a)?, back[1].apply(map.apply(window.b)?)?);
-            Some(Place { a, b, deviation: 2.0 * deviation(window.information, variance) })
+        let Size { width, height } = self.whole.lanes[0].size();
+        let size = Size::new(2 * width, 2 * height);
+        let Some(settled) = settled(slice::from_ref(&self.whole), size, &PASSES, kind, cpu)? else {
+            return Ok(None);
         };
-        let places = windows.iter().filter_map(place).collect();
-        Some(Aligned { b_from_a, places, lanes })
+        let [Some(a_from), Some(b_from)] = self.from.each_ref().map(Homography::inverse) else {
+            return Ok(None);
+        };
+        let b_from_a = b_from.compose(&settled.map.compose(&self.from[0]));
+        let places = settled.places([&a_from, &b_from], 1.0);
+        let lanes = settled.lanes.into_iter().next();
+        Ok(lanes.map(|lanes| Aligned { b_from_a, places, lanes }))
     }
+}
 
-    fn laid(&self, b: &Image<f32>, map: &Homography, cpu: &Cpu) -> Result<Image<f32>> {
-        laid_lanes(b, map, self.lanes[0].size(), cpu)
+/// The alignment of patches.
+#[derive(Debug)]
+pub(super) struct Settled {
+    /// From A to B on their grid.
+    pub(super) map: Homography,
+    windows: Vec<Measured>,
+    variance: f64,
+    /// The channels of A in each patch, and those of B laid onto them.
+    lanes: Vec<[Image<f32>; 2]>,
+}
+
+impl Settled {
+    /// The places that correspond, by the maps from the grid to pixels of A and of B; of the latter, `pixel` are one of
+    /// the grid.
+    pub(super) fn places(&self, from_grid: [&Homography; 2], pixel: f64) -> Vec<Place> {
+        let place = |window: &Measured| {
+            let (a, b) = (from_grid[0].apply(window.a)?, from_grid[1].apply(self.map.apply(window.b)?)?);
+            Some(Place { a, b, deviation: pixel * deviation(window.information, self.variance) })
+        };
+        self.windows.iter().filter_map(place).collect()
     }
+}
+
+/// The map by which the patches of a grid of `size` agree best, no more general than `kind`; `None` where they determine
+/// none.
+pub(super) fn settled(
+    patches: &[Patch],
+    size: Size,
+    passes: &Passes,
+    kind: ModelKind,
+    cpu: &Cpu,
+) -> Result<Option<Settled>> {
+    let (width, height) = (size.width as f64, size.height as f64);
+    let corners = [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]];
+    let stride = if size.area() < MANY * (2 * BLOCK) * (2 * BLOCK) { 1 } else { 2 };
+    let overlap = OVERLAP / (stride * stride) as f64;
+    let mut map = Homography::default();
+    let mut led = ModelKind::Similarity;
+    for (i, &(sigma, most)) in passes.at.iter().enumerate() {
+        let smooth =
+            cpu.try_map(2 * patches.len(), |i| smoothed(&patches[i / 2].lanes[i % 2], sigma, cpu))?;
+        let (smooth, []) = smooth.as_chunks::<2>() else { return Ok(None) };
+        let is_last = i + 1 == passes.at.len();
+        let mut pass = 0;
+        while pass < most {
+            let (windows, _) = laid_windows(patches, smooth, &map, stride, cpu)?;
+            let is_evident = is_last && pass + passes.evident >= most;
+            let step =
+                if is_evident { evident(&mut led, kind, &windows, overlap) } else { fitted(led, &windows) };
+            let Some(WeightedFit { b_from_a: step, .. }) = step else { return Ok(None) };
+            map = map.compose(&step);
+            let [[a, b, _], [c, d, _], _] = map.matrix();
+            if !(0.6..1.6).contains(&(a * d - b * c)) {
+                return Ok(None);
+            }
+            let moved =
+                |p: &[f64; 2]| step.apply(*p).map_or(f64::INFINITY, |q| length([q[0] - p[0], q[1] - p[1]]));
+            pass = match corners.iter().all(|corner| moved(corner) <= STILL) {
+                true if is_last && !is_evident => most - passes.evident,
+                true => most,
+                false => pass + 1,
+            };
+        }
+        if is_last {
+            let (windows, laid) = laid_windows(patches, smooth, &map, 1, cpu)?;
+            let Some(WeightedFit { variance, .. }) = fitted(led, &windows) else { return Ok(None) };
+            let lanes = smooth.iter().zip(laid).map(|([a, _], b)| [a.clone(), b]).collect();
+            return Ok(Some(Settled { map, windows, variance, lanes }));
+        }
+    }
+    Ok(None)
+}
+
+/// The windows of all patches at every `stride`th block, in pixels of the grid, with B laid on A by this map; and the
+/// channels of B laid so.
+fn laid_windows(
+    patches: &[Patch],
+    smooth: &[[Image<f32>; 2]],
+    map: &Homography,
+    stride: usize,
+    cpu: &Cpu,
+) -> Result<(Vec<Measured>, Vec<Image<f32>>)> {
+    let found = cpu.try_map(patches.len(), |i| {
+        let ([a, b], half) = (&smooth[i], patches[i].at.map(|v| v + 0.5));
+        let from_half = Homography::new([[2.0, 0.0, half[0]], [0.0, 2.0, half[1]], [0.0, 0.0, 1.0]])?;
+        let to_half =
+            Homography::new([[0.5, 0.0, -0.5 * half[0]], [0.0, 0.5, -0.5 * half[1]], [0.0, 0.0, 1.0]])?;
+        let laid = laid_lanes(b, &to_half.compose(&map.compose(&from_half)), a.size(), cpu)?;
+        let full = |p: [f64; 2]| [0, 1].map(|c| 2.0 * p[c] + half[c]);
+        let windows = windows(a, &laid, stride, cpu)?.into_iter().map(|window| Measured {
+            a: full(window.a),
+            b: full(window.b),
+            information: window.information.map(|v| 0.25 * v),
+        });
+        Ok((windows.collect::<Vec<_>>(), laid))
+    })?;
+    let (windows, laid): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    Ok((windows.concat(), laid))
 }
 
 /// Channels warped by `map` onto a picture of `size`. The `COUNTS` lane is 1 where all four pixels that are interpolated
 /// count, else 0.
-pub(super) fn laid_lanes(lanes: &Image<f32>, map: &Homography, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
+fn laid_lanes(lanes: &Image<f32>, map: &Homography, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
     let mut out = Image::try_filled(size, LANES, 0.0)?;
     cpu.try_for_chunks(out.data_mut(), size.width * LANES, |y, out| {
         dispatch!(cpu.level(), simd => lay_row(simd, lanes, map, y, out));
@@ -163,40 +250,41 @@ pub(super) fn laid_lanes(lanes: &Image<f32>, map: &Homography, size: Size, cpu: 
 }
 
 /// The larger standard deviation of a place: the root of the larger eigenvalue of the inverse of its information.
-pub(super) fn deviation([xx, xy, yy]: [f64; 3], variance: f64) -> f64 {
+fn deviation([xx, xy, yy]: [f64; 3], variance: f64) -> f64 {
     let (trace, root) = (xx + yy, ((xx - yy) * (xx - yy) + 4.0 * xy * xy).sqrt());
     (variance / (0.5 * (trace - root)).max(f64::MIN_POSITIVE)).sqrt()
 }
 
 /// The map of `kind` by which the map so far is to be corrected.
-pub(super) fn step(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
+fn fitted(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
     (windows.len() >= LEAST_WINDOWS).then(|| fit(kind, windows)).flatten()
 }
 
-/// The kind of map from `led` up to `kind` that the Bayesian information criterion chooses: each kind has two
-/// parameters more than the one before, and each of these must lower the sum of squares by the logarithm of the number
-/// of independent windows.
-pub(super) fn evident(mut led: ModelKind, kind: ModelKind, windows: &[Measured]) -> ModelKind {
+/// As [`fitted`], of the kind of map from `led` up to `kind` that the Bayesian information criterion chooses, which leads
+/// from then on: each kind has two parameters more than the one before, and each of these must lower the sum of squares by
+/// the logarithm of the number of independent windows, of which `overlap` windows make one.
+fn evident(led: &mut ModelKind, kind: ModelKind, windows: &[Measured], overlap: f64) -> Option<WeightedFit> {
     let more: &[ModelKind] = match kind {
         ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
         ModelKind::Affine => &[ModelKind::Affine],
         _ => &[],
     };
-    let independent = (windows.len() as f64 / OVERLAP).max(2.0);
+    let independent = (windows.len() as f64 / overlap).max(2.0);
     let passed = match led {
         ModelKind::Homography => 2,
         ModelKind::Affine => 1,
         _ => 0,
     };
+    let mut now = fitted(*led, windows)?;
     for &next in more.iter().skip(passed) {
-        let [Some(now), Some(then)] = [led, next].map(|kind| step(kind, windows)) else { break };
-        let costs = [now.b_from_a, then.b_from_a].map(|map| cost(&map, windows, then.variance));
-        if (costs[0] - costs[1]) / OVERLAP <= 2.0 * crate::numeric::ln(independent) {
+        let Some(then) = fitted(next, windows) else { break };
+        let costs = [&now, &then].map(|of| cost(&of.b_from_a, windows, then.variance));
+        if (costs[0] - costs[1]) / overlap <= 2.0 * crate::numeric::ln(independent) {
             break;
         }
-        led = next;
+        (*led, now) = (next, then);
     }
-    led
+    Some(now)
 }
 
 /// A picture resampled on a grid of `size`.
@@ -227,7 +315,7 @@ pub(super) fn laid(
 }
 
 /// Channels smoothed by σ pixels of the picture and divided by their length.
-pub(super) fn smoothed(lanes: &Image<f32>, sigma: f64, cpu: &Cpu) -> Result<Image<f32>> {
+fn smoothed(lanes: &Image<f32>, sigma: f64, cpu: &Cpu) -> Result<Image<f32>> {
     let mut smooth = gauss(lanes.view(), &GaussOptions::sigma(0.5 * (sigma * sigma - 0.25).sqrt()), cpu)?;
     let size = smooth.size();
     cpu.try_for_chunks(smooth.data_mut(), size.width * LANES, |y, row| {
@@ -258,29 +346,28 @@ fn lay_row<S: Simd>(_: S, b: &Image<f32>, map: &Homography, y: usize, out: &mut 
 /// Sums over a block: H (xx, xy, yy), r (x, y), e, and the number of pixels that count.
 type Sums = [f64; 7];
 
-/// The windows that count. Places in B are those on the grid of A, before the map.
-pub(super) fn windows(a: &Image<f32>, b: &Image<f32>, cpu: &Cpu) -> Result<Vec<Measured>> {
+/// The windows that count, at every `stride`th block. Places in B are those on the grid of A, before the map.
+fn windows(a: &Image<f32>, b: &Image<f32>, stride: usize, cpu: &Cpu) -> Result<Vec<Measured>> {
     let size = a.size();
     let (columns, rows) = (size.width / BLOCK, size.height / BLOCK);
-    let blocks: Vec<Vec<Sums>> = cpu.try_map(rows, |row| {
-        let mut out = vec![[0.0; 7]; columns];
-        dispatch!(cpu.level(), simd => block_row(simd, a, b, row * BLOCK, &mut out));
-        Ok(out)
-    })?;
     let reach = WINDOW.len() / 2;
+    // Along rows first: the weighted sums, and whether anything counts in the block in the middle.
+    let across: Vec<Vec<(Sums, bool)>> = cpu.try_map(rows, |row| {
+        let mut blocks = vec![[0.0; 7]; columns];
+        dispatch!(cpu.level(), simd => block_row(simd, a, b, row * BLOCK, &mut blocks));
+        let around = |x: usize| {
+            let sums = weighted((0..WINDOW.len()).map(|i| blocks.get((x + i).wrapping_sub(reach))));
+            (sums, blocks[x][6] > 0.0)
+        };
+        Ok((0..columns).step_by(stride).map(around).collect())
+    })?;
     let mut found = Vec::new();
-    for y in 0..rows {
-        for x in 0..columns {
-            let mut sums = [0.0; 7];
-            for (v, wy) in (0..WINDOW.len()).map(|i| ((y + i).wrapping_sub(reach), WINDOW[i])) {
-                for (u, wx) in (0..WINDOW.len()).map(|i| ((x + i).wrapping_sub(reach), WINDOW[i])) {
-                    if let Some(block) = blocks.get(v).and_then(|row| row.get(u)) {
-                        sums.iter_mut().zip(block).for_each(|(sum, v)| *sum += wx * wy / 256.0 * v);
-                    }
-                }
-            }
-            if blocks[y][x][6] > 0.0 && sums[6] > COUNTED * (BLOCK * BLOCK) as f64 {
-                found.push(([x, y], sums));
+    for y in (0..rows).step_by(stride) {
+        for (x, (_, counts)) in across[y].iter().enumerate() {
+            let row = |i: usize| across.get((y + i).wrapping_sub(reach)).map(|row| &row[x].0);
+            let sums = weighted((0..WINDOW.len()).map(row));
+            if *counts && sums[6] > COUNTED * (BLOCK * BLOCK) as f64 {
+                found.push(([x * stride, y], sums));
             }
         }
     }
@@ -290,12 +377,22 @@ pub(super) fn windows(a: &Image<f32>, b: &Image<f32>, cpu: &Cpu) -> Result<Vec<M
     Ok(found.into_iter().map(|(at, sums)| measured(at, &sums, least)).collect())
 }
 
+/// The sum of blocks along an axis by the weights of a window; 0 where there is none.
+fn weighted<'a>(blocks: impl Iterator<Item = Option<&'a Sums>>) -> Sums {
+    let mut sums = [0.0; 7];
+    for (block, weight) in blocks.zip(WINDOW) {
+        let Some(block) = block else { continue };
+        sums.iter_mut().zip(block).for_each(|(sum, v)| *sum += weight / 16.0 * v);
+    }
+    sums
+}
+
 fn measured(at: [usize; 2], sums: &Sums, least: f64) -> Measured {
     let a = at.map(|v| (v * BLOCK) as f64 + 0.5 * (BLOCK - 1) as f64);
     let (xx, xy, yy) = (sums[0] + least, sums[1], sums[2] + least);
     let determinant = xx * yy - xy * xy;
     let d = [(yy * sums[3] - xy * sums[4]) / determinant, (xx * sums[4] - xy * sums[3]) / determinant];
-    let shorter = (FARTHEST / crate::numeric::length(d).max(1e-9)).min(1.0);
+    let shorter = (FARTHEST / length(d).max(1e-9)).min(1.0);
     let b = [a[0] + d[0] * shorter, a[1] + d[1] * shorter];
     let misfit = sums[5] + 1e-6;
     Measured { a, b, information: [xx / misfit, xy / misfit, yy / misfit] }

@@ -4,12 +4,11 @@
 //! the other picture as whole pictures are (`align`), all by one map. A size is as much work as any other, and takes no
 //! more memory, because the number of patches and their side are always the same.
 
-use super::align::{self, Place};
+use super::align::{self, Passes, Patch, Place};
 use super::{Picture, Structure, onto};
 use crate::device::Cpu;
 use crate::feature::structure::{Channels, Intensity, halved_lanes};
 use crate::filter::shrink::shrink_as;
-use crate::geometry::weighted::{Measured, WeightedFit};
 use crate::geometry::{Homography, ModelKind};
 use crate::image::{AnyView, Image, ImageView, Pixel, Rect, Size};
 use crate::numeric::length;
@@ -19,10 +18,8 @@ use crate::{Result, by_pixel};
 const SIDE: usize = 192;
 /// The most patches along each axis.
 const PATCHES: usize = 5;
-/// σ of the passes at each size, in pixels of that size.
-const PASSES: [f64; 5] = [4.0, 3.0, 2.0, 2.0, 2.0];
-/// In this many passes at the end, a more general map than a similarity may be fitted.
-const EVIDENT: usize = 2;
+/// Of patches that a map from another size brings within a pixel or two of each other.
+const PASSES: Passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 3)], evident: 2 };
 /// The ratio of two sizes up to which the alignment at one leads to that at the other.
 const REACHED: f64 = 2.5;
 /// The ratio up to which a larger size is not worth the work.
@@ -72,14 +69,6 @@ pub(super) fn spread(map: &Homography, size: Size) -> f64 {
     ((x[0] - o[0]) * (y[1] - o[1]) - (x[1] - o[1]) * (y[0] - o[0])).abs().sqrt()
 }
 
-/// Part of both pictures.
-struct Patch {
-    /// The place of its first pixel.
-    at: [f64; 2],
-    /// Channels at half the size.
-    lanes: [Image<f32>; 2],
-}
-
 /// Both pictures at one size.
 struct Level {
     patches: Vec<Patch>,
@@ -126,52 +115,19 @@ impl Level {
 
     /// The map and the places by all patches; `None` where they determine no map, or one far from that which led here.
     fn align(&self, kind: ModelKind, cpu: &Cpu) -> Result<Option<Tied>> {
-        let mut map = Homography::default();
-        let mut led = ModelKind::Similarity;
-        for (pass, sigma) in PASSES.into_iter().enumerate() {
-            let windows = self.windows(sigma, &map, cpu)?;
-            if pass + EVIDENT >= PASSES.len() {
-                led = align::evident(led, kind, &windows);
-            }
-            let Some(step) = align::step(led, &windows) else { return Ok(None) };
-            map = map.compose(&step.b_from_a);
-        }
-        let (width, height) = (self.size.width as f64, self.size.height as f64);
+        let Some(settled) = align::settled(&self.patches, self.size, &PASSES, kind, cpu)? else {
+            return Ok(None);
+        };
+        let (map, width, height) = (settled.map, self.size.width as f64, self.size.height as f64);
         let moved = |p: [f64; 2]| map.apply(p).map_or(f64::INFINITY, |q| length([q[0] - p[0], q[1] - p[1]]));
         if [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]].into_iter().any(|p| moved(p) > FARTHEST)
         {
             return Ok(None);
         }
-        let windows = self.windows(PASSES[PASSES.len() - 1], &map, cpu)?;
-        let Some(WeightedFit { variance, .. }) = align::step(led, &windows) else { return Ok(None) };
         let Some(back) = self.full[0].inverse() else { return Ok(None) };
         let b_from_a = self.full[1].compose(&map.compose(&back));
-        let pixel = spread(&self.full[1], self.size);
-        let place = |window: &Measured| {
-            let (a, b) = (self.full[0].apply(window.a)?, self.full[1].apply(map.apply(window.b)?)?);
-            Some(Place { a, b, deviation: pixel * align::deviation(window.information, variance) })
-        };
-        Ok(Some((b_from_a, windows.iter().filter_map(place).collect())))
-    }
-
-    /// The windows of all patches, with B laid on A by this map.
-    fn windows(&self, sigma: f64, map: &Homography, cpu: &Cpu) -> Result<Vec<Measured>> {
-        let windows = cpu.try_map(self.patches.len(), |i| {
-            let Patch { at, lanes } = &self.patches[i];
-            let half = [at[0] + 0.5, at[1] + 0.5];
-            let from_half = Homography::new([[2.0, 0.0, half[0]], [0.0, 2.0, half[1]], [0.0, 0.0, 1.0]])?;
-            let Some(to_half) = from_half.inverse() else { return Ok(vec![]) };
-            let [a, b] = [align::smoothed(&lanes[0], sigma, cpu)?, align::smoothed(&lanes[1], sigma, cpu)?];
-            let b = align::laid_lanes(&b, &to_half.compose(&map.compose(&from_half)), a.size(), cpu)?;
-            let full = |p: [f64; 2]| [0, 1].map(|c| 2.0 * p[c] + half[c]);
-            let found = align::windows(&a, &b, cpu)?.into_iter().map(|window| Measured {
-                a: full(window.a),
-                b: full(window.b),
-                information: window.information.map(|v| 0.25 * v),
-            });
-            Ok(found.collect::<Vec<_>>())
-        })?;
-        Ok(windows.concat())
+        let places = settled.places([&self.full[0], &self.full[1]], spread(&self.full[1], self.size));
+        Ok(Some((b_from_a, places)))
     }
 }
 

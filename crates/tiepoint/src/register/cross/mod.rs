@@ -124,7 +124,10 @@ pub(super) fn tie(
 ) -> Result<Option<StructureTie>> {
     let cpu = &processor.cpu;
     let _stage = cpu.stage("cross");
-    let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
+    let structures = {
+        let _stage = cpu.stage("intensity");
+        cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?
+    };
     let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
     let both = [a, b];
     let Some(found) = found(both, options, processor)? else { return Ok(None) };
@@ -163,7 +166,7 @@ impl Found {
         let (frame, cpu) = (&self.frame, &processor.cpu);
         let on_grid = cpu.try_map(2, |i| {
             let keypoints = self.corners[i].iter().map(|k| moved(k, &frame.from[i])).collect();
-            described(keypoints, &frame.lanes[i], cpu)
+            described(keypoints, &frame.whole.lanes[i], cpu)
         })?;
         let Some(back) = frame.from[0].inverse() else { return Ok(vec![]) };
         let b_from_a = Model::Homography(frame.from[1].compose(&self.aligned.b_from_a.compose(&back)));
@@ -290,7 +293,7 @@ fn by_corners(
 }
 
 /// Places of a picture of this size as features without descriptors.
-fn places(keypoints: Vec<Keypoint>, image: Size) -> Features {
+pub(super) fn places(keypoints: Vec<Keypoint>, image: Size) -> Features {
     Features { keypoints, descriptors: Descriptors::U8(vec![]), dimension: 0, image }
 }
 

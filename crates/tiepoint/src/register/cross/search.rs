@@ -54,8 +54,10 @@ const FITTED: usize = 10;
 const SAMPLES: usize = 2000;
 /// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
-/// How far the logarithm of a similarity's scale and its angle may be from those of the combination that is fitted.
+/// How far the logarithm of a similarity's scale and its angle may be from those of the combination that is fitted, and
+/// the largest difference from 1 of the ratio of such similarities as complex numbers: √(e^½ + 1 − 2 e^¼ cos 0.4).
 const APART: [f64; 2] = [0.25, 0.4];
+const RATIO_APART: f64 = 0.533;
 /// The least distance between the two matches of a sample.
 const BASE: f64 = 20.0;
 /// Side of the cells in which covered places are counted.
@@ -122,6 +124,7 @@ pub(super) fn votes(
             })
         },
     )?;
+    let _stage = processor.cpu.stage("votes");
     processor.cpu.try_map(combinations.len(), |n| {
         let (i, turn, k) = combinations[n];
         let (level, other) = (&a[i], &b[k]);
@@ -164,7 +167,7 @@ pub(super) fn hypotheses(voted: &mut [Voted], cpu: &Cpu) -> Result<Vec<Hypothesi
     voted.sort_by(|a, b| b.score.total_cmp(&a.score));
     let fitted = cpu.try_map(voted.len().min(FITTED), |i| {
         let near = voted.iter().filter(|other| other.is_near(&voted[i])).flat_map(|v| &v.ends);
-        Ok(fitted(&voted[i], &near.copied().collect::<Vec<_>>(), cpu))
+        Ok(fitted(&voted[i], near.copied().collect(), cpu))
     })?;
     let mut found: Vec<Hypothesis> = fitted.into_iter().flatten().collect();
     found.sort_by_key(|h| std::cmp::Reverse(h.cells));
@@ -235,11 +238,34 @@ fn agree<S: Simd>(
     count as usize
 }
 
+/// Those of `ends` on which a similarity can agree that takes a match that voted together to within `near` and is at most
+/// [`APART`] from the combination's.
+fn in_reach(voted: &Voted, ends: Vec<Ends>, near: f64) -> Vec<Ends> {
+    let shift = |[a, b]: &Ends| minus(*b, times(voted.turn, *a));
+    let n = voted.together.len() as f64;
+    let matches = || voted.together.iter().map(|i| &voted.ends[*i]);
+    let middle =
+        |of: &dyn Fn(&Ends) -> [f64; 2]| [0, 1].map(|c| matches().map(|ends| of(ends)[c]).sum::<f64>() / n);
+    let spread = |of: &dyn Fn(&Ends) -> [f64; 2], middle: [f64; 2]| {
+        matches().map(|ends| squared(minus(of(ends), middle))).fold(0.0, f64::max).sqrt()
+    };
+    let (place, by) = (middle(&|[a, _]| *a), middle(&shift));
+    let (wide, off) = (spread(&|[a, _]| *a, place), spread(&shift, by));
+    let turned = RATIO_APART * length(voted.turn);
+    let mut ends = ends;
+    ends.retain(|match_ends| {
+        let reach = near + off + turned * (squared(minus(match_ends[0], place)).sqrt() + wide);
+        squared(minus(shift(match_ends), by)) < reach * reach
+    });
+    ends
+}
+
 /// The similarity through two matches that voted together on which the most of `ends` agree.
-fn fitted(voted: &Voted, ends: &[Ends], cpu: &Cpu) -> Option<Hypothesis> {
+fn fitted(voted: &Voted, ends: Vec<Ends>, cpu: &Cpu) -> Option<Hypothesis> {
     let scale = length(voted.turn);
     let near = NEAR * scale.max(1.0);
     let square = near * near;
+    let ends = &in_reach(voted, ends, near)[..];
     let columns = [0, 1].map(|side| [0, 1].map(|c| ends.iter().map(|of| of[side][c]).collect::<Vec<_>>()));
     let count = |turn: [f64; 2], shift: [f64; 2]| -> usize {
         dispatch!(cpu.level(), simd => agree(simd, &columns, turn, shift, square))
