@@ -215,11 +215,10 @@ impl<'a> PairSearch<'a> {
                 (format!(" ({matches} matches of {a} and {b} features{tried})"), self.advice)
             }
         };
+        let advice = format!("Do both pictures show the same thing? {advice}");
         let shown_by =
             page.report.as_ref().map_or("--report PAGE.html".to_owned(), |path| path.display().to_string());
-        let message = format!(
-            "{error}{counts}. Do both pictures show the same thing? {advice}. {shown_by} shows the matches"
-        );
+        let message = format!("{error}{counts}. {advice}. {shown_by} shows the matches");
         report::write(page, || {
             let names = paths.map(report::file_name);
             let title = format!("{} and {}", names[0], names[1]);

@@ -248,8 +248,8 @@ class StereoOptions(Options):
         Penalty of a larger change, where the image is smooth; by default 39, with larger census windows more; not below
         P1. Allowed: 0 to 4000.
     p2_least : int, optional
-        P2 falls at edges of the image, but not below this; if equal to P2, it does not fall; by default 18 for ad-census,
-        14 for census 5x5, ad and mi. Between P1 and P2.
+        P2 falls at edges of the image, but not below this; if equal to P2, it does not fall; by default 18 for ad-
+        census, 14 for census 5x5, ad and mi. Between P1 and P2.
     gradient : int, optional
         Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default 4. Allowed: 1 to 255.
     uniqueness : int
