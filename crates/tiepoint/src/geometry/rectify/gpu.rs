@@ -38,7 +38,8 @@ impl RectifiedView {
     /// let Rectification { left, right, .. } = Rectification::new(&rig, [size; 2], &RectifyOptions::default())?;
     /// let processor = Device::Cuda(0).open(4)?;
     /// let stereo = Stereo::new(StereoOptions::default())?;
-    /// let frame = GpuImage::upload(stereo.gpu(), Image::filled(size, 3, 0_u8).view())?;
+    /// let gpu = processor.gpu().ok_or_else(|| tiepoint::Error::Image("no GPU".into()))?;
+    /// let frame = GpuImage::upload(gpu, Image::filled(size, 3, 0_u8).view())?;
     /// let options = WarpOptions::default();
     /// let pair = [left.warp_with(&frame, &options, &processor)?, right.warp_with(&frame, &options, &processor)?];
     /// let valid = [left.coverage_with(&frame, &processor)?, right.coverage_with(&frame, &processor)?];
