@@ -12,7 +12,7 @@ use tiepoint_gpu::{Api, Devices, devices};
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
 /// The kernel tests that are left out on rusticl, by what their names contain; it runs all others, new ones too.
-pub(crate) const NOT_ON_RUSTICL: [&str; 17] = [
+pub(crate) const NOT_ON_RUSTICL: [&str; 16] = [
     // They run no kernel.
     "kernels::",
     // They need 64-bit atomics; the library lets the CPU do it.
@@ -20,7 +20,6 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 17] = [
     "integral::gpu::tests",
     "bisect::every_stage_is_that_of_the_cpu",
     "stereo::gpu::tests::bands_of_rows_change_nothing",
-    "stereo::gpu::tests::batches_on_the_device_are_single_pairs",
     "stereo::gpu::tests::disparities_are_those_of_the_cpu",
     "stereo::gpu::tests::images_and_maps_on_the_device_are_those_of_the_host",
     "stereo::gpu::tests::streams_give_what_single_calls_give_in_order",
