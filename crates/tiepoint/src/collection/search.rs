@@ -22,7 +22,7 @@ use crate::geometry::two_view::Verifier;
 use crate::matching::{Match, match_features};
 use crate::{Error, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Pairs that a GPU matches at a time.
@@ -156,8 +156,6 @@ impl Search<'_, '_> {
         while !stop.is_set()
             && let Some(run) = self.tiles.take(BATCH)
         {
-            let taken = run.pairs().len();
-            shared.taken.fetch_add(taken as u64, Ordering::Relaxed);
             let load = |single: PairRun| {
                 let pair = single.pairs()[0];
                 let features = self.tiles.load(&single, pair)?;
@@ -166,7 +164,7 @@ impl Search<'_, '_> {
             let both = run.singles().map(load).collect::<Result<Vec<_>>>()?;
             let sides: Vec<_> = both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
             let found = self.matches(&sides, &gpu.processor, &gpu.uploaded)?;
-            shared.matched.fetch_add(taken, Ordering::Relaxed);
+            shared.matched.fetch_add(found.len(), Ordering::Relaxed);
             for ((single, pair, features), matches) in both.into_iter().zip(found) {
                 let count = matches.len();
                 match count < self.collection.options().two_view.min_inliers {
@@ -245,12 +243,13 @@ impl Search<'_, '_> {
     fn help(&self, stop: &Stop, waiting: &Waiting<Matched>, shared: &Shared) -> Result<()> {
         let processor = self.one_thread();
         let verifier = self.verifier(&processor)?;
-        while let Some(help) = waiting.take_one(stop, || shared.matching_pays()) {
+        while let Some(help) =
+            waiting.take_one(stop, || self.tiles.are_left() && shared.matching_pays(self.tiles.taken()))
+        {
             let (run, found) = match help {
                 Help::Verify((run, candidate)) => (run, self.collection.verify_pair(&candidate, &verifier)?),
                 Help::Match => {
                     let Some(run) = self.tiles.take(1) else { continue };
-                    shared.taken.fetch_add(1, Ordering::Relaxed);
                     let (began, pair) = (Instant::now(), run.pairs()[0]);
                     let features = self.tiles.load(&run, pair)?;
                     let found = self.match_here(pair, features, &processor, &verifier)?;
@@ -272,9 +271,7 @@ struct Shared {
     /// Whether the CPU matches, too.
     helps: bool,
     threads: usize,
-    /// All pairs, and how many are taken.
     pairs: u64,
-    taken: AtomicU64,
     /// Pairs that the GPUs have matched, and since when they work.
     matched: AtomicUsize,
     since: Instant,
@@ -289,7 +286,6 @@ impl Shared {
             helps: gpus.iter().any(|gpu| gpu.processor.hands_over()),
             threads,
             pairs,
-            taken: AtomicU64::new(0),
             matched: AtomicUsize::new(0),
             since: Instant::now(),
             on_cpu: Pace::default(),
@@ -297,9 +293,10 @@ impl Shared {
         }
     }
 
-    /// Whether a thread of the CPU matches and verifies a pair before the GPUs have matched all that are left.
-    fn matching_pays(&self) -> bool {
-        let left = self.pairs.saturating_sub(self.taken.load(Ordering::Relaxed));
+    /// Whether a thread of the CPU matches and verifies a pair before the GPUs have matched all that are left when so many
+    /// are taken.
+    fn matching_pays(&self, taken: u64) -> bool {
+        let left = self.pairs.saturating_sub(taken);
         if !self.helps || left == 0 {
             return false;
         }

@@ -75,6 +75,8 @@ struct State<'r> {
     tiles: Box<dyn Iterator<Item = TilePairs> + Send + 'r>,
     /// The tile whose pairs are handed out, and how many have been.
     current: Option<(Arc<OpenTile>, usize)>,
+    /// Pairs that have been handed out.
+    taken: u64,
     /// The tile after it, whose photographs are read ahead, too.
     next: Option<Arc<OpenTile>>,
     /// The blocks of the tile that was opened last, which the next one may share.
@@ -90,7 +92,7 @@ impl<'r> Tiles<'r> {
         write: Write<'r>,
         watched: &'r Cpu,
     ) -> Self {
-        let state = State { tiles: Box::new(tiles), current: None, next: None, blocks: Vec::new() };
+        let state = State { tiles: Box::new(tiles), current: None, taken: 0, next: None, blocks: Vec::new() };
         let (state, opened) = (Mutex::new(state), Condvar::new());
         let all = Self { collection, load, write, watched, state, opened };
         all.open_next(&mut lock(&all.state));
@@ -130,6 +132,11 @@ impl<'r> Tiles<'r> {
         state.current.is_some() || state.next.is_some()
     }
 
+    /// The number of pairs that have been taken.
+    pub(super) fn taken(&self) -> u64 {
+        lock(&self.state).taken
+    }
+
     /// The next pairs, at most `most`; `None` at the end.
     pub(super) fn take(&self, most: usize) -> Option<PairRun> {
         let mut state = lock(&self.state);
@@ -142,6 +149,7 @@ impl<'r> Tiles<'r> {
             }
         };
         let end = (start + most).min(open.tile.pairs.len());
+        state.taken += (end - start) as u64;
         if end < open.tile.pairs.len() {
             state.current = Some((open.clone(), end));
         }

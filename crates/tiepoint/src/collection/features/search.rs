@@ -173,6 +173,7 @@ impl<'c> Extraction<'c> {
         let finders = gpus.iter().map(|gpu| self.detector.open(gpu)).collect::<Result<Vec<Finder>>>()?;
         let threads = cpu.threads();
         let readers = threads.min(self.todo.len());
+        let writers = if gpus.is_empty() { 0 } else { threads.clamp(1, 4) };
         let shared = &Shared::new(&gpus, readers, threads + BATCH * gpus.len());
         let (to_write, found) = sync_channel::<(Photograph, Features)>(threads.max(2 * BATCH));
         // Only the writing jobs own this end, so that sending fails once they have ended for whatever reason.
@@ -189,15 +190,17 @@ impl<'c> Extraction<'c> {
         }
         for (gpu, finder) in gpus.iter().zip(&finders) {
             let to_write = to_write.clone();
+            // A GPU that is named alone is known before the first photograph is read, and so does all of the work.
+            let known = shared.opened(gpu, finder)?;
             jobs.push(Box::new(move |stop| {
-                if shared.wait_for(gpu, finder, stop)? {
+                if known.map_or_else(|| shared.wait_for(gpu, finder, stop), Ok)? {
                     handed_over.iter().for_each(Cancel::cancel);
                     self.search_all(stop, finder, shared, &to_write)?;
                 }
                 Ok(())
             }));
         }
-        for _ in 0..if gpus.is_empty() { 0 } else { threads.clamp(1, 4) } {
+        for _ in 0..writers {
             let found = found.clone();
             let keep = |(photograph, features): (Photograph, Features)| self.keep(&photograph, features);
             jobs.push(Box::new(move |stop| for_each_of(&found, stop, keep)));
@@ -418,17 +421,10 @@ impl<'p> Shared<'p> {
         lock(&self.state).open > 0
     }
 
-    /// Waits until a GPU can search. False if there is none, or if all photographs are done before.
-    fn wait_for(&self, gpu: &Processor, finder: &Finder, stop: &Stop) -> Result<bool> {
-        let mut waits = false;
-        while !finder.is_settled()? {
-            if stop.is_set() || lock(&self.state).reading == 0 {
-                return Ok(false);
-            }
-            if !std::mem::replace(&mut waits, true) {
-                gpu.fall_back_not_ready();
-            }
-            thread::sleep(LOOK);
+    /// Whether a GPU can search; `None` while it is being opened or its kernels are being compiled.
+    fn opened(&self, gpu: &Processor, finder: &Finder) -> Result<Option<bool>> {
+        if !finder.is_settled()? {
+            return Ok(None);
         }
         let is_there = gpu.may_have_gpu();
         if is_there {
@@ -436,11 +432,25 @@ impl<'p> Shared<'p> {
             (state.open, state.since) = (state.open + 1, Instant::now());
             self.changed.notify_all();
         }
-        Ok(is_there)
+        Ok(Some(is_there))
+    }
+
+    /// Waits until a GPU can search. False if there is none, or if all photographs are done before.
+    fn wait_for(&self, gpu: &Processor, finder: &Finder, stop: &Stop) -> Result<bool> {
+        gpu.fall_back_not_ready();
+        loop {
+            if let Some(is_there) = self.opened(gpu, finder)? {
+                return Ok(is_there);
+            }
+            if stop.is_set() || lock(&self.state).reading == 0 {
+                return Ok(false);
+            }
+            thread::sleep(LOOK);
+        }
     }
 
     /// Gives a photograph to the GPUs, when there is room. Returns it if a thread of the CPU would be done with it
-    /// sooner.
+    /// sooner. If the work is stopped, the photograph is dropped.
     fn offer(&self, photograph: Photograph, stop: &Stop) -> Option<Photograph> {
         let mut photograph = Some(photograph);
         stop.wait_for(&self.state, &self.changed, |state| {
@@ -452,7 +462,7 @@ impl<'p> Shared<'p> {
                 self.changed.notify_all();
             }
             Some(())
-        });
+        })?;
         photograph
     }
 

@@ -20,7 +20,7 @@ tiepoint_gpu::kernel! {
         write upper: u32 [BINS as i128],
         write holes: u32 [1],
         read pixels (plane: Plane): T [plane.reach()],
-        /// A row of 0 numbers: all pixels count.
+        /// Rows of length 0 mean that all pixels count.
         read mask (mask_plane: Plane): u8 [mask_plane.reach()],
     } {}
 

@@ -123,7 +123,7 @@ tiepoint_gpu::kernel! {
         write words: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * planes * groups[2]],
         read grey (grey_plane: Plane): T [grey_plane.numbers(groups[2])],
         read compared (compared_plane: Plane): u8 [compared_plane.numbers(groups[2])],
-        /// A row of 0 numbers: the view holds something everywhere.
+        /// Rows of length 0 mean that the view holds something everywhere.
         read mask (mask_plane: Plane): u8 [mask_plane.numbers(groups[2])],
     } {
         planes: i32,

@@ -28,7 +28,7 @@ tiepoint_gpu::kernel! {
         read from: f32 [plane.numbers(groups[2])],
         read seen: f32 [plane.numbers(groups[2] * 6)],
         read beside: f32 [plane.numbers(groups[2] * 2)],
-        /// A row of 0 numbers: everything that is invalid is hidden.
+        /// Rows of length 0 mean that everything that is invalid is hidden.
         read hidden (hidden_plane: Plane): u8 [hidden_plane.numbers(groups[2])],
     } {
         images: i32,

@@ -20,7 +20,7 @@ tiepoint_gpu::kernel! {
     unsafe kernel note(groups) = Note {
         write reasons (reasons_plane: Plane): u8 [reasons_plane.numbers(groups[2])],
         read disparity (plane: Plane): f32 [plane.numbers(groups[2])],
-        /// A row of 0 numbers: they are set everywhere.
+        /// Rows of length 0 mean that reasons are set everywhere.
         read flags (flags_plane: Plane): u8 [flags_plane.numbers(groups[2])],
     } {
         where_set: u32,

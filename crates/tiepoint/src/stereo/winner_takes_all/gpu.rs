@@ -14,7 +14,7 @@ tiepoint_gpu::kernel! {
     unsafe kernel winner_takes_all(groups) = WinnerTakesAll {
         write disparity (plane: Plane): f32 [plane.numbers(groups[2])],
         write right (right_plane: Plane): f32 [right_plane.numbers(groups[2])],
-        /// A row of 0 numbers: no confidence is wanted.
+        /// Rows of length 0 mean that no confidence is wanted.
         write confidence (confidence_plane: Plane): f32 [confidence_plane.numbers(groups[2])],
         read sums: u32 [width * height * pixel_words * groups[2]] aligned 16,
         read left: u32 [width * height * planes * groups[2]],

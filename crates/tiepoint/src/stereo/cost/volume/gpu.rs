@@ -19,10 +19,10 @@ tiepoint_gpu::kernel! {
     /// Finds the least and the greatest finite cost, and which pixels have any.
     unsafe kernel measure_costs(groups) = MeasureCosts<T: GpuPixel> {
         write found: u32 [2],
-        /// A row of 0 numbers: costs of this type are always known.
+        /// Rows of length 0 mean that costs of this type are always known.
         write known (known_plane: Plane): u8 [known_plane.numbers(1)],
         read costs (plane: Plane): T [plane.numbers(1)],
-        /// A row of 0 numbers: the left image has data everywhere.
+        /// Rows of length 0 mean that the left image has data everywhere.
         read given (given_plane: Plane): u8 [given_plane.numbers(1)],
     } {
         disparities: i32,

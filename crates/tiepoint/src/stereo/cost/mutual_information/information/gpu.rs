@@ -14,7 +14,7 @@ tiepoint_gpu::kernel! {
         write tally: u32 [TALLY as i128],
         read left (left_plane: Plane): u8 [left_plane.numbers(1)],
         read right (right_plane: Plane): u8 [right_plane.numbers(1)],
-        /// A row of 0 numbers: the right view holds something everywhere.
+        /// Rows of length 0 mean that the right view holds something everywhere.
         read mask (mask_plane: Plane): u8 [mask_plane.numbers(1)],
         read disparity (disparity_plane: Plane): f32 [disparity_plane.numbers(1)],
     } {
