@@ -24,8 +24,9 @@ mod schema;
 use place::Unfinished;
 use rows::{descriptors, floats, keypoints, moved_fundamental, moved_homography, numbers};
 use rusqlite::{Connection, OpenFlags, Statement, params};
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 use tiepoint::assess::CollectionEvidence;
 use tiepoint::collection::{Collection, PhotographFeatures, VerifiedPair};
@@ -108,24 +109,53 @@ pub fn export(
     options: &ExportOptions,
     cpu: &Cpu,
 ) -> Result<Exported> {
+    export_beside(collection, path, options, cpu, || Ok(()))
+}
+
+/// As [`export`], but the pairs need not be matched yet: `matching` does it, while another thread writes the photographs
+/// and their features, which are most of the database. The file is the same.
+///
+/// # Errors
+/// As [`export`], and those of `matching`.
+pub fn export_beside<E: From<Error>>(
+    collection: &Collection,
+    path: impl AsRef<Path>,
+    options: &ExportOptions,
+    cpu: &Cpu,
+    matching: impl FnOnce() -> std::result::Result<(), E>,
+) -> std::result::Result<Exported, E> {
     let path = path.as_ref();
     let unfinished = Unfinished::beside(path, options.replace)?;
-    let results = collection.results(cpu)?;
-    let cpu = &cpu.begin_task("export", collection.photographs().len() + results.blocks());
     let fault = |e: rusqlite::Error| Error::io(path, std::io::Error::other(e));
-    let database = open(unfinished.path(), options.old_layout).map_err(fault)?;
-    let mut tables = Tables::prepare(&database, options.old_layout).map_err(fault)?;
-    let mut exported = Exported::default();
-    let mut sizes = Vec::with_capacity(collection.photographs().len());
-    for_each_features(collection, |index, features| {
-        cpu.check()?;
-        cpu.advance(1);
-        sizes.push(features.map(|features| features.image));
-        let Some(features) = features else { return Ok(()) };
-        exported.keypoints += features.len() as u64;
-        tables.insert_features(index + 1, features, options).map_err(fault)
+    let (written, progress) = channel();
+    let photographs = || -> Result<_> {
+        let database = open(unfinished.path(), options.old_layout).map_err(fault)?;
+        let mut exported = Exported::default();
+        let mut tables = Tables::prepare(&database, options.old_layout).map_err(fault)?;
+        let mut sizes = Vec::with_capacity(collection.photographs().len());
+        for_each_features(collection, |index, features| {
+            cpu.check()?;
+            // Nothing listens any more when matching has failed.
+            written.send(()).map_err(|_| Error::Cancelled)?;
+            sizes.push(features.map(|features| features.image));
+            let Some(features) = features else { return Ok(()) };
+            exported.keypoints += features.len() as u64;
+            tables.insert_features(index + 1, features, options).map_err(fault)
+        })?;
+        tables.insert_images(collection, &sizes, &mut exported).map_err(fault)?;
+        drop((tables, written));
+        Ok((database, exported))
+    };
+    let (results, cpu, inserted) = thread::scope(|scope| {
+        let (thread, progress) = (scope.spawn(photographs), progress);
+        matching()?;
+        let results = collection.results(cpu)?;
+        let cpu = cpu.begin_task("export", collection.photographs().len() + results.blocks());
+        progress.iter().for_each(|()| cpu.advance(1));
+        Ok::<_, E>((results, cpu, thread.join().unwrap_or_else(|panic| resume_unwind(panic))))
     })?;
-    tables.insert_images(collection, &sizes, &mut exported).map_err(fault)?;
+    let (database, mut exported) = inserted?;
+    let mut tables = Tables::prepare(&database, options.old_layout).map_err(fault)?;
     let mut ends = vec![];
     for block in 0..results.blocks() {
         cpu.advance(1);

@@ -100,8 +100,8 @@ fn after_scan(
         return Err(Failure::work("none of the photographs can be read"));
     }
     choose(collection, Shard::ALL, context)?;
-    match_pairs(collection, &devices, Shard::ALL, context)?;
-    export(collection, &arguments.output, context)
+    let matching = || match_pairs(collection, &devices, Shard::ALL, context);
+    export(collection, &arguments.output, matching, context)
 }
 
 /// Sets a flag when it is dropped, also by a panic.
@@ -306,7 +306,7 @@ fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, co
 fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
     check_output(&arguments.output)?.check()?;
     let collection = exported(open(&arguments.work)?, &arguments.output)?;
-    export(&collection, &arguments.output, context)
+    export(&collection, &arguments.output, || Ok(()), context)
 }
 
 /// The files of the results, after a check of the report's name.
@@ -327,11 +327,24 @@ fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collect
     Ok(output.sync.of(collection).with_limits(output.limits.options()))
 }
 
-fn export(collection: &Collection, output: &OutputArguments, context: &Context) -> Outcome {
-    let (timed, cpu) = (Timed::start("export", context), &context.processor.cpu);
+/// Exports the results after `matching`; a database takes the photographs beside it.
+fn export(
+    collection: &Collection,
+    output: &OutputArguments,
+    matching: impl FnOnce() -> Outcome,
+    context: &Context,
+) -> Outcome {
+    let cpu = &context.processor.cpu;
     let (path, name) = (output.output()?, output.output()?.display());
+    let mut timed = None;
+    let matching = || -> Outcome {
+        matching()?;
+        timed = Some(Timed::start("export", context));
+        Ok(())
+    };
     let (said, described, evidence) = match output.format()? {
         Some(format) => {
+            matching()?;
             let written = collection.write_tie_points(format, path, cpu)?;
             let said = format!("{} verified pairs, {} inliers", written.pairs, written.inliers);
             (said, joined([json!({ "output": name.to_string() }), json!(written)]), written.evidence)
@@ -341,7 +354,8 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
                 .with_replace(output.replace)
                 .with_without_descriptors(output.no_descriptors)
                 .with_old_layout(output.colmap == "3.8");
-            let exported = tiepoint_colmap::export(collection, path, &options, cpu)?;
+            let exported =
+                tiepoint_colmap::export_beside(collection, path, &options, cpu, matching)?;
             warn(exported.warning(), context);
             let said = format!(
                 "{} images, {} cameras, {} keypoints, {} verified pairs, {} inliers",
@@ -355,7 +369,9 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
     }
     let assessment = evidence.assess();
     let described = joined([described, json!(assessment)]);
-    timed.report(&format!("{name}: {said}"), described.clone());
+    if let Some(timed) = timed {
+        timed.report(&format!("{name}: {said}"), described.clone());
+    }
     context.say(&assessment.to_string());
     page(collection, &output.report, &described, context)
 }
