@@ -97,6 +97,8 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
     lent = hasattr(given, "__dlpack_device__") and not isinstance(given, np.ndarray)
     try:
         found: npt.NDArray[Any] = np.from_dlpack(given) if lent else np.asarray(given)
+    except ValueError as error:
+        raise ImageError(f"{what} is a {type(given).__name__} of unlike parts: expected one array") from error
     except (BufferError, RuntimeError) as error:
         # A tensor that a gradient is wanted of, one on a card, or of a type that NumPy lacks.
         raise ImageError(f"{what}, of {getattr(given, 'dtype', 'no type')}, cannot be read: {error}") from error

@@ -8,7 +8,7 @@ from .. import _arrays
 from .._features import Sift, Surf
 from ..errors import MismatchError, OptionError
 from ._objects import keypoints, table
-from ._own import Algorithm, host, like, needed
+from ._own import Algorithm, host, like, naming, needed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,13 @@ CV_32F = 5
 #: Weights of blue, green and red, as ``cv2.cvtColor`` has them: of floats, and of integers in units of 2^-15.
 _BGR_F32 = (0.114, 0.587, 0.299)
 _BGR = (3735, 19235, 9798)
+
+#: The greatest ratio of curvatures that `tiepoint.Sift` takes.
+_NO_EDGES = 10_000.0
+
+#: OpenCV's names of our options, for errors.
+_SIFT_NAMES = {"max_features": "nfeatures", "levels": "nOctaveLayers", "contrast": "contrastThreshold", "edge": "edgeThreshold"}
+_SURF_NAMES = {"threshold": "hessianThreshold", "octaves": "nOctaves", "intervals": "nOctaveLayers + 2"}
 
 #: The number of rows that are made grey together, small enough to stay in a cache.
 _ROWS = 32
@@ -89,7 +96,7 @@ class Feature2D(Algorithm):
         if _several(image):
             both = [self.compute(*one) for one in zip(image, keypoints, strict=True)]
             return tuple(points for points, _ in both), tuple(found for _, found in both)
-        kept, found = self._described(grey(image), list(keypoints))
+        kept, found = self._described(grey(image), [] if keypoints is None else list(keypoints))
         return tuple(kept), like(image, found) if len(kept) else None
 
     def detectAndCompute(  # noqa: N802
@@ -126,8 +133,8 @@ class SIFT(Feature2D):
         "Sigma": "sigma",
     }
 
-    @staticmethod
-    def create(
+    def __init__(
+        self,
         nfeatures: int = 0,
         nOctaveLayers: int = 3,  # noqa: N803
         contrastThreshold: float = 0.04,  # noqa: N803
@@ -138,7 +145,7 @@ class SIFT(Feature2D):
         *,
         preset: str | None = None,
         device: Any = None,
-    ) -> SIFT:
+    ) -> None:
         """`cv2.SIFT_create`; `preset` and `device` are those of `tiepoint.Sift`.
 
         `descriptorType` is 5 for float32 or 0 for uint8. OpenCV's other form has `enable_precise_upscale` in its place.
@@ -149,7 +156,7 @@ class SIFT(Feature2D):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F  # noqa: N806
         if descriptorType not in (CV_8U, CV_32F):
             raise OptionError(f"option descriptorType is {descriptorType}: expected {CV_32F}, CV_32F, or {CV_8U}, CV_8U")
-        made = SIFT(
+        super().__init__(
             {
                 "nfeatures": nfeatures,
                 "nOctaveLayers": nOctaveLayers,
@@ -160,28 +167,28 @@ class SIFT(Feature2D):
                 "enable_precise_upscale": enable_precise_upscale,
             }
         )
-        made._preset, made._device, made._made = preset, device, None
-        made._changed()
-        return made
-
-    _preset: str | None
-    _device: Any
-    _made: tuple[dict[str, Any], Sift] | None
+        self._preset, self._device = preset, device
+        self._made: tuple[dict[str, Any], Sift] | None = None
+        self._changed()
 
     def _detector(self) -> Sift:
         given = self._given
         if self._made is None or self._made[0] is not given:
             preset = self._preset or ("default" if given["enable_precise_upscale"] else "opencv")
-            sift = Sift(
-                max_features=max(given["nfeatures"], 0) or None,
-                keep="response",
-                levels=given["nOctaveLayers"],
-                contrast=given["contrastThreshold"],
-                edge=given["edgeThreshold"],
-                sigma=given["sigma"],
-                preset=preset,  # type: ignore[arg-type]
-                device=self._device,
-            )
+            # OpenCV's criterion of edges is the same for r and 1 / r, and drops nothing for r of 0 or less.
+            edge = given["edgeThreshold"]
+            edge = _NO_EDGES if edge <= 0 else min(max(edge, 1 / edge), _NO_EDGES)
+            with naming(_SIFT_NAMES):
+                sift = Sift(
+                    max_features=max(given["nfeatures"], 0) or None,
+                    keep="response",
+                    levels=given["nOctaveLayers"],
+                    contrast=max(given["contrastThreshold"], 0),
+                    edge=edge,
+                    sigma=given["sigma"],
+                    preset=preset,  # type: ignore[arg-type]
+                    device=self._device,
+                )
             self._made = given, sift
         return self._made[1]
 
@@ -229,8 +236,8 @@ class SURF(Feature2D):
         "Upright": "upright",
     }
 
-    @staticmethod
-    def create(
+    def __init__(
+        self,
         hessianThreshold: float = 100.0,  # noqa: N803
         nOctaves: int = 4,  # noqa: N803
         nOctaveLayers: int = 3,  # noqa: N803
@@ -238,9 +245,9 @@ class SURF(Feature2D):
         upright: bool = False,
         *,
         device: Any = None,
-    ) -> SURF:
+    ) -> None:
         """`cv2.xfeatures2d.SURF_create`; `device` is that of `tiepoint.Surf`."""
-        made = SURF(
+        super().__init__(
             {
                 "hessianThreshold": hessianThreshold,
                 "nOctaves": nOctaves,
@@ -249,25 +256,23 @@ class SURF(Feature2D):
                 "upright": upright,
             }
         )
-        made._device, made._made = device, None
-        made._changed()
-        return made
-
-    _device: Any
-    _made: tuple[dict[str, Any], Surf] | None
+        self._device = device
+        self._made: tuple[dict[str, Any], Surf] | None = None
+        self._changed()
 
     def _detector(self) -> Surf:
         given = self._given
         if self._made is None or self._made[0] is not given:
-            surf = Surf(
-                preset="opencv",
-                threshold=given["hessianThreshold"],
-                octaves=given["nOctaves"],
-                intervals=given["nOctaveLayers"] + 2,
-                extended=bool(given["extended"]),
-                upright=bool(given["upright"]),
-                device=self._device,
-            )
+            with naming(_SURF_NAMES):
+                surf = Surf(
+                    preset="opencv",
+                    threshold=given["hessianThreshold"],
+                    octaves=given["nOctaves"],
+                    intervals=given["nOctaveLayers"] + 2,
+                    extended=bool(given["extended"]),
+                    upright=bool(given["upright"]),
+                    device=self._device,
+                )
             self._made = given, surf
         return self._made[1]
 

@@ -31,12 +31,14 @@ _TOGETHER = 1024
 
 
 def table(descriptors: Any, what: str) -> npt.NDArray[Any]:
-    """Descriptors (N, D); an empty table for None."""
+    """Descriptors (N, D), or one (D,); an empty table for None."""
     import numpy as np
 
     if descriptors is None:
         return np.zeros((0, 1), np.float32)
     found = _arrays.array(host(descriptors), what)
+    if found.ndim == 1 and len(found):
+        found = found[None]
     if found.ndim != 2:
         raise ImageError(f"{what} have the shape {found.shape}: expected (N, D)")
     return found
@@ -68,6 +70,7 @@ def _bytes(table: npt.NDArray[Any]) -> bool:
 class DescriptorMatcher(Algorithm):
     """`cv2.DescriptorMatcher` of Euclidean distances; exact, and the same every time."""
 
+    _name = "my_object"
     FLANNBASED, BRUTEFORCE, BRUTEFORCE_L1, BRUTEFORCE_HAMMING, BRUTEFORCE_HAMMINGLUT, BRUTEFORCE_SL2 = range(1, 7)
 
     def __init__(self, given: dict[str, Any], *, squared: bool = False, cross: bool = False, device: Any = None) -> None:
@@ -75,8 +78,8 @@ class DescriptorMatcher(Algorithm):
         self._squared, self._cross, self._device = squared, cross, device
         self._trained: list[npt.NDArray[Any]] = []
 
-    @staticmethod
-    def create(matcherType: str | int) -> Any:  # noqa: N803
+    @classmethod
+    def create(cls, matcherType: str | int) -> Any:  # noqa: N803
         """`cv2.DescriptorMatcher.create`: for Euclidean distances this package's, for any other OpenCV's."""
         kind = DescriptorMatcher
         if matcherType in ("BruteForce", kind.BRUTEFORCE):
@@ -203,8 +206,10 @@ class DescriptorMatcher(Algorithm):
         import numpy as np
 
         a, several = self._sides(query, train)
-        masks = list(mask) if isinstance(mask, (list, tuple)) else [mask] * max(len(several), 1)
-        if len(masks) != len(several) and several:
+        if not several:
+            return []
+        masks = list(mask) if isinstance(mask, (list, tuple)) else [mask] * len(several)
+        if len(masks) != len(several):
             raise MismatchError(f"there are {len(masks)} masks for {len(several)} images: expected one each")
         for image, (b, one) in enumerate(zip(several, masks, strict=False)):
             if one is not None and np.shape(one) != (len(a), len(b)):
@@ -323,10 +328,10 @@ class BFMatcher(DescriptorMatcher):
         given = {"normType": normType, "crossCheck": crossCheck}
         super().__init__(given, squared=normType == NORM_L2SQR, cross=bool(crossCheck), device=device)
 
-    @staticmethod
-    def create(normType: Any = NORM_L2, crossCheck: bool = False) -> Any:  # noqa: N803
+    @classmethod
+    def create(cls, normType: Any = NORM_L2, crossCheck: bool = False) -> Any:  # noqa: N803
         """`cv2.BFMatcher_create`."""
-        return BFMatcher(normType, crossCheck)
+        return cls(normType, crossCheck)
 
     def opencv(self) -> Any:
         """`cv2.BFMatcher` with the same parameters."""
@@ -348,10 +353,10 @@ class FlannBasedMatcher(DescriptorMatcher):
     def __init__(self, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> None:  # noqa: N803
         super().__init__({"indexParams": indexParams or {}, "searchParams": searchParams or {}}, device=device)
 
-    @staticmethod
-    def create() -> Any:  # type: ignore[override]
+    @classmethod
+    def create(cls) -> Any:  # type: ignore[override]
         """`cv2.FlannBasedMatcher_create`."""
-        return FlannBasedMatcher()
+        return cls()
 
     def isMaskSupported(self) -> bool:  # noqa: N802
         """False, as OpenCV's own; masks are supported nevertheless."""
