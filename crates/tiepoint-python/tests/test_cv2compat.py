@@ -701,7 +701,7 @@ AGREE = {
     "a size in an array": lambda cv, g, p, d: cv.warpPerspective(g, np.eye(3), np.array([80, 60])),
     "six channels": lambda cv, g, p, d: cv.warpPerspective(np.dstack([g] * 6), np.eye(3), (80, 60)),
     "a matrix that is a UMat": lambda cv, g, p, d: cv.warpPerspective(cv.UMat(g), cv.UMat(np.eye(3)), (80, 60)).get(),
-    "a camera that is a UMat": lambda cv, g, p, d: cv.findEssentialMat(p, p + 5, cv.UMat(np.diag([500, 500, 1.0]))),
+    "a camera that is a UMat": lambda cv, g, p, d: cv.findEssentialMat(p, p + 5, cv.UMat(np.diag([500, 500, 1.0])))[0],
     "no keypoints": lambda cv, g, p, d: cv.SIFT_create().compute(g, None),
     "nothing was added": lambda cv, g, p, d: cv.BFMatcher().knnMatch(d, k=2),
     "one descriptor": lambda cv, g, p, d: [m.trainIdx for m in cv.BFMatcher().match(d[7], d)],

@@ -342,7 +342,7 @@ def warp(
     interpolation: _Interpolation = "bicubic",
     fill: float = 0.0,
     device: Device | str | None = None,
-) -> npt.NDArray[Any] | Any:
+) -> npt.NDArray[Any]:
     """Warp an image onto the pixels of another.
 
     Parameters

@@ -14,7 +14,9 @@ from ._stereo import Disparities
 from .errors import OptionError
 
 if TYPE_CHECKING:
-    _Section = tuple[str, list[tuple[str, str]], list[dict[str, Any]], list[dict[str, Any]]]
+    from ._assess import Reason
+
+    _Section = tuple[str, list[tuple[str, str]], list[dict[str, Any]], list[Reason]]
 
 __all__ = ["Page", "report"]
 

@@ -63,11 +63,13 @@ from ._stitching import computeImageFeatures, computeImageFeatures2
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cv2 import DMatch as DMatch, KeyPoint as KeyPoint, error as error  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
 Algorithm = _own.Algorithm
 SIFT_create: type[SIFT] = SIFT
-BFMatcher_create: Callable[..., Any] = BFMatcher.create
-FlannBasedMatcher_create: Callable[..., Any] = FlannBasedMatcher.create
-DescriptorMatcher_create: Callable[..., Any] = DescriptorMatcher.create
+BFMatcher_create: Callable[..., BFMatcher] = BFMatcher.create
+FlannBasedMatcher_create: Callable[..., FlannBasedMatcher] = FlannBasedMatcher.create
+DescriptorMatcher_create: Callable[..., DescriptorMatcher] = DescriptorMatcher.create
 StereoSGBM_create: type[StereoSGBM] = StereoSGBM
 StereoSGBM_MODE_SGBM = STEREO_SGBM_MODE_SGBM
 StereoSGBM_MODE_HH = STEREO_SGBM_MODE_HH

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+    from cv2 import KeyPoint  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     from .._core import Features
 
-    _Found = tuple[tuple[Any, ...], npt.NDArray[Any] | None]
+    _Found = tuple[tuple[KeyPoint, ...], npt.NDArray[Any] | None]
 
 #: OpenCV's numbers of the types of descriptors.
 CV_8U = 0
@@ -84,18 +85,18 @@ class Feature2D(Algorithm):
     def _changed(self) -> None:
         self._detector()
 
-    def detect(self, image: Any, mask: Any = None) -> tuple[Any, ...]:
+    def detect(self, image: Any, mask: Any = None) -> tuple[KeyPoint, ...]:
         """Keypoints of an image, or of each of several."""
         if _several(image):
             masks = [None] * len(image) if mask is None else mask
-            return tuple(self.detect(*both) for both in zip(image, masks, strict=True))
+            return tuple(self.detect(*both) for both in zip(image, masks, strict=True))  # type: ignore[misc]
         return tuple(self._points(self._detector().replace(descriptors="none").detect(grey(image), mask)))
 
-    def compute(self, image: Any, keypoints: Any, descriptors: Any = None) -> Any:
+    def compute(self, image: Any, keypoints: Any, descriptors: Any = None) -> _Found:
         """Keypoints that could be described, and their descriptors; for several images a tuple of each."""
         if _several(image):
             both = [self.compute(*one) for one in zip(image, keypoints, strict=True)]
-            return tuple(points for points, _ in both), tuple(found for _, found in both)
+            return tuple(points for points, _ in both), tuple(found for _, found in both)  # type: ignore[misc,return-value]
         kept, found = self._described(grey(image), [] if keypoints is None else list(keypoints))
         return tuple(kept), like(image, found) if len(kept) else None
 

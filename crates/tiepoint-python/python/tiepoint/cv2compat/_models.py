@@ -371,7 +371,7 @@ def warpPerspective(  # noqa: N802
     flags: int = INTER_LINEAR,
     borderMode: int = BORDER_CONSTANT,  # noqa: N803
     borderValue: Any = 0,  # noqa: N803
-) -> Any:
+) -> npt.NDArray[Any]:
     """`cv2.warpPerspective` by `tiepoint.warp`: the image on `dsize`, which is (width, height), or (0, 0) for the image's.
 
     Pixels with a neighbour outside the image become `borderValue`. Nearest neighbours, other borders, a border of
@@ -398,7 +398,8 @@ def warpPerspective(  # noqa: N802
                 f"flags {flags}, borderMode {borderMode}, borderValue {borderValue} of {image.dtype}: expected INTER_LINEAR, "
                 "INTER_CUBIC or INTER_LANCZOS4, BORDER_CONSTANT, one value, and uint8, uint16 or float32; others need OpenCV"
             )
-        return theirs.warpPerspective(src, M, dsize, dst, flags, borderMode, borderValue)
+        told: npt.NDArray[Any] = theirs.warpPerspective(src, M, dsize, dst, flags, borderMode, borderValue)
+        return told
     matrix = _arrays.matrix(host(M), "M")
     if flags & WARP_INVERSE_MAP:
         try:
@@ -412,4 +413,5 @@ def warpPerspective(  # noqa: N802
     if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:
         dst[...] = made
         return dst
-    return like(src, made)
+    told = like(src, made)
+    return told

@@ -14,6 +14,8 @@ from ..errors import Error, OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from typing_extensions import Self
+
     _Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
@@ -116,7 +118,7 @@ class Algorithm(metaclass=_Kind):
         self._given = given
 
     @classmethod
-    def create(cls, *arguments: Any, **named: Any) -> Any:
+    def create(cls, *arguments: Any, **named: Any) -> Self:
         """An object with these parameters."""
         return cls(*arguments, **named)
 
