@@ -101,7 +101,9 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
         raise ImageError(f"{what} is a {type(given).__name__} of unlike parts: expected one array") from error
     except (BufferError, RuntimeError) as error:
         # A tensor that a gradient is wanted of, one on a card, or of a type that NumPy lacks.
-        raise ImageError(f"{what}, of {getattr(given, 'dtype', 'no type')}, cannot be read: {error}") from error
+        raise ImageError(
+            f"{what}, of {getattr(given, 'dtype', 'no type')}, cannot be read: {error}; .detach().float() of a tensor can"
+        ) from error
     if found.dtype.kind not in "buif":
         raise ImageError(f"{what} holds {found.dtype}: expected numbers")
     return found
