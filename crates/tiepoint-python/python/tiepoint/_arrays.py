@@ -169,13 +169,13 @@ def points(given: Any, what: str) -> npt.NDArray[np.float64]:
     return places
 
 
-def matrix(given: Any, what: str) -> npt.NDArray[np.float64]:
-    """A matrix (3, 3); an affine map's (2, 3) is completed with its last row."""
+def matrix(given: Any, what: str, *, affine: bool = True) -> npt.NDArray[np.float64]:
+    """A matrix (3, 3); an affine map's (2, 3) is completed with its last row, if one can be meant."""
     import numpy as np
 
     found = array(given, what)
-    if found.shape not in ((3, 3), (2, 3)):
-        raise ImageError(f"{what} has the shape {found.shape}: expected (3, 3), or (2, 3) of an affine map")
+    if found.shape != (3, 3) and not (affine and found.shape == (2, 3)):
+        raise ImageError(f"{what} has the shape {found.shape}: expected (3, 3)" + ", or (2, 3) of an affine map" * affine)
     whole = np.eye(3)
     whole[: len(found)] = found
     return whole

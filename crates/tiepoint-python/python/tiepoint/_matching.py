@@ -180,6 +180,17 @@ def matching(ratio: float | None, mutual: bool, same_sign: bool, max_distance: f
     return {"ratio": ratio, "mutual": mutual, "same_sign": same_sign, "max_distance": max_distance}
 
 
+def _checked(a: Any, b: Any) -> tuple[Features, Features]:
+    """Both sides of a matching."""
+    for name, given in (("a", a), ("b", b)):
+        if not isinstance(given, _core.Features):
+            raise TypeError(
+                f"{name} is of the type {type(given).__name__}: expected Features, as Sift().detect(image) gives them; of descriptors "
+                "and places of another program Features.from_arrays makes them"
+            )
+    return a, b
+
+
 def nearest(
     a: Features, b: Features, *, device: Device | str | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -201,7 +212,7 @@ def nearest(
     second : ndarray or DeviceArray
         (N,) float32: that of the second nearest; infinite where there is none.
     """
-    index, distance, second = _core.nearest(device, a, b)
+    index, distance, second = _core.nearest(device, *_checked(a, b))
     return index, distance, second
 
 
@@ -245,7 +256,7 @@ def match(
     """
     near = None if guide is None else (named(guide), radius)
     options = matching(ratio, mutual, same_sign, max_distance)
-    return Matches(*_core.match_features(device, a, b, options, near))
+    return Matches(*_core.match_features(device, *_checked(a, b), options, near))
 
 
 def tie_points(
@@ -296,4 +307,4 @@ def tie_points(
     options = matching(ratio, mutual, same_sign, max_distance)
     estimation = robust(threshold, confidence, max_iterations, false_alarms, seed)
     again = None if rematch is None else dataclasses.asdict(rematch)
-    return tied(a, b, _core.tie_points(device, a, b, model, options, estimation, again))
+    return tied(a, b, _core.tie_points(device, *_checked(a, b), model, options, estimation, again))

@@ -287,6 +287,9 @@ def rectify(
     """
     if isinstance(calibration, (str, os.PathLike)):
         calibration = StereoCalibration.read(calibration)
+    if not isinstance(calibration, (StereoCalibration, type(None))):
+        given = type(calibration).__name__
+        raise OptionError(f"option calibration is of the type {given}: expected a StereoCalibration or the path of one; focal= takes a number")
     warp = {"interpolation": interpolation}
     rig = None if calibration is None else calibration._fields()
     if stored:
