@@ -25,22 +25,25 @@ pub(crate) fn corner_error(
     Ok(scores::corner_error(&found, &truth, Size::new(size.0, size.1)))
 }
 
-/// The shares of matches within 1, 2, … 10 pixels of the truth, and of those `within` pixels how many they are, the mean
-/// differences in x and y, and root mean square and median of the distances.
+/// The number of right matches, their mean differences in x and y, and root mean square and median of their distances.
+type Places = (usize, (f64, f64), f64, f64);
+
+/// The shares of matches within 1, 2, … 10 pixels of the truth, and the places of those `within` pixels.
 #[pyfunction]
 pub(crate) fn matching_accuracy(
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
     truth: &Bound<'_, PyAny>,
     within: f64,
-) -> PyResult<([f64; 10], usize, [f64; 2], f64, f64)> {
+) -> PyResult<([f64; 10], Places)> {
     let (a, b) = (table::<f64, 2>(a, "xy_a")?, table::<f64, 2>(b, "xy_b")?);
     if a.len() != b.len() {
         return Err(wrong_image(&format!("there are {} places in A and {} in B", a.len(), b.len())));
     }
     let (pairs, truth) = (a.into_iter().zip(b).collect::<Vec<_>>(), homography(truth, "the true matrix")?);
     let places = scores::position_error(&pairs, &truth, within);
-    Ok((scores::matching_accuracy(&pairs, &truth), places.count, places.bias, places.rms, places.median))
+    let places = (places.count, places.bias.into(), places.rms, places.median);
+    Ok((scores::matching_accuracy(&pairs, &truth), places))
 }
 
 /// The error of the directions of matched features: the number of pairs, mean and median in radians.
