@@ -2,8 +2,6 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tiepoint::geometry::RobustOptions;
-use tiepoint::options::OptionTable;
 use tiepoint::{Error, ErrorKind};
 
 /// The exception for an error. Files that cannot be opened, read or written are `OSError`, whose subclasses Python
@@ -19,12 +17,8 @@ pub(crate) fn raised(error: Error) -> PyErr {
             made.map(PyErr::from_value)
         }
         other => {
-            let mut text = other.to_string();
-            if let Error::Option { name, .. } = other {
-                // The library names its field, which may have another name here.
-                let field = RobustOptions::default().fields().into_iter().find(|field| field.field == *name);
-                text = text.replacen(name, field.map_or(name, |field| field.name), 1);
-            }
+            // The library names the field of its option.
+            let text = other.to_string().replacen("option threshold_px is", "option threshold is", 1);
             exception(py, class_of(other.kind()), &text).map(PyErr::from_value)
         }
     });
