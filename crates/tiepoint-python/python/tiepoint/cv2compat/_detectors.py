@@ -123,7 +123,12 @@ class Feature2D(Algorithm):
 
 
 class SIFT(Feature2D):
-    """`cv2.SIFT` by `tiepoint.Sift`. Images of three channels are BGR."""
+    """`cv2.SIFT` by `tiepoint.Sift`, whose `preset` and `device` it takes, too. Images of three channels are BGR.
+
+    `descriptorType` is 5 for float32 or 0 for uint8. OpenCV's other form has `enable_precise_upscale` in its place. Without
+    precise upscaling, places lie a quarter of a pixel too far right and down, as OpenCV's do: the preset is then
+    ``"opencv"``, otherwise ``"default"``.
+    """
 
     _name = "Feature2D.SIFT"
     _accessors = {
@@ -147,12 +152,6 @@ class SIFT(Feature2D):
         preset: str | None = None,
         device: Any = None,
     ) -> None:
-        """`cv2.SIFT_create`; `preset` and `device` are those of `tiepoint.Sift`.
-
-        `descriptorType` is 5 for float32 or 0 for uint8. OpenCV's other form has `enable_precise_upscale` in its place.
-        Without precise upscaling, places lie a quarter of a pixel too far right and down, as OpenCV's do: the preset is
-        then ``"opencv"``, otherwise ``"default"``.
-        """
         if isinstance(descriptorType, bool):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F  # noqa: N806
         if descriptorType not in (CV_8U, CV_32F):
@@ -226,7 +225,8 @@ class SIFT(Feature2D):
 
 
 class SURF(Feature2D):
-    """`cv2.xfeatures2d.SURF` by `tiepoint.Surf`, which OpenCV's packages on PyPI leave out. Three channels are BGR."""
+    """`cv2.xfeatures2d.SURF` by `tiepoint.Surf`, whose `device` it takes, too; OpenCV's packages on PyPI leave SURF out.
+    Images of three channels are BGR."""
 
     _name = "Feature2D.SURF"
     _accessors = {
@@ -247,7 +247,6 @@ class SURF(Feature2D):
         *,
         device: Any = None,
     ) -> None:
-        """`cv2.xfeatures2d.SURF_create`; `device` is that of `tiepoint.Surf`."""
         super().__init__(
             {
                 "hessianThreshold": hessianThreshold,

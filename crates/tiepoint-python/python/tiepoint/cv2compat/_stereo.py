@@ -44,7 +44,14 @@ class StereoMatcher(Algorithm):
 
 
 class StereoSGBM(StereoMatcher):
-    """`cv2.StereoSGBM` by `tiepoint.Stereo`."""
+    """`cv2.StereoSGBM` by `tiepoint.Stereo`, whose `device` it takes, too.
+
+    `blockSize`, `P1`, `P2` and `preFilterCap` belong to OpenCV's matching cost. They are stored and returned but have
+    no effect: the cost here is census joined with colour, with penalties that suit it. As in OpenCV's program, both
+    views are always checked against each other, to one pixel if `disp12MaxDiff` is not above 0, and a negative
+    `uniquenessRatio` means 10. There are 5 paths for ``MODE_SGBM``, 4 for ``MODE_SGBM_3WAY`` and ``MODE_HH4``, 8 for
+    ``MODE_HH``.
+    """
 
     MODE_SGBM, MODE_HH, MODE_SGBM_3WAY, MODE_HH4 = range(4)
 
@@ -62,6 +69,7 @@ class StereoSGBM(StereoMatcher):
         "SpeckleRange": "speckleRange",
         "Mode": "mode",
     }
+
     def __init__(
         self,
         minDisparity: int = 0,  # noqa: N803
@@ -78,14 +86,6 @@ class StereoSGBM(StereoMatcher):
         *,
         device: Any = None,
     ) -> None:
-        """`cv2.StereoSGBM_create`.
-
-        `blockSize`, `P1`, `P2` and `preFilterCap` belong to OpenCV's matching cost. They are stored and returned but
-        have no effect: the cost here is census joined with colour, with penalties that suit it. As in OpenCV's program,
-        both views are always checked against each other, to one pixel if `disp12MaxDiff` is not above 0, and a negative
-        `uniquenessRatio` means 10. There are 5 paths for ``MODE_SGBM``, 4 for ``MODE_SGBM_3WAY`` and ``MODE_HH4``, 8
-        for ``MODE_HH``.
-        """
         given = {
             "minDisparity": minDisparity,
             "numDisparities": numDisparities,
