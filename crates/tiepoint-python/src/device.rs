@@ -564,7 +564,7 @@ pub(crate) fn device_of(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> Py
         Some(object) => match object.cast::<Device>() {
             Ok(device) => return Ok(device.clone().unbind()),
             Err(_) => object.extract::<String>().map_err(|_| {
-                wrong_option(&format!("option device is {object}: expected a Device or the name of one"))
+                wrong_option(&format!("option device is {object:?}: expected a Device or the name of one"))
             })?,
         },
     };

@@ -16,7 +16,11 @@ pub(crate) fn raised(error: Error) -> PyErr {
             };
             made.map(PyErr::from_value)
         }
-        other => exception(py, class_of(other.kind()), &other.to_string()).map(PyErr::from_value),
+        other => {
+            // The library names the field of its option.
+            let text = other.to_string().replacen("option threshold_px is", "option threshold is", 1);
+            exception(py, class_of(other.kind()), &text).map(PyErr::from_value)
+        }
     });
     made.unwrap_or_else(|failed| failed)
 }

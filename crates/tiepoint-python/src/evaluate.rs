@@ -3,7 +3,7 @@
 use crate::device::abandonable;
 use crate::errors::{raised, wrong_image};
 use crate::features::Features;
-use crate::image::{Input, mask, mask_view, matrix, table};
+use crate::image::{Input, mask, mask_view, matrix, output, table};
 use crate::options::Options;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -25,19 +25,25 @@ pub(crate) fn corner_error(
     Ok(scores::corner_error(&found, &truth, Size::new(size.0, size.1)))
 }
 
-/// The shares of matches within 1, 2, … 10 pixels of the truth.
+/// The number of right matches, their mean differences in x and y, and root mean square and median of their distances.
+type Places = (usize, (f64, f64), f64, f64);
+
+/// The shares of matches within 1, 2, … 10 pixels of the truth, and the places of those `within` pixels.
 #[pyfunction]
 pub(crate) fn matching_accuracy(
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
     truth: &Bound<'_, PyAny>,
-) -> PyResult<[f64; 10]> {
+    within: f64,
+) -> PyResult<([f64; 10], Places)> {
     let (a, b) = (table::<f64, 2>(a, "xy_a")?, table::<f64, 2>(b, "xy_b")?);
     if a.len() != b.len() {
         return Err(wrong_image(&format!("there are {} places in A and {} in B", a.len(), b.len())));
     }
-    let pairs: Vec<_> = a.into_iter().zip(b).collect();
-    Ok(scores::matching_accuracy(&pairs, &homography(truth, "the true matrix")?))
+    let (pairs, truth) = (a.into_iter().zip(b).collect::<Vec<_>>(), homography(truth, "the true matrix")?);
+    let places = scores::position_error(&pairs, &truth, within);
+    let places = (places.count, places.bias.into(), places.rms, places.median);
+    Ok((scores::matching_accuracy(&pairs, &truth), places))
 }
 
 /// The error of the directions of matched features: the number of pairs, mean and median in radians.
@@ -72,6 +78,18 @@ pub(crate) fn repeatability(
     let found = abandonable(py, move || scores::repeatability(&a, &b, sizes, &truth, &options))?;
     let found = found.map_err(raised)?;
     Ok((found.a, found.b, found.pairs, found.share))
+}
+
+/// 255 where the right image shows what the left one does, by the true disparities of both.
+#[pyfunction]
+pub(crate) fn non_occluded<'py>(
+    py: Python<'py>,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (left, right) = (Input::of(left, "the truth")?, Input::of(right, "the truth of the right image")?);
+    let (left, right) = (left.floats("the truth")?, right.floats("the truth of the right image")?);
+    output(py, scores::non_occluded(left, right).map_err(raised)?)
 }
 
 #[pyfunction]

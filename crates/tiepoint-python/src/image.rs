@@ -114,7 +114,8 @@ pub(crate) fn image_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)
             shape, shape[0]
         ))),
         _ => Err(wrong_image(&format!(
-            "{what} has the shape {shape:?}: expected (height, width) or (height, width, 1 to 4 channels)"
+            "{what} has the shape {shape:?}: expected (height, width) or (height, width, 1 to 4 channels){}",
+            if shape.len() == 4 { "; a batch goes to detect_many, pair by pair to compute_many" } else { "" }
         ))),
     }
 }

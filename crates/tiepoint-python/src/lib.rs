@@ -55,7 +55,9 @@ mod _core {
     #[pymodule_export]
     use crate::device::{Device, devices, finish_background, pause_opening, resume_opening, watch};
     #[pymodule_export]
-    use crate::evaluate::{angle_error, corner_error, disparity_score, matching_accuracy, repeatability};
+    use crate::evaluate::{
+        angle_error, corner_error, disparity_score, matching_accuracy, non_occluded, repeatability,
+    };
     #[pymodule_export]
     use crate::features::Features;
     #[pymodule_export]

@@ -3,6 +3,7 @@
 import importlib.util
 import inspect
 import json
+import operator
 import os
 import pathlib
 import pickle
@@ -153,6 +154,52 @@ PACKAGE_ALONE = {
 }
 
 
+#: The package's counterpart of each command, or why it has none.
+COMMANDS = {
+    "detect": "Sift.detect",
+    "match": "tie_points",
+    "register": "register",
+    "rectify": "rectify",
+    "stereo": "Stereo.compute",
+    "filter gauss": "filter.gauss",
+    "filter sobel": "filter.sobel",
+    "filter hessian": "filter.hessian",
+    "filter convolve": "filter.convolve",
+    "evaluate homography": "evaluate.corner_error",
+    "evaluate disparity": "evaluate.disparity",
+    "collect": "collect",
+    "collect scan": "Collection.scan",
+    "collect features": "Collection.extract",
+    "collect pairs": "Collection.choose_pairs",
+    "collect match": "Collection.match_pairs",
+    "collect export": "Collection.export",
+    "collect status": "Collection.status",
+    "devices": "devices",
+    "report": "compares pages, which the package writes",
+    "bench": "times the command",
+    "demo": "shows the command; docs/examples shows the package",
+    "completions": "of a shell",
+}
+
+#: Public functions of the library that the package does not call, and why.
+LIBRARY_ALONE = {
+    "gauss_into response_into sobel_into convolve_into resample_into warp_into median_into": "write into an image that exists",
+    "read_file read_shape read_grey read_grey_alpha decode_file decode_grey_alpha": "tp.read, and indices",
+    "read_georeference": "rasterio reads it",
+    "parse_matches read_matches_of parse_homography parse_ply": "tp.io reads files",
+    "alpha_mask with_alpha": "detectors leave out transparent pixels; an image with alpha is an array of four channels",
+    "locate covered_by features_to_tie tie_pictures tie_views tie_given coverage": "parts of tp.register and tp.tie_points",
+    "self_calibrate": "part of tp.rectify",
+    "refine two_view_geometries": "parts of tp.estimate and tp.collect",
+    "sync_folder_of remove_unfinished remove_unfinished_beside": "of files that are being written",
+    "halved suitable_halvings shrink": "tp.filter.resample",
+    "to_search bound_of_depth scale_of_truth": "advice that the command prints or takes",
+    "speckle occluded": "parts of tp.Stereo.compute",
+    "write_depth": "tp.write",
+    "viewpoint": "the command's demo",
+}
+
+
 def words(listed):
     return {word for text in listed for word in text.split()}
 
@@ -183,6 +230,47 @@ def test_command_library_and_package_have_the_same_options():
         used[0].update(without_parameter | without_flag)
         used[1].update(strange)
     assert used == (words(PACKAGE_ALONE), words(COMMAND_ALONE)), "the lists name options that are no difference"
+
+
+def commands(*names):
+    """The command's words, and those of its parts."""
+    told = subprocess.run([command(), *names, "--help"], capture_output=True, text=True, check=True)
+    part = re.search(r"Commands:\n(.*?)\n\n", told.stdout, re.DOTALL)
+    found = re.findall(r"^  (\w+)", part[1], re.MULTILINE) if part else []
+    inner = [word for name in found if name != "help" for word in commands(*names, name)]
+    # A command with parts is one itself if it has more to give than help.
+    itself = bool(names) and (part is None or "--output" in told.stdout)
+    return [" ".join(names)] * itself + inner
+
+
+def test_every_command_has_a_counterpart():
+    assert set(commands()) == set(COMMANDS)
+    for name, ours in COMMANDS.items():
+        if " " not in ours:
+            assert callable(operator.attrgetter(ours)(tp)), name
+
+
+def test_every_public_function_of_the_library_is_called():
+    """And every function that the compiled half exports is used by the modules."""
+    ours = pathlib.Path(__file__).parents[1] / "src"
+    library = ours.parents[1] / "tiepoint" / "src"
+    if not library.exists():
+        pytest.skip("the library's sources are not part of the package")
+    called = set(re.findall(r"\w+", "".join(path.read_text() for path in ours.glob("*.rs"))))
+    missing = {
+        name
+        for stage in ["evaluate", "feature", "files", "filter", "geometry", "image", "matching", "register", "stereo", "synth"]
+        for path in (library / stage).rglob("*.rs")
+        if path.name != "gpu.rs"
+        for name in re.findall(r"^pub fn (\w+)", path.read_text(), re.MULTILINE)
+        if name not in called
+    }
+    assert missing == words(LIBRARY_ALONE)
+    modules = pathlib.Path(tp.__file__).parent.rglob("*.py")
+    used = set(re.findall(r"\w+", "".join(path.read_text() for path in modules)))
+    # The first looks at capsules for tests; the others are called at exit and when a process is forked.
+    itself = {"described", "finish_background", "pause_opening", "resume_opening"}
+    assert {name for name in dir(_core) if name[0] != "_"} - used == itself
 
 
 def test_features_are_the_command_s_in_every_bit(tmp_path, run, scene):

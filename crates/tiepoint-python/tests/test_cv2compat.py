@@ -684,6 +684,63 @@ def test_masks_of_added_descriptors(scene, opencv):
         ours = told
 
 
+def form(found):
+    """Shapes and types of arrays, and every other value itself."""
+    if isinstance(found, np.ndarray):
+        return found.shape, found.dtype
+    return tuple(map(form, found)) if isinstance(found, tuple) else found
+
+
+#: Calls that scripts make, of a grey image, points in it and descriptors: results of one shape, type and truth in both modules.
+AGREE = {
+    "a mask that is given is returned": lambda cv, g, p, d: cv.findHomography(p, p, cv.RANSAC, 3.0, m := np.zeros((len(p), 1), np.uint8))[1] is m,
+    "a mask in every second row": lambda cv, g, p, d: cv.findHomography(p, p, cv.RANSAC, 3.0, np.zeros((2 * len(p), 1), np.uint8)[::2])[1],
+    "parameters of USAC by name": lambda cv, g, p, d: cv.findHomography(p, p, params=cv.UsacParams()),
+    "the same of affine maps": lambda cv, g, p, d: cv.estimateAffine2D(p, p + 1, params=cv.UsacParams()),
+    "the same by place": lambda cv, g, p, d: cv.estimateAffine2D(p, p + 1, cv.UsacParams()),
+    "a size in an array": lambda cv, g, p, d: cv.warpPerspective(g, np.eye(3), np.array([80, 60])),
+    "six channels": lambda cv, g, p, d: cv.warpPerspective(np.dstack([g] * 6), np.eye(3), (80, 60)),
+    "a matrix that is a UMat": lambda cv, g, p, d: cv.warpPerspective(cv.UMat(g), cv.UMat(np.eye(3)), (80, 60)).get(),
+    "a camera that is a UMat": lambda cv, g, p, d: cv.findEssentialMat(p, p + 5, cv.UMat(np.diag([500, 500, 1.0])))[0],
+    "no keypoints": lambda cv, g, p, d: cv.SIFT_create().compute(g, None),
+    "nothing was added": lambda cv, g, p, d: cv.BFMatcher().knnMatch(d, k=2),
+    "one descriptor": lambda cv, g, p, d: [m.trainIdx for m in cv.BFMatcher().match(d[7], d)],
+    "the name of a matcher": lambda cv, g, p, d: cv.BFMatcher().getDefaultName(),
+    "OpenCV's own detector": lambda cv, g, p, d: isinstance(cv.ORB_create(), cv.Feature2D) and isinstance(cv.ORB_create(), cv.Algorithm),
+    "our own": lambda cv, g, p, d: isinstance(cv.SIFT_create(), cv.Feature2D) and isinstance(cv.SIFT_create(), cv.Algorithm),
+    "OpenCV's own matcher": lambda cv, g, p, d: isinstance(cv.BFMatcher(cv.NORM_HAMMING), cv.BFMatcher),
+    "a detector of another kind": lambda cv, g, p, d: isinstance(cv.ORB_create(), (cv.SIFT, cv.DescriptorMatcher)),
+}
+
+
+@pytest.mark.parametrize("call", AGREE)
+def test_unusual_calls_agree_with_opencv(call, scene, opencv):
+    points = np.random.default_rng(3).uniform(0, 200, (40, 2)).astype(np.float32)
+    tables = opencv.SIFT_create(30).detectAndCompute(scene.reference, None)[1]
+    theirs, ours = (AGREE[call](cv, scene.reference, points, tables) for cv in (opencv, compat))
+
+    assert form(ours) == form(theirs)
+
+
+def test_thresholds_below_0_drop_nothing(scene, opencv):
+    """As the benchmark of image matching sets them: every extremum, on edges and in faint places too."""
+    without = {"contrastThreshold": -10000, "edgeThreshold": -10000}
+    counts = [len(cv.SIFT_create(**without).detect(scene.reference)) for cv in (opencv, compat)]
+    assert abs(counts[1] / counts[0] - 1) < 0.05 and counts[1] > 1.2 * len(compat.SIFT_create().detect(scene.reference))
+
+
+def test_errors_name_opencv_s_parameters():
+    for call, name in [
+        (lambda: compat.SIFT_create(nOctaveLayers=0), "nOctaveLayers"),
+        (lambda: compat.SIFT_create(contrastThreshold=2), "contrastThreshold"),
+        (lambda: compat.xfeatures2d.SURF_create(nOctaves=0), "nOctaves"),
+        (lambda: compat.StereoSGBM_create(numDisparities=0), "numDisparities"),
+        (lambda: compat.StereoSGBM_create().setUniquenessRatio(120), "uniquenessRatio"),
+    ]:
+        with pytest.raises(tp.OptionError, match=f"option {name} is"):
+            call()
+
+
 def test_none_stands_for_a_default(opencv):
     random = np.random.default_rng(1)
     a = random.random((40, 2)) * 100

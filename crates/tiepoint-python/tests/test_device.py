@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -327,3 +328,25 @@ def test_errors_say_the_range_of_whole_numbers_and_what_is_missing(scene):
     bare = tp.Sift(descriptors="none", device="cpu").detect(scene.reference)
     with pytest.raises(tp.MismatchError, match=f"{len(bare)} keypoints have no descriptors: detect with descriptors"):
         tp.match(bare, bare)
+
+
+MISTAKEN = {
+    "descriptors in place of features": (lambda g, f: tp.match(f.descriptors, f), "a is of the type ndarray: expected Features, .* Features.from_arrays"),
+    "images in place of features": (lambda g, f: tp.tie_points(f, g), "b is of the type ndarray: expected Features"),
+    "no cameras": (lambda g, f: tp.estimate(f.xy, f.xy, "essential"), "needs the cameras: expected K"),
+    "a camera of two rows": (lambda g, f: tp.estimate(f.xy, f.xy, "essential", K=np.eye(3)[:2]), r"\(2, 3\): expected \(3, 3\)$"),
+    "a threshold below 0": (lambda g, f: tp.estimate(f.xy, f.xy, threshold=-3), "option threshold is -3: expected above 0"),
+    "half a row": (lambda g, f: tp.warp(g, np.eye(3), shape=(10.5, 10)), r"option shape is \(10.5, 10\): expected rows and columns"),
+    "one side": (lambda g, f: tp.warp(g, np.eye(3), shape=100), "option shape is 100: expected rows and columns"),
+    "a camera in place of a calibration": (lambda g, f: tp.rectify(g, g, np.eye(3)), "type ndarray: expected a StereoCalibration"),
+    "one image of two": (lambda g, f: tp.report(tp.tie_points(f, f), images=g), r"images is no pair: expected \(a, b\)"),
+    "a device of another library": (lambda g, f: tp.Sift(device=Path("cpu")), r"option device is PosixPath\('cpu'\): expected a Device"),
+    "no folder": (lambda g, f: tp.collect(None, "x.db"), "images is None: expected a folder"),
+}
+
+
+@pytest.mark.parametrize("call", MISTAKEN)
+def test_errors_say_what_was_expected(call, scene, features):
+    mistaken, message = MISTAKEN[call]
+    with pytest.raises((tp.OptionError, tp.ImageError, TypeError), match=message):
+        mistaken(scene.reference, features[0])

@@ -23,6 +23,11 @@ def test_features_are_circles_on_their_image(scene, features):
     assert not tp.draw(found, scene.reference, limit=0)[..., 0].astype(int).sum() - scene.reference.astype(int).sum()
 
 
+def test_channels_that_come_first_are_an_error(scene, features):
+    with pytest.raises(tp.ImageError, match=r"shape \(3, 240, 320\): expected .*transpose"):
+        tp.draw(features[0], np.stack([scene.reference] * 3))
+
+
 def test_matches_are_lines_from_image_to_image(scene, features, tie):
     shown = tp.draw(tie, scene.reference, scene.moving)
     assert shown.shape == (240, 640, 3)

@@ -163,9 +163,20 @@ def test_scores(features, truth, pair):
     tie = tp.tie_points(*features)
     shares = tp.evaluate.matching_accuracy(tie.xy_a, tie.xy_b, truth)
     assert len(shares) == 10 and shares[2] > 0.9 and shares == sorted(shares)
+    right = tp.evaluate.position_error(tie.xy_a, tie.xy_b, truth)
+    assert right.pairs == round(shares[2] * len(tie)) and right.median <= right.rms < 1 and isinstance(right.bias, tuple) and max(map(abs, right.bias)) < 0.1
+    assert tp.evaluate.position_error(tie.xy_a, tie.xy_b, truth, within=0.1).pairs < right.pairs
+    i, j = tie[tie.inliers].pairs.T
+    turned = tp.evaluate.angle_error(tie.a.xy[i], tie.a.angle[i], tie.b.angle[j], truth)
+    assert turned.pairs == len(i) and turned.median < 0.05 and abs(turned.bias) < 0.1
     assert tp.evaluate.corner_error(truth, truth, (320, 240)) == 0
     perfect = tp.evaluate.disparity(pair.truth_left, pair.truth_left, thresholds=[0.5, 1])
     assert perfect.bad == [0, 0] and perfect.density == 1 and perfect.epe == 0
+    seen = tp.evaluate.disparity(pair.truth_left, pair.truth_left, truth_right=pair.truth_right)
+    assert 0.7 * perfect.pixels < seen.pixels < perfect.pixels
+    half = np.ones(pair.truth_left.shape, bool)
+    half[:, ::2] = False
+    assert tp.evaluate.disparity(pair.truth_left, pair.truth_left, truth_right=pair.truth_right, mask=half).pixels < 0.6 * seen.pixels
 
 
 def test_reports_are_written(tmp_path, scene, pair, features):

@@ -93,6 +93,22 @@ def test_numbers_of_every_type_are_images(scene):
     assert len(SIFT.detect(wide)) > 100, "values too large for float32 count as no data"
 
 
+@pytest.mark.parametrize("detector", [tp.Sift, tp.Surf])
+def test_equal_values_are_one_image_as_integers_and_floats(scene, detector):
+    """By their range, and by one that is given. The automatic range of 16 bits is at least 32 wide, that of floats is not, so
+    that fewer values than that are two pictures, alike but for contrast."""
+
+    def both(image, **given):
+        return [detector(device="cpu", **given).detect(image.astype(dtype)).xy for dtype in (np.uint16, np.float32)]
+
+    few = scene.reference // 8
+    for a, b in [both(scene.reference), both(scene.reference // 4), both(few, range=(0, 31))]:
+        nearest = np.hypot(*(a[:, None] - b[None]).transpose(2, 0, 1)).min(1)
+        assert len(a) > 100 and abs(len(a) - len(b)) <= 0.005 * len(b) and (nearest < 0.05).mean() > 0.99
+    a, b = both(few)
+    assert 0.85 * len(b) < len(a) < len(b)
+
+
 def test_masks_of_every_type(scene):
     image = scene.reference
     half = np.zeros(image.shape, bool)
@@ -178,7 +194,7 @@ def test_colours_become_grey(scene):
         (np.zeros(5, np.uint8), r"shape \[5\]"),
         (np.zeros((3, 40, 50), np.uint8), r"channels come last here, .* \(40, 50, 3\)"),
         (np.zeros((4, 5, 6), np.uint8), r"shape \[4, 5, 6\]"),
-        (np.zeros((2, 4, 5, 3), np.uint8), "expected"),
+        (np.zeros((2, 4, 5, 3), np.uint8), "a batch goes to detect_many"),
         (np.zeros((0, 5), np.uint8), "empty"),
         (OnCard(), "lies in the memory of cuda:0, and this computes on cpu"),
         ("picture.png", "a path, 'picture.png': .* tiepoint.read"),

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import subprocess
+import sys
 import types
 
 import numpy as np
@@ -231,13 +232,19 @@ def test_results_are_printed_pickled_and_compared(found):
         ((np.zeros((4, 4)), (0, 0, 0, 0, 0, 0)), "inverted"),
         ((np.zeros((4, 4)), (1, 0, float("nan"), 0, 1, 0)), "finite"),
         ((np.zeros((4, 4)), None, None, None, 5), "parts"),
-        ("scene.tif", "no raster"),
+        (3, "int is no raster"),
         (None, "no raster"),
     ],
 )
 def test_objects_that_are_no_raster_are_errors(given, message):
     with pytest.raises(tp.ImageError, match=message):
         raster.read(given)
+
+
+def test_a_path_needs_rasterio(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rasterio", None)
+    with pytest.raises(tp.ImageError, match=r"a path, 'scene\.tif', which rasterio would open"):
+        raster.read("scene.tif")
 
 
 def test_wrong_options_and_missing_places(scene, found):
@@ -334,6 +341,7 @@ def test_rasterio(scene, tmp_path):
         file.write(moving)
     with rasterio.open(tmp_path / "map.tif") as fixed, rasterio.open(tmp_path / "scene.tif") as laid:
         found = raster.register(fixed, laid, "affine", device="cpu")
+    assert raster.register(tmp_path / "map.tif", str(tmp_path / "scene.tif"), "affine", device="cpu").warped == found.warped
     warped = found.warped
     with rasterio.open(tmp_path / "out.tif", "w", **warped.profile) as file:
         file.write(warped.bands)

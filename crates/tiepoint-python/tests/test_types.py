@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ import pytest
 import tiepoint as tp
 
 SNIPPET = '''
+from typing import Any, assert_type
+
 import numpy as np
+import numpy.typing as npt
 import tiepoint as tp
 
 image = np.zeros((40, 50), np.uint8)
@@ -38,6 +42,17 @@ words: str = tp.draw(a, image)  # wrong
 count: int = tp.synth.texture()  # wrong
 number: int = tp.read("a.png")  # wrong
 text: str = tp.warp(image, H)  # wrong
+a.xyz  # wrong
+assert_type(a.xy[:, 0], npt.NDArray[np.float32])
+assert_type(matches.pairs, npt.NDArray[np.int64])
+assert_type(tie.reasons[0]["text"], str)
+assert_type(tp.warp(image, H), npt.NDArray[Any])
+assert_type(tp.filter.gauss(image), npt.NDArray[Any])
+assert_type(tp.filter.hessian(image), npt.NDArray[np.float32])
+assert_type(tp.register(image, image).warped, npt.NDArray[Any])
+assert_type(tp.Stereo().compute(image, image).disparity, npt.NDArray[np.float32])
+assert_type(tp.synth.scene().moving, npt.NDArray[Any])
+assert_type(tp.Collection("work").status()["pairs"], int)
 '''
 
 
@@ -58,6 +73,7 @@ class Aligner:
 
     def align(self, a: Grey, b: Grey) -> Grey | None:
         kp1, des1 = self.detector.detectAndCompute(a, None)
+        kp1[0].point  # wrong
         kp2, des2 = self.detector.detectAndCompute(b, mask=None)
         if des1 is None or des2 is None:
             return None
@@ -93,17 +109,28 @@ def pose(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64], K: npt.NDArray[
 
 cv2.findHomography(3.5)  # wrong
 cv2.SIFT_create(500).detectAndCompute()  # wrong
+cv2.SIFT_create(features=500)  # wrong
+cv2.BFMatcher(cv2.NORM_L2).knnMatch(np.zeros((5, 8)), np.zeros((5, 8)), k=2)[0][0].train  # wrong
 cv2.StereoSGBM_create(numDisparities=64).compute(np.zeros((5, 5)))  # wrong
 number: int = cv2.StereoSGBM_create().compute(np.zeros((5, 5)), np.zeros((5, 5)))  # wrong
 '''
 
 
+CHECKERS = {
+    "mypy": ["--strict", "--no-error-summary", "--cache-dir", "../mypy", "snippet.py"],
+    "pyright": ["--pythonpath", sys.executable, "snippet.py"],
+}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
 @pytest.mark.parametrize("snippet", [SNIPPET, OPENCV], ids=["tiepoint", "cv2compat"])
-def test_mypy_finds_what_is_wrong_and_nothing_else(snippet, tmp_path):
-    pytest.importorskip("mypy")
+def test_checkers_find_what_is_wrong_and_nothing_else(snippet, checker, tmp_path):
+    pytest.importorskip(checker)
+    if checker == "pyright" and shutil.which("node") is None:
+        pytest.skip("pyright needs Node")
     (tmp_path / "snippet.py").write_text(snippet)
     found = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", tmp_path / "cache", "snippet.py"],
+        [sys.executable, "-m", checker, *CHECKERS[checker]],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -111,6 +138,6 @@ def test_mypy_finds_what_is_wrong_and_nothing_else(snippet, tmp_path):
     )
     lines = snippet.splitlines()
     wanted = {i + 1 for i, line in enumerate(lines) if line.endswith("# wrong")}
-    told = {int(line) for line in re.findall(r"^snippet\.py:(\d+): error", found.stdout, re.MULTILINE)}
+    told = {int(line) for line in re.findall(r"snippet\.py:(\d+):.*\berror: ", found.stdout.replace(" - error", ": error"))}
     assert told == wanted, found.stdout + found.stderr
     assert "tiepoint/" not in found.stdout, found.stdout

@@ -97,9 +97,13 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
     lent = hasattr(given, "__dlpack_device__") and not isinstance(given, np.ndarray)
     try:
         found: npt.NDArray[Any] = np.from_dlpack(given) if lent else np.asarray(given)
+    except ValueError as error:
+        raise ImageError(f"{what} is a {type(given).__name__} of unlike parts: expected one array") from error
     except (BufferError, RuntimeError) as error:
         # A tensor that a gradient is wanted of, one on a card, or of a type that NumPy lacks.
-        raise ImageError(f"{what}, of {getattr(given, 'dtype', 'no type')}, cannot be read: {error}") from error
+        raise ImageError(
+            f"{what}, of {getattr(given, 'dtype', 'no type')}, cannot be read: {error}; .detach().float() of a tensor can"
+        ) from error
     if found.dtype.kind not in "buif":
         raise ImageError(f"{what} holds {found.dtype}: expected numbers")
     return found
@@ -165,13 +169,13 @@ def points(given: Any, what: str) -> npt.NDArray[np.float64]:
     return places
 
 
-def matrix(given: Any, what: str) -> npt.NDArray[np.float64]:
-    """A matrix (3, 3); an affine map's (2, 3) is completed with its last row."""
+def matrix(given: Any, what: str, *, affine: bool = True) -> npt.NDArray[np.float64]:
+    """A matrix (3, 3); an affine map's (2, 3) is completed with its last row, if one can be meant."""
     import numpy as np
 
     found = array(given, what)
-    if found.shape not in ((3, 3), (2, 3)):
-        raise ImageError(f"{what} has the shape {found.shape}: expected (3, 3), or (2, 3) of an affine map")
+    if found.shape != (3, 3) and not (affine and found.shape == (2, 3)):
+        raise ImageError(f"{what} has the shape {found.shape}: expected (3, 3)" + ", or (2, 3) of an affine map" * affine)
     whole = np.eye(3)
     whole[: len(found)] = found
     return whole

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from ._base import Result
 
-__all__ = ["Assessment"]
+__all__ = ["Assessment", "Reason"]
+
+if TYPE_CHECKING:
+    _Verdict = Literal["good", "doubtful", "poor"]
+
+
+class Reason(TypedDict):
+    """One measure of a result."""
+
+    measure: str
+    value: float
+    expected: str
+    verdict: _Verdict
+    text: str
+    next: str | None
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -23,8 +37,8 @@ class Assessment(Result):
         to do about it, or None.
     """
 
-    verdict: str
-    reasons: list[dict[str, Any]]
+    verdict: _Verdict
+    reasons: list[Reason]
 
     def _summary(self) -> list[tuple[str, str]]:
         return [("verdict", self.verdict), *((reason["measure"], reason["text"]) for reason in self.reasons)]

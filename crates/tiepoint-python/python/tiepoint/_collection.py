@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _core, _options, _pickle
 from ._assess import Assessment
@@ -29,6 +29,63 @@ __all__ = ["Collection", "CollectionOptions", "VerifiedPair", "collect"]
 
 #: How pairs are chosen; anything else is a file of pairs.
 CHOICES = ("auto", "exhaustive", "sequence", "gps", "top-scale", "matches")
+
+
+#: Names of photographs, and why each is named.
+_Told = list[tuple[str, str]]
+
+
+class Scanned(TypedDict, total=False):
+    """What a scan found."""
+
+    photographs: int
+    added: int
+    removed: int
+    masked: int
+    positions: int
+    refused: _Told
+    hidden: list[str]
+
+
+class Extracted(TypedDict):
+    """What the search for features did."""
+
+    searched: int
+    present: int
+    unreadable: _Told
+    failed: _Told
+    without_mask: list[str]
+
+
+class Matched(TypedDict):
+    """What matching did."""
+
+    pairs: int
+    structure: int
+    tiles: int
+    left_out: int
+    present: int
+    complete: bool
+
+
+class Status(TypedDict):
+    """What of a collection is done, and what is left."""
+
+    photographs: int
+    searched: int
+    features: int
+    unreadable: _Told
+    unfit: _Told
+    missing_features: list[int]
+    pairs: int
+    tried: int
+    left_out: int
+    verified: int
+    inliers: int
+    tiles: int
+    tiles_done: int
+    missing_match: list[int]
+    complete: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,7 +193,7 @@ class Collection:
         sync: bool = True,
     ) -> None:
         self._core = _core.Collection(work, (max_pixels, max_bytes), sync)
-        self._scanned: dict[str, Any] = {}
+        self._scanned: Scanned = {}
 
     @classmethod
     def scan(
@@ -177,6 +234,8 @@ class Collection:
         """
         made = cls.__new__(cls)
         given = (CollectionOptions() if options is None else options)._core()
+        if images is None:
+            raise OptionError("images is None: expected a folder, or a list of photographs and folders")
         paths = [images] if isinstance(images, (str, os.PathLike)) else list(images)
         made._core, found = _core.Collection.scan(device, work, paths, given, (max_pixels, max_bytes), sync)
         _warn(found.pop("warnings"))
@@ -206,11 +265,11 @@ class Collection:
         return list(self._scanned.get("refused", []))
 
     @property
-    def scanned(self) -> dict[str, Any]:
+    def scanned(self) -> Scanned:
         """What this object's scan found: numbers of ``photographs``, of those ``added`` and ``removed`` since the last one,
         of those ``masked`` and with ``positions``; files that were ``refused``, with reasons, and ``hidden`` ones, which are
         left out. Empty for a folder that was only opened."""
-        return dict(self._scanned)
+        return self._scanned.copy()
 
     @property
     def options(self) -> CollectionOptions:
@@ -236,7 +295,7 @@ class Collection:
         """Whether the files of a stage are flushed to disk before the stage ends."""
         return self._core.sync
 
-    def extract(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> dict[str, Any]:
+    def extract(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> Extracted:
         """Find the features of photographs that have none yet.
 
         Parameters
@@ -256,7 +315,8 @@ class Collection:
         """
         found = self._core.extract(_devices(device), shard)
         _warn(found.pop("warnings"))
-        return found
+        done: Extracted = found
+        return done
 
     def choose_pairs(
         self, *, device: Device | str | None = None, shard: tuple[int, int] = (0, 1)
@@ -277,7 +337,7 @@ class Collection:
         _warn([] if warning is None else [warning])
         return count
 
-    def match_pairs(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> dict[str, Any]:
+    def match_pairs(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> Matched:
         """Match and verify the pairs that are not done yet.
 
         Parameters
@@ -333,7 +393,7 @@ class Collection:
         _warn(written.pop("warnings"))
         return written
 
-    def status(self, *, device: Device | str | None = None) -> dict[str, Any]:
+    def status(self, *, device: Device | str | None = None) -> Status:
         """What is done and what is left, as the command's `collect status` shows it.
 
         ``missing_features`` and ``missing_match`` are the numbers of photographs and tiles that are left: part ``i`` of

@@ -9,7 +9,7 @@ from ._core import DeviceArray, Features
 from ._matching import Matches, TiePoints
 from ._register import Registration
 from ._stereo import Disparities
-from .errors import OptionError
+from .errors import ImageError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,6 +147,11 @@ def rgb(image: Any) -> _Bytes:
     found = _arrays.image(image.numpy() if isinstance(image, DeviceArray) else _arrays.host(image, "the image"), "the image")
     if found.ndim == 2:
         found = found[..., None]
+    if found.ndim != 3 or not 1 <= found.shape[2] <= 4:
+        raise ImageError(
+            f"the image has the shape {found.shape}: expected (height, width) or (height, width, 1 to 4 channels); "
+            "transpose(1, 2, 0) or permute(1, 2, 0) turns one whose channels come first"
+        )
     found = found[..., :3] if found.shape[2] >= 3 else np.repeat(found[..., :1], 3, -1)
     if found.dtype == np.uint8:
         return np.ascontiguousarray(found)

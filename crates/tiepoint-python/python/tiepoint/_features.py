@@ -118,7 +118,7 @@ class Sift(_Detector, SiftOptions):
     ----------
     range : tuple of float, optional
         The values that are black and white. If not given, 8 bits are taken as they are, and 16 bits and floats from their
-        1st to their 99th percentile, widened by a quarter.
+        1st to their 99th percentile, widened by a quarter, 16 bits to at least 32 values.
     device : Device or str, optional
         Where to compute; ``"auto"`` if not given.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from . import _arrays, _core
@@ -326,7 +327,9 @@ def _estimated(
             raise OptionError("option K is the camera of both images: give it or cameras")
         cameras = (camera, camera)
     if cameras is not None:
-        cameras = tuple(_arrays.matrix(k, "the matrix of a camera") for k in cameras)
+        cameras = tuple(_arrays.matrix(k, "the matrix of a camera", affine=False) for k in cameras)
+    elif model == "essential":
+        raise OptionError("an essential matrix needs the cameras: expected K, the matrix (3, 3) of both, or cameras=(K_a, K_b)")
     a, b = _arrays.points(xy_a, "xy_a"), _arrays.points(xy_b, "xy_b")
     found, inliers, rms, iterations = _core.estimate(device, model, a, b, quality, cameras, options)
     essential = model == "essential"
@@ -342,7 +345,7 @@ def warp(
     interpolation: _Interpolation = "bicubic",
     fill: float = 0.0,
     device: Device | str | None = None,
-) -> npt.NDArray[Any] | Any:
+) -> npt.NDArray[Any]:
     """Warp an image onto the pixels of another.
 
     Parameters
@@ -369,8 +372,12 @@ def warp(
     pixels: Any = image if hasattr(image, "shape") else _arrays.image(image, "the image")
     if shape is None:
         shape = tuple(pixels.shape)
-    if len(shape) < 2 or not all(int(side) >= 0 for side in shape[:2]):
+    try:
+        height, width = (operator.index(side) for side in shape[:2])
+    except (TypeError, ValueError):
+        height = width = -1
+    if min(height, width) < 0:
         raise OptionError(f"option shape is {shape}: expected rows and columns")
-    size = (int(shape[1]), int(shape[0]))
+    size = (width, height)
     options = {"interpolation": interpolation, "fill": fill}
     return _core.warp(device, pixels, named(model), size, options)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+    from pandas import DataFrame as _DataFrame  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
+    from ._assess import Reason, _Verdict
     from ._core import Device, Features
     from ._geometry import _ModelLike
 
@@ -45,10 +47,10 @@ class Matches(Result):
         (M,) float32: distance divided by that of the second nearest; the smaller, the more distinct.
     """
 
-    # `Any` lets code for either be written without asking which.
-    pairs: npt.NDArray[np.int64] | Any
-    distance: npt.NDArray[np.float32] | Any
-    ratio: npt.NDArray[np.float32] | Any
+    # To type checkers they are arrays of NumPy.
+    pairs: npt.NDArray[np.int64]
+    distance: npt.NDArray[np.float32]
+    ratio: npt.NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -57,7 +59,7 @@ class Matches(Result):
         """Some of the matches: by a slice, indices, or a mask; on the host."""
         return dataclasses.replace(self, **_chosen(self, rows, ("pairs", "distance", "ratio")))
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> _DataFrame:
         """A ``pandas.DataFrame`` with a row for each match: a, b, distance, ratio."""
         return _frame(self, {})
 
@@ -105,8 +107,8 @@ class TiePoints(Result):
     model: Model | None
     rms: float
     iterations: int
-    verdict: str | None = None
-    reasons: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    verdict: _Verdict | None = None
+    reasons: list[Reason] = dataclasses.field(default_factory=list)
 
     @property
     def xy_a(self) -> npt.NDArray[np.float32]:
@@ -125,7 +127,7 @@ class TiePoints(Result):
         """Some of the matches: by a slice, indices, or a mask, as in ``tie[tie.inliers]``. The model does not change."""
         return dataclasses.replace(self, **_chosen(self, rows, ("pairs", "distance", "ratio", "inliers")))
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> _DataFrame:
         """A ``pandas.DataFrame`` with a row for each match: a, b, distance, ratio, inlier, and the places in both images."""
         (xa, ya), (xb, yb) = self.xy_a.T, self.xy_b.T
         return _frame(self, {"inlier": self.inliers, "x_a": xa, "y_a": ya, "x_b": xb, "y_b": yb})
@@ -157,7 +159,7 @@ def _chosen(matches: Any, rows: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: np.array(np.asarray(getattr(matches, name))[rows]) for name in names}
 
 
-def _frame(matches: Any, further: dict[str, Any]) -> Any:
+def _frame(matches: Any, further: dict[str, Any]) -> _DataFrame:
     """A table of pandas, which must be installed."""
     import numpy as np
     import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -178,9 +180,20 @@ def matching(ratio: float | None, mutual: bool, same_sign: bool, max_distance: f
     return {"ratio": ratio, "mutual": mutual, "same_sign": same_sign, "max_distance": max_distance}
 
 
+def _checked(a: Any, b: Any) -> tuple[Features, Features]:
+    """Both sides of a matching."""
+    for name, given in (("a", a), ("b", b)):
+        if not isinstance(given, _core.Features):
+            raise TypeError(
+                f"{name} is of the type {type(given).__name__}: expected Features, as Sift().detect(image) gives them; of descriptors "
+                "and places of another program Features.from_arrays makes them"
+            )
+    return a, b
+
+
 def nearest(
     a: Features, b: Features, *, device: Device | str | None = None
-) -> tuple[npt.NDArray[np.int64] | Any, npt.NDArray[np.float32] | Any, npt.NDArray[np.float32] | Any]:
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Find the two nearest neighbours in B of every feature of A; exact.
 
     Parameters
@@ -199,7 +212,7 @@ def nearest(
     second : ndarray or DeviceArray
         (N,) float32: that of the second nearest; infinite where there is none.
     """
-    index, distance, second = _core.nearest(device, a, b)
+    index, distance, second = _core.nearest(device, *_checked(a, b))
     return index, distance, second
 
 
@@ -243,7 +256,7 @@ def match(
     """
     near = None if guide is None else (named(guide), radius)
     options = matching(ratio, mutual, same_sign, max_distance)
-    return Matches(*_core.match_features(device, a, b, options, near))
+    return Matches(*_core.match_features(device, *_checked(a, b), options, near))
 
 
 def tie_points(
@@ -294,4 +307,4 @@ def tie_points(
     options = matching(ratio, mutual, same_sign, max_distance)
     estimation = robust(threshold, confidence, max_iterations, false_alarms, seed)
     again = None if rematch is None else dataclasses.asdict(rematch)
-    return tied(a, b, _core.tie_points(device, a, b, model, options, estimation, again))
+    return tied(a, b, _core.tie_points(device, *_checked(a, b), model, options, estimation, again))

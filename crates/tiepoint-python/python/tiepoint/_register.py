@@ -55,8 +55,8 @@ class Registration(Result):
 
     fixed: _Image
     moving: _Image
-    warped: npt.NDArray[Any] | Any
-    covered: npt.NDArray[np.uint8] | Any
+    warped: npt.NDArray[Any]
+    covered: npt.NDArray[np.uint8]
     model: Model
     tie_points: TiePoints
 
@@ -94,10 +94,10 @@ class Rectified(Result):
         Root mean square of the difference of their rows in pixels.
     """
 
-    left: npt.NDArray[Any] | Any
-    right: npt.NDArray[Any] | Any
-    valid_left: npt.NDArray[np.uint8] | Any
-    valid_right: npt.NDArray[np.uint8] | Any
+    left: npt.NDArray[Any]
+    right: npt.NDArray[Any]
+    valid_left: npt.NDArray[np.uint8]
+    valid_right: npt.NDArray[np.uint8]
     matrix_left: npt.NDArray[np.float64]
     matrix_right: npt.NDArray[np.float64]
     calibration: Calibration
@@ -287,6 +287,9 @@ def rectify(
     """
     if isinstance(calibration, (str, os.PathLike)):
         calibration = StereoCalibration.read(calibration)
+    if not isinstance(calibration, (StereoCalibration, type(None))):
+        given = type(calibration).__name__
+        raise OptionError(f"option calibration is of the type {given}: expected a StereoCalibration or the path of one; focal= takes a number")
     warp = {"interpolation": interpolation}
     rig = None if calibration is None else calibration._fields()
     if stored:

@@ -14,7 +14,9 @@ from ._stereo import Disparities
 from .errors import OptionError
 
 if TYPE_CHECKING:
-    _Section = tuple[str, list[tuple[str, str]], list[dict[str, Any]], list[dict[str, Any]]]
+    from ._assess import Reason
+
+    _Section = tuple[str, list[tuple[str, str]], list[dict[str, Any]], list[Reason]]
 
 __all__ = ["Page", "report"]
 
@@ -83,6 +85,8 @@ def report(
     elif isinstance(result, TiePoints):
         if images is None:
             raise OptionError("tie points do not have their images: give images=(a, b)")
+        if not isinstance(images, (tuple, list)) or len(images) != 2:
+            raise OptionError("option images is no pair: expected (a, b)")
         heading, sections = f"{names[0]} and {names[1]}", [_matches(result, images, names)]
     elif isinstance(result, Rectified):
         heading, sections = f"{names[0]} and {names[1]}, rectified", [_rectified(result, images, names)]

@@ -64,11 +64,11 @@ class Disparities(Result):
         The value of pixels without data, if it was given.
     """
 
-    # `Any` lets code for arrays of either kind be written without asking which.
-    disparity: _Floats | Any
-    right: _Floats | Any | None
-    confidence: _Floats | Any | None
-    reasons: npt.NDArray[np.uint8] | Any | None
+    # To type checkers they are arrays of NumPy.
+    disparity: _Floats
+    right: _Floats | None
+    confidence: _Floats | None
+    reasons: npt.NDArray[np.uint8] | None
     calibration: Calibration | None
     images: tuple[Any, Any]
     searched: tuple[int, int] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+from . import _arrays, _core
 from ._base import Result
 from ._geometry import named
 
@@ -15,13 +15,56 @@ if TYPE_CHECKING:
     from ._core import Features
 
 __all__ = [
+    "AngleError",
     "DisparityScore",
+    "PositionError",
     "Repeatability",
+    "angle_error",
     "corner_error",
     "disparity",
     "matching_accuracy",
+    "position_error",
     "repeatability",
 ]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class PositionError(Result):
+    """How far right matches are from the truth.
+
+    Attributes
+    ----------
+    pairs : int
+        The matches that are right.
+    bias : tuple of float
+        Their mean differences in x and y: the systematic error of a detector's places.
+    rms, median : float
+        Root mean square and median of their distances in pixels.
+    """
+
+    pairs: int
+    bias: tuple[float, float]
+    rms: float
+    median: float
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class AngleError(Result):
+    """How far the directions of matched features are from the truth.
+
+    Attributes
+    ----------
+    pairs : int
+        The pairs that were compared.
+    bias : float
+        The mean difference in radians, −π to π.
+    median : float
+        Median of the absolute difference.
+    """
+
+    pairs: int
+    bias: float
+    median: float
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -70,7 +113,13 @@ class Repeatability(Result):
 
 
 def disparity(
-    found: Any, truth: Any, *, mask: Any = None, thresholds: Sequence[float] = (1.0,), fill: bool = False
+    found: Any,
+    truth: Any,
+    *,
+    truth_right: Any = None,
+    mask: Any = None,
+    thresholds: Sequence[float] = (1.0,),
+    fill: bool = False,
 ) -> DisparityScore:
     """Score a disparity map.
 
@@ -78,6 +127,8 @@ def disparity(
     ----------
     found, truth : array_like, (H, W)
         ``float32``, not finite where there is none.
+    truth_right : array_like, (H, W), optional
+        The true disparities of the right image: only pixels that it shows, too, are scored.
     mask : array_like, (H, W), optional
         Only pixels where it is not 0 are scored.
     thresholds : sequence of float
@@ -86,6 +137,9 @@ def disparity(
         Fill invalid pixels from the background first.
     """
     found = getattr(found, "disparity", found)
+    if truth_right is not None:
+        seen = _core.non_occluded(truth, truth_right)
+        mask = seen if mask is None else seen * (_arrays.mask(mask, "the mask") != 0)
     return DisparityScore(**_core.disparity_score(found, truth, mask, list(thresholds), fill))
 
 
@@ -96,7 +150,18 @@ def corner_error(found: Any, truth: Any, size: tuple[int, int]) -> float:
 
 def matching_accuracy(xy_a: Any, xy_b: Any, truth: Any) -> list[float]:
     """Shares of matches within 1, 2, … 10 pixels of the true homography from A to B."""
-    return _core.matching_accuracy(xy_a, xy_b, named(truth)[1])
+    return _core.matching_accuracy(xy_a, xy_b, named(truth)[1], 3.0)[0]
+
+
+def position_error(xy_a: Any, xy_b: Any, truth: Any, *, within: float = 3.0) -> PositionError:
+    """The error of places of the matches `within` pixels of the true homography from A to B; others are wrong matches."""
+    return PositionError(*_core.matching_accuracy(xy_a, xy_b, named(truth)[1], within)[1])
+
+
+def angle_error(xy_a: Any, angle_a: Any, angle_b: Any, truth: Any) -> AngleError:
+    """The error of the directions of matched features, (N,) in radians, by the true homography from A to B; those of A lie
+    at `xy_a`."""
+    return AngleError(*_core.angle_error(xy_a, angle_a, angle_b, named(truth)[1]))
 
 
 def repeatability(

@@ -28,7 +28,7 @@ def gauss(
     power_of_two: bool = False,
     border: _Border = "clamp",
     device: Device | str | None = None,
-) -> npt.NDArray[Any] | Any:
+) -> npt.NDArray[Any]:
     """Smooth an image, each channel separately.
 
     Parameters
@@ -58,7 +58,7 @@ def gauss(
 
 def sobel(
     image: _Image, part: Literal["magnitude", "gx", "gy"] = "magnitude", *, border: _Border = "clamp", device: Device | str | None = None
-) -> npt.NDArray[Any] | Any:
+) -> npt.NDArray[Any]:
     """Gradients of an image by Sobel's 3×3 kernels.
 
     Parameters
@@ -82,7 +82,7 @@ def sobel(
 
 def hessian(
     image: _Image, *, weight: float = 1.0, border: _Border = "clamp", device: Device | str | None = None
-) -> npt.NDArray[np.float32] | Any:
+) -> npt.NDArray[np.float32]:
     """The determinant of the Hessian by 9×9 boxes (σ = 1.2) of an image's grey.
 
     Parameters
@@ -148,7 +148,7 @@ def convolve(
     float: bool = False,
     border: _Border = "clamp",
     device: Device | str | None = None,
-) -> npt.NDArray[Any] | Any:
+) -> npt.NDArray[Any]:
     """Filter an image with a small kernel, which is not mirrored (correlation).
 
     Parameters

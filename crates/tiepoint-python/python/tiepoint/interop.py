@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+    from cv2 import DMatch, KeyPoint  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     from ._matching import Matches, TiePoints
 
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-def to_opencv(features: Features) -> tuple[list[Any], npt.NDArray[Any]]:
+def to_opencv(features: Features) -> tuple[list[KeyPoint], npt.NDArray[np.float32]]:
     """Keypoints and descriptors as OpenCV's detectors give them.
 
     Parameters
@@ -60,7 +61,7 @@ def to_opencv(features: Features) -> tuple[list[Any], npt.NDArray[Any]]:
     return keypoints(features, packed), features.descriptors.astype(np.float32)
 
 
-def to_dmatch(matches: Matches | TiePoints) -> list[Any]:
+def to_dmatch(matches: Matches | TiePoints) -> list[DMatch]:
     """Matches as OpenCV has them, for ``cv2.drawMatches``.
 
     Parameters
@@ -83,7 +84,7 @@ def to_dmatch(matches: Matches | TiePoints) -> list[Any]:
 
 
 def from_opencv(
-    keypoints: Sequence[Any], descriptors: Any = None, image_size: tuple[int, int] = (0, 0), *, no_angle: float = 0.0
+    keypoints: Sequence[KeyPoint], descriptors: Any = None, image_size: tuple[int, int] = (0, 0), *, no_angle: float = 0.0
 ) -> Features:
     """Features from OpenCV's keypoints and descriptors.
 

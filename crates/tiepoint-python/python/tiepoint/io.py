@@ -84,8 +84,7 @@ def decode(
     orient: bool = True,
 ) -> npt.NDArray[Any]:
     """The image in the bytes of a file, as `read` reads it."""
-    found: npt.NDArray[Any] = _core.decode(data, (max_pixels, max_bytes), orient)
-    return found
+    return _core.decode(data, (max_pixels, max_bytes), orient)
 
 
 def write(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+    import xarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     from ._geometry import _Interpolation
     from ._register import _WarpedBy
@@ -158,7 +159,7 @@ class Raster(Result):
         col, row = (np.asarray(xy, np.float64) + 0.5).reshape(-1, 2).T
         return np.stack([a * col + b * row + c, d * col + e * row + f], 1)
 
-    def to_xarray(self) -> Any:
+    def to_xarray(self) -> xarray.DataArray:
         """The raster as a ``DataArray`` with the dimensions (band,) y, x; xarray must be installed.
 
         Coordinates x and y are the centres of pixels. Transform and CRS are stored as GDAL's attributes of the
@@ -348,8 +349,8 @@ def read(raster: Any) -> Raster:
 
     Parameters
     ----------
-    raster : rasterio dataset, DataArray, Raster or tuple
-        All bands of a dataset but alpha are read. A ``DataArray`` has the dimensions y and x (or latitude and
+    raster : rasterio dataset, path, DataArray, Raster or tuple
+        A path is opened by rasterio. All bands of a dataset but alpha are read. A ``DataArray`` has the dimensions y and x (or latitude and
         longitude, or lat and lon), and may have a third one of bands. In a tuple (values, transform, crs, nodata)
         values are (H, W) or (bands, H, W), or a picture (H, W, 2 to 4). The mask of a masked array is used.
 
@@ -369,6 +370,8 @@ def read(raster: Any) -> Raster:
         if not 1 <= len(raster) <= 4:
             raise ImageError(f"a raster has {len(raster)} parts: expected (values, transform, crs, nodata)")
         return Raster(*raster)
+    if isinstance(raster, (str, os.PathLike)):
+        return _of_file(raster)
     if hasattr(raster, "dataset_mask"):
         return _of_dataset(raster)
     if hasattr(raster, "dims") and hasattr(raster, "coords"):
@@ -376,7 +379,7 @@ def read(raster: Any) -> Raster:
     if hasattr(raster, "__array__"):
         return Raster(raster)
     raise ImageError(
-        f"{type(raster).__name__} is no raster: expected a dataset of rasterio, a DataArray, a Raster or a tuple "
+        f"{type(raster).__name__} is no raster: expected a dataset of rasterio, a path, a DataArray, a Raster or a tuple "
         "(values, transform, crs, nodata)"
     )
 
@@ -398,7 +401,7 @@ def register(
 
     Parameters
     ----------
-    reference, moving : rasterio dataset, DataArray, Raster or tuple
+    reference, moving : rasterio dataset, path, DataArray, Raster or tuple
         The raster that stays, and the one that is warped, as `read` takes them.
     model : {"homography", "affine", "similarity", "rigid", "translation"}
         What relates their pixels.
@@ -536,6 +539,19 @@ def _coefficients(transform: Any) -> _Coefficients:
     if not all(map(math.isfinite, (a, b, c, d, e, f))) or a * e == b * d:
         raise ImageError(f"the transform is {transform!r}: expected finite numbers that can be inverted")
     return a, b, c, d, e, f
+
+
+def _of_file(path: str | os.PathLike[str]) -> Raster:
+    """The raster in a file, which rasterio opens."""
+    try:
+        import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError as error:
+        raise ImageError(
+            f"the raster is a path, {os.fspath(path)!r}, which rasterio would open, but it is not installed: expected a "
+            "DataArray, a Raster or a tuple (values, transform, crs, nodata)"
+        ) from error
+    with rasterio.open(path) as dataset:
+        return _of_dataset(dataset)
 
 
 def _of_dataset(dataset: Any) -> Raster:

@@ -28,8 +28,8 @@ class Scene(Result):
         The homography from `reference` to `moving`.
     """
 
-    reference: Any
-    moving: Any
+    reference: npt.NDArray[Any]
+    moving: npt.NDArray[Any]
     moving_from_reference: Model
 
     def _picture(self) -> Any:
@@ -50,8 +50,8 @@ class StereoPair(Result):
         (H, W) uint8: 255 where the right image shows the same point as the left one.
     """
 
-    left: Any
-    right: Any
+    left: npt.NDArray[Any]
+    right: npt.NDArray[Any]
     truth_left: npt.NDArray[np.float32]
     truth_right: npt.NDArray[np.float32]
     visible: npt.NDArray[np.uint8]

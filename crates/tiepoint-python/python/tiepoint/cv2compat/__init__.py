@@ -63,11 +63,14 @@ from ._stitching import computeImageFeatures, computeImageFeatures2
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIFT_create: Callable[..., SIFT] = SIFT.create
-BFMatcher_create: Callable[..., Any] = BFMatcher.create
-FlannBasedMatcher_create: Callable[..., Any] = FlannBasedMatcher.create
-DescriptorMatcher_create: Callable[..., Any] = DescriptorMatcher.create
-StereoSGBM_create: Callable[..., StereoSGBM] = StereoSGBM.create
+    from cv2 import DMatch as DMatch, KeyPoint as KeyPoint, error as error  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+Algorithm = _own.Algorithm
+SIFT_create: type[SIFT] = SIFT
+BFMatcher_create: Callable[..., BFMatcher] = BFMatcher.create
+FlannBasedMatcher_create: Callable[..., FlannBasedMatcher] = FlannBasedMatcher.create
+DescriptorMatcher_create: Callable[..., DescriptorMatcher] = DescriptorMatcher.create
+StereoSGBM_create: type[StereoSGBM] = StereoSGBM
 StereoSGBM_MODE_SGBM = STEREO_SGBM_MODE_SGBM
 StereoSGBM_MODE_HH = STEREO_SGBM_MODE_HH
 StereoSGBM_MODE_SGBM_3WAY = STEREO_SGBM_MODE_SGBM_3WAY
@@ -77,7 +80,7 @@ StereoMatcher_DISP_SCALE = StereoMatcher.DISP_SCALE
 
 xfeatures2d_SURF = SURF
 xfeatures2d: _own.Namespace = _own.Namespace(
-    "xfeatures2d", {"SIFT": SIFT, "SIFT_create": SIFT.create, "SURF": SURF, "SURF_create": SURF.create}
+    "xfeatures2d", {"SIFT": SIFT, "SIFT_create": SIFT, "SURF": SURF, "SURF_create": SURF}
 )
 ximgproc: _own.Namespace = _own.Namespace(
     "ximgproc", {"createRightMatcher": createRightMatcher, "createDisparityWLSFilter": createDisparityWLSFilter}
@@ -87,6 +90,7 @@ detail: _own.Namespace = _own.Namespace(
 )
 
 __all__ = [
+    "Algorithm",
     "BFMatcher",
     "BFMatcher_create",
     "BOWImgDescriptorExtractor",

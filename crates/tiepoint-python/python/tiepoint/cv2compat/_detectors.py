@@ -8,17 +8,18 @@ from .. import _arrays
 from .._features import Sift, Surf
 from ..errors import MismatchError, OptionError
 from ._objects import keypoints, table
-from ._own import Algorithm, host, like, needed
+from ._own import Algorithm, host, like, naming, needed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
     import numpy.typing as npt
+    from cv2 import KeyPoint  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     from .._core import Features
 
-    _Found = tuple[tuple[Any, ...], npt.NDArray[Any] | None]
+    _Found = tuple[tuple[KeyPoint, ...], npt.NDArray[Any] | None]
 
 #: OpenCV's numbers of the types of descriptors.
 CV_8U = 0
@@ -27,6 +28,13 @@ CV_32F = 5
 #: Weights of blue, green and red, as ``cv2.cvtColor`` has them: of floats, and of integers in units of 2^-15.
 _BGR_F32 = (0.114, 0.587, 0.299)
 _BGR = (3735, 19235, 9798)
+
+#: The greatest ratio of curvatures that `tiepoint.Sift` takes.
+_NO_EDGES = 10_000.0
+
+#: OpenCV's names of our options, for errors.
+_SIFT_NAMES = {"max_features": "nfeatures", "levels": "nOctaveLayers", "contrast": "contrastThreshold", "edge": "edgeThreshold"}
+_SURF_NAMES = {"threshold": "hessianThreshold", "octaves": "nOctaves", "intervals": "nOctaveLayers + 2"}
 
 #: The number of rows that are made grey together, small enough to stay in a cache.
 _ROWS = 32
@@ -77,19 +85,19 @@ class Feature2D(Algorithm):
     def _changed(self) -> None:
         self._detector()
 
-    def detect(self, image: Any, mask: Any = None) -> tuple[Any, ...]:
+    def detect(self, image: Any, mask: Any = None) -> tuple[KeyPoint, ...]:
         """Keypoints of an image, or of each of several."""
         if _several(image):
             masks = [None] * len(image) if mask is None else mask
-            return tuple(self.detect(*both) for both in zip(image, masks, strict=True))
+            return tuple(self.detect(*both) for both in zip(image, masks, strict=True))  # type: ignore[misc]
         return tuple(self._points(self._detector().replace(descriptors="none").detect(grey(image), mask)))
 
-    def compute(self, image: Any, keypoints: Any, descriptors: Any = None) -> Any:
+    def compute(self, image: Any, keypoints: Any, descriptors: Any = None) -> _Found:
         """Keypoints that could be described, and their descriptors; for several images a tuple of each."""
         if _several(image):
             both = [self.compute(*one) for one in zip(image, keypoints, strict=True)]
-            return tuple(points for points, _ in both), tuple(found for _, found in both)
-        kept, found = self._described(grey(image), list(keypoints))
+            return tuple(points for points, _ in both), tuple(found for _, found in both)  # type: ignore[misc,return-value]
+        kept, found = self._described(grey(image), [] if keypoints is None else list(keypoints))
         return tuple(kept), like(image, found) if len(kept) else None
 
     def detectAndCompute(  # noqa: N802
@@ -115,7 +123,12 @@ class Feature2D(Algorithm):
 
 
 class SIFT(Feature2D):
-    """`cv2.SIFT` by `tiepoint.Sift`. Images of three channels are BGR."""
+    """`cv2.SIFT` by `tiepoint.Sift`, whose `preset` and `device` it takes, too. Images of three channels are BGR.
+
+    `descriptorType` is 5 for float32 or 0 for uint8. OpenCV's other form has `enable_precise_upscale` in its place. Without
+    precise upscaling, places lie a quarter of a pixel too far right and down, as OpenCV's do: the preset is then
+    ``"opencv"``, otherwise ``"default"``.
+    """
 
     _name = "Feature2D.SIFT"
     _accessors = {
@@ -126,8 +139,8 @@ class SIFT(Feature2D):
         "Sigma": "sigma",
     }
 
-    @staticmethod
-    def create(
+    def __init__(
+        self,
         nfeatures: int = 0,
         nOctaveLayers: int = 3,  # noqa: N803
         contrastThreshold: float = 0.04,  # noqa: N803
@@ -138,18 +151,12 @@ class SIFT(Feature2D):
         *,
         preset: str | None = None,
         device: Any = None,
-    ) -> SIFT:
-        """`cv2.SIFT_create`; `preset` and `device` are those of `tiepoint.Sift`.
-
-        `descriptorType` is 5 for float32 or 0 for uint8. OpenCV's other form has `enable_precise_upscale` in its place.
-        Without precise upscaling, places lie a quarter of a pixel too far right and down, as OpenCV's do: the preset is
-        then ``"opencv"``, otherwise ``"default"``.
-        """
+    ) -> None:
         if isinstance(descriptorType, bool):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F  # noqa: N806
         if descriptorType not in (CV_8U, CV_32F):
             raise OptionError(f"option descriptorType is {descriptorType}: expected {CV_32F}, CV_32F, or {CV_8U}, CV_8U")
-        made = SIFT(
+        super().__init__(
             {
                 "nfeatures": nfeatures,
                 "nOctaveLayers": nOctaveLayers,
@@ -160,28 +167,28 @@ class SIFT(Feature2D):
                 "enable_precise_upscale": enable_precise_upscale,
             }
         )
-        made._preset, made._device, made._made = preset, device, None
-        made._changed()
-        return made
-
-    _preset: str | None
-    _device: Any
-    _made: tuple[dict[str, Any], Sift] | None
+        self._preset, self._device = preset, device
+        self._made: tuple[dict[str, Any], Sift] | None = None
+        self._changed()
 
     def _detector(self) -> Sift:
         given = self._given
         if self._made is None or self._made[0] is not given:
             preset = self._preset or ("default" if given["enable_precise_upscale"] else "opencv")
-            sift = Sift(
-                max_features=max(given["nfeatures"], 0) or None,
-                keep="response",
-                levels=given["nOctaveLayers"],
-                contrast=given["contrastThreshold"],
-                edge=given["edgeThreshold"],
-                sigma=given["sigma"],
-                preset=preset,  # type: ignore[arg-type]
-                device=self._device,
-            )
+            # OpenCV's criterion of edges is the same for r and 1 / r, and drops nothing for r of 0 or less.
+            edge = given["edgeThreshold"]
+            edge = _NO_EDGES if edge <= 0 else min(max(edge, 1 / edge), _NO_EDGES)
+            with naming(_SIFT_NAMES):
+                sift = Sift(
+                    max_features=max(given["nfeatures"], 0) or None,
+                    keep="response",
+                    levels=given["nOctaveLayers"],
+                    contrast=max(given["contrastThreshold"], 0),
+                    edge=edge,
+                    sigma=given["sigma"],
+                    preset=preset,  # type: ignore[arg-type]
+                    device=self._device,
+                )
             self._made = given, sift
         return self._made[1]
 
@@ -218,7 +225,8 @@ class SIFT(Feature2D):
 
 
 class SURF(Feature2D):
-    """`cv2.xfeatures2d.SURF` by `tiepoint.Surf`, which OpenCV's packages on PyPI leave out. Three channels are BGR."""
+    """`cv2.xfeatures2d.SURF` by `tiepoint.Surf`, whose `device` it takes, too; OpenCV's packages on PyPI leave SURF out.
+    Images of three channels are BGR."""
 
     _name = "Feature2D.SURF"
     _accessors = {
@@ -229,8 +237,8 @@ class SURF(Feature2D):
         "Upright": "upright",
     }
 
-    @staticmethod
-    def create(
+    def __init__(
+        self,
         hessianThreshold: float = 100.0,  # noqa: N803
         nOctaves: int = 4,  # noqa: N803
         nOctaveLayers: int = 3,  # noqa: N803
@@ -238,9 +246,8 @@ class SURF(Feature2D):
         upright: bool = False,
         *,
         device: Any = None,
-    ) -> SURF:
-        """`cv2.xfeatures2d.SURF_create`; `device` is that of `tiepoint.Surf`."""
-        made = SURF(
+    ) -> None:
+        super().__init__(
             {
                 "hessianThreshold": hessianThreshold,
                 "nOctaves": nOctaves,
@@ -249,25 +256,23 @@ class SURF(Feature2D):
                 "upright": upright,
             }
         )
-        made._device, made._made = device, None
-        made._changed()
-        return made
-
-    _device: Any
-    _made: tuple[dict[str, Any], Surf] | None
+        self._device = device
+        self._made: tuple[dict[str, Any], Surf] | None = None
+        self._changed()
 
     def _detector(self) -> Surf:
         given = self._given
         if self._made is None or self._made[0] is not given:
-            surf = Surf(
-                preset="opencv",
-                threshold=given["hessianThreshold"],
-                octaves=given["nOctaves"],
-                intervals=given["nOctaveLayers"] + 2,
-                extended=bool(given["extended"]),
-                upright=bool(given["upright"]),
-                device=self._device,
-            )
+            with naming(_SURF_NAMES):
+                surf = Surf(
+                    preset="opencv",
+                    threshold=given["hessianThreshold"],
+                    octaves=given["nOctaves"],
+                    intervals=given["nOctaveLayers"] + 2,
+                    extended=bool(given["extended"]),
+                    upright=bool(given["upright"]),
+                    device=self._device,
+                )
             self._made = given, surf
         return self._made[1]
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+    from cv2 import DMatch  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    from typing_extensions import Self
 
     from .._core import Features
 
@@ -31,12 +33,14 @@ _TOGETHER = 1024
 
 
 def table(descriptors: Any, what: str) -> npt.NDArray[Any]:
-    """Descriptors (N, D); an empty table for None."""
+    """Descriptors (N, D), or one (D,); an empty table for None."""
     import numpy as np
 
     if descriptors is None:
         return np.zeros((0, 1), np.float32)
     found = _arrays.array(host(descriptors), what)
+    if found.ndim == 1 and len(found):
+        found = found[None]
     if found.ndim != 2:
         raise ImageError(f"{what} have the shape {found.shape}: expected (N, D)")
     return found
@@ -68,6 +72,7 @@ def _bytes(table: npt.NDArray[Any]) -> bool:
 class DescriptorMatcher(Algorithm):
     """`cv2.DescriptorMatcher` of Euclidean distances; exact, and the same every time."""
 
+    _name = "my_object"
     FLANNBASED, BRUTEFORCE, BRUTEFORCE_L1, BRUTEFORCE_HAMMING, BRUTEFORCE_HAMMINGLUT, BRUTEFORCE_SL2 = range(1, 7)
 
     def __init__(self, given: dict[str, Any], *, squared: bool = False, cross: bool = False, device: Any = None) -> None:
@@ -75,8 +80,8 @@ class DescriptorMatcher(Algorithm):
         self._squared, self._cross, self._device = squared, cross, device
         self._trained: list[npt.NDArray[Any]] = []
 
-    @staticmethod
-    def create(matcherType: str | int) -> Any:  # noqa: N803
+    @classmethod
+    def create(cls, matcherType: str | int) -> DescriptorMatcher:  # noqa: N803
         """`cv2.DescriptorMatcher.create`: for Euclidean distances this package's, for any other OpenCV's."""
         kind = DescriptorMatcher
         if matcherType in ("BruteForce", kind.BRUTEFORCE):
@@ -85,7 +90,8 @@ class DescriptorMatcher(Algorithm):
             return BFMatcher(NORM_L2SQR)
         if matcherType in ("FlannBased", kind.FLANNBASED):
             return FlannBasedMatcher()
-        return needed(f"the matcher {matcherType!r}").DescriptorMatcher_create(matcherType)
+        theirs: DescriptorMatcher = needed(f"the matcher {matcherType!r}").DescriptorMatcher_create(matcherType)
+        return theirs
 
     def add(self, descriptors: Any) -> None:
         """Adds descriptors to search in: a list of arrays (N, D), one for each image."""
@@ -111,7 +117,7 @@ class DescriptorMatcher(Algorithm):
         """Masks are supported."""
         return True
 
-    def clone(self, emptyTrainData: bool = False) -> Any:  # noqa: N803
+    def clone(self, emptyTrainData: bool = False) -> Self:  # noqa: N803
         """A copy with the same parameters and, unless `emptyTrainData`, the same descriptors."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__, _trained=[] if emptyTrainData else list(self._trained))
@@ -119,7 +125,7 @@ class DescriptorMatcher(Algorithm):
 
     def match(
         self, queryDescriptors: Any, trainDescriptors: Any = None, mask: Any = None, *, masks: Any = None  # noqa: N803
-    ) -> tuple[Any, ...]:
+    ) -> tuple[DMatch, ...]:
         """The nearest neighbour of each descriptor; without `trainDescriptors` among those added by `add`, with `masks`."""
         if _are_masks(trainDescriptors):
             trainDescriptors, masks = None, trainDescriptors  # noqa: N806
@@ -139,7 +145,7 @@ class DescriptorMatcher(Algorithm):
         compactResult: bool = False,  # noqa: N803
         *,
         masks: Any = None,
-    ) -> tuple[tuple[Any, ...], ...]:
+    ) -> tuple[tuple[DMatch, ...], ...]:
         """The nearest `k` of each, the nearest first; without `trainDescriptors` among the descriptors added by `add`, with
         `masks` and in the order k, masks, compactResult."""
         if _is_number(trainDescriptors):
@@ -162,7 +168,7 @@ class DescriptorMatcher(Algorithm):
         compactResult: bool = False,  # noqa: N803
         *,
         masks: Any = None,
-    ) -> tuple[tuple[Any, ...], ...]:
+    ) -> tuple[tuple[DMatch, ...], ...]:
         """All neighbours of each within a distance, the nearest first; without `trainDescriptors` as `knnMatch`.
         `compactResult` has no effect, as in OpenCV: there is a tuple, maybe empty, for each descriptor."""
         if _is_number(trainDescriptors):
@@ -203,8 +209,10 @@ class DescriptorMatcher(Algorithm):
         import numpy as np
 
         a, several = self._sides(query, train)
-        masks = list(mask) if isinstance(mask, (list, tuple)) else [mask] * max(len(several), 1)
-        if len(masks) != len(several) and several:
+        if not several:
+            return []
+        masks = list(mask) if isinstance(mask, (list, tuple)) else [mask] * len(several)
+        if len(masks) != len(several):
             raise MismatchError(f"there are {len(masks)} masks for {len(several)} images: expected one each")
         for image, (b, one) in enumerate(zip(several, masks, strict=False)):
             if one is not None and np.shape(one) != (len(a), len(b)):
@@ -309,7 +317,7 @@ class BFMatcher(DescriptorMatcher):
         Where to compute.
     """
 
-    def __new__(cls, normType: int = NORM_L2, crossCheck: bool = False, *, device: Any = None) -> Any:  # noqa: N803
+    def __new__(cls, normType: int = NORM_L2, crossCheck: bool = False, *, device: Any = None) -> Self:  # noqa: N803
         if normType in (NORM_L2, NORM_L2SQR):
             return super().__new__(cls)
         expected = f"expected NORM_L2, {NORM_L2}, or NORM_L2SQR, {NORM_L2SQR}"
@@ -317,16 +325,17 @@ class BFMatcher(DescriptorMatcher):
             raise OptionError(f"option normType is {normType}: with a device {expected}")
         if (theirs := opencv()) is None:
             raise OptionError(f"option normType is {normType}: {expected}; other norms need OpenCV")
-        return theirs.BFMatcher(normType, crossCheck)
+        made: Self = theirs.BFMatcher(normType, crossCheck)
+        return made
 
     def __init__(self, normType: int = NORM_L2, crossCheck: bool = False, *, device: Any = None) -> None:  # noqa: N803
         given = {"normType": normType, "crossCheck": crossCheck}
         super().__init__(given, squared=normType == NORM_L2SQR, cross=bool(crossCheck), device=device)
 
-    @staticmethod
-    def create(normType: Any = NORM_L2, crossCheck: bool = False) -> Any:  # noqa: N803
+    @classmethod
+    def create(cls, normType: Any = NORM_L2, crossCheck: bool = False) -> Self:  # noqa: N803
         """`cv2.BFMatcher_create`."""
-        return BFMatcher(normType, crossCheck)
+        return cls(normType, crossCheck)
 
     def opencv(self) -> Any:
         """`cv2.BFMatcher` with the same parameters."""
@@ -340,18 +349,19 @@ class FlannBasedMatcher(DescriptorMatcher):
     descriptors, is OpenCV's own.
     """
 
-    def __new__(cls, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> Any:  # noqa: N803
+    def __new__(cls, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> Self:  # noqa: N803
         if not indexParams or indexParams.get("algorithm") != _LSH:
             return super().__new__(cls)
-        return needed("FLANN's index of hashes").FlannBasedMatcher(indexParams, searchParams or {})
+        made: Self = needed("FLANN's index of hashes").FlannBasedMatcher(indexParams, searchParams or {})
+        return made
 
     def __init__(self, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> None:  # noqa: N803
         super().__init__({"indexParams": indexParams or {}, "searchParams": searchParams or {}}, device=device)
 
-    @staticmethod
-    def create() -> Any:  # type: ignore[override]
+    @classmethod
+    def create(cls) -> Self:  # type: ignore[override]
         """`cv2.FlannBasedMatcher_create`."""
-        return FlannBasedMatcher()
+        return cls()
 
     def isMaskSupported(self) -> bool:  # noqa: N802
         """False, as OpenCV's own; masks are supported nevertheless."""

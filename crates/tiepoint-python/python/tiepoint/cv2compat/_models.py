@@ -82,7 +82,9 @@ def _told(points: Any, mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.u
 
     found = inliers.astype(np.uint8)[:, None]
     if isinstance(mask, np.ndarray) and mask.size == found.size and mask.dtype.itemsize == 1:
-        mask.reshape(-1)[:] = found[:, 0]
+        mask[...] = found.reshape(mask.shape)
+        if mask.shape == found.shape and mask.dtype == found.dtype:
+            return mask
     told: npt.NDArray[np.uint8] = like(points, found)
     return told
 
@@ -134,17 +136,20 @@ def findHomography(  # noqa: N802
     mask: Any = None,
     maxIters: int = 2000,  # noqa: N803
     confidence: float = 0.995,
+    *,
+    params: Any = None,
 ) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     """`cv2.findHomography`: the matrix (3, 3) from source to destination, and inliers (N, 1) uint8.
 
-    Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` in
-    its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples, or `maxIters`
+    Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` as
+    `params` or in its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples, or `maxIters`
     if that is more, to find models of few inliers. The matrix is the least-squares fit to all inliers, as OpenCV's is.
     `method` 0 is least squares over all points.
     """
     import numpy as np
 
     a, b = _pairs(srcPoints, dstPoints, 4, ("srcPoints", "dstPoints"))
+    method = method if params is None else params
     options = _settings(method, (0, RHO, *_METHODS), ransacReprojThreshold, maxIters, confidence)
     found: Estimate | None
     if method == 0:
@@ -168,6 +173,8 @@ def findFundamentalMat(  # noqa: N802
     confidence: float = 0.99,
     maxIters: int = 1000,  # noqa: N803
     mask: Any = None,
+    *,
+    params: Any = None,
 ) -> tuple[_Matrix, _Inliers]:
     """`cv2.findFundamentalMat`: F (3, 3) with x₂ᵀ F x₁ = 0 and F₃₃ = 1, and inliers (N, 1) uint8; both None without a model.
 
@@ -178,6 +185,7 @@ def findFundamentalMat(  # noqa: N802
     import numpy as np
 
     a, b = _pairs(points1, points2, 0, ("points1", "points2"))
+    method = method if params is None else params
     options = _settings(method, (FM_7POINT, FM_8POINT, *_METHODS), ransacReprojThreshold, maxIters, confidence)
     if method == FM_7POINT or len(a) == 7:
         theirs = opencv()
@@ -219,6 +227,8 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
         ["focal", "pp", "method", "prob", "threshold", "maxIters", "mask"],
         ["cameraMatrix1", "cameraMatrix2", "dist_coeff1", "dist_coeff2", "params", "mask"],
     )
+    arguments = tuple(map(host, arguments))
+    named = {name: host(value) for name, value in named.items()}
     if "params" in named or len(arguments) > 4 and hasattr(arguments[4], "maxIterations"):
         form = forms[3]
     elif "cameraMatrix1" in named or len(arguments) > 2 and np.ndim(arguments[2]) == 2:
@@ -323,12 +333,17 @@ def estimateAffine2D(  # noqa: N802
     maxIters: int = 2000,  # noqa: N803
     confidence: float = 0.99,
     refineIters: int = 10,  # noqa: N803
+    *,
+    params: Any = None,
 ) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     """`cv2.estimateAffine2D`: the affine map (2, 3), and inliers (N, 1) uint8; the map is None if there is none.
 
-    Every `method` is this package's own robust estimation, whose result is the least-squares fit to its inliers;
-    `refineIters` has no effect.
+    Every `method`, and OpenCV's ``UsacParams`` as `params` or in the place of `inliers`, is this package's own robust
+    estimation, whose result is the least-squares fit to its inliers; `refineIters` has no effect.
     """
+    if hasattr(inliers, "maxIterations"):
+        params, inliers = inliers, None
+    method = method if params is None else params
     return _affine("affine", 3, from_, to, inliers, method, ransacReprojThreshold, maxIters, confidence)
 
 
@@ -356,7 +371,7 @@ def warpPerspective(  # noqa: N802
     flags: int = INTER_LINEAR,
     borderMode: int = BORDER_CONSTANT,  # noqa: N803
     borderValue: Any = 0,  # noqa: N803
-) -> Any:
+) -> npt.NDArray[Any]:
     """`cv2.warpPerspective` by `tiepoint.warp`: the image on `dsize`, which is (width, height), or (0, 0) for the image's.
 
     Pixels with a neighbour outside the image become `borderValue`. Nearest neighbours, other borders, a border of
@@ -372,6 +387,7 @@ def warpPerspective(  # noqa: N802
     used = np.pad(value, (0, 4))[:channels]
     here = (
         flags & 7 in _INTERPOLATIONS
+        and channels <= 4
         and borderMode == BORDER_CONSTANT
         and image.dtype.name in ("uint8", "uint16", "float32")
         and bool((used == used[0]).all())
@@ -382,18 +398,20 @@ def warpPerspective(  # noqa: N802
                 f"flags {flags}, borderMode {borderMode}, borderValue {borderValue} of {image.dtype}: expected INTER_LINEAR, "
                 "INTER_CUBIC or INTER_LANCZOS4, BORDER_CONSTANT, one value, and uint8, uint16 or float32; others need OpenCV"
             )
-        return theirs.warpPerspective(src, M, dsize, dst, flags, borderMode, borderValue)
-    matrix = _arrays.matrix(M, "M")
+        told: npt.NDArray[Any] = theirs.warpPerspective(src, M, dsize, dst, flags, borderMode, borderValue)
+        return told
+    matrix = _arrays.matrix(host(M), "M")
     if flags & WARP_INVERSE_MAP:
         try:
             matrix = np.linalg.inv(matrix).astype(np.float64)
         except np.linalg.LinAlgError:
             raise ModelError("M has no inverse") from None
-    width, height = (operator.index(v) for v in dsize or (0, 0))
+    width, height = (0, 0) if dsize is None else (operator.index(v) for v in dsize)
     if width == height == 0:
         height, width = image.shape[:2]
     made = warp(image, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=float(used[0]))
     if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:
         dst[...] = made
         return dst
-    return like(src, made)
+    told = like(src, made)
+    return told

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import re
+import sys
 import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import Error, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
+
+    from typing_extensions import Self
 
     _Call = TypeVar("_Call", bound=Callable[..., Any])
 
@@ -75,7 +80,24 @@ def raising(call: _Call) -> _Call:
     return called  # type: ignore[return-value]
 
 
-class Algorithm:
+@contextlib.contextmanager
+def naming(names: Mapping[str, str]) -> Iterator[None]:
+    """Errors about options of this package name them as OpenCV does."""
+    try:
+        yield
+    except OptionError as error:
+        raise OptionError(re.sub(r"(?<=option )\w+", lambda m: names.get(m[0], m[0]), str(error))) from None
+
+
+class _Kind(type):
+    """The class of the classes in OpenCV's place: an object of OpenCV's own class of that name is an instance, too."""
+
+    def __instancecheck__(cls, given: Any) -> bool:
+        theirs = getattr(sys.modules.get("cv2"), cls.__name__, cls)
+        return super().__instancecheck__(given) or theirs is not cls and isinstance(given, theirs)
+
+
+class Algorithm(metaclass=_Kind):
     """The base of OpenCV's objects with parameters, each of which has a getter and a setter."""
 
     #: OpenCV's name of the algorithm.
@@ -94,6 +116,11 @@ class Algorithm:
 
     def __init__(self, given: dict[str, Any]) -> None:
         self._given = given
+
+    @classmethod
+    def create(cls, *arguments: Any, **named: Any) -> Self:
+        """An object with these parameters."""
+        return cls(*arguments, **named)
 
     def __getattr__(self, name: str) -> Any:
         """A getter or setter."""
@@ -162,7 +189,7 @@ def checked(name: str, theirs: Any) -> Any:
         try:
             return theirs(*arguments, **named)
         except Exception as error:
-            ours = [a for a in (*arguments, *named.values()) if isinstance(a, Algorithm)]
+            ours = [a for a in (*arguments, *named.values()) if issubclass(type(a), Algorithm)]
             if not ours:
                 raise
             kind = type(ours[0]).__name__

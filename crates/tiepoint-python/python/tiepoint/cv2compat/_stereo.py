@@ -8,7 +8,7 @@ from .. import _arrays
 from .._progress import log
 from .._stereo import Stereo
 from ..errors import OptionError
-from ._own import Algorithm, host, like, needed, raising
+from ._own import Algorithm, host, like, naming, needed, raising
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,16 @@ STEREO_SGBM_MODE_HH4 = 3
 #: The number of directions along which costs are aggregated, by mode.
 _PATHS = {STEREO_SGBM_MODE_SGBM: 5, STEREO_SGBM_MODE_HH: 8, STEREO_SGBM_MODE_SGBM_3WAY: 4, STEREO_SGBM_MODE_HH4: 4}
 
+#: OpenCV's names of our options, for errors.
+_NAMES = {
+    "min_disparity": "minDisparity",
+    "disparities": "numDisparities",
+    "uniqueness": "uniquenessRatio",
+    "max_difference": "disp12MaxDiff",
+    "speckle_size": "speckleWindowSize",
+    "speckle_difference": "speckleRange",
+}
+
 #: Parameters of OpenCV's matching cost, with their defaults.
 _OF_THEIR_COST = {"blockSize": 3, "P1": 0, "P2": 0, "preFilterCap": 0}
 
@@ -34,7 +44,14 @@ class StereoMatcher(Algorithm):
 
 
 class StereoSGBM(StereoMatcher):
-    """`cv2.StereoSGBM` by `tiepoint.Stereo`."""
+    """`cv2.StereoSGBM` by `tiepoint.Stereo`, whose `device` it takes, too.
+
+    `blockSize`, `P1`, `P2` and `preFilterCap` belong to OpenCV's matching cost. They are stored and returned but have
+    no effect: the cost here is census joined with colour, with penalties that suit it. As in OpenCV's program, both
+    views are always checked against each other, to one pixel if `disp12MaxDiff` is not above 0, and a negative
+    `uniquenessRatio` means 10. There are 5 paths for ``MODE_SGBM``, 4 for ``MODE_SGBM_3WAY`` and ``MODE_HH4``, 8 for
+    ``MODE_HH``.
+    """
 
     MODE_SGBM, MODE_HH, MODE_SGBM_3WAY, MODE_HH4 = range(4)
 
@@ -52,11 +69,9 @@ class StereoSGBM(StereoMatcher):
         "SpeckleRange": "speckleRange",
         "Mode": "mode",
     }
-    _device: Any
-    _stereo: Stereo
 
-    @staticmethod
-    def create(
+    def __init__(
+        self,
         minDisparity: int = 0,  # noqa: N803
         numDisparities: int = 16,  # noqa: N803
         blockSize: int = 3,  # noqa: N803
@@ -70,15 +85,7 @@ class StereoSGBM(StereoMatcher):
         mode: int = STEREO_SGBM_MODE_SGBM,
         *,
         device: Any = None,
-    ) -> StereoSGBM:
-        """`cv2.StereoSGBM_create`.
-
-        `blockSize`, `P1`, `P2` and `preFilterCap` belong to OpenCV's matching cost. They are stored and returned but
-        have no effect: the cost here is census joined with colour, with penalties that suit it. As in OpenCV's program,
-        both views are always checked against each other, to one pixel if `disp12MaxDiff` is not above 0, and a negative
-        `uniquenessRatio` means 10. There are 5 paths for ``MODE_SGBM``, 4 for ``MODE_SGBM_3WAY`` and ``MODE_HH4``, 8
-        for ``MODE_HH``.
-        """
+    ) -> None:
         given = {
             "minDisparity": minDisparity,
             "numDisparities": numDisparities,
@@ -92,10 +99,9 @@ class StereoSGBM(StereoMatcher):
             "speckleRange": speckleRange,
             "mode": mode,
         }
-        made = StereoSGBM(given)
-        made._device = device
-        made._changed()
-        return made
+        super().__init__(given)
+        self._device = device
+        self._changed()
 
     def _changed(self) -> None:
         given = self._given
@@ -104,17 +110,18 @@ class StereoSGBM(StereoMatcher):
         if unused := [name for name, default in _OF_THEIR_COST.items() if given[name] != default]:
             log().info("StereoSGBM: %s of OpenCV's cost do not count", ", ".join(unused))
         uniqueness = given["uniquenessRatio"]
-        self._stereo = Stereo(
-            min_disparity=given["minDisparity"],
-            disparities=given["numDisparities"],
-            paths=_PATHS[given["mode"]],  # type: ignore[arg-type]
-            uniqueness=uniqueness if uniqueness >= 0 else 10,
-            right_view="diagonal",
-            max_difference=float(given["disp12MaxDiff"] if given["disp12MaxDiff"] > 0 else 1),
-            speckle_size=max(given["speckleWindowSize"], 0),
-            speckle_difference=float(max(given["speckleRange"], 0)),
-            device=self._device,
-        )
+        with naming(_NAMES):
+            self._stereo = Stereo(
+                min_disparity=given["minDisparity"],
+                disparities=given["numDisparities"],
+                paths=_PATHS[given["mode"]],  # type: ignore[arg-type]
+                uniqueness=uniqueness if uniqueness >= 0 else 10,
+                right_view="diagonal",
+                max_difference=float(given["disp12MaxDiff"] if given["disp12MaxDiff"] > 0 else 1),
+                speckle_size=max(given["speckleWindowSize"], 0),
+                speckle_difference=float(max(given["speckleRange"], 0)),
+                device=self._device,
+            )
 
     def compute(self, left: Any, right: Any, disparity: Any = None) -> npt.NDArray[np.int16]:
         """16 times the disparities, (H, W) int16; (minDisparity − 1) · 16 where there is none."""
@@ -150,12 +157,12 @@ def _rgb(image: Any) -> Any:
 def createRightMatcher(matcher_left: Any) -> Any:  # noqa: N802
     """`cv2.ximgproc.createRightMatcher`: for this package's `StereoSGBM` another one, whose ``compute(right, left)`` gives
     the disparities of the right view, which are negative as OpenCV's are."""
-    if not isinstance(matcher_left, StereoSGBM):
+    if not issubclass(type(matcher_left), StereoSGBM):
         return needed("a right matcher of OpenCV's matcher").ximgproc.createRightMatcher(matcher_left)
     given = matcher_left._given
     least = 1 - given["minDisparity"] - given["numDisparities"]
     changed = {"minDisparity": least, "uniquenessRatio": 0, "speckleWindowSize": 0, "disp12MaxDiff": 1_000_000}
-    return StereoSGBM.create(**{**given, **changed}, device=matcher_left._device)
+    return StereoSGBM(**{**given, **changed}, device=matcher_left._device)
 
 
 @raising
@@ -164,5 +171,5 @@ def createDisparityWLSFilter(matcher_left: Any) -> Any:  # noqa: N802
     theirs = needed("createDisparityWLSFilter")
     if not hasattr(theirs, "ximgproc"):
         raise OptionError("createDisparityWLSFilter needs OpenCV's contrib modules: pip install opencv-contrib-python-headless")
-    own = matcher_left.opencv() if isinstance(matcher_left, StereoSGBM) else matcher_left
+    own = matcher_left.opencv() if issubclass(type(matcher_left), StereoSGBM) else matcher_left
     return theirs.ximgproc.createDisparityWLSFilter(own)

@@ -11,7 +11,7 @@ from ._own import needed
 def computeImageFeatures2(featuresFinder: Any, image: Any, mask: Any = None) -> Any:  # noqa: N802, N803
     """`cv2.detail.computeImageFeatures2`: OpenCV's ``ImageFeatures``, from a detector of this package or of OpenCV."""
     theirs = needed("stitching")
-    if not isinstance(featuresFinder, Feature2D):
+    if not issubclass(type(featuresFinder), Feature2D):
         return theirs.detail.computeImageFeatures2(featuresFinder, image, mask)
     found = theirs.detail.ImageFeatures()
     points, descriptors = featuresFinder.detectAndCompute(image, mask)
