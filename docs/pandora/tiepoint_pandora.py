@@ -41,7 +41,10 @@ class TiepointOptimization(AbstractOptimization):
         stereo = tp.Stereo(
             disparities=len(offsets), min_disparity=-int(offsets.max()), paths=self.cfg["paths"], **penalty
         )
-        left, right = (image["im"].data.astype(np.float32) for image in (img_left, img_right))
+        # CARS has a dimension of bands, of which one was matched.
+        pictures = [image["im"] for image in (img_left, img_right)]
+        pictures = [im.sel(band_im=cv.attrs["band_correl"]) if "band_im" in im.dims else im for im in pictures]
+        left, right = (picture.data.astype(np.float32) for picture in pictures)
         sums = stereo.aggregate(costs, left, right, scale=scale)[:, :, ::-1].astype(np.float32)
         volume.data[...] = np.where(np.isfinite(volume.data), sign * sums, np.nan)
         cv.attrs["cmax"] = float(sums.max())

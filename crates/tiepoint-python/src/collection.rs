@@ -12,9 +12,11 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tiepoint::assess::CollectionEvidence;
-use tiepoint::collection::{CollectionOptions, PhotographFeatures, Shard, VerifiedPair};
+use tiepoint::collection::{CollectionOptions, PhotographFeatures, Shard, VerifiedPair, WrittenPairs};
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::image::ReadOptions;
+use tiepoint::matching::files::MatchFormat;
+use tiepoint::options::Named;
 use tiepoint_colmap::ExportOptions;
 use tiepoint_report::{CollectionPage, DEFAULT_LIMIT};
 
@@ -216,7 +218,14 @@ impl Collection {
         replace: bool,
         descriptors: bool,
         old_layout: bool,
+        format: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        if let Some(format) = format {
+            let format = MatchFormat::from_name(format).map_err(raised)?;
+            let WrittenPairs { pairs, inliers, .. } =
+                interruptible(py, |cpu| self.collection.write_tie_points(format, &path, cpu))?;
+            return Ok(dict!(py, { "pairs": pairs, "inliers": inliers }));
+        }
         let options = ExportOptions::default().with_replace(replace).with_without_descriptors(!descriptors);
         let options = options.with_old_layout(old_layout);
         let written =

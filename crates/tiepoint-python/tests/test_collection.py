@@ -61,6 +61,14 @@ def test_the_database_is_the_command_s(collection, photographs, tmp_path, run): 
     judged = [[reason["text"] for reason in reasons] for reasons in (found.reasons, told[-1]["reasons"])]
     assert found.verdict == collection.verdict == told[-1]["verdict"] and judged[0] == judged[1]
     written = collection.export(tmp_path / "ours.db")
+    pairs = collection.export(tmp_path / "pairs", format="s2p")
+    files = sorted((tmp_path / "pairs").glob("*/sift_matches.txt"))
+    assert pairs == {name: written[name] for name in ("pairs", "inliers")} and len(files) == pairs["pairs"]
+    assert sum(len(path.read_text().splitlines()) for path in files) == pairs["inliers"]
+    with pytest.raises(tp.OptionError, match="those of a database"):
+        collection.export(tmp_path / "pairs", format="s2p", colmap="3.8")
+    with pytest.raises(tp.OptionError, match="expected asp"):
+        collection.export(tmp_path / "pairs", format="csv")
     assert rows_of(tmp_path / "ours.db") == rows_of(tmp_path / "theirs.db")
     assert {key: told[-1][key] for key in written} == written
 

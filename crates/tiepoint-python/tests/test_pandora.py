@@ -15,7 +15,7 @@ def plugin():
     return runpy.run_path(str(PLUGIN))["TiepointOptimization"]
 
 
-def images(pair):
+def images(pair, band):
     from pandora.img_tools import add_disparity
     import xarray as xr
 
@@ -25,6 +25,9 @@ def images(pair):
             {"im": (["row", "col"], pixels.astype(np.float32))},
             coords={"row": np.arange(rows), "col": np.arange(columns)},
         )
+        if band:
+            # As in CARS; what is not matched is of no use.
+            data = xr.concat([data, 0 * data], dim="band_im").assign_coords(band_im=[band, "other"])
         data.attrs = {"no_data_img": 0, "valid_pixels": 0, "no_data_mask": 1, "crs": None, "transform": None}
         return add_disparity(data, disparities, window=None)
 
@@ -35,6 +38,7 @@ def images(pair):
     ("cost", "options"),
     [
         ({"matching_cost_method": "census", "window_size": 5}, {"scale": 1, "P1": 10, "P2": 39}),
+        ({"matching_cost_method": "census", "window_size": 5, "band": "b0"}, {"scale": 1}),
         ({"matching_cost_method": "zncc", "window_size": 5}, {}),
     ],
 )
@@ -47,7 +51,7 @@ def test_pandora_finds_the_truth_with_it(plugin, pair, cost, options):
             "disparity": {"disparity_method": "wta", "invalid_disparity": "NaN"},
             "filter": {"filter_method": "median", "filter_size": 3},
         }
-        left, right = images(pair)
+        left, right = images(pair, cost.get("band"))
         found, _ = pandora.run(machine, left, right, {"pipeline": pipeline})
         wrong = np.abs(-found["disparity_map"].data - pair.truth_left) > 1
         return wrong[pair.visible != 0].mean()

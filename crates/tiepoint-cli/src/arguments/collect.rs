@@ -179,8 +179,9 @@ pub(crate) struct OutputArguments {
     #[arg(long, value_name = "VERSION", default_value = "4.1", value_parser = ["3.8", "4.1"])]
     pub(crate) colmap: String,
     /// Write the inliers of each verified pair for another program in place of a database. DB is then the start of the names
-    /// for asp (DB-A__B.txt), the folder Homol for micmac, and the folder of the pairs for s2p and qgis
-    #[arg(long, value_parser = ["asp", "micmac", "s2p", "qgis"], conflicts_with_all = ["replace", "no_descriptors", "colmap"])]
+    /// for asp (DB-A__B.txt), the folder Homol for micmac, and the folder of the pairs for s2p, qgis and vrt (of those of which
+    /// one lies on a map)
+    #[arg(long, value_parser = ["asp", "micmac", "s2p", "qgis", "vrt"], conflicts_with_all = ["replace", "no_descriptors", "colmap"])]
     format: Option<String>,
     /// Also write the verified pairs to FILE as a list of names, as COLMAP and hloc read it
     #[arg(long, value_name = "FILE")]

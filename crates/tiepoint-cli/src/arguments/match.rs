@@ -15,7 +15,7 @@ pub(crate) struct MatchArguments {
     /// The second image
     pub(crate) b: PathBuf,
     /// Matches to FILE: .csv .json .npz (NumPy) .txt (COLMAP: names relative to the folder of both, pixels as they are stored)
-    /// .points (QGIS)
+    /// .points (QGIS) .vrt (GDAL: A with ground control points on the map of B)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// What the matches are written as, where the name of the file does not say it

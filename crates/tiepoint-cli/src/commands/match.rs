@@ -8,6 +8,7 @@ use crate::failure::Outcome;
 use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use tiepoint::image;
 use tiepoint::matching::files::{MatchFormat, MatchedImages, write_matches};
 use tiepoint_report::{Section, View};
 
@@ -27,8 +28,11 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {
             let names = names_of([&arguments.a, &arguments.b], format);
+            let placed = matches!(format, Some(MatchFormat::Qgis | MatchFormat::Vrt));
+            let place = if placed { image::read_georeference(&arguments.b)? } else { None };
             let images = MatchedImages {
                 names: names.each_ref().map(String::as_str),
+                place: place.as_ref(),
                 sizes: Some(pair.features.each_ref().map(|features| features.image)),
                 model: pair.tie.b_from_a,
             };

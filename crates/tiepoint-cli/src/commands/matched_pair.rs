@@ -77,7 +77,7 @@ impl FoundPair {
             let within = |v: f32, length: usize| (-BEYOND..length as f32 + BEYOND).contains(&v);
             within(x, sizes[side].width) && within(y, sizes[side].height)
         };
-        if given.format == MatchFormat::Qgis {
+        if matches!(given.format, MatchFormat::Qgis | MatchFormat::Vrt) {
             let all = given.rows.len();
             given.rows.retain(|row| is_inside(row.b_xy, 1));
             let (left_out, b) = (all - given.rows.len(), paths[1].display());

@@ -363,14 +363,15 @@ class Collection:
         replace: bool = False,
         descriptors: bool = True,
         colmap: str = "4.1",
+        format: str | None = None,
         progress: _Progress = None,
     ) -> dict[str, int]:
-        """Write COLMAP's database of the finished collection.
+        """Write COLMAP's database of the finished collection, or the tie points of its pairs for another program.
 
         Parameters
         ----------
         path : path
-            The database.
+            The database; with `format` the folder of the pairs, of ASP the start of their names.
         replace : bool
             Replace an existing file that was not written by tiepoint.
         descriptors : bool
@@ -378,19 +379,25 @@ class Collection:
         colmap : str
             The version of COLMAP whose layout the database has: ``"4.1"``, or ``"3.8"``, which opens no newer one. Later versions
             bring either up to date.
+        format : str, optional
+            Write the inliers of each verified pair in place of a database: ``"asp"``, ``"micmac"``, ``"s2p"``, ``"qgis"`` or
+            ``"vrt"``, as the command's ``collect export --format``.
         progress : callable or True, optional
             Told how far the work is, as by `collect`.
 
         Returns
         -------
         dict
-            Numbers of ``images``, ``cameras``, ``keypoints``, verified ``pairs``, ``inliers``, and ``positions``.
+            Numbers of ``images``, ``cameras``, ``keypoints``, verified ``pairs``, ``inliers``, and ``positions``; with `format`
+            of ``pairs`` and ``inliers``.
         """
+        if format is not None and (replace or not descriptors or colmap != "4.1"):
+            raise OptionError("option format: replace, descriptors and colmap are those of a database")
         if colmap not in ("3.8", "4.1"):
             raise OptionError(f"option colmap is {colmap}: expected 3.8 or 4.1")
         with watched(progress):
-            written = self._core.export(path, replace, descriptors, colmap == "3.8")
-        _warn(written.pop("warnings"))
+            written = self._core.export(path, replace, descriptors, colmap == "3.8", format)
+        _warn(written.pop("warnings", []))
         return written
 
     def status(self, *, device: Device | str | None = None) -> Status:

@@ -241,7 +241,7 @@ def match(
     same_sign : bool
         Compare bright on dark with bright on dark only. The command's ``--any-sign`` is ``same_sign=False``.
     max_distance : float, optional
-        Largest distance between unit descriptors.
+        Largest distance of descriptors; unit vectors are at most 2 apart.
     guide : Model, Estimate or array_like, optional
         A model from A to B: only features near what it predicts are compared.
     radius : float

@@ -183,7 +183,7 @@ def write_matches(
     ----------
     path : path
         ``.csv``, ``.json``, ``.npz`` (arrays with the names that `TiePoints` has), ``.txt`` (COLMAP's
-        ``matches_importer``) or ``.points`` (QGIS, in pixels of b).
+        ``matches_importer``) or ``.points`` (QGIS, in pixels of b). On a map: `RasterRegistration`.
     matches : Matches or TiePoints
         The matches to write.
     a, b : Features, optional

@@ -6,14 +6,16 @@
 //! | `micmac` | `TO/PastisA.jpg/B.jpg.txt` and `TO/PastisB.jpg/A.jpg.txt`: TO is the folder `Homol` |
 //! | `s2p` | `TO/A__B/sift_matches.txt` |
 //! | `qgis` | `TO/A__B.points`, which place A on B |
+//! | `vrt` | `TO/A__B.vrt`, which places A on the map of B, or `TO/B__A.vrt` if only A lies on one; other pairs have none |
 //!
 //! Places are pixels as they are stored; the uncertainties of `asp` are the scales of the keypoints.
 
 use super::{Collection, PhotographFeatures};
 use crate::assess::CollectionEvidence;
 use crate::device::Cpu;
+use crate::image::{Georeference, read_georeference};
 use crate::matching::Match;
-use crate::matching::files::{MatchFormat, MatchRow, write_matches};
+use crate::matching::files::{MatchFormat, MatchRow, MatchedImages, write_matches};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -32,11 +34,11 @@ pub struct WrittenPairs {
 }
 
 impl Collection {
-    /// Writes the inliers of every verified pair of a finished collection as files of ASP, MicMac, s2p or QGIS.
+    /// Writes the inliers of every verified pair of a finished collection as files of ASP, MicMac, s2p, QGIS or GDAL.
     ///
     /// # Errors
-    /// [`Error::Option`] for another format; [`Error::Mismatch`] where two photographs have the same name in such files;
-    /// those of [`results`](Self::results); [`Error::Io`] when a file cannot be written.
+    /// [`Error::Option`] for another format; [`Error::Mismatch`] where two photographs have the same name in such files, and for
+    /// GDAL where no photograph of a verified pair lies on a map; those of [`results`](Self::results); [`Error::Io`] when a file cannot be written.
     pub fn write_tie_points(
         &self,
         format: MatchFormat,
@@ -44,12 +46,15 @@ impl Collection {
         cpu: &Cpu,
     ) -> Result<WrittenPairs> {
         let (to, names) = (to.as_ref(), self.file_names(format)?);
+        let on_map = matches!(format, MatchFormat::Qgis | MatchFormat::Vrt);
         let results = self.results(cpu)?;
         let cpu = &cpu.begin_task("export", results.blocks());
         let (mut written, mut ends) = (WrittenPairs::default(), Vec::new());
         for block in 0..results.blocks() {
             // x, y and scale alone, of the photographs in the pairs of this block.
             let mut known: HashMap<usize, Vec<[f32; 3]>> = HashMap::new();
+            // Where they lie on a map, of those that do.
+            let mut places: HashMap<usize, Georeference> = HashMap::new();
             for pair in results.pairs_of(block)? {
                 cpu.check()?;
                 for side in [pair.a, pair.b] {
@@ -57,11 +62,22 @@ impl Collection {
                         && let PhotographFeatures::Found(found) = self.features(side)?
                     {
                         known.insert(side, found.keypoints.iter().map(|k| [k.x, k.y, k.scale]).collect());
+                        let place = if on_map { read_georeference(self.path_of(side))? } else { None };
+                        places.extend(place.filter(|of| of.transform().is_some()).map(|of| (side, of)));
                     }
                 }
+                ends.push([pair.a, pair.b]);
+                // The first image is placed on the second.
+                let is_placed = [pair.a, pair.b].map(|side| places.get(&side).is_some());
+                let exchanged = format == MatchFormat::Vrt && is_placed == [true, false];
+                if format == MatchFormat::Vrt && is_placed == [false; 2] {
+                    continue;
+                }
+                let [first, second] = if exchanged { [pair.b, pair.a] } else { [pair.a, pair.b] };
                 let rows = pair.inliers().filter_map(|[a, b]| {
                     let of = |side: usize, index: u32| known.get(&side)?.get(index as usize).copied();
-                    let ([ax, ay, of_a], [bx, by, of_b]) = (of(pair.a, a)?, of(pair.b, b)?);
+                    let [a, b] = if exchanged { [b, a] } else { [a, b] };
+                    let ([ax, ay, of_a], [bx, by, of_b]) = (of(first, a)?, of(second, b)?);
                     let pair = Match { a, b, distance: 0.0, ratio: f32::NAN };
                     Some(MatchRow {
                         pair,
@@ -71,17 +87,25 @@ impl Collection {
                         inlier: true,
                     })
                 });
-                let (rows, sides) = (rows.collect::<Vec<_>>(), [&*names[pair.a], &*names[pair.b]]);
+                let (rows, sides) = (rows.collect::<Vec<_>>(), [first, second].map(|side| &*names[side]));
                 let path = path_of(format, to, sides);
                 if let Some(folder) = path.parent() {
                     std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
                 }
-                write_matches(path, Some(format), sides, &rows)?;
+                let source = self.path_of(first).to_string_lossy().into_owned();
+                let names = if format == MatchFormat::Vrt { [&*source, sides[1]] } else { sides };
+                let images = MatchedImages { place: places.get(&second), ..names.into() };
+                write_matches(path, Some(format), images, &rows)?;
                 written.pairs += 1;
                 written.inliers += rows.len() as u64;
-                ends.push([pair.a, pair.b]);
             }
             cpu.advance(1);
+        }
+        if written.pairs == 0 && !ends.is_empty() {
+            return Err(Error::Mismatch(
+                "no photograph of a verified pair lies on a map (GeoTIFF, world file): qgis places one on the pixels of the other"
+                    .into(),
+            ));
         }
         written.evidence = CollectionEvidence::of(self.photographs().len(), &ends);
         Ok(written)
@@ -91,9 +115,9 @@ impl Collection {
     fn file_names(&self, format: MatchFormat) -> Result<Vec<String>> {
         let whole = match format {
             MatchFormat::MicMac => true,
-            MatchFormat::Asp | MatchFormat::S2p | MatchFormat::Qgis => false,
+            MatchFormat::Asp | MatchFormat::S2p | MatchFormat::Qgis | MatchFormat::Vrt => false,
             MatchFormat::Csv | MatchFormat::Json | MatchFormat::Npz | MatchFormat::Colmap => {
-                return Err(Error::option("format", format, "asp, micmac, s2p or qgis, for all pairs"));
+                return Err(Error::option("format", format, "asp, micmac, s2p, qgis or vrt, for all pairs"));
             }
         };
         let (mut names, mut seen) = (Vec::new(), BTreeMap::new());
@@ -125,6 +149,7 @@ fn path_of(format: MatchFormat, to: &Path, [a, b]: [&str; 2]) -> PathBuf {
         }
         MatchFormat::S2p => to.join(format!("{a}__{b}")).join("sift_matches.txt"),
         MatchFormat::Qgis => to.join(format!("{a}__{b}.points")),
+        MatchFormat::Vrt => to.join(format!("{a}__{b}.vrt")),
         MatchFormat::MicMac
         | MatchFormat::Csv
         | MatchFormat::Json

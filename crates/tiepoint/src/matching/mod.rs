@@ -51,8 +51,10 @@ options! {
         /// section 4.3). Halves the work; not for pictures of different sensors.
         same_sign / with_same_sign: bool = true, flag "!any-sign",
             without "Also compare bright-on-dark features with dark-on-bright ones";
-        /// Keep a match only up to this distance between unit descriptors; none: keep all.
-        max_distance / with_max_distance: Option<f32> = None => 0.0..=2.0, unit "D";
+        /// Keep a match only up to this distance of its descriptors; none: keep all.
+        ///
+        /// Unit vectors are at most 2 apart, other floats of other programs any distance.
+        max_distance / with_max_distance: Option<f32> = None => 0.0.., unit "D";
     }
     besides {
         /// Compare only the pairs that a known model allows. Default none. It belongs to one pair, and is not stored

@@ -3,7 +3,7 @@
 use super::*;
 use tiepoint::collection::{Collection, PhotographFeatures};
 use tiepoint::feature::{Descriptors, Features, files};
-use tiepoint::matching::files::read_matches;
+use tiepoint::matching::files::{MatchFormat, MatchSides, read_matches, read_matches_of};
 
 /// The SIFT features in the work folder by name of photograph, with descriptors of `width` floats.
 fn floats(work: &Path, width: usize) -> Vec<(String, Features)> {
@@ -187,7 +187,7 @@ fn verified_pairs_are_written_for_other_programs() {
     for (more, code, why) in [
         ("--format micmac", 1, "sub folder/a.png are both a.png"),
         ("--format asp", 1, "without folders and extensions"),
-        ("--format csv", 2, "asp, micmac, s2p, qgis"),
+        ("--format csv", 2, "asp, micmac, s2p, qgis, vrt"),
         ("--format asp --colmap 3.8", 2, "cannot be used with"),
     ] {
         folder.refuses(format!("{export} {more}"), code, &[why]);
@@ -222,6 +222,34 @@ fn verified_pairs_are_written_for_other_programs() {
             }
         }
     }
+    // GDAL: a is placed on the map of d, c on that of a, none where neither lies on one.
+    folder.refuses(
+        "collect export --work few.db.work --output maps --format vrt",
+        1,
+        &["lies on a map", "qgis"],
+    );
+    folder.put("images/d.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
+    let said = folder.works("collect export --work few.db.work --output maps --format vrt");
+    assert!(said.contains("2 verified pairs"), "{said}");
+    let place = image::read_georeference(folder.at("images/d.png")).unwrap().unwrap();
+    let sides = MatchSides { transforms: [None, place.transform()], ..MatchSides::default() };
+    let (vrt, text) = ("maps/a__d.vrt", folder.text("maps/a__d.vrt"));
+    let (found, expected) = (
+        read_matches_of(folder.at(vrt), &sides).unwrap(),
+        read_matches(folder.at("points/a__d.points")).unwrap(),
+    );
+    assert_eq!(found.format, MatchFormat::Vrt);
+    assert_eq!(found.rows.len(), expected.rows.len());
+    let near = |a: [f32; 2], b: [f32; 2]| (a[0] - b[0]).abs().max((a[1] - b[1]).abs()) < 1e-3;
+    assert!(found.rows.iter().zip(&expected.rows).all(|(a, b)| a.a_xy == b.a_xy && near(a.b_xy, b.b_xy)));
+    assert!(text.contains(&format!("{}</SourceFilename>", folder.at("images/a.png").display())), "{text}");
+    folder.put("images/a.pgw", folder.text("images/d.pgw"));
+    folder.remove("images/d.pgw");
+    folder.works("collect export --work few.db.work --output maps --format vrt");
+    assert!(
+        folder.has("maps/c__a.vrt") && folder.has("maps/d__a.vrt"),
+        "the picture that lies on a map stays"
+    );
     // The same from photographs in one call.
     folder.works("collect images/a.png images/c.png images/d.png --output again --device cpu --format asp");
     assert_eq!(folder.read("again-a__d.txt"), folder.read("run-a__d.txt"));

@@ -1,6 +1,6 @@
 //! The content of a calibration file in any of its syntaxes: named numbers and matrices.
 
-use super::{json, kalibr, kitti, middlebury, xml, yaml};
+use super::{flow, kalibr, kitti, middlebury, ros, xml, yaml};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,8 @@ pub(super) struct Matrix {
 pub(super) enum Value {
     Number(f64),
     Matrix(Matrix),
-    /// A text, a list, or anything else that no calibration needs.
+    Text(String),
+    /// A list, or anything else that no calibration needs.
     Other,
 }
 
@@ -30,7 +31,7 @@ pub(super) struct Entry {
 pub(super) enum Syntax {
     Yaml,
     Xml,
-    Json,
+    Flow,
     Kalibr,
     Kitti,
     Middlebury,
@@ -50,9 +51,9 @@ impl Document {
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let entries = |syntax| match syntax {
-            Syntax::Yaml => yaml::parse(text),
+            Syntax::Yaml => yaml::parse(text).and_then(ros::renamed),
             Syntax::Xml => xml::parse(text),
-            Syntax::Json => json::parse(text),
+            Syntax::Flow => flow::parse(text).and_then(ros::renamed),
             Syntax::Kalibr => kalibr::parse(text),
             Syntax::Kitti => kitti::parse(text),
             Syntax::Middlebury => middlebury::parse(text),
@@ -79,21 +80,21 @@ impl Document {
     pub(super) fn number(&self, entry: &Entry) -> Result<f64> {
         match &entry.value {
             Value::Number(v) => Ok(*v),
-            Value::Matrix(_) | Value::Other => Err(self.wrong_at(entry, "is not a number")),
+            Value::Matrix(_) | Value::Text(_) | Value::Other => Err(self.wrong_at(entry, "is not a number")),
         }
     }
 
     pub(super) fn matrix<'a>(&self, entry: &'a Entry) -> Result<&'a Matrix> {
         match &entry.value {
             Value::Matrix(m) => Ok(m),
-            Value::Number(_) | Value::Other => Err(self.wrong_at(entry, "is not a matrix")),
+            Value::Number(_) | Value::Text(_) | Value::Other => Err(self.wrong_at(entry, "is not a matrix")),
         }
     }
 
-    /// The matrix of the entry with `R` rows and `C` columns.
+    /// The matrix of the entry with `R` rows and `C` columns, which may come as one list.
     pub(super) fn fixed<const R: usize, const C: usize>(&self, entry: &Entry) -> Result<[[f64; C]; R]> {
         let m = self.matrix(entry)?;
-        if (m.rows, m.columns) != (R, C) {
+        if (m.rows, m.columns) != (R, C) && (m.rows, m.columns) != (1, R * C) {
             let reason = format!("is a {}x{} matrix, expected {R}x{C}", m.rows, m.columns);
             return Err(self.wrong_at(entry, reason));
         }
@@ -118,15 +119,17 @@ fn syntax(text: &str) -> Parsed<Syntax> {
     match sign {
         _ if start.is_empty() => Err("the file is empty".into()),
         _ if start.starts_with('<') => Ok(Syntax::Xml),
-        _ if start.starts_with('{') => Ok(Syntax::Json),
+        _ if start.starts_with('{') => Ok(Syntax::Flow),
         _ if start.starts_with('%') || start.starts_with("---") => Ok(Syntax::Yaml),
         _ if start.starts_with("cam0:") => Ok(Syntax::Kalibr),
         _ if kitti::is_kitti(start) => Ok(Syntax::Kitti),
+        _ if middlebury::of_s2p(start).is_some() => Ok(Syntax::Middlebury),
         Some(b':') => Ok(Syntax::Yaml),
         Some(b'=') => Ok(Syntax::Middlebury),
         _ => Err(
             "not a calibration of a known kind; OpenCV YAML (%YAML:1.0), XML (<opencv_storage>) and JSON, ROS \
-             camera_info YAML, Kalibr camchain.yaml (cam0:), Middlebury calib.txt (cam0=[…]) and KITTI calib.txt (P2:) are read"
+             camera_info YAML, Kalibr camchain.yaml (cam0:), Middlebury calib.txt (cam0=[…]), KITTI calib.txt (P2:) and disp_min_max.txt of s2p (two \
+             numbers) are read"
                 .into(),
         ),
     }

@@ -6,11 +6,13 @@
 //! - OpenCV YAML, XML and JSON, under the names that its samples and most programs give: `M1 D1 M2 D2 R T`
 //!   (`K1`, `cameraMatrix1`, `distCoeffs1`, …), `R1 R2 P1 P2 Q`, in one file or in several (intrinsics and
 //!   extrinsics; or one `camera_matrix` file a camera, the left one first);
-//! - ROS `camera_info` YAML, the left camera's file and the right one's: `camera_matrix distortion_coefficients
-//!   rectification_matrix projection_matrix`. Their pose is that of the rectification, R = R₂ᵀ R₁;
+//! - ROS `camera_info`, the left camera's file and the right one's: `camera_matrix distortion_coefficients
+//!   rectification_matrix projection_matrix`, or a printed message with `D K R P`, in YAML of any style. Their pose is that of
+//!   the rectification, R = R₂ᵀ R₁;
 //! - Kalibr's `camchain.yaml` of two cameras;
 //! - KITTI `calib.txt` and `calib_cam_to_cam.txt`, of a rectified pair: `P2 P3`, or `P0 P1`;
-//! - Middlebury `calib.txt`: `cam0 cam1 doffs baseline width height ndisp vmin vmax`.
+//! - Middlebury `calib.txt`: `cam0 cam1 doffs baseline width height ndisp vmin vmax`;
+//! - s2p's `disp_min_max.txt`: the range of an affine pair.
 //!
 //! **Conventions.** A point at X in the left camera lies at R X + T in the right one (OpenCV), so a left
 //! camera that is on the left has T₀ < 0. x right, y down, z forward. Lengths keep the unit of T or
@@ -18,12 +20,13 @@
 
 mod camera;
 mod document;
-mod json;
+mod flow;
 mod kalibr;
 mod kitti;
 mod middlebury;
 mod opencv;
 mod rectified;
+mod ros;
 mod xml;
 mod yaml;
 

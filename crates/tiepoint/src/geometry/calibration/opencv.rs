@@ -59,6 +59,13 @@ pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
         }
         return Ok(side_by_side(document, &pair));
     }
+    if let [document] = documents
+        && document.syntax == Syntax::Kitti
+    {
+        return Err(
+            document.wrong("KITTI's pictures are rectified already: `stereo --calibration` takes this file")
+        );
+    }
     if let Some(other) = documents.iter().find(|d| d.syntax == Syntax::Middlebury) {
         return Err(other.wrong("a Middlebury calib.txt is complete: give it alone"));
     }

@@ -43,8 +43,8 @@ pub struct RectifiedCalibration {
 }
 
 impl RectifiedCalibration {
-    /// Reads Middlebury's or KITTI's `calib.txt`; `P1` and `P2`, or `Q`, from OpenCV YAML, XML or JSON; or the right
-    /// camera's `camera_info` of ROS.
+    /// Reads Middlebury's or KITTI's `calib.txt`; `P1` and `P2`, or `Q`, from OpenCV YAML, XML or JSON; the right camera's
+    /// `camera_info` of ROS; or s2p's `disp_min_max.txt`, an affine pair of which only the range is known.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format)
@@ -64,7 +64,7 @@ impl RectifiedCalibration {
     fn of(document: &Document) -> Result<Self> {
         match document.syntax {
             Syntax::Middlebury => opencv::middlebury(document),
-            Syntax::Yaml | Syntax::Xml | Syntax::Json | Syntax::Kalibr | Syntax::Kitti => {
+            Syntax::Yaml | Syntax::Xml | Syntax::Flow | Syntax::Kalibr | Syntax::Kitti => {
                 opencv::rectified(document)
             }
         }
@@ -221,7 +221,8 @@ impl RectifiedCalibration {
     }
 
     /// Fails unless [`write`](Self::write) knows the name: Middlebury's `calib.txt`, OpenCV's YAML, XML or JSON, or ROS's YAML
-    /// if the name contains `camera_info`. Only the first holds an affine pair.
+    /// if the name contains `camera_info`, or the range alone for s2p if it contains `disp_min_max`. Only `.txt` holds an
+    /// affine pair.
     ///
     /// # Errors
     /// [`Error::Format`] listing the extensions.
@@ -233,7 +234,7 @@ impl RectifiedCalibration {
                 path,
                 format!(
                     "{other:?} is not the extension of a calibration; use .txt (Middlebury), .yml, .yaml, .xml or .json \
-                     (OpenCV), or a name such as camera_info.yaml (ROS)"
+                     (OpenCV), or a name such as camera_info.yaml (ROS) or disp_min_max.txt (s2p)"
                 ),
             )),
         }
@@ -247,8 +248,13 @@ impl RectifiedCalibration {
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         Self::check_name(path)?;
-        let ros = path.file_name().is_some_and(|name| name.to_string_lossy().contains("camera_info"));
+        let is_named = |word| path.file_name().is_some_and(|name| name.to_string_lossy().contains(word));
+        let ros = is_named("camera_info");
         let text = match (extension(path).as_str(), self.projection) {
+            ("txt", _) if is_named("disp_min_max") => {
+                let [low, high] = self.range.ok_or_else(|| Error::format(path, "the range is unknown"))?;
+                format!("{}\n{}\n", 0.0 - high, 0.0 - low)
+            }
             ("txt", _) => self.to_text(),
             (_, Projection::Affine) => {
                 return Err(Error::format(

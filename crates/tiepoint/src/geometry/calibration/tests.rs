@@ -1,3 +1,4 @@
+use super::document::{Matrix, Value};
 use super::*;
 use crate::image::testing::shared;
 use std::path::PathBuf;
@@ -307,6 +308,7 @@ fn kitti() {
         (found.focal, found.principal, found.doffs, found.baseline),
         (700.0, [600.0, 180.0], 0.0, 0.5)
     );
+    assert!(refusal(grey).contains("rectified already"));
     let both = format!("{grey}{colour}R0_rect: 1 0 0 0 1 0 0 0 1\nTr: 1 2 3\n");
     assert_eq!(rectified(&both).unwrap().baseline, 378.0 / 700.0, "of the colour cameras");
     let long = format!("calib_time: 09-Jan-2012 13:57:47\n{}", both.replace('P', "P_rect_0"));
@@ -406,8 +408,95 @@ fn ros_files_of_two_cameras_make_a_pair() {
     }
     let open = in_braces(&right).replace("]}", "]");
     assert!(rectified_refusal(&open).contains("no end }"), "a brace without its end");
-    let fisheye = right.replace("plumb_bob", "equidistant");
-    assert!(rectified_refusal(&fisheye).contains("equidistant"), "another lens");
+    // The whole file in braces, and the message as `rostopic echo` and `ros2 topic echo` print it, twice.
+    let whole = |text: &String| {
+        let parts = in_braces(text).trim_end().replace('\n', ",\n ").replace(",,", ",");
+        format!("{{{parts}}}\n")
+    };
+    let list = |text: &str, key: &str| {
+        let rest = &text[text.find(&format!("{key}:")).unwrap()..];
+        rest[rest.find('[').unwrap() + 1..rest.find(']').unwrap()].to_owned()
+    };
+    let keys = ["distortion_coefficients", "camera_matrix", "rectification_matrix", "projection_matrix"];
+    let lists = |text: &String| keys.map(|key| list(text, key));
+    let head =
+        "header:\n  stamp:\n    sec: 1\n  frame_id: 'cam: 1'\nheight: 480\nwidth: 640\ndistortion_model: ";
+    let tail = "binning_x: 0\nroi:\n  x_offset: 0\n---\n";
+    let first = |text: &String| {
+        let rows =
+            ["D", "K", "R", "P"].iter().zip(lists(text)).map(|(key, list)| format!("{key}: [{list}]\n"));
+        format!("{head}\"plumb_bob\"\n{}{tail}", rows.collect::<String>()).repeat(2)
+    };
+    let second = |text: &String| {
+        let rows = ["d", "k", "r", "p"].iter().zip(lists(text));
+        let rows = rows.map(|(key, list)| format!("{key}:\n- {}\n", list.replace(", ", "\n- ")));
+        format!("{head}plumb_bob\n{}{tail}", rows.collect::<String>()).repeat(2)
+    };
+    let line = |text: &String| {
+        let rows =
+            ["D", "K", "R", "P"].iter().zip(lists(text)).map(|(key, list)| format!("{key}: [{list}], "));
+        let head = "{header: {stamp: {sec: 1}, frame_id: 'cam: 1'}, height: 480, width: 640, distortion_model: plumb_bob, ";
+        format!("{head}{}roi: {{x_offset: 0}}}}", rows.collect::<String>())
+    };
+    for dumped in [&whole as &dyn Fn(&String) -> String, &first, &second, &line] {
+        let texts = [&left, &right].map(dumped);
+        let documents = texts.each_ref().map(|text| Document::parse(text, Path::new("left.yaml")).unwrap());
+        assert_eq!(opencv::stereo(&documents).unwrap(), rig, "{}", texts[0]);
+        let same = RectifiedCalibration::parse(&texts[1], "right.yaml").unwrap();
+        assert_eq!(same, pair, "{}", texts[1]);
+        for end in (0..texts[1].len()).filter(|&end| texts[1].is_char_boundary(end)) {
+            drop(RectifiedCalibration::parse(&texts[1][..end], "cut"));
+        }
+        let fisheye = texts[1].replace("plumb_bob", "equidistant");
+        assert!(rectified_refusal(&fisheye).contains("the lens is equidistant"), "{fisheye}");
+    }
+    let bare = line(&right).replace(&lists(&right)[0], "");
+    let bare = [bare.clone(), bare].map(|text| Document::parse(&text, Path::new("left.yaml")).unwrap());
+    let found = opencv::stereo(&bare).unwrap();
+    assert_eq!(found.cameras[1].distortion, Distortion::default(), "an empty list");
+}
+
+/// Braces and brackets of YAML and JSON: what is wrong is named with its line.
+#[test]
+fn broken_braces_are_errors() {
+    let nested = "[".repeat(100_000);
+    for (text, why) in [
+        ("{", "line 1: what begins here has no end }"),
+        ("{\na: [1, 2\n}", "line 3: expected , or ], found '}'"),
+        ("{a: 1\nb: 2}", "line 2: expected , or }, found 'b'"),
+        ("{a: 1} b", "\"b\" after the }"),
+        ("{a: \"b}", "without its end"),
+        ("{: 1}", "expected a word"),
+        ("{a: {rows: 3, data: {b: 1}}}", "data of a is no number"),
+        ("{a: {rows: 1, cols: 2, data: [1]}}", "a holds 1 numbers"),
+        ("{a: {rows: 1, cols: 1, data: [[1]]}}", "not a finite number"),
+        ("{a: 1, a: 2}", "already"),
+        (&format!("{{a: {nested}"), "within each other"),
+    ] {
+        let refused = Document::parse(text, Path::new("c.json")).unwrap_err().to_string();
+        assert!(refused.contains(why), "{text:.40}: {refused}");
+    }
+    let text = "{\"a\": \"{\\\"\", \"size\": [640, 480], \"m\": [[1, 2], [3, 4]], # what it is\n \"n\": null, e: , f: -1.5e1}";
+    let document = Document::parse(text, Path::new("c.json")).unwrap();
+    let value = |key: &str| document.find(key).unwrap().value.clone();
+    assert_eq!(value("m"), Value::Matrix(Matrix { rows: 2, columns: 2, data: vec![1.0, 2.0, 3.0, 4.0] }));
+    assert_eq!((value("f"), value("e")), (Value::Number(-15.0), Value::Text(String::new())));
+}
+
+/// s2p's range, with the sign that mgm's disparities have.
+#[test]
+fn the_range_of_s2p_is_written_and_read() {
+    let folder = crate::files::tests::Folder::new("calibration-s2p");
+    let path = folder.0.join("disp_min_max.txt");
+    let pair = RectifiedCalibration::affine(Some(Size::new(64, 48)), Some([-3.5, 20.0]));
+    pair.write(&path).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "-20\n3.5\n");
+    let read = RectifiedCalibration::read(&path).unwrap();
+    assert_eq!(read, RectifiedCalibration { size: None, ..pair });
+    assert!(rectified_refusal("7 -3").contains("ascending"), "the greater first");
+    assert!(
+        RectifiedCalibration::affine(None, None).write(&path).unwrap_err().to_string().contains("unknown")
+    );
 }
 
 #[test]

@@ -2,10 +2,11 @@
 //!
 //! Entries of the outermost level are read: `key: number`, `key: [ numbers ]` and `key: !!opencv-matrix` with
 //! its indented `rows`, `cols`, `dt` and `data: [ … ]`, which ROS writes without the tag and the type. Programs that dump
-//! such a file write the parts in any order, the data as lines `- number`, or all of it as `key: {rows: …, data: […]}`.
-//! Texts, lists and other maps are skipped.
+//! such a file write the parts in any order, numbers as lines `- number`, or a part of it in braces ([`flow`](super::flow)).
+//! Other lists and maps are skipped, and so is what follows the first of several messages of ROS.
 
 use super::document::{Entry, Matrix, MatrixParts, Parsed, Value, number};
+use super::flow;
 
 /// Lines that are neither blank nor a comment, with their number from 1.
 struct Lines<'a> {
@@ -40,11 +41,11 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     let mut entries = vec![];
     while let Some((line, text)) = lines.peek() {
         lines.next += 1;
+        if text == "..." || text == "---" && !entries.is_empty() {
+            break;
+        }
         if text.starts_with('%') || text == "---" {
             continue;
-        }
-        if text == "..." {
-            break;
         }
         let Some((key, rest)) = text.split_once(':').filter(|(k, _)| !k.starts_with([' ', '\t', '-'])) else {
             return Err(format!("line {line}: expected \"key: value\", found {:?}", shortened(text)));
@@ -68,29 +69,41 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
     {
         return matrix(key, line, lines, untyped);
     }
-    if let Some(parts) = rest.strip_prefix('{').filter(|parts| is_part(parts)) {
-        return flow_matrix(key, parts, line, lines, untyped);
+    if rest.starts_with(['[', '{']) {
+        return flow::value(key, &in_brackets(rest, line, lines), line);
     }
-    if key == "distortion_model" && !matches!(unquoted(rest), "plumb_bob" | "rational_polynomial") {
-        return Err(format!("line {line}: the lens is {rest}: only plumb_bob is supported (k1 k2 p1 p2 k3)"));
-    }
-    if rest.starts_with('[') {
-        let words = flow(key, rest, line, lines)?;
-        let numbers: Parsed<Vec<f64>> = words.iter().map(|(w, l)| number(w, key, *l)).collect();
-        // No calibration needs a list of anything else.
-        let numbers = numbers.ok().filter(|n| !n.is_empty());
-        return Ok(
-            numbers.map_or(Value::Other, |data| Value::Matrix(Matrix { rows: 1, columns: data.len(), data }))
-        );
-    }
+    let listed = if rest.is_empty() { items(lines) } else { vec![] };
     let mut body = false;
     while lines.inner().is_some() {
         body = true;
     }
+    if !listed.is_empty() && !body {
+        let numbers =
+            listed.iter().map(|(word, line)| number(word, key, *line)).collect::<Parsed<Vec<f64>>>();
+        let row = |data: Vec<f64>| Value::Matrix(Matrix { rows: 1, columns: data.len(), data });
+        return Ok(numbers.map_or(Value::Other, row));
+    }
     Ok(match rest.parse::<f64>() {
         Ok(v) if v.is_finite() && !body => Value::Number(v),
-        _ => Value::Other,
+        _ => Value::Text(unquoted(rest).into()),
     })
+}
+
+/// A text that begins with a bracket, with the lines that follow up to its end.
+fn in_brackets(first: &str, line: usize, lines: &mut Lines<'_>) -> String {
+    let depth = |text: &str| {
+        let count = |brackets: [char; 2]| text.matches(brackets).count() as i64;
+        count(['[', '{']) - count([']', '}'])
+    };
+    let (mut text, mut last, mut open) = (first.to_owned(), line, depth(first));
+    while open > 0
+        && let Some((at, more)) = lines.inner()
+    {
+        text += &"\n".repeat(at - last);
+        text += more;
+        (last, open) = (at, open + depth(more));
+    }
+    text
 }
 
 fn matrix(key: &str, line: usize, lines: &mut Lines<'_>, mut parts: MatrixParts) -> Parsed<Value> {
@@ -103,7 +116,8 @@ fn matrix(key: &str, line: usize, lines: &mut Lines<'_>, mut parts: MatrixParts)
             parts.take(part, unquoted(rest), key, at)?;
             continue;
         }
-        let words = if rest.is_empty() { items(lines) } else { flow(key, rest, at, lines)? };
+        let text = in_brackets(rest, at, lines);
+        let words = if rest.is_empty() { items(lines) } else { flow::words(key, &text, at)? };
         parts.take_data(words, key, at)?;
     }
     parts.finish(key, line)
@@ -121,59 +135,9 @@ fn items<'a>(lines: &mut Lines<'a>) -> Vec<(&'a str, usize)> {
     words
 }
 
-/// A matrix as `{rows: 3, cols: 3, data: [ … ]}`, of which `first` is what is behind the brace.
-fn flow_matrix(
-    key: &str,
-    first: &str,
-    line: usize,
-    lines: &mut Lines<'_>,
-    mut parts: MatrixParts,
-) -> Parsed<Value> {
-    let mut text = first.to_owned();
-    while !text.contains('}') {
-        let (_, more) = lines.inner().ok_or_else(|| format!("line {line}: {key} has no end }}"))?;
-        text = format!("{text} {more}");
-    }
-    let (mut left, after) = text.split_once('}').unwrap_or((&text, ""));
-    if !after.trim().is_empty() {
-        return Err(format!("line {line}: {:?} after the }} of {key}", shortened(after)));
-    }
-    while let Some((part, rest)) = left.split_once(':') {
-        let (part, rest) = (part.trim_matches([',', ' ']), rest.trim_start());
-        let list = rest.strip_prefix('[').and_then(|list| list.split_once(']'));
-        let (value, behind) = list.or_else(|| rest.split_once(',')).unwrap_or((rest, ""));
-        let words = || value.split(',').map(|word| (word.trim(), line)).filter(|(word, _)| !word.is_empty());
-        match part {
-            "data" => parts.take_data(words(), key, line)?,
-            _ => parts.take(part, unquoted(value.trim()), key, line)?,
-        }
-        left = behind;
-    }
-    parts.finish(key, line)
-}
-
-/// The words of `[ a, b, … ]`, which may continue over several lines, with the line of each.
-fn flow<'a>(key: &str, first: &'a str, line: usize, lines: &mut Lines<'a>) -> Parsed<Vec<(&'a str, usize)>> {
-    let Some(mut text) = first.strip_prefix('[') else {
-        return Err(format!("line {line}: data of {key} begin with {:?}, expected [", shortened(first)));
-    };
-    let mut at = line;
-    let mut words = vec![];
-    loop {
-        let (inside, after) = text.split_once(']').map_or((text, None), |(i, a)| (i, Some(a)));
-        let found = inside.split(',').map(str::trim).filter(|w| !w.is_empty());
-        words.extend(found.map(|w| (w, at)));
-        match after.map(str::trim) {
-            Some("") => return Ok(words),
-            Some(rest) => return Err(format!("line {at}: {:?} after the ] of {key}", shortened(rest))),
-            None => {}
-        }
-        (at, text) = lines.inner().ok_or_else(|| format!("line {at}: the list of {key} has no end ]"))?;
-    }
-}
-
 fn unquoted(text: &str) -> &str {
-    text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text)
+    let within = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
+    within('"').or_else(|| within('\'')).unwrap_or(text)
 }
 
 /// The beginning of a text, for messages.

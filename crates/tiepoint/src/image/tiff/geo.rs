@@ -17,6 +17,11 @@ const KEYS: u16 = 34735;
 /// `GeoAsciiParams`.
 const TEXT: u16 = 34737;
 
+/// The keys of the coordinate system, on a plane or on the globe.
+const SYSTEMS: [u64; 2] = [3072, 2048];
+/// The system that has no number.
+const USER_DEFINED: u64 = 32767;
+
 /// The key that says whether places are those of a pixel's corner (1) or of its centre (2).
 const RASTER_TYPE: u64 = 1025;
 
@@ -34,7 +39,7 @@ impl Georeference {
     }
 
     /// The place of a picture without a coordinate system, by [its transform](Self::transform).
-    pub(in crate::image) fn of_transform([a, b, c, d, e, f]: [f64; 6]) -> Self {
+    pub(crate) fn of_transform([a, b, c, d, e, f]: [f64; 6]) -> Self {
         let doubles = |tag, values: &[f64]| {
             let values = values.iter().map(|value| value.to_bits()).collect();
             Field { tag, kind: FieldType::Double, values }
@@ -49,6 +54,18 @@ impl Georeference {
             vec![doubles(TRANSFORMATION, &rows), corner]
         };
         Self { fields }
+    }
+
+    /// The value of a key that is a number.
+    fn key(&self, key: u64) -> Option<u64> {
+        let keys = self.fields.iter().find(|field| field.tag == KEYS)?;
+        keys.values.chunks_exact(4).skip(1).find(|entry| entry[0] == key).map(|entry| entry[3])
+    }
+
+    /// The number of the coordinate system in EPSG's list, if the file gives one.
+    pub fn epsg(&self) -> Option<u64> {
+        let system = SYSTEMS.iter().find_map(|&system| self.key(system));
+        system.filter(|&number| number > 0 && number < USER_DEFINED)
     }
 
     fn doubles(&self, tag: u16) -> Option<Vec<f64>> {
@@ -71,9 +88,7 @@ impl Georeference {
             },
         };
         let [a, b, mut c, d, e, mut f] = transform;
-        let keys = self.fields.iter().find(|field| field.tag == KEYS);
-        let of_centres = |key: &[u64]| key[0] == RASTER_TYPE && key[3] == 2;
-        if keys.is_some_and(|keys| keys.values.chunks_exact(4).skip(1).any(of_centres)) {
+        if self.key(RASTER_TYPE) == Some(2) {
             (c, f) = (c - (a + b) / 2.0, f - (d + e) / 2.0);
         }
         let area = a * e - b * d;
@@ -119,7 +134,10 @@ mod tests {
         tag(33922, &[0.0, 0.0, 0.0, 300_000.0, 5_000_000.0, 0.0]);
         tag(34264, &[f64::MIN_POSITIVE; 16]);
         tag(34736, &[6_378_137.0]);
-        image.encoder().write_tag(Tag::GeoKeyDirectoryTag, &[1_u16, 1, 0, 1, 1024, 0, 1, 1][..]).unwrap();
+        image
+            .encoder()
+            .write_tag(Tag::GeoKeyDirectoryTag, &[1_u16, 1, 0, 2, 1024, 0, 1, 1, 3072, 0, 1, 32633][..])
+            .unwrap();
         image.encoder().write_tag(Tag::GeoAsciiParamsTag, "WGS 84 / UTM zone 33N|").unwrap();
         image.write_data(&[7; 12]).unwrap();
     }
@@ -141,7 +159,7 @@ mod tests {
             assert_eq!(read_georeference(&to).unwrap().unwrap(), place);
             assert_eq!(read(&to, &ReadOptions::default()).unwrap(), image.clone().into());
             let text: String = place.fields()[5].values.iter().map(|&v| char::from(v as u8)).collect();
-            assert_eq!(text, "WGS 84 / UTM zone 33N|\0");
+            assert_eq!((text.as_str(), place.epsg()), ("WGS 84 / UTM zone 33N|\0", Some(32633)));
         }
     }
 
@@ -149,7 +167,7 @@ mod tests {
     fn a_transform_is_that_of_the_tags() {
         for transform in [[0.5, 0.0, 3e5, 0.0, -0.25, 5e6], [1.0, 0.5, -7.0, 0.25, -2.0, 9.0]] {
             let mut place = Georeference::of_transform(transform);
-            assert_eq!(place.transform(), Some(transform));
+            assert_eq!((place.transform(), place.epsg()), (Some(transform), None));
             place.fields.last_mut().unwrap().values[7] = 2;
             let [a, b, c, d, e, f] = transform;
             let centred = [a, b, c - (a + b) / 2.0, d, e, f - (d + e) / 2.0];

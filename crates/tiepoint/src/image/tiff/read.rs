@@ -149,6 +149,10 @@ impl Sample for u16 {
 impl Sample for f32 {
     fn parse(bytes: &[u8], count: usize, order: ByteOrder, plan: &Plan, out: &mut Vec<Self>) {
         let (kind, bits) = (plan.kind, plan.bits);
+        if (kind, bits, order) == (Kind::Float, 32, ByteOrder::LittleEndian) {
+            out.extend(bytes.as_chunks().0.iter().take(count).map(|b| Self::from_le_bytes(*b)));
+            return;
+        }
         if !bits.is_multiple_of(8) || kind == Kind::Unsigned && bits == 24 {
             out.extend(packed(bytes, count, bits).map(|v| v as Self));
             return;

@@ -7,10 +7,10 @@
 //! | `micmac` | `x1 y1 x2 y2 1.0` | MicMac, from `Homol/PastisIMAGE1/IMAGE2.txt` and, exchanged, `Homol/PastisIMAGE2/IMAGE1.txt` |
 //! | `s2p` | `x1 y1 x2 y2` | s2p, from `sift_matches.txt` of a tile |
 //! | `qgis` | `mapX,mapY,sourceX,sourceY,enable,…` | QGIS's georeferencer, from `IMAGE.points` |
+//! | `vrt` | elements `GCP` with `Pixel`, `Line`, `X`, `Y` | GDAL, as the first image with ground control points |
 //!
-//! The ground control points in a virtual raster of GDAL (`.vrt`) are read, too.
-//!
-//! The centre of the first pixel is 0 everywhere but in QGIS, which counts from the corner of the first and upwards.
+//! The centre of the first pixel is 0 everywhere but in the last two, which count from its corner, QGIS upwards. Their places are on
+//! the map of the second image where that is known; QGIS's are otherwise in its pixels.
 
 pub(crate) mod npz;
 mod read;
@@ -19,7 +19,7 @@ pub use read::{MatchSides, ReadMatches, parse_matches, read_matches, read_matche
 
 use super::Match;
 use crate::geometry::Model;
-use crate::image::Size;
+use crate::image::{Georeference, PixelKind, ReadOptions, Size, read_file};
 use crate::options::{Named, named};
 use crate::{
     Error, Result,
@@ -63,8 +63,9 @@ named! {
         /// FILE is the folder; it gets both directions.
         "micmac": MicMac, "Inliers as a folder Homol of MicMac, named by --output";
         "s2p": S2p, "Inliers as sift_matches.txt of s2p";
-        /// Pixels of the second image stand for places on the map.
-        "qgis": Qgis, "Inliers as ground control points of QGIS: A is placed on B, in B's pixels";
+        /// Pixels of the second image stand for places on the map unless its coordinate system is known.
+        "qgis": Qgis, "Inliers as ground control points of QGIS: A is placed on the map of B, or on its pixels";
+        "vrt": Vrt, "Inliers as ground control points in a virtual raster of GDAL, which shows A on the map of B";
     }
 }
 
@@ -81,8 +82,9 @@ impl MatchFormat {
             ("npz", Self::Npz),
             ("txt", Self::Colmap),
             ("points", Self::Qgis),
+            ("vrt", Self::Vrt),
         ];
-        let what = "a match file; use .csv, .json, .npz (NumPy), .txt (COLMAP text) or .points (QGIS); \
+        let what = "a match file; use .csv, .json, .npz (NumPy), .txt (COLMAP text), .points (QGIS) or .vrt (GDAL); \
                     GeoJSON is written in Python by tiepoint.raster";
         format_of(path.as_ref(), &known, what)
     }
@@ -91,17 +93,19 @@ impl MatchFormat {
     pub const fn is_of_stored_pixels(self) -> bool {
         match self {
             Self::Csv | Self::Json | Self::Npz => false,
-            Self::Colmap | Self::Asp | Self::MicMac | Self::S2p | Self::Qgis => true,
+            Self::Colmap | Self::Asp | Self::MicMac | Self::S2p | Self::Qgis | Self::Vrt => true,
         }
     }
 }
 
-/// The images that matches belong to. JSON stores all of these fields, NPZ the sizes and the model,
-/// COLMAP's text only the names, and CSV none.
+/// The images that matches belong to. JSON stores names, sizes and model, NPZ the sizes and the model, COLMAP's text only the
+/// names, and CSV none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MatchedImages<'a> {
-    /// Their names.
+    /// Their names; the first is the path of its file where a virtual raster of GDAL is written.
     pub names: [&'a str; 2],
+    /// Where the second lies on a map.
+    pub place: Option<&'a Georeference>,
     /// Their sizes.
     pub sizes: Option<[Size; 2]>,
     /// The model that the inliers agree on, from the first to the second.
@@ -111,7 +115,7 @@ pub struct MatchedImages<'a> {
 impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
     /// Only the names.
     fn from(names: [&'a str; 2]) -> Self {
-        Self { names, sizes: None, model: None }
+        Self { names, place: None, sizes: None, model: None }
     }
 }
 
@@ -119,7 +123,8 @@ impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
 ///
 /// # Errors
 /// [`Error::Format`] when the extension is unknown, or the format cannot hold a name (COLMAP: white space; MicMac: one
-/// that is no file's), [`Error::Io`] when the file cannot be written.
+/// that is no file's; GDAL: a second image that is on no map), [`Error::Io`] when the file cannot be written; for GDAL those of
+/// [`read_file`] of the first image.
 pub fn write_matches<'a>(
     path: impl AsRef<Path>,
     format: Option<MatchFormat>,
@@ -150,14 +155,18 @@ pub fn write_matches<'a>(
                 writeln!(out, "{ax:?} {ay:?} {bx:?} {by:?}")
             })
         }),
-        MatchFormat::Qgis => write_atomically(path, |out| {
-            writeln!(out, "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual")?;
-            inliers().try_for_each(|MatchRow { a_xy, b_xy, .. }| {
-                let place = |xy: &[f32; 2]| [f64::from(xy[0]) + 0.5, -0.5 - f64::from(xy[1])];
-                let ([ax, ay], [bx, by]) = (place(a_xy), place(b_xy));
-                writeln!(out, "{bx:?},{by:?},{ax:?},{ay:?},1,0,0,0")
-            })
-        }),
+        MatchFormat::Qgis => write_atomically(path, |out| qgis(out, images.place, inliers())),
+        MatchFormat::Vrt => {
+            let on_map = images.place.and_then(|place| Some((place.epsg(), place.transform()?)));
+            let on_map = on_map.ok_or_else(|| {
+                let second = images.names[1];
+                Error::format(
+                    path,
+                    format!("{second} has no place on a map (GeoTIFF, world file): .points holds pixels"),
+                )
+            })?;
+            vrt(path, images.names[0], on_map, inliers())
+        }
         MatchFormat::MicMac => {
             let names = images.names.map(|name| Path::new(name).file_name().and_then(|name| name.to_str()));
             let [Some(a), Some(b)] = names else {
@@ -180,6 +189,78 @@ pub fn write_matches<'a>(
             Ok(())
         }
     }
+}
+
+/// A pixel as columns and rows from the corner of the first.
+fn from_corner(xy: [f32; 2]) -> [f64; 2] {
+    xy.map(|v| f64::from(v) + 0.5)
+}
+
+/// The place of a pixel on the map, by [a transform](Georeference::transform).
+fn on_map([a, b, c, d, e, f]: [f64; 6], xy: [f32; 2]) -> [f64; 2] {
+    let [x, y] = from_corner(xy);
+    [a * x + b * y + c, d * x + e * y + f]
+}
+
+fn qgis<'r>(
+    out: &mut impl Write,
+    place: Option<&Georeference>,
+    rows: impl Iterator<Item = &'r MatchRow>,
+) -> io::Result<()> {
+    // Without a coordinate system nothing in the file says that its places are on a map.
+    let place = place.and_then(|place| Some((place.epsg()?, place.transform()?)));
+    if let Some((epsg, _)) = place {
+        writeln!(out, "#CRS: EPSG:{epsg}")?;
+    }
+    // Rows are counted upwards.
+    let transform = place.map_or([1.0, 0.0, 0.0, 0.0, -1.0, 0.0], |(_, transform)| transform);
+    writeln!(out, "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual")?;
+    for row in rows {
+        let ([bx, by], [ax, ay]) = (on_map(transform, row.b_xy), from_corner(row.a_xy));
+        writeln!(out, "{bx:?},{by:?},{ax:?},{:?},1,0,0,0", -ay)?;
+    }
+    Ok(())
+}
+
+fn vrt<'r>(
+    path: &Path,
+    source: &str,
+    (epsg, transform): (Option<u64>, [f64; 6]),
+    rows: impl Iterator<Item = &'r MatchRow>,
+) -> Result<()> {
+    let file = read_file(source, &ReadOptions::default().with_orient(false))?;
+    let Size { width, height } = file.image.size();
+    let kind = match file.image.view().pixel() {
+        PixelKind::U8 => "Byte",
+        PixelKind::U16 => "UInt16",
+        PixelKind::F32 => "Float32",
+    };
+    let absolute = std::path::absolute(source).map_err(|e| Error::io(source, e))?;
+    let name = absolute.display().to_string().replace('&', "&amp;").replace('<', "&lt;");
+    let projection = epsg.map_or(String::new(), |epsg| format!(" Projection=\"EPSG:{epsg}\""));
+    write_atomically(path, |out| {
+        writeln!(
+            out,
+            "<VRTDataset rasterXSize=\"{width}\" rasterYSize=\"{height}\">\n  <GCPList{projection}>"
+        )?;
+        for (row, id) in rows.zip(1..) {
+            let ([x, y], [column, line]) = (on_map(transform, row.b_xy), from_corner(row.a_xy));
+            writeln!(
+                out,
+                "    <GCP Id=\"{id}\" Pixel=\"{column:?}\" Line=\"{line:?}\" X=\"{x:?}\" Y=\"{y:?}\"/>"
+            )?;
+        }
+        writeln!(out, "  </GCPList>")?;
+        for band in 1..=file.layout.channels {
+            write!(out, "  <VRTRasterBand dataType=\"{kind}\" band=\"{band}\"><SimpleSource>")?;
+            write!(
+                out,
+                "<SourceFilename relativeToVRT=\"0\">{name}</SourceFilename><SourceBand>{band}</SourceBand>"
+            )?;
+            writeln!(out, "</SimpleSource></VRTRasterBand>")?;
+        }
+        writeln!(out, "</VRTDataset>")
+    })
 }
 
 fn csv(out: &mut impl Write, rows: &[MatchRow]) -> io::Result<()> {
@@ -271,6 +352,23 @@ mod tests {
             write_matches(&path, Some(format), ["x/a.tif", "y/b.tif"], &rows).unwrap();
             assert_eq!(std::fs::read_to_string(folder.join(at)).unwrap(), expected, "{format}");
         }
+        // On the map of the second picture, whose pixels have two metres.
+        let place = Georeference::of_transform([2.0, 0.0, 100.0, 0.0, -2.0, 500.0]);
+        let source = folder.join("a&b.tif");
+        crate::image::write(&source, &crate::image::Image::<u16>::new(Size::new(7, 5))).unwrap();
+        let name = source.to_str().unwrap();
+        let images = MatchedImages { place: Some(&place), ..[name, "b.tif"].into() };
+        write_matches(path("vrt"), None, images, &rows).unwrap();
+        let expected = format!(
+            "<VRTDataset rasterXSize=\"7\" rasterYSize=\"5\">\n  <GCPList>\n    <GCP Id=\"1\" Pixel=\"1.5\" Line=\"3.0\" \
+             X=\"101.20000000298023\" Y=\"485.0\"/>\n  </GCPList>\n  <VRTRasterBand dataType=\"UInt16\" band=\"1\"><SimpleSource>\
+             <SourceFilename relativeToVRT=\"0\">{}</SourceFilename><SourceBand>1</SourceBand></SimpleSource></VRTRasterBand>\n\
+             </VRTDataset>\n",
+            name.replace('&', "&amp;")
+        );
+        assert_eq!(std::fs::read_to_string(path("vrt")).unwrap(), expected);
+        let nowhere = write_matches(path("vrt"), None, [name, "b.tif"], &rows).unwrap_err().to_string();
+        assert!(nowhere.contains("b.tif has no place on a map"), "{nowhere}");
         let nameless = write_matches(folder.join("Homol"), Some(MatchFormat::MicMac), ["", "b"], &rows);
         assert!(nameless.unwrap_err().to_string().contains("no names of files"));
         assert!(text("xyz").unwrap_err().to_string().contains(".json"), "the known extensions are listed");
