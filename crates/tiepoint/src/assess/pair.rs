@@ -20,7 +20,7 @@
 
 use super::deviations::{Deviation, Deviations};
 use super::reach::amplification;
-use super::{Assessment, Reason, Verdict, percent};
+use super::{Assessment, Reason, Verdict, counted, percent};
 use crate::feature::Keypoint;
 use crate::geometry::estimate::residuals;
 use crate::geometry::{Correspondence, Homography, Model};
@@ -233,15 +233,15 @@ impl PairEvidence {
             self.first_matches(&mut reasons);
         } else {
             let share = self.inliers as f64 / self.matches.max(1) as f64;
-            let text = format!("{} of {} places agree", self.inliers, self.matches);
+            let text = format!("{} of {} places agree", counted(self.inliers), counted(self.matches));
             let next = "Try a model with more freedom (`--model affine` or `homography`)";
             reasons.push(Reason::share_below("places", share, PLACES, text, next));
         }
         if let Some(expected) = self.by_chance {
             let share = expected / inliers;
             let of = percent(share);
-            let text =
-                format!("chance alone would give {expected:.0} of the {} inliers ({of})", self.inliers);
+            let [by_chance, all] = [expected.round() as usize, self.inliers].map(counted);
+            let text = format!("chance alone would give {by_chance} of the {all} inliers ({of})");
             reasons.push(Reason::share_above("chance", share, CHANCE, text, FEWER));
         }
         if let Some(contrary) = self.contrary {
@@ -254,7 +254,7 @@ impl PairEvidence {
             value: self.inliers as f64,
             expected: format!("{} or more", INLIERS[0]),
             verdict: Verdict::below(self.inliers as f64, INLIERS),
-            text: format!("{} inliers", self.inliers),
+            text: format!("{} inliers", counted(self.inliers)),
             next: Some("More features or views may help (`--contrast 0.02`, `--views 43`)".into()),
         });
         let supported = self.cells.iter().filter(|cell| cell.inliers >= SUPPORTED).count();
@@ -286,8 +286,8 @@ impl PairEvidence {
         let is_map = self.contrary.is_some();
         let share = self.agreeing as f64 / self.first as f64;
         let limits = if is_map { AGREEING } else { AGREEING_BAND };
-        let text =
-            format!("{} of the {} first matches agree ({})", self.agreeing, self.first, percent(share));
+        let [agreeing, first] = [self.agreeing, self.first].map(counted);
+        let text = format!("{agreeing} of the {first} first matches agree ({})", percent(share));
         let next = "Do both pictures show the same thing? More views may help (`--views 43`)";
         let first = Reason::share_below("first matches", share, limits, text, next);
         if is_map {
