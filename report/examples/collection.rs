@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use tiepoint::image::{Image, Size};
 use tiepoint::synth::Random;
 use tiepoint::{Error, Result};
-use tiepoint_report::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View};
+use tiepoint_report::{
+    CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View, counted,
+};
 
 /// The size of a photograph, in which matches are given.
 const PHOTOGRAPH: Size = Size::new(1200, 900);
@@ -88,9 +90,10 @@ impl Drawn {
             tried: Tried::These(&tried),
             caption: "Drawn photographs along a landscape that closes to a ring.".to_owned(),
         };
-        let section = Section::new("Pairs").tile("photographs", self.names.len().to_string());
-        let section = section.tile("pairs", matched.to_string()).view(View::Collection(view));
-        let lead = format!("{matched} of {} pairs that were tried show the same thing", tried.len());
+        let section = Section::new("Pairs").tile("photographs", counted(self.names.len()));
+        let section = section.tile("pairs", counted(matched)).view(View::Collection(view));
+        let [pairs, of] = [matched, tried.len()].map(counted);
+        let lead = format!("{pairs} of {of} pairs that were tried show the same thing");
         Report::new(format!("A collection: {name}"), lead)
             .limit(limit)
             .section(section)

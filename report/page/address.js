@@ -30,9 +30,9 @@ function controlsIn(root) {
   /** @type {Map<string, { get: () => string, set: (value: string) => void }>} */
   const found = new Map();
   const labelOf = (/** @type {Element} */ of) => of.getAttribute('aria-label') ?? of.closest('label')?.querySelector('span')?.textContent;
-  for (const field of root.querySelectorAll('fieldset.segmented')) {
+  for (const field of root.querySelectorAll('.segmented')) {
     const inputs = [...field.querySelectorAll('input')];
-    found.set(slug(field.querySelector('legend')?.textContent), {
+    found.set(slug(field.getAttribute('aria-label')), {
       get: () => inputs.find((input) => input.checked)?.value ?? '',
       set: (value) => inputs.find((input) => input.value === value)?.click(),
     });

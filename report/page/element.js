@@ -25,7 +25,7 @@ let names = 0;
  * @param {(value: string) => void} changed */
 function segmented(label, choices, chosen, changed) {
   const name = `choice${++names}`;
-  const field = element('fieldset', { class: 'segmented' }, element('legend', {}, label));
+  const field = element('div', { class: 'segmented', role: 'radiogroup', 'aria-label': label }, element('b', { 'aria-hidden': 'true' }, label));
   for (const [value, text] of choices) {
     const input = element('input', { type: 'radio', name, value, checked: value === chosen });
     input.addEventListener('change', () => changed(value));

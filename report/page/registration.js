@@ -80,7 +80,8 @@ class RegistrationView {
     const count = this.arrows.px.length;
     const tools = element('div', { class: 'tools' }, this.modes.field, element('div', { class: 'modes' }, ...fields.map(([, f]) => f)),
       button('show all', () => this.stage.reset()), this.stage.saving('registration'), this.parts.toggle ?? '', count ? arrows : '', count ? element('div', { class: 'modes' }, enlarged.field) : '');
-    const names = element('p', { class: 'hint' }, `${data.reference.name} stays; ${data.warped.name} is warped onto it. `,
+    const laid = data.before ? 'One picture, warped by the run before and by the run after. ' : `${data.reference.name} stays; ${data.warped.name} is warped onto it. `;
+    const names = element('p', { class: 'hint' }, laid,
       count ? `Arrows lead from where the model puts a feature to where it was found: ${counted(count)}${count < data.total ? ` of ${counted(data.total)}` : ''}.` : '');
     if (this.uncovered) names.append(` The yellow line encloses what ${data.warped.name} covers; beyond it stripes stand for nothing.`);
     const note = data.reference.step > 1 ? element('p', { class: 'note' }, `The pictures are reduced to 1/${data.reference.step}.`) : '';

@@ -35,6 +35,8 @@ interface RegistrationData {
   reference: PictureData;
   warped: PictureData;
   covered: Block;
+  /** Of two compared runs: `reference` is the picture as the run before warped it. */
+  before?: boolean;
   total: number;
   parts: PartData[];
   arrows: { px: Block; py: Block; qx: Block; qy: Block };

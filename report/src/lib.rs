@@ -33,10 +33,11 @@ pub use compare::{Comparison, SavedView};
 pub use disparity::DisparityView;
 pub use features::FeaturesView;
 pub use matches::{KeypointMatch, MatchesView};
-pub use page::{Report, Section, View, counted, lasted};
+pub use page::{Report, Section, View, lasted};
 pub use part::PicturePart;
 pub use picture::Picture;
 pub use registration::{Arrow, RegistrationView};
+pub use tiepoint::assess::counted;
 pub use work_folder::CollectionPage;
 
 /// The limit of the file's size if none is set: 20 MB.

@@ -353,8 +353,19 @@ impl Report<'_> {
             }
         }
         parts.push(MAIN);
-        parts.join("\n")
+        bare(&parts.join("\n"))
     }
+}
+
+/// A script without the indentation and the comments on lines of their own, a fifth of it.
+fn bare(script: &str) -> String {
+    let mut is_comment = false;
+    let told = script.lines().map(str::trim_start).filter(|line| {
+        let began = is_comment || line.starts_with("/*");
+        is_comment = began && !line.contains("*/");
+        !(line.is_empty() || line.starts_with("//") || is_comment || began && line.ends_with("*/"))
+    });
+    told.collect::<Vec<_>>().join("\n")
 }
 
 impl Section<'_> {
@@ -483,19 +494,6 @@ fn day_and_minute(seconds: u64) -> String {
     format!("{} {}", &moment[..10], &moment[11..16])
 }
 
-/// A count with commas between thousands.
-pub fn counted(count: usize) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// A time for people.
 pub fn lasted(seconds: f64) -> String {
     match seconds {
@@ -539,6 +537,7 @@ fn script_text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counted;
 
     #[test]
     fn text_from_outside_is_text() {
@@ -552,6 +551,12 @@ mod tests {
         assert!(!data.contains('<') && !data.contains('\u{2028}'), "{data}");
         let back: Value = serde_json::from_str(&data).unwrap();
         assert_eq!(back[0], hostile, "the script reads what was written");
+    }
+
+    #[test]
+    fn a_script_loses_its_comments_alone() {
+        let script = "// @ts-check\n/** Of\n * two lines. */\nconst a = [\n  1, // one\n];\n\n  /** @type {A} */\n  let b = 2 /* two */ * 3;\n  /** a cast */ (b);\n";
+        assert_eq!(bare(script), "const a = [\n1, // one\n];\nlet b = 2 /* two */ * 3;\n/** a cast */ (b);");
     }
 
     #[test]

@@ -83,7 +83,8 @@ impl CollectionPage {
         }
         let read = (count - unread.len()) as u64;
         let of = tried.as_ref().map_or(read * read.saturating_sub(1) / 2, |pairs| pairs.len() as u64);
-        let lead = format!("{verified} of {of} pairs of {count} photographs show the same thing");
+        let [pairs, of] = [verified, of as usize].map(counted);
+        let lead = format!("{pairs} of {of} pairs of {} photographs show the same thing", counted(count));
         let root = collection.root();
         let title = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
         Ok(Self {

@@ -3,8 +3,9 @@
 use super::saved::{SavedPage, SavedView};
 use super::{BOTH, Compared, GAINED, LOST, same_size};
 use crate::block;
+use crate::counted;
 use crate::matches::{self, KeypointMatch};
-use crate::page::{Kind, counted};
+use crate::page::Kind;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tiepoint::feature::Keypoint;

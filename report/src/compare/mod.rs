@@ -75,7 +75,7 @@ impl Comparison {
         }
         let said = said.join("; ");
         let title = format!("{} and {}", before.name, after.name);
-        let title = if before.title == after.title { format!("{}: {title}", before.title) } else { title };
+        let title = if before.title == after.title { format!("{}, in {title}", before.title) } else { title };
         let made = |page: &SavedPage| format!("{}\n{}", page.name, page.made);
         let section = section.command(made(&before)).command(made(&after));
         let described = json!({

@@ -20,7 +20,7 @@ pub(super) fn registration_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Res
     let named = |page: &SavedPage, view: &Value, run: &str, id: &str| -> Result<Embedded> {
         let mut picture = page.picture(&view["warped"], id)?;
         picture.described["name"] =
-            format!("{}, {run}", view["warped"]["name"].as_str().unwrap_or_default()).into();
+            format!("{} ({run})", view["warped"]["name"].as_str().unwrap_or_default()).into();
         Ok(picture)
     };
     let [old, new] = [named(before, a, "before", &ids[0])?, named(after, b, "after", &ids[1])?];
@@ -32,6 +32,7 @@ pub(super) fn registration_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Res
         still::svg(gap + width as f64, height as f64, "The registered picture, before and after", &content);
     let mut data = b.clone();
     (data["reference"], data["warped"]) = (old.described, new.described);
+    data["before"] = true.into();
     let covered = |page: &SavedPage, view: &Value| {
         let bytes = block::read_u8s(&view["covered"]);
         let bytes =

@@ -27,17 +27,17 @@ pub(crate) struct CollectArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Stage {
-    /// List the photographs: makes the work folder, with the options of all stages
+    /// List the photographs, and make the work folder with the options of all stages
     Scan(ScanArguments),
-    /// Keypoints and descriptors of every photograph
+    /// Find the features of every photograph
     Features(FeatureArguments),
-    /// Which pairs to match
+    /// Choose the pairs to match
     Pairs(PartArguments),
-    /// Matches and geometry of every pair
+    /// Match every pair and verify its geometry
     Match(PartArguments),
-    /// COLMAP's database, or tie points of other programs
+    /// Write COLMAP's database, or tie points for other programs
     Export(ExportArguments),
-    /// What is done and what is left
+    /// Show what is done and what is left
     Status(StatusArguments),
 }
 

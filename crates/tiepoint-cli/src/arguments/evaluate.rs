@@ -46,8 +46,8 @@ pub(crate) struct EvaluateDisparity {
     /// A pixel is bad when it is off by more than this many pixels; several separated by commas
     #[arg(long, value_name = "T", default_value = "1", value_delimiter = ',', allow_negative_numbers = true)]
     pub(crate) threshold: Vec<f32>,
-    /// Fill invalid pixels with the smaller of their nearest valid neighbours in the row first; otherwise they
-    /// are bad
+    /// Before scoring, fill invalid pixels with the smaller of their nearest valid neighbours in the row; without this they
+    /// count as bad
     #[arg(long)]
     pub(crate) fill: bool,
     #[command(flatten)]

@@ -38,7 +38,7 @@ use report::ComparisonArguments;
 use stereo::StereoArguments;
 use values::Devices;
 
-/// Finds what two pictures of the same thing have in common.
+/// Finds the points of two pictures that show the same thing.
 #[derive(Debug, Parser)]
 #[command(
     name = "tiepoint",
@@ -47,7 +47,7 @@ use values::Devices;
     infer_long_args = true,
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage. Results go to files and stdout, messages to stderr. A file \
                   named - is stdin where it is read and stdout where it is written: features and matches are then CSV, \
-                  pictures PNG, disparities PFM, and what is said goes to stderr."
+                  pictures PNG, disparities PFM, and messages go to stderr."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -84,37 +84,37 @@ pub(crate) struct GlobalArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Keypoints and descriptors of images
+    /// Find keypoints in images and describe them
     Detect(DetectArguments),
-    /// Verified tie points of two images
+    /// Match two images and verify the matches by a model
     Match(MatchArguments),
     /// Warp MOVING onto REFERENCE
     Register(RegisterArguments),
     /// Turn LEFT and RIGHT so that corresponding points lie in the same row
     Rectify(RectifyArguments),
-    /// Disparities of rectified pairs
+    /// Compute the disparities of rectified pairs, and depth
     #[command(
         after_help = "`tiepoint stereo --like mgm …` takes the command line and the environment of mgm and mgm_multi, \
                             as s2p and ASP call them; so does a link to tiepoint of the name mgm or mgm_multi."
     )]
     Stereo(StereoArguments),
-    /// One filter on one image
+    /// Apply one filter to an image
     #[command(subcommand)]
     Filter(FilterArguments),
-    /// Scores against ground truth
+    /// Score a result against the truth
     #[command(subcommand)]
     Evaluate(EvaluateArguments),
-    /// Verified matches of many photographs, as a database for COLMAP
+    /// Match many photographs, and write a database for COLMAP
     Collect(CollectArguments),
-    /// Compare two runs by the pages of their --report: what both have, only one has, and which figures differ
+    /// Compare the pages of two runs (--report): what both have, what only one has, and which figures differ
     Report(ComparisonArguments),
-    /// Time of every stage, on images or on a synthetic scene
+    /// Measure the time of every stage, on images or on a synthetic scene
     Bench(BenchArguments),
     /// List the devices that can compute here
     Devices,
     /// Try everything on photographs and synthetic scenes: pictures and an HTML page
     Demo(DemoArguments),
-    /// A script with which a shell completes this command's words
+    /// Print a script with which a shell completes this command's words
     Completions(CompletionsArguments),
     /// Manual pages: one for each command
     #[command(hide = true)]

@@ -17,7 +17,7 @@ pub(crate) struct ReportArguments {
         value_name = "BYTES",
         value_parser = bytes,
         requires = "report",
-        help = with_default("Pictures, maps and matches are reduced until the page is no larger", DEFAULT_LIMIT)
+        help = with_default("The most bytes of the page; pictures, maps and matches are reduced to fit", DEFAULT_LIMIT)
     )]
     pub(crate) report_limit: Option<u64>,
 }

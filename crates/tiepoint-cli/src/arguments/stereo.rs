@@ -96,7 +96,7 @@ pub(crate) struct StereoArguments {
     /// of a few rows can be matched. Results have that size [default: auto with --rectify, else 0]
     #[arg(long, value_name = "TIMES", value_parser = halvings)]
     pub(crate) halve: Option<Halvings>,
-    /// Only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
+    /// Compute disparities only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
     /// As --mask, for the right image; {} stands for its name
@@ -105,7 +105,7 @@ pub(crate) struct StereoArguments {
     /// Pixels of this value hold no data, in either image; NaN and infinities never do
     #[arg(long, value_name = "V", allow_negative_numbers = true)]
     pub(crate) no_data: Option<f32>,
-    /// The true disparities, for the report: floats (unknown: not finite or not above 0), 8 or 16 bits (unknown: 0). {}
+    /// The true disparities, which score the result in the report and in --json: floats (unknown: not finite or not above 0), 8 or 16 bits (unknown: 0). {}
     /// stands for the left image's name
     #[arg(long, value_name = "FILE", requires = "report")]
     pub(crate) truth: Option<String>,

@@ -19,7 +19,7 @@ use tiepoint::geometry::Homography;
 use tiepoint::image::{Image, Size};
 use tiepoint::numeric::length;
 use tiepoint::stereo::files::{self, DisparityReading};
-use tiepoint_report::{DisparityView, MatchesView, Section, View};
+use tiepoint_report::{DisparityView, MatchesView, Section, View, counted};
 
 pub(crate) fn run(evaluate: &EvaluateArguments, context: &Context) -> Outcome {
     match evaluate {
@@ -134,7 +134,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         let section = section
             .tile("mean error", format!("{:.3} px", score.epe))
             .tile("density", format!("{:.2} %", score.density * 100.0));
-        (title, format!("{} pixels are scored.", score.pixels), vec![section])
+        (title, format!("{} pixels are scored.", counted(score.pixels)), vec![section])
     })
 }
 

@@ -200,7 +200,8 @@ impl<'a> PairSearch<'a> {
             Views::Auto => Views::AUTO,
         };
         let pair = found.with(tie);
-        let ([a, b], matches) = (pair.features.each_ref().map(Features::len), pair.tie.matches.len());
+        let [a, b] = pair.features.each_ref().map(|features| counted(features.len()));
+        let matches = counted(pair.tie.matches.len());
         let (counts, advice) = match (&self.matching.given, self.matching.sensors.modality) {
             (Some(file), _) => {
                 let advice = "Another --model, or a greater --inlier-distance, may agree with them";
@@ -222,11 +223,11 @@ impl<'a> PairSearch<'a> {
         report::write(page, || {
             let names = paths.map(report::file_name);
             let title = format!("{} and {}", names[0], names[1]);
-            let shown = match matches {
-                0 => "There are no matches to show.",
-                _ => "What is shown are matches that no model has confirmed.",
+            let shown = match pair.tie.matches.is_empty() {
+                true => "There are no matches to show.",
+                false => "The matches that are shown are not confirmed.",
             };
-            let lead = format!("No model was found: {counts}. {shown}");
+            let lead = format!("No model was found{counts}. {shown}");
             let view = report::matches_view(&pair, names, self.detector.detector);
             let section = report::tiles(Section::new("Matches"), &pair, clock)
                 .assessed(Some(Assessment::none(&error.to_string(), &advice)))

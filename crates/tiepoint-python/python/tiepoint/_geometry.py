@@ -255,7 +255,7 @@ def estimate(
     max_iterations : int
         The most samples.
     false_alarms : float
-        Refuse a model if, in one estimate, wrong matches are expected to give more models as good as it than this.
+        Refuse a model if wrong matches alone are expected to give more than this many models as good as it.
     seed : int
         Seed of the sampler.
     quality : array_like, (N,), optional

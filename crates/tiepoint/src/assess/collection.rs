@@ -3,7 +3,7 @@
 //! A reconstruction needs pairs: photographs without a pair are lost, groups without a pair between them become
 //! separate models, and if a single pair joins two groups, an error of this pair distorts the whole model.
 
-use super::{Assessment, Reason, Verdict};
+use super::{Assessment, Reason, Verdict, counted};
 use serde::Serialize;
 
 /// The share of the photographs outside the largest group.
@@ -66,19 +66,27 @@ impl CollectionEvidence {
                 value: self.groups.len() as f64,
                 expected: "one group of all photographs".into(),
                 verdict: Verdict::above(outside, OUTSIDE),
-                text: format!(
-                    "{} of {} photographs are in the largest of {} connected groups",
-                    largest,
-                    self.photographs,
-                    self.groups.len()
-                ),
+                text: match (largest, self.groups.len()) {
+                    (n, 1) if n == self.photographs => {
+                        format!("all {} photographs are connected", counted(n))
+                    }
+                    (_, 0) => "no two photographs are connected".into(),
+                    (n, _) => {
+                        let [n, all] = [n, self.photographs].map(counted);
+                        format!("{n} of {all} photographs are in the largest connected group")
+                    }
+                },
                 next: Some(more.into()),
             },
             Reason::share_above(
                 "alone",
                 alone,
                 ALONE,
-                format!("{} photographs match no other", self.alone),
+                match self.alone {
+                    0 => "each matches another".into(),
+                    1 => "1 photograph matches no other".into(),
+                    n => format!("{} photographs match no other", counted(n)),
+                },
                 "The page lists them; blurred ones and other scenes are best left out",
             ),
             Reason {
@@ -87,9 +95,9 @@ impl CollectionEvidence {
                 expected: "none".into(),
                 verdict: Verdict::above(self.bridges.len() as f64, BRIDGES),
                 text: match self.bridges.len() {
-                    0 => "no two groups hang on a single pair".into(),
-                    1 => "a single pair joins two groups".into(),
-                    n => format!("{n} single pairs join groups"),
+                    0 => "no pair alone joins two groups".into(),
+                    1 => "one pair alone joins two groups".into(),
+                    n => format!("{} pairs each join two groups alone", counted(n)),
                 },
                 next: Some(more.into()),
             },

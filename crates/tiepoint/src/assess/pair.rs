@@ -20,7 +20,7 @@
 
 use super::deviations::{Deviation, Deviations};
 use super::reach::amplification;
-use super::{Assessment, Reason, Verdict, percent};
+use super::{Assessment, Reason, Verdict, counted, percent};
 use crate::feature::Keypoint;
 use crate::geometry::estimate::residuals;
 use crate::geometry::{Correspondence, Homography, Model};
@@ -207,7 +207,7 @@ impl PairEvidence {
         });
         let shown = model.homography().map_or([true; 9], |map| shown(&map, size, size_b));
         let places = middles(size, tie.inliers.iter().map(|&i| &keypoints[0][tie.matches[i].a as usize]));
-        let amplified = amplification(model.kind(), places, shown);
+        let amplified = amplification(model.kind(), &places, shown);
         Some(Self {
             matches: tie.matches.len(),
             inliers: tie.inliers.len(),
@@ -233,15 +233,15 @@ impl PairEvidence {
             self.first_matches(&mut reasons);
         } else {
             let share = self.inliers as f64 / self.matches.max(1) as f64;
-            let text = format!("{} of {} places agree", self.inliers, self.matches);
+            let text = format!("{} of {} places agree", counted(self.inliers), counted(self.matches));
             let next = "Try a model with more freedom (`--model affine` or `homography`)";
             reasons.push(Reason::share_below("places", share, PLACES, text, next));
         }
         if let Some(expected) = self.by_chance {
             let share = expected / inliers;
             let of = percent(share);
-            let text =
-                format!("chance alone would give {expected:.0} of the {} inliers ({of})", self.inliers);
+            let [by_chance, all] = [expected.round() as usize, self.inliers].map(counted);
+            let text = format!("chance alone would give {by_chance} of the {all} inliers ({of})");
             reasons.push(Reason::share_above("chance", share, CHANCE, text, FEWER));
         }
         if let Some(contrary) = self.contrary {
@@ -254,7 +254,7 @@ impl PairEvidence {
             value: self.inliers as f64,
             expected: format!("{} or more", INLIERS[0]),
             verdict: Verdict::below(self.inliers as f64, INLIERS),
-            text: format!("{} inliers", self.inliers),
+            text: format!("{} inliers", counted(self.inliers)),
             next: Some("More features or views may help (`--contrast 0.02`, `--views 43`)".into()),
         });
         let supported = self.cells.iter().filter(|cell| cell.inliers >= SUPPORTED).count();
@@ -286,8 +286,8 @@ impl PairEvidence {
         let is_map = self.contrary.is_some();
         let share = self.agreeing as f64 / self.first as f64;
         let limits = if is_map { AGREEING } else { AGREEING_BAND };
-        let text =
-            format!("{} of the {} first matches agree ({})", self.agreeing, self.first, percent(share));
+        let [agreeing, first] = [self.agreeing, self.first].map(counted);
+        let text = format!("{agreeing} of the {first} first matches agree ({})", percent(share));
         let next = "Do both pictures show the same thing? More views may help (`--views 43`)";
         let first = Reason::share_below("first matches", share, limits, text, next);
         if is_map {
@@ -383,7 +383,7 @@ fn cell(size: Size, k: &Keypoint) -> usize {
 }
 
 /// The middle of the inliers in each part of a picture that supports the model, in the coordinates of [`reach`](super::reach).
-fn middles<'a>(size: Size, inliers: impl Iterator<Item = &'a Keypoint>) -> impl Iterator<Item = [f64; 2]> {
+fn middles<'a>(size: Size, inliers: impl Iterator<Item = &'a Keypoint>) -> Vec<[f64; 2]> {
     let mut sums = [(0_usize, [0.0; 2]); 9];
     let from_middle = |at: f32, length: usize| 3.0 * f64::from(at) / length.max(1) as f64 - 1.5;
     for k in inliers {
@@ -393,7 +393,7 @@ fn middles<'a>(size: Size, inliers: impl Iterator<Item = &'a Keypoint>) -> impl 
         *y += from_middle(k.y, size.height);
     }
     let supported = sums.into_iter().filter(|(n, _)| *n >= SUPPORTED);
-    supported.map(|(n, sum)| sum.map(|sum| sum / n as f64))
+    supported.map(|(n, sum)| sum.map(|sum| sum / n as f64)).collect()
 }
 
 #[cfg(test)]
@@ -456,8 +456,13 @@ mod tests {
         let rising = |[x, y]: [f64; 2]| [x + 30.0 * ((x - 160.0) / 320.0).powi(3), y];
         let (hidden, evidence) = assessed(&part_blank(|p| p), &part_blank(rising), ModelKind::Homography);
         assert!(hidden.verdict > Verdict::Good, "{hidden}: {evidence:?}");
-        let (shore, evidence) = assessed(&part_blank(|p| p), &part_blank(|p| p), ModelKind::Homography);
-        assert_eq!(shore.verdict, Verdict::Good, "{shore}: {evidence:?}");
+        // An affine map cannot follow it either, and is continued as far.
+        let (hidden, evidence) = assessed(&part_blank(|p| p), &part_blank(rising), ModelKind::Affine);
+        assert!(hidden.verdict > Verdict::Good, "{hidden}: {evidence:?}");
+        for kind in [ModelKind::Homography, ModelKind::Affine, ModelKind::Similarity] {
+            let (shore, evidence) = assessed(&part_blank(|p| p), &part_blank(|p| p), kind);
+            assert_eq!(shore.verdict, Verdict::Good, "{kind:?}: {shore}: {evidence:?}");
+        }
         // Flat on the left, rising to the right, where a third is some 50 px off: a valley beside a mountain from above.
         let slope = picture(|[x, y]| [x + 50.0 * ((x - 160.0) / 200.0).clamp(0.0, 1.0), y]);
         let (mountain, evidence) = assessed(&flat, &slope, ModelKind::Homography);

@@ -126,7 +126,7 @@ impl StereoEvidence {
                 expected: "1 or less".into(),
                 verdict: if rows > ROWS[0] { Verdict::above(rows, ROWS) } else { Verdict::Good },
                 text: format!(
-                    "rows of tie points differ by {} of the most that a rectified pair has",
+                    "the row error of tie points is {} of what a rectified pair may have",
                     percent(rows)
                 ),
                 next: Some(

@@ -16,8 +16,8 @@ options! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct CollectionOptions {
-        /// Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block; by default 64,
-        /// and 256 from 20 001 photographs on.
+        /// Photographs in a block. The pairs of one block with another, a tile, are matched and written as one piece; by
+        /// default 64 photographs, and 256 from 20 001 photographs on.
         ///
         /// By default 64 for up to 20 000 photographs, some 4000 pairs, a second on a data-centre GPU and a minute on two
         /// cores; 256 for more: fewer files, fewer bytes read for each pair. A folder keeps what it was made with.
@@ -74,7 +74,7 @@ options! {
         /// Take the features that another program found, in place of SIFT: a folder with a file for each photograph, NAME.npz,
         /// .txt (COLMAP's), .csv, .json or .sift, or NAME with its extension replaced by one of these; or hloc's features.h5.
         given / with_given: Option<PathBuf> = None, name "features", flag "features";
-        /// Features of others: how far apart two descriptors are.
+        /// The distance between two descriptors of given features.
         metric / with_metric: Metric = Metric::L2;
     }
     tables {

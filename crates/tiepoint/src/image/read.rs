@@ -34,8 +34,8 @@ options! {
         ///
         /// JPEG, PNG, WebP and TIFF say it by EXIF's orientation. A TIFF with a place on a map is not turned, because
         /// its place belongs to the pixels as they are stored.
-        orient / with_orient: bool = true, without "Leave a picture as it is stored, however the file says it is to be turned";
-        /// The band, counted from 1, that is seen as grey; by default colour is, or the first band.
+        orient / with_orient: bool = true, without "Ignore how the file says the picture is to be turned; leave it as it is stored";
+        /// The band that detectors and stereo see, counted from 1; by default the grey of red, green and blue, or the first band.
         band / with_band: Option<usize> = None => 1.., unit "N";
     }
 }

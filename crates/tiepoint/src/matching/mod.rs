@@ -46,7 +46,7 @@ options! {
         ratio / with_ratio: Option<f32> = Some(0.8) => AboveTo(0.0, 1.0), unit "SHARE";
         /// Keep a match only when each feature is the other's nearest.
         mutual / with_mutual: bool = true, flag "!one-way",
-            without "Also keep matches of which only one side is the other's nearest";
+            without "Also keep matches where only one of the two features is the other's nearest";
         /// Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008,
         /// section 4.3). Halves the work; not for pictures of different sensors.
         same_sign / with_same_sign: bool = true, flag "!any-sign",

@@ -36,6 +36,8 @@ struct Rectified {
     source: FocalSource,
     /// Whether the second photograph is the left one.
     exchanged: bool,
+    /// The mean difference of the rows of tie points.
+    rows_px: f64,
 }
 
 /// A pair that is ready to be searched.
@@ -157,7 +159,12 @@ impl Ready {
             options,
             calibration: Some(calibration),
             survey: None,
-            rectified: Some(Rectified { rectification, source, exchanged: pair.exchanged }),
+            rectified: Some(Rectified {
+                rectification,
+                source,
+                exchanged: pair.exchanged,
+                rows_px: pair.agreement.mean_vertical_px,
+            }),
             halvings,
             follows_size: work.measured,
         })
@@ -216,9 +223,16 @@ impl Ready {
         self.rectified.is_some()
     }
 
+    /// The row error of a pair that was rectified here, in multiples of a pixel, which a rectified pair may have.
+    pub(super) fn rows_rectified_here(&self) -> Option<f64> {
+        self.rectified.as_ref().map(|rectified| rectified.rows_px)
+    }
+
     /// Lines about how the pair was rectified.
     pub(super) fn about(&self) -> Vec<String> {
-        let Some(Rectified { rectification, source, exchanged }) = &self.rectified else { return Vec::new() };
+        let Some(Rectified { rectification, source, exchanged, .. }) = &self.rectified else {
+            return Vec::new();
+        };
         let exchanged =
             exchanged.then(|| "the second shows the scene from the left: disparities are its".into());
         let halved = (self.halvings > 0).then(|| {
@@ -230,7 +244,7 @@ impl Ready {
 
     /// As [`about`](Self::about), as JSON.
     pub(super) fn describe(&self) -> Value {
-        let (Some(Rectified { rectification, source, exchanged }), Some(pair)) =
+        let (Some(Rectified { rectification, source, exchanged, .. }), Some(pair)) =
             (&self.rectified, &self.calibration)
         else {
             return json!({});

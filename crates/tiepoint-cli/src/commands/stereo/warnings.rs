@@ -88,5 +88,6 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
         };
         warnings.push(format!("only {} of the pixels with data have a disparity: {cause}", percent(share)));
     }
-    Ok((warnings, evidence.with_rows(survey.as_ref())))
+    let evidence = evidence.with_rows(survey.as_ref());
+    Ok((warnings, StereoEvidence { rows: evidence.rows.or(ready.rows_rectified_here()), ..evidence }))
 }

@@ -70,8 +70,8 @@ options! {
         confidence / with_confidence: f64 = 0.9999 => 0.0..1.0, unit "P";
         /// The most samples.
         max_iterations / with_max_iterations: usize = 50_000 => 1..=1_000_000_000, unit "N";
-        /// Refuse a model if, in one estimate, wrong matches are expected to give more models as good as it than this:
-        /// the number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any.
+        /// Refuse a model if wrong matches alone are expected to give more than this many models as good as it in one
+        /// estimate: the number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any.
         ///
         /// The default: once in a million pairs of unrelated images, were the places of their matches independent.
         false_alarms / with_false_alarms: f64 = 1e-6 => OrInfinite(Above(0.0)), unit "N";

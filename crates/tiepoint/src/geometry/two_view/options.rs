@@ -33,12 +33,12 @@ options! {
         /// panoramic.
         max_homography_ratio / with_max_homography_ratio: f64 = 0.8 => AboveTo(0.0, 1.0), unit "SHARE";
         /// Recognise watermarks: matches at the borders that one shift explains.
-        detect_watermark / with_detect_watermark: bool = true, without "Take matches at the borders that one shift explains for a model";
+        detect_watermark / with_detect_watermark: bool = true, without "Also accept matches at the borders that one shift explains, as those of a watermark are";
         /// Width of the border where watermarks are, as a share of the diagonal.
         watermark_border / with_watermark_border: f64 = 0.1 => 0.0..=0.5, unit "SHARE";
         /// The share of inliers that must lie in the borders of both images, and then obey one shift, for a watermark.
         watermark_ratio / with_watermark_ratio: f64 = 0.7 => AboveTo(0.0, 1.0), unit "SHARE";
-        /// Refuse a model if, for one pair, wrong matches are expected to give more models as good as it than this.
+        /// Refuse a model if wrong matches alone are expected to give more than this many models as good as it for one pair.
         ///
         /// See [`RobustOptions::false_alarms`](crate::geometry::RobustOptions::false_alarms).
         false_alarms / with_false_alarms: f64 = 1e-6 => OrInfinite(Above(0.0)), unit "N";
