@@ -2,7 +2,7 @@
 //! CUDA cards; no card is needed. Every stage with kernels lists its sources here: a test fails for a file of kernels
 //! that no source contains.
 
-use crate::{feature, filter, geometry, image, matching, stereo};
+use crate::{feature, filter, geometry, image, matching, register, stereo};
 use rayon::prelude::*;
 use tiepoint_gpu::{Error, KernelSource, compile_for_cuda};
 
@@ -42,6 +42,7 @@ fn sources() -> Vec<KernelSource> {
         image::grey::gpu::source::<u16>(4),
         image::grey::gpu::source::<f32>(3),
         image::grey::gpu::source::<f32>(2),
+        register::cross::align::gpu::source(),
         stereo::median::gpu::source(3),
         stereo::median::gpu::source(5),
         stereo::fill::gpu::source(),

@@ -25,7 +25,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 /// The version of what structure computes: of corners, and of their matches.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Photographs whose structure is kept, besides two for each thread. Each takes up to 8 MiB.
 const KEPT: usize = 16;

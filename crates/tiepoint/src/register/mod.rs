@@ -5,7 +5,7 @@
 //! refines the model on the new matches. [`register()`] goes all the way from two images to one warped onto the other:
 //! [`locate`], then [`warp_onto`].
 
-mod cross;
+pub(crate) mod cross;
 mod tie;
 mod views;
 

@@ -6,7 +6,7 @@
 
 use super::align::{self, Passes, Patch, Place};
 use super::{Picture, Structure, onto};
-use crate::device::Cpu;
+use crate::device::{Cpu, Processor};
 use crate::feature::structure::{Channels, Intensity, halved_lanes};
 use crate::filter::shrink::shrink_as;
 use crate::geometry::{Homography, ModelKind};
@@ -19,7 +19,7 @@ const SIDE: usize = 192;
 /// The most patches along each axis.
 const PATCHES: usize = 5;
 /// Of patches that a map from another size brings within a pixel or two of each other.
-const PASSES: Passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 3)], evident: 2 };
+const PASSES: Passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 3)], evident: 2, ends_early: false };
 /// The ratio of two sizes up to which the alignment at one leads to that at the other.
 const REACHED: f64 = 2.5;
 /// The ratio up to which a larger size is not worth the work.
@@ -36,8 +36,9 @@ pub(super) fn tied(
     searched: [&Structure; 2],
     b_from_a: &Homography,
     kind: ModelKind,
-    cpu: &Cpu,
+    processor: &Processor,
 ) -> Result<Option<Tied>> {
+    let cpu = &processor.cpu;
     let _stage = cpu.stage("full size");
     let sizes = searched.map(|of| of.full);
     let scale = spread(b_from_a, sizes[0]);
@@ -54,7 +55,7 @@ pub(super) fn tied(
     while coarsest > WORTH && factor > 0 {
         let b_from_a = found.as_ref().map_or(b_from_a, |(map, _)| map);
         let Some(level) = Level::of(pictures, searched, b_from_a, (grid, factor), cpu)? else { break };
-        let Some(finer) = level.align(kind, cpu)? else { break };
+        let Some(finer) = level.align(kind, processor)? else { break };
         found = Some(finer);
         factor /= 2;
     }
@@ -114,8 +115,8 @@ impl Level {
     }
 
     /// The map and the places by all patches; `None` where they determine no map, or one far from that which led here.
-    fn align(&self, kind: ModelKind, cpu: &Cpu) -> Result<Option<Tied>> {
-        let Some(settled) = align::settled(&self.patches, self.size, &PASSES, kind, cpu)? else {
+    fn align(&self, kind: ModelKind, processor: &Processor) -> Result<Option<Tied>> {
+        let Some(settled) = align::settled(&self.patches, self.size, &PASSES, kind, processor)? else {
             return Ok(None);
         };
         let (map, width, height) = (settled.map, self.size.width as f64, self.size.height as f64);

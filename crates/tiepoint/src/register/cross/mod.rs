@@ -11,7 +11,7 @@
 //! 3. **Judgement** (`judge`): if the map is wrong, the structure around a place agrees no better there than when it is
 //!    displaced. This is counted over the whole picture, not over the matches that led to the map.
 
-mod align;
+pub(crate) mod align;
 mod full_size;
 mod judge;
 mod search;
@@ -49,7 +49,7 @@ const LEAST_OFF: f64 = 0.1;
 /// Two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned and
 /// judged. Most pictures of one scene differ in scale by less than the first two levels. Where that is not so, or a doubt
 /// is left, the second round matches all levels: from a start at another scale the alignment is less exact.
-const ROUNDS: [(usize, usize); 2] = [(2, 1), (usize::MAX, 4)];
+const ROUNDS: [(usize, usize); 2] = [(2, 1), (usize::MAX, 2)];
 
 /// Two pictures tied by their structure.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +134,7 @@ pub(super) fn tie(
     let tied = match options.model {
         Some(kind) if !kind.is_epipolar() => {
             let Some(small) = in_full_pixels(&found.aligned, both)? else { return Ok(None) };
-            let full = full_size::tied(pictures, both, &small.0, kind, cpu)?;
+            let full = full_size::tied(pictures, both, &small.0, kind, processor)?;
             by_places(full.unwrap_or(small), both, kind, options, cpu)?
         }
         model => Some(by_corners(&found, both, model, options, processor)?),
@@ -228,8 +228,8 @@ fn best_of(
     for hypothesis in hypotheses {
         cpu.check()?;
         let frame = Frame::of(pictures, hypothesis, finder)?;
-        let Some(aligned) = frame.align(kind, cpu)? else { continue };
-        let agreement = judge::agreement(&aligned, cpu)?;
+        let Some(aligned) = frame.align(kind, finder.processor)? else { continue };
+        let agreement = judge::agreement(&aligned.lanes, cpu)?;
         let better = |(other, ..): &(Agreement, _, _)| agreement.score > other.score;
         if agreement.is_more_than_chance() && best.as_ref().is_none_or(better) {
             best = Some((agreement, aligned, frame));

@@ -13,7 +13,12 @@
 //! Malis 2004). That is repeated for σ = 4, 3 and 2 pixels, at each until the map keeps still. Neighbouring windows share
 //! most of their pixels, so of larger pictures those at every other block along each axis are taken; at the end those at
 //! every block, which are the places that correspond.
+//!
+//! A GPU smooths the channels, lays B on A and sums the blocks (`gpu`); windows and maps are the CPU's.
 
+pub(crate) mod gpu;
+
+use super::judge;
 use super::search::Hypothesis;
 use crate::Result;
 use crate::device::{Cpu, Processor, dispatch};
@@ -30,6 +35,11 @@ use std::slice;
 
 /// Side of a block, in pixels at half the size.
 const BLOCK: usize = 6;
+/// Sums over a block: H (xx, xy, yy), r (x, y), e, and the number of pixels that count.
+const SUMS: usize = 7;
+type Sums = [f64; SUMS];
+/// Pixels that count by more than this share count.
+const WHOLE: f32 = 0.999;
 /// Weights of the blocks of a window along an axis.
 const WINDOW: [f64; 5] = [1.0, 4.0, 6.0, 4.0, 1.0];
 /// Added to the length of a pixel's bins before they are divided by it, so that weak structure stays weak.
@@ -52,10 +62,12 @@ pub(super) struct Passes {
     pub(super) at: [(f64, usize); 3],
     /// In this many passes at the end, a more general map than a similarity may be fitted.
     pub(super) evident: usize,
+    /// Whether an alignment ends after the first σ if the pictures can hardly show one scene.
+    pub(super) ends_early: bool,
 }
 
 /// Of pictures whose map is known to about five pixels.
-const PASSES: Passes = Passes { at: [(4.0, 2), (3.0, 3), (2.0, 6)], evident: 4 };
+const PASSES: Passes = Passes { at: [(4.0, 2), (3.0, 3), (2.0, 6)], evident: 4, ends_early: true };
 /// The number of overlapping windows that together hold as much information as one independent window: (Σ w)² / Σ w²
 /// along both axes, of those at every block.
 const OVERLAP: f64 = 13.4;
@@ -122,11 +134,11 @@ impl Frame {
     }
 
     /// The alignment by the best map that is no more general than `kind`; `None` where the pictures determine no map.
-    pub(super) fn align(&self, kind: ModelKind, cpu: &Cpu) -> Result<Option<Aligned>> {
-        let _stage = cpu.stage("align");
+    pub(super) fn align(&self, kind: ModelKind, processor: &Processor) -> Result<Option<Aligned>> {
+        let _stage = processor.cpu.stage("align");
         let Size { width, height } = self.whole.lanes[0].size();
         let size = Size::new(2 * width, 2 * height);
-        let Some(settled) = settled(slice::from_ref(&self.whole), size, &PASSES, kind, cpu)? else {
+        let Some(settled) = settled(slice::from_ref(&self.whole), size, &PASSES, kind, processor)? else {
             return Ok(None);
         };
         let [Some(a_from), Some(b_from)] = self.from.each_ref().map(Homography::inverse) else {
@@ -162,9 +174,91 @@ impl Settled {
     }
 }
 
+/// The patches on a processor that sums their blocks.
+trait Blocks {
+    /// Takes the channels smoothed by σ pixels of the picture, and divided by their length, from now on.
+    fn smooth(&mut self, sigma: f64) -> Result<()>;
+
+    /// The sums over the blocks of all patches, row by row, with each B laid on its A by a map between their own pixels.
+    fn sums(&mut self, maps: &[Homography]) -> Result<Vec<Sums>>;
+
+    /// The smoothed channels of A in every patch, and those of B as they were laid last.
+    fn lanes(&self) -> Result<Vec<[Image<f32>; 2]>>;
+}
+
+/// How many blocks channels of this size have along each axis.
+fn blocks_of(size: Size) -> Size {
+    Size::new(size.width / BLOCK, size.height / BLOCK)
+}
+
+fn blur(sigma: f64) -> GaussOptions {
+    GaussOptions::sigma(0.5 * (sigma * sigma - 0.25).sqrt())
+}
+
+struct OnCpu<'a> {
+    patches: &'a [Patch],
+    smooth: Vec<[Image<f32>; 2]>,
+    laid: Vec<Image<f32>>,
+    cpu: &'a Cpu,
+}
+
+impl Blocks for OnCpu<'_> {
+    fn smooth(&mut self, sigma: f64) -> Result<()> {
+        let Self { patches, cpu, .. } = *self;
+        let smooth =
+            cpu.try_map(2 * patches.len(), |i| smoothed(&patches[i / 2].lanes[i % 2], sigma, cpu))?;
+        let mut images = smooth.into_iter();
+        self.smooth = std::iter::from_fn(|| Some([images.next()?, images.next()?])).collect();
+        Ok(())
+    }
+
+    fn sums(&mut self, maps: &[Homography]) -> Result<Vec<Sums>> {
+        let Self { smooth, cpu, .. } = self;
+        let found = cpu.try_map(maps.len(), |i| {
+            let [a, b] = &smooth[i];
+            let laid = laid_lanes(b, &maps[i], a.size(), cpu)?;
+            let blocks = blocks_of(a.size());
+            let mut sums = vec![[0.0; SUMS]; blocks.area()];
+            cpu.try_for_chunks(&mut sums, blocks.width.max(1), |row, out| {
+                dispatch!(cpu.level(), simd => block_row(simd, a, &laid, row * BLOCK, out));
+            })?;
+            Ok((sums, laid))
+        })?;
+        let (sums, laid): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        self.laid = laid;
+        Ok(sums.concat())
+    }
+
+    fn lanes(&self) -> Result<Vec<[Image<f32>; 2]>> {
+        Ok(self.smooth.iter().zip(&self.laid).map(|([a, _], b)| [a.clone(), b.clone()]).collect())
+    }
+}
+
 /// The map by which the patches of a grid of `size` agree best, no more general than `kind`; `None` where they determine
 /// none.
 pub(super) fn settled(
+    patches: &[Patch],
+    size: Size,
+    passes: &Passes,
+    kind: ModelKind,
+    processor: &Processor,
+) -> Result<Option<Settled>> {
+    processor.gpu_or_cpu(
+        "alignment",
+        |gpu| {
+            let blocks = gpu::OnGpu::new(gpu, patches, &processor.cpu)?;
+            settled_by(blocks, patches, size, passes, kind, &processor.cpu)
+        },
+        |cpu| {
+            let blocks = OnCpu { patches, smooth: vec![], laid: vec![], cpu };
+            settled_by(blocks, patches, size, passes, kind, cpu)
+        },
+    )
+}
+
+/// As [`settled`], by one way to sum blocks.
+fn settled_by(
+    mut blocks: impl Blocks,
     patches: &[Patch],
     size: Size,
     passes: &Passes,
@@ -178,13 +272,18 @@ pub(super) fn settled(
     let mut map = Homography::default();
     let mut led = ModelKind::Similarity;
     for (i, &(sigma, most)) in passes.at.iter().enumerate() {
-        let smooth =
-            cpu.try_map(2 * patches.len(), |i| smoothed(&patches[i / 2].lanes[i % 2], sigma, cpu))?;
-        let (smooth, []) = smooth.as_chunks::<2>() else { return Ok(None) };
+        blocks.smooth(sigma)?;
         let is_last = i + 1 == passes.at.len();
         let mut pass = 0;
         while pass < most {
-            let (windows, _) = laid_windows(patches, smooth, &map, stride, cpu)?;
+            let windows = laid_windows(&mut blocks, patches, &map, stride, cpu)?;
+            if passes.ends_early && i == 1 && pass == 0 {
+                for lanes in blocks.lanes()? {
+                    if !judge::is_likely(&lanes, cpu)? {
+                        return Ok(None);
+                    }
+                }
+            }
             let is_evident = is_last && pass + passes.evident >= most;
             let step =
                 if is_evident { evident(&mut led, kind, &windows, overlap) } else { fitted(led, &windows) };
@@ -203,40 +302,43 @@ pub(super) fn settled(
             };
         }
         if is_last {
-            let (windows, laid) = laid_windows(patches, smooth, &map, 1, cpu)?;
+            let windows = laid_windows(&mut blocks, patches, &map, 1, cpu)?;
             let Some(WeightedFit { variance, .. }) = fitted(led, &windows) else { return Ok(None) };
-            let lanes = smooth.iter().zip(laid).map(|([a, _], b)| [a.clone(), b]).collect();
-            return Ok(Some(Settled { map, windows, variance, lanes }));
+            return Ok(Some(Settled { map, windows, variance, lanes: blocks.lanes()? }));
         }
     }
     Ok(None)
 }
 
-/// The windows of all patches at every `stride`th block, in pixels of the grid, with B laid on A by this map; and the
-/// channels of B laid so.
+/// The windows of all patches at every `stride`th block, in pixels of the grid, with B laid on A by this map.
 fn laid_windows(
+    blocks: &mut impl Blocks,
     patches: &[Patch],
-    smooth: &[[Image<f32>; 2]],
     map: &Homography,
     stride: usize,
     cpu: &Cpu,
-) -> Result<(Vec<Measured>, Vec<Image<f32>>)> {
+) -> Result<Vec<Measured>> {
+    let half = |i: usize| patches[i].at.map(|v| v + 0.5);
+    let own = |i: usize| {
+        let [x, y] = half(i);
+        let from_half = Homography::new([[2.0, 0.0, x], [0.0, 2.0, y], [0.0, 0.0, 1.0]])?;
+        let to_half = Homography::new([[0.5, 0.0, -0.5 * x], [0.0, 0.5, -0.5 * y], [0.0, 0.0, 1.0]])?;
+        Ok(to_half.compose(&map.compose(&from_half)))
+    };
+    let maps = (0..patches.len()).map(own).collect::<Result<Vec<_>>>()?;
+    let sums = blocks.sums(&maps)?;
     let found = cpu.try_map(patches.len(), |i| {
-        let ([a, b], half) = (&smooth[i], patches[i].at.map(|v| v + 0.5));
-        let from_half = Homography::new([[2.0, 0.0, half[0]], [0.0, 2.0, half[1]], [0.0, 0.0, 1.0]])?;
-        let to_half =
-            Homography::new([[0.5, 0.0, -0.5 * half[0]], [0.0, 0.5, -0.5 * half[1]], [0.0, 0.0, 1.0]])?;
-        let laid = laid_lanes(b, &to_half.compose(&map.compose(&from_half)), a.size(), cpu)?;
-        let full = |p: [f64; 2]| [0, 1].map(|c| 2.0 * p[c] + half[c]);
-        let windows = windows(a, &laid, stride, cpu)?.into_iter().map(|window| Measured {
+        let blocks = blocks_of(patches[i].lanes[0].size());
+        let full = |p: [f64; 2]| [0, 1].map(|c| 2.0 * p[c] + half(i)[c]);
+        let windows = windows(&sums[i * blocks.area()..][..blocks.area()], blocks, stride);
+        let windows = windows.into_iter().map(|window| Measured {
             a: full(window.a),
             b: full(window.b),
             information: window.information.map(|v| 0.25 * v),
         });
-        Ok((windows.collect::<Vec<_>>(), laid))
+        Ok(windows.collect::<Vec<_>>())
     })?;
-    let (windows, laid): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-    Ok((windows.concat(), laid))
+    Ok(found.concat())
 }
 
 /// Channels warped by `map` onto a picture of `size`. The `COUNTS` lane is 1 where all four pixels that are interpolated
@@ -310,20 +412,20 @@ pub(super) fn laid(
         &processor,
     )?;
     let mut counts = warp(intensity.counts.view(), ground_from_grid, size, &options, &processor)?;
-    counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > 0.999)));
+    counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > WHOLE)));
     Ok(Intensity { grey, counts })
 }
 
 /// Channels smoothed by σ pixels of the picture and divided by their length.
 fn smoothed(lanes: &Image<f32>, sigma: f64, cpu: &Cpu) -> Result<Image<f32>> {
-    let mut smooth = gauss(lanes.view(), &GaussOptions::sigma(0.5 * (sigma * sigma - 0.25).sqrt()), cpu)?;
+    let mut smooth = gauss(lanes.view(), &blur(sigma), cpu)?;
     let size = smooth.size();
     cpu.try_for_chunks(smooth.data_mut(), size.width * LANES, |y, row| {
         for (pixel, of) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(pixels(lanes.row(y))) {
             let length = pixel[..BINS].iter().fold(0.0, |sum, v| sum + v * v).sqrt() + WEAK;
             pixel[..BINS].iter_mut().for_each(|v| *v /= length);
             pixel[BINS] = 0.0;
-            pixel[COUNTS] = f32::from(u8::from(of[COUNTS] > 0.999));
+            pixel[COUNTS] = f32::from(u8::from(of[COUNTS] > WHOLE));
         }
     })?;
     Ok(smooth)
@@ -339,28 +441,24 @@ fn lay_row<S: Simd>(_: S, b: &Image<f32>, map: &Homography, y: usize, out: &mut 
         let [u, v] = [0, 1].map(|i| ((m[i][0] * x + m[i][1] * y + m[i][2]) / w) as f32);
         let value = between(b, [u, v]);
         *out = value;
-        out[COUNTS] = f32::from(u8::from(value[COUNTS] > 0.999));
+        out[COUNTS] = f32::from(u8::from(value[COUNTS] > WHOLE));
     }
 }
 
-/// Sums over a block: H (xx, xy, yy), r (x, y), e, and the number of pixels that count.
-type Sums = [f64; 7];
-
 /// The windows that count, at every `stride`th block. Places in B are those on the grid of A, before the map.
-fn windows(a: &Image<f32>, b: &Image<f32>, stride: usize, cpu: &Cpu) -> Result<Vec<Measured>> {
-    let size = a.size();
-    let (columns, rows) = (size.width / BLOCK, size.height / BLOCK);
+fn windows(sums: &[Sums], blocks: Size, stride: usize) -> Vec<Measured> {
+    let (columns, rows) = (blocks.width, blocks.height);
     let reach = WINDOW.len() / 2;
     // Along rows first: the weighted sums, and whether anything counts in the block in the middle.
-    let across: Vec<Vec<(Sums, bool)>> = cpu.try_map(rows, |row| {
-        let mut blocks = vec![[0.0; 7]; columns];
-        dispatch!(cpu.level(), simd => block_row(simd, a, b, row * BLOCK, &mut blocks));
+    let across = |row: usize| -> Vec<(Sums, bool)> {
+        let blocks = &sums[row * columns..][..columns];
         let around = |x: usize| {
             let sums = weighted((0..WINDOW.len()).map(|i| blocks.get((x + i).wrapping_sub(reach))));
             (sums, blocks[x][6] > 0.0)
         };
-        Ok((0..columns).step_by(stride).map(around).collect())
-    })?;
+        (0..columns).step_by(stride).map(around).collect()
+    };
+    let across: Vec<_> = (0..rows).map(across).collect();
     let mut found = Vec::new();
     for y in (0..rows).step_by(stride) {
         for (x, (_, counts)) in across[y].iter().enumerate() {
@@ -374,12 +472,12 @@ fn windows(a: &Image<f32>, b: &Image<f32>, stride: usize, cpu: &Cpu) -> Result<V
     let mut traces: Vec<f64> = found.iter().map(|(_, sums)| sums[0] + sums[2]).collect();
     traces.sort_by(f64::total_cmp);
     let least = 1e-3 * traces.get(traces.len() / 2).copied().unwrap_or(0.0) + 1e-9;
-    Ok(found.into_iter().map(|(at, sums)| measured(at, &sums, least)).collect())
+    found.into_iter().map(|(at, sums)| measured(at, &sums, least)).collect()
 }
 
 /// The sum of blocks along an axis by the weights of a window; 0 where there is none.
 fn weighted<'a>(blocks: impl Iterator<Item = Option<&'a Sums>>) -> Sums {
-    let mut sums = [0.0; 7];
+    let mut sums = [0.0; SUMS];
     for (block, weight) in blocks.zip(WINDOW) {
         let Some(block) = block else { continue };
         sums.iter_mut().zip(block).for_each(|(sum, v)| *sum += weight / 16.0 * v);
