@@ -644,7 +644,7 @@ for (const hash of ['#2d', '#gl']) {
       kinds[pair ? 'pair' : tried(i, j) ? 'tried' : 'untried']++;
       const expected = pair
         ? [names[pair.a], names[pair.b], `${pair.inliers} inliers of ${pair.matches} matches, ${pair.geometry}`]
-        : [names[i], names[j], tried(i, j) ? 'tried, no result' : 'not tried'];
+        : [names[i], names[j], tried(i, j) ? 'no verified match' : 'not tried'];
       assert.deepEqual(told.replace(/(\d),(?=\d{3})/g, '$1').split('\n'), expected, `row ${i}, column ${j}`);
     }
     for (const [kind, n] of Object.entries(kinds)) assert.ok(n > 3, `${n} squares: ${kind}`);
