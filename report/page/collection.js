@@ -266,7 +266,7 @@ class CollectionView {
     strip.style.background = gradient(table);
     const scale = this.pairs && this.colourBy === 'run' ? RUNS.map(({ name, colour }) => swatched(name, colour)) : this.pairs && this.colourBy === 'inliers' ? [element('span', {}, counted(low)), strip, element('span', {}, `${counted(high)} inliers`)] : [];
     const untried = this.tried ? [swatched('not tried', NOT_TRIED)] : [];
-    const states = this.map === this.matrix && this.count > 1 ? [swatched('tried, no result', TRIED), ...untried] : [];
+    const states = this.map === this.matrix && this.count > 1 ? [swatched('no verified match', TRIED), ...untried] : [];
     this.bar?.replaceChildren(...scale, ...states);
   }
 
@@ -437,7 +437,7 @@ class CollectionView {
     const name = (/** @type {number} */ i) => data.images[i].name;
     const counts = (/** @type {number} */ p) => `${counted(c.inliers[p])} inliers of ${counted(c.matches[p])} matches, ${data.configurations[c.configuration[p]]}${c.before ? `; ${counted(c.before[p])} before` : ''}`;
     if (pair >= 0) return [name(c.a[pair]), name(c.b[pair]), counts(pair)];
-    if (images.length === 2) return [...images.map(name), this.wasTried(images[0], images[1]) ? 'tried, no result' : 'not tried'];
+    if (images.length === 2) return [...images.map(name), this.wasTried(images[0], images[1]) ? 'no verified match' : 'not tried'];
     if (images.length > 2) return [`${counted(images.length)} photographs that resemble each other`, `${name(images[0])} and others`];
     return [name(images[0]), data.images[images[0]].problem ?? `${counted(this.partners[images[0]])} pairs`];
   }

@@ -118,12 +118,13 @@ function written(value, decimals) {
   return Number.isFinite(value) ? value.toFixed(decimals) : '–';
 }
 
-/** A number with spaces between thousands. @param {number} count */
+/** A number with commas between thousands. @param {number} count */
 function counted(count) {
-  return count.toLocaleString('en');
+  // By hand: to load the browser's own rules takes a fifth of the time in which a page opens.
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** 1st, 2nd, 3rd, 4th, with spaces between thousands. @param {number} n */
+/** 1st, 2nd, 3rd, 4th, with commas between thousands. @param {number} n */
 function ordinal(n) {
   const ending = n % 100 > 10 && n % 100 < 14 ? 'th' : ['th', 'st', 'nd', 'rd'][n % 10] ?? 'th';
   return `${counted(n)}${ending}`;

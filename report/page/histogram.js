@@ -8,9 +8,14 @@ class Histogram {
   constructor(name, values, options) {
     this.options = options;
     const scale = options.logarithmic ? (/** @type {number} */ v) => Math.log2(Math.max(v, 1e-9)) : (/** @type {number} */ v) => v;
-    const finite = Array.from(values, scale).filter(Number.isFinite);
+    const scaled = new Float64Array(values.length);
     let [least, most] = [Infinity, -Infinity];
-    for (const v of finite) [least, most] = [Math.min(least, v), Math.max(most, v)];
+    for (let i = 0; i < scaled.length; i++) {
+      const v = scale(values[i]);
+      scaled[i] = v;
+      if (v < least && v > -Infinity) least = v;
+      if (v > most && v < Infinity) most = v;
+    }
     if (!(least <= most)) [least, most] = [0, 1];
     if (least === most) most = least + Math.max(1e-6, Math.abs(least) * 1e-6);
     this.least = least;
@@ -19,10 +24,10 @@ class Histogram {
     this.low = -Infinity;
     this.high = Infinity;
     /** The bin of every value; −1 for NaN. */
-    this.bins = Int8Array.from({ length: values.length }, (_, i) => {
-      const v = scale(values[i]);
-      return Number.isFinite(v) ? Math.min(BINS - 1, Math.floor(((v - least) / (most - least)) * BINS)) : -1;
-    });
+    this.bins = new Int8Array(scaled.length);
+    for (let i = 0; i < scaled.length; i++) {
+      this.bins[i] = Number.isFinite(scaled[i]) ? Math.min(BINS - 1, Math.floor(((scaled[i] - least) / (most - least)) * BINS)) : -1;
+    }
     this.steep = false;
     /** @type {(i: number) => boolean} */
     this.shown = () => true;

@@ -327,7 +327,7 @@ impl CollectionView<'_> {
         let strongest: Vec<_> = pairs.iter().take(ROWS).map(row).collect();
         let legend = match (pairs.first(), pairs.last()) {
             (Some(most), Some(least)) => format!(
-                "Squares are pairs, of {} inliers (dark) to {} (bright); grey pairs were tried without result, the others not.",
+                "Squares are pairs, of {} inliers (dark) to {} (bright); grey pairs have no verified match, the others were not tried.",
                 least.inliers, most.inliers
             ),
             _ => "No two photographs show the same thing.".to_owned(),

@@ -644,7 +644,7 @@ for (const hash of ['#2d', '#gl']) {
       kinds[pair ? 'pair' : tried(i, j) ? 'tried' : 'untried']++;
       const expected = pair
         ? [names[pair.a], names[pair.b], `${pair.inliers} inliers of ${pair.matches} matches, ${pair.geometry}`]
-        : [names[i], names[j], tried(i, j) ? 'tried, no result' : 'not tried'];
+        : [names[i], names[j], tried(i, j) ? 'no verified match' : 'not tried'];
       assert.deepEqual(told.replace(/(\d),(?=\d{3})/g, '$1').split('\n'), expected, `row ${i}, column ${j}`);
     }
     for (const [kind, n] of Object.entries(kinds)) assert.ok(n > 3, `${n} squares: ${kind}`);
@@ -1018,7 +1018,39 @@ test('the page scrolls over a picture that rests; a click or Ctrl begins to enla
   const area = await there.boundingBox();
   await tap(touched, area.x + area.width / 2, area.y + area.height / 4);
   assert.match(await touched.locator('.panel .values').first().innerText(), /Disparity/);
+  // Two fingers that keep their distance move the enlarged picture.
+  const fingers = (...moves) => there.evaluate((s, all) => {
+    s.setPointerCapture = () => {};
+    const { x, y } = s.getBoundingClientRect();
+    for (const [type, pointerId, dx, dy] of all) s.dispatchEvent(new PointerEvent(type, { clientX: x + dx, clientY: y + dy, pointerId, pointerType: 'touch', bubbles: true }));
+  }, moves);
+  await changes(there, 'two fingers that part', () => fingers(['pointerdown', 1, 100, 100], ['pointerdown', 2, 140, 100], ['pointermove', 2, 220, 100]));
+  await changes(there, 'two fingers that move', () => fingers(['pointermove', 1, 100, 130], ['pointermove', 2, 220, 130], ['pointerup', 1, 100, 130], ['pointerup', 2, 220, 130]));
   await context.close();
+});
+
+test('photographs of a graph of some tens are as large as there is room', async () => {
+  const { page, problems, close } = await open('ring.html', { hash: '#2d' });
+  await choose(page, 'graph');
+  const stage = page.locator('.stage').first();
+  await picture(stage);
+  const [across, box] = [[], await stage.boundingBox()];
+  // The widths on the screen within which the cursor is on one photograph, along some rows.
+  for (let row = 1; row < 8; row++) {
+    let [name, from] = ['', 0];
+    for (let x = 0; x <= box.width; x += 4) {
+      await page.mouse.move(box.x + x, box.y + (row * box.height) / 8);
+      const told = (await page.locator('.tip').isVisible()) ? (await page.locator('.tip').innerText()).split('\n') : [];
+      const now = /pairs$/.test(told[1] ?? '') ? told[0] : '';
+      if (now !== name) {
+        if (name) across.push(x - from);
+        [name, from] = [now, x];
+      }
+    }
+  }
+  assert.ok(Math.max(...across) >= 30, `photographs are ${across.join(', ')} px wide`);
+  assert.deepEqual(problems, []);
+  await close();
 });
 
 test('wide pictures lie one below the other, panes have names, and no picture is stretched by its panel', async () => {

@@ -73,16 +73,18 @@ for (const name of [...Object.keys(PAGES), 'index', 'compared']) {
         while (!view.dataset.ready) await new Promise((next) => setTimeout(next, 50));
       }
       scrollTo(0, 0);
-      await new Promise((next) => setTimeout(next, 300));
       const colours = (canvas) => {
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
         return new Set(Array.from({ length: 2000 }, (_, i) => 4 * Math.floor((i * data.length) / 8000)).map((i) => data.slice(i, i + 3).join())).size;
       };
+      // A view is drawn a moment after it is ready; within five seconds on a busy machine.
+      const counts = () => [...document.querySelectorAll('.stage:not(.cloud) canvas')].map(colours);
+      for (let i = 0; i < 50 && counts().some((count) => count <= 50); i++) await new Promise((next) => setTimeout(next, 100));
       const middle = (of) => of.getBoundingClientRect().top + of.getBoundingClientRect().height / 2;
       return {
         errors, ready: [...document.querySelectorAll('.view')].map((view) => view.dataset.ready),
         wide: document.scrollingElement.scrollWidth - innerWidth,
-        colours: [...document.querySelectorAll('.stage:not(.cloud) canvas')].map(colours),
+        colours: counts(),
         above: [...document.querySelectorAll('.segmented')].filter((of) => Math.abs(middle(of.querySelector('b')) - middle(of.querySelector('label'))) > 3).length,
       };`);
     assert.deepEqual(told.errors, [], JSON.stringify(told));

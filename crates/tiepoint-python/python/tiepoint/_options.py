@@ -159,8 +159,8 @@ class RobustOptions(Options):
     max_iterations : int
         The most samples. Allowed: 1 to 1000000000.
     false_alarms : float
-        Refuse a model if, in one estimate, wrong matches are expected to give more models as good as it than this: the
-        number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any. Allowed: above 0.
+        Refuse a model if wrong matches alone are expected to give more than this many models as good as it in one
+        estimate: the number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any. Allowed: above 0.
     seed : int
         Seed of the sampler; the same seed gives the same result everywhere.
     """
@@ -317,8 +317,8 @@ class CollectionOptions(Options):
     Parameters
     ----------
     block : int, optional
-        Photographs in a block: pairs are worked on, written and lost in tiles of a block with a block; by default 64,
-        and 256 from 20 001 photographs on. Allowed: 1 to 4096.
+        Photographs in a block. The pairs of one block with another, a tile, are matched and written as one piece; by
+        default 64 photographs, and 256 from 20 001 photographs on. Allowed: 1 to 4096.
     modality : {"auto", "same", "cross"}
         Whether one sensor took all photographs; cross: chosen pairs that their features do not verify are tried by
         structure, for photographs of two sensors, such as a thermal and a colour camera.
@@ -333,7 +333,7 @@ class CollectionOptions(Options):
         NAME.npz, .txt (COLMAP's), .csv, .json or .sift, or NAME with its extension replaced by one of these; or hloc's
         features.h5.
     metric : {"l2", "cosine"}
-        Features of others: how far apart two descriptors are.
+        The distance between two descriptors of given features.
     preset : {"default", "opencv", "vlfeat"}
         Whose conventions are followed where the paper leaves them open.
     first_octave : int
@@ -432,8 +432,8 @@ class CollectionOptions(Options):
         The share of inliers that must lie in the borders of both images, and then obey one shift, for a watermark.
         Allowed: above 0, at most 1.
     false_alarms : float
-        Refuse a model if, for one pair, wrong matches are expected to give more models as good as it than this.
-        Allowed: above 0.
+        Refuse a model if wrong matches alone are expected to give more than this many models as good as it for one
+        pair. Allowed: above 0.
     seed : int
         Seed of the samples, which otherwise depend only on the pair's key and their number.
     """
