@@ -6,6 +6,7 @@
 
 use super::features::State;
 use super::matches::CLOSURE;
+use super::pairs::read_list;
 use super::record::Found;
 use super::round::Round;
 use super::{Collection, PairChoice, PairSet, Shard};
@@ -145,7 +146,7 @@ impl Collection {
         let counts: Vec<f64> = all.iter().map(|&i| self.most(i, &states[i])).collect();
         let matching = self.matching_ahead(Shard::ALL, states, &counts, &rates)?;
         let features: f64 = counts.iter().sum();
-        let (photographs, verified) = (counts.len() as f64, verified_at_most(self.pairs_in_all(), &counts));
+        let (photographs, verified) = (counts.len() as f64, verified_at_most(self.pairs_in_all()?, &counts));
         let [base, photograph, pair] = DATABASE;
         let database = base + photographs * photograph + verified * pair + features * FEATURE[1];
         Ok(Forecast {
@@ -226,7 +227,7 @@ impl Collection {
             }
             Found::Missing | Found::Unfit(_) => {
                 let share = shard.share();
-                pairs = (self.pairs_in_all() as f64 * share).ceil() as u64;
+                pairs = (self.pairs_in_all()? as f64 * share).ceil() as u64;
                 let mean = features / counts.len().max(1) as f64;
                 products = pairs as f64 * mean * mean;
                 if self.resolved() == PairChoice::TopScale {
@@ -254,15 +255,18 @@ impl Collection {
     }
 
     /// The most pairs that are chosen in a collection that has none yet, without those of the closure.
-    fn pairs_in_all(&self) -> u64 {
+    fn pairs_in_all(&self) -> Result<u64> {
         let (options, count) = (&self.options().pairs, self.photographs().len() as u64);
         let each = match self.resolved() {
-            PairChoice::Auto | PairChoice::Exhaustive | PairChoice::List | PairChoice::Matches => count,
+            PairChoice::List => {
+                return Ok(read_list(options, self.photographs())?.0.count(self.photographs().len()));
+            }
+            PairChoice::Auto | PairChoice::Exhaustive | PairChoice::Matches => count,
             PairChoice::Sequence => u64::from(options.overlap) + u64::from(options.overlap.min(17)),
             PairChoice::Gps => options.neighbours.into(),
             PairChoice::TopScale => options.top_partners.into(),
         };
-        PairSet::All.count(self.photographs().len()).min(count * each)
+        Ok(PairSet::All.count(self.photographs().len()).min(count * each))
     }
 
     /// The number of features of a photograph, or the most that it may have.

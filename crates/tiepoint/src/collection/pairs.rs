@@ -145,8 +145,7 @@ fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
 pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result<Option<u64>> {
     match options.choice {
         PairChoice::List => {
-            let (text, hash) = read_list(options)?;
-            listed(&text, list_of(options)?, photographs)?;
+            let (_, hash) = read_list(options, photographs)?;
             Ok(Some(hash))
         }
         PairChoice::Matches => match &options.list {
@@ -180,12 +179,11 @@ fn hash_of(path: &Path) -> Result<u64> {
     }
 }
 
-/// The text of the list, and its hash.
-fn read_list(options: &PairOptions) -> Result<(String, u64)> {
+/// The pairs of the list, and the hash of its text.
+pub(super) fn read_list(options: &PairOptions, photographs: &[Photograph]) -> Result<(PairSet, u64)> {
     let path = list_of(options)?;
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
-    let hash = fingerprint([text.as_bytes()]);
-    Ok((text, hash))
+    Ok((listed(&text, path, photographs)?, fingerprint([text.as_bytes()])))
 }
 
 impl Collection {
@@ -209,12 +207,11 @@ impl Collection {
             PairChoice::Sequence => sequence(photographs, options.overlap),
             PairChoice::Gps => PairSet::list(positions(false)?),
             PairChoice::List => {
-                let path = list_of(options)?;
-                let (text, hash) = read_list(options)?;
+                let (pairs, hash) = read_list(options, photographs)?;
                 if self.list() != Some(hash) {
-                    return Err(changed(path));
+                    return Err(changed(list_of(options)?));
                 }
-                listed(&text, path, photographs)?
+                pairs
             }
             PairChoice::Matches => {
                 let path = options.list.as_ref().ok_or_else(|| Error::Mismatch(NOT_GIVEN.into()))?;

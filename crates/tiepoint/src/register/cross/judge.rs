@@ -12,8 +12,8 @@
 //!
 //! Nor are they if two things have one outline, such as two heads or two eyes in a round aperture: outlines that meet
 //! agree in every cell along them, while what is inside does not agree. So the half of the cells where both pictures show
-//! the most structure (the product of both sums of channels) must agree by themselves, with a mean of at least 0.63. Of
-//! outlines that met it was at most 0.61, of pictures of one scene at least 0.65 (`docs/notebook/structure.md`).
+//! the most structure (the product of both means of channels) must agree by themselves, with a mean of at least 0.625. Of
+//! outlines that met it was at most 0.61, of pictures of one scene at least 0.64 (`docs/notebook/structure.md`).
 //!
 //! Most hypotheses are wrong, and a third of the displacements tells: where their mean is below 0.6, the others are not
 //! looked at.
@@ -67,7 +67,7 @@ pub(super) struct Agreement {
 
 impl Agreement {
     pub(super) fn is_more_than_chance(self) -> bool {
-        self.score >= 5.5 && self.mean >= 0.66 && self.clear >= 0.63
+        self.score >= 5.5 && self.mean >= 0.66 && self.clear >= 0.625
     }
 
     /// Whether further hypotheses can be skipped.
@@ -123,7 +123,7 @@ fn share(lanes: &[Image<f32>; 2], at: [usize; 2], n: usize, cpu: &Cpu) -> Option
     (others.len() >= least).then(|| (less as f64 / (2 * others.len()) as f64, own.strength))
 }
 
-/// The correlation of two cells, how many pixels count in both, and the product of the sums of their channels.
+/// The correlation of two cells, how many pixels count in both, and the product of the means of their channels.
 #[derive(Clone, Copy, Debug)]
 struct Correlated {
     value: f32,
@@ -172,7 +172,7 @@ fn correlated<S: Simd>(_: S, lanes: &[Image<f32>; 2], at: [usize; 2], by: [i32; 
         let [a, b, aa, bb, ab] = [0, 1, 2, 3, 4].map(|k| sums[k][i]);
         product += ab - a * b / counted;
         squares = [squares[0] + aa - a * a / counted, squares[1] + bb - b * b / counted];
-        strengths = [strengths[0] + a, strengths[1] + b];
+        strengths = [strengths[0] + a / counted, strengths[1] + b / counted];
     }
     let value = product / (squares[0].max(0.0) * squares[1].max(0.0) + 1e-9).sqrt();
     Some(Correlated { value, counted, strength: strengths[0] * strengths[1] })
