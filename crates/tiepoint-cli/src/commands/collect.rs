@@ -354,8 +354,7 @@ fn export(
                 .with_replace(output.replace)
                 .with_without_descriptors(output.no_descriptors)
                 .with_old_layout(output.colmap == "3.8");
-            let exported =
-                tiepoint_colmap::export_beside(collection, path, &options, cpu, matching)?;
+            let exported = tiepoint_colmap::export_beside(collection, path, &options, cpu, matching)?;
             warn(exported.warning(), context);
             let said = format!(
                 "{} images, {} cameras, {} keypoints, {} verified pairs, {} inliers",
