@@ -19,6 +19,7 @@ use tiepoint::collection::{
     Collection, CollectionOptions, Extracted, Forecast, MatchDevices, PairChoice, PairSet, Shard,
 };
 use tiepoint::files::write_atomically;
+use tiepoint::matching::files::MatchFormat;
 use tiepoint_colmap::ExportOptions;
 use tiepoint_report::CollectionPage;
 
@@ -316,8 +317,11 @@ fn check_output(output: &OutputArguments) -> Outcome<Files> {
 }
 
 fn results(output: &OutputArguments) -> Outcome<Files> {
+    // The folder of other programs' files may be there already.
+    let is_folder = output.format()?.is_some_and(|format| format != MatchFormat::Asp);
+    let file = Some(output.output()?).filter(|_| !is_folder);
     let more = output.pair_list.iter().chain(&output.report.report);
-    Ok(Files::default().writes([output.output()?]).writes(more))
+    Ok(Files::default().writes(file).writes(more))
 }
 
 /// The collection with the options of the output. Fails if a result would replace one of its photographs.

@@ -68,7 +68,7 @@ impl Collection {
                 }
                 ends.push([pair.a, pair.b]);
                 // The first image is placed on the second.
-                let is_placed = [pair.a, pair.b].map(|side| places.get(&side).is_some());
+                let is_placed = [pair.a, pair.b].map(|side| places.contains_key(&side));
                 let exchanged = format == MatchFormat::Vrt && is_placed == [true, false];
                 if format == MatchFormat::Vrt && is_placed == [false; 2] {
                     continue;

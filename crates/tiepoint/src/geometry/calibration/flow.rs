@@ -141,7 +141,10 @@ impl<'a> Reader<'a> {
         match self.rest.chars().next() {
             Some('[') => {
                 let mut items = vec![];
-                self.items(']', |reader| Ok(items.push(reader.node(depth + 1)?)))?;
+                self.items(']', |reader| {
+                    items.push(reader.node(depth + 1)?);
+                    Ok(())
+                })?;
                 Ok(Node::List(items))
             }
             Some('{') => {
@@ -156,7 +159,8 @@ impl<'a> Reader<'a> {
                     reader.skip();
                     let none = reader.rest.starts_with([',', '}']);
                     let node = if none { Node::Word("", line) } else { reader.node(depth + 1)? };
-                    Ok(parts.push((key, line, node)))
+                    parts.push((key, line, node));
+                    Ok(())
                 })?;
                 Ok(Node::Map(parts))
             }

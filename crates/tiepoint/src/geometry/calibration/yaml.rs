@@ -2,7 +2,7 @@
 //!
 //! Entries of the outermost level are read: `key: number`, `key: [ numbers ]` and `key: !!opencv-matrix` with
 //! its indented `rows`, `cols`, `dt` and `data: [ … ]`, which ROS writes without the tag and the type. Programs that dump
-//! such a file write the parts in any order, numbers as lines `- number`, or a part of it in braces ([`flow`](super::flow)).
+//! such a file write the parts in any order, numbers as lines `- number`, or a part of it in braces ([`flow`]).
 //! Other lists and maps are skipped, and so is what follows the first of several messages of ROS.
 
 use super::document::{Entry, Matrix, MatrixParts, Parsed, Value, number};
