@@ -21,8 +21,9 @@ use crate::image::Size;
 use crate::matching::{GpuMatcher, GpuPacked, Match, MatchOptions, match_features};
 use crate::numeric::length;
 use fearless_simd::Simd;
-use std::collections::HashMap;
+use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
 /// searched.
@@ -52,6 +53,8 @@ const CELL: [f64; 2] = [0.04, 20.0];
 const FITTED: usize = 10;
 /// The most samples of two matches for a fit.
 const SAMPLES: usize = 2000;
+/// Samples that are judged together on one thread.
+const PART: usize = 125;
 /// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
 /// How far the logarithm of a similarity's scale and its angle may be from those of the combination that is fitted, and
@@ -165,12 +168,20 @@ fn matched_on(
 pub(super) fn hypotheses(voted: &mut [Voted], cpu: &Cpu) -> Result<Vec<Hypothesis>> {
     let _stage = cpu.stage("hypotheses");
     voted.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let fitted = cpu.try_map(voted.len().min(FITTED), |i| {
+    let voted = &*voted;
+    let fits = cpu.try_map(voted.len().min(FITTED), |i| {
         let near = voted.iter().filter(|other| other.is_near(&voted[i])).flat_map(|v| &v.ends);
-        Ok(fitted(&voted[i], near.copied().collect(), cpu))
+        Ok(Fit::new(&voted[i], near.copied().collect()))
     })?;
-    let mut found: Vec<Hypothesis> = fitted.into_iter().flatten().collect();
-    found.sort_by_key(|h| std::cmp::Reverse(h.cells));
+    let parts = |(i, fit): (usize, &Fit)| (0..fit.samples.len()).step_by(PART).map(move |start| (i, start));
+    let parts: Vec<(usize, usize)> = fits.iter().enumerate().flat_map(parts).collect();
+    let best = cpu.try_map(parts.len(), |n| Ok(fits[parts[n].0].best_from(parts[n].1, cpu)))?;
+    let found = fits.iter().enumerate().filter_map(|(i, fit)| {
+        let of_fit = parts.iter().zip(&best).filter(|((of, _), _)| *of == i);
+        of_fit.filter_map(|(_, best)| *best).max().and_then(|(_, Reverse(sample))| fit.hypothesis(sample))
+    });
+    let mut found: Vec<Hypothesis> = found.collect();
+    found.sort_by_key(|h| Reverse(h.cells));
     let mut kept: Vec<Hypothesis> = Vec::new();
     for one in found {
         if !kept.iter().any(|other| alike(other, &one)) {
@@ -195,9 +206,9 @@ fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
     cells.iter().for_each(|at| *counts.entry(*at).or_default() += 1);
     let around = |[x, y]: [i64; 2]| (-1..=1).flat_map(move |v| (-1..=1).map(move |u| [x + u, y + v]));
     let votes = |i: usize| around(cells[i]).filter_map(|at| counts.get(&at)).sum::<usize>();
-    let best = (0..cells.len()).map(|i| (votes(i), std::cmp::Reverse(i))).max();
+    let best = (0..cells.len()).map(|i| (votes(i), Reverse(i))).max();
     let (score, together) = match best {
-        Some((n, std::cmp::Reverse(i))) => {
+        Some((n, Reverse(i))) => {
             let near = |p: &[i64; 2]| (p[0] - cells[i][0]).abs() <= 1 && (p[1] - cells[i][1]).abs() <= 1;
             (n as f64 / (ends.len() as f64).sqrt(), (0..cells.len()).filter(|k| near(&cells[*k])).collect())
         }
@@ -216,9 +227,10 @@ impl Voted {
 
 /// The square of the distance by which a similarity misses the end of a match in B.
 #[inline(always)]
-fn miss(turn: [f64; 2], shift: [f64; 2], [a, b]: Ends) -> f64 {
-    let [x, y] = times(turn, a);
-    squared([x + shift[0] - b[0], y + shift[1] - b[1]])
+fn miss(turn: [f32; 2], shift: [f32; 2], [[ax, ay], [bx, by]]: [[f32; 2]; 2]) -> f32 {
+    let x = turn[0] * ax - turn[1] * ay + shift[0] - bx;
+    let y = turn[0] * ay + turn[1] * ax + shift[1] - by;
+    x * x + y * y
 }
 
 /// The number of matches that a similarity misses by less than a distance, given as its square. The ends in A and in B
@@ -226,16 +238,16 @@ fn miss(turn: [f64; 2], shift: [f64; 2], [a, b]: Ends) -> f64 {
 #[inline(always)]
 fn agree<S: Simd>(
     _: S,
-    [[ax, ay], [bx, by]]: &[[Vec<f64>; 2]; 2],
-    turn: [f64; 2],
-    shift: [f64; 2],
-    square: f64,
-) -> usize {
-    let mut count = 0_u64;
+    [[ax, ay], [bx, by]]: &[[Vec<f32>; 2]; 2],
+    turn: [f32; 2],
+    shift: [f32; 2],
+    square: f32,
+) -> u32 {
+    let mut count = 0;
     for (((ax, ay), bx), by) in ax.iter().zip(ay).zip(bx).zip(by) {
-        count += u64::from(miss(turn, shift, [[*ax, *ay], [*bx, *by]]) < square);
+        count += u32::from(miss(turn, shift, [[*ax, *ay], [*bx, *by]]) < square);
     }
-    count as usize
+    count
 }
 
 /// Those of `ends` on which a similarity can agree that takes a match that voted together to within `near` and is at most
@@ -260,22 +272,76 @@ fn in_reach(voted: &Voted, ends: Vec<Ends>, near: f64) -> Vec<Ends> {
     ends
 }
 
-/// The similarity through two matches that voted together on which the most of `ends` agree.
-fn fitted(voted: &Voted, ends: Vec<Ends>, cpu: &Cpu) -> Option<Hypothesis> {
-    let scale = length(voted.turn);
-    let near = NEAR * scale.max(1.0);
-    let square = near * near;
-    let ends = &in_reach(voted, ends, near)[..];
-    let columns = [0, 1].map(|side| [0, 1].map(|c| ends.iter().map(|of| of[side][c]).collect::<Vec<_>>()));
-    let count = |turn: [f64; 2], shift: [f64; 2]| -> usize {
-        dispatch!(cpu.level(), simd => agree(simd, &columns, turn, shift, square))
-    };
-    let agreeing = |turn: [f64; 2], shift: [f64; 2]| {
-        (0..ends.len()).filter(move |i| miss(turn, shift, ends[*i]) < square)
-    };
-    let mut best = Vec::new();
-    let mut samples = 0;
-    'pairs: for (i, p) in voted.together.iter().enumerate() {
+/// A similarity: turn and scale as a complex number, and shift.
+type Similarity = [[f64; 2]; 2];
+
+/// A combination that is fitted.
+#[derive(Debug)]
+struct Fit {
+    scale: f64,
+    /// The distance within which a match agrees, squared.
+    square: f32,
+    /// The matches on which a similarity can agree, and the same as columns.
+    ends: Vec<Ends>,
+    columns: [[Vec<f32>; 2]; 2],
+    /// Similarities through two matches that voted together.
+    samples: Vec<Similarity>,
+}
+
+impl Fit {
+    fn new(voted: &Voted, ends: Vec<Ends>) -> Self {
+        let scale = length(voted.turn);
+        let near = NEAR * scale.max(1.0);
+        let ends = in_reach(voted, ends, near);
+        let column = |side: usize, c: usize| ends.iter().map(|of| of[side][c] as f32).collect();
+        let columns = [0, 1].map(|side| [0, 1].map(|c| column(side, c)));
+        Self { scale, square: (near * near) as f32, ends, columns, samples: samples(voted, scale) }
+    }
+
+    /// The matches on which a similarity agrees.
+    fn agreeing(&self, [turn, shift]: Similarity) -> Vec<usize> {
+        let (turn, shift) = (turn.map(|v| v as f32), shift.map(|v| v as f32));
+        let misses =
+            |i: usize| miss(turn, shift, self.columns.each_ref().map(|of| of.each_ref().map(|c| c[i])));
+        (0..self.ends.len()).filter(|i| misses(*i) < self.square).collect()
+    }
+
+    /// Of a part of the samples the first on which the most matches agree, and how many.
+    fn best_from(&self, start: usize, cpu: &Cpu) -> Option<(u32, Reverse<usize>)> {
+        let part = start..self.samples.len().min(start + PART);
+        let count = |i: usize| {
+            let [turn, shift] = self.samples[i].map(|of| of.map(|v| v as f32));
+            dispatch!(cpu.level(), simd => agree(simd, &self.columns, turn, shift, self.square))
+        };
+        part.map(|i| (count(i), Reverse(i))).max()
+    }
+
+    /// A sample, fitted to the matches on which it agrees.
+    fn hypothesis(&self, sample: usize) -> Option<Hypothesis> {
+        let mut best = self.agreeing(self.samples[sample]);
+        let mut fit = None;
+        for _ in 0..3 {
+            let Some(found) = least_squares(&self.ends, &best) else { break };
+            fit = Some(found);
+            let agree = self.agreeing(found);
+            if agree == best {
+                break;
+            }
+            best = agree;
+        }
+        let [turn, shift] = fit?;
+        let covered = |side: usize, cell: f64| {
+            let cells = best.iter().map(|i| self.ends[*i][side].map(|v| (v / cell).floor() as i64));
+            cells.collect::<BTreeSet<_>>().len()
+        };
+        Some(Hypothesis { turn, shift, cells: covered(0, PLACE).min(covered(1, PLACE * self.scale)) })
+    }
+}
+
+/// The first [`SAMPLES`] similarities through two matches that voted together, near the turn and scale of the combination.
+fn samples(voted: &Voted, scale: f64) -> Vec<Similarity> {
+    let mut samples = Vec::new();
+    for (i, p) in voted.together.iter().enumerate() {
         for q in &voted.together[i + 1..] {
             let [p, q] = [p, q].map(|i| voted.ends[*i]);
             let [a, b] = [0, 1].map(|side| minus(q[side], p[side]));
@@ -288,36 +354,17 @@ fn fitted(voted: &Voted, ends: Vec<Ends>, cpu: &Cpu) -> Option<Hypothesis> {
             if off[0].abs() > APART[0] || off[1].abs() > APART[1] {
                 continue;
             }
-            let shift = minus(p[1], times(turn, p[0]));
-            if count(turn, shift) > best.len() {
-                best = agreeing(turn, shift).collect();
-            }
-            samples += 1;
-            if samples == SAMPLES {
-                break 'pairs;
+            samples.push([turn, minus(p[1], times(turn, p[0]))]);
+            if samples.len() == SAMPLES {
+                return samples;
             }
         }
     }
-    let mut fit = None;
-    for _ in 0..3 {
-        let Some((turn, shift)) = least_squares(ends, &best) else { break };
-        fit = Some((turn, shift));
-        let agree: Vec<usize> = agreeing(turn, shift).collect();
-        if agree == best {
-            break;
-        }
-        best = agree;
-    }
-    let (turn, shift) = fit?;
-    let covered = |side: usize, cell: f64| {
-        let cells = best.iter().map(|i| ends[*i][side].map(|v| (v / cell).floor() as i64));
-        cells.collect::<std::collections::BTreeSet<_>>().len()
-    };
-    Some(Hypothesis { turn, shift, cells: covered(0, PLACE).min(covered(1, PLACE * scale)) })
+    samples
 }
 
 /// The least-squares similarity of these matches; `None` for fewer than three.
-fn least_squares(ends: &[Ends], which: &[usize]) -> Option<([f64; 2], [f64; 2])> {
+fn least_squares(ends: &[Ends], which: &[usize]) -> Option<Similarity> {
     if which.len() < 3 {
         return None;
     }
@@ -332,5 +379,5 @@ fn least_squares(ends: &[Ends], which: &[usize]) -> Option<([f64; 2], [f64; 2])>
         square += squared(p);
     }
     let turn = product.map(|v| v / square);
-    (square > 0.0).then(|| (turn, minus(b, times(turn, a))))
+    (square > 0.0).then(|| [turn, minus(b, times(turn, a))])
 }
