@@ -270,7 +270,8 @@ fn what_does_not_fit_is_an_error() {
     for wrong in [
         MatchOptions { ratio: Some(0.0), ..options },
         MatchOptions { ratio: Some(f32::NAN), ..options },
-        MatchOptions { max_distance: Some(3.0), ..options },
+        MatchOptions { max_distance: Some(-0.5), ..options },
+        MatchOptions { max_distance: Some(f32::NAN), ..options },
         MatchOptions {
             guide: Some(Guide { b_from_a: Model::Homography(Homography::default()), radius: 0.0 }),
             ..options
