@@ -134,9 +134,7 @@ class MatchOptions(Options):
         Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008, section
         4.3). Halves the work; not for pictures of different sensors. The command's ``--any-sign`` switches it off.
     max_distance : float, optional
-        Keep a match only up to this distance of its descriptors; none: keep all.
-
-        Unit vectors are at most 2 apart, other floats of other programs any distance. Allowed: at least 0.
+        Keep a match only up to this distance of its descriptors; none: keep all. Allowed: at least 0.
     """
 
     ratio: float | None = 0.8
@@ -402,9 +400,7 @@ class CollectionOptions(Options):
         Compare only features of equal contrast sign: bright on dark with bright on dark (Bay et al., CVIU 2008, section
         4.3). Halves the work; not for pictures of different sensors. The command's ``--any-sign`` switches it off.
     max_distance : float, optional
-        Keep a match only up to this distance of its descriptors; none: keep all.
-
-        Unit vectors are at most 2 apart, other floats of other programs any distance. Allowed: at least 0.
+        Keep a match only up to this distance of its descriptors; none: keep all. Allowed: at least 0.
     threshold : float
         Largest distance of an inlier from the model, in pixels. Allowed: above 0. The command calls it ``--inlier-
         distance``.
