@@ -58,10 +58,11 @@ fn sources() -> Vec<KernelSource> {
     sources
 }
 
+/// The oldest cards, and one for which every newer branch of the kernels is compiled.
 #[test]
 fn kernels_compile_for_every_card() {
     sources().par_iter().for_each(|source| {
-        for architecture in ["sm_75", "sm_80", "sm_90"] {
+        for architecture in ["sm_75", "sm_90"] {
             match compile_for_cuda(source, architecture) {
                 Ok(_) => {}
                 Err(Error::Absent { reason, .. }) => {
