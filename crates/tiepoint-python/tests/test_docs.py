@@ -199,9 +199,9 @@ def test_the_snippet_with_files_of_rasterio_runs(folder):
     assert names["found"].shape[-2:] == (240, 320)
 
 
-def unrun(page, word):
-    """The snippet of a page that needs another program, by a word in it."""
-    snippets = re.findall(r"^```py\n(.*?)^```", (SITE / page).read_text(), re.MULTILINE | re.DOTALL)
+def snippet_with(page, word):
+    """The snippet of a page with a word in it; those that need another program are not run with their page."""
+    snippets = re.findall(r"^```(?:py|python)\n(.*?)^```", (SITE / page).read_text(), re.MULTILINE | re.DOTALL)
     [snippet] = [code for code in snippets if word in code]
     return snippet
 
@@ -222,7 +222,7 @@ def test_the_snippet_for_undistorted_workspaces_gives_the_depth(tmp_path, monkey
         model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(pycolmap.Rotation3d(), [-x, 0, 0]))
     model.write("dense/sparse")
     names: dict[str, object] = {}
-    exec(compile(unrun("coming_from/colmap.md", "dense/sparse"), "colmap.md", "exec"), names)
+    exec(compile(snippet_with("coming_from/colmap.md", "dense/sparse"), "colmap.md", "exec"), names)
     pair, depth = names["pair"], names["depth"]
     y, x = np.mgrid[:240:4, :320:4].reshape(2, -1)
     u, v = np.round((pair.matrix_left @ [x, y, np.ones_like(x)])[:2]).astype(int)
@@ -238,8 +238,8 @@ def test_the_snippets_for_hloc_and_colmap_give_what_was_found(folder):
     pathlib.Path("photos").mkdir()
     for name in ["left.jpg", "right.jpg"]:
         shutil.copy(name, "photos")
-    collection = tp.collect("photos", "database.db", device="cpu")
-    exec(compile(unrun("coming_from/colmap.md", "import sqlite3"), "colmap.md", "exec"), {})
+    collection = tp.collect("photos", "sift.db", device="cpu")
+    exec(compile(snippet_with("coming_from/hloc.md", "import sqlite3"), "hloc.md", "exec"), {"h5py": h5py})
     with h5py.File("features.h5") as files:
         for name in collection.names:
             found, stored = collection.features(name), files[name]
@@ -252,7 +252,7 @@ def test_the_snippets_for_hloc_and_colmap_give_what_was_found(folder):
         matches = files[f"{pair.a}/{pair.b}"]["matches0"][:]
     assert np.array_equal(matches[i], j) and (matches >= 0).sum() == len(i) > 50
     collection.export("old.db", colmap="3.8")
-    for name in ["database.db", "old.db"]:
+    for name in ["sift.db", "old.db"]:
         database = pycolmap.Database.open(name)
         assert {image.name for image in database.read_all_images()} == set(collection.names)
         first, second = (database.read_image_with_name(name).image_id for name in (pair.a, pair.b))
