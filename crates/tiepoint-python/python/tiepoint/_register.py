@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._arrays import _Image
+    from ._assess import _Verdict
     from ._core import Device
     from ._geometry import _Interpolation
 
@@ -59,6 +60,11 @@ class Registration(Result):
     covered: npt.NDArray[np.uint8]
     model: Model
     tie_points: TiePoints
+
+    @property
+    def verdict(self) -> _Verdict | None:
+        """That of the tie points: ``"good"``, ``"doubtful"`` or ``"poor"``; its reasons are ``tie_points.reasons``."""
+        return self.tie_points.verdict
 
     def _summary(self) -> list[tuple[str, str]]:
         import numpy as np

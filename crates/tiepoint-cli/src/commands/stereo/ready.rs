@@ -235,9 +235,9 @@ impl Ready {
         };
         let exchanged =
             exchanged.then(|| "the second shows the scene from the left: disparities are its".into());
-        let halved = (self.halvings > 0).then(|| {
-            let part = 1_u32 << self.halvings;
-            format!("worked on at 1/{part} of the size, in whose pixels disparities and focal length are")
+        let halved = self.calibration.as_ref().filter(|_| self.halvings > 0).map(|pair| {
+            let (part, focal) = (1_u32 << self.halvings, pair.focal);
+            format!("worked on at 1/{part} of the size: in its pixels, as disparities are, the focal length is {focal:.0} px")
         });
         focal_lines(rectification, *source).into_iter().flatten().chain(exchanged).chain(halved).collect()
     }
