@@ -12,7 +12,7 @@ use tiepoint_gpu::{Api, Devices, devices};
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
 /// The kernel tests that are left out on rusticl, by what their names contain; it runs all others, new ones too.
-pub(crate) const NOT_ON_RUSTICL: [&str; 16] = [
+pub(crate) const NOT_ON_RUSTICL: [&str; 17] = [
     // They run no kernel.
     "kernels::",
     // They need 64-bit atomics; the library lets the CPU do it.
@@ -27,6 +27,7 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 16] = [
     "stereo::gpu::tests::volumes_give_the_bits_of_the_cpu",
     "opening_tests::a_gpu_that_opens_during_the_work_changes_nothing",
     // They need 64-bit floats; the library lets the CPU do it.
+    "align::gpu::tests",
     "shrink::gpu::tests",
     "mutual_information::learn::gpu::tests",
     // Each takes one to two minutes of a core: a fused multiply-add is some sixty integer instructions there. What
