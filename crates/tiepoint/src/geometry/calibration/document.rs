@@ -1,6 +1,6 @@
 //! The content of a calibration file in any of its syntaxes: named numbers and matrices.
 
-use super::{flow, kalibr, kitti, middlebury, ros, xml, yaml};
+use super::{flow, kalibr, kitti, middlebury, ros, s2p, xml, yaml};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ impl Document {
             Syntax::Flow => flow::parse(text).and_then(ros::renamed),
             Syntax::Kalibr => kalibr::parse(text),
             Syntax::Kitti => kitti::parse(text),
-            Syntax::Middlebury => middlebury::parse(text),
+            Syntax::Middlebury => s2p::entries(text).map_or_else(|| middlebury::parse(text), Ok),
         };
         let found = syntax(text).and_then(|s| Ok((s, entries(s)?)));
         let found = found.and_then(|(s, e)| no_key_twice(&e).map(|()| (s, e)));
@@ -123,7 +123,7 @@ fn syntax(text: &str) -> Parsed<Syntax> {
         _ if start.starts_with('%') || start.starts_with("---") => Ok(Syntax::Yaml),
         _ if start.starts_with("cam0:") => Ok(Syntax::Kalibr),
         _ if kitti::is_kitti(start) => Ok(Syntax::Kitti),
-        _ if middlebury::of_s2p(start).is_some() => Ok(Syntax::Middlebury),
+        _ if s2p::range(start).is_some() => Ok(Syntax::Middlebury),
         Some(b':') => Ok(Syntax::Yaml),
         Some(b'=') => Ok(Syntax::Middlebury),
         _ => Err(

@@ -3,26 +3,10 @@
 //! `cam0=[f 0 cx; 0 f cy; 0 0 1]`, `cam1` likewise, `doffs` = cx₁ − cx₀, `baseline`, `width`, `height`,
 //! `ndisp` (a bound on the disparities, which start at 0), `vmin` and `vmax` (their exact range). Unknown
 //! keys are skipped.
-//!
-//! `disp_min_max.txt` of s2p is read here, too: two numbers, the least and the greatest disparity of an affine pair, as what
-//! is added to x.
 
 use super::document::{Entry, Matrix, Parsed, Value, number};
 
-/// The least and the greatest disparity in a file of s2p, with the sign that they have here.
-pub(super) fn of_s2p(text: &str) -> Option<[f64; 2]> {
-    let numbers: Option<Vec<f64>> = text.split_whitespace().map(|word| number(word, "", 1).ok()).collect();
-    match numbers?[..] {
-        [low, high] => Some([0.0 - high, 0.0 - low]),
-        _ => None,
-    }
-}
-
 pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
-    if let Some([low, high]) = of_s2p(text) {
-        let keys = [("affine", 1.0), ("vmin", low), ("vmax", high)];
-        return Ok(keys.map(|(key, v)| Entry { key: key.into(), value: Value::Number(v), line: 1 }).to_vec());
-    }
     let lines = text.lines().enumerate().map(|(i, l)| (i + 1, l.trim()));
     lines.filter(|(_, l)| !l.is_empty() && !l.starts_with('#')).map(|(i, l)| entry(l, i)).collect()
 }

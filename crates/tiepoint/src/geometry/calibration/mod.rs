@@ -27,6 +27,7 @@ mod middlebury;
 mod opencv;
 mod rectified;
 mod ros;
+mod s2p;
 mod xml;
 mod yaml;
 

@@ -1,7 +1,7 @@
 //! A rectified pair, which turns disparity into depth.
 
 use super::document::{Document, Syntax};
-use super::{load, opencv};
+use super::{load, opencv, s2p};
 use crate::files::extension;
 use crate::files::write_atomically;
 use crate::image::Size;
@@ -252,8 +252,7 @@ impl RectifiedCalibration {
         let ros = is_named("camera_info");
         let text = match (extension(path).as_str(), self.projection) {
             ("txt", _) if is_named("disp_min_max") => {
-                let [low, high] = self.range.ok_or_else(|| Error::format(path, "the range is unknown"))?;
-                format!("{}\n{}\n", 0.0 - high, 0.0 - low)
+                s2p::text(self.range.ok_or_else(|| Error::format(path, "the range is unknown"))?)
             }
             ("txt", _) => self.to_text(),
             (_, Projection::Affine) => {

@@ -1,0 +1,24 @@
+//! `disp_min_max.txt` of s2p: two numbers, the least and the greatest disparity of an affine pair, as what is added to x.
+
+use super::document::{Entry, Value, number};
+
+/// The range that a text holds, with the sign that disparities have here; `None` if it is another file.
+pub(super) fn range(text: &str) -> Option<[f64; 2]> {
+    let numbers: Option<Vec<f64>> = text.split_whitespace().map(|word| number(word, "", 1).ok()).collect();
+    match numbers?[..] {
+        [low, high] => Some([0.0 - high, 0.0 - low]),
+        _ => None,
+    }
+}
+
+/// The same under the names that a `calib.txt` gives.
+pub(super) fn entries(text: &str) -> Option<Vec<Entry>> {
+    let [low, high] = range(text)?;
+    let keys = [("affine", 1.0), ("vmin", low), ("vmax", high)];
+    Some(keys.map(|(key, v)| Entry { key: key.into(), value: Value::Number(v), line: 1 }).to_vec())
+}
+
+/// What the file says of a range.
+pub(super) fn text([low, high]: [f64; 2]) -> String {
+    format!("{}\n{}\n", 0.0 - high, 0.0 - low)
+}
