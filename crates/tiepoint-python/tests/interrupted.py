@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -188,7 +189,8 @@ def write(_):
 def report(_):
     image = noise((2400, 1800))
     found = tp.Disparities(image.astype(np.float32), None, None, None, None, (image, image))
-    return lambda: tp.report(found)
+    # The page says the minute in which it was made.
+    return lambda: re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", tp.report(found))
 
 
 def collect(device):
