@@ -384,14 +384,15 @@ impl Driver for Cuda {
         format!("{} nvrtc {}", self.architecture(), self.compiler.as_deref().unwrap_or("missing"))
     }
 
-    fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>> {
+    fn compile(&self, name: &str, source: &str) -> Result<(Arc<dyn DriverProgram>, Vec<u8>)> {
         if self.compiler.is_none() {
             return Err(Error::Unsupported {
                 device: self.info.name.clone(),
                 feature: "a kernel for these options: NVRTC, which would compile it, cannot be loaded",
             });
         }
-        compile(name, source, &self.architecture())
+        let binary = compile(name, source, &self.architecture())?;
+        Ok((self.load(name, &binary)?, binary))
     }
 
     fn packaged(&self, source: &str) -> Option<Vec<u8>> {

@@ -74,7 +74,8 @@ pub(crate) trait Driver: Debug + Send + Sync {
 
     /// What the key of a compiled program in the cache has beside its source: device, compiler, options.
     fn binary_key(&self) -> String;
-    fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>>;
+    /// The program and its binary for the cache on disk, which is empty where the driver itself keeps what it compiled.
+    fn compile(&self, name: &str, source: &str) -> Result<(Arc<dyn DriverProgram>, Vec<u8>)>;
     /// A program that came along with this one, for [`load`](Self::load).
     fn packaged(&self, _source: &str) -> Option<Vec<u8>> {
         None

@@ -20,6 +20,7 @@ use opencl3::error_codes::{
 use opencl3::event::{CL_COMPLETE, Event};
 use opencl3::kernel::Kernel;
 use opencl3::memory::{CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE};
+use opencl3::platform::Platform;
 use opencl3::program::{CL_PROGRAM_BUILD_LOG, Program};
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_bool, cl_event, cl_mem, cl_mem_flags};
 use std::collections::HashMap;
@@ -28,6 +29,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The host in messages.
 const HOST: &str = "the host";
+
+/// The name of PoCL's platform.
+const POCL: &str = "Portable Computing Language";
 
 /// The compiler's options for a device: `-w`, because PoCL prints how many warnings there were to standard error.
 ///
@@ -60,6 +64,8 @@ pub(crate) struct OpenCl {
     info: Info,
     options: String,
     promises_ieee: bool,
+    /// It keeps compiled programs on disk itself.
+    is_pocl: bool,
     device: Device,
     queue: CommandQueue,
     /// For work beside it.
@@ -95,6 +101,9 @@ impl OpenCl {
         Ok(Self {
             options: options(float, info.is_cpu, nvidia_capability(&device)),
             promises_ieee: float & ieee == ieee,
+            is_pocl: device
+                .platform()
+                .is_ok_and(|of| Platform::new(of).name().is_ok_and(|name| name == POCL)),
             info,
             device,
             queue,
@@ -111,6 +120,10 @@ impl OpenCl {
         // SAFETY: no host pointer is given.
         let made = unsafe { cl3::memory::create_buffer(self.context.get(), flags, bytes, ptr::null_mut()) };
         made.map(|memory| Raw(memory as u64)).map_err(|code| no_memory("clCreateBuffer", code, place, bytes))
+    }
+
+    fn built(&self, program: Program) -> Arc<dyn DriverProgram> {
+        Arc::new(OpenClProgram { program, device: self.device, _context: self.context.clone() })
     }
 
     fn mapped(&self) -> MutexGuard<'_, HashMap<usize, Raw>> {
@@ -417,7 +430,7 @@ impl Driver for OpenCl {
         format!("{} {} {}", self.info.name, self.info.driver, self.options)
     }
 
-    fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>> {
+    fn compile(&self, name: &str, source: &str) -> Result<(Arc<dyn DriverProgram>, Vec<u8>)> {
         let mut program =
             Program::create_from_source(&self.context, source).map_err(|e| failed("clCreateProgram", e))?;
         if program.build(&[self.device.id()], &self.options).is_err() {
@@ -427,17 +440,15 @@ impl Driver for OpenCl {
             let (program, device) = (name.to_owned(), self.info.name.clone());
             return Err(Error::Compile { program, device, log: log.unwrap_or_default() });
         }
-        let binaries = program.get_binaries().map_err(|e| failed("clGetProgramInfo", e))?;
-        binaries.into_iter().next().ok_or_else(|| Error::Driver {
-            api: Api::OpenCl,
-            reason: format!("{name}: the driver gives no binary"),
-        })
+        // For a binary PoCL would compile each kernel once more, for groups of any size, which nothing then uses.
+        let binaries = if self.is_pocl { Ok(Vec::new()) } else { program.get_binaries() };
+        let binaries = binaries.map_err(|e| failed("clGetProgramInfo", e))?;
+        Ok((self.built(program), binaries.into_iter().next().unwrap_or_default()))
     }
 
     fn load(&self, name: &str, binary: &[u8]) -> Result<Arc<dyn DriverProgram>> {
         let built = Program::create_and_build_from_binary(&self.context, &[binary], &self.options);
-        let program = built.map_err(|e| failed(&format!("loading {name}"), e))?;
-        Ok(Arc::new(OpenClProgram { program, device: self.device, _context: self.context.clone() }))
+        Ok(self.built(built.map_err(|e| failed(&format!("loading {name}"), e))?))
     }
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()> {

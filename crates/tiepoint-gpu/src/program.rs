@@ -31,8 +31,7 @@ impl Program {
     /// The program, compiled and kept in the cache on disk.
     pub(crate) fn compiled(gpu: &Gpu, source: &KernelSource) -> Result<Self> {
         let driver = gpu.driver();
-        let binary = driver.compile(source.name(), &source.for_api(gpu.info().api))?;
-        let program = driver.load(source.name(), &binary)?;
+        let (program, binary) = driver.compile(source.name(), &source.for_api(gpu.info().api))?;
         if !binary.is_empty() {
             cache::store(&Self::key(gpu, source), &binary);
         }
