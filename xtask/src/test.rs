@@ -43,17 +43,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// All tests of Rust. Those of the libraries compile hundreds of kernels for images of a few pixels, each once, and compare
-/// bits: PoCL does not optimise for them, which takes a third of the time. The command's tests and Python's have
-/// pictures to work on and run what users run.
+/// All tests of Rust. Examples are compiled by the lints.
 fn cargo_tests(data: &Path, variables: &Variables) -> Result<()> {
-    let (plain, kernels) = (("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable"), target().join("kernels-plain"));
-    let mut not_optimised = variables.clone();
-    not_optimised.extend([(plain.0, plain.1.into()), ("TIEPOINT_CACHE", kernels.into())]);
-    let runs: [(&[&str], _); 3] =
-        [(&["--lib"], &not_optimised), (&["--bins", "--test", "*"], variables), (&["--doc"], variables)];
-    // A failing program must not hide the results of the others. Examples are compiled by the lints.
-    let runs = runs.map(|(which, variables)| {
+    // A failing program must not hide the results of the others.
+    let runs: [&[&str]; 2] = [&["--lib", "--bins", "--test", "*"], &["--doc"]];
+    let runs = runs.map(|which| {
         cargo(&[&["test", "--workspace", "--no-fail-fast"], which].concat(), data, variables.clone())
     });
     let failed: Vec<String> = runs.into_iter().filter_map(Result::err).collect();

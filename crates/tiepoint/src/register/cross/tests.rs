@@ -132,7 +132,7 @@ fn corners_that_correspond_are_matched() {
 /// Pictures that are searched at a fraction of their size are aligned at their own.
 #[test]
 fn large_pictures_are_aligned_at_their_own_size() {
-    let size = Size::new(1700, 1400);
+    let size = Size::new(1300, 1000);
     let scene = sized(5, 1.15, size);
     let cpu = Cpu::with_threads(2).unwrap();
     let seen = Sensor::Folded.shows(&scene.moving, 9);

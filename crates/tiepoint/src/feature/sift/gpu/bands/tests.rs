@@ -274,9 +274,10 @@ fn images_too_large_for_a_device_are_searched_in_bands() {
 fn progress_is_reported_for_each_band() {
     let image = scene(Size::new(60, 700), 5);
     let options = SiftOptions::default();
-    let cut = cuts(image.size(), &options, 100).into_iter().max_by_key(Cut::count).unwrap();
-    let steps = cut.count() + usize::from(cut.rest.is_some());
-    assert!(steps > 3, "{steps} steps");
+    let cuts =
+        cuts(image.size(), &options, 100).into_iter().filter(|cut| cut.rest.is_some() && cut.count() > 2);
+    let cut = cuts.min_by_key(Cut::count).unwrap();
+    let steps = cut.count() + 1;
     for gpu in all() {
         // Compiles the kernels first, because compiling is reported as progress too.
         cut_so(&beside(gpu), &cut, PixelKind::U8, false, &options);
