@@ -59,7 +59,7 @@ impl CollectionEvidence {
         let largest = self.groups.first().copied().unwrap_or(0);
         let outside = (self.photographs - largest) as f64 / all;
         let alone = self.alone as f64 / all;
-        let more = "More pairs may join them (`--pairs exhaustive`), or photographs from between";
+        let more = "Photographs from between may join them, or more pairs (`--pairs exhaustive`), if not all were tried";
         Assessment::of(vec![
             Reason {
                 measure: "groups",

@@ -23,7 +23,7 @@ use super::reach::amplification;
 use super::{Assessment, Reason, Verdict, counted, percent};
 use crate::feature::Keypoint;
 use crate::geometry::estimate::residuals;
-use crate::geometry::{Correspondence, Homography, Model};
+use crate::geometry::{Correspondence, Homography, Model, ModelKind};
 use crate::image::Size;
 use crate::matching::Match;
 use crate::numeric::{length, sin_cos};
@@ -74,6 +74,9 @@ const REACH: [f64; 2] = [1.0, 2.0];
 /// The share of places that agree, tied by structure or given; below.
 const PLACES: [f64; 2] = [0.9, 0.6];
 
+/// What to do about right matches that a map cannot follow.
+const DEPTH: &str = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
+                     fundamental`, then `tiepoint rectify A B`";
 /// What to do about inliers that are there by chance.
 const FEWER: &str = "Leave out weak matches (`--ratio 0.7`, `--no-rematch`)";
 
@@ -234,7 +237,14 @@ impl PairEvidence {
         } else {
             let share = self.inliers as f64 / self.matches.max(1) as f64;
             let text = format!("{} of {} places agree", counted(self.inliers), counted(self.matches));
-            let next = "Try a model with more freedom (`--model affine` or `homography`)";
+            let next = match self.model.kind() {
+                ModelKind::Homography => DEPTH,
+                ModelKind::Affine => "Try a model with more freedom (`--model homography`)",
+                kind if kind.is_epipolar() => {
+                    "Do both pictures show the same thing, and are the matches right?"
+                }
+                _ => "Try a model with more freedom (`--model affine` or `homography`)",
+            };
             reasons.push(Reason::share_below("places", share, PLACES, text, next));
         }
         if let Some(expected) = self.by_chance {
@@ -271,11 +281,14 @@ impl PairEvidence {
                 expected: format!("below {} px", REACH[0] * self.threshold_px),
                 verdict: Verdict::above(px / self.threshold_px, REACH),
                 text: format!("where inliers are fewest, the map is likely {px:.1} px off"),
-                next: Some(
-                    "Crop to where both have features, take a model with less freedom (`--model affine`), or, if the \
-                     scene has depth, `--model fundamental`"
-                        .into(),
-                ),
+                next: Some(format!(
+                    "Crop to where both have features{}, or, if the scene has depth, `--model fundamental`",
+                    match self.model.kind() {
+                        ModelKind::Homography => ", take a model with less freedom (`--model affine`)",
+                        ModelKind::Affine => ", take a model with less freedom (`--model similarity`)",
+                        _ => "",
+                    }
+                )),
             });
         }
         Assessment::of(reasons)
@@ -298,11 +311,9 @@ impl PairEvidence {
             let (low, high) =
                 misfit.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(*px), high.max(*px)));
             let noun = self.model.kind().noun();
-            let next = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
-                        fundamental`, then `tiepoint rectify A B`";
             let text =
                 format!("the {noun} rejects {} of the first matches that are likely right", percent(share));
-            let mut of_all = Reason::share_above("rejected", share, REJECTED, text, next);
+            let mut of_all = Reason::share_above("rejected", share, REJECTED, text, DEPTH);
             if rejected < TELLING as f64 {
                 // Of a few matches the share says little.
                 of_all.verdict = Verdict::Good;
@@ -320,13 +331,13 @@ impl PairEvidence {
                         "in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"
                     ),
                 },
-                next: Some(next.into()),
+                next: Some(DEPTH.into()),
             });
             if let Some((share, px)) = self.common.zip(self.common_px) {
                 let of = percent(share);
                 let text =
                     format!("neighbouring matches have {of} of their residuals in common ({px:.1} px)");
-                let mut alike = Reason::share_above("residuals", share, COMMON, text, next);
+                let mut alike = Reason::share_above("residuals", share, COMMON, text, DEPTH);
                 if self.reach_px.map_or(px, |reach| reach.max(px)) < BENT * self.threshold_px {
                     alike.verdict = Verdict::Good;
                 }
@@ -400,7 +411,6 @@ fn middles<'a>(size: Size, inliers: impl Iterator<Item = &'a Keypoint>) -> Vec<[
 mod tests {
     use super::*;
     use crate::device::{Cpu, Processor};
-    use crate::geometry::ModelKind;
     use crate::image::{AnyImage, Image};
     use crate::register::{RegisterInput, RegisterOptions, tie_images};
     use crate::synth::Texture;
@@ -459,6 +469,8 @@ mod tests {
         // An affine map cannot follow it either, and is continued as far.
         let (hidden, evidence) = assessed(&part_blank(|p| p), &part_blank(rising), ModelKind::Affine);
         assert!(hidden.verdict > Verdict::Good, "{hidden}: {evidence:?}");
+        let mut next = hidden.reasons.iter().filter_map(|reason| reason.next.as_deref());
+        assert!(next.all(|next| !next.contains("--model affine")), "the model it has already: {hidden:?}");
         for kind in [ModelKind::Homography, ModelKind::Affine, ModelKind::Similarity] {
             let (shore, evidence) = assessed(&part_blank(|p| p), &part_blank(|p| p), kind);
             assert_eq!(shore.verdict, Verdict::Good, "{kind:?}: {shore}: {evidence:?}");

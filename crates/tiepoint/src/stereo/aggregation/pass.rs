@@ -7,7 +7,7 @@ use super::memory::{Stored, Workspace};
 use super::p2_penalty::P2Penalty;
 use super::recurrence::{Sum, Value};
 use super::{Cross, Directions, Horizontal, Knight, Star};
-use crate::device::{Cpu, dispatch};
+use crate::device::{Cpu, SimdLevel, dispatch};
 use crate::error::Shortage;
 use crate::image::{Image, Size};
 use crate::stereo::cost::{CostSource, Costs};
@@ -167,7 +167,12 @@ where
     if width == 0 || height == 0 {
         return Ok(());
     }
-    let lanes = dispatch!(cpu.level(), simd => vector(simd));
+    // Of at most half as many disparities as the longest vector has bytes, shorter vectors leave less to do and to store.
+    let bytes = |cpu: &Cpu| dispatch!(cpu.level(), simd => vector(simd));
+    let shorter = cpu.clone().at_level(SimdLevel::Avx2).ok();
+    let shorter = shorter.as_ref().filter(|it| input.disparities() <= bytes(it) && bytes(it) < bytes(cpu));
+    let cpu = shorter.unwrap_or(cpu);
+    let lanes = bytes(cpu);
     let padded = input.disparities().next_multiple_of(lanes);
     let pixel = (padded * size_of::<T>()) as u64;
     let paths = (width as u64).saturating_mul((F::DEPTH * (N - 1)) as u64 * pixel);
