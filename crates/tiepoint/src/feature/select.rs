@@ -24,7 +24,7 @@ named! {
     pub enum Keep as "keep" {
         /// They are found again from near and far, and are spread more widely. SIFT's default.
         #[default]
-        "scale": Scale, "The largest scales, as VLFeat and COLMAP do";
+        "scale": Scale, "The largest scales";
         /// SURF's default.
         "response": Response, "The strongest, as OpenCV does";
         /// Each position counts with all its directions. The default of [collections](crate::collection), because COLMAP
