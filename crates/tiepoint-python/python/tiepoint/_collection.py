@@ -371,16 +371,16 @@ class Collection:
         Parameters
         ----------
         path : path
-            The database; with `format` the folder of the pairs, of ASP the start of their names.
+            The database; with `format` the folder of the pairs, for ``"asp"`` the start of the files' names.
         replace : bool
             Replace an existing file that was not written by tiepoint.
         descriptors : bool
             Write descriptors. COLMAP's mapper does not read them; without them the file has a sixth of the size.
         colmap : str
-            The version of COLMAP whose layout the database has: ``"4.1"``, or ``"3.8"``, which opens no newer one. Later versions
-            bring either up to date.
+            The version of COLMAP whose layout the database has: ``"4.1"`` or ``"3.8"``. 3.8 cannot open newer layouts; later
+            versions upgrade older ones.
         format : str, optional
-            Write the inliers of each verified pair in place of a database: ``"asp"``, ``"micmac"``, ``"s2p"``, ``"qgis"`` or
+            Write the inliers of each verified pair instead of a database: ``"asp"``, ``"micmac"``, ``"s2p"``, ``"qgis"`` or
             ``"vrt"``, as the command's ``collect export --format``.
         progress : callable or True, optional
             Told how far the work is, as by `collect`.
