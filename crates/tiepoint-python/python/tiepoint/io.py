@@ -191,8 +191,9 @@ def write_matches(
     names : tuple of str
         Names of the images, for ``.json``, ``.txt`` and MicMac.
     format : str, optional
-        The format, if the extension does not tell it: ``"asp"`` (text with uncertainties for the Ames Stereo Pipeline), ``"micmac"`` (`path`
-        is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"npz"``, ``"colmap"``, ``"qgis"``.
+        The format, if the extension does not tell it: ``"asp"`` (text with uncertainties for the Ames Stereo Pipeline),
+        ``"micmac"`` (`path` is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"npz"``,
+        ``"colmap"``, ``"qgis"``.
     """
     inliers = None
     if isinstance(matches, TiePoints):
