@@ -44,7 +44,7 @@ pub struct ExportOptions {
     /// Whether descriptors are left out: the mapper does not read them, and without them the file has a sixth of the
     /// size. Default false.
     pub without_descriptors: bool,
-    /// Whether the layout is that of COLMAP 3.8, which opens no newer one. Default false.
+    /// Whether the layout is that of COLMAP 3.8, which cannot open newer ones. Default false.
     pub old_layout: bool,
 }
 

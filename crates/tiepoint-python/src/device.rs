@@ -91,8 +91,8 @@ pub(crate) fn watch(told: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
 /// Raises
 /// ------
 /// DeviceError
-///     When the requested GPU does not exist. With ``"cpu+cuda:1"`` and the like only a missing driver is an error: where
-///     it has no such GPU, the CPU computes, and `take_notes` says so.
+///     When the requested GPU does not exist. With ``"cpu+cuda:1"`` and the like only a missing driver is an error: if
+///     the driver has no such GPU, the CPU computes, and `take_notes` says so.
 #[pyclass(frozen, module = "tiepoint")]
 pub(crate) struct Device {
     device: tiepoint::device::Device,

@@ -1,4 +1,4 @@
-//! Tests that NVRTC compiles every kernel source of the library, with options of every kind, for three generations of
+//! Tests that NVRTC compiles every kernel source of the library, with options of every kind, for two generations of
 //! CUDA cards; no card is needed. Every stage with kernels lists its sources here: a test fails for a file of kernels
 //! that no source contains.
 

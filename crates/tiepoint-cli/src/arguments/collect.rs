@@ -57,10 +57,10 @@ impl CollectArguments {
 /// All stages.
 #[derive(Debug, Args)]
 pub(crate) struct WholeArguments {
-    /// Folders of photographs, and photographs
+    /// Photographs, or folders of them
     #[arg(required = true, value_name = "IMAGES")]
     pub(crate) images: Vec<PathBuf>,
-    /// The work folder; results that it holds are not computed again [default: OUTPUT.work]
+    /// The work folder; results in it are not computed again [default: OUTPUT.work]
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ impl WholeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ScanArguments {
-    /// Folders of photographs, and photographs
+    /// Photographs, or folders of them
     #[arg(required = true, value_name = "IMAGES")]
     pub(crate) images: Vec<PathBuf>,
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub(crate) struct WorkArguments {
 pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) work: WorkArguments,
-    /// Name the parts that are not done, as I/N: --shard I/N does them
+    /// Divide the work into N parts and name those that are not done; --shard I/N does part I
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parts: Option<u32>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct StatusArguments {
 pub(crate) struct PartArguments {
     #[command(flatten)]
     pub(crate) work: WorkArguments,
-    /// A part of the work: I/N, with I from 0 to N - 1. N processes or machines share the work folder
+    /// Do only part I of N, with I from 0 to N - 1; N processes or machines share the work folder
     #[arg(long, value_name = "I/N", default_value_t, value_parser = StringValueParser::new().try_map(|s| s.parse::<Shard>()))]
     pub(crate) shard: Shard,
     #[command(flatten)]
@@ -125,7 +125,7 @@ pub(crate) struct PartArguments {
 /// Whether results are brought to the disk.
 #[derive(Debug, Args)]
 pub(crate) struct SyncArguments {
-    /// Do not wait until results are on the disk (fsync): a power cut may then destroy some that were reported as done
+    /// Do not wait until results are on the disk (fsync): a power cut may then destroy results that were reported as done
     #[arg(long)]
     no_sync: bool,
 }
@@ -149,7 +149,7 @@ pub(crate) struct FeatureArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct UnreadableArguments {
-    /// End with an error if more than N photographs cannot be read; without it they are named and left out
+    /// End with an error if more than N photographs cannot be read. They are always reported and left out
     #[arg(long, value_name = "N")]
     pub(crate) max_unreadable: Option<usize>,
 }
@@ -164,23 +164,23 @@ pub(crate) struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {
-    /// The database, for COLMAP 4.1 and newer; older versions cannot open it
+    /// The database, for COLMAP 4.1 and newer (older versions need --colmap 3.8); with --format, where the files go
     // An `Option`, because the parser fills this struct even when a stage is given.
     #[arg(short, long, value_name = "DB", required = true)]
     output: Option<PathBuf>,
     /// Replace a file at DB that was not written by this command
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Leave descriptors out: the mapper does not read them, and the file has a sixth of the size
+    /// Leave descriptors out, which the mapper does not read: the file has a sixth of the size
     #[arg(long)]
     pub(crate) no_descriptors: bool,
-    /// The version of COLMAP whose layout the database has: 4.1, or 3.8 (Debian's), which opens no newer one. Later versions
-    /// bring either up to date
+    /// The version of COLMAP whose layout the database has. 3.8 (Debian's) cannot open newer layouts; later versions upgrade
+    /// older ones
     #[arg(long, value_name = "VERSION", default_value = "4.1", value_parser = ["3.8", "4.1"])]
     pub(crate) colmap: String,
-    /// Write the inliers of each verified pair for another program in place of a database. DB is then the start of the names
-    /// for asp (DB-A__B.txt), the folder Homol for micmac, and the folder of the pairs for s2p, qgis and vrt (of those of which
-    /// one lies on a map)
+    /// Write the inliers of each verified pair for another program instead of a database. --output is then the start of the
+    /// file names for asp (DB-A__B.txt), the folder Homol for micmac, and a folder for s2p, qgis and vrt (vrt: only pairs of
+    /// which one photograph lies on a map)
     #[arg(long, value_parser = ["asp", "micmac", "s2p", "qgis", "vrt"], conflicts_with_all = ["replace", "no_descriptors", "colmap"])]
     format: Option<String>,
     /// Also write the verified pairs to FILE as a list of names, as COLMAP and hloc read it
@@ -208,10 +208,10 @@ impl OutputArguments {
 /// The options that a work folder records.
 #[derive(Debug, Args)]
 pub(crate) struct OptionArguments {
-    /// Which pairs to match: auto, exhaustive, sequence, gps, top-scale, or a FILE with two names a line
+    /// Which pairs to match: auto, exhaustive, sequence, gps, top-scale, or a FILE with two names on each line
     #[arg(long, value_name = "WHICH", default_value = "auto", help_heading = "Collection")]
     pub(crate) pairs: PathBuf,
-    /// Verify the matches in FILE in place of a search: COLMAP's text (two names, lines of two indices, an empty line) or
+    /// Verify the matches in FILE instead of a search: COLMAP's text (two names, lines of two indices, an empty line) or
     /// hloc's matches.h5
     #[arg(long, value_name = "FILE", conflicts_with = "pairs", help_heading = "Collection")]
     pub(crate) matches: Option<PathBuf>,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 #[command(mut_arg("report", |page| page.help(
-    "A page that shows the features: one .html that needs no network and no server, only a browser; for several images a \
-     folder or a pattern as for --output"
+    "Write a page that shows the features: one .html file that needs only a browser, no network and no server; for several \
+     images a folder or a pattern as for --output"
 )))]
 pub(crate) struct DetectArguments {
     /// Images; @FILE stands for the images listed in FILE
@@ -17,7 +17,7 @@ pub(crate) struct DetectArguments {
     /// A file with one image path a line; - reads stdin. Empty lines and those beginning with # are skipped
     #[arg(long, value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
-    /// Features to FILE: .csv .json .npz .sift (Lowe, VLFeat) .txt (COLMAP). For several images a folder
+    /// Write features to FILE: .csv .json .npz .sift (Lowe, VLFeat) .txt (COLMAP). For several images a folder
     /// (IMAGE.csv in it), or a pattern in which {} stands for the image's name
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,

@@ -25,7 +25,8 @@ pub(crate) struct DetectorArguments {
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
     /// Which values are black and white: auto or LOW:HIGH. auto leaves 8 bits as they are, and stretches 16 bits and
-    /// floats between their 1st and 99th percentile, widened by a quarter; holes, masked pixels and marks do not count
+    /// floats between their 1st and 99th percentile, widened by a quarter; pixels without data, masked ones and
+    /// values that only mark missing data or saturation do not count
     #[arg(long, default_value = "auto", value_parser = range, allow_hyphen_values = true)]
     pub(crate) range: Range,
     #[command(flatten)]

@@ -67,7 +67,7 @@ pub(crate) enum FilterArguments {
         #[command(flatten)]
         options: Given<HessianFlags>,
     },
-    /// Any small kernel, laid on the image as it is written
+    /// Any small kernel, applied as it is written (not flipped)
     Convolve {
         #[command(flatten)]
         files: FilterFiles,

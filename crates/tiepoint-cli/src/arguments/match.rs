@@ -14,17 +14,17 @@ pub(crate) struct MatchArguments {
     pub(crate) a: PathBuf,
     /// The second image
     pub(crate) b: PathBuf,
-    /// Matches to FILE: .csv .json .npz (NumPy) .txt (COLMAP: names relative to the folder of both, pixels as they are stored)
+    /// Write matches to FILE: .csv .json .npz (NumPy) .txt (COLMAP: names relative to the common folder, pixels as stored)
     /// .points (QGIS) .vrt (GDAL: A with ground control points on the map of B)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// What the matches are written as, where the name of the file does not say it
+    /// The format of the matches, if the name of the file does not tell it
     #[arg(long, requires = "output", value_parser = named::<MatchFormat>())]
     pub(crate) format: Option<MatchFormat>,
     /// A picture of both images and their matches: inliers green, outliers faint
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
-    /// The matrix of the model to FILE, as text: a row a line. It maps from A to B
+    /// Write the matrix of the model to FILE as text, one row on each line. It maps A to B
     #[arg(long, value_name = "FILE")]
     pub(crate) output_model: Option<PathBuf>,
     #[command(flatten)]

@@ -61,8 +61,8 @@ pub(crate) struct Arguments {
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct GlobalArguments {
     /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]. With auto and cpu+cuda[:N] (or opencl) the CPU works while
-    /// the GPU is opened and its kernels are compiled for the first time. collect also takes several: cuda:all, or a list separated by
-    /// commas
+    /// the GPU is opened and its kernels are compiled for the first time. collect also takes several devices: cuda:all, or
+    /// a list separated by commas
     #[arg(long, global = true, default_value = "auto", value_parser = values::devices)]
     pub(crate) device: Devices,
     /// CPU threads [default: one for every core]
@@ -71,7 +71,7 @@ pub(crate) struct GlobalArguments {
     /// Print the time of every stage on stderr
     #[arg(long, global = true)]
     pub(crate) profile: bool,
-    /// Print one JSON object a line on stdout, for each image or pair
+    /// Print JSON on stdout: one object on each line, for each image or pair
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Print more on stderr
@@ -92,12 +92,12 @@ pub(crate) enum Command {
     Match(MatchArguments),
     /// Warp MOVING onto REFERENCE
     Register(RegisterArguments),
-    /// Turn LEFT and RIGHT so that corresponding points lie in the same row
+    /// Warp LEFT and RIGHT so that corresponding points lie in the same row
     Rectify(RectifyArguments),
     /// Compute the disparities of rectified pairs, and depth
     #[command(
         after_help = "`tiepoint stereo --like mgm …` takes the command line and the environment of mgm and mgm_multi, \
-                            as s2p and ASP call them; so does a link to tiepoint of the name mgm or mgm_multi."
+                            as s2p and ASP call them; so does a link to tiepoint named mgm or mgm_multi."
     )]
     Stereo(StereoArguments),
     /// Apply one filter to an image
@@ -108,15 +108,15 @@ pub(crate) enum Command {
     Evaluate(EvaluateArguments),
     /// Match many photographs, and write a database for COLMAP
     Collect(CollectArguments),
-    /// Compare the pages of two runs (--report): what both have, what only one has, and which figures differ
+    /// Compare two runs by their pages (--report): what is in both, what is in only one, and which figures differ
     Report(ComparisonArguments),
     /// Measure the time of every stage, on images or on a synthetic scene
     Bench(BenchArguments),
     /// List the devices that can compute here
     Devices,
-    /// Try everything on photographs and synthetic scenes: pictures and an HTML page
+    /// Try everything on photographs and synthetic scenes, and write pictures and an HTML page
     Demo(DemoArguments),
-    /// Print a script with which a shell completes this command's words
+    /// Print a script that makes a shell complete this command's words
     Completions(CompletionsArguments),
     /// Manual pages: one for each command
     #[command(hide = true)]

@@ -79,7 +79,7 @@ pub(crate) struct RectifyArguments {
     /// The rectified right picture
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_right: Option<PathBuf>,
-    /// Write integer pictures of any format with an alpha channel, opaque where they show their input, in place of masks
+    /// Write integer pictures of any format with an alpha channel, opaque where they show their input, instead of masks
     /// and no-data values
     #[arg(long)]
     pub(crate) alpha: bool,
@@ -113,10 +113,10 @@ pub(crate) struct RectifyArguments {
     robust: Given<RectifyRobustFlags>,
     #[command(flatten)]
     sensors: SensorArguments,
-    /// As --mask, for the second image
+    /// Like --mask, for the second image
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
-    /// Use the tie points in FILE in place of a search, as `match --matches` takes them
+    /// Use the tie points in FILE instead of a search; formats are those of `match --matches`
     #[arg(long = "matches", value_name = "FILE")]
     given: Option<PathBuf>,
     #[command(flatten)]

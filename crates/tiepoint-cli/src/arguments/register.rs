@@ -41,7 +41,7 @@ pub(crate) struct RegisterArguments {
     /// The area that the results show
     #[arg(long, value_enum, default_value_t)]
     pub(crate) canvas: Extent,
-    /// How the two share the overlay
+    /// How the overlay shows both
     #[arg(long, value_enum, default_value_t)]
     pub(crate) blend: Blend,
     /// A picture of both images and their matches
@@ -50,7 +50,7 @@ pub(crate) struct RegisterArguments {
     /// How values between pixels are interpolated
     #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
     pub(crate) interpolation: Interpolation,
-    /// The matrix of the model to FILE, as text: a row a line. It maps from MOVING to REFERENCE
+    /// Write the matrix of the model to FILE as text, one row on each line. It maps MOVING to REFERENCE
     #[arg(long, value_name = "FILE")]
     pub(crate) output_model: Option<PathBuf>,
     #[command(flatten)]

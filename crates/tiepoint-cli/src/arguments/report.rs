@@ -9,7 +9,7 @@ use tiepoint_report::DEFAULT_LIMIT;
 /// The file of the page, and how large it may be.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ReportArguments {
-    /// A page that shows the result: one .html that needs no network and no server, only a browser
+    /// Write a page that shows the result: one .html file that needs only a browser, no network and no server
     #[arg(long, value_name = "HTML")]
     pub(crate) report: Option<PathBuf>,
     #[arg(
@@ -17,7 +17,7 @@ pub(crate) struct ReportArguments {
         value_name = "BYTES",
         value_parser = bytes,
         requires = "report",
-        help = with_default("The most bytes of the page; pictures, maps and matches are reduced to fit", DEFAULT_LIMIT)
+        help = with_default("The most bytes of the page; pictures, maps and matches are reduced until they fit", DEFAULT_LIMIT)
     )]
     pub(crate) report_limit: Option<u64>,
 }
@@ -42,10 +42,10 @@ impl ReportArguments {
 /// `tiepoint report`.
 #[derive(Debug, Args)]
 pub(crate) struct ComparisonArguments {
-    /// Two pages that --report has written, of one command: of the run before and of the run after
+    /// The pages of two runs of the same command, written by --report: the earlier run, then the later one
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], required = true)]
     pub(crate) compare: Vec<PathBuf>,
-    /// The page that shows both runs: one .html that needs no network and no server, only a browser
+    /// The page that shows both runs: one .html file that needs only a browser, no network and no server
     #[arg(short, long, value_name = "HTML")]
     pub(crate) output: PathBuf,
 }

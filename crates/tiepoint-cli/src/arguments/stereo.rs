@@ -23,13 +23,13 @@ pub(crate) struct StereoArguments {
     /// spaces; - reads stdin. Empty lines and those beginning with # are skipped
     #[arg(long, value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
-    /// Disparities to FILE: .pfm (none: +inf), .tif .exr .npy (none: NaN), .png (16 bits: 256 times the disparity, none:
+    /// Write disparities to FILE: .pfm (none: +inf), .tif .exr .npy (none: NaN), .png (16 bits: 256 times the disparity, none:
     /// 0). For several pairs a folder (LEFT.pfm in it), or a pattern: {} stands for the left image's name, %04d for its
     /// number
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// Write offsets, which are added to x to come to the other image, as mgm, s2p and ASP do: for the left image minus the
-    /// disparity, for the right image the disparity
+    /// Write offsets, which are added to x to get to the other image, as mgm, s2p and ASP do: minus the disparity for the
+    /// left image, the disparity for the right image
     #[arg(long)]
     pub(crate) offsets: bool,
     /// Disparities of the right image; named as --output is. They are whole numbers, except with --right-view
@@ -44,7 +44,7 @@ pub(crate) struct StereoArguments {
     /// A picture of the disparities with a scale, at most 4096 pixels wide and high; named as --output is
     #[arg(long, value_name = "PNG")]
     pub(crate) preview: Option<String>,
-    /// The disparities at both ends of the preview's colours: auto or LOW:HIGH
+    /// The disparities at both ends of the preview's colour scale: auto or LOW:HIGH
     #[arg(
         long,
         value_name = "RANGE",
@@ -53,7 +53,7 @@ pub(crate) struct StereoArguments {
         allow_hyphen_values = true
     )]
     pub(crate) preview_range: Range,
-    /// Depth to FILE: .pfm .tif .exr .npy, in the unit of the baseline, or .png (16 bits, see --depth-scale); needs
+    /// Write depth to FILE: .pfm .tif .exr .npy, in the unit of the baseline, or .png (16 bits, see --depth-scale); needs
     /// --calibration, --focal or --rectify; named as --output is
     #[arg(long, value_name = "FILE")]
     pub(crate) depth: Option<String>,
@@ -99,7 +99,7 @@ pub(crate) struct StereoArguments {
     /// Compute disparities only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
-    /// As --mask, for the right image; {} stands for its name
+    /// Like --mask, for the right image; {} stands for its name
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_right: Option<String>,
     /// Pixels of this value hold no data, in either image; NaN and infinities never do

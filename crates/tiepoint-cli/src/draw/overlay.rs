@@ -6,7 +6,7 @@ use tiepoint::image::Image;
 /// How two images are combined in one picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Blend {
-    /// Squares of one and the other in turn; where they fit, edges continue from square to square.
+    /// Alternating squares of both; where they fit, edges continue from square to square.
     #[default]
     Checker,
     /// The reference in red, the other in cyan: grey where they fit, coloured fringes where they do not.

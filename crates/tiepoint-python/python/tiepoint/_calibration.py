@@ -85,9 +85,9 @@ class Calibration(Result):
         return cls(**_core.read_rectified(path))
 
     def write(self, path: _Path) -> None:
-        """Write what `read` and the command take, by the name: ``.txt`` (Middlebury, the only one for affine cameras),
-        ``.yml``, ``.xml`` or ``.json`` (OpenCV: P1, P2 and Q), or such as ``camera_info.yaml`` (ROS, the right
-        camera)."""
+        """Write a file that `read` and the command read. The name decides the format: ``.txt`` (Middlebury, the only one
+        for affine cameras), ``.yml``, ``.xml`` or ``.json`` (OpenCV: P1, P2 and Q), or a name such as
+        ``camera_info.yaml`` (ROS, the right camera)."""
         _core.write_rectified(path, self._fields())
 
 

@@ -98,9 +98,9 @@ class CollectionOptions(_options.CollectionOptions):
     ----------
     pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "matches"} or path
         Which pairs to match, or a file of them: two names a line. ``"matches"``: those of `Collection.import_matches`, which
-        are verified in place of a search.
+        are verified instead of a search.
     matches : path, optional
-        A file of matches to verify in place of a search: COLMAP's text, or hloc's ``matches.h5``.
+        A file of matches to verify instead of a search: COLMAP's text, or hloc's ``matches.h5``.
     """
 
     pairs: str | os.PathLike[str] = "auto"  # type: ignore[assignment]
@@ -221,7 +221,7 @@ class Collection:
         options : CollectionOptions, optional
             How to process the collection. A folder that was made with other options of features refuses them.
         device : Device or str, optional
-            Whose threads read.
+            The device whose threads read.
         max_pixels, max_bytes : optional
             Limits for the photographs that later stages read, as for `Collection`.
         sync : bool
@@ -311,7 +311,7 @@ class Collection:
             The numbers ``searched`` and ``present``; names with reasons: ``unreadable`` photographs cannot be read as
             pictures and are left out; ``failed`` ones are to be tried again, because the system could not read them or
             they have changed since the scan; and ``without_mask``, the names of photographs without a mask in the
-            folder of masks. A warning tells of those, and of most photographs being left out.
+            folder of masks. A warning reports those, and another that most photographs are left out.
         """
         found = self._core.extract(_devices(device), shard)
         _warn(found.pop("warnings"))
@@ -326,7 +326,7 @@ class Collection:
         Parameters
         ----------
         device : Device or str, optional
-            Whose threads compute.
+            The device whose threads compute.
         shard : tuple of int
             Part i of n.
         """
@@ -371,16 +371,16 @@ class Collection:
         Parameters
         ----------
         path : path
-            The database; with `format` the folder of the pairs, of ASP the start of their names.
+            The database; with `format` the folder of the pairs, for ``"asp"`` the start of the files' names.
         replace : bool
             Replace an existing file that was not written by tiepoint.
         descriptors : bool
             Write descriptors. COLMAP's mapper does not read them; without them the file has a sixth of the size.
         colmap : str
-            The version of COLMAP whose layout the database has: ``"4.1"``, or ``"3.8"``, which opens no newer one. Later versions
-            bring either up to date.
+            The version of COLMAP whose layout the database has: ``"4.1"`` or ``"3.8"``. 3.8 cannot open newer layouts; later
+            versions upgrade older ones.
         format : str, optional
-            Write the inliers of each verified pair in place of a database: ``"asp"``, ``"micmac"``, ``"s2p"``, ``"qgis"`` or
+            Write the inliers of each verified pair instead of a database: ``"asp"``, ``"micmac"``, ``"s2p"``, ``"qgis"`` or
             ``"vrt"``, as the command's ``collect export --format``.
         progress : callable or True, optional
             Told how far the work is, as by `collect`.
@@ -404,12 +404,12 @@ class Collection:
         """What is done and what is left, as the command's `collect status` shows it.
 
         ``missing_features`` and ``missing_match`` are the numbers of photographs and tiles that are left: part ``i`` of
-        ``n`` does those that leave ``i`` when divided by ``n``.
+        ``n`` does those whose number modulo ``n`` is ``i``.
 
         Parameters
         ----------
         device : Device or str, optional
-            Whose threads read.
+            The device whose threads read.
         """
         return self._core.status(device)
 
@@ -419,7 +419,7 @@ class Collection:
         Parameters
         ----------
         device : Device or str, optional
-            Whose threads read.
+            The device whose threads read.
         """
         return Assessment(*self._core.assess(device))
 
@@ -449,7 +449,7 @@ class Collection:
         return found
 
     def import_features(self, name: str, features: Features) -> None:
-        """Store features that another program found for a photograph, in place of those that `extract` would find.
+        """Store features that another program found for a photograph, instead of those that `extract` would find.
 
         Parameters
         ----------
@@ -465,7 +465,7 @@ class Collection:
         self._core.import_features(self.names.index(name), features)
 
     def import_matches(self, matches: Mapping[tuple[str, str], Any]) -> None:
-        """Store matches that another program found; `match_pairs` verifies them in place of a search.
+        """Store matches that another program found; `match_pairs` verifies them instead of a search.
 
         They replace all that were stored before. The features must be there, and the options have ``pairs="matches"``.
 

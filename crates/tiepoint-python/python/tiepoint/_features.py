@@ -61,7 +61,7 @@ class _Detector(Options):
         Parameters
         ----------
         image : array_like, (H, W) or (H, W, 1 to 4)
-            ``uint8``, ``uint16`` or ``float32``: an array, a buffer, or anything with ``__dlpack__``. Truth values become 0
+            ``uint8``, ``uint16`` or ``float32``: an array, a buffer, or anything with ``__dlpack__``. Booleans become 0
             and 255, and numbers of other types ``float32``, whose `range` is automatic. Colours become grey (Rec. 709). An
             array on the CUDA device that computes is not copied; the pixels of its rows must be contiguous.
         mask : array_like, (H, W), optional
@@ -128,8 +128,9 @@ class Sift(_Detector, SiftOptions):
     def describe(self, image: _Image, given: Features) -> tuple[Features, npt.NDArray[np.int64]]:
         """Describe features that another detector has found, at their places, scales and angles; on the CPU.
 
-        Each in the octave and layer that it names if this detector could find its scale there, otherwise in those that suit
-        its scale. With the preset ``"opencv"``, in those that it names whatever its scale is, as OpenCV's ``compute`` does.
+        Each feature is described in the octave and layer that it names, if this detector could find its scale there,
+        otherwise in those that suit its scale. With the preset ``"opencv"``, always in those that it names, as by
+        OpenCV's ``compute``.
 
         Parameters
         ----------

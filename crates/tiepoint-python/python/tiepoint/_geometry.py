@@ -265,7 +265,7 @@ def estimate(
     K : array_like, (3, 3), optional
         The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional
-        Whose threads compute.
+        The device whose threads compute.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def fit(
     K : array_like, (3, 3), optional
         The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional
-        Whose threads compute.
+        The device whose threads compute.
 
     Returns
     -------

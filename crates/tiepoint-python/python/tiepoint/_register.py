@@ -78,7 +78,7 @@ class Registration(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Rectified(Result):
-    """Two images turned so that corresponding points lie in the same row.
+    """Two images warped so that corresponding points lie in the same row.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ def rectify(
     interpolation: _Interpolation = "bicubic",
     device: Device | str | None = None,
 ) -> Rectified:
-    """Turn two images so that corresponding points lie in the same row.
+    """Warp two images so that corresponding points lie in the same row.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class Disparities(Result):
         truth : array_like, (H, W), optional
             The true disparities, NaN where they are not known; errors are then judged, too.
         device : Device or str, optional
-            Whose threads compute.
+            The device whose threads compute.
         """
         if self.searched is None:
             raise OptionError("the disparities that were searched are not known: results of Stereo have them")
@@ -106,7 +106,7 @@ class Disparities(Result):
         calibration : Calibration, Rectified or path, optional
             The calibration of the pair; if not given, that given to `Stereo.compute`.
         device : Device or str, optional
-            Whose threads compute.
+            The device whose threads compute.
         """
         return _core.depth(device, self.disparity, self._calibration(calibration)._fields())
 
@@ -252,7 +252,7 @@ class Stereo(StereoOptions):
     ) -> Disparities:
         """Find the disparities of a rectified pair by a cost volume of your own: of a network, of another census.
 
-        Everything behind the cost is as in `compute`: paths, sub-pixel disparities, the check of both views. A tensor on a
+        Everything after the cost is as in `compute`: paths, sub-pixel disparities, the check of both views. A tensor on a
         CUDA device is aggregated there without a copy, and the maps stay there.
 
         Parameters
@@ -263,18 +263,19 @@ class Stereo(StereoOptions):
         left, right : array_like
             The pair: edges of the left image let P2 fall, and both say where they hold data.
         calibration : Calibration, Rectified or path, optional
-            What the pair is, for `Disparities.depth` and `Disparities.points`.
+            The calibration of the pair, for `Disparities.depth` and `Disparities.points`.
         scale : float, optional
-            Costs become whole numbers: less the least one where that is negative, times this, rounded, 4000 at most. If
-            not given, integers stay as they are, and the greatest of floats becomes 1023. Sums are fastest where the
-            greatest becomes at most 96.
+            The factor that makes costs whole numbers of at most 4000. A negative minimum is subtracted first, then costs
+            are multiplied and rounded. If not given, integers are not changed, and floats are scaled so that the greatest
+            becomes 1023. Sums are fastest if the greatest is at most 96.
         mask_left, mask_right : array_like, (H, W), optional
             Where the images hold data: not 0.
 
         Returns
         -------
         Disparities
-            Penalties are in units of the scaled cost; by default they are to its greatest as they are for census.
+            Penalties are in units of the scaled cost; by default they have the same proportion to its greatest value as
+            for census.
         """
         found = self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=False)
         known = None if calibration is None else rectified(calibration)
@@ -297,11 +298,11 @@ class Stereo(StereoOptions):
         Parameters
         ----------
         cost : array_like, (H, W, disparities)
-            As in `optimize`, like all that follows.
+            As in `optimize`.
         left, right : array_like
             The pair.
         scale : float, optional
-            By which costs become whole numbers.
+            The factor that makes costs whole numbers, as in `optimize`.
         mask_left, mask_right : array_like, (H, W), optional
             Where the images hold data: not 0.
 
@@ -332,7 +333,7 @@ class Stereo(StereoOptions):
     ) -> Iterator[Disparities]:
         """Find the disparities of a sequence of rectified pairs, in their order; the pairs are taken as they are needed.
 
-        A GPU has several pairs at a time: one is copied to it and one back while it works on a third.
+        A GPU has several pairs at a time: one is copied to it and one back while a third is computed.
 
         Parameters
         ----------

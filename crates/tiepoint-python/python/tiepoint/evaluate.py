@@ -154,7 +154,7 @@ def matching_accuracy(xy_a: Any, xy_b: Any, truth: Any) -> list[float]:
 
 
 def position_error(xy_a: Any, xy_b: Any, truth: Any, *, within: float = 3.0) -> PositionError:
-    """The error of places of the matches `within` pixels of the true homography from A to B; others are wrong matches."""
+    """The error of places of the matches `within` pixels of the true homography from A to B; others count as wrong."""
     return PositionError(*_core.matching_accuracy(xy_a, xy_b, named(truth)[1], within)[1])
 
 

@@ -191,7 +191,7 @@ def integral(image: _Image, *, device: Device | str | None = None) -> npt.NDArra
     image : array_like, (H, W)
         ``uint8`` or ``uint16``.
     device : Device or str, optional
-        Whose threads compute.
+        The device whose threads compute.
 
     Returns
     -------
@@ -215,7 +215,7 @@ def resample(
         ``"double"`` maps pixel x to 2x and puts means between; ``"halve"`` takes every second pixel; ``"mean"`` takes
         the mean of four.
     device : Device or str, optional
-        Whose threads compute.
+        The device whose threads compute.
 
     Returns
     -------

@@ -134,8 +134,8 @@ def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
     Parameters
     ----------
     features : Features
-        LightGlue was trained on COLMAP's SIFT as RootSIFT, in pictures whose longest side is 1024: of
-        ``Sift(preset="vlfeat", root=True, contrast=0.02, keep="levels", max_features=2048)``, and of these `distinct`.
+        Those of ``Sift(preset="vlfeat", root=True, contrast=0.02, keep="levels", max_features=2048)``, reduced by
+        `distinct`: LightGlue was trained on COLMAP's SIFT as RootSIFT, in pictures whose longest side is 1024.
     device : torch.device, optional
         The device of the tensors; needs PyTorch. If not given, arrays of NumPy are returned.
 
@@ -175,8 +175,8 @@ def _half_turns(angle: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def distinct(features: Features) -> Features:
-    """One feature for each pixel, as the extractor that comes with LightGlue keeps them: that of the largest scale, and of
-    several directions that nearest to 0.
+    """Keep one feature for each pixel, as LightGlue's own extractor does: the one of the largest scale, and if that has
+    several directions, the one nearest to 0.
 
     Parameters
     ----------

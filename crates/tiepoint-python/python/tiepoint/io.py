@@ -128,7 +128,7 @@ def write_features(path: _Path, features: Features) -> None:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class StoredMatches(Result):
-    """Tie points of a file. What it does not say is the number of the row, scale 1, an inlier.
+    """Tie points of a file. If the file does not say them, indices are row numbers, scales are 1, and all are inliers.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class StoredMatches(Result):
 def read_matches(path: _Path) -> StoredMatches:
     """Read tie points, recognised by their content, such as those of other programs for `tiepoint.estimate`.
 
-    What `write_matches` writes is read but for COLMAP's indices, which are no places: CSV, JSON, NPZ, text with
+    All that `write_matches` writes is read, except COLMAP's format, which has no places: CSV, JSON, NPZ, text with
     uncertainties of the Ames Stereo Pipeline, a file of MicMac's ``Homol``, ``sift_matches.txt`` of s2p, and points of
     QGIS that lie on pixels of a picture.
     """
@@ -191,8 +191,9 @@ def write_matches(
     names : tuple of str
         Names of the images, for ``.json``, ``.txt`` and MicMac.
     format : str, optional
-        What the extension does not say: ``"asp"`` (text with uncertainties for the Ames Stereo Pipeline), ``"micmac"`` (`path`
-        is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"npz"``, ``"colmap"``, ``"qgis"``.
+        The format, if the extension does not tell it: ``"asp"`` (text with uncertainties for the Ames Stereo Pipeline),
+        ``"micmac"`` (`path` is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"npz"``,
+        ``"colmap"``, ``"qgis"``.
     """
     inliers = None
     if isinstance(matches, TiePoints):

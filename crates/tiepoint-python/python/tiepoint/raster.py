@@ -394,7 +394,7 @@ def register(
     nodata: float | None = None,
     **options: Any,
 ) -> RasterRegistration:
-    """Find where a raster lies on another by their contents, and warp it onto that one's grid.
+    """Find by their contents where a raster lies on another, and warp it onto the other's grid.
 
     The moving raster may have a place on the map, a wrong one, or none: only pixels are compared. Pixels without data are
     not searched, and no value is interpolated from them.

@@ -16,14 +16,14 @@ options! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct CollectionOptions {
-        /// Photographs in a block. The pairs of one block with another, a tile, are matched and written as one piece; by
-        /// default 64 photographs, and 256 from 20 001 photographs on.
+        /// Photographs in a block. All pairs of one block with another are a tile, which is matched and written as one
+        /// piece; by default 64 photographs, and 256 from 20 001 photographs on.
         ///
         /// By default 64 for up to 20 000 photographs, some 4000 pairs, a second on a data-centre GPU and a minute on two
         /// cores; 256 for more: fewer files, fewer bytes read for each pair. A folder keeps what it was made with.
         block / with_block: Option<u32> = None => 1..=4096, unit "N";
-        /// Whether one sensor took all photographs; cross: chosen pairs that their features do not verify are tried by
-        /// structure, for photographs of two sensors, such as a thermal and a colour camera.
+        /// Whether one sensor took all photographs. cross is for two sensors, such as a thermal and a colour camera: chosen
+        /// pairs that features do not verify are then tried by structure.
         ///
         /// It takes up to 2 s of a core for each such pair, and adds up to 1500 features to each photograph.
         modality / with_modality: Modality = Modality::Same;
@@ -65,13 +65,13 @@ options! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct FeatureOptions {
-        /// Longest side of the image that is searched; a larger photograph is shrunk to it, and its features keep their
-        /// place in the photograph.
+        /// Longest side of the image that is searched; a larger photograph is shrunk to it, and its features have the
+        /// coordinates of the full photograph.
         longest_side / with_longest_side: u32 = 3200 => 16.., unit "PX";
         /// A folder of masks: NAME.png for the photograph NAME, or NAME with its extension replaced by .png; features
-        /// are kept where it is not 0.
+        /// are kept where the mask is not 0.
         masks / with_masks: Option<PathBuf> = None;
-        /// Take the features that another program found, in place of SIFT: a folder with a file for each photograph, NAME.npz,
+        /// Use the features that another program found instead of SIFT: a folder with a file for each photograph, NAME.npz,
         /// .txt (COLMAP's), .csv, .json or .sift, or NAME with its extension replaced by one of these; or hloc's features.h5.
         given / with_given: Option<PathBuf> = None, name "features", flag "features";
         /// The distance between two descriptors of given features.
@@ -104,7 +104,7 @@ named! {
     pub enum Metric as "metric" {
         #[default]
         "l2": L2, "Euclidean distance of the descriptors as they are";
-        "cosine": Cosine, "By angle: descriptors are divided by their length";
+        "cosine": Cosine, "The angle between them: descriptors are divided by their length";
     }
 }
 
@@ -115,30 +115,30 @@ options! {
     pub struct PairOptions {
         /// How pairs are chosen.
         choice / with_choice: PairChoice = PairChoice::Auto, name "pairs", flag "pairs";
-        /// Pairs auto: match all pairs if there are at most this many photographs, whatever the device, so that the
-        /// database is the same on any.
+        /// Pairs auto: match all pairs if there are at most this many photographs. The device does not matter, so that
+        /// the database is the same on every device.
         ///
         /// The default is 12.5 million pairs, less than an hour on a data-centre GPU and days on two cores, of which the
         /// command warns before it begins.
         exhaustive_up_to / with_exhaustive_up_to: u32 = 5000, unit "N";
-        /// Pairs sequence: match each photograph with this many that follow it, and with those 1, 2, 4, … places on, up
-        /// to 2 to the power of one less than this.
+        /// Pairs sequence: match each photograph with this many that follow it, and with as many at distances that double:
+        /// 1, 2, 4, 8, … places after it.
         overlap / with_overlap: u32 = 10 => 1..=10_000, unit "N";
-        /// Pairs gps: match each photograph with this many of the nearest.
+        /// Pairs gps: match each photograph with at most this many of the nearest ones.
         neighbours / with_neighbours: u32 = 50 => 1..=10_000, unit "N";
         /// Pairs gps: the greatest distance of a neighbour, in metres.
         max_metres / with_max_metres: f64 = 100.0 => Above(0.0), unit "M";
         /// Pairs top-scale: compare this many of the largest features of each photograph.
         top_features / with_top_features: u32 = 512 => 1..=10_000, unit "N";
-        /// Pairs top-scale: this many mutual matches of them make a pair.
+        /// Pairs top-scale: the fewest mutual matches of these features for which a pair is chosen.
         top_matches / with_top_matches: u32 = 4 => 1..=10_000, unit "N";
-        /// Pairs top-scale: keep this many of the best partners of each photograph.
+        /// Pairs top-scale: keep at most this many partners of each photograph, the best ones.
         top_partners / with_top_partners: u32 = 100 => 1..=10_000, unit "N";
         /// Pairs list: the file, with one pair of names in each line, separated by a space, or by a tab if names
         /// contain spaces. Pairs matches: the file of matches, unless they are imported.
         list / with_list: Option<PathBuf> = None;
         /// After the chosen pairs, also match photographs that have a verified partner in common, in one round.
-        closure / with_closure: bool = true, without "Leave out the second round, of photographs with a verified partner in common";
+        closure / with_closure: bool = true, without "Leave out the second round, which matches photographs that have a verified partner in common";
     }
     check this {
         match (this.choice, &this.list) {
@@ -159,8 +159,8 @@ named! {
         "gps": Gps, "Neighbours by the positions that the photographs record";
         /// Source: Wu, 3DV 2013.
         "top-scale": TopScale, "Those whose largest features match";
-        "list": List, "Those of a file";
-        "matches": Matches, "Those for which matches are given, which are verified in place of a search";
+        "list": List, "Those that a file lists";
+        "matches": Matches, "Those for which matches are given, which are verified instead of a search";
     }
 }
 

@@ -24,7 +24,7 @@ named! {
     pub enum Keep as "keep" {
         /// They are found again from near and far, and are spread more widely. SIFT's default.
         #[default]
-        "scale": Scale, "The largest scales, as VLFeat and COLMAP do";
+        "scale": Scale, "The largest scales";
         /// SURF's default.
         "response": Response, "The strongest, as OpenCV does";
         /// Each position counts with all its directions. The default of [collections](crate::collection), because COLMAP
@@ -38,8 +38,8 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct Selection {
-        /// The most features to keep, where each direction of a position counts as one; for whole levels, the number of
-        /// positions from which on no further level is taken; by default all, the strongest first.
+        /// The most features to keep, each direction of a position counted as one; with keep levels, the number of
+        /// positions that the kept levels must reach. Without a limit all are kept, the strongest first.
         limit / with_limit: Option<usize> = None, name "max_features", unit "N";
         /// Which features are kept if there are more.
         keep / with_keep: Keep = Keep::Scale;

@@ -34,8 +34,8 @@ options! {
         ///
         /// JPEG, PNG, WebP and TIFF say it by EXIF's orientation. A TIFF with a place on a map is not turned, because
         /// its place belongs to the pixels as they are stored.
-        orient / with_orient: bool = true, without "Ignore how the file says the picture is to be turned; leave it as it is stored";
-        /// The band that detectors and stereo see, counted from 1; by default the grey of red, green and blue, or the first band.
+        orient / with_orient: bool = true, without "Leave the picture as it is stored and ignore the orientation that its file records";
+        /// The band that detectors and stereo use, counted from 1; by default the grey of red, green and blue, or the first band.
         band / with_band: Option<usize> = None => 1.., unit "N";
     }
 }

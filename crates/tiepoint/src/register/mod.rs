@@ -28,7 +28,7 @@ options! {
     /// How to register.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct RegisterOptions {
-        /// Whether one sensor made both pictures; automatic: two, where one does not suffice.
+        /// Whether one sensor made both pictures; automatic: structure is tried if features do not suffice.
         modality / with_modality: Modality = Modality::Auto;
     }
     tables {

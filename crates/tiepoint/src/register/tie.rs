@@ -13,7 +13,7 @@ options! {
     /// How to find tie points.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct TieOptions {
-        /// The model that verifies the matches; none takes them unverified.
+        /// The model that verifies the matches; none: they are not verified.
         model / with_model: Option<ModelKind> = Some(ModelKind::Homography);
         /// The largest ratio of the scales of pictures from different sensors; either may be the finer one.
         scale_range / with_scale_range: f64 = 2.0 => 1.0..=16.0;

@@ -54,9 +54,9 @@ named! {
     /// Whether one sensor made both pictures.
     pub enum Modality as "modality" {
         #[default]
-        "auto": Auto, "As same, and as cross where too little agrees";
-        "same": Same, "One sensor: by features of brightness";
-        "cross": Cross, "Two sensors, such as radar, infrared, maps, depth, night: by structure, whatever is bright or dark";
+        "auto": Auto, "First as same, then as cross if too little agrees";
+        "same": Same, "One sensor: match features";
+        "cross": Cross, "Two sensors, such as radar, infrared, maps, depth, night: match structure, which does not depend on brightness";
     }
 }
 

@@ -31,7 +31,7 @@ options! {
     /// Which points to keep, and how to write them.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct CloudOptions {
-        /// Greatest depth of a point, in the unit of the baseline: infinite for all that have one.
+        /// Greatest depth of a point, in the unit of the baseline; infinite keeps all.
         max_depth / with_max_depth: f64 = f64::INFINITY => OrInfinite(Above(0.0)), unit "Z";
     }
     besides {

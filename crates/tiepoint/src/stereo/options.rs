@@ -74,7 +74,7 @@ options! {
         /// The number of directions along which costs are aggregated.
         paths / with_paths: Paths = Paths::Eight;
         /// Penalty of a change of disparity by one along a path, in units of the cost; by default 14 for ad-census, 10
-        /// for census 5x5 and ad, 12 for mi. The others move where they would contradict it.
+        /// for census 5x5 and ad, 12 for mi. Defaults of the others are adjusted if they would contradict it.
         ///
         /// See [`Penalties`] for this and the next three.
         p1 / with_p1: Option<u16> = None, unit "P";

@@ -17,7 +17,7 @@ options! {
     /// A flight and its terrain.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct AerialOptions {
-        /// Photographs: as many strips as make the block about square.
+        /// Number of photographs, in as many strips as make the block about square.
         photographs / with_photographs: usize = 20 => 1..;
         /// Focal length over the longer side.
         focal / with_focal: f64 = 1.0 => 0.3..=10.0;
@@ -25,7 +25,7 @@ options! {
         height / with_height: f64 = 100.0 => Above(0.0), unit "M";
         /// Share of a photograph that the next one in its strip shows too.
         overlap / with_overlap: f64 = 0.7 => 0.0..=0.999, unit "SHARE";
-        /// The same of the next strip.
+        /// Share of a photograph that the next strip shows too.
         side_overlap / with_side_overlap: f64 = 0.5 => 0.0..=0.999, unit "SHARE";
         /// Greatest height of the terrain over its mean, as a share of the flying height.
         relief / with_relief: f64 = 0.1 => 0.0..=0.2, unit "SHARE";

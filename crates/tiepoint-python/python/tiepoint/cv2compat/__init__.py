@@ -1,4 +1,4 @@
-"""OpenCV's names over this package, so that a script changes one import.
+"""OpenCV's names for this package, so that a script need only change one import.
 
 ``import tiepoint.cv2compat as cv2`` gives OpenCV's features, matchers, models and Semi-Global Matching with its shapes and
 units: images of three channels are blue, green, red, angles degrees, sizes diameters, points (N, 1, 2), disparities int16
@@ -6,7 +6,7 @@ times 16. Results are this package's: features by the preset ``opencv``, matches
 estimation, disparities by its own Semi-Global Matching.
 
 OpenCV is never needed. Where it is installed, keypoints and matches are its own classes, and every other name, such as
-`imread` or `drawMatches`, is OpenCV's own. `origin` says whose a name is.
+`imread` or `drawMatches`, is OpenCV's own. `origin` says which package a name belongs to.
 """
 
 from __future__ import annotations

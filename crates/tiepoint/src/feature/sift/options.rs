@@ -51,8 +51,8 @@ options! {
         /// The descriptor is divided by its sum and each value replaced by its root.
         root / with_root: bool = false, flag "rootsift",
             without "Compare descriptors as they are, not by the Hellinger distance";
-        /// Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches,
-        /// for about five times the time of description; always on the CPU, even if there is a GPU.
+        /// Descriptors averaged over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches;
+        /// computing descriptors takes about five times as long, and always runs on the CPU.
         ///
         /// See [`describe`](super::describe).
         domain_size_pooling / with_domain_size_pooling: bool = false;

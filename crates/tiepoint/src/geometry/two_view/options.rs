@@ -22,8 +22,8 @@ options! {
         min_iterations / with_min_iterations: usize = 100, unit "N";
         /// The most samples for each model.
         max_iterations / with_max_iterations: usize = 10_000 => 1..=1_000_000_000, unit "N";
-        /// Draw samples until a model of this share of inliers would have been found with the confidence, or of the
-        /// least number of inliers if that is more.
+        /// Draw enough samples to find, with the confidence, a model with this share of inliers, or with the fewest
+        /// inliers if that is more.
         min_inlier_ratio / with_min_inlier_ratio: f64 = 0.25 => AboveTo(0.0, 1.0), unit "SHARE";
         /// The fewest inliers of a model.
         min_inliers / with_min_inliers: usize = 15 => 8.., unit "N";
@@ -32,17 +32,18 @@ options! {
         /// If a homography has more than this share of the epipolar geometry's inliers, the pair is planar or
         /// panoramic.
         max_homography_ratio / with_max_homography_ratio: f64 = 0.8 => AboveTo(0.0, 1.0), unit "SHARE";
-        /// Recognise watermarks: matches at the borders that one shift explains.
-        detect_watermark / with_detect_watermark: bool = true, without "Also accept matches at the borders that one shift explains, as those of a watermark are";
+        /// Recognise watermarks: matches at the borders that all have the same shift.
+        detect_watermark / with_detect_watermark: bool = true, without "Also accept pairs that look like a watermark: matches at the borders that all have the same shift";
         /// Width of the border where watermarks are, as a share of the diagonal.
         watermark_border / with_watermark_border: f64 = 0.1 => 0.0..=0.5, unit "SHARE";
-        /// The share of inliers that must lie in the borders of both images, and then obey one shift, for a watermark.
+        /// A pair is a watermark if this share of its inliers lies in the borders of both images and this share has the
+        /// same shift.
         watermark_ratio / with_watermark_ratio: f64 = 0.7 => AboveTo(0.0, 1.0), unit "SHARE";
         /// Refuse a model if wrong matches alone are expected to give more than this many models as good as it for one pair.
         ///
         /// See [`RobustOptions::false_alarms`](crate::geometry::RobustOptions::false_alarms).
         false_alarms / with_false_alarms: f64 = 1e-6 => OrInfinite(Above(0.0)), unit "N";
-        /// Seed of the samples, which otherwise depend only on the pair's key and their number.
+        /// Seed of the samples, which otherwise depend only on the pair's key and the number of the sample.
         seed / with_seed: u64 = 0, unit "N";
     }
     check this {
