@@ -7,6 +7,11 @@ use crate::{DeviceId, Error, Gpu, Result, cache};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A signal has arrived everywhere by then.
+const SIGNAL: Duration = Duration::from_millis(20);
 
 /// A program that the device can run.
 #[derive(Clone, Debug)]
@@ -31,7 +36,12 @@ impl Program {
     /// The program, compiled and kept in the cache on disk.
     pub(crate) fn compiled(gpu: &Gpu, source: &KernelSource) -> Result<Self> {
         let driver = gpu.driver();
-        let (program, binary) = driver.compile(source.name(), &source.for_api(gpu.info().api))?;
+        let compiled = driver.compile(source.name(), &source.for_api(gpu.info().api));
+        // At a signal LLVM within PoCL first removes what is being compiled, and then passes the signal on.
+        let (program, binary) = compiled.or_else(|error| {
+            sleep(SIGNAL);
+            gpu.check_cancel().and(Err(error))
+        })?;
         if !binary.is_empty() {
             cache::store(&Self::key(gpu, source), &binary);
         }

@@ -398,7 +398,7 @@ fn abandonable_after<R: Send + 'static>(
         let worker = worker.map_err(|e| PyRuntimeError::new_err(format!("no thread can be started: {e}")))?;
         loop {
             match wait.recv_timeout(LOOK) {
-                Ok(found) => return Ok(found),
+                Ok(found) => return pending().map_or(Ok(found), Err),
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some(signal) = pending() {
                         end();
@@ -434,7 +434,8 @@ fn looking<R: Send>(cancel: &Cancel, told: Option<&Told>, work: impl FnOnce() ->
             }
         }
         let found = worker.join();
-        if let Some(signal) = signal {
+        // What a signal has ended may have failed before the signal was seen.
+        if let Some(signal) = signal.or_else(pending) {
             cancel.reset();
             return Err(signal);
         }
