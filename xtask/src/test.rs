@@ -1,7 +1,7 @@
 //! `cargo xtask test`: runs every test that this machine can run, and prints a line about those that it cannot.
 
 use crate::prepare::{self, Prepared, Variables};
-use crate::{Result, claims, cluster, data_folder, emulated, opencl, report, succeed, target, told};
+use crate::{Result, claims, cluster, data_folder, emulated, opencl, report, succeed, told};
 use fearless_simd::Level;
 use std::panic::resume_unwind;
 use std::path::Path;
