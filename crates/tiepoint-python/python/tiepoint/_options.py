@@ -41,13 +41,13 @@ class SiftOptions(Options):
         RootSIFT: descriptors compared by the Hellinger distance (Arandjelović and Zisserman, CVPR 2012). The command
         calls it ``--rootsift``.
     domain_size_pooling : bool
-        Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches, for
-        about five times the time of description; always on the CPU, even if there is a GPU.
+        Descriptors averaged over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches;
+        computing descriptors takes about five times as long, and always runs on the CPU.
     descriptors : {"u8", "float", "none"}
         Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none, which gives only keypoints.
     max_features : int, optional
-        The most features to keep, where each direction of a position counts as one; for whole levels, the number of
-        positions from which on no further level is taken; by default all, the strongest first.
+        The most features to keep, each direction of a position counted as one; with keep levels, the number of
+        positions that the kept levels must reach. Without a limit all are kept, the strongest first.
     keep : {"scale", "response", "levels"}
         Which features are kept if there are more.
     even : bool
@@ -97,8 +97,8 @@ class SurfOptions(Options):
     descriptors : {"float", "none"}
         Form of the descriptors: unit vectors, or none, which gives only keypoints with their angles.
     max_features : int, optional
-        The most features to keep, where each direction of a position counts as one; for whole levels, the number of
-        positions from which on no further level is taken; by default all, the strongest first.
+        The most features to keep, each direction of a position counted as one; with keep levels, the number of
+        positions that the kept levels must reach. Without a limit all are kept, the strongest first.
     keep : {"scale", "response", "levels"}
         Which features are kept if there are more.
     even : bool
@@ -243,7 +243,7 @@ class StereoOptions(Options):
         The number of directions along which costs are aggregated.
     p1 : int, optional
         Penalty of a change of disparity by one along a path, in units of the cost; by default 14 for ad-census, 10 for
-        census 5x5 and ad, 12 for mi. The others move where they would contradict it.
+        census 5x5 and ad, 12 for mi. Defaults of the others are adjusted if they would contradict it.
     p2 : int, optional
         Penalty of a larger change, where the image is smooth; by default 39, with larger census windows more; not below
         P1. Allowed: 0 to 4000.
@@ -315,20 +315,20 @@ class CollectionOptions(Options):
     Parameters
     ----------
     block : int, optional
-        Photographs in a block. The pairs of one block with another, a tile, are matched and written as one piece; by
-        default 64 photographs, and 256 from 20 001 photographs on. Allowed: 1 to 4096.
+        Photographs in a block. All pairs of one block with another are a tile, which is matched and written as one
+        piece; by default 64 photographs, and 256 from 20 001 photographs on. Allowed: 1 to 4096.
     modality : {"auto", "same", "cross"}
-        Whether one sensor took all photographs; cross: chosen pairs that their features do not verify are tried by
-        structure, for photographs of two sensors, such as a thermal and a colour camera.
+        Whether one sensor took all photographs. cross is for two sensors, such as a thermal and a colour camera: chosen
+        pairs that features do not verify are then tried by structure.
     longest_side : int
-        Longest side of the image that is searched; a larger photograph is shrunk to it, and its features keep their
-        place in the photograph. Allowed: at least 16.
+        Longest side of the image that is searched; a larger photograph is shrunk to it, and its features have the
+        coordinates of the full photograph. Allowed: at least 16.
     masks : path, optional
         A folder of masks: NAME.png for the photograph NAME, or NAME with its extension replaced by .png; features are
-        kept where it is not 0.
+        kept where the mask is not 0.
     features : path, optional
-        Take the features that another program found, in place of SIFT: a folder with a file for each photograph,
-        NAME.npz, .txt (COLMAP's), .csv, .json or .sift, or NAME with its extension replaced by one of these; or hloc's
+        Use the features that another program found instead of SIFT: a folder with a file for each photograph, NAME.npz,
+        .txt (COLMAP's), .csv, .json or .sift, or NAME with its extension replaced by one of these; or hloc's
         features.h5.
     metric : {"l2", "cosine"}
         The distance between two descriptors of given features.
@@ -356,13 +356,13 @@ class CollectionOptions(Options):
         RootSIFT: descriptors compared by the Hellinger distance (Arandjelović and Zisserman, CVPR 2012). The command
         calls it ``--rootsift``.
     domain_size_pooling : bool
-        Descriptors pooled over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches, for
-        about five times the time of description; always on the CPU, even if there is a GPU.
+        Descriptors averaged over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches;
+        computing descriptors takes about five times as long, and always runs on the CPU.
     descriptors : {"u8", "float", "none"}
         Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none, which gives only keypoints.
     max_features : int, optional
-        The most features to keep, where each direction of a position counts as one; for whole levels, the number of
-        positions from which on no further level is taken; by default all, the strongest first.
+        The most features to keep, each direction of a position counted as one; with keep levels, the number of
+        positions that the kept levels must reach. Without a limit all are kept, the strongest first.
     keep : {"scale", "response", "levels"}
         Which features are kept if there are more.
     even : bool
@@ -370,21 +370,21 @@ class CollectionOptions(Options):
     pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "list", "matches"}
         How pairs are chosen.
     exhaustive_up_to : int
-        Pairs auto: match all pairs if there are at most this many photographs, whatever the device, so that the
-        database is the same on any.
+        Pairs auto: match all pairs if there are at most this many photographs. The device does not matter, so that the
+        database is the same on every device.
     overlap : int
-        Pairs sequence: match each photograph with this many that follow it, and with those 1, 2, 4, … places on, up to
-        2 to the power of one less than this. Allowed: 1 to 10000.
+        Pairs sequence: match each photograph with this many that follow it, and with as many at distances that double:
+        1, 2, 4, 8, … places after it. Allowed: 1 to 10000.
     neighbours : int
-        Pairs gps: match each photograph with this many of the nearest. Allowed: 1 to 10000.
+        Pairs gps: match each photograph with at most this many of the nearest ones. Allowed: 1 to 10000.
     max_metres : float
         Pairs gps: the greatest distance of a neighbour, in metres. Allowed: above 0.
     top_features : int
         Pairs top-scale: compare this many of the largest features of each photograph. Allowed: 1 to 10000.
     top_matches : int
-        Pairs top-scale: this many mutual matches of them make a pair. Allowed: 1 to 10000.
+        Pairs top-scale: the fewest mutual matches of these features for which a pair is chosen. Allowed: 1 to 10000.
     top_partners : int
-        Pairs top-scale: keep this many of the best partners of each photograph. Allowed: 1 to 10000.
+        Pairs top-scale: keep at most this many partners of each photograph, the best ones. Allowed: 1 to 10000.
     list : path, optional
         Pairs list: the file, with one pair of names in each line, separated by a space, or by a tab if names contain
         spaces. Pairs matches: the file of matches, unless they are imported.
@@ -411,8 +411,8 @@ class CollectionOptions(Options):
     max_iterations : int
         The most samples for each model. Allowed: 1 to 1000000000.
     min_inlier_ratio : float
-        Draw samples until a model of this share of inliers would have been found with the confidence, or of the least
-        number of inliers if that is more. Allowed: above 0, at most 1.
+        Draw enough samples to find, with the confidence, a model with this share of inliers, or with the fewest inliers
+        if that is more. Allowed: above 0, at most 1.
     min_inliers : int
         The fewest inliers of a model. Allowed: at least 8.
     min_essential_ratio : float
@@ -421,17 +421,17 @@ class CollectionOptions(Options):
         If a homography has more than this share of the epipolar geometry's inliers, the pair is planar or panoramic.
         Allowed: above 0, at most 1.
     detect_watermark : bool
-        Recognise watermarks: matches at the borders that one shift explains.
+        Recognise watermarks: matches at the borders that all have the same shift.
     watermark_border : float
         Width of the border where watermarks are, as a share of the diagonal. Allowed: 0 to 0.5.
     watermark_ratio : float
-        The share of inliers that must lie in the borders of both images, and then obey one shift, for a watermark.
-        Allowed: above 0, at most 1.
+        A pair is a watermark if this share of its inliers lies in the borders of both images and this share has the
+        same shift. Allowed: above 0, at most 1.
     false_alarms : float
         Refuse a model if wrong matches alone are expected to give more than this many models as good as it for one
         pair. Allowed: above 0.
     seed : int
-        Seed of the samples, which otherwise depend only on the pair's key and their number.
+        Seed of the samples, which otherwise depend only on the pair's key and the number of the sample.
     """
 
     block: int | None = None
