@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A signal has arrived everywhere by then.
-const SIGNAL: Duration = Duration::from_millis(20);
+/// A signal has been passed on by then, on a busy machine, too.
+const SIGNAL: Duration = Duration::from_millis(200);
 
 /// A program that the device can run.
 #[derive(Clone, Debug)]
