@@ -84,7 +84,8 @@ struct Rates {
 }
 
 impl Rates {
-    /// Of the devices that are open, so that the forecast of little work waits for none. Without a GPU it is from above.
+    /// The rates of the devices that are open: a forecast of little work waits for no GPU. Without one it is an upper
+    /// limit.
     fn of(processors: &[Processor], collection: &Collection) -> Self {
         let waits = collection.photographs().len() > FEW;
         let is_there =

@@ -1,7 +1,7 @@
 //! The fourth stage: matches and geometry of every pair, tile by tile.
 //!
-//! The two photographs of a pair are matched exactly and in both directions, unless matches are given; the geometry of two views tells which
-//! matches belong to one scene ([`two_view`]).
+//! The two photographs of a pair are matched exactly and in both directions, unless matches are given; the geometry of
+//! two views tells which matches belong to one scene ([`two_view`]).
 //!
 //! [`two_view`]: crate::geometry::two_view
 

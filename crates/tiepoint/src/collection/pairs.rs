@@ -235,7 +235,7 @@ impl Collection {
     /// The recorded choice of pairs.
     pub(super) fn chosen(&self, states: &[State]) -> Result<Found<PairSet>> {
         let pairs = self.read_pairs(&self.pairs_path(), self.choice_fingerprint(states))?;
-        // Without the matches that were given their pairs are not chosen.
+        // If the file of given matches is missing, so is the choice of their pairs.
         Ok(self.given_hash()?.and_then(|_| pairs))
     }
 
@@ -251,8 +251,8 @@ impl Collection {
         }
     }
 
-    /// The fingerprint of everything that the choice depends on: options and names, and as far as it depends on them
-    /// the list, positions and features.
+    /// The fingerprint of everything that the choice depends on: options and names, and, where the choice needs them,
+    /// the list, positions or features.
     pub(super) fn choice_fingerprint(&self, states: &[State]) -> u64 {
         let options = PairOptions { list: None, closure: true, ..self.options().pairs.clone() };
         let choice = self.resolved();
@@ -266,7 +266,7 @@ impl Collection {
             parts.push(text_of(&positions.collect::<Vec<_>>()).into_bytes());
         }
         if matches!(choice, PairChoice::Matches) {
-            // Matches name features by number.
+            // Given matches name features by number, so the numbers of features count.
             let counts = states.iter().map(|state| match state {
                 State::Found { known, .. } => known.count as u64,
                 State::Unreadable(_) | State::Missing(_) => 0,

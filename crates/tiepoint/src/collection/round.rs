@@ -1,5 +1,5 @@
-//! A round: a set of pairs with a file for each of its tiles. There are three: top-scale's comparison of all pairs, the
-//! chosen pairs, and those of the closure.
+//! A round: a set of pairs with a file for each of its tiles. There are four: top-scale's comparison of all pairs, the
+//! chosen pairs, those of the closure, and those that are tried by structure.
 
 use super::features::State;
 use super::pairs::{TilePairs, TiledPairs};

@@ -145,8 +145,8 @@ pub fn match_features(
     Matcher::new(a, b, processor)?.match_features(options)
 }
 
-/// These features of A and B as matches, with the distances that a search gives them, 0 where there are no descriptors
-/// to compare. Their ratios are unknown: 1.
+/// Given pairs of features of A and B as matches, with the distances that a search gives them, or 0 where there are no
+/// descriptors to compare. Their ratios are unknown and set to 1.
 pub(crate) fn given_matches(a: &Features, b: &Features, pairs: &[[u32; 2]]) -> Vec<Match> {
     let distances = match (&a.descriptors, &b.descriptors) {
         _ if a.dimension == 0 || check_pair(a, b).is_err() => vec![0.0; pairs.len()],

@@ -63,7 +63,7 @@ pub struct TiePoints {
     /// The number of samples that the estimation drew.
     pub iterations: usize,
     /// The matches of the first search, before there was a model to search near; empty where pictures were tied by
-    /// their structure or matches were given. Of very many features it took a part ([`tie_points`]).
+    /// their structure or matches were given. Where A has very many features, it took a part of them ([`tie_points`]).
     pub first: Vec<Match>,
 }
 
@@ -142,7 +142,7 @@ pub fn tie_points_on_device(
     })
 }
 
-/// Tie points from the matches that `search` finds for one in `every` features of A, given as its second argument.
+/// Tie points from the matches that `search` finds; its second argument `every` asks for one in so many features of A.
 /// Where A has many features, about `enough` of them find the first model.
 fn tie_thinned(
     keypoints: [&[Keypoint]; 2],

@@ -211,7 +211,7 @@ pub fn tie_pictures_on_device(
 }
 
 /// Whether there is no model because too few matches agree, so that other matches may help. They do not help against an
-/// error of the call or of a device, nor when the matches lie on a plane, where more views leave them.
+/// error of the call or of a device, nor when the matches lie on a plane, as those of more views do, too.
 fn lacks_support(error: &Error) -> bool {
     match error {
         Error::TooFewMatches { .. } => true,

@@ -201,7 +201,7 @@ fn ros(documents: &[Document]) -> Result<Option<StoredRectification>> {
     Ok(Some(StoredRectification { rotations, projections: [left.fixed(p1)?, right.fixed(p2)?] }))
 }
 
-/// How the right camera stands to the left one: both turned upright, they are one beside the other.
+/// The pose of the right camera relative to the left one: once rectified, they stand side by side.
 fn pose(rectified: &StoredRectification) -> (Mat3, [f64; 3]) {
     let ([r1, r2], [_, p2]) = (rectified.rotations, rectified.projections);
     let back = transpose(&r2);

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Tie points as a file holds them. What it does not say is the number of the row (indices), 0 (distance), NaN (ratio),
-/// 1 (scales) and true (inlier).
+/// Tie points as a file holds them. Where it does not say them, the indices are the number of the row, the distance is
+/// 0, the ratio NaN, the scales 1, and the match is an inlier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadMatches {
     /// The format.

@@ -105,7 +105,7 @@ fn blank_pictures_are_refused() {
     }
 }
 
-/// Corners are matched where no map is asked for. Those of a plane tell no epipolar geometry.
+/// Corners are matched where no map is asked for. Corners on a plane do not determine an epipolar geometry.
 #[test]
 fn corners_that_correspond_are_matched() {
     let cpu = Cpu::with_threads(2).unwrap();
