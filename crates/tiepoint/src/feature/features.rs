@@ -21,9 +21,9 @@ named! {
 /// One of two types, by the kind of values of descriptors.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ByValue<B, F> {
-    /// Of 8-bit values: a unit vector times 512 (SIFT: rounded and saturated at 255).
+    /// 8-bit values: a unit vector times 512 (SIFT: rounded and saturated at 255).
     U8(B),
-    /// Of unit vectors.
+    /// Floats: a unit vector.
     F32(F),
 }
 
