@@ -31,7 +31,6 @@ pub struct MatchDevices {
     gpus: OnceLock<Vec<MatchGpu>>,
 }
 
-/// One GPU.
 #[derive(Debug)]
 pub(super) struct MatchGpu {
     pub(super) processor: Processor,

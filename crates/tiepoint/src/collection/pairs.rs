@@ -28,7 +28,6 @@ pub enum PairSet {
     List(Vec<[u32; 2]>),
 }
 
-/// The pairs of one tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TilePairs {
     /// The blocks, the smaller first.
@@ -113,7 +112,6 @@ impl TiledPairs {
         self.tiles[tile].0.map(|block| block as usize)
     }
 
-    /// The pairs of a tile.
     pub(super) fn tile(&self, tile: usize, collection: &Collection) -> TilePairs {
         let blocks @ [row, column] = self.blocks(tile);
         let pairs = match &self.set {

@@ -67,7 +67,6 @@ pub struct TiePoints {
     pub first: Vec<Match>,
 }
 
-/// The matches as correspondences.
 fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspondence> {
     matches.iter().map(|m| m.correspondence(a, b)).collect()
 }

@@ -26,7 +26,6 @@ use tiepoint::register::{TieOptions, TiePoints};
 use tiepoint::synth::{Photometry, Scene, SceneOptions, viewpoint};
 use tiepoint_report::{DEFAULT_LIMIT, MatchesView, Rgb, Section, View, colour_at};
 
-/// A scene of the demo.
 #[derive(Clone, Copy, Debug)]
 struct DemoScene {
     /// Its part of file names.
