@@ -62,8 +62,8 @@ impl Collection {
     /// the first processor and on the GPUs of all.
     ///
     /// # Errors
-    /// [`Error::Format`](crate::Error::Format) when features are missing or damaged, or pairs were not chosen; [`Error::Io`](crate::Error::Io);
-    /// [`Error::Device`](crate::Error::Device) when a GPU fails.
+    /// [`Error::Format`](crate::Error::Format) when features are missing or damaged, or pairs were not chosen;
+    /// [`Error::Io`](crate::Error::Io); [`Error::Device`](crate::Error::Device) when a GPU fails.
     pub fn match_pairs(&self, shard: Shard, processors: &[Processor]) -> Result<Matched> {
         self.match_pairs_on(shard, &self.match_devices(processors))
     }
