@@ -114,10 +114,7 @@ impl Features {
     pub(super) fn gather(&self, indices: &[usize], cpu: &Cpu) -> Self {
         Self {
             keypoints: indices.iter().map(|&i| self.keypoints[i]).collect(),
-            descriptors: match &self.descriptors {
-                Descriptors::U8(v) => Descriptors::U8(gather_rows(v, self.dimension, indices, cpu)),
-                Descriptors::F32(v) => Descriptors::F32(gather_rows(v, self.dimension, indices, cpu)),
-            },
+            descriptors: by_value!(map &self.descriptors, v => gather_rows(v, self.dimension, indices, cpu)),
             ..*self
         }
     }

@@ -11,7 +11,7 @@
 //! The views of one tilt have one size, so that a GPU searches them side by side. Arithmetic on places is f64, with
 //! sines and arcs from `numeric`: the same bits everywhere.
 
-use super::{Descriptors, Features, Finder, Keypoint};
+use super::{Features, Finder, Keypoint, by_value};
 use crate::device::Cpu;
 use crate::filter::convolve::{Kernel, convolve};
 use crate::geometry::warp::{WarpOptions, warp_into};
@@ -248,13 +248,11 @@ pub(crate) fn concatenated(sets: &[Features]) -> Result<Features> {
     let mut all = sets.next().ok_or_else(none)?.clone();
     for more in sets {
         all.keypoints.extend_from_slice(&more.keypoints);
-        match (&mut all.descriptors, &more.descriptors) {
-            (Descriptors::U8(to), Descriptors::U8(values)) => to.extend_from_slice(values),
-            (Descriptors::F32(to), Descriptors::F32(values)) => to.extend_from_slice(values),
-            (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
-                return Err(Error::Mismatch("views have descriptors of different kinds".into()));
-            }
-        }
+        by_value!(
+            (&mut all.descriptors, &more.descriptors),
+            (to, values) => to.extend_from_slice(values),
+            else return Err(Error::Mismatch("views have descriptors of different kinds".into()))
+        );
     }
     Ok(all)
 }

@@ -159,19 +159,6 @@ impl<T: Distance> Strip<T> {
     }
 }
 
-#[inline(always)]
-fn scan<S: Simd, T: Distance>(
-    simd: S,
-    strip: &mut Strip<T>,
-    tile: &mut Tile<T>,
-    at: [usize; 2],
-    width: usize,
-    norms: &Line<T>,
-    columns: &mut Columns<T>,
-) {
-    strip.scan(simd, tile, at, width, norms, columns);
-}
-
 /// The best neighbours of a run of rows, and those of every column among these rows.
 type Found<T> = (Vec<Best<T>>, Vec<Columns<T>>);
 
@@ -200,7 +187,7 @@ fn search_run<E: Element>(
             for (s, strip) in strips.iter_mut().enumerate() {
                 E::products(level, &strip.words, panel, &mut tile);
                 let at = [start + s * ROWS, p * COLUMNS];
-                dispatch!(level, simd => scan(simd, strip, &mut tile, at, width, &panels.norms[p], columns));
+                dispatch!(level, simd => strip.scan(simd, &mut tile, at, width, &panels.norms[p], columns));
             }
         }
         rows.extend(strips.iter().flat_map(|s| &s.best[..s.rows]));
