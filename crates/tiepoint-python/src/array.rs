@@ -131,10 +131,6 @@ impl DeviceArray {
     fn len(&self) -> usize {
         self.shape.iter().product()
     }
-
-    fn bytes(&self) -> usize {
-        self.len() * usize::from(self.numbers.dtype().bits / 8)
-    }
 }
 
 fn copy<T: Element>(buffer: &Buffer<T>) -> tiepoint::Result<Buffer<T>> {
@@ -168,7 +164,7 @@ impl DeviceArray {
     /// The number of bytes.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.bytes()
+        self.len() * usize::from(self.numbers.dtype().bits / 8)
     }
 
     /// The type of the numbers, as a NumPy dtype.
