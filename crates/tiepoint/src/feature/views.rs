@@ -222,13 +222,10 @@ impl Finder {
     ) -> Result<Features> {
         let [picture_from_view, _] = view.maps(picture)?;
         let most = self.limit().map_or(usize::MAX, |limit| (limit as f64 / view.tilt).ceil() as usize);
-        let at = |v: f32, n: usize| (v.round_ties_even().max(0.0) as usize).min(n - 1);
-        let unmasked =
-            |k: &Keypoint| mask.is_none_or(|m| m.row(at(k.y, picture.height))[at(k.x, picture.width)] != 0);
         let placed = features.keypoints.iter().enumerate();
         let placed = placed.filter_map(|(i, k)| Some((i, view.put_back(k, picture, &picture_from_view)?)));
         let (indices, keypoints): (Vec<usize>, Vec<Keypoint>) =
-            placed.filter(|(_, k)| unmasked(k)).take(most).unzip();
+            placed.filter(|(_, k)| k.is_shown(mask)).take(most).unzip();
         Ok(Features { keypoints, image: picture, ..features.subset(&indices)? })
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
                  things, from places too far apart, or texture that repeats"
             ),
             _ => match suitable_halvings(&ready.sides, &ready.options, cpu)? {
-                0 if ready.is_rectified_here() => {
+                0 if ready.rows_rectified_here().is_some() => {
                     "the scene is flat, has little texture or texture that repeats, or was seen from places too far apart".into()
                 }
                 0 => "surfaces have little texture, or texture that repeats".into(),

@@ -329,7 +329,9 @@ impl Making<'_> {
 
     fn make_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<ViewStacks> {
         match &view.pixels {
-            AnyGpuStack::U8(pixels) if view.shape.is_ready() => Ok(ViewStacks::of_ready(pixels, view)),
+            AnyGpuStack::U8(pixels) if view.shape.is_ready() => {
+                Ok(ViewStacks::of_bytes(pixels.clone(), None, view.given.clone()))
+            }
             AnyGpuStack::U8(pixels) if view.shape.is_widened() => {
                 self.make::<u8, u16>(commands, pixels, (view, i))
             }

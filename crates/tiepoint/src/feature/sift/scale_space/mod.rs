@@ -236,7 +236,7 @@ pub(super) fn taps(options: &SiftOptions) -> Vec<Vec<f32>> {
 
 #[derive(Debug)]
 pub(super) struct Pyramid {
-    input: Size,
+    pub(super) input: Size,
     preset: SiftPreset,
     border: Border,
     /// The image, doubled if asked for, from which level 0 of the first octave is blurred.
@@ -281,10 +281,6 @@ impl Pyramid {
             octave.reach = octave.reach.max(reach.min(octave.size.height));
             octave.described_in = 0..octave.levels.len();
         }
-    }
-
-    pub(super) fn input_size(&self) -> Size {
-        self.input
     }
 
     /// Rows of the first octave: the steps of [`run`](Self::run).
