@@ -121,12 +121,7 @@ impl Collection {
         if let Found::Whole(pairs) = self.read_pairs(&self.closure_path(), made_from)? {
             return round(pairs);
         }
-        let Some(verified) = first
-            .finished(cpu, |status| status.found.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>())?
-        else {
-            return Ok(None);
-        };
-        let verified = verified.concat();
+        let Some(verified) = first.verified(cpu)? else { return Ok(None) };
         let pairs = closure::suggested(self.photographs().len(), &verified, &first.pairs.set, cpu)?;
         self.write_pairs(&self.closure_path(), made_from, &pairs)?;
         round(pairs)

@@ -194,6 +194,12 @@ impl<'c> Round<'c> {
         Ok(Some(taken))
     }
 
+    /// The verified pairs of all tiles; `None` if a tile is not done.
+    pub(super) fn verified(&self, cpu: &Cpu) -> Result<Option<Vec<[u32; 2]>>> {
+        let pairs = |status: TileStatus| status.found.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>();
+        Ok(self.finished(cpu, pairs)?.map(|of_tiles| of_tiles.concat()))
+    }
+
     /// Removes unfinished files that killed processes left. A part of the work looks only into the folders to which it
     /// is going to write.
     fn remove_unfinished(&self, shard: Shard, todo: &[usize]) -> Result<()> {
