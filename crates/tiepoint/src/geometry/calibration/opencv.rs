@@ -103,8 +103,9 @@ fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
     if find(documents, CAMERAS[0][0]).is_none() && !alone.is_empty() {
         let [left, right] = alone[..] else {
             return Err(alone[0].wrong(format!(
-                "{} of the files hold a single camera ({}): expected two, the left one first, or one file with M1 and M2",
-                alone.len(), "camera_matrix"
+                "{} of the files hold a single camera (camera_matrix): expected two, the left one first, or one file \
+                 with M1 and M2",
+                alone.len()
             )));
         };
         return Ok([single(left, ALONE)?, single(right, ALONE)?]);
