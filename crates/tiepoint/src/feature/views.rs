@@ -17,9 +17,8 @@ use crate::filter::convolve::{Kernel, convolve};
 use crate::geometry::warp::{WarpOptions, warp_into};
 use crate::geometry::{Affine, Homography};
 use crate::image::{AnyView, Border, Image, ImageView, Pixel, Size, check_mask};
-use crate::numeric::{atan2, exp_f64, sin_cos};
+use crate::numeric::{atan2, exp_f64, sin_cos, within_a_turn};
 use crate::{Error, Result, by_pixel};
-use std::f64::consts::PI;
 
 /// The most views of a picture: tilts up to 4√2.
 pub const MOST_VIEWS: usize = 43;
@@ -126,7 +125,7 @@ impl SimulatedView {
         let angle = atan2((ry[0] * c + ry[1] * s) as f32, (rx[0] * c + rx[1] * s) as f32);
         let area = (rx[0] * ry[1] - rx[1] * ry[0]).abs();
         let scale = (f64::from(k.scale) * area.sqrt()) as f32;
-        Some(Keypoint { x: x as f32, y: y as f32, scale, angle: turned_once(angle), ..*k })
+        Some(Keypoint { x: x as f32, y: y as f32, scale, angle: within_a_turn(angle), ..*k })
     }
 
     /// The ellipse that a keypoint of this view covers in its picture: the matrix that takes the unit circle to it.
@@ -146,12 +145,6 @@ fn warped(picture: &Image<f32>, input_from_output: &Homography, size: Size, cpu:
     let options = WarpOptions::default().with_fill(BEYOND);
     warp_into(picture.view(), input_from_output, &options, cpu, out.view_mut())?;
     Ok(out)
-}
-
-/// An angle of −π to π, from 0 to below 2π.
-fn turned_once(angle: f32) -> f32 {
-    let turned = if angle < 0.0 { angle + 2.0 * PI as f32 } else { angle };
-    if turned < 2.0 * PI as f32 { turned } else { 0.0 }
 }
 
 /// Gaussian weights of sum 1.
@@ -261,6 +254,7 @@ mod tests {
     use crate::feature::select::Selection;
     use crate::feature::sift::SiftOptions;
     use crate::synth::Texture;
+    use std::f64::consts::PI;
 
     #[test]
     fn tilts_and_turns_are_those_of_the_paper() {

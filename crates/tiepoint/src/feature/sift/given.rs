@@ -16,7 +16,7 @@ use crate::device::Cpu;
 use crate::feature::{DescriptorKind, Descriptors, Features, Keypoint};
 use crate::image::{ImageView, Pixel, Size};
 use crate::{Result, numeric};
-use std::f32::consts::{LN_2, TAU};
+use std::f32::consts::LN_2;
 
 impl Sift {
     /// Describes keypoints of a grey image. Returns their features in the given order, each with the octave and layer
@@ -56,7 +56,7 @@ impl Sift {
                 let points: Vec<(usize, Point)> = waiting.extract_if(.., is_ready).collect();
                 found.extend(cpu.try_map(points.len(), |i| {
                     let (index, point) = &points[i];
-                    let angle = within_a_turn(point.keypoint.angle);
+                    let angle = numeric::within_a_turn(point.keypoint.angle);
                     let values = (options.descriptors != DescriptorKind::None)
                         .then(|| describe(octave, point, angle, options, cpu));
                     Ok((*index, point.keypoint, values))
@@ -75,12 +75,6 @@ impl Sift {
         let dimension = if options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
         Ok((Features { keypoints, descriptors, dimension, image: image.size() }, indices))
     }
-}
-
-/// The same angle from 0 to below 2π, as the descriptor takes it.
-fn within_a_turn(angle: f32) -> f32 {
-    let angle = angle.rem_euclid(TAU);
-    if angle < TAU { angle } else { 0.0 }
 }
 
 /// The point at which a keypoint is described; `None` if it cannot be.
@@ -124,6 +118,7 @@ mod tests {
     use super::*;
     use crate::device::tests::cpus;
     use crate::feature::sift::{reference, tests::scene};
+    use std::f32::consts::TAU;
 
     #[test]
     fn keypoints_get_the_descriptors_of_the_search_that_found_them() {
