@@ -79,9 +79,7 @@ impl Command {
             | Self::Download { .. } => 0,
         }
     }
-}
 
-impl Command {
     fn read_by(&self, work: u64) {
         match self {
             Self::Launch { arguments, .. } => arguments.iter().for_each(|argument| match argument {
