@@ -362,7 +362,7 @@ const EARTH: f64 = 6_371_000.0;
 /// into the cells of a grid in space, so that only those in neighbouring cells are compared.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when no photograph records its position, unless there `may_be_none`.
+/// [`Error::Mismatch`] when no photograph records its position, unless `may_be_none` is set.
 fn near(
     photographs: &[Photograph],
     neighbours: usize,

@@ -124,7 +124,6 @@ mod tests {
     use crate::device::Cancel;
     use std::sync::Arc;
     use std::sync::mpsc::{SyncSender, channel, sync_channel};
-    use std::time::Duration;
 
     fn within_seconds<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
         let (done, wait) = channel();

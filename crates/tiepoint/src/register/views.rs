@@ -283,7 +283,6 @@ fn once_each([a, b]: &[Features; 2], mut matches: Vec<Match>) -> Vec<Match> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Cpu;
     use crate::evaluate::corner_error;
     use crate::feature::Detector;
     use crate::image::Size;

@@ -28,7 +28,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Photographs that a GPU searches at a time. The number is fixed, because a GPU keeps memory for one number.
+/// Photographs that a GPU searches at a time. The number is fixed, because the memory that a GPU keeps between batches fits batches of one length only.
 const BATCH: usize = 8;
 
 /// How often a GPU's thread looks whether the GPU is open by now.

@@ -2,7 +2,6 @@ use super::*;
 use crate::device::{SimdLevel, tests::every_cpu};
 use crate::error::ErrorKind;
 use crate::evaluate::corner_error;
-use crate::image::Image;
 use crate::options::Named;
 use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
 
