@@ -121,8 +121,7 @@ impl Rates {
 fn sample(seed: u64, floats: bool) -> Features {
     let mut random = crate::numeric::Random::new(seed);
     let values: Vec<u8> = (0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect();
-    let nowhere =
-        Keypoint { x: 0.0, y: 0.0, scale: 1.0, angle: 0.0, response: 0.0, sign: 1, octave: 0, layer: 0 };
+    let nowhere = Keypoint { scale: 1.0, sign: 1, ..Keypoint::default() };
     Features {
         keypoints: vec![nowhere; SAMPLE],
         descriptors: match floats {

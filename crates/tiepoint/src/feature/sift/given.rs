@@ -151,19 +151,11 @@ mod tests {
         let image = scene(Size::new(180, 150), 3);
         let options = SiftOptions::preset(SiftPreset::OpenCv).with_descriptors(DescriptorKind::F32);
         let sift = Sift::new(options).unwrap();
-        let (response, sign, angle) = (0.0, 1, 0.5);
+        let angle = 0.5;
         let named =
             [(0, 0, 2.0), (0, 0, 8.0), (0, 0, 30.0), (0, 2, 1.0), (1, 0, 3.0), (1, 5, 40.0), (0, 4, 900.0)];
-        let given = named.map(|(octave, layer, scale)| Keypoint {
-            x: 91.2,
-            y: 70.4,
-            scale,
-            angle,
-            response,
-            sign,
-            octave,
-            layer,
-        });
+        let one = Keypoint { x: 91.2, y: 70.4, angle, sign: 1, ..Keypoint::default() };
+        let given = named.map(|(octave, layer, scale)| Keypoint { octave, layer, scale, ..one });
         let undoubled = options.with_first_octave(0);
         let octaves = reference::octaves(image.view(), &undoubled);
         for cpu in cpus() {
@@ -208,8 +200,7 @@ mod tests {
     fn foreign_keypoints_get_a_layer_or_are_left_out() {
         let (image, cpu) = (scene(Size::new(180, 150), 3), Cpu::sequential());
         let sift = Sift::new(SiftOptions::default()).unwrap();
-        let (response, sign, octave, layer) = (0.0, 1, 0, 0);
-        let corner = Keypoint { x: 90.0, y: 149.0, scale: 3.5, angle: 1.0, response, sign, octave, layer };
+        let corner = Keypoint { x: 90.0, y: 149.0, scale: 3.5, angle: 1.0, sign: 1, ..Keypoint::default() };
         let given = [
             corner,
             Keypoint { x: -1.0, ..corner },
