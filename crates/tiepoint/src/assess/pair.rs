@@ -131,7 +131,7 @@ pub struct PairEvidence {
     /// How far the map is likely off in the worst part that both pictures show, in pixels; none where `common_px` is
     /// none, and where inliers lie in too few parts to tell.
     pub reach_px: Option<f64>,
-    /// Below which distance a match is an inlier.
+    /// A match below this distance is an inlier.
     #[serde(skip)]
     pub threshold_px: f64,
     /// Nine parts of A, row by row.
@@ -334,7 +334,7 @@ impl PairEvidence {
                 reasons.push(alike);
             }
         }
-        // The plainest figure of a good model leads; of a bad one what contradicts it does.
+        // The list begins with the plainest figure if the model is good, otherwise with what contradicts it.
         reasons.insert(if first.verdict == Verdict::Good { 0 } else { reasons.len() }, first);
     }
 }

@@ -41,7 +41,7 @@ impl Stop {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Stops the work. Of several reasons the first is kept.
+    /// Stops the work. The first of several reasons is kept.
     pub(super) fn because(&self, error: Error) {
         self.set(Stopped::Error(error));
     }

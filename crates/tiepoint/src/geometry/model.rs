@@ -127,7 +127,7 @@ impl Model {
         }
     }
 
-    /// The matrix between pixels, of an essential matrix that of its fundamental matrix.
+    /// The matrix between pixels; for an essential matrix that of its fundamental matrix.
     pub(crate) fn between_pixels(&self) -> [[f64; 3]; 3] {
         match self {
             Self::Essential(m) => m.fundamental().matrix(),

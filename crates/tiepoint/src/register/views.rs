@@ -210,8 +210,8 @@ pub fn tie_pictures_on_device(
     }
 }
 
-/// Whether there is no model because too few matches agree, so that other matches may help. They do not help against an
-/// error of the call or of a device, nor when the matches lie on a plane, as those of more views do, too.
+/// Whether there is no model because too few matches agree, so that other matches may help. They cannot help if the
+/// call or a device fails, or if the matches lie on a plane: those of more views lie on it, too.
 fn lacks_support(error: &Error) -> bool {
     match error {
         Error::TooFewMatches { .. } => true,

@@ -22,8 +22,8 @@
 //! shape finds fewer matches in more time (`docs/notebook/features.md`).
 //!
 //! # Memory
-//! The octaves are streamed in bands of rows. Of every level only the rows that a later stage still needs are in
-//! memory, a few hundred. Memory grows with the width of the image, not its area, and the result does not depend on the
+//! The octaves are streamed in bands of rows. Memory holds only those rows of each level that a later stage still
+//! needs, a few hundred. It grows with the width of the image, not its area, and the result does not depend on the
 //! height of the bands.
 //!
 //! # Conventions

@@ -2,8 +2,8 @@
 //!
 //! Every product a·b is computed once, in tiles of 6 × 64, and updates the best neighbours of its row and of
 //! its column; the n·m products are never stored. Each thread takes a run of A and keeps its own column results, which
-//! are merged by (distance, index), so that any number of threads gives the result of a sequential search. Of equally
-//! near neighbours the one with the smaller index is the nearest.
+//! are merged by (distance, index), so that any number of threads gives the result of a sequential search. The
+//! nearest of equally near neighbours is the one with the smaller index.
 //!
 //! After the first few hundred columns hardly any distance is below the limits; a tile then costs only its products,
 //! one comparison for every 16 distances, and a branch.

@@ -10,10 +10,10 @@
 //! hypotheses at 512². One of them reaches a score of 5.5 by chance in 1 of 150 pairs. Cells are not quite independent
 //! in regular pictures, such as the streets of two towns, so the mean must be at least 0.66 as well.
 //!
-//! Neither are they independent if two things have one outline, such as two heads or two eyes in a round aperture:
+//! Cells also depend on each other if two things have one outline, such as two heads or two eyes in a round aperture:
 //! outlines that meet agree in every cell along them, while what is inside does not agree. So the half of the cells
 //! where both pictures show the most structure (the product of both means of channels) must agree by themselves, with a
-//! mean of at least 0.625. Of outlines that met it was at most 0.61, of pictures of one scene at least 0.64
+//! mean of at least 0.625. It was at most 0.61 for outlines that met, and at least 0.64 for pictures of one scene
 //! (`docs/notebook/structure.md`).
 //!
 //! A third of the displacements is enough to refuse most wrong hypotheses: where their mean is below 0.6, the others
