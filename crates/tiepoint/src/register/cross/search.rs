@@ -57,9 +57,9 @@ const SAMPLES: usize = 2000;
 const PART: usize = 125;
 /// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
-/// How far the logarithm of a similarity's scale and its angle may be from those of the combination that is fitted, and
-/// the largest difference from 1 of the ratio of such similarities as complex numbers: √(e^½ + 1 − 2 e^¼ cos 0.4).
+/// How far a similarity may be from the combination that is fitted: in the logarithm of its scale, and in its angle.
 const APART: [f64; 2] = [0.25, 0.4];
+/// How far the ratio of such similarities as complex numbers may be from 1: √(e^½ + 1 − 2 e^¼ cos 0.4).
 const RATIO_APART: f64 = 0.533;
 /// The least distance between the two matches of a sample.
 const BASE: f64 = 20.0;
@@ -101,8 +101,8 @@ fn squared(a: [f64; 2]) -> f64 {
     a[0] * a[0] + a[1] * a[1]
 }
 
-/// The votes at all turns, of levels of A with B itself and of A itself with levels of B, where at least one of the two
-/// is not among the first `seen` levels.
+/// The votes at all turns. Each level of A is matched with B at its own size, and each level of B with A at its own
+/// size, unless both levels of the combination are among the first `seen`, which have been matched before.
 pub(super) fn votes(
     [a, b]: [&[Level]; 2],
     seen: [usize; 2],
