@@ -46,7 +46,7 @@ pub(crate) fn read_u8s(block: &Value) -> Option<Vec<u8>> {
     ((out.len() as u64) < LARGEST).then_some(out)
 }
 
-/// The values of a block of so many bytes each.
+/// The values of a block, `N` bytes each.
 fn read<const N: usize, T>(block: &Value, value: fn([u8; N]) -> T) -> Option<Vec<T>> {
     let bytes = read_u8s(block)?;
     let (values, rest) = bytes.as_chunks::<N>();

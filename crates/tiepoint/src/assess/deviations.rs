@@ -52,7 +52,7 @@ impl Deviations {
         Self { all, neighbours }
     }
 
-    /// Whether neighbours of this match deviate as it does, up to so many pixels.
+    /// Whether neighbours of this match deviate as it does, up to `within` pixels.
     pub(super) fn is_supported(&self, i: usize, within: f64) -> bool {
         let [x, y] = self.all[i].by;
         let alike = |&&j: &&usize| {
@@ -62,7 +62,7 @@ impl Deviations {
         self.neighbours[i].iter().filter(alike).count() >= SUPPORT
     }
 
-    /// What neighbours have in common, among matches that deviate by less than so many pixels; `None` for too few.
+    /// What neighbours have in common, among matches that deviate by less than `below` pixels; `None` for too few.
     pub(super) fn common(&self, below: f64) -> Option<Common> {
         let counts = |&i: &usize| squared(self.all[i].by) < below * below;
         let some: Vec<usize> = (0..self.all.len()).filter(counts).collect();

@@ -141,7 +141,7 @@ pub fn tie_points_on_device(
     })
 }
 
-/// Tie points from the matches that `search` finds; its second argument `every` asks for one in so many features of A.
+/// Tie points from the matches that `search` finds; its second argument is n to search with every n-th feature of A.
 /// Where A has many features, about `enough` of them find the first model.
 fn tie_thinned(
     keypoints: [&[Keypoint]; 2],

@@ -208,7 +208,7 @@ const UNKNOWN: &str = "holds no places of matches: expected CSV or JSON of this 
                        with control points, or lines of 4 (s2p), 5 (MicMac) or 6 numbers (ASP); indices of features \
                        (COLMAP, hloc) go to `collect --matches`";
 
-/// The numbers of a line, which must be so many and finite.
+/// The `N` numbers of a line; more, fewer or infinite ones are an error.
 fn numbers<T: FromStr + Copy + Default + Into<f64>, const N: usize>(
     words: &mut dyn Iterator<Item = &str>,
     line: &str,

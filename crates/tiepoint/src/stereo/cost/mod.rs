@@ -158,7 +158,8 @@ pub(super) trait CostDefinition {
         false
     }
 
-    /// What computes it for any pair whose compared images have so many channels. `None`: it learns from each pair.
+    /// What computes it for any pair whose compared images have this number of channels. `None`: it learns from each
+    /// pair.
     fn known(&self, _channels: usize) -> Option<Box<dyn CostSource>> {
         None
     }

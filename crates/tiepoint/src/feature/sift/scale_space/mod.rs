@@ -275,7 +275,7 @@ impl Pyramid {
         }
     }
 
-    /// Keeps the rows that points in any level of an octave need, whose description reads so many rows above and below.
+    /// Keeps the rows that points in any level of an octave need, whose description reads `reach` rows above and below.
     pub(super) fn keep_for(&mut self, octave: i8, reach: usize) {
         for octave in self.octaves.iter_mut().filter(|o| o.number == octave) {
             octave.reach = octave.reach.max(reach.min(octave.size.height));
