@@ -42,7 +42,7 @@ options! {
     /// How to rectify.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct RectifyOptions {
-        /// What of the pictures the results show, and how large.
+        /// Which part of the pictures the results show, and how large.
         frame / with_frame: OutputFrame = OutputFrame::default(), flag "crop";
         /// Whether both results share their principal point.
         principal / with_principal: Principal = Principal::default();
