@@ -12,14 +12,10 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-fn deflated(bytes: &[u8]) -> io::Result<String> {
+fn block(kind: &str, bytes: &[u8]) -> io::Result<Value> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(6));
     encoder.write_all(bytes)?;
-    Ok(base64(&encoder.finish()?))
-}
-
-fn block(kind: &str, bytes: &[u8]) -> io::Result<Value> {
-    Ok(json!({ "type": kind, "data": deflated(bytes)? }))
+    Ok(json!({ "type": kind, "data": base64(&encoder.finish()?) }))
 }
 
 /// A column of floats: NaN and infinities are kept.
@@ -50,7 +46,7 @@ pub(crate) fn read_u8s(block: &Value) -> Option<Vec<u8>> {
     ((out.len() as u64) < LARGEST).then_some(out)
 }
 
-/// The values of a block of so many bytes each.
+/// The values of a block, `N` bytes each.
 fn read<const N: usize, T>(block: &Value, value: fn([u8; N]) -> T) -> Option<Vec<T>> {
     let bytes = read_u8s(block)?;
     let (values, rest) = bytes.as_chunks::<N>();

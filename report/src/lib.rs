@@ -1,11 +1,11 @@
 //! Reports: one HTML file that shows why two pictures match, where they do not, and how deep the scene is.
 //!
-//! A [`Report`] is a title and [`Section`]s; a section is text, figures and [`View`]s: [`FeaturesView`] shows a picture and
-//! its features, [`MatchesView`] two pictures and their matches, [`RegistrationView`] one picture on the pixels of another, [`DisparityView`]
-//! disparities, why some are missing, and their points in space, [`CollectionView`] many photographs and which of them
-//! match; [`CollectionPage`] is the whole page of a work folder, and [`Comparison`] that of two pages. The file stands alone: script, style, pictures and
-//! data are inside, a content security policy forbids every request, and a reader without JavaScript sees still
-//! pictures and the figures.
+//! A [`Report`] is a title and [`Section`]s; a section is text, figures and [`View`]s: [`FeaturesView`] shows a picture
+//! and its features, [`MatchesView`] two pictures and their matches, [`RegistrationView`] one picture on the pixels of
+//! another, [`DisparityView`] disparities, why some are missing, and their points in space, [`CollectionView`] many
+//! photographs and which of them match; [`CollectionPage`] is the whole page of a work folder, and [`Comparison`] that
+//! of two pages. The file stands alone: script, style, pictures and data are inside, a content security policy forbids
+//! every request, and a reader without JavaScript sees still pictures and the figures.
 //!
 //! **The file.** Pictures are JPEG in the still pictures, which are SVG; the script takes them from there. Columns of
 //! numbers and maps are little-endian, deflated and written in base 64 (`block`). [`Report::html`] reduces pictures,

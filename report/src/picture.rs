@@ -24,7 +24,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The quality of the JPEG, of 100, at which its errors hardly change descriptors.
+/// The JPEG quality, from 1 to 100, at which errors hardly change descriptors.
 const QUALITY: u8 = 88;
 
 #[derive(Debug)]

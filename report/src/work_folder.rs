@@ -33,8 +33,8 @@ pub struct CollectionPage {
 }
 
 impl CollectionPage {
-    /// The page of at most `limit` bytes, which says how it was `made` unless that is empty, with `figures` where there are some. As many photographs are read at once as
-    /// the CPU has threads.
+    /// The page, of at most `limit` bytes. It says how it was `made` unless that is empty, and shows `figures` if there
+    /// are any. As many photographs are read at once as the CPU has threads.
     ///
     /// # Errors
     /// Those of [`Collection::results`] and [`Report::html`]; [`Error::Cancelled`] when the work of `cpu` is to end.

@@ -10,9 +10,9 @@ pub(crate) const VARIABLE: &str = "TIEPOINT_CUDA_KERNELS";
 
 /// Compiles them; the file that holds them.
 pub(crate) fn compile() -> Result<PathBuf> {
-    let libraries = prepare::before_others(&nvrtc::prepare()?)?;
+    let libraries = prepare::before_others(&nvrtc::prepare()?, "LD_LIBRARY_PATH")?;
     let file = target().join("cuda.kernels");
-    // Of the whole workspace and not optimised: what the tests built is used again. NVRTC does the work.
+    // The whole workspace, not optimised, so that what the tests built is used again. NVRTC does the work.
     let build = ["build", "--quiet", "--locked", "--workspace", "--example", "cuda_kernels"];
     succeed(cargo(&build).env_remove(VARIABLE))?;
     let mut example = Command::new(built("debug", "examples/cuda_kernels")?);

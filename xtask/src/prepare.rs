@@ -27,7 +27,7 @@ pub(crate) fn prepare() -> Result<Prepared> {
     if there(pocl, "kernels are not run")?.is_some() {
         variables.push(("TIEPOINT_REQUIRE_GPU", "1".into()));
     }
-    let nvrtc = nvrtc::prepare().and_then(|folder| before_others(&folder));
+    let nvrtc = nvrtc::prepare().and_then(|folder| before_others(&folder, "LD_LIBRARY_PATH"));
     if let Some(path) = there(nvrtc, "kernels are not compiled for CUDA")? {
         variables.extend([("LD_LIBRARY_PATH", path), ("TIEPOINT_REQUIRE_NVRTC", "1".into())]);
     }
@@ -59,9 +59,9 @@ pub(crate) fn there<T>(found: Result<T>, otherwise: &str) -> Result<Option<T>> {
     }
 }
 
-/// A search path with this folder first.
-pub(crate) fn before_others(folder: &Path) -> Result<OsString> {
-    let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+/// The search path that a variable of the environment holds, with this folder first.
+pub(crate) fn before_others(folder: &Path, variable: &str) -> Result<OsString> {
+    let others = std::env::var_os(variable).unwrap_or_default();
     let all = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&others));
     std::env::join_paths(all).map_err(|e| format!("{}: {e}", folder.display()))
 }

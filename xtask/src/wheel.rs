@@ -5,7 +5,7 @@
 //! years, and keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests
 //! run on the installed wheel. The source distribution is installed and compiled too, which makes this too slow for CI.
 
-use crate::{Result, at, cargo, kernels, pip, python_package, remove, succeed, told, workspace};
+use crate::{Result, at, cargo, kernels, pip, prepare, python_package, remove, succeed, told, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,10 +56,9 @@ fn module(tools: &Path, name: &str) -> Command {
 
 /// Maturin, which finds zig as a module of Python.
 fn maturin(tools: &Path) -> Result<Command> {
-    let mut maturin = Command::new(tools.join("bin").join("maturin"));
-    let others = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&others));
-    let path = std::env::join_paths(path).map_err(|e| e.to_string())?;
+    let programs = tools.join("bin");
+    let mut maturin = Command::new(programs.join("maturin"));
+    let path = prepare::before_others(&programs, "PATH")?;
     maturin.current_dir(workspace()).env("PYTHONPATH", tools).env("PATH", path);
     Ok(maturin)
 }

@@ -111,7 +111,7 @@ pub(crate) const NEW_TABLES: &str = "
     );
 ";
 
-/// The others of 3.8: no rigs and frames, positions beside the names, one type of descriptors.
+/// The other tables of 3.8: no rigs and frames, positions beside the names, one type of descriptors.
 pub(crate) const OLD_TABLES: &str = "
     PRAGMA user_version = 3800;
     CREATE TABLE images (

@@ -201,7 +201,7 @@ pub(crate) struct Memory {
     owner: Option<Keeper>,
     /// The address of memory of another library; 0 for memory of this crate, which is aligned to everything.
     address: u64,
-    /// Of another library's memory, the number of the last work that reads it.
+    /// For memory of another library, the number of the last work that reads it.
     last_read: AtomicU64,
 }
 

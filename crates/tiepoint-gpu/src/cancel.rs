@@ -19,7 +19,7 @@ impl Cancel {
         Self::default()
     }
 
-    /// One that is cancelled alone, or with this one; `None` if this is such a one itself.
+    /// A token that is cancelled alone, or with this one; `None` if this is such a token itself.
     pub fn inner(&self) -> Option<Self> {
         let outer = Some(self.flag.clone());
         self.outer.is_none().then(|| Self { flag: Arc::default(), outer })

@@ -79,9 +79,7 @@ impl Command {
             | Self::Download { .. } => 0,
         }
     }
-}
 
-impl Command {
     fn read_by(&self, work: u64) {
         match self {
             Self::Launch { arguments, .. } => arguments.iter().for_each(|argument| match argument {
@@ -121,7 +119,7 @@ impl Commands {
         self.stages.push((self.list.len(), name));
     }
 
-    /// Notes in the memory of others that these commands use that work of this number reads it.
+    /// Records, for all memory of other programs that these commands use, that work of this number reads it.
     pub(crate) fn read_by(&self, work: u64) {
         self.list.iter().for_each(|command| command.read_by(work));
     }

@@ -103,7 +103,8 @@ pub fn compile_for_cuda(source: &KernelSource, architecture: &str) -> Result<Vec
     cuda::compile(source.name(), &source.for_api(Api::Cuda), architecture)
 }
 
-/// As [`compile_for_cuda`], a source as [`Gpu::dry`] tells it; also for `compute_90` and the like, to PTX.
+/// As [`compile_for_cuda`], for a source in the form that [`Gpu::dry`] gives; for `compute_90` and the like the result
+/// is PTX.
 ///
 /// # Errors
 /// As [`compile_for_cuda`].
@@ -229,8 +230,8 @@ impl Gpu {
         Ok((Self::of_driver(driver, |_| Ok(Trial::Passed))?, asked))
     }
 
-    /// As [`open`](Self::open), where in the trial of waiting the group that all others wait for never begins: a device
-    /// that does not promise progress, for tests of what is done without.
+    /// As [`open`](Self::open), but in the trial of waiting, the group for which all others wait never begins. The
+    /// device then counts as one that does not promise progress, for tests of what is done without.
     ///
     /// # Errors
     /// As [`open`](Self::open).

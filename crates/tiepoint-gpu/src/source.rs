@@ -83,8 +83,8 @@ impl KernelSource {
         self.declare::<A>(group, &format!("KERNEL_OF({width}, {height})"))
     }
 
-    /// As [`kernel`](Self::kernel), of which `groups` groups shall fit onto a multiprocessor of CUDA at a time: it
-    /// bounds the registers of a lane.
+    /// As [`kernel`](Self::kernel), for a kernel of which `groups` groups fit onto a CUDA multiprocessor at a time:
+    /// this bounds the registers of a lane.
     #[must_use]
     pub fn kernel_resident<A: KernelArguments>(self, group: [u32; 2], groups: u32) -> Self {
         let [width, height] = group;

@@ -132,8 +132,18 @@ impl DeviceArray {
         self.shape.iter().product()
     }
 
-    fn bytes(&self) -> usize {
-        self.len() * usize::from(self.numbers.dtype().bits / 8)
+    /// The capsule of a copy in the host's memory.
+    fn on_host<'py>(
+        &self,
+        py: Python<'py>,
+        max_version: Option<(i64, i64)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if copy == Some(false) {
+            return Err(PyBufferError::new_err("an array on a GPU comes to the host by a copy alone"));
+        }
+        let named = dict!(py, { "max_version": max_version });
+        self.numpy(py)?.call_method("__dlpack__", (), Some(&named))
     }
 }
 
@@ -168,7 +178,7 @@ impl DeviceArray {
     /// The number of bytes.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.bytes()
+        self.len() * usize::from(self.numbers.dtype().bits / 8)
     }
 
     /// The type of the numbers, as a NumPy dtype.
@@ -328,21 +338,5 @@ impl DeviceArray {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (shape, kind) = (self.shape(py)?.repr()?, name_of(self.numbers.dtype()));
         Ok(format!("DeviceArray({shape}, {kind}, {})", self.device()))
-    }
-}
-
-impl DeviceArray {
-    /// The capsule of a copy in the host's memory.
-    fn on_host<'py>(
-        &self,
-        py: Python<'py>,
-        max_version: Option<(i64, i64)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if copy == Some(false) {
-            return Err(PyBufferError::new_err("an array on a GPU comes to the host by a copy alone"));
-        }
-        let named = dict!(py, { "max_version": max_version });
-        self.numpy(py)?.call_method("__dlpack__", (), Some(&named))
     }
 }

@@ -1,8 +1,9 @@
 //! Scores against the truth.
 
 use crate::device::abandonable;
-use crate::errors::{raised, wrong_image};
+use crate::errors::raised;
 use crate::features::Features;
+use crate::geometry::correspondences;
 use crate::image::{Input, mask, mask_view, matrix, output, table};
 use crate::options::Options;
 use pyo3::prelude::*;
@@ -36,11 +37,8 @@ pub(crate) fn matching_accuracy(
     truth: &Bound<'_, PyAny>,
     within: f64,
 ) -> PyResult<([f64; 10], Places)> {
-    let (a, b) = (table::<f64, 2>(a, "xy_a")?, table::<f64, 2>(b, "xy_b")?);
-    if a.len() != b.len() {
-        return Err(wrong_image(&format!("there are {} places in A and {} in B", a.len(), b.len())));
-    }
-    let (pairs, truth) = (a.into_iter().zip(b).collect::<Vec<_>>(), homography(truth, "the true matrix")?);
+    let pairs: Vec<_> = correspondences(a, b, None)?.into_iter().map(|pair| (pair.a, pair.b)).collect();
+    let truth = homography(truth, "the true matrix")?;
     let places = scores::position_error(&pairs, &truth, within);
     let places = (places.count, places.bias.into(), places.rms, places.median);
     Ok((scores::matching_accuracy(&pairs, &truth), places))

@@ -126,14 +126,6 @@ impl Stereo {
     }
 }
 
-/// The images of a pair on the host.
-fn both<'py>(py: Python<'py>, [left, right]: [Option<Bound<'py, PyAny>>; 2]) -> PyResult<[Input; 2]> {
-    let image = |image: Option<Bound<'py, PyAny>>, what| {
-        Input::of(&image.unwrap_or_else(|| py.None().into_bound(py)), what)
-    };
-    Ok([image(left, "the left image")?, image(right, "the right image")?])
-}
-
 /// The maps of a pair as arrays.
 fn maps(py: Python<'_>, found: StereoResult) -> PyResult<Bound<'_, PyDict>> {
     let reasons = found.reasons.map(|reasons| output(py, numbers(&reasons).map_err(raised)?));
@@ -325,7 +317,10 @@ pub(crate) fn assess_disparities<'py>(
     let ([left, right, mask_left, mask_right], (least, count)) = (given, searched);
     let disparity = Input::of(disparity, "the disparity map")?;
     let truth = truth.map(|truth| Input::of(truth, "the truth")).transpose()?;
-    let [left, right] = both(py, [left, right])?;
+    let image = |image: Option<Bound<'py, PyAny>>, what| {
+        Input::of(&image.unwrap_or_else(|| py.None().into_bound(py)), what)
+    };
+    let (left, right) = (image(left, "the left image")?, image(right, "the right image")?);
     let (mask_left, mask_right) = (mask(mask_left.as_ref())?, mask(mask_right.as_ref())?);
     let map = disparity.floats("the disparity map")?;
     let truth = truth.as_ref().map(|truth| truth.floats("the truth")).transpose()?;

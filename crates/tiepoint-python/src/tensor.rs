@@ -147,9 +147,8 @@ impl Tensor {
     /// By the CUDA array interface, <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>.
     fn of_interface(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
         let told = interface(object, what)?;
-        match told.stream {
-            Stream::None => {}
-            Stream::Handle(handle) => wait_for(gpu, handle)?,
+        if let Some(handle) = told.stream {
+            wait_for(gpu, handle)?;
         }
         let Interface { address, dtype, shape, strides, .. } = told;
         Ok(Self { address, dtype, shape, strides, owner: Owner::Object(object.clone().unbind()) })
@@ -284,13 +283,8 @@ struct Interface {
     dtype: DataType,
     shape: Vec<usize>,
     strides: Vec<i64>,
-    stream: Stream,
-}
-
-/// The work that must end before the array is complete.
-enum Stream {
-    None,
-    Handle(u64),
+    /// The stream whose work must end before the array is complete.
+    stream: Option<u64>,
 }
 
 fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
@@ -349,11 +343,11 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
         entry("version")?.extract().map_err(|_| wrong("has a version that is no int".into()))?;
     let stream = match told.get_item("stream")?.filter(|stream| !stream.is_none()) {
         // Before version 3 the interface named no stream; the default stream waits for most others.
-        None if version < 3 => Stream::Handle(1),
-        None => Stream::None,
+        None if version < 3 => Some(1),
+        None => None,
         Some(stream) => match stream.extract::<i64>().ok().and_then(|handle| u64::try_from(handle).ok()) {
             Some(0) => return Err(wrong("names stream 0, which may mean two streams".into())),
-            Some(handle) => Stream::Handle(handle),
+            Some(handle) => Some(handle),
             None => return Err(wrong(format!("names the stream {stream}: expected 1, 2 or a handle"))),
         },
     };

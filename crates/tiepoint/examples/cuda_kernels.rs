@@ -113,7 +113,9 @@ fn asked_of(capability: u32) -> Outcome<BTreeMap<String, String>> {
         Some(guide(Model::Homography(Homography::default()))),
         Some(guide(Model::Fundamental(Fundamental::new(model)?))),
     ];
-    for features in [sift_features(400), surf_features(400)] {
+    let sift = features(400, Descriptors::U8(vec![1; 128 * 400]), 128);
+    let surf = features(400, Descriptors::F32(vec![0.1; 64 * 400]), 64);
+    for features in [sift, surf] {
         for guide in guides {
             let options = MatchOptions::default().with_guide(guide);
             match_features(&features, &features, &options, processor)?;
@@ -155,20 +157,11 @@ fn features(count: usize, descriptors: Descriptors, dimension: usize) -> Feature
         x: random.range(0.0, 400.0) as f32,
         y: random.range(0.0, 300.0) as f32,
         scale: 2.0,
-        angle: 0.0,
         response: 1.0,
         sign: 1,
-        octave: 0,
         layer: 1,
+        ..Keypoint::default()
     };
     let keypoints = (0..count).map(|_| keypoint()).collect();
     Features { keypoints, descriptors, dimension, image: Size::new(400, 300) }
-}
-
-fn sift_features(count: usize) -> Features {
-    features(count, Descriptors::U8(vec![1; 128 * count]), 128)
-}
-
-fn surf_features(count: usize) -> Features {
-    features(count, Descriptors::F32(vec![0.1; 64 * count]), 64)
 }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// All figures by their path; of a list that is the reasons of a verdict, each number by its measure. Other lists have no
-/// place in a table.
+/// All figures by their path. A list of the reasons of a verdict gives each number by its measure; other lists are left
+/// out.
 pub(super) fn flat(figures: &Value) -> Vec<(String, Value)> {
     fn add(out: &mut Vec<(String, Value)>, path: &str, value: &Value) {
         let under = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

@@ -92,8 +92,8 @@ fn rows_of(page: &SavedPage, view: &Value) -> Result<Vec<KeypointMatch>> {
         .collect())
 }
 
-/// The matches of both runs, each once, and which run has it: that of the run after where both have it. A match whose
-/// model agrees in one run alone counts for that run.
+/// The matches of both runs, each once, and which run has it. A match that both have is taken from the run after; but
+/// one that is an inlier in only one of the runs counts for that run.
 fn united(before: Vec<KeypointMatch>, after: Vec<KeypointMatch>) -> (Vec<KeypointMatch>, Vec<u8>) {
     let cell = |x: f32, y: f32| ((x / SAME).floor() as i64, (y / SAME).floor() as i64);
     let mut places: HashMap<(i64, i64), Vec<usize>> = HashMap::new();

@@ -1,7 +1,7 @@
 //! Two runs on one page: what two saved pages of one kind have in common, and where they differ.
 //!
-//! A page holds its pictures, data and figures, so a comparison needs nothing else. Of the mark-up of a page only
-//! pictures are taken, as base 64; everything else is read from its JSON and written anew.
+//! A page holds its pictures, data and figures, so a comparison needs nothing else. Only pictures are taken from
+//! the mark-up of a page, as base 64; everything else is read from its JSON and written anew.
 
 mod collection;
 mod figures;

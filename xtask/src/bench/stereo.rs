@@ -3,7 +3,7 @@
 use super::{OpenCv, Row};
 use crate::Result;
 use tiepoint::device::{Cpu, Processor, SimdLevel};
-use tiepoint::image::{AnyImage, Image, Size};
+use tiepoint::image::{AnyImage, Size};
 use tiepoint::options::Named;
 use tiepoint::stereo::{Cost, Masks, Paths, Stereo, StereoOptions};
 use tiepoint::synth::{StereoScene, StereoSceneOptions};
@@ -19,9 +19,8 @@ impl Pair {
         let cpu = Cpu::with_threads(2).map_err(failed)?;
         let options = StereoSceneOptions::default().with_size(Size::new(1920, 1080));
         let pair = StereoScene::new(&options).map_err(failed)?.render::<u8>(&cpu);
-        let give = |opencv: &mut OpenCv, name: &str, image: &Image<u8>| opencv.load(name, image);
-        give(opencv, "left", &pair.left)?;
-        give(opencv, "right", &pair.right)?;
+        opencv.load("left", &pair.left)?;
+        opencv.load("right", &pair.right)?;
         Ok(Self { left: AnyImage::U8(pair.left), right: AnyImage::U8(pair.right) })
     }
 
@@ -47,10 +46,10 @@ impl Pair {
         row(
             "128 disparities, 4 paths, to HH4",
             "sgbm left right 128 hh4",
-            paths(default, Paths::Four),
+            default.with_paths(Paths::Four),
             best,
         )?;
-        row("128 disparities, 16 paths, to HH", hh, paths(default, Paths::Sixteen), best)?;
+        row("128 disparities, 16 paths, to HH", hh, default.with_paths(Paths::Sixteen), best)?;
         for choice in Cost::ALL.iter().filter(|choice| choice.value != Cost::default()) {
             let (name, options) = (choice.name, default.with_cost(choice.value));
             row(&format!("128 disparities, {name}, to HH"), hh, options, best)?;
@@ -61,8 +60,4 @@ impl Pair {
         row("256 disparities, 8 paths, 300 MiB, to HH", "sgbm left right 256 hh", small, best)?;
         Ok(rows)
     }
-}
-
-fn paths(options: StereoOptions, paths: Paths) -> StereoOptions {
-    options.with_paths(paths)
 }

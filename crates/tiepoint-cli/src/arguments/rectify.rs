@@ -24,7 +24,7 @@ pub(crate) struct CameraArguments {
     /// points are then taken to be in the middle [default: from the photographs' camera data (EXIF), as in `collect`;
     /// without these found from the tie points, which may be wrong by a factor of two or three]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
-    focal: Option<f64>,
+    pub(super) focal: Option<f64>,
     /// Distance between the two cameras, if no calibration is given; depth has its unit [default: 1]
     #[arg(long, value_name = "METRES", allow_negative_numbers = true)]
     baseline: Option<f64>,
@@ -33,10 +33,6 @@ pub(crate) struct CameraArguments {
 impl CameraArguments {
     pub(crate) fn are_given(&self) -> bool {
         self.focal.is_some() || self.baseline.is_some()
-    }
-
-    pub(crate) fn has_focal(&self) -> bool {
-        self.focal.is_some()
     }
 
     pub(crate) fn cameras(&self) -> Cameras {

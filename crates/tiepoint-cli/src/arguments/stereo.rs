@@ -180,7 +180,7 @@ fn max_depth(text: &str) -> Result<MaxDepth, String> {
 impl StereoArguments {
     /// Fails if flags contradict each other.
     pub(crate) fn check(&self) -> Outcome {
-        let unknown = self.calibration.is_none() && !self.rectify && !self.cameras.has_focal();
+        let unknown = self.calibration.is_none() && !self.rectify && self.cameras.focal.is_none();
         if unknown && (self.depth.is_some() || self.cloud.is_some()) {
             return Err(Failure::usage(
                 "--depth, --cloud: how the pair was taken? Give --calibration FILE, --focal and --baseline of a rectified pair, \

@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread;
 use tiepoint::device::Cpu;
-use tiepoint::feature::{Detector, Features, Finder, files};
+use tiepoint::feature::files::{self, FeatureFormat};
+use tiepoint::feature::{Detector, Features, Finder};
 use tiepoint::image;
 use tiepoint::options::Named;
 use tiepoint_report::{FeaturesView, Section, View, counted};
@@ -63,7 +64,7 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
     let pages = paths(&page, "html")?;
     pages.iter().flatten().try_for_each(|path| check_page(path))?;
     for path in outputs.iter().flatten() {
-        files::FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
+        FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
     }
     drawings.iter().flatten().try_for_each(|path| output::check_image(path))?;
     let masks = images.iter().filter_map(|image| arguments.detector.mask_of(image));
@@ -152,7 +153,8 @@ struct Found {
 /// Reads an image. The stages in its times are those that `cpu` records.
 fn read<'a>(job: &'a ImageJob, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, ImageJob, Picture> {
     // COLMAP's keypoints are of the pixels as they are stored.
-    let stored = job.output.as_ref().is_some_and(|path| files::FeatureFormat::of(path).is_ok_and(is_colmap));
+    let format = job.output.as_ref().and_then(|path| FeatureFormat::of(path).ok());
+    let stored = format == Some(FeatureFormat::Colmap);
     let limits = arguments.limits.options();
     let reader = Reader { limits: limits.with_orient(limits.orient && !stored), cpu };
     let mut clock = Clock::start(cpu);
@@ -165,10 +167,6 @@ fn read<'a>(job: &'a ImageJob, arguments: &DetectorArguments, cpu: &Cpu) -> Item
         &mut clock,
     );
     Item { job, result, spent: clock.spent(cpu) }
-}
-
-fn is_colmap(format: files::FeatureFormat) -> bool {
-    format == files::FeatureFormat::Colmap
 }
 
 /// The features of the images of a batch.

@@ -5,7 +5,7 @@ use super::report::{self, Page, file_name};
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::output::{self, Clock, Part};
+use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tiepoint::image;
@@ -24,7 +24,8 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
         PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, ADVICE).as_stored(stored);
     let (paths, page_of) = ([arguments.a.as_path(), &arguments.b], &arguments.pair.report);
     let pair = search.run(paths, arguments.draw.is_some(), page_of, &mut clock, context)?;
-    let described = describe(arguments, &pair, &search, context);
+    let [a, b] = paths.map(|path| path.display().to_string());
+    let described = joined([json!({ "a": a, "b": b }), pair.describe(&search, context)]);
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {
             let names = names_of([&arguments.a, &arguments.b], format);
@@ -67,17 +68,6 @@ fn names_of(paths: [&PathBuf; 2], format: Option<MatchFormat>) -> [String; 2] {
         _ => PathBuf::new(),
     };
     paths.map(|path| path.strip_prefix(&common).unwrap_or(path).display().to_string())
-}
-
-/// The JSON object, without the times.
-fn describe(
-    arguments: &MatchArguments,
-    pair: &MatchedPair,
-    search: &PairSearch<'_>,
-    context: &Context,
-) -> Value {
-    let names = json!({ "a": arguments.a.display().to_string(), "b": arguments.b.display().to_string() });
-    output::joined([names, pair.describe(search, context)])
 }
 
 fn page<'a>(arguments: &MatchArguments, pair: &'a MatchedPair, described: &Value, clock: &Clock) -> Page<'a> {

@@ -10,8 +10,9 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{Picture, ReadPicture, Reader};
 use crate::output::{Clock, Part, fill, joined};
 use serde_json::{Value, json};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use tiepoint::assess::{Assessment, PairEvidence};
 use tiepoint::feature::{Descriptors, Features, Finder, FoundFeatures, Keypoint};
 use tiepoint::geometry::{Correspondence, Model};
@@ -277,7 +278,7 @@ impl<'a> PairSearch<'a> {
                 _ => thread::scope(|scope| {
                     let reading = [scope.spawn(|| read(0)), scope.spawn(|| read(1))];
                     let finder = open();
-                    (reading.map(joined_thread), finder)
+                    (reading.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))), finder)
                 }),
             }
         });
@@ -404,11 +405,6 @@ pub(crate) fn write_model(path: &Path, model: &Model) -> Outcome {
     let row = |row: &[f64; 3]| format!("{:?} {:?} {:?}\n", row[0], row[1], row[2]);
     let text: String = model.matrix().iter().map(row).collect();
     Ok(tiepoint::files::write_atomically(path, |out| std::io::Write::write_all(out, text.as_bytes()))?)
-}
-
-/// The result of a thread; panics if the thread has.
-fn joined_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl MatchedPair {

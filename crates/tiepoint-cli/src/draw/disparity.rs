@@ -5,7 +5,7 @@ use crate::failure::Outcome;
 use tiepoint::image::{Image, Size};
 use tiepoint_report::{VIRIDIS, colour_at};
 
-/// The longest side of a picture. Of a larger map only every n-th pixel is shown.
+/// The longest side of a picture. A larger map is drawn with every n-th pixel only.
 const LONGEST: usize = 4096;
 const GROUND: Colour = [24, 26, 30];
 const INK: Colour = [235; 3];

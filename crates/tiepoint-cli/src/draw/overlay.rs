@@ -42,13 +42,8 @@ pub(crate) fn overlay(
 
 fn mix(a: Colour, b: Colour, blend: Blend, odd: bool) -> Colour {
     match blend {
-        Blend::Checker => {
-            if odd {
-                b
-            } else {
-                a
-            }
-        }
+        Blend::Checker if odd => b,
+        Blend::Checker => a,
         Blend::Anaglyph => [grey(a), grey(b), grey(b)],
         Blend::Mean => [0, 1, 2].map(|i| a[i].midpoint(b[i])),
     }

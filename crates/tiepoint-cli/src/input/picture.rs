@@ -131,7 +131,6 @@ impl Weight for Picture {
     }
 }
 
-/// Bytes of an image.
 pub(crate) fn bytes(image: &AnyImage) -> usize {
     by_pixel!(image, i => size_of_val(i.data()))
 }

@@ -16,7 +16,7 @@ fn flags(command: &str) -> Vec<String> {
 }
 
 /// Runs the command with 6 GB of memory and for at most 10 s. A run that is ended by this time passes: a flag may ask
-/// for so many steps.
+/// for very many steps.
 fn runs_small(folder: &Folder, line: &str) {
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 6000000; exec timeout 10 \"$@\"", "sh", env!("CARGO_BIN_EXE_tiepoint")])

@@ -4,7 +4,7 @@
 use super::library::{complete, error};
 use crate::{Error, Result};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
-use std::ffi::{CString, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 
 /// The functions that are called.
@@ -95,35 +95,25 @@ impl Program {
         unsafe { sys::nvrtcCompileProgram(self.0, pointers.len() as c_int, pointers.as_ptr()) }
     }
 
-    /// The CUBIN, after a compilation without errors.
-    fn binary(&self) -> Result<Vec<u8>> {
+    /// What NVRTC gives in two calls after a compilation: `length` tells how many bytes, and `bytes` writes them. PTX and
+    /// logs end in a zero byte.
+    fn output(
+        &self,
+        what: &str,
+        length: unsafe fn(sys::nvrtcProgram, *mut usize) -> nvrtcResult,
+        bytes: unsafe fn(sys::nvrtcProgram, *mut c_char) -> nvrtcResult,
+    ) -> Result<Vec<u8>> {
         let mut len = 0;
         // SAFETY: writes one number.
-        check("the size of a binary", unsafe { sys::nvrtcGetCUBINSize(self.0, &raw mut len) })?;
-        let mut binary = vec![0_u8; len];
+        check(&format!("the size of {what}"), unsafe { length(self.0, &raw mut len) })?;
+        let mut out = vec![0_u8; len];
         // SAFETY: the buffer has the length that NVRTC has just named.
-        check("a binary", unsafe { sys::nvrtcGetCUBIN(self.0, binary.as_mut_ptr().cast()) })?;
-        Ok(binary)
-    }
-
-    /// The PTX, with the zero byte at its end, after a compilation without errors.
-    fn ptx(&self) -> Result<Vec<u8>> {
-        let mut len = 0;
-        // SAFETY: writes one number.
-        check("the size of PTX", unsafe { sys::nvrtcGetPTXSize(self.0, &raw mut len) })?;
-        let mut ptx = vec![0_u8; len];
-        // SAFETY: the buffer has the length that NVRTC has just named.
-        check("PTX", unsafe { sys::nvrtcGetPTX(self.0, ptx.as_mut_ptr().cast()) })?;
-        Ok(ptx)
+        check(what, unsafe { bytes(self.0, out.as_mut_ptr().cast()) })?;
+        Ok(out)
     }
 
     fn log(&self) -> Result<String> {
-        let mut len = 0;
-        // SAFETY: writes one number.
-        check("the size of a log", unsafe { sys::nvrtcGetProgramLogSize(self.0, &raw mut len) })?;
-        let mut log = vec![0_u8; len];
-        // SAFETY: the buffer has the length that NVRTC has just named.
-        check("a log", unsafe { sys::nvrtcGetProgramLog(self.0, log.as_mut_ptr().cast()) })?;
+        let log = self.output("a log", sys::nvrtcGetProgramLogSize, sys::nvrtcGetProgramLog)?;
         Ok(String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned())
     }
 }
@@ -154,8 +144,10 @@ pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Ve
     let options = options.into_iter().collect::<Result<Vec<CString>>>()?;
     let program = Program::new(&title, &source)?;
     match program.compile(&options) {
-        nvrtcResult::NVRTC_SUCCESS if architecture.starts_with("compute_") => program.ptx(),
-        nvrtcResult::NVRTC_SUCCESS => program.binary(),
+        nvrtcResult::NVRTC_SUCCESS if architecture.starts_with("compute_") => {
+            program.output("PTX", sys::nvrtcGetPTXSize, sys::nvrtcGetPTX)
+        }
+        nvrtcResult::NVRTC_SUCCESS => program.output("a binary", sys::nvrtcGetCUBINSize, sys::nvrtcGetCUBIN),
         refused => {
             let log = program.log().unwrap_or_else(|e| format!("{refused:?}, and no log: {e}"));
             Err(Error::Compile { program: name.into(), device: architecture.into(), log })

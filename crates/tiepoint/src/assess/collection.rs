@@ -18,7 +18,7 @@ const BRIDGES: [f64; 2] = [1.0, f64::INFINITY];
 pub struct CollectionEvidence {
     /// Photographs.
     pub photographs: usize,
-    /// Sizes of the groups of photographs that pairs connect, the largest first; of two or more.
+    /// Sizes of the groups of two or more photographs that pairs connect, the largest first.
     pub groups: Vec<usize>,
     /// Photographs that match no other, or could not be read.
     pub alone: usize,

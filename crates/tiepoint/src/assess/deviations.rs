@@ -15,7 +15,7 @@ const NEIGHBOURS: usize = 8;
 /// A match is supported if this many of them deviate as it does. Wrong matches find three of eight by chance in less
 /// than one of a thousand.
 const SUPPORT: usize = 3;
-/// Of the neighbours, the share in common is that with these: the nearest.
+/// The number of nearest neighbours by which the share in common is measured.
 const NEAREST: usize = 3;
 /// Neighbours are farther apart than this, in pixels.
 const APART: f64 = 5.0;
@@ -52,7 +52,7 @@ impl Deviations {
         Self { all, neighbours }
     }
 
-    /// Whether neighbours of this match deviate as it does, up to so many pixels.
+    /// Whether neighbours of this match deviate as it does, up to `within` pixels.
     pub(super) fn is_supported(&self, i: usize, within: f64) -> bool {
         let [x, y] = self.all[i].by;
         let alike = |&&j: &&usize| {
@@ -62,7 +62,7 @@ impl Deviations {
         self.neighbours[i].iter().filter(alike).count() >= SUPPORT
     }
 
-    /// What neighbours have in common, of matches that deviate by less than so many pixels; `None` of too few.
+    /// What neighbours have in common, among matches that deviate by less than `below` pixels; `None` for too few.
     pub(super) fn common(&self, below: f64) -> Option<Common> {
         let counts = |&i: &usize| squared(self.all[i].by) < below * below;
         let some: Vec<usize> = (0..self.all.len()).filter(counts).collect();
@@ -86,14 +86,14 @@ fn squared([x, y]: [f64; 2]) -> f64 {
     x * x + y * y
 }
 
-/// The nearest others of each, the nearest first.
+/// The nearest neighbours of each match, the nearest first.
 fn neighbours(all: &[Deviation]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|&i, &j| all[i].at[0].total_cmp(&all[j].at[0]).then(i.cmp(&j)));
     let mut out = vec![vec![]; all.len()];
     for (place, &i) in order.iter().enumerate() {
         let mut nearest: Vec<(f64, usize)> = vec![];
-        // To both sides, until what follows is too far away for its column alone.
+        // To both sides, until the difference in x alone is too large.
         let (before, after) = (order[..place].iter().rev(), order[place + 1..].iter());
         for side in [&mut before.copied() as &mut dyn Iterator<Item = usize>, &mut after.copied()] {
             for j in side {

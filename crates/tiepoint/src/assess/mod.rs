@@ -77,7 +77,7 @@ pub struct Reason {
     pub verdict: Verdict,
     /// A sentence with the number, for people.
     pub text: String,
-    /// What to do about it; where it is not good.
+    /// What to do about it, where it is not good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -106,7 +106,7 @@ pub struct Assessment {
 }
 
 impl Assessment {
-    /// Of a pair without a model: what was wrong, and what to do next.
+    /// For a pair without a model: what was wrong, and what to do next.
     pub fn none(wrong: &str, next: &str) -> Self {
         Self::of(vec![Reason {
             measure: "model",
@@ -118,7 +118,7 @@ impl Assessment {
         }])
     }
 
-    /// From reasons in the order of their importance. What is good needs no next step.
+    /// From reasons in the order of their importance. A good reason needs no next step.
     fn of(mut reasons: Vec<Reason>) -> Self {
         reasons
             .iter_mut()
@@ -131,7 +131,7 @@ impl Assessment {
 }
 
 impl std::fmt::Display for Assessment {
-    /// The verdict with the reasons for it, and what to do next. Of what is good the first three are enough.
+    /// The verdict with the reasons for it, and what to do next. For a good result the first three reasons are enough.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.verdict.name())?;
         let told = self.reasons.iter().filter(|reason| reason.verdict == self.verdict);

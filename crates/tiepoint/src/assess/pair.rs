@@ -12,7 +12,7 @@
 //!   outside the threshold gives that of wrong ones inside.
 //! - **Scale and turn** of the inliers, which the model did not use.
 //! - **Number and spread** of the inliers over the nine parts.
-//! - **Reach**: a map is continued into parts without inliers. What it misses elsewhere, the residuals in common, grows there
+//! - **Reach**: a map is continued into parts without inliers. The residuals that neighbours have in common grow there
 //!   as the variance of a least-squares fit does ([`reach`](super::reach)).
 //!
 //! Pictures that were tied by their structure have no first search, and places no scale or turn: instead of the first
@@ -33,7 +33,8 @@ use serde::Serialize;
 /// Rejected first matches count against the model if they are off by more than this many thresholds, which right
 /// matches of large features are not; this is beyond the reach of the second search.
 const FAR: f64 = 2.0;
-/// And by at most this share of the longer side: depth moves places by less, and few wrong matches are that near.
+/// Rejected first matches count against the model if they are off by at most this share of the longer side: depth moves
+/// places by less, and few wrong matches are that near.
 const NEAR: f64 = 0.125;
 /// What neighbours have in common counts from this share of the threshold on, there or where inliers are fewest: lenses
 /// bend pictures by less.
@@ -47,8 +48,8 @@ const TELLING: usize = 8;
 /// The fewest inliers with which a part supports the model.
 const SUPPORTED: usize = 3;
 
-// Limits from which a number is doubtful, and poor; "below" if small numbers are bad. On pairs with truth
-// (`docs/verdicts.md`) the numbers of nearly all right models are good.
+// Limits from which a number is doubtful, and poor; "below" marks those where small numbers are bad. On pairs with
+// truth (`docs/verdicts.md`) the numbers of nearly all right models are good.
 
 /// The share of the right first matches that the model rejects.
 const REJECTED: [f64; 2] = [0.12, 0.3];
@@ -130,15 +131,15 @@ pub struct PairEvidence {
     pub common: Option<f64>,
     /// The root mean square of this part, in pixels.
     pub common_px: Option<f64>,
-    /// How far the map is likely off in the worst part that both pictures show, in pixels; none where `common_px` is, and
-    /// where inliers are in too few parts to tell.
+    /// How far the map is likely off in the worst part that both pictures show, in pixels; none where `common_px` is
+    /// none, and where inliers lie in too few parts to tell.
     pub reach_px: Option<f64>,
-    /// Below which distance a match is an inlier.
+    /// A match below this distance is an inlier.
     #[serde(skip)]
     pub threshold_px: f64,
     /// Nine parts of A, row by row.
     pub cells: [Cell; 9],
-    /// How many of them have their middle in B, where a map tells; all for other models.
+    /// The number of parts whose middle a map brings into B; all nine for other models.
     pub shared: usize,
     /// The model.
     #[serde(skip)]
@@ -315,7 +316,7 @@ impl PairEvidence {
                 format!("the {noun} rejects {} of the first matches that are likely right", percent(share));
             let mut of_all = Reason::share_above("rejected", share, REJECTED, text, DEPTH);
             if rejected < TELLING as f64 {
-                // Of a few matches the share says little.
+                // The share of a few matches says little.
                 of_all.verdict = Verdict::Good;
             }
             reasons.push(of_all);
@@ -344,7 +345,7 @@ impl PairEvidence {
                 reasons.push(alike);
             }
         }
-        // The plainest figure of a good model leads; of a bad one what contradicts it does.
+        // The list begins with the plainest figure if the model is good, otherwise with what contradicts it.
         reasons.insert(if first.verdict == Verdict::Good { 0 } else { reasons.len() }, first);
     }
 }
@@ -371,7 +372,7 @@ fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bo
     !(ratio > 1.0 / SCALE && ratio < SCALE && cosine > TURN)
 }
 
-/// The middle value of these, which get sorted; `None` of none.
+/// The median of `values`, which are sorted by the call; `None` if there are none.
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

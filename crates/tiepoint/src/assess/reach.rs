@@ -1,12 +1,13 @@
 //! How far a map can be off where nothing supports it.
 //!
-//! A map is known where its inliers are. Beyond them it is continued, and a small misfit grows: by how much follows from
-//! where they lie. The nine parts of the picture that support the map are taken as one observation each, in the middle of
-//! its inliers, because neighbours in one part have what the map misses in common; their least-squares fit has the variance
-//! b (Σ bᵀb)⁻¹ bᵀ at a place, in units of the variance of an observation, where b are the derivatives of the place by the
-//! parameters of the map. What inliers have in common is what a map of this kind cannot follow, and grows as one does that could:
-//! the parameters are those of the next more general kind, where the inliers determine one. Derivatives of every kind of map are taken at the identity, whose coordinates of A differ from
-//! those of B by a map of the same kind.
+//! A map is known where its inliers are. Beyond them it is continued, and a small misfit grows; where the inliers lie
+//! tells by how much. Neighbours in one of the nine parts of the picture share what the map misses, so each part that
+//! supports the map counts as one observation, in the middle of its inliers. The variance of the least-squares fit to
+//! these observations, at a place and in units of the variance of one observation, is b (Σ bᵀb)⁻¹ bᵀ, where b are the
+//! derivatives of the place by the parameters of the map. What inliers have in common is a misfit that a map of this
+//! kind cannot follow; it grows as a map that could follow it would. So the parameters are those of the next more
+//! general kind, where the inliers determine one. The derivatives are taken at the identity, because coordinates of A
+//! can be chosen that differ from those of B by a map of the same kind.
 
 use crate::geometry::ModelKind;
 use crate::geometry::linear::solve;
@@ -40,13 +41,13 @@ pub(super) fn middle(part: usize) -> [f64; 2] {
 }
 
 /// The largest standard deviation of a map in the middle of the parts that are `shown`, in multiples of that of the
-/// observations at these places, in coordinates as [`middle`]'s. `None` of a model that is no map, and where these places do
-/// not determine it.
+/// observations at these places, in the coordinates of [`middle`]. `None` for a model that is no map, and where these
+/// places do not determine it.
 pub(super) fn amplification(kind: ModelKind, places: &[[f64; 2]], shown: [bool; 9]) -> Option<f64> {
     parameters(kind)?.into_iter().find_map(|parameters| amplified(parameters, places, shown))
 }
 
-/// That of a map with so many parameters.
+/// The amplification of a map with this many parameters.
 fn amplified(n: usize, places: &[[f64; 2]], shown: [bool; 9]) -> Option<f64> {
     let mut normal = [[0.0; MOST]; MOST];
     for (i, row) in normal.iter_mut().enumerate().skip(n) {

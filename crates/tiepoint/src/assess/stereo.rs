@@ -12,7 +12,7 @@ use crate::stereo::survey::Survey;
 use crate::{Error, Result};
 use serde::Serialize;
 
-/// The share of the pixels with data that have a disparity, from which on a map is doubtful, and poor; below.
+/// The shares of the pixels with data that have a disparity, below which a map is doubtful, and poor.
 pub const VALID: [f64; 2] = [0.7, 1.0 / 3.0];
 /// The share of the disparities at the end of the range.
 pub const AT_END: [f64; 2] = [0.05, 0.2];
@@ -20,7 +20,7 @@ pub const AT_END: [f64; 2] = [0.05, 0.2];
 const SOME_AT_END: f64 = 0.01;
 /// The part of the range that counts as its end.
 const END: f64 = 0.02;
-/// Rows that differ by more than the tolerance are doubtful; from this many times as much on no window contains both.
+/// Rows that differ by more than the tolerance are doubtful; from twice as much on no window contains both.
 const ROWS: [f64; 2] = [1.0, 2.0];
 /// The share of the pixels with an error above a pixel or without a disparity. For hard scenes half is usual, even
 /// without hidden pixels.

@@ -19,7 +19,7 @@ pub(super) const VERIFIERS: usize = 3;
 
 /// The devices that match and verify pairs of a collection: [`Collection::match_pairs_on`]. The queues, kernels and
 /// memory of a GPU are made when they are first needed, or earlier by [`prepare`](Self::prepare), while another stage
-/// runs. Both rounds of the stage use them.
+/// runs. The rounds of the stage share them.
 #[derive(Debug)]
 pub struct MatchDevices {
     pub(super) cpu: Cpu,
@@ -31,7 +31,6 @@ pub struct MatchDevices {
     gpus: OnceLock<Vec<MatchGpu>>,
 }
 
-/// One GPU.
 #[derive(Debug)]
 pub(super) struct MatchGpu {
     pub(super) processor: Processor,

@@ -21,7 +21,7 @@ const FORMAT: u32 = 2;
 const OPTIONS: &str = "collection.json";
 const IMAGES: &str = "images.json";
 const FEATURES: &str = "features";
-/// Recorded for features that are given, wherever they lie.
+/// Recorded in place of the path of given features, because only their content matters.
 const GIVEN: &str = "given";
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -335,7 +335,7 @@ fn versions() -> Value {
     serde_json::json!({ "features": features, "pairs": pairs, "top_scale": top_scale, "match": tiles })
 }
 
-/// The options without the names of files and folders, whose contents alone matter.
+/// The options without the names of files and folders, of which only the contents matter.
 fn without_paths(options: &FeatureOptions) -> FeatureOptions {
     options.clone().with_masks(None).with_given(options.given.as_ref().map(|_| PathBuf::from(GIVEN)))
 }

@@ -84,7 +84,8 @@ struct Rates {
 }
 
 impl Rates {
-    /// Of the devices that are open, so that the forecast of little work waits for none. Without a GPU it is from above.
+    /// The rates of the devices that are open: a forecast of little work waits for no GPU. Without one it is an upper
+    /// limit.
     fn of(processors: &[Processor], collection: &Collection) -> Self {
         let waits = collection.photographs().len() > FEW;
         let is_there =
@@ -120,8 +121,7 @@ impl Rates {
 fn sample(seed: u64, floats: bool) -> Features {
     let mut random = crate::numeric::Random::new(seed);
     let values: Vec<u8> = (0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect();
-    let nowhere =
-        Keypoint { x: 0.0, y: 0.0, scale: 1.0, angle: 0.0, response: 0.0, sign: 1, octave: 0, layer: 0 };
+    let nowhere = Keypoint { scale: 1.0, sign: 1, ..Keypoint::default() };
     Features {
         keypoints: vec![nowhere; SAMPLE],
         descriptors: match floats {

@@ -6,7 +6,7 @@
 //! | `.h5` | hloc's: a group for each pair, named by both, with `matches0`, the feature of the second for each of the first, or −1 |
 //!
 //! The work folder keeps them in `given.bin`: for each pair both photographs and the number of matches, then the
-//! matches of all pairs, all u32. Its head has the hash of this, on which results depend.
+//! matches of all pairs, all u32. The head of the file has the hash of these bytes, on which results depend.
 
 use super::Collection;
 use super::features::State;

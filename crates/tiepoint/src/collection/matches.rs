@@ -1,7 +1,7 @@
 //! The fourth stage: matches and geometry of every pair, tile by tile.
 //!
-//! The two photographs of a pair are matched exactly and in both directions, unless matches are given; the geometry of two views tells which
-//! matches belong to one scene ([`two_view`]).
+//! The two photographs of a pair are matched exactly and in both directions, unless matches are given; the geometry of
+//! two views tells which matches belong to one scene ([`two_view`]).
 //!
 //! [`two_view`]: crate::geometry::two_view
 
@@ -62,8 +62,8 @@ impl Collection {
     /// the first processor and on the GPUs of all.
     ///
     /// # Errors
-    /// [`Error::Format`](crate::Error::Format) when features are missing or damaged, or pairs were not chosen; [`Error::Io`](crate::Error::Io);
-    /// [`Error::Device`](crate::Error::Device) when a GPU fails.
+    /// [`Error::Format`](crate::Error::Format) when features are missing or damaged, or pairs were not chosen;
+    /// [`Error::Io`](crate::Error::Io); [`Error::Device`](crate::Error::Device) when a GPU fails.
     pub fn match_pairs(&self, shard: Shard, processors: &[Processor]) -> Result<Matched> {
         self.match_pairs_on(shard, &self.match_devices(processors))
     }
@@ -121,12 +121,7 @@ impl Collection {
         if let Found::Whole(pairs) = self.read_pairs(&self.closure_path(), made_from)? {
             return round(pairs);
         }
-        let Some(verified) = first
-            .finished(cpu, |status| status.found.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>())?
-        else {
-            return Ok(None);
-        };
-        let verified = verified.concat();
+        let Some(verified) = first.verified(cpu)? else { return Ok(None) };
         let pairs = closure::suggested(self.photographs().len(), &verified, &first.pairs.set, cpu)?;
         self.write_pairs(&self.closure_path(), made_from, &pairs)?;
         round(pairs)

@@ -37,8 +37,9 @@ impl Collection {
     /// Writes the inliers of every verified pair of a finished collection as files of ASP, MicMac, s2p, QGIS or GDAL.
     ///
     /// # Errors
-    /// [`Error::Option`] for another format; [`Error::Mismatch`] where two photographs have the same name in such files, and for
-    /// GDAL where no photograph of a verified pair lies on a map; those of [`results`](Self::results); [`Error::Io`] when a file cannot be written.
+    /// [`Error::Option`] for another format; [`Error::Mismatch`] where two photographs have the same name in such
+    /// files, and for GDAL where no photograph of a verified pair lies on a map; those of [`results`](Self::results);
+    /// [`Error::Io`] when a file cannot be written.
     pub fn write_tie_points(
         &self,
         format: MatchFormat,
@@ -51,9 +52,9 @@ impl Collection {
         let cpu = &cpu.begin_task("export", results.blocks());
         let (mut written, mut ends) = (WrittenPairs::default(), Vec::new());
         for block in 0..results.blocks() {
-            // x, y and scale alone, of the photographs in the pairs of this block.
+            // x, y and scale of the features of each photograph in the pairs of this block.
             let mut known: HashMap<usize, Vec<[f32; 3]>> = HashMap::new();
-            // Where they lie on a map, of those that do.
+            // The places on a map of those photographs that have one.
             let mut places: HashMap<usize, Georeference> = HashMap::new();
             for pair in results.pairs_of(block)? {
                 cpu.check()?;

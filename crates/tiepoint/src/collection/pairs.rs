@@ -28,7 +28,6 @@ pub enum PairSet {
     List(Vec<[u32; 2]>),
 }
 
-/// The pairs of one tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TilePairs {
     /// The blocks, the smaller first.
@@ -113,7 +112,6 @@ impl TiledPairs {
         self.tiles[tile].0.map(|block| block as usize)
     }
 
-    /// The pairs of a tile.
     pub(super) fn tile(&self, tile: usize, collection: &Collection) -> TilePairs {
         let blocks @ [row, column] = self.blocks(tile);
         let pairs = match &self.set {
@@ -235,7 +233,7 @@ impl Collection {
     /// The recorded choice of pairs.
     pub(super) fn chosen(&self, states: &[State]) -> Result<Found<PairSet>> {
         let pairs = self.read_pairs(&self.pairs_path(), self.choice_fingerprint(states))?;
-        // Without the matches that were given their pairs are not chosen.
+        // If the file of given matches is missing, so is the choice of their pairs.
         Ok(self.given_hash()?.and_then(|_| pairs))
     }
 
@@ -251,8 +249,8 @@ impl Collection {
         }
     }
 
-    /// The fingerprint of everything that the choice depends on: options and names, and as far as it depends on them
-    /// the list, positions and features.
+    /// The fingerprint of everything that the choice depends on: options and names, and, where the choice needs them,
+    /// the list, positions or features.
     pub(super) fn choice_fingerprint(&self, states: &[State]) -> u64 {
         let options = PairOptions { list: None, closure: true, ..self.options().pairs.clone() };
         let choice = self.resolved();
@@ -266,7 +264,7 @@ impl Collection {
             parts.push(text_of(&positions.collect::<Vec<_>>()).into_bytes());
         }
         if matches!(choice, PairChoice::Matches) {
-            // Matches name features by number.
+            // Given matches name features by number, so the numbers of features count.
             let counts = states.iter().map(|state| match state {
                 State::Found { known, .. } => known.count as u64,
                 State::Unreadable(_) | State::Missing(_) => 0,
@@ -364,7 +362,7 @@ const EARTH: f64 = 6_371_000.0;
 /// into the cells of a grid in space, so that only those in neighbouring cells are compared.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when no photograph records its position, unless there `may_be_none`.
+/// [`Error::Mismatch`] when no photograph records its position, unless `may_be_none` is set.
 fn near(
     photographs: &[Photograph],
     neighbours: usize,

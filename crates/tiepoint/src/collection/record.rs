@@ -153,20 +153,17 @@ pub(super) fn write(
 
 /// Opens a regular file. A device or a pipe is unfit, because reading it might never end.
 fn open(path: &Path) -> Result<Found<(File, fs::Metadata)>> {
-    let fault = |e| Error::io(path, e);
-    match fs::metadata(path) {
-        Ok(found) if !found.is_file() => return Ok(Found::Unfit("is no regular file".into())),
-        Ok(_) => {}
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
-        Err(e) => return Err(fault(e)),
-    }
-    match File::open(path) {
-        Ok(file) => {
-            let found = file.metadata().map_err(fault)?;
-            Ok(Found::Whole((file, found)))
+    let opened = || -> io::Result<_> {
+        if !fs::metadata(path)?.is_file() {
+            return Ok(Found::Unfit("is no regular file".into()));
         }
+        let file = File::open(path)?;
+        let found = file.metadata()?;
+        Ok(Found::Whole((file, found)))
+    };
+    match opened() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
-        Err(e) => Err(fault(e)),
+        opened => opened.map_err(|e| Error::io(path, e)),
     }
 }
 

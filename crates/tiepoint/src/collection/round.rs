@@ -1,5 +1,5 @@
-//! A round: a set of pairs with a file for each of its tiles. There are three: top-scale's comparison of all pairs, the
-//! chosen pairs, and those of the closure.
+//! A round: a set of pairs with a file for each of its tiles. There are four: top-scale's comparison of all pairs, the
+//! chosen pairs, those of the closure, and those that are tried by structure.
 
 use super::features::State;
 use super::pairs::{TilePairs, TiledPairs};
@@ -192,6 +192,12 @@ impl<'c> Round<'c> {
             }
         }
         Ok(Some(taken))
+    }
+
+    /// The verified pairs of all tiles; `None` if a tile is not done.
+    pub(super) fn verified(&self, cpu: &Cpu) -> Result<Option<Vec<[u32; 2]>>> {
+        let pairs = |status: TileStatus| status.found.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>();
+        Ok(self.finished(cpu, pairs)?.map(|of_tiles| of_tiles.concat()))
     }
 
     /// Removes unfinished files that killed processes left. A part of the work looks only into the folders to which it

@@ -182,9 +182,9 @@ fn refusal(path: &Path, error: io::Error) -> Result<String> {
 /// Extensions of files of features that are given, in the order in which they are looked for.
 pub(super) const GIVEN: [&str; 5] = ["npz", "txt", "csv", "json", "sift"];
 
-/// The file from which, besides its own, the features of the photograph `name` are made: its mask or its given features.
-/// `NAME.png`, or `name` with its extension replaced by `png`; of features likewise, with their extensions; or the one
-/// file that holds the features of all.
+/// The file from which, besides its own, the features of the photograph `name` are made: its mask or its given
+/// features. A mask is `NAME.png`, or `name` with its extension replaced by `png`. Given features are named likewise,
+/// with their extensions, or are one file for all photographs.
 pub(super) fn beside(options: &FeatureOptions, name: &str) -> Result<Option<(PathBuf, FileVersion)>> {
     let (folder, extensions) = match (&options.given, &options.masks) {
         (Some(given), _) if given.is_dir() => (given, &GIVEN[..]),
@@ -295,9 +295,8 @@ fn common_folder<'p>(folders: impl Iterator<Item = &'p Path>) -> Option<PathBuf>
     })
 }
 
-/// Gives photographs of `now` that were there `before` the slots that they had, and the others free ones. Files whose
-/// length and times have not changed keep the hash of their content. Returns the numbers of photographs added and
-/// removed.
+/// Photographs of `now` that were there `before` keep their slots, and the others get free ones. Files whose length and
+/// times have not changed keep the hash of their content. Returns the numbers of photographs added and removed.
 pub(super) fn keep_slots(before: &Listing, now: &mut Listing) -> [usize; 2] {
     let old: HashMap<&str, &Photograph> = before.photographs.iter().map(|p| (p.name.as_str(), p)).collect();
     let mut taken = HashSet::new();

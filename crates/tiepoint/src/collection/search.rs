@@ -293,8 +293,8 @@ impl Shared {
         }
     }
 
-    /// Whether a thread of the CPU matches and verifies a pair before the GPUs have matched all that are left when so many
-    /// are taken.
+    /// Whether a thread of the CPU matches and verifies a pair before the GPUs have matched all that are left after
+    /// `taken` pairs.
     fn matching_pays(&self, taken: u64) -> bool {
         let left = self.pairs.saturating_sub(taken);
         if !self.helps || left == 0 {

@@ -61,12 +61,8 @@ impl Collection {
         if self.options().modality != Modality::Cross {
             return round(PairSet::list([]));
         }
-        let Some(verified) = first
-            .finished(cpu, |status| status.found.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>())?
-        else {
-            return Ok(None);
-        };
-        let verified: HashSet<[u32; 2]> = verified.into_iter().flatten().collect();
+        let Some(verified) = first.verified(cpu)? else { return Ok(None) };
+        let verified: HashSet<[u32; 2]> = verified.into_iter().collect();
         let pairs = (0..first.pairs.tiles()).flat_map(|tile| first.pairs.tile(tile, self).pairs);
         round(PairSet::list(pairs.filter(|pair| !verified.contains(pair))))
     }

@@ -3,12 +3,12 @@
 //! ```text
 //! head:
 //!   side of a block, u32
-//!   photographs, of rows and then of columns: how many u32, of each its place u32 and its key u64
-//!   pairs that were tried: how many u32, then the place of each u32 (row · side + column), or a bit for each of all
-//!     side² places where these are fewer bytes
-//!   pairs that have a result: likewise
-//!   of each of these a record of fixed length
-//! body: of each of these as many bytes as its record says
+//!   photographs of rows, then of columns: their number u32; of each its place u32 and its key u64
+//!   pairs that were tried: their number u32; then of each its place u32 (row · side + column) or, where that takes
+//!     fewer bytes, a bit for each of all side² places
+//!   pairs that have a result: in the same form
+//!   the record of each result, of fixed length
+//! body: for each result as many bytes as its record says
 //! ```
 //!
 //! The result of a pair is valid as long as the keys of both photographs are the same. So photographs may come, go and

@@ -85,7 +85,7 @@ impl Collection {
     }
 }
 
-/// The `most` features of the largest scale; of equal ones the first.
+/// The `most` features of the largest scale; the first if scales are equal.
 fn largest(features: &Features, most: usize) -> Result<Features> {
     let mut order: Vec<usize> = (0..features.len()).collect();
     order.sort_by(|&i, &j| {
@@ -95,7 +95,7 @@ fn largest(features: &Features, most: usize) -> Result<Features> {
     features.subset(&order)
 }
 
-/// The best partners of every photograph: those with the most matches, and of equal ones the first pair.
+/// The best partners of every photograph: those with the most matches; the first pair if these are equal.
 struct Best {
     most: usize,
     /// For each photograph a heap with the worst of its kept pairs on top.

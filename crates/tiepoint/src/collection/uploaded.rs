@@ -7,7 +7,7 @@ use crate::matching::{GpuMatcher, GpuPacked, MatchOptions};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Photographs may take one part in this many of a device's free memory.
+/// Photographs may take one in this many bytes of a device's free memory.
 const SHARE: u64 = 4;
 
 /// The features of photographs in a device's memory, packed for the search. The least recently used ones are dropped to

@@ -28,7 +28,8 @@ impl Candidate {
     /// The places of the matches, and the scale and turn that each match suggests.
     fn correspondences(&self) -> (Vec<Correspondence>, Vec<Evidence>) {
         let [a, b] = self.features.each_ref().map(|features| &features.keypoints);
-        // By distance and not by ratio, which matches that were given lack: the same matches have the same inliers.
+        // Quality is by distance, because matches that were given have no ratio: so the same matches have the same
+        // inliers.
         let place = |m: &Match| Correspondence { quality: -f64::from(m.distance), ..m.correspondence(a, b) };
         self.matches.iter().map(|m| (place(m), evidence(self.sides(m)))).unzip()
     }

@@ -249,7 +249,6 @@ mod tests {
     use super::super::pairs::TiledPairs;
     use super::super::{CollectionOptions, PairSet};
     use super::*;
-    use crate::device::Cpu;
     use crate::feature::Descriptors;
     use crate::files::tests::Folder;
     use crate::image::Size;

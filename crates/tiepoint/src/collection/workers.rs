@@ -41,7 +41,7 @@ impl Stop {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Stops the work. Of several reasons the first is kept.
+    /// Stops the work. The first of several reasons is kept.
     pub(super) fn because(&self, error: Error) {
         self.set(Stopped::Error(error));
     }
@@ -124,7 +124,6 @@ mod tests {
     use crate::device::Cancel;
     use std::sync::Arc;
     use std::sync::mpsc::{SyncSender, channel, sync_channel};
-    use std::time::Duration;
 
     fn within_seconds<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
         let (done, wait) = channel();

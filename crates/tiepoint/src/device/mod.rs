@@ -82,7 +82,7 @@ enum Place {
 
 type Notes = Arc<Mutex<Vec<String>>>;
 
-/// A CPU has searched so many pictures for features before a GPU is open.
+/// The number of pictures that a CPU has searched for features before a GPU is open.
 const FEW: usize = 4;
 
 fn push_note(notes: &Notes, note: String) {
@@ -152,7 +152,7 @@ impl Processor {
         }
     }
 
-    /// [Expects much work](Self::expect_much_work) if so many pictures are more than a CPU searches before a GPU is open.
+    /// [Expects much work](Self::expect_much_work) if a CPU searches fewer than `count` pictures before a GPU is open.
     pub fn expect_pictures(&self, count: usize) {
         if count > FEW {
             self.expect_much_work();

@@ -56,7 +56,7 @@ impl fmt::Debug for Told {
 }
 
 impl Opening {
-    /// Begins to call `open`, which returns `None` if no GPU can be used and has told why.
+    /// Calls `open` on another thread. `open` returns `None` if no GPU can be used, after it has told why.
     pub(super) fn begin(device: String, open: impl FnOnce() -> Option<Gpu> + Send + 'static) -> Arc<Self> {
         let (gpu, state) = (OnceLock::new(), Mutex::default());
         let opening = Arc::new(Self { device, gpu, state, changed: Condvar::new() });

@@ -21,9 +21,9 @@ named! {
 /// One of two types, by the kind of values of descriptors.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ByValue<B, F> {
-    /// Of 8-bit values: a unit vector times 512 (SIFT: rounded and saturated at 255).
+    /// 8-bit values: a unit vector times 512 (SIFT: rounded and saturated at 255).
     U8(B),
-    /// Of unit vectors.
+    /// Floats: a unit vector.
     F32(F),
 }
 
@@ -114,10 +114,7 @@ impl Features {
     pub(super) fn gather(&self, indices: &[usize], cpu: &Cpu) -> Self {
         Self {
             keypoints: indices.iter().map(|&i| self.keypoints[i]).collect(),
-            descriptors: match &self.descriptors {
-                Descriptors::U8(v) => Descriptors::U8(gather_rows(v, self.dimension, indices, cpu)),
-                Descriptors::F32(v) => Descriptors::F32(gather_rows(v, self.dimension, indices, cpu)),
-            },
+            descriptors: by_value!(map &self.descriptors, v => gather_rows(v, self.dimension, indices, cpu)),
             ..*self
         }
     }

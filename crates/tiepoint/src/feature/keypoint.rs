@@ -1,5 +1,6 @@
 //! Keypoints, in the host's memory and as words in a device's.
 
+use crate::image::ImageView;
 use std::cmp::Ordering;
 use tiepoint_gpu::KernelSource;
 
@@ -44,6 +45,12 @@ impl Keypoint {
     /// Whether the two differ only in their directions.
     pub(super) fn is_same_position(&self, other: &Self) -> bool {
         Self { angle: other.angle, ..*self }.order(other).is_eq()
+    }
+
+    /// Whether a mask, if there is one, is set at the nearest pixel.
+    pub(super) fn is_shown(&self, mask: Option<ImageView<'_, u8>>) -> bool {
+        let at = |v: f32, n: usize| (v.round_ties_even().max(0.0) as usize).min(n - 1);
+        mask.is_none_or(|mask| mask.row(at(self.y, mask.size().height))[at(self.x, mask.size().width)] != 0)
     }
 }
 

@@ -11,15 +11,14 @@
 //! The views of one tilt have one size, so that a GPU searches them side by side. Arithmetic on places is f64, with
 //! sines and arcs from `numeric`: the same bits everywhere.
 
-use super::{Descriptors, Features, Finder, Keypoint};
+use super::{Features, Finder, Keypoint, by_value};
 use crate::device::Cpu;
 use crate::filter::convolve::{Kernel, convolve};
 use crate::geometry::warp::{WarpOptions, warp_into};
 use crate::geometry::{Affine, Homography};
 use crate::image::{AnyView, Border, Image, ImageView, Pixel, Size, check_mask};
-use crate::numeric::{atan2, exp_f64, sin_cos};
+use crate::numeric::{atan2, exp_f64, sin_cos, within_a_turn};
 use crate::{Error, Result, by_pixel};
-use std::f64::consts::PI;
 
 /// The most views of a picture: tilts up to 4√2.
 pub const MOST_VIEWS: usize = 43;
@@ -126,7 +125,7 @@ impl SimulatedView {
         let angle = atan2((ry[0] * c + ry[1] * s) as f32, (rx[0] * c + rx[1] * s) as f32);
         let area = (rx[0] * ry[1] - rx[1] * ry[0]).abs();
         let scale = (f64::from(k.scale) * area.sqrt()) as f32;
-        Some(Keypoint { x: x as f32, y: y as f32, scale, angle: turned_once(angle), ..*k })
+        Some(Keypoint { x: x as f32, y: y as f32, scale, angle: within_a_turn(angle), ..*k })
     }
 
     /// The ellipse that a keypoint of this view covers in its picture: the matrix that takes the unit circle to it.
@@ -146,12 +145,6 @@ fn warped(picture: &Image<f32>, input_from_output: &Homography, size: Size, cpu:
     let options = WarpOptions::default().with_fill(BEYOND);
     warp_into(picture.view(), input_from_output, &options, cpu, out.view_mut())?;
     Ok(out)
-}
-
-/// An angle of −π to π, from 0 to below 2π.
-fn turned_once(angle: f32) -> f32 {
-    let turned = if angle < 0.0 { angle + 2.0 * PI as f32 } else { angle };
-    if turned < 2.0 * PI as f32 { turned } else { 0.0 }
 }
 
 /// Gaussian weights of sum 1.
@@ -222,13 +215,10 @@ impl Finder {
     ) -> Result<Features> {
         let [picture_from_view, _] = view.maps(picture)?;
         let most = self.limit().map_or(usize::MAX, |limit| (limit as f64 / view.tilt).ceil() as usize);
-        let at = |v: f32, n: usize| (v.round_ties_even().max(0.0) as usize).min(n - 1);
-        let unmasked =
-            |k: &Keypoint| mask.is_none_or(|m| m.row(at(k.y, picture.height))[at(k.x, picture.width)] != 0);
         let placed = features.keypoints.iter().enumerate();
         let placed = placed.filter_map(|(i, k)| Some((i, view.put_back(k, picture, &picture_from_view)?)));
         let (indices, keypoints): (Vec<usize>, Vec<Keypoint>) =
-            placed.filter(|(_, k)| unmasked(k)).take(most).unzip();
+            placed.filter(|(_, k)| k.is_shown(mask)).take(most).unzip();
         Ok(Features { keypoints, image: picture, ..features.subset(&indices)? })
     }
 }
@@ -248,13 +238,11 @@ pub(crate) fn concatenated(sets: &[Features]) -> Result<Features> {
     let mut all = sets.next().ok_or_else(none)?.clone();
     for more in sets {
         all.keypoints.extend_from_slice(&more.keypoints);
-        match (&mut all.descriptors, &more.descriptors) {
-            (Descriptors::U8(to), Descriptors::U8(values)) => to.extend_from_slice(values),
-            (Descriptors::F32(to), Descriptors::F32(values)) => to.extend_from_slice(values),
-            (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
-                return Err(Error::Mismatch("views have descriptors of different kinds".into()));
-            }
-        }
+        by_value!(
+            (&mut all.descriptors, &more.descriptors),
+            (to, values) => to.extend_from_slice(values),
+            else return Err(Error::Mismatch("views have descriptors of different kinds".into()))
+        );
     }
     Ok(all)
 }
@@ -266,6 +254,7 @@ mod tests {
     use crate::feature::select::Selection;
     use crate::feature::sift::SiftOptions;
     use crate::synth::Texture;
+    use std::f64::consts::PI;
 
     #[test]
     fn tilts_and_turns_are_those_of_the_paper() {

@@ -127,7 +127,7 @@ impl Model {
         }
     }
 
-    /// The matrix between pixels, of an essential matrix that of its fundamental matrix.
+    /// The matrix between pixels; for an essential matrix that of its fundamental matrix.
     pub(crate) fn between_pixels(&self) -> [[f64; 3]; 3] {
         match self {
             Self::Essential(m) => m.fundamental().matrix(),
@@ -181,10 +181,7 @@ impl Homography {
     pub fn new(matrix: [[f64; 3]; 3]) -> Result<Self> {
         check_finite(&matrix, "homography")?;
         let singular = Error::Degenerate { model: "homography", reason: "its matrix is singular" };
-        let unit = matrix::unit(&matrix).ok_or(singular)?;
-        if determinant(&unit).abs() < 1e-300 {
-            return Err(Error::Degenerate { model: "homography", reason: "its matrix is singular" });
-        }
+        let unit = matrix::unit(&matrix).filter(|unit| determinant(unit).abs() >= 1e-300).ok_or(singular)?;
         // A matrix that is scaled already keeps its bits.
         let largest = matrix.iter().flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
         Ok(if matrix[2][2] == 1.0 && largest < 1e12 { Self(matrix) } else { Self::scaled(unit) })
@@ -379,7 +376,7 @@ impl Fundamental {
     /// # Errors
     /// [`Error::Degenerate`] when the matrix has a rank below 2 or is not finite.
     pub fn new(matrix: [[f64; 3]; 3]) -> Result<Self> {
-        check_finite(&matrix, "fundamental")?;
+        check_finite(&matrix, "fundamental matrix")?;
         let wrong =
             || Error::Degenerate { model: "fundamental matrix", reason: "its matrix has a rank below 2" };
         let unit = matrix::unit(&matrix).ok_or_else(wrong)?;

@@ -68,12 +68,7 @@ impl Metadata {
         let side = width.max(height);
         Some(px).filter(|px| (0.1 * side..=100.0 * side).contains(px))
     }
-}
 
-/// The largest TIFF whose camera data are read: the reader loads the whole file.
-const LARGEST_TIFF: u64 = 1 << 28;
-
-impl Metadata {
     /// The camera data in the file at `path`. Empty where there are none, and where the file does not exist or access
     /// is denied: the stage that reads its image reports that.
     ///
@@ -84,6 +79,9 @@ impl Metadata {
         read(path).map_err(|e| Error::io(path, e))
     }
 }
+
+/// The largest TIFF whose camera data are read: the reader loads the whole file.
+const LARGEST_TIFF: u64 = 1 << 28;
 
 fn read(path: &Path) -> io::Result<Metadata> {
     let tiff = path.extension().is_some_and(|e| e.to_string_lossy().to_lowercase().starts_with("tif"));

@@ -220,9 +220,7 @@ impl<T: Element> GpuImage<T> {
     pub fn gpu(&self) -> &Gpu {
         self.buffer.gpu()
     }
-}
 
-impl<T: Element> GpuImage<T> {
     /// The same pixels on the device.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! JPEG XL, as a file or a bare codestream: up to 8 bits as bytes, up to 16 as words, more as floats; of an animation the
-//! first frame.
+//! JPEG XL, as a file or a bare codestream: up to 8 bits as bytes, up to 16 as words, more as floats. The first frame
+//! of an animation is read.
 //!
 //! The decoder is built without vector instructions and gives floats, which are rounded here, so that the values of lossy
 //! files are the same everywhere.

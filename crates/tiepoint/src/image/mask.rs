@@ -154,7 +154,6 @@ impl<'a, M: Into<Self>> From<Option<M>> for Mask<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::AnyImage;
 
     fn forms(mask: &Image<u8>) -> [Mask<'_>; 2] {
         [mask.view().into(), mask.clone().into()]

@@ -121,7 +121,8 @@ pub(super) fn write_levels(
     write_rows(out, view, BitDepth::Sixteen, push)
 }
 
-fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {
+/// Appends the values of a row in 16 bits, the higher byte first.
+pub(super) fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {
     bytes.extend(row.iter().flat_map(|v| (v.level() as u16).to_be_bytes()));
 }
 

@@ -4,6 +4,7 @@
 
 use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, Size,
+    png::push_levels,
     rows::{Decoded, Request, Rows, Source, zeros},
 };
 use crate::files::Fault;
@@ -240,10 +241,6 @@ pub(super) fn write(out: impl Write, view: &AnyView<'_>, pam: bool) -> io::Resul
         AnyView::U16(v) => write_rows(out, *v, 65535, pam, push_levels),
         AnyView::F32(v) => write_rows(out, *v, 65535, pam, push_levels),
     }
-}
-
-fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {
-    bytes.extend(row.iter().flat_map(|v| (v.level() as u16).to_be_bytes()));
 }
 
 fn write_rows<T: Pixel>(

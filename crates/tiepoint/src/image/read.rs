@@ -43,7 +43,7 @@ options! {
 /// The image in the file at `path`. The format is recognised by the content; `docs/files.md` lists the formats.
 ///
 /// 8 and 16 bits and floats stay what they are; fewer bits are spread over 8, palettes become colour, whole numbers with
-/// a sign or of more bits and 64-bit floats become 32-bit floats. Of a file with several images the first is read. All
+/// a sign or of more bits and 64-bit floats become 32-bit floats. The first image of a file with several is read. All
 /// channels are kept, and no-data values stay in the image; [`read_file`] returns what the file says of both.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! WebP: colour of 8 bits, with or without alpha. Of an animation the first frame is read.
+//! WebP: colour of 8 bits, with or without alpha. The first frame of an animation is read.
 
 use super::{
     Size, orientation,

@@ -26,7 +26,7 @@ pub use gpu::{GpuMatcher, GpuMatches, GpuNearest, GpuNeighbours, GpuPacked};
 pub use matcher::Matcher;
 
 use crate::device::{Cpu, Processor};
-use crate::feature::{Descriptors, Features, Keypoint};
+use crate::feature::{Features, Keypoint, by_value};
 use crate::geometry::{Correspondence, Model};
 use crate::options::{AboveTo, options};
 use crate::{Error, Result};
@@ -145,16 +145,17 @@ pub fn match_features(
     Matcher::new(a, b, processor)?.match_features(options)
 }
 
-/// These features of A and B as matches, with the distances that a search gives them, 0 where there are no descriptors
-/// to compare. Their ratios are unknown: 1.
+/// Given pairs of features of A and B as matches, with the distances that a search gives them, or 0 where there are no
+/// descriptors to compare. Their ratios are unknown and set to 1.
 pub(crate) fn given_matches(a: &Features, b: &Features, pairs: &[[u32; 2]]) -> Vec<Match> {
-    let distances = match (&a.descriptors, &b.descriptors) {
-        _ if a.dimension == 0 || check_pair(a, b).is_err() => vec![0.0; pairs.len()],
-        (Descriptors::U8(va), Descriptors::U8(vb)) => distances(va, vb, a.dimension, pairs),
-        (Descriptors::F32(va), Descriptors::F32(vb)) => distances(va, vb, a.dimension, pairs),
-        (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
-            vec![0.0; pairs.len()]
-        }
+    let unknown = vec![0.0; pairs.len()];
+    let distances = match a.dimension == 0 || check_pair(a, b).is_err() {
+        true => unknown,
+        false => by_value!(
+            (&a.descriptors, &b.descriptors),
+            (va, vb) => distances(va, vb, a.dimension, pairs),
+            else unknown
+        ),
     };
     pairs.iter().zip(distances).map(|(&[a, b], distance)| Match { a, b, distance, ratio: 1.0 }).collect()
 }
@@ -176,14 +177,14 @@ fn neighbours_on_cpu(
     guide: Option<Guide>,
     cpu: &Cpu,
 ) -> Result<[Vec<Option<Nearest>>; 2]> {
-    match (&a.descriptors, &b.descriptors) {
-        _ if a.is_empty() || b.is_empty() => Ok([a, b].map(|features| vec![None; features.len()])),
-        (Descriptors::U8(va), Descriptors::U8(vb)) => search([a, b], [va, vb], guide, cpu),
-        (Descriptors::F32(va), Descriptors::F32(vb)) => search([a, b], [va, vb], guide, cpu),
-        (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
-            Err(kinds_differ())
-        }
+    if a.is_empty() || b.is_empty() {
+        return Ok([a, b].map(|features| vec![None; features.len()]));
     }
+    by_value!(
+        (&a.descriptors, &b.descriptors),
+        (va, vb) => search([a, b], [va, vb], guide, cpu),
+        else Err(kinds_differ())
+    )
 }
 
 fn search<E: Element>(
@@ -324,11 +325,7 @@ fn check_pair(a: &Features, b: &Features) -> Result<()> {
     if a.dimension != b.dimension {
         return Err(dimensions_differ(a.dimension, b.dimension));
     }
-    let same = matches!(
-        (&a.descriptors, &b.descriptors),
-        (Descriptors::U8(_), Descriptors::U8(_)) | (Descriptors::F32(_), Descriptors::F32(_))
-    );
-    if same { Ok(()) } else { Err(kinds_differ()) }
+    by_value!((&a.descriptors, &b.descriptors), (_a, _b) => Ok(()), else Err(kinds_differ()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use super::nearest::search;
 use super::product::{Distance, Element};
 use super::*;
 use crate::device::{progress::tests::told, tests::every_cpu};
-use crate::feature::Keypoint;
+use crate::feature::{Descriptors, Keypoint};
 use crate::geometry::{Fundamental, Homography};
 use crate::image::Size;
 use proptest::prelude::*;

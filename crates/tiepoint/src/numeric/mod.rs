@@ -148,6 +148,13 @@ pub fn ln(x: f64) -> f64 {
     n as f64 * std::f64::consts::LN_2 + 2.0 * s * sum
 }
 
+/// An angle, reduced to \[0, 2π).
+pub(crate) fn within_a_turn(angle: f32) -> f32 {
+    let angle = angle.rem_euclid(TAU);
+    // A tiny negative angle rounds to the whole turn.
+    if angle < TAU { angle } else { 0.0 }
+}
+
 /// √(x² + y²), rounded at each step. (`f64::hypot` would call the C library.)
 #[inline]
 pub fn length([x, y]: [f64; 2]) -> f64 {

@@ -99,7 +99,7 @@ pub struct Warped<I = AnyImage, C = Image<u8>> {
     pub covered: C,
 }
 
-/// The same, in the memory in which the image lies.
+/// A warped image in the memory of the image that was warped, the host's or a device's.
 pub type WarpedPixels = Warped<Made, MadeMask>;
 
 impl WarpedPixels {
@@ -189,11 +189,12 @@ fn model_of(tie: &TiePoints) -> Result<Model> {
 }
 
 /// `moving` resampled on the pixels of a reference of this size. An image in a device's memory is warped there, and the
-/// host does not wait for the result; one of the host's by `processor`.
+/// host does not wait for the result; an image in the host's memory is warped by `processor`.
 ///
 /// # Errors
-/// [`Error::Degenerate`] when the model has no inverse or does not map points to points, and as [`warp`](crate::geometry::warp::warp()). On a device
-/// also [`Error::Image`] for an output without pixels, and [`Error::is_device_limit`] where it is too small or lacks f64.
+/// [`Error::Degenerate`] when the model has no inverse or does not map points to points, and as
+/// [`warp`](crate::geometry::warp::warp()). On a device also [`Error::Image`] for an output without pixels, and
+/// [`Error::is_device_limit`] where it is too small or lacks f64.
 pub fn warp_onto<'a>(
     moving: impl Into<Pixels<'a>>,
     reference: Size,

@@ -63,11 +63,10 @@ pub struct TiePoints {
     /// The number of samples that the estimation drew.
     pub iterations: usize,
     /// The matches of the first search, before there was a model to search near; empty where pictures were tied by
-    /// their structure or matches were given. Of very many features it took a part ([`tie_points`]).
+    /// their structure or matches were given. Where A has very many features, it took a part of them ([`tie_points`]).
     pub first: Vec<Match>,
 }
 
-/// The matches as correspondences.
 fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspondence> {
     matches.iter().map(|m| m.correspondence(a, b)).collect()
 }
@@ -142,7 +141,7 @@ pub fn tie_points_on_device(
     })
 }
 
-/// Tie points from the matches that `search` finds for one in `every` features of A, given as its second argument.
+/// Tie points from the matches that `search` finds; its second argument is n to search with every n-th feature of A.
 /// Where A has many features, about `enough` of them find the first model.
 fn tie_thinned(
     keypoints: [&[Keypoint]; 2],

@@ -210,8 +210,8 @@ pub fn tie_pictures_on_device(
     }
 }
 
-/// Whether there is no model because too few matches agree, so that other matches may help. They do not help against an
-/// error of the call or of a device, nor when the matches lie on a plane, where more views leave them.
+/// Whether there is no model because too few matches agree, so that other matches may help. They cannot help if the
+/// call or a device fails, or if the matches lie on a plane: those of more views lie on it, too.
 fn lacks_support(error: &Error) -> bool {
     match error {
         Error::TooFewMatches { .. } => true,
@@ -283,7 +283,6 @@ fn once_each([a, b]: &[Features; 2], mut matches: Vec<Match>) -> Vec<Match> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Cpu;
     use crate::evaluate::corner_error;
     use crate::feature::Detector;
     use crate::image::Size;

@@ -104,7 +104,7 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
         difference_of_images(&found.bytes.download(0).unwrap(), pair.bytes(view)).or_else(|| {
             let made = compares[view.index()] != Compares::LearntGrey;
             let compared = found.compared.as_ref().filter(|_| made)?.download(0).unwrap();
-            // Of a grey picture all channels are its grey.
+            // All channels of a grey picture are its grey.
             let expected = pair.compared(view);
             if expected.channels() == compared.channels() {
                 difference_of_images(&compared, expected)

@@ -53,7 +53,6 @@ impl<F, R> Maps<F, R> {
         [Some(&self.disparity), self.right.as_ref(), self.confidence.as_ref()].into_iter().flatten()
     }
 
-    /// As [`floats`](Self::floats).
     pub(super) fn floats_mut(&mut self) -> impl Iterator<Item = &mut F> {
         [Some(&mut self.disparity), self.right.as_mut(), self.confidence.as_mut()].into_iter().flatten()
     }

@@ -22,9 +22,10 @@
 //! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit.
 //! Pictures are prepared there, too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream
 //! beside the work on the pair before. The CPU prepares pairs that the device has no memory for, and for mutual
-//! information a colour picture whose partner is grey. [`Stereo::compute_on_device`] takes images and masks of every type that lie on
-//! the device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`],
-//! is computed in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
+//! information a colour picture whose partner is grey. [`Stereo::compute_on_device`] takes images and masks of every
+//! type that lie on the device and leaves its maps there. A pair that exceeds the device's memory, or
+//! [`StereoOptions::device_memory`], is computed in bands of rows, from checkpoints of the paths that enter each; its
+//! maps are refined on the CPU.
 //!
 //! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU
 //! several are in flight.
@@ -276,8 +277,9 @@ impl Stereo {
         }
     }
 
-    /// As [`compute`](Self::compute) from a cost volume of the caller's: of a census in other windows, of a network. One
-    /// that lies on a device is [`optimize_on_device`](Self::optimize_on_device)'s. The images supply the gradient that P2 follows, and both say where they hold data.
+    /// As [`compute`](Self::compute) from a cost volume of the caller's: of a census in other windows, of a network.
+    /// For one that lies on a device there is [`optimize_on_device`](Self::optimize_on_device). The images supply the
+    /// gradient that P2 follows, and both say where they hold data.
     ///
     /// `costs` is as large as the images, with a channel for each disparity: channel i of (x, y) is how unlike
     /// left (x, y) and right (x − ([`min_disparity`](StereoOptions::min_disparity) + i), y) are, the least being the

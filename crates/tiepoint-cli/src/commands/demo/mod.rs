@@ -26,7 +26,6 @@ use tiepoint::register::{TieOptions, TiePoints};
 use tiepoint::synth::{Photometry, Scene, SceneOptions, viewpoint};
 use tiepoint_report::{DEFAULT_LIMIT, MatchesView, Rgb, Section, View, colour_at};
 
-/// A scene of the demo.
 #[derive(Clone, Copy, Debug)]
 struct DemoScene {
     /// Its part of file names.
@@ -75,8 +74,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         return aerial::run(photographs.into(), arguments, context);
     }
     let folder = &arguments.folder;
-    let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
-    std::fs::create_dir_all(folder).map_err(failed)?;
+    std::fs::create_dir_all(folder).map_err(|e| Failure::work(format!("{}: {e}", folder.display())))?;
     let mut clock = Clock::start(&context.processor.cpu);
     let bookshelf = Bookshelf::compute(folder, context)?;
     let coffee = Coffee::compute(folder, context)?;

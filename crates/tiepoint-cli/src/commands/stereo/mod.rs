@@ -49,13 +49,6 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     }
 }
 
-impl Work<'_> {
-    /// Whether anything shows the verdict and the warnings, which take tie points.
-    fn is_judged(&self) -> bool {
-        self.arguments.report.wanted() || !self.context.is_silent()
-    }
-}
-
 /// What is common to the work on all pairs.
 #[derive(Clone, Copy, Debug)]
 struct Work<'a> {
@@ -71,6 +64,11 @@ impl Work<'_> {
     /// The least disparity, if it was given.
     fn least(&self) -> Option<i32> {
         self.arguments.search.has("min_disparity").then_some(self.options.min_disparity)
+    }
+
+    /// Whether anything shows the verdict and the warnings, which take tie points.
+    fn is_judged(&self) -> bool {
+        self.arguments.report.wanted() || !self.context.is_silent()
     }
 }
 

@@ -4,7 +4,6 @@ use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 use std::path::{Path, PathBuf};
 
-/// The files of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PairFiles {
     pub(super) left: PathBuf,

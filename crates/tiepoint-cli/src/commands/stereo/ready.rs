@@ -219,10 +219,6 @@ impl Ready {
         }
     }
 
-    pub(super) fn is_rectified_here(&self) -> bool {
-        self.rectified.is_some()
-    }
-
     /// The row error of a pair that was rectified here, in multiples of a pixel, which a rectified pair may have.
     pub(super) fn rows_rectified_here(&self) -> Option<f64> {
         self.rectified.as_ref().map(|rectified| rectified.rows_px)

@@ -11,8 +11,8 @@ use tiepoint::stereo::survey::{STEP, Survey};
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
 
-/// The warnings about a result, and its figures. Tie points are searched for rows and range only if the map is doubtful
-/// for its missing pixels or for those at the end of the range, and used if they were found anyway.
+/// The warnings about a result, and its figures. Tie points tell whether rows and range are right. They are searched
+/// only if too many pixels are missing or at the end of the range; if they were found before, they are always used.
 pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Vec<String>, StereoEvidence)> {
     let Computed { ready, found, .. } = computed;
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);
@@ -76,7 +76,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
                  things, from places too far apart, or texture that repeats"
             ),
             _ => match suitable_halvings(&ready.sides, &ready.options, cpu)? {
-                0 if ready.is_rectified_here() => {
+                0 if ready.rows_rectified_here().is_some() => {
                     "the scene is flat, has little texture or texture that repeats, or was seen from places too far apart".into()
                 }
                 0 => "surfaces have little texture, or texture that repeats".into(),

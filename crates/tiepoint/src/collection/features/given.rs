@@ -1,8 +1,8 @@
 //! Features that another program found, read from its files instead of searching.
 //!
 //! Places are those of the stored photograph, with (0, 0) at the centre of its first pixel; formats are those of
-//! [`files`], and HDF5 as hloc writes it: a group for each photograph, with its name. Features lie at most a pixel outside
-//! the photograph: others were found in a picture of another size.
+//! [`files`], and HDF5 as hloc writes it: a group for each photograph, with its name. Features that lie more than a
+//! pixel outside the photograph are refused: they were found in a picture of another size.
 //!
 //! **Descriptors** are of any kind and length. They are compared as they are (`metric` l2) or divided by their length
 //! (`cosine`: the nearest descriptor is then that of the smallest angle, since the squared distance of unit vectors is

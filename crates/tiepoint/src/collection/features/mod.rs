@@ -310,7 +310,7 @@ struct Sources {
     origin: Origin,
 }
 
-/// Nothing of a file, unless it has changed since the scan.
+/// Stands in for the content of a file that is not read; fails if the file has changed since the scan.
 fn unread(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)> {
     let now = FileVersion::of(&std::fs::metadata(path).map_err(|e| e.to_string())?);
     match now.is_untouched(scanned) {

@@ -28,7 +28,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Photographs that a GPU searches at a time. The number is fixed, because a GPU keeps memory for one number.
+/// Photographs that a GPU searches at a time. The number is fixed, because the memory that a GPU keeps between batches fits batches of one length only.
 const BATCH: usize = 8;
 
 /// How often a GPU's thread looks whether the GPU is open by now.
@@ -123,7 +123,7 @@ impl Collection {
             return Ok(Photograph { index, origin, size, image, mask });
         }
         let image = by_pixel!(image.view(), view => shrink(view, to, cpu)?.into());
-        // A pixel counts if all pixels count that it covers.
+        // A pixel counts if all pixels that it covers count.
         let mask = mask.map(|mask| -> Result<_> {
             let share = shrink(mask.view(), to, cpu)?;
             Ok(Image::from_fn(to, |x, y| if share.row(y)[x] == 255 { 255 } else { 0 }))
@@ -190,7 +190,7 @@ impl<'c> Extraction<'c> {
         }
         for (gpu, finder) in gpus.iter().zip(&finders) {
             let to_write = to_write.clone();
-            // A GPU that is named alone is known before the first photograph is read, and so does all of the work.
+            // A GPU that is named alone is open before the first photograph is read, so it does all of the work.
             let known = shared.opened(gpu, finder)?;
             jobs.push(Box::new(move |stop| {
                 if known.map_or_else(|| shared.wait_for(gpu, finder, stop), Ok)? {

@@ -3,10 +3,9 @@
 //! Names are ours or those of hloc and `LightGlue`. Only places are needed: a feature without a scale has 1 pixel, without
 //! an angle 0, without a sign +1.
 
-use super::text::turned;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
-use crate::numeric::half;
+use crate::numeric::{half, within_a_turn};
 
 /// An array: NumPy's name of its element type, its shape and its bytes.
 #[derive(Debug)]
@@ -107,7 +106,7 @@ pub(crate) fn features(find: impl Fn(&str) -> Result<Option<Array>, String>) -> 
         x: xy[2 * i],
         y: xy[2 * i + 1],
         scale: scale[i],
-        angle: turned(angle[i]),
+        angle: within_a_turn(angle[i]),
         response: response[i],
         sign: sign[i] as i8,
         octave: octave[i] as i8,
@@ -187,7 +186,7 @@ mod tests {
         );
         let k = found.keypoints[0];
         assert_eq!([k.x, k.y, k.scale, k.response], [1.0, 2.0, 1.0, 0.5], "without a scale 1 pixel");
-        assert_eq!((k.angle, k.sign), (turned(-1.0), 1));
+        assert_eq!((k.angle, k.sign), (within_a_turn(-1.0), 1));
         for (name, array, reason) in [
             ("keypoints", floats(&[2, 3], &[0.0; 6]), "rows of x and y"),
             ("scores", floats(&[3], &[0.0; 3]), "expected [2]"),

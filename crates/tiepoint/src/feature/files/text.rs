@@ -2,7 +2,7 @@
 
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
-use std::f32::consts::TAU;
+use crate::numeric::within_a_turn;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::str::FromStr;
@@ -57,15 +57,13 @@ pub(super) fn read_line(
         None => Err(format!("line {line}: {name} is missing")),
     };
     let (x, y) = (next("x")? - centre, next("y")? - centre);
-    let (scale, angle) = (next("scale")?, next("angle")?);
+    let (scale, angle) = (next("scale")?, within_a_turn(next("angle")?));
     let before = descriptors.len();
     for word in words {
         descriptors.push(number(word, "a descriptor value", line)?);
     }
     match descriptors.len() - before {
-        128 => {
-            Ok(Keypoint { x, y, scale, angle: turned(angle), response: 0.0, sign: 1, octave: 0, layer: 0 })
-        }
+        128 => Ok(Keypoint { x, y, scale, angle, response: 0.0, sign: 1, octave: 0, layer: 0 }),
         n => Err(format!("line {line}: {n} descriptor values, expected 128")),
     }
 }
@@ -74,14 +72,4 @@ pub(super) fn read_line(
 pub(super) fn features(keypoints: Vec<Keypoint>, descriptors: Vec<u8>) -> Features {
     let (descriptors, image) = (Descriptors::U8(descriptors), Size::default());
     Features { keypoints, descriptors, dimension: 128, image }
-}
-
-/// The angle, reduced to \[0, 2π).
-pub(super) fn turned(angle: f32) -> f32 {
-    if (0.0..TAU).contains(&angle) {
-        return angle;
-    }
-    let turned = angle.rem_euclid(TAU);
-    // A tiny negative angle rounds to the whole turn.
-    if turned < TAU { turned } else { 0.0 }
 }

@@ -16,7 +16,7 @@ use crate::device::Cpu;
 use crate::feature::{DescriptorKind, Descriptors, Features, Keypoint};
 use crate::image::{ImageView, Pixel, Size};
 use crate::{Result, numeric};
-use std::f32::consts::{LN_2, TAU};
+use std::f32::consts::LN_2;
 
 impl Sift {
     /// Describes keypoints of a grey image. Returns their features in the given order, each with the octave and layer
@@ -56,7 +56,7 @@ impl Sift {
                 let points: Vec<(usize, Point)> = waiting.extract_if(.., is_ready).collect();
                 found.extend(cpu.try_map(points.len(), |i| {
                     let (index, point) = &points[i];
-                    let angle = within_a_turn(point.keypoint.angle);
+                    let angle = numeric::within_a_turn(point.keypoint.angle);
                     let values = (options.descriptors != DescriptorKind::None)
                         .then(|| describe(octave, point, angle, options, cpu));
                     Ok((*index, point.keypoint, values))
@@ -75,12 +75,6 @@ impl Sift {
         let dimension = if options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
         Ok((Features { keypoints, descriptors, dimension, image: image.size() }, indices))
     }
-}
-
-/// The same angle from 0 to below 2π, as the descriptor takes it.
-fn within_a_turn(angle: f32) -> f32 {
-    let angle = angle.rem_euclid(TAU);
-    if angle < TAU { angle } else { 0.0 }
 }
 
 /// The point at which a keypoint is described; `None` if it cannot be.
@@ -124,6 +118,7 @@ mod tests {
     use super::*;
     use crate::device::tests::cpus;
     use crate::feature::sift::{reference, tests::scene};
+    use std::f32::consts::TAU;
 
     #[test]
     fn keypoints_get_the_descriptors_of_the_search_that_found_them() {
@@ -156,19 +151,11 @@ mod tests {
         let image = scene(Size::new(180, 150), 3);
         let options = SiftOptions::preset(SiftPreset::OpenCv).with_descriptors(DescriptorKind::F32);
         let sift = Sift::new(options).unwrap();
-        let (response, sign, angle) = (0.0, 1, 0.5);
+        let angle = 0.5;
         let named =
             [(0, 0, 2.0), (0, 0, 8.0), (0, 0, 30.0), (0, 2, 1.0), (1, 0, 3.0), (1, 5, 40.0), (0, 4, 900.0)];
-        let given = named.map(|(octave, layer, scale)| Keypoint {
-            x: 91.2,
-            y: 70.4,
-            scale,
-            angle,
-            response,
-            sign,
-            octave,
-            layer,
-        });
+        let one = Keypoint { x: 91.2, y: 70.4, angle, sign: 1, ..Keypoint::default() };
+        let given = named.map(|(octave, layer, scale)| Keypoint { octave, layer, scale, ..one });
         let undoubled = options.with_first_octave(0);
         let octaves = reference::octaves(image.view(), &undoubled);
         for cpu in cpus() {
@@ -213,8 +200,7 @@ mod tests {
     fn foreign_keypoints_get_a_layer_or_are_left_out() {
         let (image, cpu) = (scene(Size::new(180, 150), 3), Cpu::sequential());
         let sift = Sift::new(SiftOptions::default()).unwrap();
-        let (response, sign, octave, layer) = (0.0, 1, 0, 0);
-        let corner = Keypoint { x: 90.0, y: 149.0, scale: 3.5, angle: 1.0, response, sign, octave, layer };
+        let corner = Keypoint { x: 90.0, y: 149.0, scale: 3.5, angle: 1.0, sign: 1, ..Keypoint::default() };
         let given = [
             corner,
             Keypoint { x: -1.0, ..corner },

@@ -22,8 +22,8 @@
 //! shape finds fewer matches in more time (`docs/notebook/features.md`).
 //!
 //! # Memory
-//! The octaves are streamed in bands of rows. Of every level only the rows that a later stage still needs are in
-//! memory, a few hundred. Memory grows with the width of the image, not its area, and the result does not depend on the
+//! The octaves are streamed in bands of rows. Memory holds only those rows of each level that a later stage still
+//! needs, a few hundred. It grows with the width of the image, not its area, and the result does not depend on the
 //! height of the bands.
 //!
 //! # Conventions
@@ -114,7 +114,7 @@ impl Sift {
             let mut search = Search::new(size, &self.options, mask);
             let cpu = &cpu.for_pixels(size.area()).begin_task("SIFT", pyramid.rows());
             cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)))?;
-            Ok(search.into_features(cpu))
+            Ok(search.take_sorted(cpu))
         })
     }
 
@@ -123,7 +123,7 @@ impl Sift {
         self.pyramids.with(
             || Ok(None),
             |kept| {
-                if kept.as_ref().is_none_or(|pyramid| pyramid.input_size() != size) {
+                if kept.as_ref().is_none_or(|pyramid| pyramid.input != size) {
                     *kept = None;
                 }
                 work(kept.get_or_insert_with(|| Pyramid::new(size, &self.options)))
@@ -200,13 +200,7 @@ impl<'m> Search<'m> {
         let rank = self.options.selection.rank().value;
         let candidates = extrema::find(octave, rows, &self.options, cpu).into_iter();
         let points = candidates.filter_map(|c| refine::refine(octave, c, &self.options));
-        points.filter(|p| rank(&p.keypoint) >= self.floor && self.unmasked(&p.keypoint)).collect()
-    }
-
-    fn unmasked(&self, keypoint: &Keypoint) -> bool {
-        let at = |v: f32, n: usize| (v.round_ties_even().max(0.0) as usize).min(n - 1);
-        let (x, y) = (at(keypoint.x, self.size.width), at(keypoint.y, self.size.height));
-        self.mask.is_none_or(|m| m.row(y)[x] != 0)
+        points.filter(|p| rank(&p.keypoint) >= self.floor && p.keypoint.is_shown(self.mask)).collect()
     }
 
     /// Drops features that can no longer be selected, once there are twice as many as can be selected.
@@ -235,9 +229,5 @@ impl<'m> Search<'m> {
         let dimension = self.options.dimension();
         let features = Features { keypoints, descriptors, dimension, image: self.size };
         self.options.selection.of(&features, cpu)
-    }
-
-    fn into_features(mut self, cpu: &Cpu) -> Features {
-        self.take_sorted(cpu)
     }
 }

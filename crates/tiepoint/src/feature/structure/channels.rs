@@ -25,7 +25,6 @@ pub(super) const NOISE: f32 = 0.02;
 pub(super) const FLAT: f32 = 0.05;
 /// The largest share of one pixel.
 pub(super) const CAP: f32 = 4.0;
-/// Bins of a radian.
 pub(super) const BINS_A_RADIAN: f32 = BINS as f32 / std::f32::consts::PI;
 /// The σ of the first scale, and that of the blur from the first to the second (1.6² = 0.8² + 1.386²).
 pub(super) const SIGMAS: [f64; 2] = [0.8, 1.385_640_646_055_102];

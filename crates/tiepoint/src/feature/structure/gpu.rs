@@ -168,7 +168,7 @@ type Blur = GpuFilter<f32, f32>;
 pub(crate) struct GpuStructure {
     gpu: Gpu,
     program: Program,
-    /// Of brightness to the first scale and on to the second, of local means, strength, tensor, and the three rings.
+    /// Smooth brightness to the first scale and on to the second, local means, strength, tensor, and the three rings.
     scales: [Blur; 2],
     means: Blur,
     strength: Blur,

@@ -28,7 +28,7 @@ const LEAST: f64 = 0.002;
 pub(super) const WHOLE: f32 = 0.999;
 
 impl Intensity {
-    /// Of a picture of one channel at `size`, no larger than its own.
+    /// The intensity of a picture of one channel, at `size`, which is no larger than its own.
     pub(crate) fn of(
         image: AnyView<'_>,
         mask: Option<ImageView<'_, u8>>,

@@ -14,7 +14,6 @@ pub(super) const SIGMA: f64 = 3.0;
 /// If the pixels that count have less than this share of the Gaussian's weight, their mean is reduced towards 0.
 pub(super) const LEAST: f32 = 1e-3;
 
-/// The size of the grid.
 pub(super) fn grid(size: Size) -> Size {
     Size::new(size.width.div_ceil(STEP), size.height.div_ceil(STEP))
 }

@@ -11,8 +11,9 @@
 //!    30° moves sectors and bins by one, which only permutes the bytes. Corners therefore need no direction, on which
 //!    different sensors would not agree.
 //!
-//! **Numbers.** f32 without fusing, but for the filters that are called; local means are sums in the order of `shrink`
-//! and `gauss`. No value depends on the threads or the SIMD level: tests compare with a plain form (`reference`).
+//! **Numbers.** f32 without fusing, except in the filters that are called; local means are sums in the order of
+//! `shrink` and `gauss`. No value depends on the threads or the SIMD level: tests compare with a plain form
+//! (`reference`).
 
 mod channels;
 mod corners;
@@ -93,9 +94,9 @@ impl<'p> StructureFinder<'p> {
         }
     }
 
-    /// The corners of pictures, each at its own size and at smaller ones, the last over its own by `range`: from one to
-    /// the next by a third of an octave or a little less. Of these levels, numbered from 0, those in the range of numbers
-    /// that is given with the picture.
+    /// The corners of pictures, each at its own size, which is level 0, and at smaller ones down to 1 / `range` of it.
+    /// Each level is smaller than the one before by a third of an octave or a little less. Only the levels are made
+    /// whose numbers are in the range that is given with the picture.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Device`](crate::Error::Device) when a GPU fails.

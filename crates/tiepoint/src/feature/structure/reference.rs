@@ -169,7 +169,7 @@ pub(super) fn corners(channels: &Channels, most: usize) -> Vec<Keypoint> {
     let mut found = Vec::new();
     for (x, y) in pixels().filter(|(x, y)| seen(*x, *y)) {
         let value = response.row(y)[x];
-        // Of equal neighbours the first, row by row, is the maximum.
+        // The first of equal neighbours, row by row, is the maximum.
         let beaten = any_near(size, [x, y], 2, |u, v| {
             let other = response.row(v)[u];
             other > value || (other == value && (v, u) < (y, x))

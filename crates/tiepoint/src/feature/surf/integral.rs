@@ -202,7 +202,7 @@ tiepoint_gpu::kernel_struct! {
         step: u64,
         /// Sums from a row to the next.
         pitch: i32,
-        /// Of an image, in pixels; the sums have one row and one column more.
+        /// The size of an image in pixels; the sums have one row and one column more.
         width: i32,
         height: i32,
     }

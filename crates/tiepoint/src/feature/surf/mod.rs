@@ -12,9 +12,9 @@
 //! Sources: H. Bay, A. Ess, T. Tuytelaars, L. Van Gool, *Speeded-Up Robust Features*, CVIU 110, 2008;
 //! M. Agrawal, K. Konolige, M. Blas, *Center Surround Extremas*, ECCV 2008, for the descriptor of OpenSURF.
 //!
-//! **Streaming.** The image is read once, 64 rows at a time. Of the integral image and of every response layer only the
-//! rows still needed are kept, and a keypoint is described as soon as the rows below it have been read ([`stream`]).
-//! Memory grows with the width of the image, not its area.
+//! **Streaming.** The image is read once, 64 rows at a time. Only those rows of the integral image and of every
+//! response layer are kept that are still needed, and a keypoint is described as soon as the rows below it have been
+//! read ([`stream`]). Memory grows with the width of the image, not its area.
 //!
 //! **GPU.** [`GpuSurf`] holds the whole image in the device's memory; every stage has the bits of the CPU.
 //!
@@ -28,8 +28,8 @@
 //!
 //! **Conventions of the output.** `scale` is σ = 1.2/9 · filter size in pixels. `response` is the
 //! determinant at the sampled maximum. `sign` is +1 for bright on dark, where the trace of the Hessian is
-//! negative. `octave` and `layer` name the filter, both from 0. Of the values of a descriptor x points along
-//! the keypoint's direction and y a quarter turn towards the image's +y.
+//! negative. `octave` and `layer` name the filter, both from 0. In a descriptor x points along the
+//! keypoint's direction and y a quarter turn towards the image's +y.
 
 #[cfg(test)]
 mod accuracy;

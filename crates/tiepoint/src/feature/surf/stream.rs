@@ -13,7 +13,7 @@ use super::refine::{self, Sample};
 use super::response::ResponseRows;
 use super::{SurfOptions, extrema};
 use crate::Result;
-use crate::device::{Cpu, Level, dispatch};
+use crate::device::{Cpu, dispatch};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::{ImageView, Pixel, Size};
 use fearless_simd::Simd;
@@ -250,7 +250,7 @@ impl<A: Total> Buffers<A> {
                     let sample = Sample { octave: o, layer, row, column, response: rows[1][1][column] };
                     let offset = refine::offset(&extrema::cube(&rows, column));
                     let keypoint = refine::keypoint(options.preset, &tables.octaves[o], sample, offset);
-                    found.extend(keypoint.filter(|k| mask.is_none_or(|m| is_wanted(m, k))));
+                    found.extend(keypoint.filter(|k| k.is_shown(mask)));
                 });
             }
             found
@@ -277,7 +277,7 @@ impl<A: Total> Buffers<A> {
         let (integral, level) = (&self.integral, cpu.level());
         cpu.for_chunks(&mut groups, 1, |_, groups| {
             for (keypoints, values) in groups {
-                describe_group(level, tables, options, integral, keypoints, values);
+                dispatch!(level, simd => describe_at(simd, tables, options, integral, keypoints, values));
             }
         });
         found.keypoints.append(&mut ready);
@@ -302,23 +302,6 @@ fn share(octave: &Octave, before: &OctaveRows, this: &mut OctaveRows, rows: Rang
 /// A range without its first and last index.
 pub(super) fn inner(range: Range<usize>) -> Range<usize> {
     range.start + 1..range.end.saturating_sub(1)
-}
-
-/// Whether the mask is set at the pixel nearest to a keypoint.
-fn is_wanted(mask: ImageView<'_, u8>, k: &Keypoint) -> bool {
-    let at = |v: f32, n: usize| (v.round_ties_even().max(0.0) as usize).min(n - 1);
-    mask.row(at(k.y, mask.size().height))[at(k.x, mask.size().width)] != 0
-}
-
-fn describe_group<A: Total>(
-    level: Level,
-    tables: &Tables,
-    options: &SurfOptions,
-    integral: &Integral<A>,
-    keypoints: &mut [Keypoint],
-    values: &mut [f32],
-) {
-    dispatch!(level, simd => describe_at(simd, tables, options, integral, keypoints, values));
 }
 
 #[simd]

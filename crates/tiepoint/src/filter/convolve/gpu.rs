@@ -65,7 +65,7 @@ fn whole<I: Element, O: GpuPixel>(kernel: &Kernel, border: Border, channels: usi
 }
 
 impl<I: GpuPixel, O: GpuPixel> GpuFilter<I, O> {
-    /// [`convolve()`](super::convolve()) on a device; the same bits, but for those of a NaN.
+    /// [`convolve()`](super::convolve()) on a device; the same bits, except for those of a NaN.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) when the device refuses.

@@ -34,7 +34,7 @@ fn arithmetic<T: GpuPixel>(source: KernelSource, options: &GaussOptions, fixed: 
 }
 
 impl<T: GpuPixel> GpuFilter<T, T> {
-    /// [`gauss()`](super::gauss()) on a device; the same bits, but for those of a NaN.
+    /// [`gauss()`](super::gauss()) on a device; the same bits, except for those of a NaN.
     ///
     /// # Errors
     /// [`Error::Option`](crate::Error::Option) for options out of range, [`Error::Device`](crate::Error::Device)

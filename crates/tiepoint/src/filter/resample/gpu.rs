@@ -19,7 +19,7 @@ pub(crate) fn source<T: GpuPixel>(channels: usize, scaling: Scaling) -> KernelSo
 }
 
 impl<T: GpuPixel> GpuFilter<T, T> {
-    /// [`resample`](super::resample()) on a device; the same bits, but for those of a NaN.
+    /// [`resample`](super::resample()) on a device; the same bits, except for those of a NaN.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) when the device refuses.

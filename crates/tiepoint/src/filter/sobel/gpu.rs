@@ -35,8 +35,8 @@ fn arithmetic<T: GpuPixel>(source: KernelSource, form: &str) -> KernelSource {
 }
 
 impl<T: GpuPixel + Sobel, O: Element> GpuFilter<T, O> {
-    /// [`sobel`](super::sobel()) on a device; the same bits, but for those of a NaN. Derivatives are of the gradient's
-    /// type or f32. Up to 32 channels.
+    /// [`sobel`](super::sobel()) on a device; the same bits, except for those of a NaN. Derivatives are of the
+    /// gradient's type or f32. Up to 32 channels.
     ///
     /// # Errors
     /// [`Error::Image`] for more channels, [`Error::Device`] when the device refuses.

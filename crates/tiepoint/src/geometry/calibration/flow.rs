@@ -96,7 +96,7 @@ fn matrix(key: &str, nodes: Vec<(&str, usize, Node<'_>)>, line: usize) -> Parsed
 }
 
 impl<'a> Node<'a> {
-    /// The word, with its line; of a list or a map a sign that is no number.
+    /// The word, with its line; for a list or a map a placeholder that is no number.
     fn word(&self) -> (&'a str, usize) {
         match self {
             Self::Word(word, line) => (word, *line),
@@ -113,7 +113,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Takes so many bytes.
+    /// Takes the next `bytes` bytes.
     fn take(&mut self, bytes: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(bytes);
         self.line += taken.matches('\n').count();

@@ -103,8 +103,9 @@ fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
     if find(documents, CAMERAS[0][0]).is_none() && !alone.is_empty() {
         let [left, right] = alone[..] else {
             return Err(alone[0].wrong(format!(
-                "{} of the files hold a single camera ({}): expected two, the left one first, or one file with M1 and M2",
-                alone.len(), "camera_matrix"
+                "{} of the files hold a single camera (camera_matrix): expected two, the left one first, or one file \
+                 with M1 and M2",
+                alone.len()
             )));
         };
         return Ok([single(left, ALONE)?, single(right, ALONE)?]);
@@ -201,7 +202,7 @@ fn ros(documents: &[Document]) -> Result<Option<StoredRectification>> {
     Ok(Some(StoredRectification { rotations, projections: [left.fixed(p1)?, right.fixed(p2)?] }))
 }
 
-/// How the right camera stands to the left one: both turned upright, they are one beside the other.
+/// The pose of the right camera relative to the left one: once rectified, they stand side by side.
 fn pose(rectified: &StoredRectification) -> (Mat3, [f64; 3]) {
     let ([r1, r2], [_, p2]) = (rectified.rotations, rectified.projections);
     let back = transpose(&r2);

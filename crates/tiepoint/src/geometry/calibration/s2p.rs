@@ -1,4 +1,5 @@
-//! `disp_min_max.txt` of s2p: two numbers, the least and the greatest disparity of an affine pair, as what is added to x.
+//! `disp_min_max.txt` of s2p: two numbers, the least and the greatest disparity of an affine pair. s2p adds a disparity
+//! to x, so the sign is the opposite of that here.
 
 use super::document::{Entry, Value, number};
 

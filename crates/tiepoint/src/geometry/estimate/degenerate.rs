@@ -242,8 +242,8 @@ impl Judge<'_> {
         }
         let part: Vec<usize> = inliers.iter().step_by(inliers.len() / PART).copied().collect();
         let (n, k, sample) = (self.points.len(), self.places(&part), self.kind.minimum());
-        // From k to k + 1 the false alarms are multiplied by (n - k) p / (k + 1 - m), which falls as k grows. They
-        // rise with n.
+        // From k to k + 1 the false alarms are multiplied by (n - k) p / (k + 1 - m), which falls as k grows. The false
+        // alarms rise with n.
         let fall_from_here = k >= sample && (n - k) as f64 * p <= (k + 1 - sample) as f64;
         let are_few = || false_alarms(n, k, sample, p) <= most_alarms;
         (fall_from_here && are_few()).then_some(Places { all: n, agreeing: k })

@@ -226,6 +226,14 @@ impl<R: Real> Reduced<R> {
         add_product(&mut polynomial, &k.one, &last);
         Self { space, equations: [k, l, m], polynomial }
     }
+
+    /// The values of the polynomial of z and of that of 1/z on the grid.
+    #[inline(always)]
+    pub(super) fn values(&self) -> [[R; CELLS + 1]; 2] {
+        let mut reversed = self.polynomial;
+        reversed.reverse();
+        [on_grid(&self.polynomial), on_grid(&reversed)]
+    }
 }
 
 /// Cells of the grid on \[−1, 1\], and steps that narrow a cell down to a root.
@@ -344,16 +352,6 @@ pub(super) fn nearest(m: &Mat3) -> Option<Mat3> {
     let (p, q) = (side(v, squares[1]), side(w, squares[2]));
     let e: Mat3 = std::array::from_fn(|i| std::array::from_fn(|j| p[i] * v[j] + q[i] * w[j]));
     e.iter().flatten().all(|x| x.is_finite()).then_some(e)
-}
-
-impl<R: Real> Reduced<R> {
-    /// The values of the polynomial of z and of that of 1/z on the grid.
-    #[inline(always)]
-    pub(super) fn values(&self) -> [[R; CELLS + 1]; 2] {
-        let mut reversed = self.polynomial;
-        reversed.reverse();
-        [on_grid(&self.polynomial), on_grid(&reversed)]
-    }
 }
 
 impl<S: fearless_simd::Simd> Reduced<fearless_simd::f64x8<S>> {

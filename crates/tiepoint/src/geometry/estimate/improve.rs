@@ -47,7 +47,7 @@ pub(super) const MOST_DAMPED: f64 = 1e4;
 const SHARED: usize = 4096;
 
 impl Judge<'_> {
-    /// The model with most inliers among the start and those after the steps of [`LIMITS`]; of equal ones the last.
+    /// The model with most inliers among the start and those after the steps of [`LIMITS`]; the last of equal ones.
     pub(in crate::geometry) fn improve(&self, start: Fit) -> Fit {
         let (mut best, mut at) = (start, start);
         for wide in LIMITS {

@@ -93,13 +93,13 @@ impl<'p> Judge<'p> {
         self.counted(Fit { model, essential: NO_ESSENTIAL, inliers: 0 })
     }
 
-    /// The best of some models; of equal ones the first.
+    /// The best of some models; the first of equal ones.
     pub(super) fn best_of(&self, models: &[Mat3]) -> Option<Fit> {
         let judged = self.cpu.map(models.len(), |i| self.judged(models[i]));
         first_best(judged.into_iter(), |fit| fit.inliers)
     }
 
-    /// The best model of the eight samples from number `first` on, of the points `drawn`; of equal ones the first. It
+    /// The best model of the eight samples from number `first` on, of the points `drawn`; the first of equal ones. It
     /// has more than `least` inliers. `None` where another thread has found one with more (`elsewhere`).
     pub(super) fn best_of_eight(
         &self,

@@ -20,8 +20,9 @@ pub(in crate::geometry) fn model(kind: ModelKind, p: &Points, sample: &[usize]) 
 /// Three normalised points with a smaller determinant than this are taken as collinear.
 const COLLINEAR: f64 = 1e-9;
 
-fn columns(m: [[f64; 3]; 3]) -> Mat3 {
-    transpose(&m)
+/// Three points of either image as the columns of a matrix.
+fn frames(p: &Points, points: [usize; 3]) -> (Mat3, Mat3) {
+    (transpose(&points.map(|i| p.a(i))), transpose(&points.map(|i| p.b(i))))
 }
 
 /// Both images' points are images of the projective frame (1,0,0), (0,1,0), (0,0,1), (1,1,1). The weights of
@@ -29,7 +30,7 @@ fn columns(m: [[f64; 3]; 3]) -> Mat3 {
 /// quadrilaterals are oriented alike, as those of a surface seen from one side are.
 fn homography(p: &Points, sample: &[usize]) -> Option<Mat3> {
     let &[i, j, k, l] = sample else { return None };
-    let (frame_a, frame_b) = (columns([p.a(i), p.a(j), p.a(k)]), columns([p.b(i), p.b(j), p.b(k)]));
+    let (frame_a, frame_b) = frames(p, [i, j, k]);
     let inverse_a = adjugate(&frame_a);
     let (wa, wb) = (times(&inverse_a, p.a(l)), times(&adjugate(&frame_b), p.b(l)));
     let alike = |a: f64, b: f64, sign: f64| a.abs() > COLLINEAR && b.abs() > COLLINEAR && a * b * sign > 0.0;
@@ -46,7 +47,7 @@ fn homography(p: &Points, sample: &[usize]) -> Option<Mat3> {
 
 fn affine(p: &Points, sample: &[usize]) -> Option<Mat3> {
     let &[i, j, k] = sample else { return None };
-    let (frame_a, frame_b) = (columns([p.a(i), p.a(j), p.a(k)]), columns([p.b(i), p.b(j), p.b(k)]));
+    let (frame_a, frame_b) = frames(p, [i, j, k]);
     let (da, db) = (determinant(&frame_a), determinant(&frame_b));
     if da.abs() <= COLLINEAR || db.abs() <= COLLINEAR {
         return None;

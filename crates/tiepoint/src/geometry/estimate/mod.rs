@@ -194,7 +194,7 @@ const NARROW_PX: f64 = 1e-6;
 
 /// The model of `kind` that fits all matches best: the least-squares fit by the residuals of [`residuals`], in which
 /// outliers count like other matches. Matches with coordinates that are not finite are left out; all others are
-/// inliers. Of the options only the cameras are used.
+/// inliers. Only the cameras of the options are used.
 ///
 /// # Errors
 /// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model (8 for a

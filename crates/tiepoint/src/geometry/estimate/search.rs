@@ -47,7 +47,7 @@ impl Budget {
         &self.table
     }
 
-    /// The number of samples that find a model of so many inliers; the share is rounded down.
+    /// The number of samples that find a model with this number of inliers; the share is rounded down.
     fn needed(&self, inliers: u32, matches: usize) -> u32 {
         let share = u64::from(inliers) * SHARES as u64 / matches.max(1) as u64;
         self.table[usize::try_from(share).unwrap_or(SHARES).min(SHARES)]

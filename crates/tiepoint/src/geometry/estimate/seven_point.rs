@@ -78,7 +78,7 @@ fn roots<R: Real>(a: R, b: R, c: R) -> [R; 3] {
     let p = b + shift * a;
     let q = ((shift + a) * shift + b) * shift + c;
     let zero = a.constant(0.0);
-    // Of three roots the outer ones lie within twice the extrema, ±√(−p/3). A single root lies within that and the
+    // The outer ones of three roots lie within twice the extrema, ±√(−p/3). A single root lies within that and the
     // cube root of q, which is below (|q| + 2) / 3.
     let square = R::choose(zero.above(p), p * -third, zero);
     let only = (q * q).above(square * square * square * 4.0);

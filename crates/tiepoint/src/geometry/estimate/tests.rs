@@ -67,10 +67,7 @@ impl Scene {
         let a = [640.0 * self.unit(), 480.0 * self.unit()];
         let b = if self.kind.is_epipolar() {
             let depth = 600.0 + 1500.0 * self.unit();
-            let (x, y) = ((a[0] - 320.0) / 500.0 * depth, (a[1] - 240.0) / 500.0 * depth);
-            let [[c, s, tx], [_, _, ty], [_, _, tz]] = self.model;
-            let (u, v, w) = (c * x + s * depth + tx, y + ty, -s * x + c * depth + tz);
-            [500.0 * u / w + 320.0, 500.0 * v / w + 240.0]
+            seen_in_b(&self.model, a, depth)
         } else {
             let m = &self.model;
             let row = |i: usize| m[i][0] * a[0] + m[i][1] * a[1] + m[i][2];
@@ -306,13 +303,17 @@ fn a_dominant_plane_does_not_hide_the_epipolar_geometry() {
     }
 }
 
-/// A point of A with its partner if its depth is 1200.
-fn on_plane(model: &Mat3, a: [f64; 2]) -> Correspondence {
-    let depth = 1200.0;
+/// Where B shows a point of A of this depth.
+fn seen_in_b(model: &Mat3, a: [f64; 2], depth: f64) -> [f64; 2] {
     let (x, y) = ((a[0] - 320.0) / 500.0 * depth, (a[1] - 240.0) / 500.0 * depth);
     let [[c, s, tx], [_, _, ty], [_, _, tz]] = *model;
     let (u, v, w) = (c * x + s * depth + tx, y + ty, -s * x + c * depth + tz);
-    Correspondence { a, b: [500.0 * u / w + 320.0, 500.0 * v / w + 240.0], quality: 0.0 }
+    [500.0 * u / w + 320.0, 500.0 * v / w + 240.0]
+}
+
+/// A point of A with its partner if its depth is 1200.
+fn on_plane(model: &Mat3, a: [f64; 2]) -> Correspondence {
+    Correspondence { a, b: seen_in_b(model, a, 1200.0), quality: 0.0 }
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl AffineEpipolar {
         let [a, b, c, d] = self.normal;
         let [in_a, in_b] = self.lengths();
         let larger = sizes.iter().map(|s| s.width.max(s.height)).max().unwrap_or(1) as f64;
-        // The direction in which rows grow: of both candidates the one that turns the pictures less.
+        // The direction in which rows grow: the candidate that turns the pictures less.
         let mut down = [[-c / in_a, -d / in_a], [a / in_b, b / in_b]];
         if down[0][1] + down[1][1] < 0.0 {
             down = down.map(|v| v.map(|x| -x));

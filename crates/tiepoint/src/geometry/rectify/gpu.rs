@@ -21,9 +21,9 @@ impl GpuMap for Inverse {
 }
 
 impl RectifiedView {
-    /// [`warp`](Self::warp) of a picture of any type on the GPU that has it, where the result stays, or of one of the
-    /// host's on the processor's GPU where there is one that can, otherwise on its CPU. The bits are the same, but for
-    /// those of a NaN. Raw frames of two cameras become disparities without leaving the device:
+    /// [`warp`](Self::warp) of a picture of any type. One on a GPU is warped there, and the result stays there; one in
+    /// the host's memory is warped by the processor's GPU if it has one that can, otherwise by its CPU. The bits are
+    /// the same, except those of a NaN. Raw frames of two cameras become disparities without leaving the device:
     ///
     /// ```no_run
     /// use tiepoint::device::Device;

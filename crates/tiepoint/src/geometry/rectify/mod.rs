@@ -2,7 +2,7 @@
 //!
 //! If the cameras are known (`calibration`), both are turned in place, each by half of the rotation R between them
 //! (Bouguet's method, as in OpenCV), then together so that the baseline runs along x and the mean of both optical axes
-//! lies in the plane y = 0. Of all rectifying rotations these turn the pictures least. Both get one focal length f, the
+//! lies in the plane y = 0. No other rotations that rectify turn the pictures less. Both get one focal length f, the
 //! mean of the two that keep the scale in the middle of each picture, and principal points that follow from the
 //! [`OutputFrame`]. The pictures of a vertical rig come out turned by 90°.
 //!
@@ -42,7 +42,7 @@ options! {
     /// How to rectify.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct RectifyOptions {
-        /// What of the pictures the results show, and how large.
+        /// Which part of the pictures the results show, and how large.
         frame / with_frame: OutputFrame = OutputFrame::default(), flag "crop";
         /// Whether both results share their principal point.
         principal / with_principal: Principal = Principal::default();

@@ -13,7 +13,7 @@ use crate::options::named;
 use crate::{Error, Result};
 
 named! {
-    /// What of the pictures the rectified pair shows.
+    /// Which part of the pictures the rectified pair shows.
     pub enum OutputFrame as "frame" {
         #[default]
         "input": Input, "Size and scale of the input, centred on what both see";
@@ -197,7 +197,7 @@ fn fit(kept: f64, width: f64, height: f64, input: Size) -> Result<(f64, Size)> {
     let focal = kept * (LARGEST * input.area() as f64 / area).sqrt().min(1.0);
     let pixels = |length: f64| ((focal * length).ceil() as usize).saturating_add(1);
     let size = Size::new(pixels(width), pixels(height));
-    // Only rounding up, for a view of hardly a row, exceeds the limit.
+    // Rounding up alone exceeds the limit, and only if the view has hardly a row.
     if size.area() as f64 > 2.0 * LARGEST * input.area() as f64 + 1e4 {
         return Err(Error::Degenerate { model: "rectification", reason: "the pictures share hardly a row" });
     }

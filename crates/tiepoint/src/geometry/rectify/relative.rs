@@ -65,7 +65,7 @@ impl Relative {
         }
     }
 
-    /// Of the four pairs of cameras that fit `essential`, the one with most points in front of both.
+    /// Four pairs of cameras fit `essential`; this is the pair with most points in front of both.
     pub(super) fn from_essential(essential: &Mat3, ties: &Ties, log_focal: f64) -> Option<Self> {
         let square = product(essential, &transpose(essential));
         // b bᵀ = ½ tr(E Eᵀ) I − E Eᵀ (Horn 1990); b is the left null vector.

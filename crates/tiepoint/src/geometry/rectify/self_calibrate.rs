@@ -202,7 +202,7 @@ fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> f64 {
     if rms(0.0) - rms(kappa) > LENS_GAIN { kappa } else { 0.0 }
 }
 
-/// Tie points as straight lenses would have shown them.
+/// Tie points as lenses without distortion would have shown them.
 fn straightened(ties: &Ties, kappa: f64) -> Vec<([f64; 3], [f64; 3])> {
     let straight = |[x, y, one]: [f64; 3]| {
         let radial = 1.0 + kappa * (x * x + y * y);

@@ -1,7 +1,7 @@
 //! The crop to the pixels that are valid in both views.
 //!
 //! Both views keep the same columns and rows, so disparities do not change. The crop is the largest rectangle without
-//! an invalid pixel; of several equally large ones the one that ends first, row by row. In each row, every column has a
+//! an invalid pixel; if several are equally large, the one that ends first, row by row. In each row, every column has a
 //! height, the number of valid pixels in succession that end there. A rectangle that ends in this row is as high as the
 //! lowest column that it covers, and extends to the nearest lower ones on either side. A stack of columns of rising
 //! height finds these in one pass.

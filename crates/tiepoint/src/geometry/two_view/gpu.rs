@@ -81,7 +81,7 @@ pub(super) struct GpuVerifier {
     places: Upload<u64>,
     order: Upload<u32>,
     numbers: Upload<u64>,
-    /// Models to start from, of which none has inliers.
+    /// Models without inliers, for searches that start from no model.
     none: Buffer<u64>,
     /// What was found, kind by kind.
     found: Pinned<u64>,

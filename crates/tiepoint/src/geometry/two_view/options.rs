@@ -6,7 +6,7 @@ use crate::options::{Above, AboveTo, OrInfinite, options};
 options! {
     /// How a pair of images is verified, as COLMAP does.
     ///
-    /// The defaults are COLMAP's (`TwoViewGeometryOptions`, version 4.2), but for the number of false alarms, which
+    /// The defaults are COLMAP's (`TwoViewGeometryOptions`, version 4.2), except for the number of false alarms, which
     /// COLMAP does not ask for.
     #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
     #[serde(default, deny_unknown_fields)]

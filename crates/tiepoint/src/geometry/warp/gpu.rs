@@ -32,7 +32,7 @@ impl GpuMap for Homography {
 }
 
 /// [`warp()`](super::warp()) for images of one pixel type and number of channels, compiled for a device that has f64;
-/// the same bits, but for those of a NaN. `M` is the kind of map.
+/// the same bits, except for those of a NaN. `M` is the kind of map.
 #[derive(Clone, Debug)]
 pub struct GpuWarp<T: GpuPixel, M = Homography> {
     gpu: Gpu,

@@ -33,7 +33,7 @@ impl Weights {
         self.interpolation
     }
 
-    /// The rows of the table, each with one number a tap first.
+    /// The rows of the table; each begins with the weights of its taps.
     pub(super) fn rows(&self) -> impl Iterator<Item = &[f32; ROW]> {
         self.table.iter()
     }

@@ -276,7 +276,7 @@ pub(crate) fn coverage_by(
     let [right, bottom] = bounds(input);
     cpu.try_for_chunks(output.data_mut(), size.width, |y, out| {
         let (mut us, mut vs) = (vec![0.0; size.width], vec![0.0; size.width]);
-        input_from_output.row(y as f64, &mut us, &mut vs, cpu.level());
+        input_from_output.part(0, y as f64, &mut us, &mut vs, cpu.level());
         for (out, (&u, &v)) in out.iter_mut().zip(us.iter().zip(&vs)) {
             let inside = (u >= -0.5) & (v >= -0.5) & (u < right) & (v < bottom);
             *out = if inside { 255 } else { 0 };

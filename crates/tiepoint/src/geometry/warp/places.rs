@@ -9,11 +9,6 @@ use fearless_simd::Simd;
 pub(crate) trait Map: Sync {
     /// The places (u, v) of the pixels (first, y), (first + 1, y), …; NaN for pixels without one.
     fn part(&self, first: usize, y: f64, u: &mut [f64], v: &mut [f64], level: Level);
-
-    /// The places of a row from its first pixel on.
-    fn row(&self, y: f64, u: &mut [f64], v: &mut [f64], level: Level) {
-        self.part(0, y, u, v, level);
-    }
 }
 
 impl Map for Homography {

@@ -29,7 +29,7 @@ pub(super) fn of_levels(
         values.each(rows, |v, counts| of_level[usize::from(v)] += u64::from(counts));
         of_level
     };
-    let of_level = values.counted(count, |a, b| summed(a, &b))?;
+    let of_level = values.counted(count, summed)?;
     let least = of_level.iter().position(|n| *n > 0)?;
     let greatest = of_level.iter().rposition(|n| *n > 0)?;
     let counted = of_level.iter().sum();
@@ -142,19 +142,15 @@ impl Upper {
         high.meet(greatest, greatest.key > high.key);
     }
 
-    fn merge(mut self, other: &Self) -> Self {
-        add(&mut self.of_bin, &other.of_bin);
+    fn merge(mut self, other: Self) -> Self {
+        self.of_bin = summed(self.of_bin, other.of_bin);
         self.meet(other.ends);
         self
     }
 }
 
-fn add(to: &mut [u64], more: &[u64]) {
-    to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
-}
-
-fn summed(mut a: Vec<u64>, b: &[u64]) -> Vec<u64> {
-    add(&mut a, b);
+fn summed(mut a: Vec<u64>, b: Vec<u64>) -> Vec<u64> {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
     a
 }
 
@@ -209,7 +205,7 @@ impl<'a, 'm> Floats<'a, 'm> {
             });
             (upper, holes)
         };
-        let merged = values.counted(count, |(a, m), (b, n)| (a.merge(&b), m + n));
+        let merged = values.counted(count, |(a, m), (b, n)| (a.merge(b), m + n));
         let (upper, holes) = merged.unwrap_or_else(|| (Upper::new(), 0));
         Self { values, upper, holes }
     }
@@ -243,7 +239,7 @@ impl Counted for Floats<'_, '_> {
             });
             lower
         };
-        Ok(self.values.counted(count, |a, b| summed(a, &b)).unwrap_or_default())
+        Ok(self.values.counted(count, summed).unwrap_or_default())
     }
 }
 

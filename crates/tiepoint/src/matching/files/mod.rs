@@ -1,5 +1,5 @@
-//! Match files: `.csv`, `.json`, NumPy's `.npz`, COLMAP's text (`.txt`), and what other programs read tie points from and write them to
-//! ([`read_matches`]).
+//! Match files: `.csv`, `.json`, NumPy's `.npz`, COLMAP's text (`.txt`), and the files in which other programs read and
+//! write tie points ([`read_matches`]).
 //!
 //! | format | lines | read by |
 //! |---|---|---|
@@ -9,8 +9,9 @@
 //! | `qgis` | `mapX,mapY,sourceX,sourceY,enable,…` | QGIS's georeferencer, from `IMAGE.points` |
 //! | `vrt` | elements `GCP` with `Pixel`, `Line`, `X`, `Y` | GDAL, as the first image with ground control points |
 //!
-//! The centre of the first pixel is 0 everywhere but in the last two, which count from its corner, QGIS upwards. Their places are on
-//! the map of the second image where that is known; QGIS's are otherwise in its pixels.
+//! The centre of the first pixel is 0, except in the last two formats: these count from its corner, and QGIS counts
+//! upwards. Places in these two lie on the map of the second image where that is known; otherwise those of QGIS are
+//! pixels of the second image.
 
 pub(crate) mod npz;
 mod read;
@@ -119,12 +120,13 @@ impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
     }
 }
 
-/// Writes matches to `path` in a format, of its extension unless one is given, [whole or not at all](write_atomically).
+/// Writes matches to `path`, [whole or not at all](write_atomically), in `format` or in that of the extension of
+/// `path`.
 ///
 /// # Errors
-/// [`Error::Format`] when the extension is unknown, or the format cannot hold a name (COLMAP: white space; MicMac: one
-/// that is no file's; GDAL: a second image that is on no map), [`Error::Io`] when the file cannot be written; for GDAL those of
-/// [`read_file`] of the first image.
+/// [`Error::Format`] when the extension is unknown, or the format cannot hold a name (COLMAP: white space; MicMac: a
+/// name that no file can have; GDAL: a second image that is on no map), [`Error::Io`] when the file cannot be written;
+/// for GDAL those of [`read_file`] of the first image.
 pub fn write_matches<'a>(
     path: impl AsRef<Path>,
     format: Option<MatchFormat>,

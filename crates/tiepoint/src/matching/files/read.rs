@@ -9,8 +9,8 @@ use serde::Deserialize;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Tie points as a file holds them. What it does not say is the number of the row (indices), 0 (distance), NaN (ratio),
-/// 1 (scales) and true (inlier).
+/// Tie points as a file holds them. Where it does not say them, the indices are the number of the row, the distance is
+/// 0, the ratio NaN, the scales 1, and the match is an inlier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadMatches {
     /// The format.
@@ -208,7 +208,7 @@ const UNKNOWN: &str = "holds no places of matches: expected CSV or JSON of this 
                        with control points, or lines of 4 (s2p), 5 (MicMac) or 6 numbers (ASP); indices of features \
                        (COLMAP, hloc) go to `collect --matches`";
 
-/// The numbers of a line, which must be so many and finite.
+/// The `N` numbers of a line; more, fewer or infinite ones are an error.
 fn numbers<T: FromStr + Copy + Default + Into<f64>, const N: usize>(
     words: &mut dyn Iterator<Item = &str>,
     line: &str,

@@ -2,8 +2,8 @@
 //!
 //! Every product a·b is computed once, in tiles of 6 × 64, and updates the best neighbours of its row and of
 //! its column; the n·m products are never stored. Each thread takes a run of A and keeps its own column results, which
-//! are merged by (distance, index), so that any number of threads gives the result of a sequential search. Of equally
-//! near neighbours the one with the smaller index is the nearest.
+//! are merged by (distance, index), so that any number of threads gives the result of a sequential search. The
+//! nearest of equally near neighbours is the one with the smaller index.
 //!
 //! After the first few hundred columns hardly any distance is below the limits; a tile then costs only its products,
 //! one comparison for every 16 distances, and a branch.
@@ -159,19 +159,6 @@ impl<T: Distance> Strip<T> {
     }
 }
 
-#[inline(always)]
-fn scan<S: Simd, T: Distance>(
-    simd: S,
-    strip: &mut Strip<T>,
-    tile: &mut Tile<T>,
-    at: [usize; 2],
-    width: usize,
-    norms: &Line<T>,
-    columns: &mut Columns<T>,
-) {
-    strip.scan(simd, tile, at, width, norms, columns);
-}
-
 /// The best neighbours of a run of rows, and those of every column among these rows.
 type Found<T> = (Vec<Best<T>>, Vec<Columns<T>>);
 
@@ -200,7 +187,7 @@ fn search_run<E: Element>(
             for (s, strip) in strips.iter_mut().enumerate() {
                 E::products(level, &strip.words, panel, &mut tile);
                 let at = [start + s * ROWS, p * COLUMNS];
-                dispatch!(level, simd => scan(simd, strip, &mut tile, at, width, &panels.norms[p], columns));
+                dispatch!(level, simd => strip.scan(simd, &mut tile, at, width, &panels.norms[p], columns));
             }
         }
         rows.extend(strips.iter().flat_map(|s| &s.best[..s.rows]));

@@ -1,8 +1,8 @@
 //! Precision beyond the size at which pictures are searched.
 //!
-//! From that size on, by powers of two up to that of the coarser picture, patches spread over its pixels are aligned with
-//! the other picture as whole pictures are (`align`), all by one map. A size is as much work as any other, and takes no
-//! more memory, because the number of patches and their side are always the same.
+//! From that size on, by powers of two up to the size of the coarser picture, patches spread over the coarser picture
+//! are aligned with the other one as whole pictures are (`align`). All patches of a size give one map. Every size takes
+//! the same work and memory, because the number of patches and their side are always the same.
 
 use super::align::{self, Passes, Patch, Place};
 use super::{Picture, Structure, onto};
@@ -18,7 +18,7 @@ use crate::{Result, by_pixel};
 const SIDE: usize = 192;
 /// The most patches along each axis.
 const PATCHES: usize = 5;
-/// Of patches that a map from another size brings within a pixel or two of each other.
+/// For patches that a map from another size brings within a pixel or two of each other.
 const PASSES: Passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 3)], evident: 2, ends_early: false };
 /// The ratio of two sizes up to which the alignment at one leads to that at the other.
 const REACHED: f64 = 2.5;
@@ -79,7 +79,8 @@ struct Level {
 }
 
 impl Level {
-    /// On the pixels of picture `grid`, of which `factor` along each axis make one; `None` without a patch of both.
+    /// Both pictures on a grid whose pixels are `factor` pixels of picture `grid` wide; `None` where no patch shows
+    /// both.
     fn of(
         pictures: [Picture<'_>; 2],
         searched: [&Structure; 2],

@@ -10,13 +10,14 @@
 //! hypotheses at 512². One of them reaches a score of 5.5 by chance in 1 of 150 pairs. Cells are not quite independent
 //! in regular pictures, such as the streets of two towns, so the mean must be at least 0.66 as well.
 //!
-//! Nor are they if two things have one outline, such as two heads or two eyes in a round aperture: outlines that meet
-//! agree in every cell along them, while what is inside does not agree. So the half of the cells where both pictures show
-//! the most structure (the product of both means of channels) must agree by themselves, with a mean of at least 0.625. Of
-//! outlines that met it was at most 0.61, of pictures of one scene at least 0.64 (`docs/notebook/structure.md`).
+//! Cells also depend on each other if two things have one outline, such as two heads or two eyes in a round aperture:
+//! outlines that meet agree in every cell along them, while what is inside does not agree. So the half of the cells
+//! where both pictures show the most structure (the product of both means of channels) must agree by themselves, with a
+//! mean of at least 0.625. It was at most 0.61 for outlines that met, and at least 0.64 for pictures of one scene
+//! (`docs/notebook/structure.md`).
 //!
-//! Most hypotheses are wrong, and a third of the displacements tells: where their mean is below 0.6, the others are not
-//! looked at.
+//! A third of the displacements is enough to refuse most wrong hypotheses: where their mean is below 0.6, the others
+//! are not computed.
 
 use crate::Result;
 use crate::device::{Cpu, dispatch};
@@ -32,7 +33,7 @@ const CELL: usize = 12;
 const AROUND: [[i32; 2]; 36] = around();
 /// The share of a cell's pixels that must count, in its own place and displaced.
 const COUNTED: [f32; 2] = [0.7, 0.5];
-/// The least share of the displacements with which a cell is compared that it must have, as one over, and the fewest cells.
+/// A cell must be comparable with one in this many of the displacements; and the fewest cells that are judged.
 const LEAST: [usize; 2] = [3, 6];
 /// The least mean of a third of the displacements: four directions of each length.
 const LIKELY: f64 = 0.6;
@@ -106,8 +107,8 @@ fn by_every(n: usize, lanes: &[Image<f32>; 2], cpu: &Cpu) -> Result<Agreement> {
     Ok(Agreement { score: (all - 0.5) * (12.0 * cells.len() as f64).sqrt(), mean: all, clear })
 }
 
-/// The share of every `n`th displacement at which the structure of a cell agrees less, and how much structure both pictures
-/// show there; `None` where too few of its pixels count.
+/// The share of the displacements, of which every `n`th is tried, at which the structure of a cell agrees less, and how
+/// much structure both pictures show there; `None` where too few of its pixels count.
 fn share(lanes: &[Image<f32>; 2], at: [usize; 2], n: usize, cpu: &Cpu) -> Option<(f64, f32)> {
     let correlation = |by: [i32; 2], counted: f32| {
         let found = dispatch!(cpu.level(), simd => correlated(simd, lanes, at, by))?;
@@ -131,7 +132,7 @@ struct Correlated {
     strength: f32,
 }
 
-/// Places of a cell in A along one axis, and those in B displaced by `by`, where both pictures, of `n` pixels, have them.
+/// The pixels of a cell along one axis in A, and those in B displaced by `by`, where both lie within `n` pixels.
 #[inline(always)]
 fn places(start: i32, by: i32, n: i32) -> (Range<usize>, Range<usize>) {
     let from = start.max(-by);
@@ -184,7 +185,8 @@ mod tests {
     use crate::image::Size;
     use crate::numeric::Random;
 
-    /// Channels by chance, in the left half from one seed and in the right half from another, there this much stronger.
+    /// Random channels, from one seed in the left half and from another in the right half, which is `stronger` times as
+    /// strong.
     fn channels(seeds: [u64; 2], stronger: f32) -> Image<f32> {
         let size = Size::new(12 * CELL, 12 * CELL);
         let mut lanes = Image::try_filled(size, LANES, 1.0).unwrap();

@@ -38,12 +38,14 @@ use search::Hypothesis;
 const MOST_PIXELS: f64 = 1_048_576.0;
 /// The least side of a picture that is searched at all, in pixels.
 const LEAST_SIDE: usize = 48;
-/// How far from where the map says a corner is searched for, in pixels of the coarser picture: for epipolar geometry as far
-/// as depth may displace it; for photographs of two sensors, whose corners are less alike, as far as the map may be wrong.
+/// How far a corner is searched for from where the map says, in pixels of the coarser picture: for epipolar geometry as
+/// far as depth may displace it; for photographs of two sensors, whose corners are less alike, as far as the map may be
+/// wrong.
 const REACH: [f64; 2] = [16.0, 5.0];
-/// Corners that are farther than this from where the map says lie off its plane, in pixels of the coarser picture: nearer
-/// ones may be inexact. Of those that obey an epipolar geometry at least this share must, or the scene is flat. Measured
-/// (`docs/notebook/structure.md`): 2 and 3 % on planes, 18 to 64 % of scenes with depth.
+/// Corners that are farther than this from where the map says lie off its plane, in pixels of the coarser picture;
+/// nearer ones may just be inexact. The scene is flat unless at least the share [`LEAST_OFF`] of the corners that obey
+/// an epipolar geometry lie off the plane. Measured (`docs/notebook/structure.md`): 2 and 3 % on planes, 18 to 64 % of
+/// scenes with depth.
 const OFF_A_PLANE: f64 = 3.0;
 const LEAST_OFF: f64 = 0.1;
 /// Two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned and
@@ -160,8 +162,9 @@ struct Found {
 }
 
 impl Found {
-    /// Corners with the most alike descriptors among those within `radius` of where the map says, from both sides. They
-    /// are described on the common grid, where the pictures are neither turned nor scaled against each other.
+    /// Corners that are each other's most alike by their descriptors, among those within `radius` of where the map
+    /// says. They are described on the common grid, where the pictures are neither turned nor scaled against each
+    /// other.
     fn matches(&self, radius: f64, processor: &Processor) -> Result<Vec<Match>> {
         let (frame, cpu) = (&self.frame, &processor.cpu);
         let on_grid = cpu.try_map(2, |i| {
@@ -215,8 +218,8 @@ fn found(pictures: [&Structure; 2], options: &TieOptions, processor: &Processor)
     Ok(Some(Found { agreement, frame, aligned, corners }))
 }
 
-/// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. None after
-/// the first that is beyond doubt is tried. Each picture comes with its own channels at half its size.
+/// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. The search
+/// ends with the first that is beyond doubt. Each picture comes with its own channels at half its size.
 fn best_of(
     hypotheses: &[Hypothesis],
     pictures: [(&Intensity, &Image<f32>); 2],

@@ -6,10 +6,10 @@
 //! votes over the root of the number of matches.
 //!
 //! The combinations with the best scores are fitted. Similarities through two matches that voted together, near that
-//! turn and scale, are judged by the matches of this combination and of its neighbours, one turn and one level away,
-//! that lie within 5 pixels: between two turns or levels each neighbour finds some of the right matches, and none finds
-//! enough. The resulting hypotheses are ordered by how many places they cover in both pictures, because one edge that
-//! resembles another gives many matches in one place.
+//! turn and scale, are judged by how many matches lie within 5 pixels. The matches are those of this combination and of
+//! its neighbours, at most one turn and one level away: between two turns or levels each neighbour finds some of the
+//! right matches, and none finds enough. The resulting hypotheses are ordered by how many places they cover in both
+//! pictures, because one edge that resembles another gives many matches in one place.
 
 use crate::Result;
 use crate::device::gpu::Gpu;
@@ -57,9 +57,9 @@ const SAMPLES: usize = 2000;
 const PART: usize = 125;
 /// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
-/// How far the logarithm of a similarity's scale and its angle may be from those of the combination that is fitted, and
-/// the largest difference from 1 of the ratio of such similarities as complex numbers: √(e^½ + 1 − 2 e^¼ cos 0.4).
+/// How far a similarity may be from the combination that is fitted: in the logarithm of its scale, and in its angle.
 const APART: [f64; 2] = [0.25, 0.4];
+/// How far the ratio of such similarities as complex numbers may be from 1: √(e^½ + 1 − 2 e^¼ cos 0.4).
 const RATIO_APART: f64 = 0.533;
 /// The least distance between the two matches of a sample.
 const BASE: f64 = 20.0;
@@ -101,8 +101,8 @@ fn squared(a: [f64; 2]) -> f64 {
     a[0] * a[0] + a[1] * a[1]
 }
 
-/// The votes at all turns, of levels of A with B itself and of A itself with levels of B, where at least one of the two
-/// is not among the first `seen` levels.
+/// The votes at all turns. Each level of A is matched with B at its own size, and each level of B with A at its own
+/// size, unless both levels of the combination are among the first `seen`, which have been matched before.
 pub(super) fn votes(
     [a, b]: [&[Level]; 2],
     seen: [usize; 2],
@@ -250,8 +250,8 @@ fn agree<S: Simd>(
     count
 }
 
-/// Those of `ends` on which a similarity can agree that takes a match that voted together to within `near` and is at most
-/// [`APART`] from the combination's.
+/// Those of `ends` on which a sample can agree: a similarity at most [`APART`] from the combination's that takes a
+/// match which voted together to within `near`.
 fn in_reach(voted: &Voted, ends: Vec<Ends>, near: f64) -> Vec<Ends> {
     let shift = |[a, b]: &Ends| minus(*b, times(voted.turn, *a));
     let n = voted.together.len() as f64;
@@ -306,7 +306,7 @@ impl Fit {
         (0..self.ends.len()).filter(|i| misses(*i) < self.square).collect()
     }
 
-    /// Of a part of the samples the first on which the most matches agree, and how many.
+    /// The first sample of a part on which the most matches agree, and how many do.
     fn best_from(&self, start: usize, cpu: &Cpu) -> Option<(u32, Reverse<usize>)> {
         let part = start..self.samples.len().min(start + PART);
         let count = |i: usize| {

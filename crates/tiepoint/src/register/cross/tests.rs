@@ -2,7 +2,6 @@ use super::*;
 use crate::device::{SimdLevel, tests::every_cpu};
 use crate::error::ErrorKind;
 use crate::evaluate::corner_error;
-use crate::image::Image;
 use crate::options::Named;
 use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
 
@@ -105,7 +104,7 @@ fn blank_pictures_are_refused() {
     }
 }
 
-/// Corners are matched where no map is asked for. Those of a plane tell no epipolar geometry.
+/// Corners are matched where no map is asked for. Corners on a plane do not determine an epipolar geometry.
 #[test]
 fn corners_that_correspond_are_matched() {
     let cpu = Cpu::with_threads(2).unwrap();

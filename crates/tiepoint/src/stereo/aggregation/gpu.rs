@@ -16,10 +16,10 @@
 //! **In [`bands`] of rows** a pair is computed if its sums exceed the device's memory. The same kernels then begin with
 //! the paths that enter a band and store those that continue to the next.
 //!
-//! **The limit is latency, not bandwidth.** From row to row an image takes as many steps as it has rows, each the time
-//! that a row of a strip takes from one barrier to the next, and a hand-over for every strip. Paths along rows run at
-//! the same time, for which both kernels must ask for the most local memory. Measurements and failed attempts are in
-//! `docs/notebook/stereo.md`.
+//! **The limit is latency, not bandwidth.** From row to row an image takes as many steps as it has rows, and a
+//! hand-over for every strip. A step lasts as long as a row of a strip takes from one barrier to the next. Paths along
+//! rows run at the same time, for which both kernels must ask for the most local memory. Measurements and failed
+//! attempts are in `docs/notebook/stereo.md`.
 //!
 //! **Devices.** Groups wait for words of groups that started before them. On a device where those do not continue
 //! meanwhile, or where words can be seen half written, the CPU computes instead ([`Gpu::require_waiting`]). A device

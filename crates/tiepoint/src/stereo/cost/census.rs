@@ -72,15 +72,22 @@ impl CensusWindow {
             }
         }
     }
-}
 
-impl CensusWindow {
     /// For kernels: the pairs, as `census.h` compares them.
     pub(super) fn comparisons(self) -> String {
         let compare = |(bit, [a, b]): (usize, [(isize, isize); 2])| {
             format!("COMPARE({bit}, {}, {}, {}, {}) ", a.0, a.1, b.0, b.1)
         };
         self.pairs().into_iter().enumerate().map(compare).collect()
+    }
+
+    fn hamming(self) -> Box<dyn CostSource> {
+        match self {
+            Self::Five => Box::new(Hamming::<3>(self)),
+            Self::Symmetric => Box::new(Hamming::<4>(self)),
+            Self::Seven => Box::new(Hamming::<6>(self)),
+            Self::NineBySeven => Box::new(Hamming::<8>(self)),
+        }
     }
 }
 
@@ -148,17 +155,6 @@ impl CostDefinition for CensusWindow {
 
     fn source(&self, _: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
         Ok(self.hamming())
-    }
-}
-
-impl CensusWindow {
-    fn hamming(self) -> Box<dyn CostSource> {
-        match self {
-            Self::Five => Box::new(Hamming::<3>(self)),
-            Self::Symmetric => Box::new(Hamming::<4>(self)),
-            Self::Seven => Box::new(Hamming::<6>(self)),
-            Self::NineBySeven => Box::new(Hamming::<8>(self)),
-        }
     }
 }
 

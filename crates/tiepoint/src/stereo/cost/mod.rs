@@ -60,8 +60,8 @@ pub enum Cost {
     /// Absolute difference of 8-bit grey values, at most 24. For images of one camera in the same light.
     AbsoluteDifference,
     /// Mutual information (Hirschmüller, PAMI 2008, section 2.1): learns from the pair which grey values belong
-    /// together. Withstands any mapping of brightness, inversion included. Of two colour images the green channels are
-    /// compared; of a colour image and a grey one the grey, and of the colours that grey which tells most about it.
+    /// together. Withstands any mapping of brightness, inversion included. Two colour images are compared by their
+    /// green channels. A grey image is compared with that grey of a colour image which tells most about it.
     MutualInformation,
 }
 
@@ -158,7 +158,8 @@ pub(super) trait CostDefinition {
         false
     }
 
-    /// What computes it for any pair whose compared images have so many channels. `None`: it learns from each pair.
+    /// What computes it for any pair whose compared images have this number of channels. `None`: it learns from each
+    /// pair.
     fn known(&self, _channels: usize) -> Option<Box<dyn CostSource>> {
         None
     }

@@ -302,7 +302,7 @@ struct Making<'a> {
 impl Making<'_> {
     fn measure_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<()> {
         match &view.pixels {
-            // Of 8 bits only the presence of colour must be measured.
+            // Only the presence of colour must be measured in pictures of 8 bits.
             AnyGpuStack::U8(_) if self.compares[i] != Compares::Colour => Ok(()),
             AnyGpuStack::U8(pixels) if view.shape.is_widened() => {
                 self.measure::<u8, u16>(commands, pixels, view.shape, i)
@@ -329,7 +329,9 @@ impl Making<'_> {
 
     fn make_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<ViewStacks> {
         match &view.pixels {
-            AnyGpuStack::U8(pixels) if view.shape.is_ready() => Ok(ViewStacks::of_ready(pixels, view)),
+            AnyGpuStack::U8(pixels) if view.shape.is_ready() => {
+                Ok(ViewStacks::of_bytes(pixels.clone(), None, view.given.clone()))
+            }
             AnyGpuStack::U8(pixels) if view.shape.is_widened() => {
                 self.make::<u8, u16>(commands, pixels, (view, i))
             }

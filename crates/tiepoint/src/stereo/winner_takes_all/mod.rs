@@ -1,8 +1,8 @@
-//! Winner takes all: of all disparities of a pixel the one with the least sum, in the left view and along the diagonals
-//! in the right one.
+//! Winner takes all: a pixel gets the disparity with the least sum, which is looked for among all disparities in the
+//! left view and along the diagonals in the right one.
 //!
-//! Of equal sums the least disparity is taken. In the right view the pixel x′ chooses among S(x′ + d, d); it is invalid
-//! where the right image holds no data.
+//! If sums are equal, the least disparity is taken. In the right view the pixel x′ chooses among S(x′ + d, d); it is
+//! invalid where the right image holds no data.
 //!
 //! Sub-pixel disparities ([`subpixel`](super::subpixel)) follow from the sums beside the least.
 //!

@@ -150,7 +150,7 @@ impl StereoScene {
         Ok(Self { options: *options, surfaces })
     }
 
-    /// A scene with the caller's surfaces. Of surfaces with equal disparities the later is seen. Where there is no
+    /// A scene with the caller's surfaces. The later of surfaces with equal disparities is seen. Where there is no
     /// surface, the images are black and the truth is infinite. The options' disparities, surfaces and plain are
     /// ignored.
     ///

@@ -2,7 +2,7 @@
 //!
 //! A pixel of layer i is a maximum when its D is at least the threshold, greater than that of every neighbour
 //! before it (in layer, then row, then column) and not less than that of any neighbour after it; a minimum
-//! when the same holds for −D. Of two equal neighbours exactly one is found.
+//! when the same holds for −D. So exactly one of two equal neighbours is found.
 
 pub(crate) mod gpu;
 

@@ -236,7 +236,7 @@ pub(super) fn taps(options: &SiftOptions) -> Vec<Vec<f32>> {
 
 #[derive(Debug)]
 pub(super) struct Pyramid {
-    input: Size,
+    pub(super) input: Size,
     preset: SiftPreset,
     border: Border,
     /// The image, doubled if asked for, from which level 0 of the first octave is blurred.
@@ -275,16 +275,12 @@ impl Pyramid {
         }
     }
 
-    /// Keeps the rows that points in any level of an octave need, whose description reads so many rows above and below.
+    /// Keeps the rows that points in any level of an octave need, whose description reads `reach` rows above and below.
     pub(super) fn keep_for(&mut self, octave: i8, reach: usize) {
         for octave in self.octaves.iter_mut().filter(|o| o.number == octave) {
             octave.reach = octave.reach.max(reach.min(octave.size.height));
             octave.described_in = 0..octave.levels.len();
         }
-    }
-
-    pub(super) fn input_size(&self) -> Size {
-        self.input
     }
 
     /// Rows of the first octave: the steps of [`run`](Self::run).

@@ -2,8 +2,8 @@
 //!
 //! Bay et al. 2008, section 4.2. On a grid of s (20×20; OpenSURF 24×24) wavelets of side 2s are taken along
 //! the image's axes and turned into the keypoint's frame: along = fma(cos, dx, sin·dy), aside = fma(cos, dy,
-//! −(sin·dx)). Of every cell the weighted sums of both and of their magnitudes make four values; for 128
-//! values they are split by the sign of the other. The whole is brought to unit length.
+//! −(sin·dx)). The weighted sums of both in a cell, and of their magnitudes, make four values; for 128 values
+//! they are split by the sign of the other. The whole is brought to unit length.
 //!
 //! Order of operations, f32. The sample (u, v) lies at x = fma(s·cos, u, fma(−(s·sin), v, x₀)), y =
 //! fma(s·sin, u, fma(s·cos, v, y₀)), rounded to the nearest corner of four pixels. A cell's sums take its

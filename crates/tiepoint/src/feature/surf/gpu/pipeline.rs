@@ -63,8 +63,8 @@ impl Pipeline for SurfPipeline {
     }
 
     fn usual_capacity(layout: &Layout) -> usize {
-        // Of a photograph at the default threshold one pixel in a few hundred is a feature, of the ground from the air
-        // one in 130.
+        // At the default threshold one pixel in a few hundred of a photograph is a feature, and one in 130 of the
+        // ground seen from the air.
         (layout.size.area() / 104).clamp(1024, 1 << 22).next_multiple_of(1024)
     }
 

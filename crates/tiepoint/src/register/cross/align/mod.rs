@@ -38,7 +38,7 @@ const BLOCK: usize = 6;
 /// Sums over a block: H (xx, xy, yy), r (x, y), e, and the number of pixels that count.
 const SUMS: usize = 7;
 type Sums = [f64; SUMS];
-/// Pixels that count by more than this share count.
+/// A pixel counts where the interpolated share of pixels that count is above this.
 const WHOLE: f32 = 0.999;
 /// Weights of the blocks of a window along an axis.
 const WINDOW: [f64; 5] = [1.0, 4.0, 6.0, 4.0, 1.0];
@@ -50,7 +50,7 @@ const COUNTED: f64 = 0.4;
 const FARTHEST: f64 = 3.0;
 /// The fewest windows to which a map is fitted.
 const LEAST_WINDOWS: usize = 8;
-/// The windows to which a map is fitted are at every other block of a grid with at least this many.
+/// On a grid with at least this many blocks, a map is fitted to the windows at every other block.
 const MANY: usize = 400;
 /// A map is still if it moves no corner of the grid by more than this, in pixels.
 const STILL: f64 = 0.01;
@@ -66,7 +66,7 @@ pub(super) struct Passes {
     pub(super) ends_early: bool,
 }
 
-/// Of pictures whose map is known to about five pixels.
+/// For pictures whose map is known to about five pixels.
 const PASSES: Passes = Passes { at: [(4.0, 2), (3.0, 3), (2.0, 6)], evident: 4, ends_early: true };
 /// The number of overlapping windows that together hold as much information as one independent window: (Σ w)² / Σ w²
 /// along both axes, of those at every block.
@@ -108,7 +108,7 @@ pub(super) struct Aligned {
 }
 
 impl Frame {
-    /// Of two pictures, each with its own channels at half its size.
+    /// The frame of two pictures, each with its own channels at half its size.
     pub(super) fn of(
         pictures: [(&Intensity, &Image<f32>); 2],
         hypothesis: &Hypothesis,
@@ -163,8 +163,8 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// The places that correspond, by the maps from the grid to pixels of A and of B; of the latter, `pixel` are one of
-    /// the grid.
+    /// The places that correspond, in pixels of A and of B, to which `from_grid` maps. A pixel of the grid is `pixel`
+    /// pixels of B wide.
     pub(super) fn places(&self, from_grid: [&Homography; 2], pixel: f64) -> Vec<Place> {
         let place = |window: &Measured| {
             let (a, b) = (from_grid[0].apply(window.a)?, from_grid[1].apply(self.map.apply(window.b)?)?);
@@ -362,9 +362,9 @@ fn fitted(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
     (windows.len() >= LEAST_WINDOWS).then(|| fit(kind, windows)).flatten()
 }
 
-/// As [`fitted`], of the kind of map from `led` up to `kind` that the Bayesian information criterion chooses, which leads
-/// from then on: each kind has two parameters more than the one before, and each of these must lower the sum of squares by
-/// the logarithm of the number of independent windows, of which `overlap` windows make one.
+/// As [`fitted`], for the kind of map from `led` up to `kind` that the Bayesian information criterion chooses; `led`
+/// becomes that kind. Each kind has two parameters more than the one before, and each of these must lower the sum of
+/// squares by the logarithm of the number of independent windows. `overlap` windows count as one independent window.
 fn evident(led: &mut ModelKind, kind: ModelKind, windows: &[Measured], overlap: f64) -> Option<WeightedFit> {
     let more: &[ModelKind] = match kind {
         ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],

@@ -4,7 +4,7 @@
 //! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`projection`]
 //! chooses the grey of a colour image whose partner is grey. Each has its form for devices.
 //!
-//! 8-bit values are compared, each image on its own scale: of two colour images the green channels, otherwise grey.
+//! 8-bit values are compared, each image on its own scale: the green channels of two colour images, otherwise grey.
 
 mod information;
 pub(crate) mod learn;
@@ -42,9 +42,9 @@ impl CostDefinition for MutualInformation {
         Penalties { p1: 12, p2: 39, p2_least: 14, gradient: 4 }
     }
 
-    /// Of two colour images green: another gamma of the colours is a function of green, but not of grey, and can be
-    /// learnt only then. Of a colour image and a grey one the grey of both, until it is known which grey
-    /// ([`projection`]).
+    /// Green of two colour images: another gamma of the colours is a function of green, but not of grey, and can be
+    /// learnt only then. The grey of both otherwise, until it is known which grey of a colour image is to be compared
+    /// with a grey one ([`projection`]).
     fn compared(&self, pictures: &Pictures<'_>, pair: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
         if pictures.are_colour() == [true, true] {
             let [left] = pictures.channels([View::Left], &[GREEN], cpu)?;

@@ -56,7 +56,7 @@ impl Scaling {
     }
 }
 
-/// Fails unless a volume of this size and so many disparities fits the left image and the options.
+/// Fails unless a volume of this size and number of disparities fits the left image and the options.
 pub(in crate::stereo) fn require_volume(
     (size, disparities): (Size, usize),
     left: Size,

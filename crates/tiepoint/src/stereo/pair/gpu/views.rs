@@ -1,6 +1,6 @@
 //! The views of pairs on a device, in the form that the stages take.
 
-use super::{GpuPictures, mirrored};
+use super::mirrored;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::gpu::{AnyGpuStack, GpuPixel, GpuStack};
 use crate::image::{AnyImage, AnyView, Image, PixelKind, Rect, Size};
@@ -89,11 +89,6 @@ impl ViewStacks {
         let bytes = |stack: &Option<GpuStack<u8>>| stack.clone().map(AnyGpuStack::U8);
         let grey = [Some(AnyGpuStack::U8(self.bytes.clone())), self.grey.clone()];
         grey.into_iter().chain([bytes(&self.compared), bytes(&self.mask)]).flatten()
-    }
-
-    /// Pictures that need no preparation.
-    pub(super) fn of_ready(bytes: &GpuStack<u8>, pictures: &GpuPictures) -> Self {
-        Self::of_bytes(bytes.clone(), None, pictures.given.clone())
     }
 
     /// Views whose grey has 8 bits.

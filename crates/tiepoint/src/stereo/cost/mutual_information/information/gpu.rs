@@ -156,7 +156,7 @@ impl GpuInformation {
         Ok(out)
     }
 
-    /// Puts what margins and joint shares of so many histograms contribute into a list.
+    /// Puts what margins and joint shares of `n` histograms contribute into a list.
     fn terms(
         &self,
         commands: &mut Commands,
@@ -172,7 +172,7 @@ impl GpuInformation {
         Ok([margins, logarithms])
     }
 
-    /// The sums of n v over the rows of so many histograms.
+    /// The sums of n v over the rows of several histograms.
     pub(in super::super) fn information(
         &self,
         commands: &mut Commands,

@@ -16,7 +16,7 @@ tiepoint_gpu::kernel! {
         write samples: u32 [2 * i128::from(grey_plane.row) * groups[1]],
         read colours (colours_plane: Plane): u8 [colours_plane.numbers(1)],
         read grey (grey_plane: Plane): u8 [grey_plane.numbers(1)],
-        /// Of the right view; a row of 0 numbers: it holds something everywhere.
+        /// The mask of the right view; rows of 0 numbers mean that the view holds something everywhere.
         read mask (mask_plane: Plane): u8 [mask_plane.numbers(1)],
         read disparity (disparity_plane: Plane): f32 [disparity_plane.numbers(1)],
     } {

@@ -16,7 +16,7 @@
 //! [`gpu`] searches on a device, where the work must be known before it starts: it always makes [`TRIES`] tries, and
 //! those after the end of the search change nothing.
 //!
-//! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
+//! **Numbers.** Integers, except for a square root and the information, f64 in a stated order.
 
 pub(super) mod gpu;
 
