@@ -125,6 +125,7 @@ FLAGS = {
 COMMAND_ALONE = {
     "help verbose quiet json profile": "how a program talks; Python has results and logging",
     "threads": "of Device",
+    "no-sync": "of tp.collect; other files are written by tp.io",
     "output output-right output-left valid-left valid-right output-calibration output-model": "results are fields, which tp.io writes",
     "alpha compress format offsets": "how a file is written; tp.io.write_matches has the format",
     "draw overlay blend preview preview-range": "tp.draw",
@@ -191,7 +192,7 @@ LIBRARY_ALONE = {
     "locate covered_by features_to_tie tie_pictures tie_views tie_given coverage": "parts of tp.register and tp.tie_points",
     "self_calibrate": "part of tp.rectify",
     "refine two_view_geometries": "parts of tp.estimate and tp.collect",
-    "sync_folder_of remove_unfinished remove_unfinished_beside": "of files that are being written",
+    "wait_for_disk sync_folder_of remove_unfinished remove_unfinished_beside": "of files that are being written",
     "halved suitable_halvings shrink": "tp.filter.resample",
     "to_search bound_of_depth scale_of_truth": "advice that the command prints or takes",
     "speckle occluded": "parts of tp.Stereo.compute",

@@ -7,7 +7,7 @@ use crate::failure::{Failure, Outcome};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
-use tiepoint::collection::{Collection, CollectionOptions, PairChoice, Shard};
+use tiepoint::collection::{CollectionOptions, PairChoice, Shard};
 use tiepoint::matching::files::MatchFormat;
 use tiepoint::options::Named;
 
@@ -118,23 +118,6 @@ pub(crate) struct PartArguments {
     /// Do only part I of N, with I from 0 to N - 1; N processes or machines share the work folder
     #[arg(long, value_name = "I/N", default_value_t, value_parser = StringValueParser::new().try_map(|s| s.parse::<Shard>()))]
     pub(crate) shard: Shard,
-    #[command(flatten)]
-    pub(crate) sync: SyncArguments,
-}
-
-/// Whether results are brought to the disk.
-#[derive(Debug, Args)]
-pub(crate) struct SyncArguments {
-    /// Do not wait until results are on the disk (fsync): a power cut may then destroy results that were reported as done
-    #[arg(long)]
-    no_sync: bool,
-}
-
-impl SyncArguments {
-    /// The collection with this option.
-    pub(crate) fn of(&self, collection: Collection) -> Collection {
-        collection.with_sync(!self.no_sync)
-    }
 }
 
 #[derive(Debug, Args)]
@@ -190,8 +173,6 @@ pub(crate) struct OutputArguments {
     pub(crate) report: ReportArguments,
     #[command(flatten)]
     pub(crate) limits: PhotographLimits,
-    #[command(flatten)]
-    pub(crate) sync: SyncArguments,
 }
 
 impl OutputArguments {

@@ -74,6 +74,9 @@ pub(crate) struct GlobalArguments {
     /// Print JSON on stdout: one object on each line, for each image or pair
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Do not wait until results are on the disk (fsync): a power cut may then destroy results that were reported as done
+    #[arg(long, global = true)]
+    pub(crate) no_sync: bool,
     /// Print more on stderr
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,

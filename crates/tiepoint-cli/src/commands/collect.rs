@@ -28,13 +28,13 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         None => whole(&arguments.whole, context),
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => {
-            let collection = a.part.sync.of(open(&a.part.work)?).with_limits(a.limits.options());
+            let collection = open(&a.part.work)?.with_limits(a.limits.options());
             let found = features_of_part(&collection, a.part.shard, context);
             go_on(found.and_then(|found| a.unreadable.check(&found)))
         }
-        Some(Stage::Pairs(a)) => go_on(choose(&a.sync.of(open(&a.work)?), a.shard, context)),
+        Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context)),
         Some(Stage::Match(a)) => {
-            let collection = a.sync.of(open(&a.work)?);
+            let collection = open(&a.work)?;
             go_on(match_part(&collection, a.shard, context))
         }
         Some(Stage::Export(a)) => export_alone(a, context),
@@ -328,7 +328,7 @@ fn results(output: &OutputArguments) -> Outcome<Files> {
 fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collection> {
     let photographs = (0..collection.photographs().len()).map(|i| collection.path_of(i));
     results(output)?.reads(photographs).check()?;
-    Ok(output.sync.of(collection).with_limits(output.limits.options()))
+    Ok(collection.with_limits(output.limits.options()))
 }
 
 /// Exports the results after `matching`; a database takes the photographs beside it.

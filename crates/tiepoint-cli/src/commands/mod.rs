@@ -29,6 +29,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     check(&arguments.command)?;
     let global = &arguments.global;
+    tiepoint::files::wait_for_disk(!global.no_sync);
     match &arguments.command {
         Command::Detect(a) => on_device(global, |context| detect::run(a, context)),
         Command::Match(a) => on_device(global, |context| r#match::run(a, context)),

@@ -5,7 +5,7 @@ use super::record::{Found, content, fingerprint, read_json, write_json};
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
 use super::{CollectionOptions, FeatureOptions, features, pairs, structure};
 use crate::device::Cpu;
-use crate::files::{Disk, remove_unfinished};
+use crate::files::{Disk, remove_unfinished, waits_for_disk};
 use crate::image::{ReadOptions, Size};
 use crate::options::Named;
 use crate::register::Modality;
@@ -147,7 +147,7 @@ impl Collection {
             at_slot,
             features,
             limits: ReadOptions::default(),
-            sync: true,
+            sync: waits_for_disk(),
         }
     }
 
@@ -170,7 +170,8 @@ impl Collection {
         &self.limits
     }
 
-    /// The same, with or without `fsync` of all results before a stage ends. Default true. Without it a power cut may
+    /// The same, with or without `fsync` of all results before a stage ends; by default as this process
+    /// [waits for the disk](crate::files::wait_for_disk). Without it a power cut may
     /// destroy results of a stage that has ended; damaged files are recognised and made again. A killed program loses
     /// nothing either way.
     #[must_use]

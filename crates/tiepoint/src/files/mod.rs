@@ -2,7 +2,8 @@
 //! that do not know the name of the file.
 //!
 //! A file is written under a temporary name beside its path, synced and renamed, and then its folder is synced. So
-//! after a kill or a power cut there is either the old file or the complete new one.
+//! after a kill or a power cut there is either the old file or the complete new one. A process that need not survive a
+//! power cut may [leave syncing out](wait_for_disk).
 
 mod disk;
 mod unfinished;
@@ -14,6 +15,19 @@ pub use unfinished::{Unfinished, remove_unfinished, remove_unfinished_beside};
 use crate::{Error, Result};
 use std::io::{self, BufWriter};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static WAITS: AtomicBool = AtomicBool::new(true);
+
+/// Whether this process waits until a file is on the disk before it counts as written (`fsync`). Default true. Otherwise a
+/// power cut may lose or empty files that were written moments before; a killed program loses nothing either way.
+pub fn wait_for_disk(waits: bool) {
+    WAITS.store(waits, Ordering::Relaxed);
+}
+
+pub(crate) fn waits_for_disk() -> bool {
+    WAITS.load(Ordering::Relaxed)
+}
 
 /// Writes `path` through `content`, into a temporary file beside it that is synced and renamed when complete; then its
 /// folder is synced.
@@ -27,7 +41,7 @@ pub fn write_atomically(
     path: impl AsRef<Path>,
     content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>,
 ) -> Result<()> {
-    Disk::at_once(true).write(path.as_ref(), content)
+    Disk::at_once(waits_for_disk()).write(path.as_ref(), content)
 }
 
 /// The text of a file. `expected` completes the error for a file that holds none.

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::collect::{all_files, count};
+use tiepoint::synth::StereoSceneOptions;
 
 const EIO: i32 = 5;
 const EACCES: i32 = 13;
@@ -103,5 +104,27 @@ fn a_disk_that_fills_up_at_the_last_moment_leaves_nothing_half_done() {
         folder.works(RUN);
         assert_eq!(content(&database), whole, "{call} {name}");
         assert_eq!(count(&database, "SELECT count(*) FROM images"), 6, "{call} {name}");
+    }
+}
+
+/// mgm's line, whose files are those of one step among many, never waits for the disk.
+#[test]
+fn without_sync_no_command_waits_for_the_disk() {
+    let recorded = Recorded::new("faults-no-sync");
+    let scene = StereoSceneOptions::default().with_size(Size::new(60, 40)).with_disparities([2.0, 9.0]);
+    recorded.folder.stereo("s", &scene);
+    for (line, code) in [
+        ("stereo sl.png sr.png --output disk/d.tif --disparities 16", 1),
+        ("stereo sl.png sr.png --output disk/d.tif --disparities 16 --no-sync", 0),
+        ("stereo --like mgm -r -15 -R 0 sl.png sr.png disk/d.tif", 0),
+    ] {
+        recorded.empty();
+        let told = recorded.failing(line, "fsync", ".part", EIO).output().unwrap();
+        let said = String::from_utf8_lossy(&told.stderr);
+        assert_eq!(
+            (told.status.code(), recorded.at("d.tif").exists()),
+            (Some(code), code == 0),
+            "{line}: {said}"
+        );
     }
 }
