@@ -144,7 +144,7 @@ fn warping_is_the_same_everywhere_and_equals_single_places() {
         results.push(view.warp(picture.view(), &WarpOptions::default().with_fill(9.0), &cpu).unwrap());
         let (mut u, mut v) = ([0.0; 640], [0.0; 640]);
         for y in [0, 77, 479] {
-            inverse.row(f64::from(y), &mut u, &mut v, cpu.level());
+            inverse.part(0, f64::from(y), &mut u, &mut v, cpu.level());
             for x in 0..640 {
                 match view.source([x as f64, f64::from(y)]) {
                     Some(place) => assert_eq!([u[x], v[x]], place, "{x}, {y} at {name}"),
