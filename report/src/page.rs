@@ -321,7 +321,7 @@ impl<'a> Report<'a> {
         let made = match self.made.as_str() {
             "" => String::new(),
             how => {
-                format!("<h2>How this was made</h2>\n<pre class=\"command\">{}</pre>\n", text(&visible(how)))
+                format!("<h2>How this was made</h2>\n{}", command(&visible(how)))
             }
         };
         Ok(format!(
@@ -379,7 +379,7 @@ impl Section<'_> {
             html += &format!("<p>{}</p>\n", text(paragraph));
         }
         for command in &self.commands {
-            html += &format!("<pre class=\"command\">{}</pre>\n", text(command));
+            html += &self::command(command);
         }
         if !self.tiles.is_empty() {
             let tile = |[what, value]: &[String; 2]| {
@@ -465,6 +465,16 @@ fn verdict(assessment: &Assessment) -> String {
     html + "</div>\n"
 }
 
+/// A command as HTML. A line does not end within the name of an option.
+fn command(words: &str) -> String {
+    let word = |word: &str| match word.starts_with('-') {
+        true => format!("<span>{}</span>", text(word)),
+        false => text(word).into_owned(),
+    };
+    let words: Vec<String> = words.split(' ').map(word).collect();
+    format!("<pre class=\"command\">{}</pre>\n", words.join(" "))
+}
+
 /// The text as HTML, with what stands between backticks as code.
 fn with_code(said: &str) -> String {
     let part = |(i, part): (usize, &str)| match i % 2 {
@@ -505,12 +515,19 @@ pub fn lasted(seconds: f64) -> String {
 
 /// A table that scrolls within the page; `label` describes it for screen readers.
 pub(crate) fn rows_of_table(label: &str, head: &[String], rows: &[Vec<String>]) -> String {
-    let cells = |row: &[String], name: &str| {
-        let cell = |value: &String| format!("<{name}>{}</{name}>", text(value));
-        format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>())
+    let is_number = |row: &Vec<String>, i: usize| {
+        let cell = row.get(i).map(|cell| cell.replace(',', ""));
+        cell.is_some_and(|cell| cell.split(' ').next().is_some_and(|word| word.parse::<f64>().is_ok()))
     };
+    let cells = |row: &[String], name: &str| {
+        let cell = |(i, value): (usize, &String)| {
+            let class = if rows.iter().any(|row| is_number(row, i)) { "" } else { " class=\"words\"" };
+            format!("<{name}{class}>{}</{}>", text(value), &name[..2])
+        };
+        format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>())
+    };
+    let head = cells(head, "th scope=\"col\"");
     let rows: String = rows.iter().map(|row| cells(row, "td")).collect();
-    let head = cells(head, "th").replace("<th>", "<th scope=\"col\">");
     format!(
         "<div class=\"scroll scores\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table>\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n",
         encode_double_quoted_attribute(label)
