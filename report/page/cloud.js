@@ -75,7 +75,8 @@ class Cloud {
     // x and y in pixels over the focal length times z = 1 / disparity: only the shape matters.
     const z = 1 / (quantile(0.5) + doffs);
     this.middle = [(width / 2 - cx) * z, (height / 2 - cy) * z, focal * z];
-    [this.size, this.height] = [width * z, height * z];
+    this.size = width * z;
+    this.height = height * z;
     this.distance = this.middle[2];
     this.host = element('div', { class: 'stage cloud', tabindex: '0', role: 'application', 'aria-label': `${counted(this.count)} points in space. Arrow keys turn them, plus and minus come nearer, shift with arrows moves, 0 looks from the camera.` });
     this.canvas = element('canvas');

@@ -321,7 +321,7 @@ impl<'a> Report<'a> {
         let made = match self.made.as_str() {
             "" => String::new(),
             how => {
-                format!("<h2>How this was made</h2>\n{}", command(&visible(how)))
+                format!("<h2>How this was made</h2>\n<pre class=\"command\">{}</pre>\n", text(&visible(how)))
             }
         };
         Ok(format!(
@@ -379,7 +379,7 @@ impl Section<'_> {
             html += &format!("<p>{}</p>\n", text(paragraph));
         }
         for command in &self.commands {
-            html += &self::command(command);
+            html += &format!("<pre class=\"command\">{}</pre>\n", text(command));
         }
         if !self.tiles.is_empty() {
             let tile = |[what, value]: &[String; 2]| {
@@ -463,16 +463,6 @@ fn verdict(assessment: &Assessment) -> String {
         html += &format!("<details><summary>{} measures are good</summary>\n{fold}</details>\n", good.len());
     }
     html + "</div>\n"
-}
-
-/// A command as HTML. A line does not end within the name of an option.
-fn command(words: &str) -> String {
-    let word = |word: &str| match word.starts_with('-') {
-        true => format!("<span>{}</span>", text(word)),
-        false => text(word).into_owned(),
-    };
-    let words: Vec<String> = words.split(' ').map(word).collect();
-    format!("<pre class=\"command\">{}</pre>\n", words.join(" "))
 }
 
 /// The text as HTML, with what stands between backticks as code.
