@@ -76,6 +76,7 @@ class Cloud {
     const z = 1 / (quantile(0.5) + doffs);
     this.middle = [(width / 2 - cx) * z, (height / 2 - cy) * z, focal * z];
     this.size = width * z;
+    this.height = height * z;
     this.distance = this.middle[2];
     this.host = element('div', { class: 'stage cloud', tabindex: '0', role: 'application', 'aria-label': `${counted(this.count)} points in space. Arrow keys turn them, plus and minus come nearer, shift with arrows moves, 0 looks from the camera.` });
     this.canvas = element('canvas');
@@ -218,7 +219,8 @@ class Cloud {
 
   /** @param {number} dx @param {number} dy */
   move(dx, dy) {
-    const unit = (this.distance * this.size) / this.middle[2] / Math.max(1, this.host.clientWidth);
+    const [w, h] = [Math.max(1, this.host.clientWidth), Math.max(1, this.host.clientHeight)];
+    const unit = (2 * this.distance) / (this.view(w / h).fx * w);
     this.shift = [this.shift[0] + dx * unit, this.shift[1] + dy * unit];
     this.draw();
   }
@@ -284,9 +286,9 @@ class Cloud {
     from[0] += this.shift[0];
     from[1] += this.shift[1];
     from[2] += this.distance;
-    // The width of the picture fills the width of the canvas where it is wide enough.
-    const f = (2 * this.middle[2]) / this.size;
-    const [fx, fy] = aspect > 1.4 ? [(f * 1.4) / aspect, f * 1.4] : [f, f * aspect];
+    // The whole picture is seen, and something beside it, which is nearer or turned aside.
+    const f = (0.95 * 2 * this.middle[2]) / Math.max(this.size, this.height * aspect);
+    const [fx, fy] = [f, f * aspect];
     const [near, far] = [0.02 * this.middle[2], 60 * this.middle[2]];
     const [p, q] = [(far + near) / (far - near), (-2 * far * near) / (far - near)];
     const columns = [0, 1, 2, 3].map((c) => {

@@ -164,7 +164,7 @@ class DisparityView {
   /** @param {Point | null} p in pixels of the left picture */
   point(p) {
     this.cursor = p ? [Math.round(p[0]), Math.round(p[1])] : null;
-    this.readout.show(this.cursor ? this.read(this.cursor) : [['Cursor', 'over the left picture, or tap it']]);
+    this.readout.show(this.cursor ? this.read(this.cursor) : [['Cursor', `over the ${this.layers.right ? 'left ' : ''}picture, or tap it`]]);
     this.stage.draw();
   }
 

@@ -53,4 +53,9 @@ async function openAll() {
 // The page itself changes its address without this event; a reader who does opens the page anew.
 addEventListener('hashchange', () => location.reload());
 document.documentElement.classList.add('lively');
+// A line of a command does not end within the name of an option.
+for (const command of document.querySelectorAll('.command')) {
+  const parts = (command.textContent ?? '').split(/(?<=\s)(-\S+)/);
+  command.replaceChildren(...parts.map((part, i) => (i % 2 ? element('span', {}, part) : part)));
+}
 void openAll();

@@ -7,7 +7,7 @@ class Parts {
     this.parts = parts;
     this.pane = pane;
     this.labels = parts.map(({ inliers, residual, off }) => {
-      const told = inliers ? `${counted(inliers)} inliers` : 'no inlier';
+      const told = inliers ? `${counted(inliers)} inlier${inliers === 1 ? '' : 's'}` : 'no inlier';
       return element('span', { class: `part-label${off === null ? '' : ' off'}`, hidden: true }, told,
         residual === null ? '' : element('span', {}, `${written(residual, 1)} px`), off === null ? '' : element('b', {}, `${written(off, 0)} px off`));
     });

@@ -505,12 +505,19 @@ pub fn lasted(seconds: f64) -> String {
 
 /// A table that scrolls within the page; `label` describes it for screen readers.
 pub(crate) fn rows_of_table(label: &str, head: &[String], rows: &[Vec<String>]) -> String {
-    let cells = |row: &[String], name: &str| {
-        let cell = |value: &String| format!("<{name}>{}</{name}>", text(value));
-        format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>())
+    let is_number = |row: &Vec<String>, i: usize| {
+        let cell = row.get(i).map(|cell| cell.replace(',', ""));
+        cell.is_some_and(|cell| cell.split(' ').next().is_some_and(|word| word.parse::<f64>().is_ok()))
     };
+    let cells = |row: &[String], name: &str| {
+        let cell = |(i, value): (usize, &String)| {
+            let class = if rows.iter().any(|row| is_number(row, i)) { "" } else { " class=\"words\"" };
+            format!("<{name}{class}>{}</{}>", text(value), &name[..2])
+        };
+        format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>())
+    };
+    let head = cells(head, "th scope=\"col\"");
     let rows: String = rows.iter().map(|row| cells(row, "td")).collect();
-    let head = cells(head, "th").replace("<th>", "<th scope=\"col\">");
     format!(
         "<div class=\"scroll scores\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table>\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n",
         encode_double_quoted_attribute(label)

@@ -1112,6 +1112,8 @@ test('a page says when and by what command it was made, and no folder', async ()
     const made = await page.locator('footer').innerText();
     assert.ok(made.includes(command), made);
     assert.match(made, /\d{4}-\d\d-\d\d \d\d:\d\d UTC/);
+    const kept = await page.locator('footer .command span').allInnerTexts();
+    assert.ok(kept.length > 1 && kept.every((word) => made.includes(` ${word}`) && word.startsWith('-')), `options are not broken: ${kept}`);
     assert.ok(!readFileSync(at(name), 'utf8').includes(folder), `${name} names ${folder}`);
     await close();
   }
@@ -1403,6 +1405,8 @@ test('two runs of matches, a registration, disparities and a collection on one p
   const { compared } = results;
   const { page, problems, close } = await open('two-matches.html');
   const { both, gained, lost } = compared.matches.views[0];
+  assert.match(await page.locator('.lead').first().innerText(), /^Inliers in both/);
+  assert.match(await page.locator('.command').nth(1).innerText(), /^strict\.html\n.*UTC\ntiepoint match .*--ratio 0\.7 --no-rematch/, 'the command as it was');
   assert.ok(both > 0 && lost > 0, JSON.stringify(compared.matches.views));
   const chips = page.locator('.chips');
   const chip = (name) => chips.getByRole('button', { name });

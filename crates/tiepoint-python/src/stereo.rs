@@ -331,7 +331,7 @@ pub(crate) fn assess_disparities<'py>(
         };
         let sides = [side(&left, &mask_left)?, side(&right, &mask_right)?];
         let evidence = StereoEvidence::of(map, sides[0].mask.as_ref().map(Image::view), least, count);
-        let evidence = evidence.with_rows(Some(&survey(&sides, &processor.cpu)?));
+        let evidence = evidence.with_survey(&survey(&sides, &processor.cpu)?);
         let evidence = match truth {
             Some(truth) => evidence.with_truth(map, truth)?,
             None => evidence,

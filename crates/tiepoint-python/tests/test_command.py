@@ -51,6 +51,21 @@ def library(table):
     return {field["name"]: field["default"] for field in _core.tables()[table][1]}
 
 
+@pytest.mark.parametrize("options", [{"views": 1, "modality": "same"}, {"modality": "cross"}, {"views": 2, "model": "affine"}])
+def test_no_model_is_explained_in_the_same_words(tmp_path, options):
+    files = [tmp_path / "a.png", tmp_path / "b.png"]
+    pictures = [tp.synth.scene((200, 150), np.eye(3), seed=seed).reference for seed in (3, 4)]
+    for file, picture in zip(files, pictures, strict=True):
+        tp.write(file, picture)
+    words = [f"--{name}={value}" for name, value in options.items()]
+    told = subprocess.run([command(), "register", *files, *words], capture_output=True, text=True, check=False)
+    with pytest.raises(tp.ModelError) as raised:
+        tp.register(*pictures, **options)
+    said = told.stderr.removeprefix("tiepoint: ").removesuffix(" --report PAGE.html shows the matches\n")
+    assert told.returncode == 1 and said == f"{raised.value}.", told.stderr
+    assert re.search(r"\(\d+ matches of \d+ and \d+ features|\(matched by structure", said) and "Try `--" in said, said
+
+
 @pytest.mark.parametrize(
     ("table", "given"),
     [

@@ -68,6 +68,16 @@ pub enum Error {
         /// Why the model is not determined.
         reason: &'static str,
     },
+    /// No model of two pictures: too few of their matches agree.
+    #[error("{error} ({compared}). {advice}")]
+    NoModel {
+        /// What the estimation said.
+        error: Box<Error>,
+        /// What was compared, in numbers.
+        compared: String,
+        /// What to try.
+        advice: String,
+    },
     /// Two things that must agree do not (descriptor kinds, image sizes, …).
     #[error("{0}")]
     Mismatch(String),
@@ -188,6 +198,7 @@ impl Error {
             }
             Self::TooFewMatches { .. } => ErrorKind::TooFewMatches,
             Self::Degenerate { .. } => ErrorKind::Degenerate,
+            Self::NoModel { error, .. } => error.kind(),
             Self::Device { .. } => ErrorKind::Device,
             Self::Unsupported { .. } => ErrorKind::Unsupported,
             Self::NotReady { .. } => ErrorKind::NotReady,

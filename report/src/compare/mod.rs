@@ -81,7 +81,11 @@ impl Comparison {
         let described = json!({
             "before": before.figures, "after": after.figures, "views": views,
         });
-        Ok(Self { report: Report::new(title, &said).section(section), described, said })
+        let mut lead = said.clone();
+        if let Some(first) = lead.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        Ok(Self { report: Report::new(title, lead).section(section), described, said })
     }
 }
 

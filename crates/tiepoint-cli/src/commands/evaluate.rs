@@ -141,8 +141,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
 /// Scores detector, matching and model on two images against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
     let truth = read_homography(truth)?;
-    let advice = "Try another --detector";
-    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, advice);
+    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching);
     let mut clock = Clock::start(&context.processor.cpu);
     let pair = search.run(paths, false, &arguments.pair.report, &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&pair, &truth))?;

@@ -12,16 +12,11 @@ use tiepoint::image;
 use tiepoint::matching::files::{MatchFormat, MatchedImages, write_matches};
 use tiepoint_report::{Section, View};
 
-/// Advice if too few matches agree.
-const ADVICE: &str = "Try --model fundamental for a scene with depth, --views 43 for viewpoints far apart, --contrast 0.02 for \
-                      dull pictures";
-
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
     let format = arguments.format()?;
     let stored = format.is_some_and(MatchFormat::is_of_stored_pixels);
-    let search =
-        PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, ADVICE).as_stored(stored);
+    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching).as_stored(stored);
     let (paths, page_of) = ([arguments.a.as_path(), &arguments.b], &arguments.pair.report);
     let pair = search.run(paths, arguments.draw.is_some(), page_of, &mut clock, context)?;
     let [a, b] = paths.map(|path| path.display().to_string());

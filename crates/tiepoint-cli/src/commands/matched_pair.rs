@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use tiepoint::assess::{Assessment, PairEvidence};
 use tiepoint::feature::{Descriptors, Features, Finder, FoundFeatures, Keypoint};
-use tiepoint::geometry::{Correspondence, Model};
+use tiepoint::geometry::{Correspondence, Model, ModelKind};
 use tiepoint::image::{self, Image};
 use tiepoint::matching::{
     Match,
@@ -23,8 +23,8 @@ use tiepoint::matching::{
 };
 use tiepoint::options::Named;
 use tiepoint::register::{
-    Modality, TieOptions, TiePicture, TiePoints, TiedPictures, Views, features_to_tie, tie_given,
-    tie_pictures, tie_points,
+    Modality, TieOptions, TiePicture, TiePoints, TiedPictures, features_to_tie, tie_given, tie_pictures,
+    tie_points,
 };
 use tiepoint::{Error, ErrorKind};
 use tiepoint_report::{Section, View, counted};
@@ -36,8 +36,6 @@ pub(crate) struct PairSearch<'a> {
     pub(crate) matching: &'a MatchingArguments,
     /// The masks of A and of B.
     masks: [Option<&'a str>; 2],
-    /// Advice if too few matches agree.
-    advice: &'static str,
     /// Whether pictures stay as they are stored, whatever their orientation.
     stored: bool,
     /// Whether A is the second image in the command line.
@@ -149,13 +147,9 @@ pub(crate) struct MatchedPair {
 
 impl<'a> PairSearch<'a> {
     /// A search where A is the first image in the command line and B the second.
-    pub(crate) fn new(
-        detector: &'a DetectorArguments,
-        matching: &'a MatchingArguments,
-        advice: &'static str,
-    ) -> Self {
+    pub(crate) fn new(detector: &'a DetectorArguments, matching: &'a MatchingArguments) -> Self {
         let masks = [detector.mask.as_deref(), matching.mask_b.as_deref()];
-        Self { detector, matching, masks, advice, stored: false, exchanged: false }
+        Self { detector, matching, masks, stored: false, exchanged: false }
     }
 
     /// With `stored`, pictures are not turned upright, because COLMAP's coordinates are those of the stored pixels.
@@ -182,45 +176,30 @@ impl<'a> PairSearch<'a> {
         let found = self.find(paths, colour || page.wanted(), clock, context)?;
         match self.tie(&found, clock, context)? {
             Ok(tied) => Ok(found.tied(tied, &self.matching.options()?)),
-            Err(error) => self.explain(&error, found, (paths, page), clock, context),
+            Err(error) => self.explain(error, found, (paths, page), clock, context),
         }
     }
 
-    /// The error, with counts, what was tried, and advice. Writes a page of unverified matches if one is asked for.
+    /// The error, with where to see the matches. Writes a page of unverified matches if one is asked for.
     fn explain(
         &self,
-        error: &Error,
+        error: Error,
         found: FoundPair,
         (paths, page): ([&Path; 2], &ReportArguments),
         clock: &Clock,
         context: &Context,
     ) -> Outcome<MatchedPair> {
+        let Error::NoModel { error, mut compared, advice } = error else { return Err(error.into()) };
+        if let (Some(file), Matched::Given(matches)) = (&self.matching.given, &found.matched) {
+            compared = format!("{} matches in {}", counted(matches.len()), file.display());
+        }
+        let Some(path) = &page.report else {
+            return Err(Failure::Work(format!(
+                "{error} ({compared}). {advice}. --report PAGE.html shows the matches"
+            )));
+        };
         let tie = self.unverified(&found, context)?;
-        let views = match self.matching.views {
-            Views::Count(n) => n,
-            Views::Auto => Views::AUTO,
-        };
         let pair = found.with(tie);
-        let [a, b] = pair.features.each_ref().map(|features| counted(features.len()));
-        let matches = counted(pair.tie.matches.len());
-        let (counts, advice) = match (&self.matching.given, self.matching.sensors.modality) {
-            (Some(file), _) => {
-                let advice = "Another --model, or a greater --inlier-distance, may agree with them";
-                (format!(" ({matches} matches in {})", file.display()), advice)
-            }
-            (None, Modality::Cross) => (String::new(), self.advice),
-            (None, Modality::Auto | Modality::Same) => {
-                let tried = match views {
-                    1 => String::new(),
-                    _ => format!("; {views} simulated views of each did not help"),
-                };
-                (format!(" ({matches} matches of {a} and {b} features{tried})"), self.advice)
-            }
-        };
-        let advice = format!("Do both pictures show the same thing? {advice}");
-        let shown_by =
-            page.report.as_ref().map_or("--report PAGE.html".to_owned(), |path| path.display().to_string());
-        let message = format!("{error}{counts}. {advice}. {shown_by} shows the matches");
         report::write(page, || {
             let names = paths.map(report::file_name);
             let title = format!("{} and {}", names[0], names[1]);
@@ -228,14 +207,14 @@ impl<'a> PairSearch<'a> {
                 true => "There are no matches to show.",
                 false => "The matches that are shown are not confirmed.",
             };
-            let lead = format!("No model was found{counts}. {shown}");
+            let lead = format!("No model was found ({compared}). {shown}");
             let view = report::matches_view(&pair, names, self.detector.detector);
             let section = report::tiles(Section::new("Matches"), &pair, clock)
                 .assessed(Some(Assessment::none(&error.to_string(), &advice)))
                 .view(View::Matches(view));
             (title, lead, vec![section.figures(pair.describe(self, context))])
         })?;
-        Err(Failure::Work(message))
+        Err(Failure::Work(format!("{error} ({compared}). {advice}. {} shows the matches", path.display())))
     }
 
     /// Reads both images, at the same time if there are threads for it, and finds their features. A GPU's memory is
@@ -437,7 +416,7 @@ impl MatchedPair {
         };
         match &self.tie.b_from_a {
             Some(m) => {
-                let (n, model) = (self.tie.inliers.len(), m.kind().phrase());
+                let (n, model) = (self.tie.inliers.len(), self.phrase(m));
                 let share = 100.0 * n as f64 / all.max(1) as f64;
                 format!(
                     "{counts}, {} ({share:.0} %) agree on {model} to {:.2} px",
@@ -446,6 +425,25 @@ impl MatchedPair {
                 )
             }
             None => counts,
+        }
+    }
+
+    /// The model with its article. Of pictures tied by structure a map may be of a simpler kind than the one asked for.
+    fn phrase(&self, model: &Model) -> String {
+        let (kind, [[a, b, _], [c, d, _], [g, h, _]]) = (model.kind(), model.matrix());
+        let size = self.features[0].image;
+        let side = size.width.max(size.height) as f64;
+        // To a hundredth of a pixel.
+        let is_affine = side * side * (g.abs() + h.abs()) < 0.01;
+        let is_similarity = is_affine && side * ((a - d).abs() + (b + c).abs()) < 0.01;
+        let simplest = match kind {
+            ModelKind::Homography | ModelKind::Affine if is_similarity => ModelKind::Similarity,
+            ModelKind::Homography if is_affine => ModelKind::Affine,
+            _ => kind,
+        };
+        match simplest == kind || self.modality != Modality::Cross {
+            true => kind.phrase().to_owned(),
+            false => format!("{} (here {})", kind.phrase(), simplest.phrase()),
         }
     }
 

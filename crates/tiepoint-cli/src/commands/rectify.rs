@@ -22,11 +22,6 @@ use tiepoint::numeric::length;
 use tiepoint::options::Named;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View, counted};
 
-/// Advice if too few matches agree.
-pub(super) const ADVICE: &str = "Of a flat scene, or from one place, there is nothing to rectify: `register` lays one picture on the other. Try \
-                      --contrast 0.02 for dull pictures, --inlier-distance 3 for lenses that bend lines, or give the cameras by \
-                      --calibration";
-
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
     let rig = arguments
@@ -35,7 +30,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
         .map(|_| clock.time(Part::Read, || StereoCalibration::read(&arguments.calibration)));
     let rig = rig.transpose()?;
     let matching = arguments.matching();
-    let search = PairSearch::new(&arguments.detector, &matching, ADVICE);
+    let search = PairSearch::new(&arguments.detector, &matching);
     let paths = [arguments.left.as_path(), &arguments.right];
     let found = search.run(paths, true, &arguments.report, &mut clock, context)?;
     context.progress.say("rectifying");
@@ -143,7 +138,10 @@ impl RectifiedPair {
         match self.agreement {
             Some(a) => format!(
                 "{} tie points agree in their row to {:.2} px, disparities {} to {}",
-                a.points, a.rms_vertical_px, a.disparities[0], a.disparities[1]
+                counted(a.points),
+                a.rms_vertical_px,
+                a.disparities[0],
+                a.disparities[1]
             ),
             None => "no tie points to check the rows by".into(),
         }

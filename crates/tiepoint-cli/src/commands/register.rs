@@ -15,13 +15,9 @@ use tiepoint::image::{self, FileImage, Known, OutputFormat, Size};
 use tiepoint::register::{Warped, covered_by, warp_onto};
 use tiepoint_report::{Section, View};
 
-/// Advice if too few matches agree.
-const ADVICE: &str = "Try --model affine or similarity for little in common, --views 43 for viewpoints far apart, --contrast 0.02 \
-                      for dull pictures; a scene with depth has no map from one picture to the other (`rectify`)";
-
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
-    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching, ADVICE).exchanged();
+    let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching).exchanged();
     // A is MOVING, the second in the command line, and B is REFERENCE, so that the matrix maps MOVING to REFERENCE.
     let paths = [arguments.moving.as_path(), &arguments.reference];
     let pair = search.run(paths, true, &arguments.pair.report, &mut clock, context)?;

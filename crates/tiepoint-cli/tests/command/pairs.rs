@@ -1,6 +1,7 @@
 //! `match`, `register` and `evaluate homography`.
 
 use super::*;
+use std::collections::HashSet;
 use tiepoint::synth::{Random, Scene, SceneOptions, Sensor, viewpoint};
 
 #[test]
@@ -8,14 +9,17 @@ fn matches_are_written_as_other_programs_read_them() {
     let folder = Folder::new("match-formats");
     folder.scene();
     folder.works("match a.png b.png -o m.csv");
-    let inliers: Vec<Vec<String>> = folder
+    let mut inliers: Vec<Vec<String>> = folder
         .text("m.csv")
         .lines()
         .skip(1)
         .map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>())
         .filter(|row| row[6] == "1")
         .collect();
-    assert!(inliers.len() > 30);
+    // A feature with two directions has two rows.
+    let (all, mut seen) = (inliers.len(), HashSet::new());
+    inliers.retain(|row| seen.insert(row[..4].to_vec()));
+    assert!(30 < inliers.len() && inliers.len() < all, "{all}");
     for (line, file, columns) in [
         ("-o run-a__b.txt --format asp", "run-a__b.txt", &[0, 1, 3, 4][..]),
         ("-o sift_matches.txt --format s2p", "sift_matches.txt", &[0, 1, 2, 3]),

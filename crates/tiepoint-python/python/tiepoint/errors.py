@@ -41,7 +41,8 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class ModelError(Error, ArithmeticError):
-    """Too few matches for the model, or matches that do not determine it."""
+    """Too few matches for the model, or matches that do not determine it. For two pictures the message has the counts, and what
+    to try by the command's options."""
 
 
 class DeviceError(Error, RuntimeError):

@@ -12,6 +12,7 @@ this package (0, 0) is the centre of that pixel; the half pixel between the two 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -218,17 +219,24 @@ class RasterRegistration(Result):
         """From pixels of `moving` to pixels of `reference`."""
         return self.registration.model
 
+    @functools.cached_property
+    def _places(self) -> npt.NDArray[np.float32]:
+        import numpy as np
+
+        tie = self.registration.tie_points
+        places = np.hstack([tie.xy_a, tie.xy_b])[tie.inliers]
+        _, first = np.unique(places, axis=0, return_index=True)
+        return places[np.sort(first)]
+
     @property
     def xy_moving(self) -> npt.NDArray[np.float32]:
-        """Verified tie points in pixels of `moving`, (N, 2)."""
-        tie = self.registration.tie_points
-        return tie.xy_a[tie.inliers]
+        """Verified tie points in pixels of `moving`, (N, 2). Features with several directions give a pair of places once."""
+        return self._places[:, :2]
 
     @property
     def xy_reference(self) -> npt.NDArray[np.float32]:
         """The same tie points in pixels of `reference`, (N, 2)."""
-        tie = self.registration.tie_points
-        return tie.xy_b[tie.inliers]
+        return self._places[:, 2:]
 
     @property
     def xy_map(self) -> npt.NDArray[np.float64]:

@@ -8,7 +8,7 @@
 use super::{Assessment, Reason, Verdict, percent};
 use crate::evaluate::{DisparityScore, DisparityScoring, disparity_score, scale_of_truth};
 use crate::image::ImageView;
-use crate::stereo::survey::Survey;
+use crate::stereo::survey::{STEP, Survey};
 use crate::{Error, Result};
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ const ROWS: [f64; 2] = [1.0, 2.0];
 const BAD: [f64; 2] = [0.3, 0.6];
 
 /// What was measured about a disparity map.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StereoEvidence {
     /// Pixels with data.
     pub with_data: usize,
@@ -35,8 +35,15 @@ pub struct StereoEvidence {
     pub valid: usize,
     /// Pixels with a disparity at the end of the range.
     pub at_end: usize,
+    /// The least disparity that was searched.
+    pub min_disparity: i32,
     /// The number of disparities that were searched.
     pub disparities: usize,
+    /// The least disparity and the number of them that tie points ask for, if the range that was searched does not hold
+    /// these.
+    pub wanted: Option<(i32, usize)>,
+    /// Why pixels have no disparity, where that is known.
+    pub cause: Option<String>,
     /// The median difference of the rows of tie points, in multiples of the tolerance for rectified pairs; none if
     /// there are too few.
     pub rows: Option<f64>,
@@ -59,7 +66,7 @@ impl StereoEvidence {
     ) -> Self {
         let end = f64::from(least) + count as f64 - 1.0 - (END * count as f64).max(1.0);
         let size = disparity.size();
-        let mut found = Self { disparities: count, ..Self::default() };
+        let mut found = Self { min_disparity: least, disparities: count, ..Self::default() };
         for y in 0..size.height {
             found.with_data +=
                 mask.map_or(size.width, |mask| mask.row(y).iter().filter(|m| **m != 0).count());
@@ -71,11 +78,31 @@ impl StereoEvidence {
         found
     }
 
-    /// Adds the difference of rows by tie points.
+    /// Adds what tie points say of rows and range.
     #[must_use]
-    pub fn with_rows(self, survey: Option<&Survey>) -> Self {
-        let rows = survey.and_then(|survey| Some(survey.rows_px? / survey.tolerance_px));
-        Self { rows, ..self }
+    pub fn with_survey(self, survey: &Survey) -> Self {
+        let rows = survey.rows_px.map(|px| px / survey.tolerance_px);
+        let least = i64::from(self.min_disparity);
+        let last = least + self.disparities as i64;
+        let wanted = survey.search(None).filter(|(first, count)| {
+            let first = i64::from(*first);
+            // Some tolerance: the range of tie points includes a margin, and its length is rounded up.
+            first + (*count as i64) - STEP as i64 > last + last / 8 || first < least - 2
+        });
+        Self { rows, wanted, ..self }
+    }
+
+    /// Which disparities to search, if the range was too short.
+    pub fn range_advice(&self) -> String {
+        match self.wanted {
+            Some((0, count)) if self.min_disparity == 0 => {
+                format!("tie points ask for `--disparities {count}`")
+            }
+            Some((first, count)) => {
+                format!("tie points ask for `--min-disparity {first} --disparities {count}`")
+            }
+            None => format!("try `--disparities {}`", (2 * self.disparities).min(4096)),
+        }
     }
 
     /// Adds the errors against the truth.
@@ -143,11 +170,16 @@ impl StereoEvidence {
             ("blurred or enlarged pictures (`--halve auto`)", true),
         ];
         let causes: Vec<_> = causes.iter().filter(|(_, open)| *open).map(|(cause, _)| *cause).collect();
-        let next = format!("Usual causes: {}", causes.join(", "));
+        let shown = if self.wanted.is_some() { "is" } else { "may be" };
+        let advice = format!("The range {shown} too short: {}", self.range_advice());
+        let next = match &self.cause {
+            _ if self.wanted.is_some() => advice.clone(),
+            Some(cause) => format!("Cause: {cause}"),
+            None => format!("Usual causes: {}", causes.join(", ")),
+        };
         reasons.push(Reason::share_below("valid", valid, VALID, text, &next));
         let text = format!("{} of the disparities lie at the end of the range", percent(at_end));
-        let next = format!("`--disparities {}`", (2 * self.disparities).min(4096));
-        reasons.push(Reason::share_above("end of range", at_end, AT_END, text, &next));
+        reasons.push(Reason::share_above("end of range", at_end, AT_END, text, &advice));
         Assessment::of(reasons)
     }
 }
@@ -173,7 +205,7 @@ mod tests {
         }
         let missing =
             StereoEvidence::of(map(|x| if x < 3 { x as f32 } else { f32::INFINITY }).view(), None, 0, 32);
-        let excluded = StereoEvidence { rows: Some(0.4), ..missing }.assess().to_string();
+        let excluded = StereoEvidence { rows: Some(0.4), ..missing.clone() }.assess().to_string();
         for (cause, open) in [("--rectify", false), ("--disparities", false), ("--halve", true)] {
             assert_eq!(
                 excluded.contains(cause),
@@ -181,16 +213,39 @@ mod tests {
                 "{cause} where rows agree and the end is empty: {excluded}"
             );
         }
-        let open = StereoEvidence { at_end: 20, ..missing }.assess().to_string();
+        let open = StereoEvidence { at_end: 20, ..missing.clone() }.assess().to_string();
         assert!(["--rectify", "--disparities", "--halve"].iter().all(|cause| open.contains(cause)), "{open}");
+        let few = Survey {
+            features: [90; 2],
+            matches: 50,
+            ties: 50,
+            rows_px: Some(0.2),
+            tolerance_px: 1.0,
+            disparities: Some([0.0, 70.0]),
+        };
+        for (evidence, expected) in [
+            (
+                missing.clone().with_survey(&few),
+                "The range is too short: tie points ask for `--disparities 96`",
+            ),
+            (StereoEvidence { cause: Some("fog".into()), ..missing.clone() }, "Cause: fog"),
+            (
+                StereoEvidence { min_disparity: 8, ..missing.clone() }.with_survey(&few),
+                "tie points ask for `--min-disparity 0 --disparities 96`",
+            ),
+            (StereoEvidence { disparities: 96, ..missing }.with_survey(&few), "Usual causes: "),
+        ] {
+            let told = evidence.assess().to_string();
+            assert!(told.contains(expected), "{expected}: {told}");
+        }
         let (found, truth) = (map(|x| x as f32), map(|x| 4.0 * x as f32));
         let evidence = StereoEvidence::of(found.view(), None, 0, 32);
-        let scored = evidence.with_truth(found.view(), truth.view()).unwrap();
+        let scored = evidence.clone().with_truth(found.view(), truth.view()).unwrap();
         assert_eq!(scored.truth_scale, Some(4.0), "nearly all is off by a factor");
         assert!(scored.assess().to_string().contains("--truth-scale 4"), "{}", scored.assess());
         let unknown = Image::filled(size, 1, nothing);
         assert_eq!(
-            evidence.with_truth(found.view(), unknown.view()).unwrap(),
+            evidence.clone().with_truth(found.view(), unknown.view()).unwrap(),
             evidence,
             "no truth, no score"
         );

@@ -1,5 +1,6 @@
 //! Verified tie points from two sets of features.
 
+use crate::assess::counted;
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::{Features, FoundFeatures, Keypoint};
@@ -7,7 +8,7 @@ use crate::geometry::estimate::{Precision, estimate, refine};
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
 use crate::options::{AboveTo, options};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 options! {
     /// How to find tie points.
@@ -177,8 +178,16 @@ pub fn tie_given(
     cpu: &Cpu,
 ) -> Result<TiePoints> {
     options.check()?;
-    let tied = tie_points_by(keypoints, &options.with_rematch(None), cpu, |_| Ok(matches.to_vec()))?;
-    Ok(TiePoints { first: vec![], ..tied })
+    let tied = tie_points_by(keypoints, &options.with_rematch(None), cpu, |_| Ok(matches.to_vec()));
+    match tied {
+        Ok(tied) => Ok(TiePoints { first: vec![], ..tied }),
+        Err(Error::NoModel { error, .. }) => Err(Error::NoModel {
+            error,
+            compared: format!("{} matches were given", counted(matches.len())),
+            advice: "Another `--model`, or a greater `--inlier-distance`, may agree with them".into(),
+        }),
+        Err(error) => Err(error),
+    }
 }
 
 /// Tie points from the matches that `search` finds.
@@ -195,7 +204,10 @@ pub(super) fn tie_points_by(
         let first = matches.clone();
         return Ok(TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0, first });
     };
-    let found = pair.estimate(Precision::Settled, kind, &matches)?;
+    let found = pair.estimate(Precision::Settled, kind, &matches).map_err(|error| {
+        let [matches, a, b] = [matches.len(), keypoints[0].len(), keypoints[1].len()].map(counted);
+        no_model(error, kind, format!("{matches} matches of {a} and {b} features"))
+    })?;
     let first = matches.clone();
     let tied = Tied { matches, found };
     let tied = match options.rematch {
@@ -203,6 +215,32 @@ pub(super) fn tie_points_by(
         Some(rematch) => pair.again(Precision::Settled, tied, &rematch, search)?.0,
     };
     Ok(tied.with_first(first))
+}
+
+/// The error of an estimation, with what was compared and what to try; other errors as they are.
+pub(super) fn no_model(error: Error, kind: ModelKind, compared: String) -> Error {
+    if !matches!(error.kind(), ErrorKind::TooFewMatches | ErrorKind::Degenerate) {
+        return error;
+    }
+    let simpler = match kind {
+        ModelKind::Homography => "`--model affine` or `similarity` for little in common, ",
+        ModelKind::Affine => "`--model similarity` for little in common, ",
+        _ => "",
+    };
+    let advice = match kind {
+        ModelKind::Fundamental | ModelKind::Essential => {
+            "A flat scene, or pictures from one place, have no epipolar geometry: `register` lays one on the other. Try \
+             `--contrast 0.02` for dull pictures, `--inlier-distance 3` for lenses that bend lines, or `rectify --calibration`, \
+             which needs no model"
+                .to_owned()
+        }
+        _ => format!(
+            "Try {simpler}`--views 43` for viewpoints far apart, `--contrast 0.02` for dull pictures; a scene with depth has no \
+             map from one picture to the other (`match --model fundamental`, `rectify`)"
+        ),
+    };
+    let advice = format!("Do both pictures show the same thing? {advice}");
+    Error::NoModel { error: Box::new(error), compared, advice }
 }
 
 /// The features of two images, and the options for tying them.

@@ -11,11 +11,12 @@
 //! is as for the pictures themselves.
 
 use super::cross;
-use super::tie::{TieOptions, TiePoints, tie_found, tie_points_by, tie_points_on_device};
+use super::tie::{TieOptions, TiePoints, no_model, tie_found, tie_points_by, tie_points_on_device};
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::views::{MOST_VIEWS, concatenated};
 use crate::feature::{Features, Finder, FoundFeatures};
+use crate::geometry::ModelKind;
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::image::{AnyView, ImageView};
 use crate::matching::{Match, MatchOptions, match_features};
@@ -120,10 +121,16 @@ pub fn tie_pictures(
         cross::tie(pictures.map(|picture| (picture.image, picture.mask)), options, processor)
     };
     match modality {
-        Modality::Cross => by_structure()?.map(TiedPictures::from).ok_or(Error::Degenerate {
-            model: options.model.map_or("model", |kind| kind.noun()),
-            reason: "their structure agrees no better than chance would",
-        }),
+        Modality::Cross => {
+            let tied = by_structure().and_then(|tied| {
+                tied.map(TiedPictures::from).ok_or(Error::Degenerate {
+                    model: options.model.map_or("model", |kind| kind.noun()),
+                    reason: "their structure agrees no better than chance would",
+                })
+            });
+            let kind = options.model.unwrap_or(ModelKind::Homography);
+            tied.map_err(|error| no_model(error, kind, "matched by structure".into()))
+        }
         Modality::Auto | Modality::Same => {
             let by_views = |n| match n {
                 1 => tie_found([a.found, b.found], options, processor).map(|tie| alike(None, tie, 1)),
@@ -150,7 +157,14 @@ pub fn tie_pictures(
                 Some(found) if found.beyond_doubt || !simulate => Ok(found.into()),
                 None if !simulate => Err(error),
                 structure => match by_views(Views::AUTO) {
-                    Err(error) if lacks_support(&error) => structure.map(TiedPictures::from).ok_or(error),
+                    Err(other) if lacks_support(&other) => {
+                        structure.map(TiedPictures::from).ok_or_else(|| {
+                            with_views(
+                                error,
+                                &format!("; {} simulated views of each did not help", Views::AUTO),
+                            )
+                        })
+                    }
                     tied => tied,
                 },
             }
@@ -181,8 +195,18 @@ fn tie_simulated(
         finder.detect_simulated_besides(found.features.clone(), image, mask, n)
     };
     let [a, b] = pictures.map(features);
-    let (features, tie) = tie_views(&a?, &b?, options, processor)?;
+    let tied = tie_views(&a?, &b?, options, processor);
+    let (features, tie) =
+        tied.map_err(|error| with_views(error, &format!(" in {n} simulated views of each")))?;
     Ok(alike(Some(features), tie, n))
+}
+
+/// The error, with a word on views after what was compared.
+fn with_views(mut error: Error, words: &str) -> Error {
+    if let Error::NoModel { compared, .. } = &mut error {
+        compared.push_str(words);
+    }
+    error
 }
 
 /// [`tie_pictures`] for the features of the pictures themselves, in a GPU's memory. `None` where the host has to do it
@@ -216,6 +240,7 @@ fn lacks_support(error: &Error) -> bool {
     match error {
         Error::TooFewMatches { .. } => true,
         Error::Degenerate { reason, .. } => *reason != ON_A_PLANE,
+        Error::NoModel { error, .. } => lacks_support(error),
         _ => false,
     }
 }

@@ -24,7 +24,7 @@ use tiepoint::geometry::Homography;
 use tiepoint::image::{self, AnyImage, Border, Image, Size};
 use tiepoint::register::{TieOptions, TiePoints};
 use tiepoint::synth::{Photometry, Scene, SceneOptions, viewpoint};
-use tiepoint_report::{DEFAULT_LIMIT, MatchesView, Rgb, Section, View, colour_at};
+use tiepoint_report::{DEFAULT_LIMIT, MatchesView, Rgb, Section, View, colour_at, counted};
 
 #[derive(Clone, Copy, Debug)]
 struct DemoScene {
@@ -194,9 +194,9 @@ fn table(outcomes: &[Score]) -> Vec<Vec<String>> {
         vec![
             s.scene.to_owned(),
             s.detector.to_owned(),
-            format!("{}, {}", s.features[0], s.features[1]),
-            s.tie.matches.len().to_string(),
-            s.tie.inliers.len().to_string(),
+            s.features.map(counted).join(" and "),
+            counted(s.tie.matches.len()),
+            counted(s.tie.inliers.len()),
             format!("{:.1} %", s.scores.matching_accuracy[2] * 100.0),
             format!("{:.2} px", s.scores.position.rms),
             format!("{:.3} px", s.scores.corner_error),

@@ -9,7 +9,7 @@ use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::options::{Choice, Named};
 use tiepoint::register::{RegisterOptions, locate};
 use tiepoint::synth::{Scene, SceneOptions, Sensor, viewpoint};
-use tiepoint_report::Section;
+use tiepoint_report::{Section, counted};
 
 const SIZE: Size = Size::new(512, 384);
 
@@ -59,7 +59,7 @@ pub(super) fn section<'a>(seen: &[Seen]) -> Section<'a> {
     let head = ["sensor", "what it shows", "places", "corner error"].map(str::to_owned).to_vec();
     let row = |one: &Seen| {
         let error = format!("{:.2} px", one.corner_error);
-        vec![one.sensor.name.to_owned(), one.sensor.help.to_owned(), one.places.to_string(), error]
+        vec![one.sensor.name.to_owned(), one.sensor.help.to_owned(), counted(one.places), error]
     };
     Section::new("One scene by several sensors")
         .text(

@@ -12,7 +12,7 @@ use tiepoint::evaluate::{DisparityScore, DisparityScoring, disparity_score};
 use tiepoint::image::{self, AnyImage, Image};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
-use tiepoint_report::{DisparityView, Picture, Section, View};
+use tiepoint_report::{DisparityView, Picture, Section, View, counted};
 
 /// The result of dense stereo on the scene.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Depth {
                  lies further left in the right picture; the view tells why some pixels have none, and how far the \
                  others are from the truth.",
             )
-            .tile("pixels that both see", self.score.pixels.to_string())
+            .tile("pixels that both see", counted(self.score.pixels))
             .tile("with a disparity", format!("{:.1} %", self.score.density * 100.0))
             .tile("off by more than 1 px or none", format!("{:.1} %", self.bad() * 100.0))
             .tile("mean error", format!("{:.2} px", self.score.epe))

@@ -4,12 +4,10 @@ use super::Work;
 use super::pairs::PairFiles;
 use crate::arguments::stereo::Halvings;
 use crate::commands::rectified::{Cameras, FocalSource, Tied, describe_focal, focal_lines};
-use crate::commands::rectify::ADVICE;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::input;
 use crate::prefetch::Weight;
 use serde_json::{Value, json};
-use tiepoint::ErrorKind;
 use tiepoint::by_pixel;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::geometry::calibration::RectifiedCalibration;
@@ -116,11 +114,7 @@ impl Ready {
             .with_model(Some(ModelKind::Fundamental))
             .with_robust(RobustOptions::default().with_threshold_px(1.0));
         let options = RegisterOptions::default().with_tie(options).with_modality(Modality::Same);
-        let advised = |error: tiepoint::Error| match error.kind() {
-            ErrorKind::TooFewMatches | ErrorKind::Degenerate => Failure::work(format!("{error}. {ADVICE}")),
-            _ => error.into(),
-        };
-        let ([a, b], tie) = tie_images(inputs, &options, processor).map_err(advised)?;
+        let ([a, b], tie) = tie_images(inputs, &options, processor)?;
         let pairs = tie.matches.iter().map(|m| m.correspondence(&a.keypoints, &b.keypoints));
         let pairs: Vec<_> = pairs.collect();
         let given = work.arguments.cameras.cameras();

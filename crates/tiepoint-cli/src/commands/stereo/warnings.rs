@@ -6,7 +6,7 @@ use tiepoint::assess::{AT_END, StereoEvidence, VALID};
 use tiepoint::device::Cpu;
 use tiepoint::image::Image;
 use tiepoint::stereo::halving::suitable_halvings;
-use tiepoint::stereo::survey::{STEP, Survey};
+use tiepoint::stereo::survey::Survey;
 
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
@@ -18,7 +18,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);
     let mut warnings = Vec::new();
     let mask = ready.sides[0].mask.as_ref();
-    let evidence = StereoEvidence::of(found.disparity.view(), mask.map(Image::view), least, count);
+    let mut evidence = StereoEvidence::of(found.disparity.view(), mask.map(Image::view), least, count);
     let (with_data, share) = (evidence.with_data, evidence.valid_share());
     let missing = share < VALID[0] && with_data > 0;
     let many_at_end = evidence.at_end_share() > AT_END[0] && count < 4096;
@@ -38,36 +38,31 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
             survey.ties
         ));
     }
-    let wanted = survey.and_then(|survey| survey.search(None));
-    let outside = wanted.filter(|(first, n)| {
-        let last = i64::from(least) + count as i64;
-        // Some tolerance: the range of tie points includes a margin, and its length is rounded up.
-        i64::from(*first) + (*n as i64) - STEP as i64 > last + last / 8
-            || i64::from(*first) < i64::from(least) - 2
-    });
+    if let Some(survey) = &survey {
+        evidence = evidence.with_survey(survey);
+    }
+    let outside = evidence.wanted.is_some();
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let is_too_short = match outside {
-        Some(_) => many_at_end || missing,
-        None => many_at_end && wanted.is_none(),
+        true => many_at_end || missing,
+        false => many_at_end && survey.and_then(|survey| survey.disparities).is_none(),
     };
     if rows.is_none() && is_too_short {
-        let way = match outside {
-            Some((0, n)) if least == 0 => format!("tie points ask for --disparities {n}"),
-            Some((first, n)) => format!("tie points ask for --min-disparity {first} --disparities {n}"),
-            None => format!("try --disparities {}", (2 * count).min(4096)),
-        };
-        let at_end = percent(evidence.at_end_share());
+        let way = evidence.range_advice();
         warnings.push(match many_at_end {
-            true => format!("{at_end} of the disparities lie at the end of the range: {way}"),
+            true => format!(
+                "{} of the disparities lie at the end of the range: {way}",
+                percent(evidence.at_end_share())
+            ),
             false => {
                 format!("the range is too short, {} of the pixels have a disparity: {way}", percent(share))
             }
         });
     }
     if share < VALID[1] && with_data > 0 {
-        let cause = match survey {
+        let cause: String = match survey {
             _ if rows.is_some() => "what corresponds does not lie in one row".into(),
-            _ if outside.is_some() => "the range that was searched does not hold what tie points show".into(),
+            _ if outside => "the range that was searched does not hold what tie points show".into(),
             Some(Survey { features: [a, b], .. }) if a.min(b) < FEW_FEATURES => {
                 format!("the pictures have little texture ({a} and {b} features)")
             }
@@ -87,7 +82,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
             },
         };
         warnings.push(format!("only {} of the pixels with data have a disparity: {cause}", percent(share)));
+        evidence.cause = Some(cause);
     }
-    let evidence = evidence.with_rows(survey.as_ref());
     Ok((warnings, StereoEvidence { rows: evidence.rows.or(ready.rows_rectified_here()), ..evidence }))
 }

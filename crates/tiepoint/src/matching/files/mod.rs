@@ -12,6 +12,8 @@
 //! The centre of the first pixel is 0, except in the last two formats: these count from its corner, and QGIS counts
 //! upwards. Places in these two lie on the map of the second image where that is known; otherwise those of QGIS are
 //! pixels of the second image.
+//!
+//! The last five hold each pair of places once: a feature with several directions may have a match for each.
 
 pub(crate) mod npz;
 mod read;
@@ -27,6 +29,7 @@ use crate::{
     files::{format_of, write_atomically},
 };
 use std::{
+    collections::HashSet,
     fmt,
     io::{self, Write},
     path::Path,
@@ -141,7 +144,12 @@ pub fn write_matches<'a>(
     {
         return Err(Error::format(path, format!("COLMAP's match file cannot hold the image name {name:?}")));
     }
-    let inliers = || rows.iter().filter(|row| row.inlier);
+    let inliers = || {
+        let mut seen = HashSet::new();
+        rows.iter().filter(move |MatchRow { a_xy: [ax, ay], b_xy: [bx, by], inlier, .. }| {
+            *inlier && seen.insert([ax, ay, bx, by].map(|v| v.to_bits()))
+        })
+    };
     match format {
         MatchFormat::Csv => write_atomically(path, |out| csv(out, rows)),
         MatchFormat::Json => write_atomically(path, |out| json(out, &images, rows)),
@@ -323,6 +331,8 @@ mod tests {
         let pair = Match { a: 3, b: 4, distance: 12.0, ratio: f32::NAN };
         let row = MatchRow { pair, a_xy: [1.0, 2.5], b_xy: [0.1, 7.0], scales: [1.6, 3.0], inlier: true };
         let rows = [row, MatchRow { pair: Match { ratio: 0.5, ..pair }, inlier: false, ..row }];
+        // Another direction of both features.
+        let twice = [row, MatchRow { pair: Match { a: 8, b: 9, ..pair }, ..row }];
         let text = |extension: &str| {
             write_matches(path(extension), None, ["a \"1\".png", "b.png"], &rows)?;
             Ok::<_, Error>(std::fs::read_to_string(path(extension)).unwrap())
@@ -351,7 +361,7 @@ mod tests {
             ),
         ] {
             let path = folder.join(if format == MatchFormat::MicMac { "Homol" } else { at });
-            write_matches(&path, Some(format), ["x/a.tif", "y/b.tif"], &rows).unwrap();
+            write_matches(&path, Some(format), ["x/a.tif", "y/b.tif"], &twice).unwrap();
             assert_eq!(std::fs::read_to_string(folder.join(at)).unwrap(), expected, "{format}");
         }
         // On the map of the second picture, whose pixels have two metres.
@@ -360,7 +370,7 @@ mod tests {
         crate::image::write(&source, &crate::image::Image::<u16>::new(Size::new(7, 5))).unwrap();
         let name = source.to_str().unwrap();
         let images = MatchedImages { place: Some(&place), ..[name, "b.tif"].into() };
-        write_matches(path("vrt"), None, images, &rows).unwrap();
+        write_matches(path("vrt"), None, images, &twice).unwrap();
         let expected = format!(
             "<VRTDataset rasterXSize=\"7\" rasterYSize=\"5\">\n  <GCPList>\n    <GCP Id=\"1\" Pixel=\"1.5\" Line=\"3.0\" \
              X=\"101.20000000298023\" Y=\"485.0\"/>\n  </GCPList>\n  <VRTRasterBand dataType=\"UInt16\" band=\"1\"><SimpleSource>\
