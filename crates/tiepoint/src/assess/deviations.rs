@@ -10,6 +10,8 @@
 //!
 //! Features closer than a few pixels may be the same corner twice, with the same noise, and are no neighbours.
 
+use crate::matching::guided::Grid;
+
 /// The neighbours of a match that are asked.
 const NEIGHBOURS: usize = 8;
 /// A match is supported if this many of them deviate as it does. Wrong matches find three of eight by chance in less
@@ -19,6 +21,8 @@ const SUPPORT: usize = 3;
 const NEAREST: usize = 3;
 /// Neighbours are farther apart than this, in pixels.
 const APART: f64 = 5.0;
+/// Matches in a cell of the grid in which neighbours are looked for, about.
+const IN_CELL: f64 = 4.0;
 /// The fewest matches whose share in common tells something.
 const TELLING: usize = 50;
 
@@ -88,33 +92,31 @@ fn squared([x, y]: [f64; 2]) -> f64 {
 
 /// The nearest neighbours of each match, the nearest first.
 fn neighbours(all: &[Deviation]) -> Vec<Vec<usize>> {
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by(|&i, &j| all[i].at[0].total_cmp(&all[j].at[0]).then(i.cmp(&j)));
-    let mut out = vec![vec![]; all.len()];
-    for (place, &i) in order.iter().enumerate() {
-        let mut nearest: Vec<(f64, usize)> = vec![];
-        // To both sides, until the difference in x alone is too large.
-        let (before, after) = (order[..place].iter().rev(), order[place + 1..].iter());
-        for side in [&mut before.copied() as &mut dyn Iterator<Item = usize>, &mut after.copied()] {
-            for j in side {
-                let [dx, dy] = [0, 1].map(|axis| all[j].at[axis] - all[i].at[axis]);
-                if nearest.len() == NEIGHBOURS && dx * dx > nearest[NEIGHBOURS - 1].0 {
-                    break;
+    let extent = all.iter().flat_map(|d| d.at).fold(1.0, |most: f64, v| most.max(v.abs()));
+    let side = extent * (IN_CELL / all.len().max(1) as f64).sqrt();
+    let grid = Grid::new(all.iter().map(|d| d.at), side);
+    let nearest_of = |&Deviation { at: [x, y], .. }: &Deviation| {
+        let (mut nearest, mut reach): (Vec<(f64, usize)>, f64) = (vec![], side);
+        // Farther until whatever is not visited is farther away than what was found.
+        loop {
+            nearest.clear();
+            grid.visit([x - reach, x + reach], [y - reach, y + reach], &mut |j| {
+                let j = j as usize;
+                let one = (squared([all[j].at[0] - x, all[j].at[1] - y]), j);
+                if one.0 <= APART * APART || nearest.get(NEIGHBOURS - 1).is_some_and(|last| one > *last) {
+                    return;
                 }
-                let far = squared([dx, dy]);
-                if far <= APART * APART {
-                    continue;
-                }
-                let at = nearest.partition_point(|&(d, k)| d.total_cmp(&far).then(k.cmp(&j)).is_lt());
-                if at < NEIGHBOURS {
-                    nearest.insert(at, (far, j));
-                    nearest.truncate(NEIGHBOURS);
-                }
+                nearest.truncate(NEIGHBOURS - 1);
+                nearest.insert(nearest.partition_point(|other| *other < one), one);
+            });
+            let last = nearest.get(NEIGHBOURS - 1).map_or(f64::INFINITY, |(far, _)| *far);
+            if last < reach * reach || reach > 2.0 * extent {
+                return nearest.into_iter().map(|(_, j)| j).collect();
             }
+            reach *= 2.0;
         }
-        out[i] = nearest.into_iter().map(|(_, j)| j).collect();
-    }
-    out
+    };
+    all.iter().map(nearest_of).collect()
 }
 
 #[cfg(test)]
@@ -166,5 +168,24 @@ mod tests {
         let wrong = Deviations::new(deviations(|_, [u, v]| [50.0 * u, 50.0 * v]));
         let supported = (0..300).filter(|&i| wrong.is_supported(i, 3.0)).count();
         assert!(supported <= 1, "{supported} of 300 wrong matches");
+    }
+
+    #[test]
+    fn neighbours_are_the_nearest_of_all() {
+        let spread = deviations(|_, noise| noise);
+        // Places on a grid, of which many are equally far or the same, and far from the others.
+        let grid = spread.iter().map(|d| Deviation { at: d.at.map(|v| 4.0 * (v / 40.0).floor()), ..*d });
+        let both: Vec<Deviation> = grid.chain(spread.iter().copied()).collect();
+        for all in [&both[..0], &both[..5], &both[300..], &both] {
+            let found = neighbours(all);
+            for (i, one) in all.iter().enumerate() {
+                let far = |j: usize| squared([0, 1].map(|axis| all[j].at[axis] - one.at[axis]));
+                let mut others: Vec<(f64, usize)> = (0..all.len()).map(|j| (far(j), j)).collect();
+                others.retain(|(far, _)| *far > APART * APART);
+                others.sort_by(|a, b| a.partial_cmp(b).unwrap());
+                let nearest: Vec<usize> = others.iter().take(NEIGHBOURS).map(|(_, j)| *j).collect();
+                assert_eq!(found[i], nearest, "{i} of {}", all.len());
+            }
+        }
     }
 }

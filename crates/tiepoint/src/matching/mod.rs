@@ -15,7 +15,7 @@
 
 pub mod files;
 pub(crate) mod gpu;
-mod guided;
+pub(crate) mod guided;
 mod matcher;
 mod mutual;
 mod nearest;

@@ -19,8 +19,8 @@ use std::ops::Range;
 /// The largest number of cells of a grid. For a small radius in a large image the cells are enlarged to keep to it.
 const MAX_CELLS: f64 = 4.0e6;
 
-/// Keypoints of B sorted into square cells.
-struct Grid {
+/// Places sorted into square cells.
+pub(crate) struct Grid {
     left: f64,
     top: f64,
     /// Side of a cell in pixels.
@@ -29,7 +29,7 @@ struct Grid {
     rows: usize,
     /// The start of each cell's run in `indices`, and the end of the last.
     starts: Vec<u32>,
-    /// Keypoints by cell, ascending inside each.
+    /// Places by cell, ascending inside each.
     indices: Vec<u32>,
 }
 
@@ -38,17 +38,17 @@ fn place(k: &Keypoint) -> [f64; 2] {
 }
 
 impl Grid {
-    fn new(keypoints: &[Keypoint], radius: f64) -> Self {
-        let finite = || keypoints.iter().map(place).filter(|p| p[0].is_finite() && p[1].is_finite());
+    /// Places that are not finite are left out. A search about `radius` far visits few cells.
+    pub(crate) fn new(places: impl Iterator<Item = [f64; 2]> + Clone, radius: f64) -> Self {
+        let finite = || places.clone().filter(|p| p[0].is_finite() && p[1].is_finite());
         let [left, top] = finite().fold([f64::INFINITY; 2], |m, p| [m[0].min(p[0]), m[1].min(p[1])]);
         let [right, bottom] = finite().fold([f64::NEG_INFINITY; 2], |m, p| [m[0].max(p[0]), m[1].max(p[1])]);
         let (width, height) = ((right - left).max(0.0) + 1.0, (bottom - top).max(0.0) + 1.0);
         let side = radius.max((width * height / MAX_CELLS).sqrt()).max(width.max(height) / MAX_CELLS);
         let (columns, rows) = ((width / side) as usize + 1, (height / side) as usize + 1);
         let mut grid = Self { left, top, side, columns, rows, starts: vec![], indices: vec![] };
-        let cells: Vec<_> = keypoints.iter().map(|k| grid.cell(place(k))).collect();
-        let mut order: Vec<u32> =
-            (0..keypoints.len() as u32).filter(|&i| cells[i as usize].is_some()).collect();
+        let cells: Vec<_> = places.map(|place| grid.cell(place)).collect();
+        let mut order: Vec<u32> = (0..cells.len() as u32).filter(|&i| cells[i as usize].is_some()).collect();
         order.sort_by_key(|&i| cells[i as usize]);
         grid.starts = vec![0; columns * rows + 1];
         for cell in cells.into_iter().flatten() {
@@ -75,7 +75,7 @@ impl Grid {
         at(low).max(0.0) as usize..((at(high) + 1.0).max(0.0) as usize).min(n)
     }
 
-    /// Calls `f` with every keypoint in some cells of a row.
+    /// Calls `f` with every place in some cells of a row.
     fn visit_row(&self, row: usize, columns: Range<usize>, f: &mut impl FnMut(u32)) {
         if columns.is_empty() {
             return;
@@ -84,13 +84,13 @@ impl Grid {
         self.indices[cell(columns.start)..cell(columns.end)].iter().for_each(|&i| f(i));
     }
 
-    /// Calls `f` with every keypoint in the cells that the rectangle meets.
-    fn visit(&self, x: [f64; 2], y: [f64; 2], f: &mut impl FnMut(u32)) {
+    /// Calls `f` with every place in the cells that the rectangle meets.
+    pub(crate) fn visit(&self, x: [f64; 2], y: [f64; 2], f: &mut impl FnMut(u32)) {
         let columns = self.range(x, self.left, self.columns);
         self.range(y, self.top, self.rows).for_each(|row| self.visit_row(row, columns.clone(), f));
     }
 
-    /// Calls `f` with all keypoints that may lie within `radius` of the line `a x + b y + c = 0`: those in
+    /// Calls `f` with all places that may lie within `radius` of the line `a x + b y + c = 0`: those in
     /// the cells that the band around the line meets, found row by row.
     fn visit_line(&self, [a, b, c]: [f64; 3], radius: f64, f: &mut impl FnMut(u32)) {
         let norm = (a * a + b * b).sqrt();
@@ -175,7 +175,7 @@ pub(super) fn search<E: Element>(
     guide: &Guide,
     cpu: &Cpu,
 ) -> Result<[Vec<Best<E::Sum>>; 2]> {
-    let grid = Grid::new(&b.keypoints, guide.radius);
+    let grid = Grid::new(b.keypoints.iter().map(place), guide.radius);
     let dimension = a.dimension;
     let lengths: Vec<E::Sum> = values_b.chunks_exact(dimension).map(E::length).collect();
     let run = a.len().div_ceil(cpu.threads()).max(64);
