@@ -37,7 +37,7 @@ pub use page::{Report, Section, View, lasted};
 pub use part::PicturePart;
 pub use picture::Picture;
 pub use registration::{Arrow, RegistrationView};
-pub use tiepoint::assess::counted;
+pub use tiepoint::error::counted;
 pub use work_folder::CollectionPage;
 
 /// The limit of the file's size if none is set: 20 MB.

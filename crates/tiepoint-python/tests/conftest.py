@@ -1,6 +1,8 @@
 """Fixtures: scenes with exact truth, the card, and packages with arrays on it."""
 
 import importlib
+import os
+import sys
 
 import numpy as np
 import pytest
@@ -30,6 +32,29 @@ def pair():
 def features(scene):
     sift = tp.Sift(device="cpu")
     return sift.detect(scene.reference), sift.detect(scene.moving)
+
+
+@pytest.fixture(scope="module")
+def opencv():
+    """OpenCV, which `cargo xtask python` installs for the tests."""
+    if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):
+        import cv2
+
+        return cv2
+    return pytest.importorskip("cv2")
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Makes OpenCV seem not installed."""
+    monkeypatch.setitem(sys.modules, "cv2", None)
+
+
+@pytest.fixture(scope="module")
+def colour(scene):
+    """A colour image whose channels differ."""
+    grey = scene.reference.astype(np.float32)
+    return np.stack([grey, np.roll(grey, 40, 1), 255 - np.roll(grey, 90, 0)], -1).astype(np.uint8)
 
 
 @pytest.fixture(scope="module", params=[Torch, Cupy, Jax], ids=lambda library: library.__name__)

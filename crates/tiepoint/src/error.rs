@@ -7,6 +7,19 @@ use std::path::PathBuf;
 /// The result of a fallible call in this library.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// A count with commas between thousands, for people.
+pub fn counted(count: usize) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// Every error says what was wrong, what was expected and, where it helps, what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -3,7 +3,8 @@
 //! A reconstruction needs pairs: photographs without a pair are lost, groups without a pair between them become
 //! separate models, and if a single pair joins two groups, an error of this pair distorts the whole model.
 
-use super::{Assessment, Reason, Verdict, counted};
+use super::{Assessment, Reason, Verdict};
+use crate::error::counted;
 use serde::Serialize;
 
 /// The share of the photographs outside the largest group.

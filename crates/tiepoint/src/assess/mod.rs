@@ -144,19 +144,6 @@ impl std::fmt::Display for Assessment {
     }
 }
 
-/// A count with commas between thousands, for people.
-pub fn counted(count: usize) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// The share as a percentage without decimals.
 fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)

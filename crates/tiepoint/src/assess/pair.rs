@@ -20,7 +20,8 @@
 
 use super::deviations::{Deviation, Deviations};
 use super::reach::amplification;
-use super::{Assessment, Reason, Verdict, counted, percent};
+use super::{Assessment, Reason, Verdict, percent};
+use crate::error::counted;
 use crate::feature::Keypoint;
 use crate::geometry::estimate::residuals;
 use crate::geometry::{Correspondence, Homography, Model, ModelKind};

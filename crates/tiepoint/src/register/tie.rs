@@ -1,7 +1,7 @@
 //! Verified tie points from two sets of features.
 
-use crate::assess::counted;
 use crate::device::{Cpu, Processor};
+use crate::error::counted;
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate, refine};

@@ -96,7 +96,7 @@ fn matrix(key: &str, nodes: Vec<(&str, usize, Node<'_>)>, line: usize) -> Parsed
 }
 
 impl<'a> Node<'a> {
-    /// The word, with its line; for a list or a map a placeholder that is no number.
+    /// The word, with its line; of a list or a map the bracket that opens it, which no reader takes for a number.
     fn word(&self) -> (&'a str, usize) {
         match self {
             Self::Word(word, line) => (word, *line),

@@ -1,0 +1,230 @@
+"""Models, maps and warps of `cv2compat`, compared with OpenCV's where that is installed."""
+
+import types
+
+import numpy as np
+import pytest
+import tiepoint as tp
+import tiepoint.cv2compat as compat
+
+RNG = np.random.default_rng(7)
+
+
+def homography_of(places, matrix):
+    wide = np.c_[places, np.ones(len(places))] @ np.array(matrix).T
+    return wide[:, :2] / wide[:, 2:]
+
+
+@pytest.fixture(scope="module")
+def points():
+    """200 points, a third of them wrong, by a homography."""
+    matrix = np.array([[1.1, 0.05, 5], [-0.04, 0.95, 5], [1e-4, -5e-5, 1]])
+    a = RNG.uniform(0, 300, (200, 2))
+    b = homography_of(a, matrix) + RNG.normal(0, 0.3, a.shape)
+    b[::3] = RNG.uniform(0, 300, (67, 2))
+    return a, b, matrix
+
+
+def test_homographies_of_every_shape_of_points(points, opencv):
+    a, b, matrix = points
+    forms = {
+        "(N, 2)": lambda p: p,
+        "(N, 1, 2)": lambda p: p[:, None],
+        "(1, N, 2)": lambda p: p[None],
+        "(N, 3)": lambda p: np.c_[p * 2, np.full(len(p), 2)],
+        "float32": lambda p: p.astype(np.float32),
+        "a list": lambda p: [tuple(v) for v in p],
+    }
+    for name, form in forms.items():
+        found, mask = compat.findHomography(form(a), form(b), compat.RANSAC, 2.0)
+        assert np.abs(found / found[2, 2] - matrix).max() < 0.7, name
+        assert mask.shape == (200, 1) and mask.dtype == np.uint8 and mask.sum() > 120, name
+    corners = np.array([[0, 0], [300, 0], [300, 300], [0, 300]], float)
+    away = np.abs(homography_of(corners, found) - homography_of(corners, matrix)).max()
+    theirs, _ = opencv.findHomography(a, b, opencv.RANSAC, 2.0)
+    assert away <= max(1.0, 1.5 * np.abs(homography_of(corners, theirs) - homography_of(corners, matrix)).max())
+    with pytest.raises(tp.ImageError, match=r"srcPoints has the shape \(2, 200\): expected \(N, 2\)"):
+        compat.findHomography(a.T, b.T)
+    with pytest.raises(tp.ModelError, match="at least 4"):
+        compat.findHomography(a[:3], b[:3])
+    with pytest.raises(tp.MismatchError, match="expected pairs"):
+        compat.findHomography(a, b[:-1])
+
+
+def test_models_that_are_not_found(points):
+    a, _, _ = points
+    same = np.zeros_like(a)
+    own = np.full(200, 7, np.uint8)
+    found, mask = compat.findHomography(a, same, compat.RANSAC, mask=own)
+    assert found is None and mask.shape == (200, 1) and not mask.any() and not own.any()
+    found, mask = compat.findHomography(a, a + 3, compat.USAC_MAGSAC, 0)
+    assert np.allclose(found, [[1, 0, 3], [0, 1, 3], [0, 0, 1]], atol=1e-6) and mask.all(), "0 means the default"
+    settings = types.SimpleNamespace(threshold=2.0, maxIterations=10, confidence=0.9)
+    assert compat.findHomography(a, a + 3, settings)[1].all()
+    assert compat.estimateAffine2D(a[:2], a[:2])[0] is None and compat.estimateAffine2D(a[:2], a[:2])[1].shape == (2, 1)
+    assert compat.findFundamentalMat(a[:5], a[:5]) == (None, None)
+    assert compat.findEssentialMat(a[:4], a[:4], np.eye(3)) == (None, None)
+    for wrong in (lambda: compat.findHomography(a, a, 123), lambda: compat.estimateAffine2D(a, a, method="ransac")):
+        with pytest.raises(tp.OptionError, match="method is"):
+            wrong()
+
+
+def test_few_inliers_are_found_whatever_max_iters_is(points):
+    """One match in ten is right; OpenCV's default of 2000 samples misses the model."""
+    a, _, matrix = points
+    b = homography_of(a, matrix)
+    wrong = np.arange(len(a)) % 10 != 0
+    b[wrong] = np.random.default_rng(1).uniform(0, 300, (wrong.sum(), 2))
+    found, mask = compat.findHomography(a, b, compat.RANSAC, 1.0, maxIters=2000)
+    assert np.abs(homography_of(a, found) - homography_of(a, matrix)).max() < 1 and mask.ravel()[~wrong].all()
+
+
+def test_a_threshold_means_what_it_means_in_opencv(cameras):
+    """The error of a map is measured in the second image, also where that is larger or smaller; that of an essential matrix
+    is Sampson's distance."""
+    random = np.random.default_rng(3)
+    a = random.uniform(0, 300, (400, 2))
+    for zoom in (0.3, 1.0, 4.0):
+        b = a * zoom + 20 + random.normal(0, 1.0, a.shape)
+        for found, mask in (
+            compat.findHomography(a, b, compat.RANSAC, 2.0),
+            compat.estimateAffine2D(a, b, ransacReprojThreshold=2.0),
+            compat.estimateAffinePartial2D(a, b, ransacReprojThreshold=2.0),
+        ):
+            away = np.linalg.norm(homography_of(a, np.vstack([found, [0, 0, 1]])[:3]) - b, axis=1)
+            # The model is fitted once more to its inliers, which changes a few.
+            assert ((away <= 2.0) == (mask.ravel() == 1)).mean() > 0.97, zoom
+            assert 0.82 < mask.mean() < 0.92, "0.865 for noise of 1 in two directions"
+    k, _, _, a, b = cameras
+    e, mask = compat.findEssentialMat(a, b, k, compat.RANSAC, 0.999, 0.3)
+    f = np.linalg.inv(k).T @ e @ np.linalg.inv(k)
+    u, v = (np.c_[side, np.ones(len(side))] for side in (a, b))
+    sampson = np.abs((v * (u @ f.T)).sum(1)) / np.linalg.norm(np.hstack([(u @ f.T)[:, :2], (v @ f)[:, :2]]), axis=1)
+    assert np.array_equal(sampson <= 0.3, mask.ravel() == 1) and 0.3 < mask.mean() < 0.79
+
+
+def test_a_low_confidence_does_not_end_the_search_early():
+    """On a bent surface many planes have nearly as many inliers, and the first that is found is not the best of them."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        a = random.uniform(0, 500, (500, 2))
+        b = a + 5 + random.normal(0, 0.5, a.shape) + 5 * np.sin(a / 160)
+        b[225:] = random.uniform(0, 500, (275, 2))
+        low, high = (compat.findHomography(a, b, compat.RANSAC, 2.0, confidence=c)[0] for c in (0.2, 0.9999))
+        assert np.array_equal(low, high), seed
+
+
+def test_maps_of_points_fit_all_their_inliers(points, opencv):
+    """A fit by OpenCV to all inliers gives the same homography."""
+    a, b, _ = points
+    found, mask = compat.findHomography(a, b, compat.RANSAC, 5.0)
+    inliers = mask.ravel() == 1
+    wanted, _ = opencv.findHomography(a[inliers], b[inliers], 0)
+    corners = np.array([[0, 0], [300, 0], [300, 300], [0, 300]], float)
+    assert np.abs(homography_of(corners, found) - homography_of(corners, wanted)).max() < 0.02
+    for estimate, kind in [(compat.estimateAffine2D, "affine"), (compat.estimateAffinePartial2D, "similarity")]:
+        found, mask = estimate(a, b, ransacReprojThreshold=20.0)
+        inliers = mask.ravel() == 1
+        assert np.array_equal(found, tp.fit(a[inliers], b[inliers], kind).matrix[:2])
+
+
+def test_least_squares_over_all():
+    rough = RNG.uniform(0, 200, (30, 2))
+    matrix, mask = compat.findHomography(rough, rough + RNG.normal(0, 4, (30, 2)))
+    assert mask.all() and np.abs(matrix - np.eye(3)).max() < 20
+
+
+def test_affine_maps(points, opencv):
+    a = points[0]
+    for function, matrix in [
+        ("estimateAffine2D", [[1.1, 0.2, 5], [-0.1, 0.9, -3]]),
+        ("estimateAffinePartial2D", [[0.9, -0.2, 5], [0.2, 0.9, -3]]),
+    ]:
+        b = a @ np.array(matrix)[:, :2].T + np.array(matrix)[:, 2] + RNG.normal(0, 0.2, a.shape)
+        b[::4] += 60
+        found, inliers = getattr(compat, function)(a[:, None], b[:, None], ransacReprojThreshold=1.5)
+        theirs, marked = getattr(opencv, function)(a, b, ransacReprojThreshold=1.5)
+        assert found.shape == (2, 3) and inliers.shape == marked.shape == (200, 1)
+        assert np.abs(found - matrix).max() < 0.2 and np.abs(found - theirs).max() < 0.3
+        assert np.array_equal(np.flatnonzero(inliers), np.flatnonzero(np.arange(200) % 4))
+
+
+@pytest.fixture(scope="module")
+def cameras(opencv):
+    """Points seen by two cameras, one pair in five wrong."""
+    k = np.array([[500, 0, 160], [0, 520, 120], [0, 0, 1.0]])
+    turn, step = opencv.Rodrigues(np.array([0.05, 0.1, -0.02]))[0], np.array([1, 0.1, 0.05])
+    x = RNG.uniform(-2, 2, (150, 3)) + [0, 0, 6]
+    a, b = ((p @ k.T)[:, :2] / p[:, 2:] for p in (x, x @ turn.T + step))
+    b = b + RNG.normal(0, 0.2, b.shape)
+    b[::5] += RNG.uniform(20, 40, (30, 2))
+    return k, turn, step / np.linalg.norm(step), a, b
+
+
+def test_epipolar_geometry(cameras, opencv):
+    k, turn, step, a, b = cameras
+    wide = [np.c_[p, np.ones(len(p))] for p in (a, b)]
+    f, mask = compat.findFundamentalMat(a, b, compat.FM_RANSAC, 1.0, 0.99)
+    good = mask.ravel() == 1
+    assert f[2, 2] == 1 and good[np.arange(150) % 5 != 0].mean() > 0.95 and good[::5].mean() < 0.2
+    lines = wide[0] @ f.T
+    assert np.median(np.abs((wide[1] * lines).sum(1) / np.hypot(*lines.T[:2]))[good]) < 0.5
+    assert compat.findFundamentalMat(a[good], b[good], compat.FM_8POINT)[1].all()
+    assert compat.findFundamentalMat(a[1:5], b[1:5], compat.FM_8POINT) == (None, None)
+    for few in (dict(method=compat.FM_7POINT), {}):
+        matrices, mask = compat.findFundamentalMat(a[:7], b[:7], **few)
+        assert matrices.shape[0] % 3 == 0 and matrices.shape[1] == 3 and mask.shape == (7, 1)
+    assert compat.findFundamentalMat(a[1:5], b[1:5]) == (None, None)
+    eight = np.flatnonzero(good)[:8]
+    assert np.array_equal(*(compat.findFundamentalMat(a[eight], b[eight], way)[0] for way in (compat.FM_RANSAC, compat.FM_8POINT)))
+    for form, named in [
+        ((k,), {}),
+        ((k, compat.RANSAC, 0.999, 1.0), {}),
+        ((), {"cameraMatrix": k, "method": 8, "prob": 0.999, "threshold": 1.0}),
+        ((k, None, k, None), {}),
+        ((k, np.zeros(5), k, np.zeros(5)), {"threshold": 1.0}),
+    ]:
+        e, mask = compat.findEssentialMat(a, b, *form, **named)
+        assert mask.shape == (150, 1) and np.linalg.norm(e) == pytest.approx(1)
+        _, r, t, _ = opencv.recoverPose(e, a, b, k, mask=mask.copy())
+        assert np.abs(r - turn).max() < 0.02 and np.abs(t.ravel() - step).max() < 0.05
+    square = (np.c_[(a - k[:2, 2]) / (k[0, 0], k[1, 1])], np.c_[(b - k[:2, 2]) / (k[0, 0], k[1, 1])])
+    e, _ = compat.findEssentialMat(*(p * 500 + (160, 120) for p in square), 500.0, (160, 120))
+    assert np.abs(opencv.recoverPose(e, *square)[1] - turn).max() < 0.02
+    e, mask = compat.findEssentialMat(*(p[good] for p in square), focal=1.0, pp=(0.0, 0.0), threshold=3.0)
+    assert mask.all() and np.abs(opencv.recoverPose(e, *(p[good] for p in square))[1] - turn).max() < 0.02, "all agree"
+    settings = opencv.UsacParams()
+    e, mask = compat.findEssentialMat(a, b, k, k, None, None, settings)
+    assert np.abs(opencv.recoverPose(e, a, b, k)[1] - turn).max() < 0.02
+    lens = np.array([-0.2, 0.05, 0.001, -0.002, 0.0])
+    bent = []
+    for p in (a, b):
+        rays = np.c_[(p - k[:2, 2]) / (k[0, 0], k[1, 1]), np.ones(len(p))]
+        bent.append(opencv.projectPoints(rays, np.zeros(3), np.zeros(3), k, lens)[0].reshape(-1, 2))
+    straight, mask = compat.findEssentialMat(*bent, k, lens, k, lens)
+    assert np.abs(opencv.recoverPose(straight, a, b, k)[1] - turn).max() < 0.02
+    with pytest.raises(tp.OptionError, match="no argument pp"):
+        compat.findEssentialMat(a, b, k, pp=(1, 2))
+
+
+def test_warps(colour, opencv):
+    matrix = np.array([[1.1, 0.05, 5], [-0.04, 0.95, 5], [1e-4, -5e-5, 1]])
+    for image in [colour, colour[..., 0].astype(np.float32)]:
+        for flags in [compat.INTER_LINEAR, compat.INTER_CUBIC, compat.INTER_LINEAR | compat.WARP_INVERSE_MAP]:
+            found = compat.warpPerspective(image, matrix, (350, 250), flags=flags, borderValue=(9, 9, 9))
+            theirs = opencv.warpPerspective(image, matrix, (350, 250), flags=flags, borderValue=(9, 9, 9))
+            assert found.shape == theirs.shape and found.dtype == theirs.dtype
+            off = np.abs(found.astype(float) - theirs.astype(float))
+            assert np.median(off) < 1 and (off < 3).mean() > 0.93, flags
+    own = np.zeros((250, 350, 3), np.uint8)
+    assert compat.warpPerspective(colour, matrix, (350, 250), own) is own and own.any()
+    assert np.array_equal(
+        compat.warpPerspective(colour, matrix, (350, 250), borderValue=9),
+        opencv.warpPerspective(colour, matrix, (350, 250), borderValue=9),
+    ), "a single border value sets the first channel alone"
+    for size in ((0, 0), None):
+        assert compat.warpPerspective(colour, matrix, size).shape == opencv.warpPerspective(colour, matrix, size).shape
+    nearest = compat.warpPerspective(colour, matrix, (350, 250), flags=compat.INTER_NEAREST)
+    assert np.array_equal(nearest, opencv.warpPerspective(colour, matrix, (350, 250), flags=0)), "not OpenCV's result"
+    with pytest.raises(tp.ModelError, match="no inverse"):
+        compat.warpPerspective(colour, np.zeros((3, 3)), (9, 9), flags=17)
