@@ -30,7 +30,7 @@ impl Context {
             true => device.open(threads),
             false => device.open_cpu(threads).map(Processor::from),
         };
-        let context = Self::with(processor.map_err(unavailable)?, Vec::new(), &cancel, global, Log::None)?;
+        let context = Self::with(processor.map_err(|error| unavailable(error, &cancel))?, Vec::new(), &cancel, global, Log::None)?;
         if !has_gpu_form && !matches!(device, Device::Auto | Device::Cpu) {
             context.note(&format!("this command has no GPU form: the CPU computes in place of {device}"));
         }
@@ -40,9 +40,8 @@ impl Context {
     /// Opens several devices, for a command that uses them all and logs its progress, as it may take hours.
     pub(crate) fn open_several(global: &GlobalArguments) -> Outcome<Self> {
         let (threads, cancel) = (threads(global), interrupt::cancel());
-        let opened =
-            global.device.each()?.into_iter().map(|device| device.open(threads).map_err(unavailable));
-        let mut opened = opened.collect::<Outcome<Vec<Processor>>>()?;
+        let open = |device: Device| device.open(threads).map_err(|error| unavailable(error, &cancel));
+        let mut opened = global.device.each()?.into_iter().map(open).collect::<Outcome<Vec<_>>>()?;
         let others = opened.split_off(1);
         let log = match (global.json, global.quiet) {
             (true, _) => Log::Objects,
@@ -198,9 +197,11 @@ fn threads(global: &GlobalArguments) -> usize {
     global.threads.map_or_else(cores, usize::from).min(1024)
 }
 
-/// An error of opening a device; a device that does not exist is a wrong argument.
-fn unavailable(error: tiepoint::Error) -> Failure {
+/// An error of opening a device; a device that does not exist is a wrong argument. A signal breaks what the device
+/// compiles to be tried: that is an interruption.
+fn unavailable(error: tiepoint::Error, cancel: &Cancel) -> Failure {
     match error.kind() {
+        _ if cancel.is_cancelled() => tiepoint::Error::Cancelled.into(),
         ErrorKind::Device => Failure::usage(format!("{error}; `tiepoint devices` lists what there is")),
         _ => error.into(),
     }
