@@ -26,11 +26,12 @@ impl Context {
     pub(crate) fn open(global: &GlobalArguments, has_gpu_form: bool) -> Outcome<Self> {
         let (threads, cancel) = (threads(global), interrupt::cancel());
         let device = global.device.one()?;
-        let processor = match has_gpu_form {
+        let opened = match has_gpu_form {
             true => device.open(threads),
             false => device.open_cpu(threads).map(Processor::from),
         };
-        let context = Self::with(processor.map_err(|error| unavailable(error, &cancel))?, Vec::new(), &cancel, global, Log::None)?;
+        let processor = opened.map_err(|error| unavailable(error, &cancel))?;
+        let context = Self::with(processor, Vec::new(), &cancel, global, Log::None)?;
         if !has_gpu_form && !matches!(device, Device::Auto | Device::Cpu) {
             context.note(&format!("this command has no GPU form: the CPU computes in place of {device}"));
         }

@@ -16,7 +16,9 @@ use crate::output::{self, Clock, Part, Spent};
 use pairs::PairFiles;
 use ready::{MARGIN, Ready};
 use serde_json::{Value, json};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use tiepoint::assess::Assessment;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
@@ -191,10 +193,17 @@ impl PairJob<'_> {
         let mut clock = Clock::start(cpu);
         let (arguments, PairFiles { left, right, .. }) = (work.arguments, self.pair);
         let reader = Reader { limits: arguments.limits.options(), cpu };
-        let mut read = |path: &Path, mask: &Option<String>| {
-            clock.time(Part::Read, || read(&reader, path, mask.as_deref(), arguments.no_data))
-        };
-        let sides = [read(left, &arguments.mask)?, read(right, &arguments.mask_right)?];
+        let read =
+            |path: &Path, mask: &Option<String>| read(&reader, path, mask.as_deref(), arguments.no_data);
+        let read_right = || read(right, &arguments.mask_right);
+        let [first, second] = clock.time(Part::Read, || match cpu.threads() {
+            1 => [read(left, &arguments.mask), read_right()],
+            _ => thread::scope(|scope| {
+                let right = scope.spawn(read_right);
+                [read(left, &arguments.mask), right.join().unwrap_or_else(|panic| resume_unwind(panic))]
+            }),
+        });
+        let sides = [first?, second?];
         let calibration = work.calibration;
         if let Some(size) = calibration.and_then(|c| c.size).filter(|s| *s != sides[0].image.size()) {
             let (left, found) = (left.display(), sides[0].image.size());

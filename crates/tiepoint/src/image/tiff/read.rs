@@ -215,6 +215,9 @@ where
     Ok(decoded)
 }
 
+/// Bytes of plain values that are read and converted at a time; they stay in the cache of a core.
+const AT_ONCE: usize = 1 << 16;
+
 /// Reads a strip of plain values, a few rows at a time.
 fn read_plain<T: Sample>(
     decoder: &mut Decoder<impl Source>,
@@ -223,7 +226,7 @@ fn read_plain<T: Sample>(
     rows: &mut Rows<T>,
 ) -> Result<(), Fault> {
     let row_bytes = plan.row_bytes(plan.size.width);
-    let at_once = ((1 << 20) / row_bytes).max(1);
+    let at_once = (AT_ONCE / row_bytes).max(1);
     let (mut bytes, mut values) = (Vec::new(), Vec::new());
     let source = decoder.inner();
     source.seek(SeekFrom::Start(plan.places[strip].0))?;
