@@ -162,11 +162,10 @@ impl RectifiedPair {
             let view = self.views()[side];
             let picture = found.pictures[if self.exchanged { 1 - side } else { side }].file();
             let picture = picture.ok_or_else(|| Failure::work("the picture was not kept"))?;
-            let covered = view.coverage_with(&picture.image, processor)?.into_host()?;
-            let warped = |image: &AnyImage, fill: f32| {
-                view.warp_with(image, &options.with_fill(fill), processor)?.into_host()
-            };
-            Ok(picture.resampled(&covered, warped)?)
+            Ok(picture.resampled(view.size, |image, fill| {
+                let warped = view.warp_with(image, &options.with_fill(fill), processor)?;
+                Ok((warped.into_host()?, view.coverage_with(image, processor)?.into_host()?))
+            })?)
         };
         Ok([warped(0)?, warped(1)?])
     }

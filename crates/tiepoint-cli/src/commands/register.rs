@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Homography, Model};
-use tiepoint::image::{self, FileImage, Known, OutputFormat, Size};
-use tiepoint::register::{Warped, covered_by, warp_onto};
+use tiepoint::image::{self, FileImage, Image, Known, OutputFormat, Size};
+use tiepoint::register::{Warped, warp_onto};
 use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
@@ -24,7 +24,9 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     context.progress.say("warping");
     let laid = clock.time(Part::Compute, || Laid::new(&pair, arguments, context))?;
     context.print_notes();
-    clock.time(Part::Write, || laid.write(arguments, &pair, context))?;
+    let is_shown = arguments.overlay.is_some() || arguments.pair.report.wanted();
+    let shown = is_shown.then(|| clock.time(Part::Compute, || laid.shown())).transpose()?;
+    clock.time(Part::Write, || laid.write(arguments, &pair, shown.as_ref(), context))?;
     let described = describe(arguments, &pair, &laid, &search, context);
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
     let covered = 100.0 * laid.covered();
@@ -33,7 +35,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     pair.assess().iter().for_each(|assessment| context.say(&assessment.to_string()));
     let before = clock.clone();
     report::finish(&arguments.pair.report, &described, clock, context, || {
-        page(arguments, &pair, &laid, &described, &before)
+        page(arguments, &pair, (&laid, shown.as_ref()), &described, &before)
     })
 }
 
@@ -49,7 +51,7 @@ fn describe(
         "reference": arguments.reference.display().to_string(),
         "moving": arguments.moving.display().to_string(),
     });
-    let size = laid.warped.image.size();
+    let size = laid.file.image.size();
     let result = json!({
         "width": size.width,
         "height": size.height,
@@ -62,18 +64,18 @@ fn describe(
 fn page<'a>(
     arguments: &RegisterArguments,
     pair: &'a MatchedPair,
-    laid: &'a Laid,
+    (laid, warped): (&'a Laid, Option<&'a Warped>),
     described: &Value,
     clock: &Clock,
 ) -> Page<'a> {
     let names = || [&arguments.moving, &arguments.reference].map(|path| file_name(path));
     let [moving, reference] = names();
     let shown = laid.reference.as_ref().map_or(pair.pictures[1].seen(), |reference| &reference.image);
-    let view = report::registration_view(pair, &laid.warped, (shown, laid.at), names());
+    let view = warped.map(|warped| report::registration_view(pair, warped, (shown, laid.at), names()));
     let section = Section::new("One on the other")
         .assessed(pair.assess())
-        .tile("covered", format!("{:.1} %", 100.0 * laid.covered()))
-        .view(View::Registration(view));
+        .tile("covered", format!("{:.1} %", 100.0 * laid.covered()));
+    let section = view.into_iter().fold(section, |section, view| section.view(View::Registration(view)));
     let roles = [format!("{moving} (moving)"), format!("{reference} (reference)")];
     let matches = report::matches_view(pair, roles, arguments.pair.detector.detector);
     let matches = report::tiles(Section::new("Matches"), pair, clock)
@@ -85,10 +87,8 @@ fn page<'a>(
 
 /// MOVING resampled on the canvas.
 struct Laid {
-    /// The image as it is written.
+    /// The image as it is written; its mask is 0 where MOVING has no pixel with data.
     file: FileImage,
-    /// The image as it is shown.
-    warped: Warped,
     /// Whether MOVING has pixels without data, which the written image marks in every format.
     has_holes: bool,
     /// The place of REFERENCE's top-left pixel on the canvas.
@@ -107,35 +107,40 @@ impl Laid {
         let (reference, has_holes) = (pair.pictures[1].seen(), moving.shown.is_some());
         let (size, processor) = (reference.size(), &context.processor);
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
-        let laid = |canvas: Size, model: &Model| -> Outcome<(FileImage, Warped)> {
-            let covered = covered_by(moving.image.size(), canvas, model, processor)?;
-            let file = moving.resampled(&covered, |image, fill| {
-                warp_onto(image, canvas, model, &options.with_fill(fill), processor)?.image.into_host()
-            })?;
-            let covered = file.shown.clone().unwrap_or(covered);
-            let image = file.seen()?.into_image();
-            Ok((file, Warped { image, covered }))
+        let laid = |canvas: Size, model: &Model| {
+            moving.resampled(canvas, |image, fill| {
+                let warped = warp_onto(image, canvas, model, &options.with_fill(fill), processor)?;
+                let Warped { image, covered } = warped.into_host()?;
+                Ok((image, covered))
+            })
         };
         if arguments.canvas == Extent::Reference {
-            let (file, warped) = laid(size, &model)?;
-            return Ok(Self { file, warped, has_holes, at: [0.0; 2], reference: None, size });
+            return Ok(Self { file: laid(size, &model)?, has_holes, at: [0.0; 2], reference: None, size });
         }
         let map = model.homography().unwrap_or_default();
         let (at, canvas) = union([moving.image.size(), size], &map)?;
         let shift = Homography::new([[1.0, 0.0, at[0]], [0.0, 1.0, at[1]], [0.0, 0.0, 1.0]])?;
         let reference = warp_onto(reference.view(), canvas, &Model::Homography(shift), &options, processor)?;
         let reference = reference.into_host()?;
-        let (file, warped) = laid(canvas, &Model::Homography(shift.compose(&map)))?;
-        Ok(Self { file, warped, has_holes, at, reference: Some(reference), size })
+        let file = laid(canvas, &Model::Homography(shift.compose(&map)))?;
+        Ok(Self { file, has_holes, at, reference: Some(reference), size })
     }
 
     /// The share of REFERENCE that MOVING covers.
     fn covered(&self) -> f64 {
+        let Some(shown) = &self.file.shown else { return 1.0 };
         let [left, top] = self.at.map(|v| v as usize);
-        let rows =
-            (top..top + self.size.height).map(|y| &self.warped.covered.row(y)[left..left + self.size.width]);
-        let covered = rows.flatten().filter(|v| **v != 0).count();
+        let rows = (top..top + self.size.height).map(|y| &shown.row(y)[left..left + self.size.width]);
+        let covered: usize =
+            rows.map(|row| row.iter().map(|v| u32::from(*v != 0)).sum::<u32>() as usize).sum();
         covered as f64 / self.size.area().max(1) as f64
+    }
+
+    /// The image as it is shown.
+    fn shown(&self) -> Outcome<Warped> {
+        let FileImage { image, shown, .. } = &self.file;
+        let covered = shown.clone().unwrap_or_else(|| Image::filled(image.size(), 1, 255));
+        Ok(Warped { image: self.file.seen()?.into_image(), covered })
     }
 
     /// Writes the warped image, with REFERENCE's place on the map if it has one and the format can hold it.
@@ -167,18 +172,24 @@ impl Laid {
         write_picture(path, &self.file.image, &known, context)
     }
 
-    fn write(&self, arguments: &RegisterArguments, pair: &MatchedPair, context: &Context) -> Outcome {
+    fn write(
+        &self,
+        arguments: &RegisterArguments,
+        pair: &MatchedPair,
+        warped: Option<&Warped>,
+        context: &Context,
+    ) -> Outcome {
         if let Some(path) = &arguments.output {
             self.write_warped(path, arguments, context)?;
         }
-        if let Some(path) = &arguments.overlay {
+        if let Some((path, warped)) = arguments.overlay.as_ref().zip(warped) {
             let (own, seen) = match &self.reference {
                 Some(laid) => (&laid.image, Some(&laid.covered)),
                 None => (pair.pictures[1].seen(), None),
             };
-            let moved = Canvas::of(&self.warped.image, Some(&self.warped.covered))?;
+            let moved = Canvas::of(&warped.image, Some(&warped.covered))?;
             let reference = Canvas::of(own, seen)?;
-            let picture = overlay(reference, seen, &moved, &self.warped.covered, arguments.blend);
+            let picture = overlay(reference, seen, &moved, &warped.covered, arguments.blend);
             image::write(path, &picture.into_image())?;
         }
         if let Some((path, model)) = arguments.output_model.as_ref().zip(pair.tie.b_from_a) {

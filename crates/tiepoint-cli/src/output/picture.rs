@@ -19,5 +19,5 @@ pub(crate) fn write_picture(
             "{shown}: {cut} of {all} values lie outside 0 to 1 and are cut to it; .tif, .pfm, .exr and .npy keep them"
         ));
     }
-    Ok(image::write_known(path, picture, known)?)
+    Ok(image::write_known(path, picture, &Known { cpu: Some(&context.processor.cpu), ..*known })?)
 }

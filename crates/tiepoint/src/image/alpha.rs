@@ -25,16 +25,17 @@ fn mask_of<T: Pixel>(view: ImageView<'_, T>) -> Option<Image<u8>> {
 ///
 /// # Errors
 /// [`Error::Mismatch`](crate::Error::Mismatch) for a mask of another size.
-pub fn with_alpha(image: &AnyImage, mask: &Image<u8>) -> Result<AnyImage> {
+pub fn with_alpha<'a>(image: impl Into<AnyView<'a>>, mask: &Image<u8>) -> Result<AnyImage> {
+    let image = image.into();
     check_mask(Some(mask.view()), image.size())?;
-    Ok(by_pixel!(map image, i => with_channel(i, mask)))
+    Ok(by_pixel!(image, view => with_channel(view, mask).into()))
 }
 
-fn with_channel<T: Pixel>(image: &Image<T>, mask: &Image<u8>) -> Image<T> {
+fn with_channel<T: Pixel>(image: ImageView<'_, T>, mask: &Image<u8>) -> Image<T> {
     let (n, opaque) = (image.channels(), T::from_f32(T::WHITE));
     let colours = if n.is_multiple_of(2) { n - 1 } else { n };
     if !matches!(n, 1..=4) {
-        return image.clone();
+        return image.to_image();
     }
     let mut out = Image::filled(image.size(), colours + 1, T::default());
     for y in 0..image.size().height {
@@ -75,6 +76,6 @@ mod tests {
             }
         }
         let small = Image::<u8>::new(Size::new(1, 1));
-        assert!(with_alpha(&Image::<u8>::new(size).into(), &small).is_err(), "another size");
+        assert!(with_alpha(&Image::<u8>::new(size), &small).is_err(), "another size");
     }
 }

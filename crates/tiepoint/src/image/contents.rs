@@ -132,7 +132,7 @@ impl FileImage {
                 no_data::to_nan(&mut image, shown);
                 Ok(AnyCow::Owned(image))
             }
-            view => Ok(AnyCow::Owned(with_alpha(&view.to_image(), shown)?)),
+            view => Ok(AnyCow::Owned(with_alpha(view, shown)?)),
         }
     }
 
@@ -164,8 +164,8 @@ impl FileImage {
         prepare(image, mask, range, cpu)
     }
 
-    /// The image resampled by `place`, which is given an image and the value of pixels without input. `covered` is 0
-    /// where the result has no input.
+    /// The image resampled to `size` by `place`, which is given an image and the value of pixels without input, and also
+    /// returns a mask that is 0 where the result has no input.
     ///
     /// A pixel without data never contributes to another: it goes through `place` as NaN, each channel by itself.
     ///
@@ -173,8 +173,8 @@ impl FileImage {
     /// As `place`.
     pub fn resampled(
         &self,
-        covered: &Image<u8>,
-        place: impl Fn(&AnyImage, f32) -> Result<AnyImage>,
+        size: Size,
+        place: impl Fn(&AnyImage, f32) -> Result<(AnyImage, Image<u8>)>,
     ) -> Result<Self> {
         let resampled = |image: AnyImage, valid: Image<u8>| {
             let image = no_data::marked(image, &valid, self.no_data);
@@ -183,19 +183,21 @@ impl FileImage {
         };
         let Some(shown) = &self.shown else {
             let outside = if matches!(self.image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
-            return Ok(resampled(place(&self.image, outside)?, covered.clone()));
+            let (image, covered) = place(&self.image, outside)?;
+            return Ok(resampled(image, covered));
         };
-        let mut valid = covered.clone();
+        let mut valid = Image::try_filled(size, 1, 255)?;
         let mut placed = |view: ImageView<'_, f32>| -> Result<Image<f32>> {
             let mut band = AnyImage::from(view.to_image());
             no_data::to_nan(&mut band, shown);
-            let AnyImage::F32(image) = place(&band, f32::NAN)? else { unreachable!("floats stay floats") };
-            let pixels = valid.data_mut().iter_mut().zip(image.data());
-            pixels.filter(|(_, v)| v.is_nan()).for_each(|(valid, _)| *valid = 0);
+            let (AnyImage::F32(image), covered) = place(&band, f32::NAN)? else {
+                unreachable!("floats stay floats")
+            };
+            let pixels = valid.data_mut().iter_mut().zip(image.data()).zip(covered.data());
+            pixels.filter(|((_, v), c)| v.is_nan() || **c == 0).for_each(|((valid, _), _)| *valid = 0);
             Ok(image)
         };
-        let image =
-            by_pixel!(self.image.view(), view => by_channel(view, covered.size(), &mut placed)?.into());
+        let image = by_pixel!(self.image.view(), view => by_channel(view, size, &mut placed)?.into());
         Ok(resampled(image, valid))
     }
 

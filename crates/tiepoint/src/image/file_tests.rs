@@ -240,16 +240,16 @@ fn values_without_data_take_no_part_in_resampling() {
     let hole = |x: usize, y: usize| (10..14).contains(&x) && (8..12).contains(&y);
     let image = Image::from_fn(size, |x, y| if hole(x, y) { 60_000 } else { 1000 + x as u16 });
     let shown = Image::from_fn(size, |x, y| if hole(x, y) { 0 } else { 255_u8 });
-    let blurred = |image: &AnyImage, _: f32| -> Result<AnyImage> {
+    let blurred = |image: &AnyImage, _: f32| -> Result<(AnyImage, Image<u8>)> {
         let AnyImage::F32(i) = image else { panic!("floats carry what is hidden") };
         let at = |x: usize, y: usize| 0.5 * i.row(y)[x] + 0.5 * i.row(y)[(x + 1).min(29)];
-        Ok(Image::from_fn(size, at).into())
+        Ok((Image::from_fn(size, at).into(), Image::filled(size, 1, 255)))
     };
     let mut file = FileImage::from(AnyImage::from(image));
     file.shown = Some(shown);
     for (no_data, marker) in [(None, 0), (Some(60_000.0), 60_000)] {
         file.no_data = no_data;
-        let placed = file.resampled(&Image::filled(size, 1, 255), blurred).unwrap();
+        let placed = file.resampled(size, blurred).unwrap();
         let (AnyImage::U16(values), Some(valid)) = (&placed.image, &placed.shown) else {
             panic!("words and a mask")
         };

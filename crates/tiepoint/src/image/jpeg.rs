@@ -1,9 +1,10 @@
 //! JPEG: grey and colour, baseline and progressive; CMYK becomes RGB.
 
 use super::{
-    AnyView, Size, orientation,
+    AnyView, Rect, Size, orientation,
     rows::{Channels, Decoded, Request, Source, zeros},
 };
+use crate::device::Cpu;
 use crate::files::Fault;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use std::io;
@@ -63,17 +64,64 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     Ok(Decoded { orientation, ..decoded })
 }
 
-/// Writes 8 bits, grey or colour, with colour at full resolution: for pictures that are looked at.
-pub(super) fn write(out: impl io::Write, view: &AnyView<'_>) -> io::Result<()> {
+/// Rows of an interval between two restart markers, which depends on no other (ITU-T T.81, E.1.4).
+const ROWS: usize = 32;
+/// Intervals that are in memory at a time.
+const AT_ONCE: usize = 64;
+
+/// Writes 8 bits, grey or colour, with colour at full resolution: for pictures that are looked at. Each interval is
+/// encoded by itself as a JPEG, of which the first gives the header and all give their coded data.
+pub(super) fn write(mut out: impl io::Write, view: &AnyView<'_>, cpu: Option<&Cpu>) -> io::Result<()> {
     let AnyView::U8(view) = view else { return Err(io::Error::other("a JPEG holds 8 bits")) };
     let side = |n: usize| {
         u16::try_from(n).map_err(|_| io::Error::other("a JPEG holds at most 65535 x 65535 pixels"))
     };
-    let (width, height) = (side(view.size().width)?, side(view.size().height)?);
-    let mut encoder = Encoder::new(out, QUALITY);
-    encoder.set_sampling_factor(SamplingFactor::F_1_1);
+    side(view.size().width)?;
+    let height = side(view.size().height)?;
     let colour = if view.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
-    encoder.encode(view.to_image().data(), width, height, colour).map_err(io::Error::other)
+    let interval = |i: usize| -> io::Result<Vec<u8>> {
+        let (top, width) = (i * ROWS, view.size().width);
+        let part = Rect { x: 0, y: top, size: Size::new(width, ROWS.min(view.size().height - top)) };
+        let part = view.crop(part).map_err(io::Error::other)?.to_image();
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new(&mut bytes, QUALITY);
+        encoder.set_sampling_factor(SamplingFactor::F_1_1);
+        encoder.set_restart_interval((width.div_ceil(8) * ROWS / 8) as u16);
+        let rows = part.size().height as u16;
+        encoder.encode(part.data(), width as u16, rows, colour).map_err(io::Error::other)?;
+        Ok(bytes)
+    };
+    let (one, count) = (Cpu::sequential(), view.size().height.div_ceil(ROWS));
+    let cpu = cpu.unwrap_or(&one);
+    for first in (0..count).step_by(AT_ONCE) {
+        let intervals = cpu.map(AT_ONCE.min(count - first), |i| interval(first + i));
+        for (i, bytes) in (first..).zip(intervals) {
+            let mut bytes = bytes?;
+            let [at, start] = header(&bytes).ok_or_else(|| io::Error::other("the encoder wrote no scan"))?;
+            bytes[at..at + 2].copy_from_slice(&height.to_be_bytes());
+            match i {
+                0 => out.write_all(&bytes[..start])?,
+                _ => out.write_all(&[0xff, 0xd0 + ((i - 1) % 8) as u8])?,
+            }
+            out.write_all(&bytes[start..bytes.len() - END.len()])?;
+        }
+    }
+    out.write_all(&END)
+}
+
+/// Where a header that the encoder wrote holds the height, and where it ends.
+fn header(bytes: &[u8]) -> Option<[usize; 2]> {
+    let (mut at, mut height) = (2, 0);
+    loop {
+        let [_, kind, len @ ..] = *bytes.get(at..)?.first_chunk::<4>()?;
+        let next = at + 2 + usize::from(u16::from_be_bytes(len));
+        match kind {
+            0xc0 => height = at + 5,
+            0xda => return Some([height, next]),
+            _ => {}
+        }
+        at = next;
+    }
 }
 
 /// The marker that ends a picture.
@@ -183,6 +231,27 @@ fn check_sampling(frame: &[u8], kind: u8, scanned: usize) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::Image;
+
+    /// Put together from intervals, a file is the one that the encoder writes as a whole with restart markers.
+    #[test]
+    fn intervals_make_one_picture() {
+        for (size, channels) in [(Size::new(83, 300), 3), (Size::new(40, 65), 1), (Size::new(9, 3), 3)] {
+            let pixels = (0..size.area() * channels).map(|i| (i * i / 97) as u8).collect();
+            let picture = Image::from_vec(pixels, size, channels).unwrap();
+            let colour = if channels == 1 { ColorType::Luma } else { ColorType::Rgb };
+            let mut whole = Vec::new();
+            let mut encoder = Encoder::new(&mut whole, QUALITY);
+            encoder.set_sampling_factor(SamplingFactor::F_1_1);
+            encoder.set_restart_interval((size.width.div_ceil(8) * ROWS / 8) as u16);
+            encoder.encode(picture.data(), size.width as u16, size.height as u16, colour).unwrap();
+            for cpu in [None, Some(&Cpu::with_threads(3).unwrap())] {
+                let mut found = Vec::new();
+                write(&mut found, &(&picture).into(), cpu).unwrap();
+                assert!(found == whole, "{size}, {channels} channels, {cpu:?}");
+            }
+        }
+    }
 
     /// The header of a frame of `kind` with these sampling factors, and of a scan of `scanned` components.
     fn header(kind: u8, factors: &[u8], scanned: u8) -> Vec<u8> {

@@ -18,11 +18,17 @@ pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
 pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyImage {
     fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: Option<T>, otherwise: T, beside: T) {
         let n = image.channels();
-        for (pixel, valid) in image.data_mut().chunks_exact_mut(n).zip(valid.data()) {
-            if *valid == 0 {
-                pixel.fill(value.unwrap_or(otherwise));
-            } else if value.is_some_and(|value| pixel.iter().all(|v| *v == value)) {
-                pixel[0] = beside;
+        // Most rows have data everywhere.
+        for y in 0..image.size().height {
+            if value.is_none() && !valid.row(y).contains(&0) {
+                continue;
+            }
+            for (pixel, valid) in image.row_mut(y).chunks_exact_mut(n).zip(valid.row(y)) {
+                if *valid == 0 {
+                    pixel.fill(value.unwrap_or(otherwise));
+                } else if value.is_some_and(|value| pixel.iter().all(|v| *v == value)) {
+                    pixel[0] = beside;
+                }
             }
         }
     }

@@ -7,6 +7,7 @@ use super::{
     tiff::{self, Extra},
     with_alpha, world_file,
 };
+use crate::device::Cpu;
 use crate::files::{format_of, is_stdout, write_atomically};
 use crate::options::named;
 use crate::{Error, Result, by_pixel};
@@ -125,6 +126,8 @@ pub struct Known<'a> {
     pub valid: Option<&'a Image<u8>>,
     /// How a TIFF is compressed; other formats are as they are.
     pub compression: Compression,
+    /// What compresses a TIFF or a JPEG; by default the calling thread. The file is the same for any number of threads.
+    pub cpu: Option<&'a Cpu>,
 }
 
 /// Writes an image with what is known about it, as far as the format can hold it.
@@ -156,18 +159,18 @@ pub fn write_known<'a>(
         AnyView::U16(_) => known.no_data.filter(|v| held::<u16>(*v).is_some()),
         AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
     };
-    let Known { layout: named, place, compression, .. } = *known;
+    let Known { layout: named, place, compression, cpu, .. } = *known;
     let format = OutputFormat::of(path)?;
     let is_tiff = format == OutputFormat::Tiff;
     let mut extra =
-        Extra { layout: named, place: place.filter(|_| is_tiff), no_data, mask: None, compression };
+        Extra { layout: named, place: place.filter(|_| is_tiff), no_data, mask: None, compression, cpu };
     let world = place.filter(|_| !is_tiff).map(|place| world_file::of(path, place)).transpose()?;
     let (mut beside, mut made) = (None, None);
     match (format, &view, valid) {
         (OutputFormat::Tiff, AnyView::F32(_), _) | (_, _, None) => {}
         (OutputFormat::Tiff, _, valid) => extra.mask = valid.filter(|_| no_data.is_none()),
         (OutputFormat::Png | OutputFormat::Pam, AnyView::U8(_), Some(valid)) if layout.is_usual() => {
-            made = Some(with_alpha(&view.to_image(), valid)?);
+            made = Some(with_alpha(&view, valid)?);
         }
         (OutputFormat::Pfm | OutputFormat::Exr | OutputFormat::Npy, AnyView::F32(_), _) => {}
         (OutputFormat::Pfm | OutputFormat::Exr, view, Some(valid)) => made = Some(with_nan(view, valid)),
@@ -217,7 +220,7 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
         OutputFormat::Pam => pnm::write(out, &view, true),
         OutputFormat::Exr => by_pixel!(view, v => exr::write(out, v, Pixel::to_f32)),
         OutputFormat::Npy => npy::write(out, &view),
-        OutputFormat::Jpeg => jpeg::write(out, &view),
+        OutputFormat::Jpeg => jpeg::write(out, &view, extra.cpu),
     })
 }
 

@@ -18,7 +18,7 @@ pub use views::{
 
 use crate::device::Processor;
 use crate::feature::{Detector, Features};
-use crate::geometry::warp::{WarpOptions, coverage, coverage_pixels, warp_pixels};
+use crate::geometry::warp::{WarpOptions, coverage_pixels, warp_pixels};
 use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::{AnyImage, AnyView, Image, ImageView, Made, MadeMask, Pixels, Range, Size, prepare};
 use crate::options::{Named, options};
@@ -206,19 +206,6 @@ pub fn warp_onto<'a>(
     let image = warp_pixels(&moving, &map, reference, options, processor)?;
     let covered = coverage_pixels(&moving, &map, reference, processor)?;
     Ok(Warped { image, covered })
-}
-
-/// Which pixels of a reference of this size an image covers: 255 there, 0 elsewhere.
-///
-/// # Errors
-/// As [`warp_onto`].
-pub fn covered_by(
-    moving: Size,
-    reference: Size,
-    reference_from_moving: &Model,
-    processor: &Processor,
-) -> Result<Image<u8>> {
-    coverage(moving, &inverse(reference_from_moving)?, reference, processor)
 }
 
 /// The inverse map between points.

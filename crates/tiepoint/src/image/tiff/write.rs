@@ -1,6 +1,7 @@
 //! TIFF in strips, compressed where that is asked for; BigTIFF where 32-bit offsets do not suffice.
 
 use super::geo::Georeference;
+use crate::device::Cpu;
 use crate::image::{AnyView, Compression, Image, ImageView, Layout, Pixel, no_data};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::io::{self, Write};
@@ -38,6 +39,8 @@ pub(in crate::image) struct Extra<'a> {
     pub(in crate::image) mask: Option<&'a Image<u8>>,
     /// How the strips are compressed.
     pub(in crate::image) compression: Compression,
+    /// What compresses; by default the calling thread.
+    pub(in crate::image) cpu: Option<&'a Cpu>,
 }
 
 /// Writes the pixels in their own type, and `extra`.
@@ -112,7 +115,7 @@ fn write_rows<T: Pixel>(
     view: ImageView<'_, T>,
     format: u64,
     extra: &Extra<'_>,
-    push: impl Fn(&[T], &mut Vec<u8>),
+    push: impl Fn(&[T], &mut Vec<u8>) + Sync,
 ) -> io::Result<()> {
     let layout = extra.layout.unwrap_or(Layout::usual(view.channels()));
     let photometric = if layout.colours == 3 { 2 } else { 1 };
@@ -131,7 +134,7 @@ fn rows_and_directory<T: Pixel>(
     [format, photometric]: [u64; 2],
     extra: &Extra<'_>,
     more: Vec<Field>,
-    push: impl Fn(&[T], &mut Vec<u8>),
+    push: impl Fn(&[T], &mut Vec<u8>) + Sync,
 ) -> io::Result<()> {
     let (size, channels) = (view.size(), view.channels());
     let layout = extra.layout.unwrap_or(Layout::usual(channels));
@@ -146,18 +149,19 @@ fn rows_and_directory<T: Pixel>(
     } else {
         Width::Classic
     };
-    let mut strip = Vec::new();
     let fill = |i: usize, strip: &mut Vec<u8>| {
         strip.clear();
         (i * rows_per_strip..size.height.min((i + 1) * rows_per_strip))
             .for_each(|y| push(view.row(y), strip));
     };
-    let mut packed = |pack: fn(&[u8]) -> io::Result<Vec<u8>>| {
+    let packed = |pack: fn(&[u8]) -> io::Result<Vec<u8>>| {
         let packed = |i| {
+            let mut strip = Vec::new();
             fill(i, &mut strip);
             pack(&strip)
         };
-        (0..strips).map(packed).collect::<io::Result<Vec<_>>>().map(Some)
+        let one = Cpu::sequential();
+        extra.cpu.unwrap_or(&one).map(strips, packed).into_iter().collect::<io::Result<Vec<_>>>().map(Some)
     };
     let (code, packed) = match extra.compression {
         Compression::None => (1, None),
@@ -203,6 +207,7 @@ fn rows_and_directory<T: Pixel>(
     head.extend(width.directory(&fields, width.head() as u64, extra.mask.map(|_| end)));
     head.resize(start as usize, 0);
     out.write_all(&head)?;
+    let mut strip = Vec::new();
     for i in 0..strips {
         match &packed {
             Some(packed) => out.write_all(&packed[i])?,
