@@ -170,7 +170,7 @@ pub fn write_known<'a>(
         (OutputFormat::Tiff, AnyView::F32(_), _) | (_, _, None) => {}
         (OutputFormat::Tiff, _, valid) => extra.mask = valid.filter(|_| no_data.is_none()),
         (OutputFormat::Png | OutputFormat::Pam, AnyView::U8(_), Some(valid)) if layout.is_usual() => {
-            made = Some(with_alpha(&view, valid)?);
+            made = Some(with_alpha(view, valid)?);
         }
         (OutputFormat::Pfm | OutputFormat::Exr | OutputFormat::Npy, AnyView::F32(_), _) => {}
         (OutputFormat::Pfm | OutputFormat::Exr, view, Some(valid)) => made = Some(with_nan(view, valid)),
