@@ -7,6 +7,7 @@
 //! slope of the terrain times that of the ray; nothing is resampled. Lengths are in metres, z points up, and image rows
 //! run against y.
 
+use super::texture::Sampler;
 use super::{Random, Texture};
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
@@ -189,10 +190,11 @@ impl AerialBlock {
         let scale = 1.0 / self.pixel;
         cpu.try_for_chunks(image.data_mut(), size.width, |y, row| {
             let mut random = Random::at(self.options.seed, 3 + number as u64, 0, y as i64);
+            let mut sampler = Sampler::new(self.texture);
             for (x, out) in row.iter_mut().enumerate() {
                 let [east, north, _] = self.ground(number, [x as f64, y as f64]);
                 let grey =
-                    self.texture.at(east * scale, north * scale, 1.0) + self.options.noise * random.normal();
+                    sampler.at(east * scale, north * scale, 1.0) + self.options.noise * random.normal();
                 *out = T::from_f32(grey.clamp(0.0, 1.0) as f32 * T::WHITE);
             }
         })?;

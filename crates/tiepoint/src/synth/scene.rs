@@ -4,6 +4,7 @@
 //! exact. A pixel of the moving image is the mean of a grid of samples over the quadrilateral that it covers in the
 //! reference.
 
+use super::texture::Sampler;
 use super::{Photometry, Random, Texture, TextureKind};
 use crate::device::Cpu;
 use crate::geometry::Homography;
@@ -98,8 +99,9 @@ fn draw<T: Pixel>(
     let texture = Texture::of_kind(options.texture, options.seed);
     let mut grey: Image<f32> = Image::try_filled(options.size, 1, 0.0)?;
     cpu.try_for_chunks(grey.data_mut(), width, |y, row| {
+        let mut sampler = Sampler::new(texture);
         for (x, v) in row.iter_mut().enumerate() {
-            *v = pixel(&texture, texture_from_image, [x as f64, y as f64]) as f32;
+            *v = pixel(&mut sampler, texture_from_image, [x as f64, y as f64]) as f32;
         }
     })?;
     if options.blur > 0.0 {
@@ -117,7 +119,7 @@ fn draw<T: Pixel>(
 }
 
 /// The mean of samples at most a third of a texture unit apart (at most 12 to a side) over one pixel.
-fn pixel(texture: &Texture, texture_from_image: &Homography, p: [f64; 2]) -> f64 {
+fn pixel(sampler: &mut Sampler, texture_from_image: &Homography, p: [f64; 2]) -> f64 {
     let j = texture_from_image.derivative(p);
     let stretch = (j[0] * j[0] + j[2] * j[2]).max(j[1] * j[1] + j[3] * j[3]).sqrt();
     let n = (3.0 * stretch).ceil().clamp(1.0, 12.0);
@@ -127,7 +129,7 @@ fn pixel(texture: &Texture, texture_from_image: &Homography, p: [f64; 2]) -> f64
     for v in 0..n as usize {
         for u in 0..n as usize {
             if let Some([x, y]) = texture_from_image.apply([p[0] + offset(u), p[1] + offset(v)]) {
-                sum += texture.at(x, y, width);
+                sum += sampler.at(x, y, width);
             }
         }
     }
