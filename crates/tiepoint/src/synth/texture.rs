@@ -105,6 +105,12 @@ struct Shape {
 
 const NOWHERE: [f64; 2] = [f64::NAN; 2];
 
+/// Whether a point lies in the cell of side 1 that begins at `cell`. No point lies in [`NOWHERE`].
+fn lies_in(cell: [f64; 2], [x, y]: [f64; 2]) -> bool {
+    let [x, y] = [x - cell[0], y - cell[1]];
+    (0.0..1.0).contains(&x) && (0.0..1.0).contains(&y)
+}
+
 impl Sampler {
     pub(super) fn new(texture: Texture) -> Self {
         let empty =
@@ -140,28 +146,28 @@ impl Sampler {
     /// Value noise in \[−1, 1\]: random values at whole points, joined by the quintic of K. Perlin, "Improving
     /// noise", 2002.
     fn lattice(&mut self, octave: usize, x: f64, y: f64) -> f64 {
-        let (x0, y0) = (x.floor(), y.floor());
-        let fade = |t: f64| t * t * t * (t * (t * 6.0 - 15.0) + 10.0);
-        let (u, v) = (fade(x - x0), fade(y - y0));
         let (cell, values) = &mut self.noise[octave];
-        if *cell != [x0, y0] {
-            (*cell, *values) = ([x0, y0], self.texture.corners(octave as u64, x0, y0));
+        if !lies_in(*cell, [x, y]) {
+            *cell = [x.floor(), y.floor()];
+            *values = self.texture.corners(octave as u64, cell[0], cell[1]);
         }
+        let fade = |t: f64| t * t * t * (t * (t * 6.0 - 15.0) + 10.0);
+        let (u, v) = (fade(x - cell[0]), fade(y - cell[1]));
         let mix = |a: f64, b: f64, t: f64| a + (b - a) * t;
         mix(mix(values[0], values[1], u), mix(values[2], values[3], u), v)
     }
 
     fn paint(&mut self, value: f64, layer: usize, p: [f64; 2], width: f64) -> f64 {
-        let cell = p.map(|v| (v / SHAPES[layer]).floor());
+        let [x, y] = [p[0] / SHAPES[layer], p[1] / SHAPES[layer]];
         let shape = &mut self.shapes[layer];
-        if shape.cell != cell {
-            *shape = Shape::of(self.texture.seed, layer, cell);
+        if !lies_in(shape.cell, [x, y]) {
+            *shape = Shape::of(self.texture.seed, layer, [x.floor(), y.floor()]);
         }
         let Shape { kind, centre, reach, shade, direction: [c, s], .. } = *shape;
         if kind < 16 {
             return value;
         }
-        let local = [0, 1].map(|i| p[i] - centre[i]);
+        let local = [p[0] - centre[0], p[1] - centre[1]];
         let turned = [c * local[0] + s * local[1], c * local[1] - s * local[0]];
         let all = self.texture.kind;
         let blob = all == TextureKind::Blobs || all == TextureKind::Mixed && kind < 30;
