@@ -304,32 +304,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn both_passes_equal_the_reference_at_every_level() {
-        for n in [0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129, 300] {
-            for radius in [0, 1, 2, 4, 7, 13] {
-                let taps = noise(radius + 1, n as u32);
-                let rows: Vec<_> = (0..=2 * radius).map(|i| noise(n, i as u32 + 9)).collect();
-                let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
-                let column = reference(|k, x| rows[(radius as isize + k) as usize][x], &taps, n);
-                for step in [1, 3] {
-                    let padded = noise(n + 2 * radius * step, 77);
-                    let line = reference(
-                        |k, x| padded[((x + radius * step) as isize + k * step as isize) as usize],
-                        &taps,
-                        n,
-                    );
-                    for level in Cpu::levels() {
-                        let level = Cpu::sequential().at_level(level).unwrap().level();
-                        let mut out = vec![0.0; n];
-                        dispatch!(level, simd => vertical(simd, &rows, &taps, &mut out));
-                        assert_eq!(out, column, "vertical, {n} values, radius {radius}, {level:?}");
-                        dispatch!(level, simd => horizontal(simd, &padded, step, &taps, &mut out));
-                        assert_eq!(out, line, "horizontal, {n} values, radius {radius}, {level:?}");
-                    }
-                }
-            }
-        }
-    }
 }
