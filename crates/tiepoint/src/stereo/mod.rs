@@ -481,14 +481,9 @@ impl Stereo {
         let cpu = &cpu;
         let options = &self.options;
         let image = || Image::new(pair.size());
-        let diagonal = match options.right_view {
-            RightView::Off => options.right,
-            RightView::Diagonal => true,
-            RightView::Aggregated => false,
-        };
         let mut out = StereoResult {
             disparity: image(),
-            right: diagonal.then(image),
+            right: options.selects_right().then(image),
             confidence: options.confidence.then(image),
             reasons: None,
         };
