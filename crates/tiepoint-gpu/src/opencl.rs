@@ -136,17 +136,13 @@ impl OpenCl {
     ) -> Result<Event> {
         let _alone = lock(&self.launching);
         for (at, argument) in (0..).zip(arguments) {
-            let mut handle = ptr::null_mut();
-            let bytes = match argument {
+            let handle;
+            let (size, value) = match argument {
                 Argument::Buffer(memory) => {
                     handle = mem(memory.raw);
-                    None
+                    (size_of::<cl_mem>(), (&raw const handle).cast())
                 }
-                Argument::Values(block) => Some(block.bytes()),
-            };
-            let (size, value) = match bytes {
-                Some(bytes) => (bytes.len(), bytes.as_ptr().cast()),
-                None => (size_of::<cl_mem>(), (&raw const handle).cast()),
+                Argument::Values(block) => (block.bytes().len(), block.bytes().as_ptr().cast()),
             };
             // SAFETY: `size` bytes lie at `value`; the driver compares number and sizes with the kernel's.
             let set = unsafe { cl3::kernel::set_kernel_arg(kernel.get(), at, size, value) };

@@ -266,11 +266,7 @@ impl Passes for Float {
 mod tests {
     use super::*;
     use crate::device::{Cpu, dispatch};
-    use crate::filter::testing;
-
-    fn noise(n: usize, seed: u32) -> Vec<f32> {
-        testing::noise(n, seed, 1.0)
-    }
+    use crate::filter::testing::noise;
 
     fn reference(at: impl Fn(isize, usize) -> f32, taps: &[f32], n: usize) -> Vec<f32> {
         (0..n)
@@ -288,8 +284,9 @@ mod tests {
     fn rows_made_together_equal_rows_made_alone_at_every_level() {
         for n in [0, 1, 3, 8, 15, 16, 17, 31, 63, 65, 300] {
             for radius in [0, 1, 2, 5, 13] {
-                let taps = noise(radius + 1, n as u32);
-                let rows: Vec<_> = (0..2 * radius + ROWS).map(|i| noise(n, i as u32 + 9)).collect();
+                let taps = noise::<f32>(radius + 1, n as u32, 1.0);
+                let rows: Vec<Vec<f32>> =
+                    (0..2 * radius + ROWS).map(|i| noise(n, i as u32 + 9, 1.0)).collect();
                 let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
                 for level in Cpu::levels() {
                     let level = Cpu::sequential().at_level(level).unwrap().level();
