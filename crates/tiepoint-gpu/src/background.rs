@@ -28,7 +28,7 @@ static THREADS: Threads = Threads {
 
 impl Threads {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.state)
     }
 
     fn wait_while(&self, is_so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {

@@ -3,11 +3,11 @@
 use crate::driver::{Driver, DriverMark, Raw};
 use crate::element::{bytes, bytes_mut};
 use crate::foreign::Keeper;
-use crate::{Commands, DeviceId, Element, Error, Gpu, Result};
+use crate::{Commands, DeviceId, Element, Error, Gpu, Result, lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so memory can be reused
 /// while commands that use it are still waiting: the new owner's commands come after them. Transfers in other queues
@@ -126,25 +126,21 @@ impl Pool {
     }
 
     fn pop(&self, bytes: usize) -> Option<Raw> {
-        self.free().pop(bytes)
+        lock(&self.free).pop(bytes)
     }
 
     fn keep(&self, bytes: usize, memory: Raw) {
-        self.free().push(bytes, memory);
+        lock(&self.free).push(bytes, memory);
     }
 
     pub(crate) fn kept(&self) -> u64 {
-        self.free().bytes as u64
-    }
-
-    fn free(&self) -> MutexGuard<'_, Free> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.free).bytes as u64
     }
 
     /// Returns memory beyond the bound to the driver.
     fn shrink(&self, driver: &dyn Driver) -> Result<()> {
         let most = usize::try_from(driver.info().memory / 2).unwrap_or(usize::MAX);
-        let excess = self.free().excess(most);
+        let excess = lock(&self.free).excess(most);
         if !excess.is_empty() {
             driver.finish_all()?;
             excess.into_iter().for_each(|memory| driver.free(memory));
@@ -153,16 +149,12 @@ impl Pool {
     }
 
     fn lend(&self, loan: Loan) {
-        self.lent().fresh.push(loan);
-    }
-
-    fn lent(&self) -> MutexGuard<'_, Lent> {
-        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.lent).fresh.push(loan);
     }
 
     /// Takes back lent memory that no work of other libraries can read any more.
     pub(crate) fn settle(&self, driver: &dyn Driver) {
-        let mut lent = self.lent();
+        let mut lent = lock(&self.lent);
         if lent.is_due() {
             lent.mark(driver);
         }
@@ -179,12 +171,12 @@ impl Pool {
 
     /// Returns everything to the driver; lent memory after the work of other libraries.
     pub(crate) fn clear(&self, driver: &dyn Driver) {
-        self.lent().mark(driver);
-        let marked: Vec<_> = self.lent().marked.iter().map(|(mark, _)| mark.clone()).collect();
+        lock(&self.lent).mark(driver);
+        let marked: Vec<_> = lock(&self.lent).marked.iter().map(|(mark, _)| mark.clone()).collect();
         // A device that fails here has no work left that could use the memory.
         marked.iter().for_each(|mark| drop(driver.wait(mark.as_ref())));
         self.settle(driver);
-        let free = self.free().excess(0);
+        let free = lock(&self.free).excess(0);
         free.into_iter().for_each(|memory| driver.free(memory));
     }
 }
@@ -299,6 +291,12 @@ impl Drop for Memory {
     }
 }
 
+/// The bytes of `len` numbers.
+pub(crate) fn bytes_of<T>(len: usize) -> Result<usize> {
+    let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| isize::try_from(bytes).is_ok());
+    bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))
+}
+
 /// Numbers in the device's memory. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct Buffer<T> {
@@ -309,9 +307,8 @@ pub struct Buffer<T> {
 
 impl<T: Element> Buffer<T> {
     pub(crate) fn new(gpu: &Gpu, len: usize) -> Result<Self> {
-        let bytes = len.checked_mul(size_of::<T>()).filter(|&b| isize::try_from(b).is_ok());
-        let bytes = bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))?;
-        Ok(Self { memory: Arc::new(Memory::new(gpu, bytes)?), len, element: PhantomData })
+        let memory = Arc::new(Memory::new(gpu, bytes_of::<T>(len)?)?);
+        Ok(Self { memory, len, element: PhantomData })
     }
 
     /// Numbers in memory of others.

@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::{Error, Gpu, KernelSource, Shared};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread;
 
 /// Whether a request for a program waits until it is compiled.
@@ -46,7 +46,7 @@ struct State {
 
 impl Compiler {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.0)
     }
 
     pub(crate) fn is_busy(&self) -> bool {

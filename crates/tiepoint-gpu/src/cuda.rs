@@ -314,7 +314,7 @@ fn follow(stream: sys::CUstream, other: sys::CUstream) -> Result<()> {
     let mut event = ptr::null_mut();
     // SAFETY: both streams are alive; the driver keeps the event until it has been waited for.
     unsafe {
-        call!(cuEventCreate(&raw mut event, sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32))?;
+        call!(cuEventCreate(&raw mut event, foreign::UNTIMED))?;
         let waits =
             call!(cuEventRecord(event, other)).and_then(|()| call!(cuStreamWaitEvent(stream, event, 0)));
         let _ = sys::cuEventDestroy_v2(event);

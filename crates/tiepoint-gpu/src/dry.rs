@@ -4,16 +4,15 @@
 
 use crate::commands::Command;
 use crate::driver::{Driver, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work};
-use crate::{Api, Error, Info, Result};
+use crate::{Api, Error, Info, Result, lock};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 #[derive(Debug)]
 pub(crate) struct Dry {
     info: Info,
-    /// Names of programs by their source.
-    asked: Arc<Mutex<BTreeMap<String, String>>>,
+    asked: Asked,
     /// The sizes of host memory by its start.
     host: Mutex<HashMap<usize, Layout>>,
 }
@@ -93,14 +92,12 @@ impl Driver for Dry {
         if start.is_null() {
             return Err(Error::Memory { device: self.info.name.clone(), asked: bytes as u64, free: None });
         }
-        self.host.lock().unwrap_or_else(PoisonError::into_inner).insert(start as usize, layout);
+        lock(&self.host).insert(start as usize, layout);
         Ok(start)
     }
 
     fn free_host(&self, memory: *mut u8) {
-        if let Some(layout) =
-            self.host.lock().unwrap_or_else(PoisonError::into_inner).remove(&(memory as usize))
-        {
+        if let Some(layout) = lock(&self.host).remove(&(memory as usize)) {
             // SAFETY: it was allocated with this layout and not freed since.
             unsafe { dealloc(memory, layout) };
         }
@@ -111,7 +108,7 @@ impl Driver for Dry {
     }
 
     fn compile(&self, name: &str, source: &str) -> Result<(Arc<dyn DriverProgram>, Vec<u8>)> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = lock(&self.asked);
         asked.insert(source.to_owned(), name.to_owned());
         Ok((Arc::new(Nothing), Vec::new()))
     }

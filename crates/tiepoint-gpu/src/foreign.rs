@@ -5,7 +5,7 @@
 //! [`Gpu::wait_for`] before memory of others is read, [`Gpu::signal`] before they read ours. OpenCL has no such
 //! interface; there all of this is [`Error::Unsupported`].
 
-use crate::buffer::Memory;
+use crate::buffer::{Memory, bytes_of};
 use crate::{Buffer, Element, Error, Gpu, Info, Result};
 use std::any::Any;
 use std::fmt;
@@ -65,8 +65,7 @@ impl Gpu {
         len: usize,
         owner: impl Any + Send + Sync,
     ) -> Result<Buffer<T>> {
-        let bytes = len.checked_mul(size_of::<T>()).filter(|&b| isize::try_from(b).is_ok());
-        let bytes = bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))?;
+        let bytes = bytes_of::<T>(len)?;
         if !address.is_multiple_of(align_of::<T>() as u64) {
             return Err(Error::Usage(format!(
                 "the address {address:#x} is not a multiple of {}, the size of a {}",

@@ -3,8 +3,8 @@
 
 use crate::background::Background;
 use crate::compiler::Patience;
-use crate::{Gpu, Shared};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use crate::{Gpu, Shared, lock};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -60,7 +60,7 @@ impl Idle {
     }
 
     fn with<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.0))
     }
 }
 

@@ -113,6 +113,12 @@ pub fn compile_text_for_cuda(name: &str, source: &str, architecture: &str) -> Re
     cuda::compile(name, source, architecture)
 }
 
+/// Locks data that stays valid where a thread panics while it has the lock.
+#[doc(hidden)]
+pub fn lock<T: ?Sized>(data: &Mutex<T>) -> MutexGuard<'_, T> {
+    data.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A point in a device's queue.
 #[derive(Clone, Debug)]
 pub struct Mark {
@@ -184,6 +190,20 @@ pub struct StageTime {
     pub seconds: f64,
     /// The number of runs.
     pub calls: u64,
+}
+
+impl StageTime {
+    /// Adds this time to that of the stage of the same name in a list, or appends it.
+    #[doc(hidden)]
+    pub fn add_to(self, stages: &mut Vec<Self>) {
+        match stages.iter_mut().find(|stage| stage.name == self.name) {
+            Some(stage) => {
+                stage.seconds += self.seconds;
+                stage.calls += self.calls;
+            }
+            None => stages.push(self),
+        }
+    }
 }
 
 impl Gpu {
@@ -282,7 +302,7 @@ impl Gpu {
         let opened = Self::open_for_short_loops(self.info().api, self.info().index)?;
         let beside = Self { patience: self.patience.clone(), ..opened };
         beside.profile(self.is_profiled());
-        *beside.cancel() = self.cancel().clone();
+        *lock(&beside.shared.cancel) = lock(&self.shared.cancel).clone();
         Ok(beside)
     }
 
@@ -290,20 +310,16 @@ impl Gpu {
     /// and before a program is compiled. A CPU under OpenCL takes seconds for what a GPU does in milliseconds: the host
     /// then waits for every launch, and the work ends between two of them.
     pub fn cancelled_by(&self, cancel: &Cancel) {
-        *self.cancel() = Some(cancel.clone());
-    }
-
-    fn cancel(&self) -> MutexGuard<'_, Option<Cancel>> {
-        self.shared.cancel.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.shared.cancel) = Some(cancel.clone());
     }
 
     pub(crate) fn check_cancel(&self) -> Result<()> {
-        self.cancel().as_ref().map_or(Ok(()), Cancel::check)
+        lock(&self.shared.cancel).as_ref().map_or(Ok(()), Cancel::check)
     }
 
     /// Whether the host waits for every launch.
     pub(crate) fn is_stepwise(&self) -> bool {
-        self.info().is_cpu && self.cancel().is_some()
+        self.info().is_cpu && lock(&self.shared.cancel).is_some()
     }
 
     fn driver(&self) -> &dyn Driver {
@@ -471,7 +487,7 @@ impl Gpu {
     }
 
     fn programs(&self) -> MutexGuard<'_, HashMap<String, Program>> {
-        self.shared.programs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.programs)
     }
 
     /// Those of `sources` that [`program`](Self::program) has not compiled or loaded yet, each once.
@@ -515,7 +531,7 @@ impl Gpu {
         self.finish()?;
         for pair in marks.windows(2) {
             let seconds = self.driver().seconds_between(pair[0].1.as_ref(), pair[1].1.as_ref())?;
-            self.note(pair[0].0, seconds);
+            StageTime { name: pair[0].0, seconds, calls: 1 }.add_to(&mut lock(&self.shared.stages));
         }
         Ok(())
     }
@@ -598,19 +614,8 @@ impl Gpu {
         self.shared.profiled.load(Ordering::Relaxed)
     }
 
-    fn note(&self, name: &'static str, seconds: f64) {
-        let mut stages = self.shared.stages.lock().unwrap_or_else(PoisonError::into_inner);
-        match stages.iter_mut().find(|s| s.name == name) {
-            Some(stage) => {
-                stage.seconds += seconds;
-                stage.calls += 1;
-            }
-            None => stages.push(StageTime { name, seconds, calls: 1 }),
-        }
-    }
-
     /// The times recorded so far; recording then starts anew.
     pub fn take_stages(&self) -> Vec<StageTime> {
-        std::mem::take(&mut *self.shared.stages.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.shared.stages))
     }
 }

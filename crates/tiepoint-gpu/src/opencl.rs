@@ -7,7 +7,7 @@ pub(crate) use listing::{devices, has_driver};
 
 use crate::commands::{Argument, Command};
 use crate::driver::{Driver, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, foreign, own};
-use crate::{Api, Error, Info, Result};
+use crate::{Api, Error, Info, Result, lock};
 use cl3::command_queue as cl;
 use listing::{LOOKING, all, info, nvidia_capability};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
@@ -25,7 +25,7 @@ use opencl3::program::{CL_PROGRAM_BUILD_LOG, Program};
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_bool, cl_event, cl_mem, cl_mem_flags};
 use std::collections::HashMap;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The host in messages.
 const HOST: &str = "the host";
@@ -81,7 +81,7 @@ pub(crate) struct OpenCl {
 
 impl OpenCl {
     pub(crate) fn open(index: u32) -> Result<Self> {
-        let _alone = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&LOOKING);
         let (devices, _) = all()?;
         let count = devices.len();
         let device = devices.into_iter().nth(index as usize).ok_or_else(|| Error::Index {
@@ -126,10 +126,6 @@ impl OpenCl {
         Arc::new(OpenClProgram { program, device: self.device, _context: self.context.clone() })
     }
 
-    fn mapped(&self) -> MutexGuard<'_, HashMap<usize, Raw>> {
-        self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn launch(
         &self,
         queue: &CommandQueue,
@@ -138,19 +134,15 @@ impl OpenCl {
         arguments: &[Argument],
         after: &[cl_event],
     ) -> Result<Event> {
-        let _alone = self.launching.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&self.launching);
         for (at, argument) in (0..).zip(arguments) {
-            let mut handle = ptr::null_mut();
-            let bytes = match argument {
+            let handle;
+            let (size, value) = match argument {
                 Argument::Buffer(memory) => {
                     handle = mem(memory.raw);
-                    None
+                    (size_of::<cl_mem>(), (&raw const handle).cast())
                 }
-                Argument::Values(block) => Some(block.bytes()),
-            };
-            let (size, value) = match bytes {
-                Some(bytes) => (bytes.len(), bytes.as_ptr().cast()),
-                None => (size_of::<cl_mem>(), (&raw const handle).cast()),
+                Argument::Values(block) => (block.bytes().len(), block.bytes().as_ptr().cast()),
             };
             // SAFETY: `size` bytes lie at `value`; the driver compares number and sizes with the kernel's.
             let set = unsafe { cl3::kernel::set_kernel_arg(kernel.get(), at, size, value) };
@@ -405,7 +397,7 @@ impl Driver for OpenCl {
         match mapped {
             Ok(event) => {
                 drop(Event::new(event));
-                self.mapped().insert(start as usize, memory);
+                lock(&self.mapped).insert(start as usize, memory);
                 Ok(start.cast())
             }
             Err(code) => {
@@ -416,7 +408,7 @@ impl Driver for OpenCl {
     }
 
     fn free_host(&self, start: *mut u8) {
-        let Some(memory) = self.mapped().remove(&(start as usize)) else { return };
+        let Some(memory) = lock(&self.mapped).remove(&(start as usize)) else { return };
         // SAFETY: mapped by `allocate_host`, unmapped once; the driver keeps the memory until that is done.
         let unmapped = unsafe {
             cl::enqueue_unmap_mem_object(self.mapping.get(), mem(memory), start.cast(), 0, ptr::null())

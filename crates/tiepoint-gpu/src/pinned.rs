@@ -1,12 +1,12 @@
 //! Pinned host memory, which a device reads and writes directly.
 
-use crate::buffer::Memory;
+use crate::buffer::{Memory, bytes_of};
 use crate::driver::Driver;
-use crate::{DeviceId, Element, Error, Gpu, Mark, Result};
+use crate::{DeviceId, Element, Error, Gpu, Mark, Result, lock};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Pinned memory that is free, by its size. Taking it from the driver costs more than filling it: 0.5 ms a megabyte.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl PinnedPool {
     const LEAST: usize = 1 << 20;
 
     fn take(&self, bytes: usize) -> Option<*mut u8> {
-        let mut free = self.free();
+        let mut free = lock(&self.free);
         let PinnedStart(start) = free.pieces.get_mut(&bytes)?.pop()?;
         free.bytes -= bytes;
         Some(start)
@@ -42,7 +42,7 @@ impl PinnedPool {
 
     /// Keeps memory that no transfer uses any more; returns false if there is too much.
     fn keep(&self, bytes: usize, start: *mut u8) -> bool {
-        let mut free = self.free();
+        let mut free = lock(&self.free);
         let keeps = bytes >= Self::LEAST && free.bytes + bytes <= Self::MOST;
         if keeps {
             free.bytes += bytes;
@@ -52,12 +52,8 @@ impl PinnedPool {
     }
 
     pub(crate) fn clear(&self, driver: &dyn Driver) {
-        let free = std::mem::take(&mut *self.free());
+        let free = std::mem::take(&mut *lock(&self.free));
         free.pieces.into_values().flatten().for_each(|PinnedStart(start)| driver.free_host(start));
-    }
-
-    fn free(&self) -> MutexGuard<'_, FreePinned> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,9 +119,7 @@ impl Drop for PinnedMemory {
 
 impl<T: Element> Pinned<T> {
     pub(crate) fn new(gpu: &Gpu, len: usize) -> Result<Self> {
-        let bytes = len.checked_mul(size_of::<T>()).filter(|&b| isize::try_from(b).is_ok());
-        let bytes = bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))?;
-        let memory = PinnedMemory::new(gpu, bytes)?;
+        let memory = PinnedMemory::new(gpu, bytes_of::<T>(len)?)?;
         Ok(Self { memory: Arc::new(memory), len, element: PhantomData })
     }
 

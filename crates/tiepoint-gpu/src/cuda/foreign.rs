@@ -29,7 +29,7 @@ pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -
         }
     }
     // A stream waits for what the event stood for when the wait was enqueued, so the event can be recorded again.
-    let event = own.order.lock().unwrap_or_else(PoisonError::into_inner);
+    let event = crate::lock(&own.order);
     // SAFETY: as above; the event was made with the stream, and the lock keeps other threads from recording it.
     unsafe {
         call!(cuEventRecord(*event, from))?;

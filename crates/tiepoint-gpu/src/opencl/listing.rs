@@ -1,14 +1,14 @@
 //! The devices of all platforms, and their properties.
 
 use super::failed;
-use crate::{Api, Devices, Error, Info, Result};
+use crate::{Api, Devices, Error, Info, Result, lock};
 use opencl3::device::{CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, Device};
 use opencl3::error_codes::{
     CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE,
     DLOPEN_RUNTIME_LOAD_FAILED,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Held while devices are listed and opened: PoCL initialises itself at the first call, and two first calls at a time
 /// crash it (seen with 3.1).
@@ -61,7 +61,7 @@ fn is_cpu(device: &Device) -> bool {
 }
 
 pub(crate) fn devices() -> Result<Devices> {
-    let _alone = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&LOOKING);
     let (devices, refused) = all()?;
     let mut listed = Devices::of((0..).zip(&devices).map(|(index, device)| info(device, index)));
     listed.refused.extend(refused);

@@ -1,6 +1,6 @@
 //! Kernels have the arithmetic, the exchange between lanes and the layout that the dialect states.
 
-use super::{Count, all, count_kernel};
+use super::{Count, all, count_kernel, run};
 use tiepoint_gpu::{Commands, KernelSource, kernel, kernel_struct};
 
 /// Values of every size and sign, some of them denormal, from a linear congruential generator.
@@ -51,13 +51,10 @@ fn arithmetic_has_the_bits_of_rust() {
             let [a, b, c] = [1, 2, 3].map(|s| floats(n, s, spread));
             let source = KernelSource::new("arithmetic").table_f32("TABLE", &table).define_f32("HALF", 0.5);
             let source = source.kernel::<Arithmetic<'_>>([64, 1]).text(ARITHMETIC);
-            let kernel = gpu.program(&source).unwrap().kernel::<Arithmetic<'_>>().unwrap();
             let out = gpu.buffer::<f32>(8 * n).unwrap();
             let [da, db, dc] = [&a, &b, &c].map(|v| gpu.upload(v).unwrap());
-            let mut commands = Commands::new();
             let arguments = Arithmetic { out: &out, a: &da, b: &db, c: &dc, n: n as i32 };
-            commands.launch(&kernel, kernel.covering(n, 1), arguments).unwrap();
-            gpu.run(&commands).unwrap();
+            run(&gpu, &source, [n.div_ceil(64), 1, 1], arguments);
             let found = out.to_vec().unwrap();
             let mut differ = [0; 8];
             for (i, found) in found.chunks_exact(8).enumerate() {
@@ -119,13 +116,9 @@ fn finite_numbers_are_distinguished_from_nan_and_infinity() {
         let both = [(F32, &singles), (F64, &doubles)];
         for (text, values) in both.into_iter().take(if gpu.info().has_f64 { 2 } else { 1 }) {
             let source = KernelSource::new("finite").kernel::<Finite<'_>>([64, 1]).text(text);
-            let kernel = gpu.program(&source).unwrap().kernel::<Finite<'_>>().unwrap();
             let bits = gpu.upload(&values.iter().map(|v| v.0).collect::<Vec<_>>()).unwrap();
             let out = gpu.buffer::<u32>(values.len()).unwrap();
-            let mut commands = Commands::new();
-            let arguments = Finite { out: &out, bits: &bits, n: values.len() as i32 };
-            commands.launch(&kernel, [1, 1, 1], arguments).unwrap();
-            gpu.run(&commands).unwrap();
+            run(&gpu, &source, [1; 3], Finite { out: &out, bits: &bits, n: values.len() as i32 });
             let expected: Vec<u32> = values.iter().map(|v| v.1.into()).collect();
             assert_eq!(out.to_vec().unwrap(), expected, "{gpu:?}");
         }
@@ -206,12 +199,9 @@ fn packed_words_give_the_same_on_all_devices() {
     let expected: Vec<u32> = (0..N).flat_map(expected).collect();
     for gpu in all() {
         let source = KernelSource::new("words").kernel::<Words<'_>>([64, 1]).text(WORDS);
-        let kernel = gpu.program(&source).unwrap().kernel::<Words<'_>>().unwrap();
         let out = gpu.buffer::<u32>(11 * N).unwrap();
         let [a, b, c] = [&a, &b, &c].map(|words| gpu.upload(words).unwrap());
-        let mut commands = Commands::new();
-        commands.launch(&kernel, [N / 64, 1, 1], Words { out: &out, a: &a, b: &b, c: &c }).unwrap();
-        gpu.run(&commands).unwrap();
+        run(&gpu, &source, [N / 64, 1, 1], Words { out: &out, a: &a, b: &b, c: &c });
         let found = out.to_vec().unwrap();
         let wrong = found.iter().zip(&expected).position(|(f, e)| f != e);
         let wrong = wrong.map(|at| (at / 11, at % 11, found[at], expected[at]));
@@ -285,10 +275,8 @@ fn blocks_of_values_have_one_layout() {
     for gpu in all() {
         let source =
             KernelSource::new("spread").structure::<Rows>().kernel::<Spread<'_>>([32, 1]).text(SPREAD);
-        let kernel = gpu.program(&source).unwrap().kernel::<Spread<'_>>().unwrap();
         let (to, counter) = (gpu.buffer::<i32>(80).unwrap(), gpu.upload(&[0_u32]).unwrap());
         let word = gpu.upload(&[0_u32]).unwrap();
-        let mut commands = Commands::new();
         let arguments = Spread {
             to: &to,
             counter: &counter,
@@ -299,8 +287,7 @@ fn blocks_of_values_have_one_layout() {
             n: 40,
             more: Rows { step: 5_000_300_000, scale: 1.0, pair: [0, 7] },
         };
-        commands.launch(&kernel, kernel.covering(40, 1), arguments).unwrap();
-        gpu.run(&commands).unwrap();
+        run(&gpu, &source, [2, 1, 1], arguments);
         let expected = (0..40).flat_map(|_| [1 + 9 + 1000 + 20_000 + 300_000, 7 * 100 + 8]);
         assert!(to.to_vec().unwrap().into_iter().eq(expected), "{gpu:?}: {:?}", to.to_vec().unwrap());
         assert_eq!([counter.to_vec().unwrap(), word.to_vec().unwrap()], [[40], [77]], "{gpu:?}");
@@ -361,12 +348,9 @@ fn lanes_keep_private_variables_over_loops_with_barriers() {
         for compilation in 0..12 {
             let source = KernelSource::new("turns").define("COMPILATION", compilation);
             let source = source.kernel::<Turns<'_>>([64, 1]).text(TURNS);
-            let kernel = gpu.program(&source).unwrap().kernel::<Turns<'_>>().unwrap();
             let (sums, on_device) =
                 (gpu.buffer(64 * spans.len()).unwrap(), gpu.upload(spans.as_flattened()).unwrap());
-            let mut commands = Commands::new();
-            commands.launch(&kernel, [spans.len(), 1, 1], Turns { sums: &sums, spans: &on_device }).unwrap();
-            gpu.run(&commands).unwrap();
+            run(&gpu, &source, [spans.len(), 1, 1], Turns { sums: &sums, spans: &on_device });
             assert_eq!(sums.to_vec().unwrap(), expected, "{gpu:?}: compilation {compilation}");
         }
     }

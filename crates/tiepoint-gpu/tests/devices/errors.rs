@@ -1,6 +1,6 @@
 //! Impossible requests are errors that name the reason.
 
-use super::{Add, COUNT, Count, add_kernel, all, numbers_at};
+use super::{Add, COUNT, Count, add_kernel, all, numbers_at, run};
 use tiepoint_gpu::{Commands, Error, Gpu, Info, KernelSource, kernel};
 
 /// Objects of another `Gpu::open` are refused everywhere: the same handle may mean other memory on this device.
@@ -119,12 +119,9 @@ const TURN: &str = "KERNEL(turn) {
 fn a_loop_runs_to_its_end_or_the_device_is_refused() {
     for gpu in all() {
         let source = KernelSource::new("turn").kernel::<Turn<'_>>([32, 1]).text(TURN);
-        let kernel = gpu.program(&source).unwrap().kernel::<Turn<'_>>().unwrap();
         let end = gpu.buffer::<u32>(1).unwrap();
         let runs = [1000, 65_000, 66_000, 300_000].map(|turns| {
-            let mut commands = Commands::new();
-            commands.launch(&kernel, [1, 1, 1], Turn { end: &end, turns }).unwrap();
-            gpu.run(&commands).unwrap();
+            run(&gpu, &source, [1; 3], Turn { end: &end, turns });
             let next = |number: u32, _| number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             end.to_vec().unwrap()[0] == (0..turns).fold(7, next)
         });

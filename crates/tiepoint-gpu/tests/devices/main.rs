@@ -9,10 +9,20 @@ mod errors;
 mod listed;
 mod queue;
 
-use tiepoint_gpu::{Api, Buffer, Commands, Element, Error, Gpu, Kernel, KernelSource, Mark, Pinned, kernel};
+use tiepoint_gpu::{
+    Api, Buffer, Commands, Element, Error, Gpu, Kernel, KernelArguments, KernelSource, Mark, Pinned, kernel,
+};
 
 fn all() -> Vec<Gpu> {
     listed::listed(&[Api::Cuda, Api::OpenCl])
+}
+
+/// Runs the kernel that takes these arguments once.
+fn run<A: KernelArguments>(gpu: &Gpu, source: &KernelSource, groups: [usize; 3], arguments: A) {
+    let kernel = gpu.program(source).unwrap().kernel::<A>().unwrap();
+    let mut commands = Commands::new();
+    commands.launch(&kernel, groups, arguments).unwrap();
+    gpu.run(&commands).unwrap();
 }
 
 /// The numbers in host memory. Tests run no commands while they hold them.

@@ -170,50 +170,34 @@ fn work_beside_the_queue_keeps_its_order() {
     }
 }
 
+/// Results are read while later work runs: as part of the work in the queue, or beside it.
 #[test]
 fn results_are_read_while_later_work_runs() {
     const N: usize = 100_000;
     for gpu in all() {
         let kernel = add_kernel(&gpu);
-        let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
-        let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
-        let mut marks = Vec::new();
-        for result in &mut results {
-            let mut commands = adding(&kernel, &sum, &one);
-            commands.download(&sum, result).unwrap();
-            gpu.run(&commands).unwrap();
-            marks.push(gpu.mark().unwrap());
-        }
-        for ((result, mark), expected) in results.iter().zip(&marks).zip([1, 4, 13]) {
-            let found = numbers_at(result, mark, 0..N).unwrap();
-            assert!(found.iter().all(|&v| v == expected), "{gpu:?}: {expected}");
-        }
-    }
-}
-
-#[test]
-fn results_travel_beside_later_work() {
-    const N: usize = 100_000;
-    for gpu in all() {
-        let kernel = add_kernel(&gpu);
-        let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
-        let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
-        let mut sent = Vec::new();
-        for (round, result) in results.iter_mut().enumerate() {
-            let add = adding(&kernel, &sum, &one);
-            gpu.run(&add).unwrap();
-            assert!(gpu.download_beside(add).is_err(), "{gpu:?}: a kernel is no download");
-            let mut read = Commands::new();
-            read.download(&sum, result).unwrap();
-            sent.push(gpu.download_beside(read).unwrap());
-            // The next round writes what this one reads.
-            sent[round].hold().unwrap();
-        }
-        for ((result, sent), expected) in results.iter().zip(&sent).zip([1, 4, 13]) {
-            let found = numbers_at(result, sent.done(), 7..N).unwrap();
-            assert_eq!(found.len(), N - 7);
-            assert!(found.iter().all(|&v| v == expected), "{gpu:?}: {expected}");
-            assert!(numbers_at(result, sent.done(), 7..N + 1).is_err(), "beyond the end");
+        for is_beside in [false, true] {
+            let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
+            let mut results = [(); 3].map(|()| gpu.pinned::<u32>(N).unwrap());
+            let mut sent = Vec::new();
+            for result in &mut results {
+                let add = adding(&kernel, &sum, &one);
+                gpu.run(&add).unwrap();
+                assert!(gpu.download_beside(add).is_err(), "{gpu:?}: a kernel is no download");
+                let mut read = Commands::new();
+                read.download(&sum, result).unwrap();
+                let transfer =
+                    if is_beside { gpu.download_beside(read) } else { gpu.download(read) }.unwrap();
+                // The next round writes what this one reads.
+                transfer.hold().unwrap();
+                sent.push(transfer);
+            }
+            for ((result, sent), expected) in results.iter().zip(&sent).zip([1, 4, 13]) {
+                let found = numbers_at(result, sent.done(), 7..N).unwrap();
+                assert_eq!(found.len(), N - 7);
+                assert!(found.iter().all(|&v| v == expected), "{gpu:?}, beside {is_beside}: {expected}");
+                assert!(numbers_at(result, sent.done(), 7..N + 1).is_err(), "beyond the end");
+            }
         }
     }
 }

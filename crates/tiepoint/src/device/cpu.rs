@@ -6,7 +6,8 @@ use crate::{Error, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use tiepoint_gpu::lock;
 
 /// Pixels of an image that are too few for several threads. Unit tests use small images, and threads all the same.
 const SMALL: usize = 128 * 128;
@@ -295,7 +296,7 @@ struct Chunks<'d, T> {
 impl<'d, T> Chunks<'d, T> {
     /// The number of the next chunk, and the run of chunks that the calling thread takes.
     fn take(left: &Mutex<Self>, len: usize, workers: usize) -> Option<(usize, &'d mut [T])> {
-        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = lock(left);
         let chunks = left.data.len().div_ceil(len);
         let count = if workers == 1 { chunks } else { chunks.div_ceil(4 * workers) };
         let end = count.saturating_mul(len).min(left.data.len());

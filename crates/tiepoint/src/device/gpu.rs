@@ -59,32 +59,16 @@ pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -
     asked?.into_iter().collect()
 }
 
-/// The devices of this machine whose name contains `TIEPOINT_TEST_DEVICE`, for tests that run one body on each. Without
-/// a device such a test would check nothing, so it fails if `TIEPOINT_REQUIRE_GPU`, or else `CI`, is set and not 0, and
-/// otherwise prints that it was skipped.
+#[cfg(test)]
+#[path = "../../../tiepoint-gpu/tests/listed/mod.rs"]
+mod listed;
+
+/// The devices of this machine, for tests that run one body on each; see [`listed::require`].
 #[cfg(test)]
 pub(crate) fn all() -> &'static [Gpu] {
-    use std::sync::OnceLock;
-    static ALL: OnceLock<Vec<Gpu>> = OnceLock::new();
-    let found = ALL.get_or_init(|| {
-        let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
-        let listed = |api| match devices(api) {
-            Err(tiepoint_gpu::Error::Absent { .. }) => Vec::new(),
-            listed => listed.and_then(Devices::complete).expect("a driver that is there lists its devices"),
-        };
-        let infos = [Api::Cuda, Api::OpenCl].into_iter().flat_map(listed);
-        let infos = infos.filter(|info| info.name.contains(&wanted));
-        infos
-            .map(|info| Gpu::open_for_short_loops(info.api, info.index).expect("a listed device opens"))
-            .collect()
-    });
-    if found.is_empty() {
-        let required = std::env::var("TIEPOINT_REQUIRE_GPU").or_else(|_| std::env::var("CI"));
-        assert!(
-            required.map_or(true, |required| required == "0"),
-            "there is no such CUDA or OpenCL device, and one is required"
-        );
-        println!("SKIPPED: neither a CUDA nor an OpenCL device (PoCL would do: pocl-opencl-icd)");
-    }
+    const APIS: [Api; 2] = [Api::Cuda, Api::OpenCl];
+    static ALL: std::sync::OnceLock<Vec<Gpu>> = std::sync::OnceLock::new();
+    let found = ALL.get_or_init(|| listed::found(&APIS));
+    listed::require(found, &APIS);
     found
 }

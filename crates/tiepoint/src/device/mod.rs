@@ -30,7 +30,8 @@ use crate::{Error, Result};
 use gpu::{Api, Gpu};
 use opening::{Opening, Winner};
 use std::sync::atomic::{self, AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use tiepoint_gpu::lock;
 
 /// A device as the user names it: `auto`, `cpu`, `cuda[:N]`, `opencl[:N]`, `cpu+cuda[:N]` or `cpu+opencl[:N]`.
 ///
@@ -86,14 +87,14 @@ type Notes = Arc<Mutex<Vec<String>>>;
 const FEW: usize = 4;
 
 fn push_note(notes: &Notes, note: String) {
-    let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut notes = lock(notes);
     if !notes.contains(&note) {
         notes.push(note);
     }
 }
 
 fn take_notes(notes: &Notes) -> Vec<String> {
-    std::mem::take(&mut *notes.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut *lock(notes))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

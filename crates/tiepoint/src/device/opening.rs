@@ -103,7 +103,7 @@ impl Opening {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        tiepoint_gpu::lock(&self.state)
     }
 
     /// The GPU, or `None` where there is none that can be used; [`Error::NotReady`] while it is being opened.

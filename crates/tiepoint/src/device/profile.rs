@@ -1,8 +1,9 @@
 //! The times of stages, which `--profile` prints.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 pub use tiepoint_gpu::StageTime;
+use tiepoint_gpu::lock;
 
 /// Wall-clock times of stages, added up by name, in the order in which the names first occurred.
 #[derive(Debug, Default)]
@@ -13,7 +14,7 @@ pub struct Profile {
 impl Profile {
     /// The times so far.
     pub fn stages(&self) -> Vec<StageTime> {
-        self.stages.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.stages).clone()
     }
 
     /// Adds times that were recorded elsewhere.
@@ -22,14 +23,7 @@ impl Profile {
     }
 
     pub(super) fn add(&self, name: &'static str, seconds: f64, calls: u64) {
-        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
-        match stages.iter_mut().find(|s| s.name == name) {
-            Some(stage) => {
-                stage.seconds += seconds;
-                stage.calls += calls;
-            }
-            None => stages.push(StageTime { name, seconds, calls }),
-        }
+        StageTime { name, seconds, calls }.add_to(&mut lock(&self.stages));
     }
 }
 

@@ -8,7 +8,8 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use tiepoint_gpu::lock;
 
 /// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl Watch {
 impl Task {
     /// Reports under the lock, so that the numbers that arrive never fall.
     fn advance(&self, steps: u64) {
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = lock(&self.done);
         let before = *done;
         *done = before.saturating_add(steps).min(self.total);
         match &self.reports_to {

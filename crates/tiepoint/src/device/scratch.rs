@@ -1,7 +1,8 @@
 //! Working memory that calls on several threads share: each takes a piece, or makes one, and returns it.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use tiepoint_gpu::lock;
 
 /// Pieces of working memory that can be used again. An object that holds them can be used by several threads at a time:
 /// a call that finds no piece makes a new one, so there are at most as many pieces as calls that ran at the same time.
@@ -15,7 +16,7 @@ impl<T> Default for Scratch<T> {
 
 impl<T> fmt::Debug for Scratch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scratch({} waiting)", self.pieces().len())
+        write!(f, "Scratch({} waiting)", lock(&self.0).len())
     }
 }
 
@@ -27,21 +28,17 @@ impl<T> Scratch<T> {
         make: impl FnOnce() -> Result<T, E>,
         f: impl FnOnce(&mut T) -> Result<R, E>,
     ) -> Result<R, E> {
-        let waiting = self.pieces().pop();
+        let waiting = lock(&self.0).pop();
         let mut piece = waiting.map_or_else(make, Ok)?;
         let result = f(&mut piece)?;
-        self.pieces().push(piece);
+        lock(&self.0).push(piece);
         Ok(result)
-    }
-
-    fn pieces(&self) -> std::sync::MutexGuard<'_, Vec<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Scratch;
+    use super::*;
 
     #[test]
     fn pieces_are_used_again_unless_a_call_failed() {
@@ -55,6 +52,6 @@ mod tests {
         let nested = scratch.with(make, |outer| scratch.with(make, |inner| Ok((outer.len(), inner.len()))));
         assert_eq!(nested.unwrap(), (1, 0), "the second of two calls at a time has a piece of its own");
         assert!(scratch.with(make, |_| Err::<(), _>("fails".to_owned())).is_err(), "the error comes through");
-        assert_eq!(scratch.pieces().len(), 1, "the piece of the call that failed is gone");
+        assert_eq!(lock(&scratch.0).len(), 1, "the piece of the call that failed is gone");
     }
 }

@@ -348,6 +348,7 @@ impl Shape {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
+    use crate::device::Cpu;
     use crate::device::gpu::all;
     use crate::filter::testing::{data, strided};
     use crate::image::gpu::GpuPixel;
@@ -387,16 +388,19 @@ pub(crate) mod testing {
         images
     }
 
-    /// Asserts that a device's form gives the CPU's bits, alone and in a stack.
+    /// Asserts that a device's form gives the CPU's bits for all [`images`], alone and in a stack.
     pub(crate) fn twins<I: GpuPixel, O: Element + Value>(
-        images: &[Image<I>],
+        channels: usize,
         plan: impl Fn(&Gpu) -> Result<GpuFilter<I, O>>,
-        cpu: impl Fn(ImageView<'_, I>) -> Image<O>,
-        context: &dyn std::fmt::Display,
+        on_cpu: impl Fn(ImageView<'_, I>, &Cpu) -> Result<Image<O>>,
+        context: impl std::fmt::Display,
     ) {
+        let (images, cpu) = (images::<I>(channels), Cpu::default());
+        let cpu = |view: ImageView<'_, I>| on_cpu(view, &cpu).unwrap();
+        let context = format!("{} x {channels} to {}, {context}", I::NAME, O::NAME);
         for gpu in all() {
             let plan = plan(gpu).unwrap();
-            for image in images {
+            for image in &images {
                 let context = format!("{gpu:?}, {}, {context}", image.size());
                 let on_device = GpuImage::upload(gpu, image.view()).unwrap();
                 let found = plan.filter(&on_device).unwrap().download().unwrap();

@@ -238,46 +238,30 @@ KERNEL(all_four) {
     }
 
     #[test]
-    fn ln_is_close() {
+    fn functions_are_close_to_those_of_the_standard_library() {
+        let near = |name: &str, x: f64, found: f64, wanted: f64, bound: f64| {
+            assert!((found - wanted).abs() <= bound, "{name}({x}) = {found}, not {wanted}");
+        };
         for i in 1..200_000 {
             let x = exp_f64(f64::from(i) * 1e-3 - 100.0);
-            let (found, true_) = (ln(x), x.ln());
-            assert!((found - true_).abs() <= 2e-15 * true_.abs().max(0.1), "ln({x}) = {found}, not {true_}");
+            near("ln", x, ln(x), x.ln(), 2e-15 * x.ln().abs().max(0.1));
         }
-        assert_eq!(ln(1.0), 0.0, "exactly zero");
-    }
-
-    #[test]
-    fn exp_is_close() {
+        for i in -60_000..=60_000 {
+            let x = f64::from(i) * 1e-2;
+            near("exp_f64", x, exp_f64(x) / x.exp(), 1.0, 1e-15 * (1.0 + x.abs()));
+        }
         for i in -86_000..=87_000 {
             let x = i as f32 * 1e-3;
-            let (found, true_) = (f64::from(exp(x)), f64::from(x).exp());
-            assert!((found / true_ - 1.0).abs() < 2e-7, "exp({x}) = {found}, not {true_}");
+            near("exp", x.into(), f64::from(exp(x)) / f64::from(x).exp(), 1.0, 2e-7);
         }
-        assert_eq!(exp(0.0), 1.0, "exactly one");
-        assert!(exp(f32::NEG_INFINITY) > 0.0 && exp(f32::INFINITY).is_finite(), "clamped at both ends");
-    }
-
-    #[test]
-    fn sin_cos_is_close() {
         for i in -62_831..=62_831 {
             let x = i as f32 * 1e-4;
             let (sin, cos) = sin_cos(x);
-            assert!((f64::from(sin) - f64::from(x).sin()).abs() < 2e-7, "sin({x}) = {sin}");
-            assert!((f64::from(cos) - f64::from(x).cos()).abs() < 2e-7, "cos({x}) = {cos}");
+            near("sin", x.into(), sin.into(), f64::from(x).sin(), 2e-7);
+            near("cos", x.into(), cos.into(), f64::from(x).cos(), 2e-7);
         }
-    }
-
-    #[test]
-    fn exp_f64_is_close() {
-        for i in -60_000..=60_000 {
-            let x = f64::from(i) * 1e-2;
-            assert!(
-                (exp_f64(x) / x.exp() - 1.0).abs() < 1e-15 * (1.0 + x.abs()),
-                "exp({x}) = {}",
-                exp_f64(x)
-            );
-        }
+        assert_eq!((ln(1.0), exp(0.0)), (0.0, 1.0), "exactly");
+        assert!(exp(f32::NEG_INFINITY) > 0.0 && exp(f32::INFINITY).is_finite(), "clamped at both ends");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use crate::device::Cpu;
 use crate::geometry::calibration::RectifiedCalibration;
-use crate::image::{Image, ImageView, Size};
+use crate::image::{Image, ImageView};
 use crate::{Error, Result};
 
 /// Rows that one task computes.
@@ -45,19 +45,18 @@ pub(super) fn check(disparity: ImageView<'_, f32>, calibration: &RectifiedCalibr
     }
     calibration.check_metric()?;
     match calibration.size {
-        Some(size) if size != found => Err(mismatch(size, found)),
+        Some(size) if size != found => Err(Error::Mismatch(format!(
+            "the calibration is for images of {size}, but the disparities are {found}"
+        ))),
         _ => Ok(()),
     }
-}
-
-fn mismatch(expected: Size, found: Size) -> Error {
-    Error::Mismatch(format!("the calibration is for images of {expected}, but the disparities are {found}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::geometry::calibration::Projection;
+    use crate::image::Size;
 
     fn pair() -> RectifiedCalibration {
         RectifiedCalibration {

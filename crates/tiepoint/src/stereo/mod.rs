@@ -15,20 +15,13 @@
 //!
 //! **Memory.** A forward and a backward pass keep one sum for each pixel and disparity, one or two bytes, and nothing
 //! else of that size. If [`StereoOptions::memory`] does not allow that, groups of rows are computed one after the other
-//! and paths are handed from group to group: the result has the same bits. The first call of a [`Stereo`] also works in
-//! groups, of 128 MiB, because the system takes longer to clear more memory than it takes to compute those rows twice.
+//! and paths are handed from group to group: the result has the same bits.
 //!
 //! **On a GPU** (`gpu`) all paths run side by side and store their sums in four parts, so it needs four times that
-//! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit.
-//! Pictures are prepared there, too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream
-//! beside the work on the pair before. The CPU prepares pairs that the device has no memory for, and for mutual
-//! information a colour picture whose partner is grey. [`Stereo::compute_on_device`] takes images and masks of every
-//! type that lie on the device and leaves its maps there. A pair that exceeds the device's memory, or
-//! [`StereoOptions::device_memory`], is computed in bands of rows, from checkpoints of the paths that enter each; its
-//! maps are refined on the CPU.
-//!
-//! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU
-//! several are in flight.
+//! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit. A pair
+//! that exceeds the device's memory, or [`StereoOptions::device_memory`], is computed in bands of rows, from checkpoints
+//! of the paths that enter each; its maps are refined on the CPU. [`Stereo::compute_on_device`] takes images that lie on
+//! the device and leaves its maps there; a [`StereoStream`] has several pairs in flight.
 //!
 //! **Numbers.** Costs, paths and sums are integers, so no order matters. Mutual information is learnt in f64 in a
 //! stated order; a disparity between whole ones is one quotient and one sum in f32; what follows compares and
@@ -488,14 +481,9 @@ impl Stereo {
         let cpu = &cpu;
         let options = &self.options;
         let image = || Image::new(pair.size());
-        let diagonal = match options.right_view {
-            RightView::Off => options.right,
-            RightView::Diagonal => true,
-            RightView::Aggregated => false,
-        };
         let mut out = StereoResult {
             disparity: image(),
-            right: diagonal.then(image),
+            right: options.selects_right().then(image),
             confidence: options.confidence.then(image),
             reasons: None,
         };

@@ -149,6 +149,15 @@ impl StereoOptions {
         suited.replaced(self.p1, self.p2, self.p2_least, self.gradient)
     }
 
+    /// Whether the right view is selected from the sums of the left one.
+    pub(super) fn selects_right(&self) -> bool {
+        match self.right_view {
+            RightView::Off => self.right,
+            RightView::Diagonal => true,
+            RightView::Aggregated => false,
+        }
+    }
+
     pub(super) fn speckle(&self) -> SpeckleOptions {
         SpeckleOptions { size: self.speckle_size, difference: self.speckle_difference }
     }

@@ -4,8 +4,8 @@
 //! out(x, y) = Σ k(i, j) · in(x + i − ax, y + j − ay),   anchor (ax, ay) = (⌊width / 2⌋, ⌊height / 2⌋)
 //! ```
 //!
-//! The kernel is not flipped, as in OpenCV's `filter2D`; with [`Kernel::flipped`] the result is a convolution
-//! in the strict sense. The anchor of an even size is the pixel right of and below the middle.
+//! The kernel is not flipped, as in OpenCV's `filter2D`. The anchor of an even size is the pixel right of and below the
+//! middle.
 //!
 //! A kernel that is the product of a column and a row is run as two passes: width + height products for each pixel
 //! instead of width · height. No weight may differ from that product by more than 10⁻⁶ of the greatest weight.
@@ -75,22 +75,9 @@ impl Kernel {
         Ok(Self { factors: Some((column, row)), ..kernel })
     }
 
-    /// The kernel turned by 180°.
-    #[must_use]
-    pub fn flipped(&self) -> Self {
-        let turned = |v: &[f32]| v.iter().rev().copied().collect::<Vec<_>>();
-        let factors = self.factors.as_ref().map(|(column, row)| (turned(column), turned(row)));
-        Self { weights: turned(&self.weights), factors, ..*self }
-    }
-
     /// Width and height.
     pub fn size(&self) -> Size {
         self.size
-    }
-
-    /// True when the kernel is run as two passes.
-    pub fn is_separable(&self) -> bool {
-        self.factors.is_some()
     }
 }
 
@@ -453,11 +440,10 @@ mod tests {
     fn products_are_recognised() {
         let size = Size::new(3, 3);
         let edges = Kernel::new(vec![-1.0, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0], size).unwrap();
-        assert!(edges.is_separable(), "Sobel");
-        assert_eq!(edges.flipped().flipped(), edges, "turned twice");
+        assert!(edges.factors.is_some(), "Sobel");
         let laplace = Kernel::new(vec![0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0], size).unwrap();
-        assert!(!laplace.is_separable(), "Laplace");
-        assert!(!Kernel::new(vec![0.0; 9], size).unwrap().is_separable(), "nothing");
+        assert!(laplace.factors.is_none(), "Laplace");
+        assert!(Kernel::new(vec![0.0; 9], size).unwrap().factors.is_none(), "nothing");
         let image = Image::from_fn(Size::new(20, 20), |x, y| (x * 7 + y * y) as u8);
         let cpu = Cpu::sequential();
         let found: Image<f32> = convolve(image.view(), &edges, Border::Clamp, &cpu).unwrap();

@@ -19,7 +19,7 @@ pub use gpu::{GpuIntegral, GpuIntegrator, GpuSum};
 
 use super::border::BAND;
 use crate::device::{Cpu, dispatch};
-use crate::image::{ImageView, Pixel, Rect, Size};
+use crate::image::{ImageView, Pixel, Size};
 use crate::{Error, Result};
 use fearless_simd::{Simd, prelude::*};
 
@@ -130,15 +130,6 @@ impl<A: Sum> Integral<A> {
     pub fn row(&self, y: usize) -> &[A] {
         let stride = self.size.width + 1;
         &self.values[y * stride..(y + 1) * stride]
-    }
-
-    /// The sum over the part of `rect` inside the image.
-    pub fn box_sum(&self, rect: Rect) -> A {
-        let ends = |at: usize, n: usize, of: usize| (at.min(of), at.saturating_add(n).min(of));
-        let (x0, x1) = ends(rect.x, rect.size.width, self.size.width);
-        let (y0, y1) = ends(rect.y, rect.size.height, self.size.height);
-        let (top, bottom) = (self.row(y0), self.row(y1));
-        bottom[x1].minus(bottom[x0]).minus(top[x1].minus(top[x0]))
     }
 }
 
@@ -265,18 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn boxes_are_right_above_two_to_the_32() {
+    fn sums_above_two_to_the_32_wrap_in_32_bits() {
         // 300 · 400 pixels of 65535 sum to 7.9·10⁹.
-        let size = Size::new(400, 300);
-        let image = Image::filled(size, 1, u16::MAX);
+        let image = Image::filled(Size::new(400, 300), 1, u16::MAX);
         for cpu in cpus() {
-            let narrow = Integral::<u32>::new(image.view(), &cpu).unwrap();
             let wide = Integral::<u64>::new(image.view(), &cpu).unwrap();
-            let rect = |x, y, w, h| Rect { x, y, size: Size::new(w, h) };
-            assert_eq!(wide.box_sum(rect(0, 0, 400, 300)), 400 * 300 * 65535, "all");
-            assert_eq!(narrow.box_sum(rect(250, 150, 150, 150)), 150 * 150 * 65535, "a wrapped corner");
-            assert_eq!(narrow.box_sum(rect(390, 299, 99, usize::MAX)), 10 * 65535, "clipped");
-            assert_eq!(narrow.box_sum(rect(999, 999, 5, 5)), 0, "outside");
+            assert_eq!(wide.row(300)[400], 400 * 300 * 65535, "all");
+            let narrow = Integral::<u32>::new(image.view(), &cpu).unwrap();
+            assert!(narrow.values.iter().zip(&wide.values).all(|(n, w)| *n == *w as u32), "wrapped");
         }
     }
 

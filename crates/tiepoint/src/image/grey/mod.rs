@@ -78,10 +78,7 @@ fn grey_view<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
 /// # Errors
 /// [`Error::Image`] for more than four channels.
 pub fn grey<'a>(image: impl Into<AnyView<'a>>, cpu: &Cpu) -> Result<AnyCow<'a>> {
-    grey_of(image.into(), cpu)
-}
-
-fn grey_of<'a>(image: AnyView<'a>, cpu: &Cpu) -> Result<AnyCow<'a>> {
+    let image = image.into();
     check_channels(image.channels())?;
     if image.channels() == 1 {
         return Ok(AnyCow::Borrowed(image));

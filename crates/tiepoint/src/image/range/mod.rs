@@ -78,10 +78,7 @@ pub fn prepare<'a>(
     range: Range,
     cpu: &Cpu,
 ) -> Result<Prepared<'a>> {
-    prepare_any(image.into(), mask.into(), range, cpu)
-}
-
-fn prepare_any<'a>(image: AnyCow<'a>, mask: Mask<'a>, range: Range, cpu: &Cpu) -> Result<Prepared<'a>> {
+    let (image, mask) = (image.into(), mask.into());
     range.check()?;
     check_mask(mask.view(), image.view().size())?;
     let shown = Mask::of_data(image.view(), None);

@@ -2,8 +2,9 @@
 
 use super::path_ring::{PAD, aligned, line_start};
 use super::recurrence::Value;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use tiepoint_gpu::lock;
 
 /// Columns in a segment.
 pub(super) const SEGMENT: usize = 32;
@@ -62,18 +63,16 @@ impl<T: Value> Boundary<T> {
     }
 
     pub(super) fn put(&self, index: usize, segment: Segment<T>) {
-        *self.segments[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(segment);
+        *lock(&self.segments[index]) = Some(segment);
     }
 
     pub(super) fn take(&self, index: usize) -> Option<Segment<T>> {
-        self.segments[index].lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.segments[index]).take()
     }
 
     /// A copy, to start again from here.
     pub(super) fn checkpoint(&self) -> Self {
-        let copy = |p: &Mutex<Option<Segment<T>>>| {
-            Mutex::new(p.lock().unwrap_or_else(PoisonError::into_inner).clone())
-        };
+        let copy = |p: &Mutex<Option<Segment<T>>>| Mutex::new(lock(p).clone());
         Self { segments: self.segments.iter().map(copy).collect() }
     }
 }

@@ -18,7 +18,8 @@ use crate::{Error, Result};
 use fearless_simd::Simd;
 use fearless_simd::prelude::*;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use tiepoint_gpu::lock;
 
 /// Rows of a band: their paths fit into the first-level cache.
 const BAND: usize = 8;
@@ -229,17 +230,7 @@ fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         let sums = sums.as_mut().and_then(Iterator::next);
         Band { first, number, count: BAND.min(range.end - first), sums, output: Vec::new() }
     });
-    let wavefront = Wavefront::new(range.len().div_ceil(BAND));
-    let pass = Pass {
-        input,
-        level: cpu.level(),
-        backward: false,
-        p2_penalty: P2Penalty::new(&input.penalties),
-        boundary,
-        wavefront,
-        padded: padded as u16,
-    };
-    run::<T, A, D, N>(&pass, bands.collect(), cpu)
+    run::<T, A, D, N>(input, false, bands.collect(), (boundary, padded), cpu)
 }
 
 fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
@@ -268,26 +259,27 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         .collect();
     bands.reverse();
     bands.iter_mut().enumerate().for_each(|(number, band)| band.number = number);
-    let wavefront = Wavefront::new(range.len().div_ceil(BAND));
-    let pass = Pass {
-        input,
-        level: cpu.level(),
-        backward: true,
-        p2_penalty: P2Penalty::new(&input.penalties),
-        boundary,
-        wavefront,
-        padded: padded as u16,
-    };
-    run::<T, A, D, N>(&pass, bands, cpu)
+    run::<T, A, D, N>(input, true, bands, (boundary, padded), cpu)
 }
 
 /// Threads take bands in order, so that the band that another thread waits for is always being computed. A cancelled
 /// thread ends between two bands, when no other waits for it.
 fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
-    pass: &Pass<'_, T>,
+    input: &AggregationInput<'_>,
+    backward: bool,
     bands: Vec<Band<'_, A>>,
+    (boundary, padded): (&Boundary<T>, usize),
     cpu: &Cpu,
 ) -> Result<()> {
+    let pass = &Pass {
+        input,
+        level: cpu.level(),
+        backward,
+        p2_penalty: P2Penalty::new(&input.penalties),
+        boundary,
+        wavefront: Wavefront::new(bands.len()),
+        padded: padded as u16,
+    };
     let workers = cpu.threads().min(bands.len());
     let queue = Mutex::new(bands.into_iter());
     let ended = cpu.try_map(workers, |_| {
@@ -295,7 +287,7 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         let mut scratch = BandScratch::default();
         loop {
             cpu.check()?;
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let next = lock(&queue).next();
             let Some(band) = next else { return Ok(()) };
             let count = band.count;
             dispatch!(cpu.level(), simd => aggregate_band(simd, pass, band, &mut scratch, D::default()));

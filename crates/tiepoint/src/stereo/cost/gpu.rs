@@ -4,12 +4,11 @@
 //! `cost` compares two. `view.h` describes the views that descriptors are made from.
 
 use super::CostSource;
+use super::mutual_information::learn::gpu::LearnTable;
 use super::volume::gpu::GpuVolume;
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::image::Size;
+use crate::device::gpu::{Buffer, Commands};
 use crate::image::gpu::{self, GpuPixel, GpuStack, Plane};
-use crate::stereo::StereoOptions;
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
 use crate::stereo::pair::gpu::{Compares, ViewStacks};
 use tiepoint_gpu::KernelSource;
@@ -70,7 +69,7 @@ pub(in crate::stereo) struct GpuCost {
     pub(in crate::stereo) exchanged: Option<CostKernel>,
     pub(in crate::stereo) greatest: u16,
     /// Learns the table that the cost looks up from each pair; `None` if the table is known or there is none.
-    pub(in crate::stereo) learner: Option<&'static dyn GpuLearner>,
+    pub(in crate::stereo) learner: Option<LearnTable>,
     /// The costs, if the caller has computed them.
     pub(in crate::stereo) volume: Option<GpuVolume>,
     /// Which part of the left and of the right picture it compares, if the device prepares them.
@@ -88,34 +87,6 @@ impl GpuCost {
             compares: [Compares::Grey; 2],
         }
     }
-}
-
-#[derive(Debug)]
-pub(in crate::stereo) struct Learnt {
-    /// The table that the cost looks up, and that for the pair with its images exchanged.
-    pub(in crate::stereo) tables: [Buffer<u8>; 2],
-    /// The image of a view that it compares, if that is [learnt](Compares::LearntGrey).
-    pub(in crate::stereo) compared: [Option<GpuStack<u8>>; 2],
-}
-
-/// Learns the table of a cost from a pair, on the device that has the pair.
-pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
-    /// Which part of the left and of the right picture it learns from.
-    fn learns_from(&self) -> [Compares; 2];
-
-    /// The programs that it needs, except very short ones.
-    fn sources(&self, gpu: &Gpu, options: &StereoOptions, pair: (Size, bool)) -> Result<Vec<KernelSource>>;
-
-    /// Bytes of memory that it takes, for a pair of this size that is masked or not.
-    fn bytes(&self, gpu: &Gpu, options: &StereoOptions, pair: (Size, bool)) -> Result<u64>;
-
-    fn record(
-        &self,
-        commands: &mut Commands,
-        gpu: &Gpu,
-        options: &StereoOptions,
-        views: [&ViewStacks; 2],
-    ) -> Result<Learnt>;
 }
 
 tiepoint_gpu::kernel! {

@@ -38,7 +38,7 @@ impl GpuMatching<'_> {
         let (layout, paths) = aggregation::gpu::sources(self.gpu, self.cost, &self.input(pairs))?;
         let mut sources = Vec::from(paths);
         sources.push(winner_takes_all::gpu::source(self.cost, self.masked, &layout, self.selection));
-        sources.extend(self.volume.iter().flat_map(|volume| volume.sources(&layout)));
+        sources.extend(self.volume.map(|volume| volume.source(&layout)));
         Ok(sources)
     }
 

@@ -7,7 +7,8 @@ use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::image::gpu::AnyGpuStack;
 use crate::image::{AnyView, Size};
 use crate::stereo::cost;
-use crate::stereo::cost::gpu::{CostKernel, GpuCost, GpuLearner};
+use crate::stereo::cost::gpu::{CostKernel, GpuCost};
+use crate::stereo::cost::mutual_information::learn::gpu::LearnTable;
 use crate::stereo::pair::gpu::{
     Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored, pictures_of,
     source_of,
@@ -229,7 +230,7 @@ impl Stages<'_> {
         let greys = match shape.views {
             PlanViews::Ready(views) => views.map(|view| view.grey),
             PlanViews::Pictures(pictures, compares) => {
-                let learns_from = cost.learner.map(GpuLearner::learns_from);
+                let learns_from = cost.learner.map(|learner| learner.learns_from);
                 let all = std::iter::once(compares).chain(learns_from);
                 let made = all.flat_map(|compares| pictures.into_iter().zip(compares));
                 sources.extend(made.filter_map(|(picture, compares)| source_of(picture, compares)));
@@ -271,12 +272,12 @@ impl Stages<'_> {
     /// Learning, from pictures of its own, of what goes to the views and tables of the plan.
     fn learning(
         &self,
-        learner: &dyn GpuLearner,
+        learner: LearnTable,
         (views, tables): (&[ViewStacks; 2], &[Buffer<u8>]),
     ) -> Result<PlanLearning> {
         let Self { gpu, options, .. } = *self;
         let mut commands = Commands::new();
-        let ([left, right], inputs) = self.views(&mut commands, learner.learns_from())?;
+        let ([left, right], inputs) = self.views(&mut commands, learner.learns_from)?;
         let found = learner.record(&mut commands, gpu, options, [&left, &right])?;
         let mut learnt: Vec<_> =
             found.tables.into_iter().zip(tables.iter().cloned()).map(<[_; 2]>::from).collect();

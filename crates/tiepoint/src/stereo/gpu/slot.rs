@@ -7,8 +7,8 @@ use crate::image::gpu::{AnyGpuStack, GpuStack, Staging};
 use crate::image::{ByPixel, Image};
 use crate::stereo::{Maps, Reason, StereoResult};
 use crate::{Error, Result, by_pixel};
-use std::sync::{Arc, Mutex, PoisonError};
-use tiepoint_gpu::{Element, Mark, Transfer};
+use std::sync::{Arc, Mutex};
+use tiepoint_gpu::{Element, Mark, Transfer, lock};
 
 /// Numbers that are copied to a buffer. They are first sent to other memory of the device, which is filled while the
 /// work on the pair before still reads the buffer.
@@ -160,7 +160,7 @@ struct Arrival {
 
 impl Drop for Arrival {
     fn drop(&mut self) {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).extend(self.maps.take());
+        lock(&self.spare).extend(self.maps.take());
     }
 }
 
@@ -246,7 +246,7 @@ impl Slot {
     /// which are still to arrive.
     pub(super) fn start(&mut self, pairs: usize) -> Result<Vec<Arriving>> {
         self.run()?;
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = lock(&self.spare).pop();
         let mut maps = spare.map_or_else(|| self.maps.try_map(Kept::room, Kept::room), Ok)?;
         let mut downloads = Commands::new();
         self.maps.send(&mut downloads, &mut maps)?;

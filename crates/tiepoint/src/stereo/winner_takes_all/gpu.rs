@@ -3,7 +3,7 @@
 use super::super::aggregation::gpu::{GpuSums, Layout};
 use super::super::cost::gpu::CostKernel;
 use super::super::gpu::lanes::optional;
-use super::super::{GpuMaps, INVALID, RightView, StereoOptions, Subpixel, subpixel};
+use super::super::{GpuMaps, INVALID, StereoOptions, Subpixel, subpixel};
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
 use crate::image::gpu::{GpuStack, Plane};
@@ -46,13 +46,8 @@ pub(in crate::stereo) struct WinnerOptions {
 
 impl WinnerOptions {
     pub(in crate::stereo) fn of(options: &StereoOptions) -> Self {
-        let right = match options.right_view {
-            RightView::Off => options.right,
-            RightView::Diagonal => true,
-            RightView::Aggregated => false,
-        };
         let StereoOptions { subpixel, confidence, uniqueness, .. } = *options;
-        Self { subpixel, right, confidence, uniqueness }
+        Self { subpixel, right: options.selects_right(), confidence, uniqueness }
     }
 
     /// The options for both views, for learning.

@@ -10,7 +10,7 @@ use crate::stereo::aggregation::gpu::Layout;
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
 use crate::stereo::{GpuMaps, INVALID, Penalties};
 use crate::{Error, by_pixel};
-use tiepoint_gpu::KernelSource;
+use tiepoint_gpu::{KernelSource, Program};
 
 /// Lanes of a group that goes through rows.
 const LANES: u32 = 256;
@@ -109,9 +109,9 @@ impl GpuVolume {
         self.scaling.penalties()
     }
 
-    /// The programs that it needs for sums of this layout.
-    pub(in crate::stereo) fn sources(&self, layout: &Layout) -> [KernelSource; 1] {
-        [by_pixel!(type self.costs.pixel(), T => making::<T>(layout))]
+    /// The program that it needs for sums of this layout.
+    pub(in crate::stereo) fn source(&self, layout: &Layout) -> KernelSource {
+        by_pixel!(type self.costs.pixel(), T => making::<T>(layout))
     }
 
     /// Records the making of whole costs for sums of this layout, with the masks of both views.
@@ -126,6 +126,7 @@ impl GpuVolume {
         let cost_bytes = 2 * layout.padded();
         let whole = gpu.buffer(size.area() * cost_bytes)?;
         let (left_mask, right_mask) = (&optional(gpu, left)?, &optional(gpu, right)?);
+        let program = gpu.program(&self.source(layout))?;
         let Scaling { offset, scale, greatest } = self.scaling;
         commands.stage("whole costs");
         by_pixel!(&self.costs, costs => {
@@ -142,24 +143,17 @@ impl GpuVolume {
                 scale,
                 greatest: greatest.into(),
             };
-            let program = gpu.program(&self.sources(layout)[0])?;
             launch(commands, &program, gpu::groups_of_rows(gpu, size), arguments)?;
         });
         let may_be_unknown = self.costs.pixel() == PixelKind::F32;
-        Ok(WholeVolume {
-            source: self.sources(layout),
-            whole,
-            layout: *layout,
-            min_disparity,
-            may_be_unknown,
-        })
+        Ok(WholeVolume { program, whole, layout: *layout, min_disparity, may_be_unknown })
     }
 }
 
 /// The whole costs of a volume, in 16 bits: those of a pixel by ascending disparities, padded as the sums are; the
 /// highest bit says that a cost is unknown.
 pub(in crate::stereo) struct WholeVolume {
-    source: [KernelSource; 1],
+    program: Program,
     whole: Buffer<u8>,
     layout: Layout,
     min_disparity: i32,
@@ -191,7 +185,7 @@ impl WholeVolume {
             across,
         };
         commands.stage("unknown costs");
-        launch(commands, &gpu.program(&self.source[0])?, groups, arguments)
+        launch(commands, &self.program, groups, arguments)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::filter::gpu::GpuFilter;
 use crate::filter::resample::Scaling;
 use crate::image::Size;
 use crate::image::gpu::{GpuStack, Plane};
-use crate::stereo::cost::gpu::{CostKernel, GpuCost, GpuLearner, Learnt};
+use crate::stereo::cost::gpu::{CostKernel, GpuCost};
 use crate::stereo::cost::{self, DescriptorCost};
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, pixel_a_lane};
 use crate::stereo::gpu::{GpuMatching, check_memory};
@@ -47,29 +47,36 @@ struct GpuLearning {
     cost: CostKernel,
 }
 
-/// Learning as a part of a plan.
+/// Learns the table of the cost from a pair, on the device that has the pair.
 #[derive(Clone, Copy, Debug)]
-struct LearnTable {
-    learns_from: [Compares; 2],
+pub(in crate::stereo) struct LearnTable {
+    /// Which part of the left and of the right picture it learns from.
+    pub(in crate::stereo) learns_from: [Compares; 2],
+}
+
+#[derive(Debug)]
+pub(in crate::stereo) struct Learnt {
+    /// The table that the cost looks up, and that for the pair with its images exchanged.
+    pub(in crate::stereo) tables: [Buffer<u8>; 2],
+    /// The image of a view that it compares, if that is [learnt](Compares::LearntGrey).
+    pub(in crate::stereo) compared: [Option<GpuStack<u8>>; 2],
 }
 
 /// The cost that learns from each pair; `are_colour` tells which of its pictures have colour.
 pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     const GREY: Compares = Compares::OwnGrey;
     const COLOURS: Compares = Compares::OwnColours;
-    let learner = match are_colour {
-        [false, false] => &LearnTable { learns_from: [GREY; 2] },
-        [true, true] => &LearnTable { learns_from: [Compares::OwnGreen; 2] },
-        [true, false] => &LearnTable { learns_from: [COLOURS, GREY] },
-        [false, true] => &LearnTable { learns_from: [GREY, COLOURS] },
+    let learns_from = match are_colour {
+        [true, true] => [Compares::OwnGreen; 2],
+        one_or_none => one_or_none.map(|colour| if colour { COLOURS } else { GREY }),
     };
-    let compares = learner.learns_from.map(|from| if from == COLOURS { Compares::LearntGrey } else { from });
+    let compares = learns_from.map(|from| if from == COLOURS { Compares::LearntGrey } else { from });
     let (kernel, greatest) = (no_table(), LIMIT.into());
     GpuCost {
         exchanged: Some(kernel.clone()),
         kernel,
         greatest,
-        learner: Some(learner),
+        learner: Some(LearnTable { learns_from }),
         volume: None,
         compares,
     }
@@ -102,29 +109,9 @@ impl LearnTable {
         }
         runs
     }
-}
 
-/// As [`LearnTable::runs`], from coarse to fine.
-fn coarse_to_fine(options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptions)> {
-    let (halvings, options) = (levels(size), searching(options, size));
-    let mut at = size;
-    let mut runs: Vec<_> = (1..=halvings)
-        .map(|level| {
-            at = half(at);
-            (at, halved(&options, level))
-        })
-        .skip(finest(size).saturating_sub(1))
-        .collect();
-    runs.extend([(at, halved(&options, halvings)); FIRST - 1]);
-    runs
-}
-
-impl GpuLearner for LearnTable {
-    fn learns_from(&self) -> [Compares; 2] {
-        self.learns_from
-    }
-
-    fn sources(
+    /// The programs that it needs, except very short ones, for a pair of this size that is masked or not.
+    pub(in crate::stereo) fn sources(
         &self,
         gpu: &Gpu,
         options: &StereoOptions,
@@ -146,7 +133,13 @@ impl GpuLearner for LearnTable {
         Ok(sources)
     }
 
-    fn bytes(&self, gpu: &Gpu, options: &StereoOptions, (size, masked): (Size, bool)) -> Result<u64> {
+    /// Bytes of memory that it takes.
+    pub(in crate::stereo) fn bytes(
+        &self,
+        gpu: &Gpu,
+        options: &StereoOptions,
+        (size, masked): (Size, bool),
+    ) -> Result<u64> {
         let cost = no_table();
         let search = if self.colour().is_some() { projection::gpu::BYTES } else { 0 };
         self.runs(options, size).iter().try_fold(search, |sum, (size, options)| {
@@ -156,7 +149,7 @@ impl GpuLearner for LearnTable {
         })
     }
 
-    fn record(
+    pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,
         gpu: &Gpu,
@@ -178,6 +171,21 @@ impl GpuLearner for LearnTable {
         let exchanged = learning.information.exchanged(commands, &table)?;
         Ok(Learnt { tables: [table, exchanged], compared })
     }
+}
+
+/// As [`LearnTable::runs`], from coarse to fine.
+fn coarse_to_fine(options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptions)> {
+    let (halvings, options) = (levels(size), searching(options, size));
+    let mut at = size;
+    let mut runs: Vec<_> = (1..=halvings)
+        .map(|level| {
+            at = half(at);
+            (at, halved(&options, level))
+        })
+        .skip(finest(size).saturating_sub(1))
+        .collect();
+    runs.extend([(at, halved(&options, halvings)); FIRST - 1]);
+    runs
 }
 
 /// Bytes of a pixel beside the aggregation: both views in 8 bits with masks, and maps before and after the median and
