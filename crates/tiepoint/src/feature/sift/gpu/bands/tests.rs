@@ -1,7 +1,7 @@
 //! Searching in bands of rows against the CPU's search of the whole image.
 
-use super::super::detect_tests::{PRESETS, photograph};
 use super::super::plan::Plan;
+use super::super::tests::{PRESETS, photograph};
 use super::cut::{Cut, Seam};
 use super::{Bands, for_parts, is_of_memory};
 use crate::Error;
