@@ -1,37 +1,12 @@
 //! SURF's accuracy on blobs of known position and size, and on turned and scaled photographs.
 
+use super::tests::{presets, texture};
 use super::*;
 use crate::feature::Keypoint;
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::{Affine, Homography, Similarity};
 use crate::image::{Image, Size, testing::photograph};
 use crate::matching::{MatchOptions, match_features};
-
-/// Smooth noise with blobs of many sizes; the same for the same seed.
-fn texture(size: Size, seed: u32) -> Image<f32> {
-    let hash = |x: i64, y: i64, octave: u32| {
-        let mut h = (x as u32).wrapping_mul(0x9E37_79B1) ^ (y as u32).wrapping_mul(0x85EB_CA77);
-        h = (h ^ seed.wrapping_add(octave.wrapping_mul(0xC2B2_AE3D))).wrapping_mul(0x27D4_EB2F);
-        h = (h ^ (h >> 15)).wrapping_mul(0x2C1B_3C6D);
-        f64::from((h ^ (h >> 13)) >> 8) / f64::from(1_u32 << 24)
-    };
-    let value = |x: f64, y: f64| {
-        let mut sum = 0.0;
-        for octave in 1..6 {
-            let cell = f64::from(1 << octave);
-            let (u, v) = (x / cell, y / cell);
-            let (i, j) = (u.floor(), v.floor());
-            let ease = |t: f64| t * t * (3.0 - 2.0 * t);
-            let (a, b) = (ease(u - i), ease(v - j));
-            let at = |di: f64, dj: f64| hash((i + di) as i64, (j + dj) as i64, octave);
-            let top = at(0.0, 0.0) * (1.0 - a) + at(1.0, 0.0) * a;
-            let bottom = at(0.0, 1.0) * (1.0 - a) + at(1.0, 1.0) * a;
-            sum += (top * (1.0 - b) + bottom * b) * 0.2;
-        }
-        ((sum - 0.5) * 2.0 + 0.5).clamp(0.0, 1.0) as f32
-    };
-    Image::from_fn(size, |x, y| value(x as f64, y as f64))
-}
 
 /// A photograph as grey, or texture where the shared data are absent.
 fn photo(name: &str) -> Image<f32> {
@@ -104,11 +79,7 @@ fn correct(image: &Image<f32>, options: &SurfOptions, degrees: f64, scale: f64) 
 #[test]
 fn blobs_have_their_place_scale_and_sign() {
     let cpu = Cpu::sequential();
-    for preset in [
-        SurfOptions::default(),
-        SurfOptions::preset(SurfPreset::OpenSurf),
-        SurfOptions::preset(SurfPreset::OpenCv),
-    ] {
+    for preset in presets() {
         for (i, sigma) in [2.5, 4.0, 6.0, 9.0, 13.0].into_iter().enumerate() {
             for height in [0.4, -0.4] {
                 let (cx, cy) = (150.0 + 0.37 * i as f64, 160.0 - 0.29 * i as f64);
@@ -134,12 +105,8 @@ fn blobs_have_their_place_scale_and_sign() {
 fn rotations_keep_features() {
     let image = photo("photos/building.jpg");
     // At 90° only the grid of samples moves; at 25° the boxes themselves respond differently.
-    let presets = [
-        (SurfOptions::default(), 0.88, 0.45),
-        (SurfOptions::preset(SurfPreset::OpenSurf), 0.6, 0.45),
-        (SurfOptions::preset(SurfPreset::OpenCv), 0.95, 0.35),
-    ];
-    for (preset, least_quarter, least_turn) in presets {
+    let shares = [(0.88, 0.45), (0.6, 0.45), (0.95, 0.35)];
+    for (preset, (least_quarter, least_turn)) in presets().into_iter().zip(shares) {
         let [quarter, turn] = [90.0, 25.0].map(|degrees| kept(&image, &preset, degrees));
         println!("{:?}: 90° keeps {quarter:.3}, 25° keeps {turn:.3}", preset.preset);
         assert!(quarter > least_quarter, "{preset:?}: 90° keeps {quarter}");
@@ -151,14 +118,8 @@ fn rotations_keep_features() {
 fn turned_and_scaled_photos_match() {
     let image = photo("photos/astronaut.png");
     let paper = SurfOptions::default();
-    let presets = [
-        paper,
-        SurfOptions { extended: true, ..paper },
-        SurfOptions { step: 2, ..paper },
-        SurfOptions::preset(SurfPreset::OpenSurf),
-        SurfOptions::preset(SurfPreset::OpenCv),
-    ];
-    for options in presets {
+    let variants = [SurfOptions { extended: true, ..paper }, SurfOptions { step: 2, ..paper }];
+    for options in presets().into_iter().chain(variants) {
         let (share, right) = correct(&image, &options, 30.0, 0.8);
         println!("{options:?}: {share:.3}, {right} right");
         assert!(share > 0.75 && right > 80, "{options:?}: {share} of the matches, {right}, are right");
@@ -174,12 +135,8 @@ fn directions_turn_with_the_image() {
     let image = photo("photos/building.jpg");
     let (other, map) = turned(&image, 90.0, 1.0);
     // A quarter turn is 18 of OpenCV's bins, but ten and a half of the others'; OpenSURF rounds s as well.
-    let presets = [
-        (SurfOptions::default(), 0.04, 0.25),
-        (SurfOptions::preset(SurfPreset::OpenSurf), 0.09, 0.55),
-        (SurfOptions::preset(SurfPreset::OpenCv), 0.01, 0.05),
-    ];
-    for (preset, most_median, most_of_nine) in presets {
+    let limits = [(0.04, 0.25), (0.09, 0.55), (0.01, 0.05)];
+    for (preset, (most_median, most_of_nine)) in presets().into_iter().zip(limits) {
         let [first, second] = both([&image, &other], &preset);
         let mut off = vec![];
         for k in &first.keypoints {
