@@ -1,12 +1,38 @@
 //! SURF's accuracy on blobs of known position and size, and on turned and scaled photographs.
 
-use super::tests::{presets, texture};
+use super::tests::presets;
 use super::*;
 use crate::feature::Keypoint;
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::{Affine, Homography, Similarity};
 use crate::image::{Image, Size, testing::photograph};
 use crate::matching::{MatchOptions, match_features};
+
+/// Smooth noise with blobs of many sizes; the same for the same seed.
+fn texture(size: Size, seed: u32) -> Image<f32> {
+    let hash = |x: i64, y: i64, octave: u32| {
+        let mut h = (x as u32).wrapping_mul(0x9E37_79B1) ^ (y as u32).wrapping_mul(0x85EB_CA77);
+        h = (h ^ seed.wrapping_add(octave.wrapping_mul(0xC2B2_AE3D))).wrapping_mul(0x27D4_EB2F);
+        h = (h ^ (h >> 15)).wrapping_mul(0x2C1B_3C6D);
+        f64::from((h ^ (h >> 13)) >> 8) / f64::from(1_u32 << 24)
+    };
+    let value = |x: f64, y: f64| {
+        let mut sum = 0.0;
+        for octave in 1..6 {
+            let cell = f64::from(1 << octave);
+            let (u, v) = (x / cell, y / cell);
+            let (i, j) = (u.floor(), v.floor());
+            let ease = |t: f64| t * t * (3.0 - 2.0 * t);
+            let (a, b) = (ease(u - i), ease(v - j));
+            let at = |di: f64, dj: f64| hash((i + di) as i64, (j + dj) as i64, octave);
+            let top = at(0.0, 0.0) * (1.0 - a) + at(1.0, 0.0) * a;
+            let bottom = at(0.0, 1.0) * (1.0 - a) + at(1.0, 1.0) * a;
+            sum += (top * (1.0 - b) + bottom * b) * 0.2;
+        }
+        ((sum - 0.5) * 2.0 + 0.5).clamp(0.0, 1.0) as f32
+    };
+    Image::from_fn(size, |x, y| value(x as f64, y as f64))
+}
 
 /// A photograph as grey, or texture where the shared data are absent.
 fn photo(name: &str) -> Image<f32> {
