@@ -147,7 +147,7 @@ struct Search<'m> {
 
 impl<'m> Search<'m> {
     fn new(size: Size, options: &SiftOptions, mask: Option<ImageView<'m, u8>>) -> Self {
-        let found = none(options, size);
+        let found = nothing(options, size);
         let (floor, most) = (f32::NEG_INFINITY, options.selection.pays_from());
         Self { options: *options, mask, found, waiting: Vec::new(), floor, most }
     }
@@ -178,8 +178,8 @@ impl<'m> Search<'m> {
             let _stage = cpu.stage("orient, describe");
             cpu.try_map(points.len().div_ceil(BATCH), |i| {
                 let batch = &points[i * BATCH..points.len().min((i + 1) * BATCH)];
-                let none = none(&self.options, self.found.image);
-                Ok(describe::orient_and_describe(octave, batch, &self.options, none, cpu))
+                let found = nothing(&self.options, self.found.image);
+                Ok(describe::orient_and_describe(octave, batch, &self.options, found, cpu))
             })?
         };
         described.iter().try_for_each(|more| self.found.append(more))?;
@@ -208,13 +208,13 @@ impl<'m> Search<'m> {
     /// All features so far in their total order, selected.
     fn take_sorted(&mut self, cpu: &Cpu) -> Features {
         let _stage = cpu.stage("order, select");
-        let none = none(&self.options, self.found.image);
-        self.options.selection.of(&std::mem::replace(&mut self.found, none), cpu)
+        let nothing = nothing(&self.options, self.found.image);
+        self.options.selection.of(&std::mem::replace(&mut self.found, nothing), cpu)
     }
 }
 
 /// The features of an image of this size in which nothing is found.
-fn none(options: &SiftOptions, image: Size) -> Features {
+fn nothing(options: &SiftOptions, image: Size) -> Features {
     let descriptors = Descriptors::none(options.descriptors);
     Features { keypoints: Vec::new(), descriptors, dimension: options.dimension(), image }
 }

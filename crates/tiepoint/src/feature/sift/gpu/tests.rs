@@ -49,7 +49,7 @@ fn variants() -> Vec<SiftOptions> {
 }
 
 /// The image in 16 bits with more detail, and as floats of which some are below 0.
-fn deep_and_float(image: &Image<u8>) -> (Image<u16>, Image<f32>) {
+pub(super) fn deep_and_float(image: &Image<u8>) -> (Image<u16>, Image<f32>) {
     let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 200 + x as u16);
     let float = Image::from_fn(image.size(), |x, y| f32::from(image.row(y)[x]) * 0.005 - 0.01);
     (deep, float)
