@@ -7,9 +7,8 @@ use rayon::prelude::*;
 use tiepoint_gpu::{Error, KernelSource, compile_for_cuda};
 
 /// Functions with the sources of stages that have many; the others are listed below.
-const STAGES: [fn() -> Vec<KernelSource>; 21] = [
+const STAGES: [fn() -> Vec<KernelSource>; 20] = [
     feature::order::gpu::tests::kernel_sources,
-    feature::sift::gpu::detect_tests::kernel_sources,
     feature::sift::gpu::tests::kernel_sources,
     feature::surf::gpu::tests::kernel_sources,
     filter::convolve::gpu::tests::kernel_sources,

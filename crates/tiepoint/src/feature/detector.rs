@@ -67,13 +67,8 @@ impl Detector {
             Self::Sift(options) => OnCpu::Sift(Sift::new(*options)?),
             Self::Surf(options) => OnCpu::Surf(Box::new(Surf::new(*options)?)),
         };
-        let finder = Finder {
-            detector: *self,
-            processor: processor.clone(),
-            limit: self.limit(),
-            on_cpu,
-            on_gpu: OnceLock::new(),
-        };
+        let finder =
+            Finder { detector: *self, processor: processor.clone(), on_cpu, on_gpu: OnceLock::new() };
         finder.is_settled()?;
         Ok(finder)
     }
@@ -113,7 +108,6 @@ impl Detector {
 pub struct Finder {
     detector: Detector,
     processor: Processor,
-    limit: Option<usize>,
     on_cpu: OnCpu,
     /// Empty while the GPU is being opened or its kernels are being compiled; `None` if the CPU searches.
     on_gpu: OnceLock<Option<OnGpu>>,
@@ -372,7 +366,7 @@ impl Finder {
     }
 
     pub(super) fn limit(&self) -> Option<usize> {
-        self.limit
+        self.detector.limit()
     }
 
     /// The number of parts in which the last image was searched: 1, or more if the GPU's memory was too small.

@@ -56,6 +56,14 @@ macro_rules! by_value {
 pub(crate) use by_value;
 
 impl Descriptors {
+    /// An empty list of the kind that is asked for.
+    pub(crate) const fn none(kind: DescriptorKind) -> Self {
+        match kind {
+            DescriptorKind::F32 => Self::F32(Vec::new()),
+            DescriptorKind::U8 | DescriptorKind::None => Self::U8(Vec::new()),
+        }
+    }
+
     pub(crate) fn values(&self) -> usize {
         by_value!(self, values => values.len())
     }
@@ -90,14 +98,7 @@ impl Features {
     /// # Errors
     /// [`Error::Mismatch`] when there are more values, or fewer.
     pub fn check(&self) -> Result<()> {
-        let (n, values) = (self.len(), self.descriptors.values());
-        match n.checked_mul(self.dimension) == Some(values) {
-            true => Ok(()),
-            false => Err(Error::Mismatch(format!(
-                "{n} keypoints with {values} descriptor values: expected {} for each",
-                self.dimension
-            ))),
-        }
+        check_values(self.len(), self.descriptors.values(), self.dimension)
     }
 
     /// The features at `indices`, in that order. Indices out of range are left out.
@@ -110,6 +111,17 @@ impl Features {
         Ok(self.gather(&kept, &Cpu::sequential()))
     }
 
+    /// Appends other features of the same image.
+    pub(super) fn append(&mut self, more: &Self) -> Result<()> {
+        self.keypoints.extend_from_slice(&more.keypoints);
+        by_value!(
+            (&mut self.descriptors, &more.descriptors),
+            (all, more) => all.extend_from_slice(more),
+            else return Err(Error::Mismatch("features have descriptors of different kinds".into()))
+        );
+        Ok(())
+    }
+
     /// The features at `indices`, all in range, in that order.
     pub(super) fn gather(&self, indices: &[usize], cpu: &Cpu) -> Self {
         Self {
@@ -118,6 +130,16 @@ impl Features {
             ..*self
         }
     }
+}
+
+/// Fails unless these are the values of `keypoints` descriptors.
+pub(super) fn check_values(keypoints: usize, values: usize, dimension: usize) -> Result<()> {
+    if keypoints.checked_mul(dimension) == Some(values) {
+        return Ok(());
+    }
+    Err(Error::Mismatch(format!(
+        "{keypoints} keypoints with {values} descriptor values: expected {dimension} for each"
+    )))
 }
 
 /// The rows of `length` values at `indices`, one after the other.

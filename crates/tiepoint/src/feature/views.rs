@@ -11,7 +11,7 @@
 //! The views of one tilt have one size, so that a GPU searches them side by side. Arithmetic on places is f64, with
 //! sines and arcs from `numeric`: the same bits everywhere.
 
-use super::{Features, Finder, Keypoint, by_value};
+use super::{Features, Finder, Keypoint};
 use crate::device::Cpu;
 use crate::filter::convolve::{Kernel, convolve};
 use crate::geometry::warp::{WarpOptions, warp_into};
@@ -236,14 +236,7 @@ pub(crate) fn concatenated(sets: &[Features]) -> Result<Features> {
     let mut sets = sets.iter();
     let none = || Error::Mismatch("no view has features".into());
     let mut all = sets.next().ok_or_else(none)?.clone();
-    for more in sets {
-        all.keypoints.extend_from_slice(&more.keypoints);
-        by_value!(
-            (&mut all.descriptors, &more.descriptors),
-            (to, values) => to.extend_from_slice(values),
-            else return Err(Error::Mismatch("views have descriptors of different kinds".into()))
-        );
-    }
+    sets.try_for_each(|more| all.append(more))?;
     Ok(all)
 }
 

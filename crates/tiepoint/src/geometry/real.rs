@@ -5,7 +5,7 @@
 
 use super::matrix::Mat3;
 use fearless_simd::{Simd, f64x8, mask64x8, prelude::*};
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Sub};
 
 pub(super) const WIDTH: usize = 8;
 
@@ -21,7 +21,7 @@ pub(super) trait Real:
     + Sub<f64, Output = Self>
 {
     /// A truth value for each number.
-    type Mask: Copy;
+    type Mask: Copy + BitAnd<Output = Self::Mask> + BitOr<Output = Self::Mask>;
     /// A constant of the same form as `self`.
     fn constant(self, value: f64) -> Self;
     fn root(self) -> Self;
@@ -30,8 +30,6 @@ pub(super) trait Real:
     /// Whether it is greater; false for NaN.
     fn above(self, other: Self) -> Self::Mask;
     fn at_most(self, other: Self) -> Self::Mask;
-    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
-    fn either(a: Self::Mask, b: Self::Mask) -> Self::Mask;
     fn choose(mask: Self::Mask, yes: Self, no: Self) -> Self;
 }
 
@@ -91,14 +89,6 @@ impl Real for f64 {
         self <= other
     }
     #[inline(always)]
-    fn both(a: bool, b: bool) -> bool {
-        a & b
-    }
-    #[inline(always)]
-    fn either(a: bool, b: bool) -> bool {
-        a | b
-    }
-    #[inline(always)]
     fn choose(mask: bool, yes: Self, no: Self) -> Self {
         if mask { yes } else { no }
     }
@@ -129,14 +119,6 @@ impl<S: Simd> Real for f64x8<S> {
     #[inline(always)]
     fn at_most(self, other: Self) -> Self::Mask {
         self.simd_le(other)
-    }
-    #[inline(always)]
-    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
-        a & b
-    }
-    #[inline(always)]
-    fn either(a: Self::Mask, b: Self::Mask) -> Self::Mask {
-        a | b
     }
     #[inline(always)]
     fn choose(mask: Self::Mask, yes: Self, no: Self) -> Self {

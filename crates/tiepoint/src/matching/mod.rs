@@ -299,7 +299,6 @@ fn without_descriptors(keypoints: usize) -> Error {
 /// Fails unless the descriptors of both can be compared.
 fn check_pair(a: &Features, b: &Features) -> Result<()> {
     for f in [a, b] {
-        let values = f.descriptors.values();
         if f.len() >= nearest::NONE as usize || f.dimension > MAX_DIMENSION {
             return Err(Error::Mismatch(format!(
                 "{} features of {} values: at most {} features of {MAX_DIMENSION} values can be matched",
@@ -311,13 +310,7 @@ fn check_pair(a: &Features, b: &Features) -> Result<()> {
         if f.dimension == 0 && !f.is_empty() {
             return Err(without_descriptors(f.len()));
         }
-        if f.len().checked_mul(f.dimension) != Some(values) {
-            return Err(Error::Mismatch(format!(
-                "{} keypoints have {values} descriptor values: expected {} of each",
-                f.len(),
-                f.dimension
-            )));
-        }
+        f.check()?;
     }
     if a.is_empty() || b.is_empty() {
         return Ok(());

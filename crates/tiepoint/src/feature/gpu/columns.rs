@@ -1,10 +1,11 @@
 //! Features as arrays in a device's memory, one for each property, in the form that other programs take.
 
 use super::{GpuDescriptors, GpuFeatures};
+use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::{Keypoint, WORDS, by_value, for_kernels, to_words};
+use crate::feature::features::check_values;
+use crate::feature::{DescriptorKind, Keypoint, WORDS, by_value, for_kernels, to_words};
 use crate::image::Size;
-use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
 const LANES: u32 = 256;
@@ -90,17 +91,12 @@ impl GpuFeatures {
         (descriptors, dimension): (GpuDescriptors, usize),
         image: Size,
     ) -> Result<Self> {
-        let (n, values) = (keypoints.len(), descriptors.values());
-        if n.checked_mul(dimension) != Some(values) {
-            return Err(Error::Mismatch(format!(
-                "{n} keypoints have {values} descriptor values: expected {dimension} of each"
-            )));
-        }
+        check_values(keypoints.len(), descriptors.values(), dimension)?;
         let descriptors: GpuDescriptors =
             by_value!(map descriptors, values => values.aligned_to(GpuDescriptors::ALIGNMENT)?);
         let gpu = descriptors.gpu().clone();
         let words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
-        let (count, keypoints) = (gpu.upload(&[n as u32])?, gpu.upload(&words)?);
+        let (count, keypoints) = (gpu.upload(&[keypoints.len() as u32])?, gpu.upload(&words)?);
         Ok(Self { count, keypoints, descriptors, dimension, image })
     }
 
@@ -144,6 +140,14 @@ impl GpuDescriptors {
     /// Kernels read up to sixteen bytes at a time.
     pub(crate) const ALIGNMENT: usize = 16;
 
+    /// Room for this many values of the kind that is asked for.
+    pub(crate) fn new(gpu: &Gpu, kind: DescriptorKind, values: usize) -> Result<Self> {
+        Ok(match kind {
+            DescriptorKind::F32 => Self::F32(gpu.buffer(values)?),
+            DescriptorKind::U8 | DescriptorKind::None => Self::U8(gpu.buffer(values)?),
+        })
+    }
+
     /// The device.
     pub fn gpu(&self) -> &Gpu {
         by_value!(self, values => values.gpu())
@@ -161,6 +165,7 @@ impl GpuDescriptors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
     use crate::device::gpu::all;
     use crate::feature::order::gpu::tests::keypoints;
     use crate::feature::{Descriptors, Features};

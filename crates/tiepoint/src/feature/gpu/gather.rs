@@ -96,6 +96,7 @@ mod tests {
                     let image = Size::new(640, 480);
                     let features = Features { keypoints: keypoints(90, 5), descriptors, dimension, image };
                     let there = GpuFeatures::upload(gpu, &features).unwrap();
+                    assert_eq!(there.download().unwrap(), features, "as they were uploaded, {gpu:?}");
                     for indices in [vec![], vec![7], vec![89, 0, 33, 33, 5], (0..90).rev().collect()] {
                         let found = there.gather(&indices).unwrap().download().unwrap();
                         let wanted: Vec<usize> = indices.iter().map(|i| *i as usize).collect();

@@ -129,9 +129,8 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::{Api, all};
-    use crate::feature::order::gpu::tests::keypoints;
+    use crate::feature::Detector;
     use crate::feature::surf::SurfOptions;
-    use crate::feature::{Descriptors, Detector};
     use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
     use crate::image::{Image, grey, grey_on_device};
     use crate::synth::Texture;
@@ -195,20 +194,5 @@ mod tests {
         let address = buffer.share().unwrap() + (first * size_of::<T>()) as u64;
         // SAFETY: the numbers were uploaded, and the buffer keeps them alive.
         unsafe { GpuImage::foreign(gpu, address, (size, channels, pitch), buffer) }.unwrap()
-    }
-
-    #[test]
-    fn features_are_downloaded_as_they_were_uploaded() {
-        for gpu in all() {
-            let features = Features {
-                keypoints: keypoints(77, 5),
-                descriptors: Descriptors::U8((0..77 * 128).map(|i| i as u8).collect()),
-                dimension: 128,
-                image: Size::new(640, 480),
-            };
-            let on_device = GpuFeatures::upload(gpu, &features).unwrap();
-            assert_eq!(on_device.capacity(), 77, "as many as were uploaded");
-            assert_eq!(on_device.download().unwrap(), features, "{gpu:?}");
-        }
     }
 }

@@ -1,11 +1,10 @@
 //! Memory of the host into which a device writes features.
 
-use super::GpuDescriptors;
 use super::results::{Arrival, Lists, Recycled};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, Pinned};
-use crate::feature::{Descriptors, Features, Keypoint, WORDS, from_words};
+use crate::feature::{ByValue, Features, Keypoint, WORDS, by_value, from_words};
 use std::ops::Range;
 use tiepoint_gpu::{Element, Transfer};
 
@@ -16,8 +15,7 @@ use tiepoint_gpu::{Element, Transfer};
 pub(super) struct ReadbackSlot {
     counts: Pinned<u32>,
     keypoints: Pinned<u32>,
-    bytes: Pinned<u8>,
-    floats: Pinned<f32>,
+    values: ByValue<Pinned<u8>, Pinned<f32>>,
     /// The number of features of an image that fit.
     room: usize,
     /// The number of features of an image that are sent: a few more than the images before had.
@@ -31,8 +29,7 @@ impl ReadbackSlot {
         Ok(Self {
             counts: gpu.pinned(0)?,
             keypoints: gpu.pinned(0)?,
-            bytes: gpu.pinned(0)?,
-            floats: gpu.pinned(0)?,
+            values: ByValue::U8(gpu.pinned(0)?),
             room: 0,
             expected: 0,
             parcels: Vec::new(),
@@ -56,13 +53,9 @@ impl ReadbackSlot {
         if self.counts.len() != images || self.room < self.expected {
             let room = self.expected.next_multiple_of(TASK);
             let values = images * room * lists.dimension;
-            let (bytes, floats) = match lists.descriptors {
-                GpuDescriptors::U8(_) => (values, 0),
-                GpuDescriptors::F32(_) => (0, values),
-            };
             self.counts = gpu.pinned(images)?;
             self.keypoints = gpu.pinned(images * room * WORDS)?;
-            (self.bytes, self.floats) = (gpu.pinned(bytes)?, gpu.pinned(floats)?);
+            self.values = by_value!(map lists.descriptors, _all => gpu.pinned(values)?);
             self.room = room;
         }
         Ok(())
@@ -99,15 +92,12 @@ impl ReadbackSlot {
             let words = (&mut self.keypoints, to * WORDS);
             commands.download_part((lists.keypoints, from * WORDS), words, self.expected * WORDS)?;
             let (from, to) = (from * lists.dimension, to * lists.dimension);
-            let values = self.expected * lists.dimension;
-            match lists.descriptors {
-                GpuDescriptors::U8(all) => {
-                    commands.download_part((all, from), (&mut self.bytes, to), values)?;
-                }
-                GpuDescriptors::F32(all) => {
-                    commands.download_part((all, from), (&mut self.floats, to), values)?;
-                }
-            }
+            let len = self.expected * lists.dimension;
+            by_value!(
+                (lists.descriptors, &mut self.values),
+                (all, values) => commands.download_part((all, from), (values, to), len)?,
+                else unreachable!("room was made for values of this kind")
+            );
         }
         Ok(commands)
     }
@@ -158,15 +148,13 @@ impl ReadbackSlot {
         cpu: &Cpu,
     ) -> Result<Vec<Features>> {
         let of = |len: usize| images.start * self.room * len..images.end * self.room * len;
-        let (words, bytes, floats) = (of(WORDS), of(lists.dimension), of(lists.dimension));
         #[expect(unsafe_code, reason = "memory that the device writes")]
         // SAFETY: as of the counts in `arrival`.
-        let (words, bytes, floats) = unsafe {
-            let words = self.keypoints.numbers_at(sent.done(), words)?;
-            match lists.descriptors {
-                GpuDescriptors::U8(_) => (words, self.bytes.numbers_at(sent.done(), bytes)?, &[][..]),
-                GpuDescriptors::F32(_) => (words, &[][..], self.floats.numbers_at(sent.done(), floats)?),
-            }
+        let (words, values) = unsafe {
+            let words = self.keypoints.numbers_at(sent.done(), of(WORDS))?;
+            let values =
+                by_value!(map &self.values, all => all.numbers_at(sent.done(), of(lists.dimension))?);
+            (words, values)
         };
         let alone = Cpu::sequential();
         let within = if counts.iter().any(|&n| n >= MANY) { cpu } else { &alone };
@@ -174,13 +162,13 @@ impl ReadbackSlot {
         cpu.for_chunks(&mut found, 1, |i, found| {
             for found in found {
                 let words = &words[i * self.room * WORDS..][..self.room * WORDS];
-                let values = i * self.room * lists.dimension..;
                 take_keypoints(words, counts[i], &mut found.keypoints, within);
-                let len = counts[i] * lists.dimension;
-                match &mut found.descriptors {
-                    Descriptors::U8(to) => take_values(&bytes[values][..len], to, within),
-                    Descriptors::F32(to) => take_values(&floats[values][..len], to, within),
-                }
+                let (first, len) = (i * self.room * lists.dimension, counts[i] * lists.dimension);
+                by_value!(
+                    (&values, &mut found.descriptors),
+                    (all, to) => take_values(&all[first..][..len], to, within),
+                    else unreachable!("recycled features are of the kind that is searched")
+                );
                 (found.dimension, found.image) = (lists.dimension, lists.size);
                 if lists.selection.is_finished_by_host() {
                     *found = lists.selection.of(found, within);

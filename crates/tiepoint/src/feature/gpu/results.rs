@@ -74,21 +74,6 @@ pub(crate) enum Arrival {
     Unexpected,
 }
 
-impl Arrival {
-    /// The features, or `None` if the images must be searched again; `make_room` is called if there was too little
-    /// room.
-    pub(crate) fn or_else_room(self, make_room: impl FnOnce(usize)) -> Option<Vec<Features>> {
-        match self {
-            Self::All(found) => Some(found),
-            Self::BeyondCapacity(most) => {
-                make_room(most);
-                None
-            }
-            Self::Unexpected => None,
-        }
-    }
-}
-
 /// The results of two searches, one of which may still be running.
 #[derive(Debug)]
 pub(crate) struct Results {

@@ -1,7 +1,7 @@
 //! One search at a time: the memory that a thread uses while it searches.
 
 use super::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
-use super::results::Results;
+use super::results::{Arrival, Results};
 use super::staging::Staging;
 use super::{FoundFeatures, GpuFeatures};
 use crate::feature::Features;
@@ -219,12 +219,16 @@ impl<P: Pipeline> Search<P> {
         }
     }
 
-    /// Waits for the features in a slot; `None` if there was too little room for them, which has then been enlarged.
-    /// `last` means that nothing has been searched since.
+    /// Waits for the features in a slot; `None` if the images must be searched again. If there was too little room, it
+    /// has then been enlarged. `last` means that nothing has been searched since.
     pub(super) fn fetched(&mut self, slot: usize, last: bool) -> Result<Option<Vec<Features>>> {
         let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
-        let arrival = self.results.slots[slot].arrival(&lists, last, &self.core.recycled, &self.core.cpu)?;
-        Ok(arrival.or_else_room(|most| self.make_room(most)))
+        match self.results.slots[slot].arrival(&lists, last, &self.core.recycled, &self.core.cpu)? {
+            Arrival::All(found) => return Ok(Some(found)),
+            Arrival::BeyondCapacity(most) => self.make_room(most),
+            Arrival::Unexpected => {}
+        }
+        Ok(None)
     }
 
     fn make_room(&mut self, most: usize) {

@@ -11,7 +11,7 @@
 use super::describe::{as_bytes, describe, reach_of};
 use super::refine::Point;
 use super::scale_space::{Pyramid, pixel};
-use super::{DIMENSION, Sift, SiftOptions, SiftPreset};
+use super::{Sift, SiftOptions, SiftPreset};
 use crate::device::Cpu;
 use crate::feature::{DescriptorKind, Descriptors, Features, Keypoint};
 use crate::image::{ImageView, Pixel, Size};
@@ -72,7 +72,7 @@ impl Sift {
             DescriptorKind::F32 => Descriptors::F32(values.flatten().collect()),
             DescriptorKind::U8 | DescriptorKind::None => Descriptors::U8(values.flat_map(as_bytes).collect()),
         };
-        let dimension = if options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
+        let dimension = options.dimension();
         Ok((Features { keypoints, descriptors, dimension, image: image.size() }, indices))
     }
 }
@@ -117,7 +117,7 @@ fn placed(keypoint: &Keypoint, octaves: &[(i8, Size)], options: &SiftOptions) ->
 mod tests {
     use super::*;
     use crate::device::tests::cpus;
-    use crate::feature::sift::{reference, tests::scene};
+    use crate::feature::sift::{DIMENSION, reference, tests::scene};
     use std::f32::consts::TAU;
 
     #[test]

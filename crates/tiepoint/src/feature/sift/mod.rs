@@ -48,7 +48,7 @@ mod window;
 pub use gpu::GpuSift;
 pub use options::{SiftOptions, SiftPreset};
 
-use super::{DescriptorKind, Descriptors, Features, Keypoint};
+use super::{Descriptors, Features};
 use crate::Result;
 use crate::device::{Cpu, Scratch};
 use crate::image::{ImageView, Pixel, Size, check_mask};
@@ -132,15 +132,11 @@ impl Sift {
     }
 }
 
-/// A search of one image, and what it has found so far. The descriptors are in `bytes` or `floats`, in the
-/// order of the keypoints.
+/// A search of one image, and what it has found so far.
 struct Search<'m> {
     options: SiftOptions,
-    size: Size,
     mask: Option<ImageView<'m, u8>>,
-    keypoints: Vec<Keypoint>,
-    bytes: Vec<u8>,
-    floats: Vec<f32>,
+    found: Features,
     /// For each octave, the points around which rows are still missing.
     waiting: Vec<Vec<Point>>,
     /// Points ranked below this value can no longer be among those selected.
@@ -151,9 +147,9 @@ struct Search<'m> {
 
 impl<'m> Search<'m> {
     fn new(size: Size, options: &SiftOptions, mask: Option<ImageView<'m, u8>>) -> Self {
-        let (keypoints, bytes, floats, waiting) = Default::default();
+        let found = nothing(options, size);
         let (floor, most) = (f32::NEG_INFINITY, options.selection.pays_from());
-        Self { options: *options, size, mask, keypoints, bytes, floats, waiting, floor, most }
+        Self { options: *options, mask, found, waiting: Vec::new(), floor, most }
     }
 
     /// Finds the extrema in the rows of an octave that are ready, and refines, orients and describes those for which
@@ -182,16 +178,11 @@ impl<'m> Search<'m> {
             let _stage = cpu.stage("orient, describe");
             cpu.try_map(points.len().div_ceil(BATCH), |i| {
                 let batch = &points[i * BATCH..points.len().min((i + 1) * BATCH)];
-                Ok(describe::orient_and_describe(octave, batch, &self.options, cpu))
+                let found = nothing(&self.options, self.found.image);
+                Ok(describe::orient_and_describe(octave, batch, &self.options, found, cpu))
             })?
         };
-        for (keypoints, descriptors) in described {
-            self.keypoints.extend(keypoints);
-            match descriptors {
-                Descriptors::U8(v) => self.bytes.extend(v),
-                Descriptors::F32(v) => self.floats.extend(v),
-            }
-        }
+        described.iter().try_for_each(|more| self.found.append(more))?;
         self.prune(cpu);
         Ok(())
     }
@@ -205,29 +196,25 @@ impl<'m> Search<'m> {
 
     /// Drops features that can no longer be selected, once there are twice as many as can be selected.
     fn prune(&mut self, cpu: &Cpu) {
-        if self.keypoints.len() < self.most {
+        if self.found.len() < self.most {
             return;
         }
         let (kept, selection) = (self.take_sorted(cpu), self.options.selection);
         self.most = selection.pays_from().max(kept.len().saturating_mul(2));
         self.floor = kept.keypoints.last().map_or(f32::NEG_INFINITY, selection.rank().value);
-        self.keypoints = kept.keypoints;
-        match kept.descriptors {
-            Descriptors::U8(v) => self.bytes = v,
-            Descriptors::F32(v) => self.floats = v,
-        }
+        self.found = kept;
     }
 
     /// All features so far in their total order, selected.
     fn take_sorted(&mut self, cpu: &Cpu) -> Features {
         let _stage = cpu.stage("order, select");
-        let keypoints = std::mem::take(&mut self.keypoints);
-        let descriptors = match self.options.descriptors {
-            DescriptorKind::F32 => Descriptors::F32(std::mem::take(&mut self.floats)),
-            DescriptorKind::U8 | DescriptorKind::None => Descriptors::U8(std::mem::take(&mut self.bytes)),
-        };
-        let dimension = self.options.dimension();
-        let features = Features { keypoints, descriptors, dimension, image: self.size };
-        self.options.selection.of(&features, cpu)
+        let nothing = nothing(&self.options, self.found.image);
+        self.options.selection.of(&std::mem::replace(&mut self.found, nothing), cpu)
     }
+}
+
+/// The features of an image of this size in which nothing is found.
+fn nothing(options: &SiftOptions, image: Size) -> Features {
+    let descriptors = Descriptors::none(options.descriptors);
+    Features { keypoints: Vec::new(), descriptors, dimension: options.dimension(), image }
 }

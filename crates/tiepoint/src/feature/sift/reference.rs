@@ -24,11 +24,7 @@ pub(super) fn detect<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -
 }
 
 /// Features in their order, selected, with descriptors in the form that is asked for.
-pub(super) fn arrange(
-    mut found: Vec<(Keypoint, [f32; 128])>,
-    image: Size,
-    options: &SiftOptions,
-) -> Features {
+fn arrange(mut found: Vec<(Keypoint, [f32; 128])>, image: Size, options: &SiftOptions) -> Features {
     found.sort_by(|a, b| a.0.order(&b.0));
     let keypoints = found.iter().map(|f| f.0).collect();
     let values = found.iter().flat_map(|f| f.1);
@@ -143,12 +139,12 @@ impl<'o> Octave<'o> {
         Self { number, gaussians, options }
     }
 
-    pub(super) fn points(&self) -> Vec<Point> {
+    fn points(&self) -> Vec<Point> {
         self.extrema().into_iter().filter_map(|c| self.refine(c)).collect()
     }
 
     /// The keypoints and descriptors of a point, one for each direction.
-    pub(super) fn features(&self, point: &Point) -> Vec<(Keypoint, [f32; 128])> {
+    fn features(&self, point: &Point) -> Vec<(Keypoint, [f32; 128])> {
         let angles = self.orientations(point).into_iter();
         angles.map(|angle| (Keypoint { angle, ..point.keypoint }, self.describe(point, angle))).collect()
     }
@@ -350,15 +346,7 @@ impl<'o> Octave<'o> {
         let each = sizes
             .map(|size| self.describe_domain(&Point { scale: point.scale * size, ..*point }, angle, false));
         let pooled: [f32; 128] = std::array::from_fn(|i| (each[0][i] + each[1][i]) + each[2][i]);
-        if pooled.iter().all(|v| *v == 0.0) {
-            return pooled;
-        }
-        if self.options.root {
-            let total = sum(pooled);
-            return pooled.map(|v| (v / total).sqrt());
-        }
-        let scale = 1.0 / sum(pooled.map(|v| v * v)).sqrt();
-        pooled.map(|v| v * scale)
+        if pooled.iter().all(|v| *v == 0.0) { pooled } else { normalised(pooled, self.options.root) }
     }
 
     /// The descriptor of one size of the window.
@@ -410,14 +398,18 @@ impl<'o> Octave<'o> {
         if norm == 0.0 {
             return [0.0; 128];
         }
-        let clipped = raw.map(|v| v.min(0.2 * norm));
-        if root {
-            let total = sum(clipped);
-            return clipped.map(|v| (v / total).sqrt());
-        }
-        let scale = 1.0 / sum(clipped.map(|v| v * v)).sqrt();
-        clipped.map(|v| v * scale)
+        normalised(raw.map(|v| v.min(0.2 * norm)), root)
     }
+}
+
+/// A unit vector; for RootSIFT the roots of the shares of the sum.
+fn normalised(values: [f32; 128], root: bool) -> [f32; 128] {
+    if root {
+        let total = sum(values);
+        return values.map(|v| (v / total).sqrt());
+    }
+    let scale = 1.0 / sum(values.map(|v| v * v)).sqrt();
+    values.map(|v| v * scale)
 }
 
 /// Sixteen sums of every sixteenth value, added in pairs.

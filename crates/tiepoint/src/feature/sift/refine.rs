@@ -8,7 +8,7 @@
 //! Arithmetic: f32 without fused operations, H solved by cofactors, in the order written.
 
 use super::extrema::Candidate;
-use super::scale_space::Octave;
+use super::scale_space::{Octave, pixel};
 use super::{SiftOptions, SiftPreset};
 use crate::feature::Keypoint;
 use crate::numeric;
@@ -92,7 +92,7 @@ pub(super) fn refine(octave: &Octave, start: Candidate, options: &SiftOptions) -
     }
     let levels = f32::from(options.levels);
     let scale = options.sigma * numeric::exp((at.layer as f32 + ds) / levels * std::f32::consts::LN_2);
-    let (x, y, pixel) = (at.x as f32 + dx, at.y as f32 + dy, octave.pixel());
+    let (x, y, pixel) = (at.x as f32 + dx, at.y as f32 + dy, pixel(octave.number));
     // A DoG is negative where the image is brighter than its surroundings.
     let sign = if value < 0.0 { 1 } else { -1 };
     let keypoint = Keypoint {

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::device::{progress::tests::told, tests::cpus};
 use crate::feature::select::Selection;
 use crate::feature::testing::selections;
+use crate::feature::{DescriptorKind, Keypoint};
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::{Affine, Homography};
 use crate::image::{Image, testing::photograph};

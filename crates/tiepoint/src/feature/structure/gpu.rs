@@ -201,30 +201,20 @@ impl GpuStructure {
     /// [`Error::NotReady`](crate::Error::NotReady) while it is being compiled.
     pub(crate) fn new(gpu: &Gpu, cpu: &Cpu) -> Result<Self> {
         gpu.require_f64()?;
-        let sigmas = [
-            SIGMAS[0],
-            SIGMAS[1],
-            means::SIGMA,
-            corners::SIGMAS[0],
-            corners::SIGMAS[1],
-            polar::SIGMAS[0],
-            polar::SIGMAS[1],
-            polar::SIGMAS[2],
-        ];
-        let blur = |sigma: f64| GaussOptions::sigma(sigma);
+        let sigmas = [&SIGMAS[..], &[means::SIGMA], &corners::SIGMAS, &polar::SIGMAS].concat();
         let mut sources = vec![source(), shrink_source(), halving::<f32>(1, Scaling::HalveMean)];
-        sources.extend(sigmas.map(|sigma| Blur::gauss_source(gpu, &blur(sigma), 1)));
+        sources.extend(sigmas.iter().map(|&sigma| Blur::gauss_source(gpu, &GaussOptions::sigma(sigma), 1)));
         compile(gpu, cpu, sources)?;
-        let [first, second, means, strength, tensor, a, b, c] =
-            sigmas.map(|sigma| Blur::gauss(gpu, &blur(sigma), 1));
+        let blur = |sigma: f64| Blur::gauss(gpu, &GaussOptions::sigma(sigma), 1);
+        let ([first, second], [strength, tensor], [a, b, c]) = (SIGMAS, corners::SIGMAS, polar::SIGMAS);
         Ok(Self {
             gpu: gpu.clone(),
             program: gpu.program(&source())?,
-            scales: [first?, second?],
-            means: means?,
-            strength: strength?,
-            tensor: tensor?,
-            rings: [a?, b?, c?],
+            scales: [blur(first)?, blur(second)?],
+            means: blur(means::SIGMA)?,
+            strength: blur(strength)?,
+            tensor: blur(tensor)?,
+            rings: [blur(a)?, blur(b)?, blur(c)?],
             halve: Blur::resample(gpu, Scaling::HalveMean, 1)?,
         })
     }

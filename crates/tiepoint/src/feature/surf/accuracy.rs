@@ -1,5 +1,6 @@
 //! SURF's accuracy on blobs of known position and size, and on turned and scaled photographs.
 
+use super::tests::presets;
 use super::*;
 use crate::feature::Keypoint;
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
@@ -104,11 +105,7 @@ fn correct(image: &Image<f32>, options: &SurfOptions, degrees: f64, scale: f64) 
 #[test]
 fn blobs_have_their_place_scale_and_sign() {
     let cpu = Cpu::sequential();
-    for preset in [
-        SurfOptions::default(),
-        SurfOptions::preset(SurfPreset::OpenSurf),
-        SurfOptions::preset(SurfPreset::OpenCv),
-    ] {
+    for preset in presets() {
         for (i, sigma) in [2.5, 4.0, 6.0, 9.0, 13.0].into_iter().enumerate() {
             for height in [0.4, -0.4] {
                 let (cx, cy) = (150.0 + 0.37 * i as f64, 160.0 - 0.29 * i as f64);
@@ -134,12 +131,8 @@ fn blobs_have_their_place_scale_and_sign() {
 fn rotations_keep_features() {
     let image = photo("photos/building.jpg");
     // At 90° only the grid of samples moves; at 25° the boxes themselves respond differently.
-    let presets = [
-        (SurfOptions::default(), 0.88, 0.45),
-        (SurfOptions::preset(SurfPreset::OpenSurf), 0.6, 0.45),
-        (SurfOptions::preset(SurfPreset::OpenCv), 0.95, 0.35),
-    ];
-    for (preset, least_quarter, least_turn) in presets {
+    let shares = [(0.88, 0.45), (0.6, 0.45), (0.95, 0.35)];
+    for (preset, (least_quarter, least_turn)) in presets().into_iter().zip(shares) {
         let [quarter, turn] = [90.0, 25.0].map(|degrees| kept(&image, &preset, degrees));
         println!("{:?}: 90° keeps {quarter:.3}, 25° keeps {turn:.3}", preset.preset);
         assert!(quarter > least_quarter, "{preset:?}: 90° keeps {quarter}");
@@ -151,14 +144,8 @@ fn rotations_keep_features() {
 fn turned_and_scaled_photos_match() {
     let image = photo("photos/astronaut.png");
     let paper = SurfOptions::default();
-    let presets = [
-        paper,
-        SurfOptions { extended: true, ..paper },
-        SurfOptions { step: 2, ..paper },
-        SurfOptions::preset(SurfPreset::OpenSurf),
-        SurfOptions::preset(SurfPreset::OpenCv),
-    ];
-    for options in presets {
+    let variants = [SurfOptions { extended: true, ..paper }, SurfOptions { step: 2, ..paper }];
+    for options in presets().into_iter().chain(variants) {
         let (share, right) = correct(&image, &options, 30.0, 0.8);
         println!("{options:?}: {share:.3}, {right} right");
         assert!(share > 0.75 && right > 80, "{options:?}: {share} of the matches, {right}, are right");
@@ -174,12 +161,8 @@ fn directions_turn_with_the_image() {
     let image = photo("photos/building.jpg");
     let (other, map) = turned(&image, 90.0, 1.0);
     // A quarter turn is 18 of OpenCV's bins, but ten and a half of the others'; OpenSURF rounds s as well.
-    let presets = [
-        (SurfOptions::default(), 0.04, 0.25),
-        (SurfOptions::preset(SurfPreset::OpenSurf), 0.09, 0.55),
-        (SurfOptions::preset(SurfPreset::OpenCv), 0.01, 0.05),
-    ];
-    for (preset, most_median, most_of_nine) in presets {
+    let limits = [(0.04, 0.25), (0.09, 0.55), (0.01, 0.05)];
+    for (preset, (most_median, most_of_nine)) in presets().into_iter().zip(limits) {
         let [first, second] = both([&image, &other], &preset);
         let mut off = vec![];
         for k in &first.keypoints {

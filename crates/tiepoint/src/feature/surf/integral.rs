@@ -6,7 +6,6 @@
 
 use super::stream::BAND;
 use crate::device::Cpu;
-use crate::device::gpu::Buffer;
 use crate::filter::integral::{GpuIntegral, GpuSum, Sum};
 use crate::image::{ImageView, Pixel, Size};
 use tiepoint_gpu::KernelSource;
@@ -164,35 +163,6 @@ impl<A: Total> Integral<A> {
     }
 }
 
-/// The sums of some images on a GPU, as kernels take them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sums<'a, A>(pub(super) &'a GpuIntegral<A>);
-
-impl<'a, A: GpuSum> Sums<'a, A> {
-    pub(super) fn buffer(self) -> &'a Buffer<A> {
-        self.0.buffer()
-    }
-
-    pub(super) fn size(self) -> Size {
-        self.0.size()
-    }
-
-    pub(super) fn images(self) -> usize {
-        self.0.images()
-    }
-
-    pub(super) fn plane(self) -> SumsPlane {
-        let (pitch, Size { width, height }) = (self.0.pitch(), self.size());
-        SumsPlane {
-            origin: self.0.origin() as u64,
-            step: ((height + 1) * pitch) as u64,
-            pitch: pitch as i32,
-            width: width as i32,
-            height: height as i32,
-        }
-    }
-}
-
 tiepoint_gpu::kernel_struct! {
     /// Where the sums of some images lie, for kernels.
     pub(super) struct SumsPlane {
@@ -209,6 +179,17 @@ tiepoint_gpu::kernel_struct! {
 }
 
 impl SumsPlane {
+    pub(super) fn of<A: GpuSum>(sums: &GpuIntegral<A>) -> Self {
+        let (pitch, Size { width, height }) = (sums.pitch(), sums.size());
+        Self {
+            origin: sums.origin() as u64,
+            step: ((height + 1) * pitch) as u64,
+            pitch: pitch as i32,
+            width: width as i32,
+            height: height as i32,
+        }
+    }
+
     /// Sums of this many images, up to the last column of the last row.
     pub(super) fn numbers(self, images: i128) -> i128 {
         let [pitch, width, height] = [self.pitch, self.width, self.height].map(i128::from);

@@ -102,11 +102,32 @@ fn truth() -> StereoCalibration {
 }
 
 fn refusal(text: &str) -> String {
-    StereoCalibration::parse(text, "c.yml").unwrap_err().to_string()
+    let message = StereoCalibration::parse(text, "c.yml").unwrap_err().to_string();
+    assert!(message.starts_with("c.yml: "), "{message}");
+    message
 }
 
 fn rectified_refusal(text: &str) -> String {
-    RectifiedCalibration::parse(text, "calib.txt").unwrap_err().to_string()
+    let message = RectifiedCalibration::parse(text, "calib.txt").unwrap_err().to_string();
+    assert!(message.starts_with("calib.txt: "), "{message}");
+    message
+}
+
+/// Checks that each change to a text is refused with a message that has the last word.
+fn changes_are_refused(text: &str, refusal: impl Fn(&str) -> String, changes: &[(&str, &str, &str)]) {
+    for (from, to, word) in changes {
+        assert!(text.contains(from), "{from}");
+        let message = refusal(&text.replacen(from, to, 1));
+        assert!(message.contains(word), "{from} → {to}: {message}");
+    }
+}
+
+/// Reads every beginning of a text, which must not panic.
+fn read_cut_off(text: &str) {
+    for end in 0..text.len() {
+        let _ = StereoCalibration::parse(&text[..end], "cut");
+        let _ = RectifiedCalibration::parse(&text[..end], "cut");
+    }
 }
 
 #[test]
@@ -150,7 +171,7 @@ fn two_files_complete_each_other() {
 
 #[test]
 fn wrong_files_are_errors_that_name_the_field() {
-    for (from, to, word) in [
+    let changes = [
         ("533.5, 0.,", "533.5, 2.,", "skew"),
         ("0., 0., 1. ]\nD1", "0., 0.5, 1. ]\nD1", "form"),
         ("533.5", "-1", "above 0"),
@@ -177,11 +198,8 @@ fn wrong_files_are_errors_that_name_the_field() {
         ("image_width: 640", "image_width: 6.5", "pixels"),
         ("image_width: 640", "image_width: wide", "not a number"),
         ("image_width: 640", "nonsense", "line 4"),
-    ] {
-        assert!(YAML.contains(from), "{from}");
-        let message = refusal(&YAML.replacen(from, to, 1));
-        assert!(message.starts_with("c.yml: ") && message.contains(word), "{from} → {to}: {message}");
-    }
+    ];
+    changes_are_refused(YAML, refusal, &changes);
     let rational = "rows: 8\n   cols: 1\n   dt: d\n   data: [ -0.3, 0.14, 0., 0., 0., 0., 0., 0. ]";
     let eight = YAML.replace("rows: 4\n   cols: 1\n   dt: d\n   data: [ -0.3, 0.14, 0., 0. ]", rational);
     assert_eq!(StereoCalibration::parse(&eight, "c.yml").unwrap(), truth(), "three zeros more");
@@ -194,7 +212,7 @@ fn wrong_files_are_errors_that_name_the_field() {
 
 #[test]
 fn broken_xml_is_an_error() {
-    for (from, to, word) in [
+    let changes = [
         ("</M1>", "", "'M1'"),
         ("</opencv_storage>", "", "never closed"),
         ("<dt>d</dt>", "<dt>d", "'dt'"),
@@ -207,11 +225,8 @@ fn broken_xml_is_an_error() {
         ("<!-- as FileStorage writes it -->", "<!-- ", "well-formed"),
         ("<M1", "< M1", "well-formed"),
         ("<M1 type_id", "stray<M1 type_id", "outside"),
-    ] {
-        assert!(XML.contains(from), "{from}");
-        let message = refusal(&XML.replacen(from, to, 1));
-        assert!(message.contains(word), "{from} → {to}: {message}");
-    }
+    ];
+    changes_are_refused(XML, refusal, &changes);
     let deep = format!("<opencv_storage>{}", "<a>".repeat(100_000));
     assert!(refusal(&deep).contains("limit"), "nested without end");
     let entities = XML.replace("<!-- as FileStorage writes it -->", "<!DOCTYPE a [<!ENTITY b \"533\">]>");
@@ -222,12 +237,7 @@ fn broken_xml_is_an_error() {
 
 #[test]
 fn a_file_cut_off_anywhere_does_not_panic() {
-    for text in [YAML, XML, MIDDLEBURY] {
-        for end in 0..text.len() {
-            let _ = StereoCalibration::parse(&text[..end], "cut");
-            let _ = RectifiedCalibration::parse(&text[..end], "cut");
-        }
-    }
+    [YAML, XML, MIDDLEBURY].into_iter().for_each(read_cut_off);
 }
 
 #[test]
@@ -240,7 +250,7 @@ fn middlebury() {
     );
     let rig = StereoCalibration::parse(MIDDLEBURY, "calib.txt").unwrap();
     assert_eq!((rig.translation, rig.cameras[1].principal[0]), ([-193.001, 0.0, 0.0], 1176.728 + 131.111));
-    for (from, to, word) in [
+    let changes = [
         ("doffs=131.111", "doffs=13.1", "doffs is 13.1"),
         ("baseline=193.001", "", "baseline"),
         ("baseline=193.001", "baseline=-193.001", "above 0"),
@@ -253,11 +263,8 @@ fn middlebury() {
         ("width=2964", "width", "key=value"),
         ("vmin=31", "vmin=300", "ascending"),
         ("width=2964", "width=-5", "pixels"),
-    ] {
-        assert!(MIDDLEBURY.contains(from), "{from}");
-        let message = rectified_refusal(&MIDDLEBURY.replacen(from, to, 1));
-        assert!(message.starts_with("calib.txt: ") && message.contains(word), "{from} → {to}: {message}");
-    }
+    ];
+    changes_are_refused(MIDDLEBURY, rectified_refusal, &changes);
 }
 
 #[test]
@@ -292,9 +299,7 @@ fn kalibr() {
         let refused = StereoCalibration::parse(&text, "camchain.yaml").unwrap_err().to_string();
         assert!(refused.contains(why), "{refused}, but {why} is wrong");
     }
-    for end in 0..text.len() {
-        drop(StereoCalibration::parse(&text[..end], "cut"));
-    }
+    read_cut_off(&text);
 }
 
 #[test]
@@ -444,9 +449,7 @@ fn ros_files_of_two_cameras_make_a_pair() {
         assert_eq!(opencv::stereo(&documents).unwrap(), rig, "{}", texts[0]);
         let same = RectifiedCalibration::parse(&texts[1], "right.yaml").unwrap();
         assert_eq!(same, pair, "{}", texts[1]);
-        for end in (0..texts[1].len()).filter(|&end| texts[1].is_char_boundary(end)) {
-            drop(RectifiedCalibration::parse(&texts[1][..end], "cut"));
-        }
+        read_cut_off(&texts[1]);
         let fisheye = texts[1].replace("plumb_bob", "equidistant");
         assert!(rectified_refusal(&fisheye).contains("the lens is equidistant"), "{fisheye}");
     }

@@ -35,7 +35,7 @@ pub(super) fn squared<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>) -
         let t = Transfer::new(m, places);
         let (sampson, zero) = (t.sampson(), t.w.constant(0.0));
         // Written so that NaN becomes infinite.
-        let is_in_front = R::both(t.w.above(zero), zero.at_most(sampson));
+        let is_in_front = t.w.above(zero) & zero.at_most(sampson);
         R::choose(is_in_front, sampson, zero.constant(f64::INFINITY))
     };
     sampson * 2.0
@@ -56,7 +56,7 @@ pub(super) fn agrees<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>, li
     let square = w * w;
     let (xx, yy, xy) = (a * a + b * b + square, c * c + d * d + square, a * c + b * d);
     let error = p * p * yy - p * q * xy * 2.0 + q * q * xx;
-    R::both(w.above(w.constant(0.0)), error.at_most(limit * (xx * yy - xy * xy)))
+    w.above(w.constant(0.0)) & error.at_most(limit * (xx * yy - xy * xy))
 }
 
 struct Transfer<R> {
@@ -169,7 +169,7 @@ pub(super) fn transfer_term<R: Real>(
     let t = Transfer::new(m, places);
     let (zero, one) = (limit.constant(0.0), limit.constant(1.0));
     let share = t.sampson() / limit;
-    let counts = R::both(t.w.above(zero), one.above(share));
+    let counts = t.w.above(zero) & one.above(share);
     let kept = |value: R| R::choose(counts, value, zero);
     let weight = kept(weights.of(one - share));
     let inverse = kept(t.inverse);

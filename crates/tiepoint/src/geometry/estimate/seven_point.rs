@@ -153,7 +153,7 @@ fn solution<R: Real>(
         model[i] = first[i] + t * second[i];
     }
     let near = t.constant(FARTHEST).above(t.magnitude());
-    (model, R::both(near, oriented(&model, a, b)))
+    (model, near & oriented(&model, a, b))
 }
 
 /// The constraint of a match on the nine elements of a matrix.
@@ -185,10 +185,10 @@ pub(in crate::geometry) fn oriented<R: Real, const N: usize>(
     let (mut positive, mut negative) = (first.above(zero), zero.above(first));
     for i in 1..N {
         let s = side(f, &e, a[i], b[i]);
-        positive = R::both(positive, s.above(zero));
-        negative = R::both(negative, zero.above(s));
+        positive = positive & s.above(zero);
+        negative = negative & zero.above(s);
     }
-    R::either(positive, negative)
+    positive | negative
 }
 
 /// (e × b) · (F a).

@@ -1,5 +1,7 @@
 use super::*;
 use crate::device::tests::every_cpu;
+use crate::geometry::linear::eigen;
+use crate::geometry::matrix::{product, transpose};
 use crate::numeric::Random;
 use proptest::prelude::*;
 
@@ -222,7 +224,11 @@ fn degenerate_matches_are_errors() {
             assert!(matches!(found, Err(Error::Degenerate { .. })), "{kind}, {what}: {found:?}");
         };
         degenerate(&same, "coincident");
+        let fitted = |pairs: &[Correspondence]| fit(kind, pairs, &options(), &Cpu::sequential());
+        assert!(matches!(fitted(&[]), Err(Error::TooFewMatches { .. })), "{kind}, a fit to nothing");
         if kind.minimum() > 2 {
+            let found = fitted(&line(0.0));
+            assert!(matches!(found, Err(Error::Degenerate { .. })), "{kind}, a fit to a line: {found:?}");
             degenerate(&line(0.0), "collinear");
             degenerate(&line(0.5), "next to collinear");
         }
@@ -388,18 +394,6 @@ fn the_fit_to_all_matches_is_least_squares() {
 }
 
 #[test]
-fn a_fit_to_degenerate_matches_is_an_error() {
-    for kind in KINDS {
-        let fitted = |pairs: &[Correspondence]| fit(kind, pairs, &options(), &Cpu::sequential());
-        assert!(matches!(fitted(&[]), Err(Error::TooFewMatches { .. })), "{kind} of nothing");
-        if kind.minimum() > 2 {
-            let found = fitted(&line(0.0));
-            assert!(matches!(found, Err(Error::Degenerate { .. })), "{kind} of a line: {found:?}");
-        }
-    }
-}
-
-#[test]
 fn a_half_turn_is_fitted() {
     let mut random = Random::new(6);
     let pairs: Vec<_> = (0..20)
@@ -424,12 +418,7 @@ fn an_essential_matrix_needs_cameras() {
     assert!(matches!(blind, Err(Error::Option { name: "cameras", .. })), "{blind:?}");
     let found = run(ModelKind::Essential, &pairs).unwrap();
     let Model::Essential(e) = found.b_from_a else { panic!("an essential matrix") };
-    let [s, t, _]: [f64; 3] = {
-        let m = e.matrix();
-        let square = super::super::matrix::product(&super::super::matrix::transpose(&m), &m);
-        let (mut values, _) = super::super::linear::eigen(square);
-        values.reverse();
-        values
-    };
+    let m = e.matrix();
+    let ([_, s, t], _) = eigen(product(&transpose(&m), &m));
     assert!((s - t).abs() < 1e-9, "two singular values are alike: {s} and {t}");
 }

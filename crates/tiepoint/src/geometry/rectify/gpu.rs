@@ -10,8 +10,8 @@ impl GpuMap for Inverse {
     const TEXT: &'static str = include_str!("rectify.h");
 
     fn numbers(&self) -> [f64; NUMBERS] {
-        let ([x, y], camera, lens) = (self.principal, self.camera, self.camera.distortion);
-        let [back, view] = [self.back.as_flattened(), &[self.focal, x, y]];
+        let RectifiedView { camera, focal, principal: [x, y], .. } = self.view;
+        let (lens, [back, view]) = (camera.distortion, [self.back.as_flattened(), &[focal, x, y]]);
         let lens = [lens.k1, lens.k2, lens.p1, lens.p2, lens.k3, self.reach];
         let all = back.iter().chain(view).chain(&camera.focal).chain(&camera.principal).chain(&lens);
         let mut numbers = [0.0; NUMBERS];

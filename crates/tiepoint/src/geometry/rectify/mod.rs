@@ -264,22 +264,14 @@ impl RectifiedView {
 /// The map from the result to the picture, prepared for whole rows.
 #[derive(Clone, Debug)]
 struct Inverse {
-    camera: Camera,
+    view: RectifiedView,
     reach: f64,
     back: Mat3,
-    focal: f64,
-    principal: [f64; 2],
 }
 
 impl Inverse {
     fn of(view: &RectifiedView) -> Self {
-        Self {
-            camera: view.camera,
-            reach: view.camera.distortion.reach(),
-            back: transpose(&view.rotation),
-            focal: view.focal,
-            principal: view.principal,
-        }
+        Self { view: view.clone(), reach: view.camera.distortion.reach(), back: transpose(&view.rotation) }
     }
 }
 
@@ -292,14 +284,14 @@ impl Map for Inverse {
 /// [`RectifiedView::source`] for a row from pixel `first` on, by the same operations.
 #[inline(always)]
 fn sources<S: Simd>(_simd: S, map: &Inverse, first: usize, y: f64, us: &mut [f64], vs: &mut [f64]) {
-    let (focal, camera, reach) = (map.focal, map.camera, map.reach);
-    let ray_y = (y - map.principal[1]) / focal;
-    let m = map.back;
+    let RectifiedView { focal, camera, principal, .. } = map.view;
+    let (reach, m) = (map.reach, map.back);
+    let ray_y = (y - principal[1]) / focal;
     let n = us.len();
     let vs = &mut vs[..n];
     for i in 0..n {
         let x = f64::from((first as i32).wrapping_add(i as i32));
-        let ray_x = (x - map.principal[0]) / focal;
+        let ray_x = (x - principal[0]) / focal;
         let x = m[0][0] * ray_x + m[0][1] * ray_y + m[0][2];
         let y = m[1][0] * ray_x + m[1][1] * ray_y + m[1][2];
         let z = m[2][0] * ray_x + m[2][1] * ray_y + m[2][2];

@@ -101,22 +101,14 @@ fn codes_are_colmaps() {
 }
 
 #[test]
-fn a_scene_in_depth_is_uncalibrated_without_cameras() {
+fn known_focal_lengths_make_a_scene_in_depth_calibrated_and_wrong_ones_do_not() {
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
         let matches = rig.mixed(120, 100, anywhere);
-        let found = found(&matches, ImageCamera::new(SIZE));
-        assert_eq!(found.configuration, Configuration::Uncalibrated, "seed {seed}");
-        check_inliers(&found, 120, "uncalibrated");
-        assert!(found.essential.is_none() && found.fundamental.is_some(), "the models");
-    }
-}
-
-#[test]
-fn known_focal_lengths_make_it_calibrated_and_wrong_ones_do_not() {
-    for seed in 0..8 {
-        let mut rig = Rig::new(seed);
-        let matches = rig.mixed(120, 100, anywhere);
+        let unknown = found(&matches, ImageCamera::new(SIZE));
+        assert_eq!(unknown.configuration, Configuration::Uncalibrated, "seed {seed}");
+        check_inliers(&unknown, 120, "uncalibrated");
+        assert!(unknown.essential.is_none() && unknown.fundamental.is_some(), "the models");
         let right = found(&matches, rig.view());
         assert_eq!(right.configuration, Configuration::Calibrated, "seed {seed}");
         check_inliers(&right, 120, "calibrated");

@@ -1,7 +1,6 @@
 use super::*;
 use crate::device::progress::tests::told;
 use crate::device::tests::{every_cpu, processors};
-use crate::geometry::Affine;
 use crate::image::testing::assert_same;
 use crate::numeric::Random;
 use proptest::prelude::*;
@@ -104,15 +103,6 @@ fn coverage_and_fill_agree() {
     let covered = coverage(image.size(), &map, size, &cpu).unwrap();
     assert!(warped.data().iter().zip(covered.data()).all(|(&v, &c)| (v == 5) == (c == 255)), "same pixels");
     assert!(covered.data().contains(&0) && covered.data().contains(&255), "both kinds");
-}
-
-#[test]
-fn affine_maps_warp_too() {
-    let turn = Affine::new([[0.0, 1.0, 0.0], [-1.0, 0.0, 4.0]]).unwrap();
-    let image = noise(Size::new(5, 5), 1);
-    let cpu = Cpu::sequential().into();
-    let out = warp(image.view(), &turn.into(), image.size(), &WarpOptions::default(), &cpu).unwrap();
-    assert_eq!(out.row(1)[3], image.row(1)[1], "(3, 1) shows (1, 1)");
 }
 
 #[test]

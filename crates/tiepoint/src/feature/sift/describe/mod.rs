@@ -31,7 +31,7 @@ use crate::feature::sift::refine::Point;
 use crate::feature::sift::scale_space::Octave;
 use crate::feature::sift::window::{LANES, Samples, UNIT, Window, around, to_integer, visit};
 use crate::feature::sift::{DIMENSION, SiftOptions, SiftPreset};
-use crate::feature::{Descriptors, Keypoint};
+use crate::feature::{Descriptors, Features, Keypoint};
 use crate::numeric::{self, ROUNDER};
 use fearless_simd::{Simd, i32x16, prelude::*};
 use fearless_simd_macros::simd;
@@ -85,31 +85,30 @@ fn domains(options: &SiftOptions) -> &'static [f32] {
     if options.domain_size_pooling { &POOLED } else { &POOLED[..1] }
 }
 
+/// The features of the points, appended to those that `found` begins with.
 pub(super) fn orient_and_describe(
     octave: &Octave,
     points: &[Point],
     options: &SiftOptions,
+    mut found: Features,
     cpu: &Cpu,
-) -> (Vec<Keypoint>, Descriptors) {
-    let mut keypoints = Vec::with_capacity(points.len() * 2);
-    let (mut bytes, mut floats) = (Vec::new(), Vec::new());
+) -> Features {
+    found.keypoints.reserve(points.len() * 2);
     for point in points {
         fetch(octave, point);
         for angle in dispatch!(cpu.level(), simd => orient(simd, octave, point, options)) {
-            keypoints.push(Keypoint { angle, ..point.keypoint });
-            let described = || describe(octave, point, angle, options, cpu);
-            match options.descriptors {
-                DescriptorKind::None => {}
-                DescriptorKind::F32 => floats.extend(described()),
-                DescriptorKind::U8 => bytes.extend(as_bytes(described())),
+            found.keypoints.push(Keypoint { angle, ..point.keypoint });
+            if options.descriptors == DescriptorKind::None {
+                continue;
+            }
+            let values = describe(octave, point, angle, options, cpu);
+            match &mut found.descriptors {
+                Descriptors::F32(floats) => floats.extend(values),
+                Descriptors::U8(bytes) => bytes.extend(as_bytes(values)),
             }
         }
     }
-    let descriptors = match options.descriptors {
-        DescriptorKind::F32 => Descriptors::F32(floats),
-        DescriptorKind::U8 | DescriptorKind::None => Descriptors::U8(bytes),
-    };
-    (keypoints, descriptors)
+    found
 }
 
 /// A descriptor in units of 1/512.

@@ -113,7 +113,6 @@ KERNEL(find_points) {
         i32 layer = (i32)(candidate >> 12);
         Thresholds thresholds = args.thresholds;
         if (!refine(&levels, column, row, layer, thresholds.least_contrast, thresholds.edge, thresholds.sigma, &point)) continue;
-        const GLOBAL u8 *mask = masks + (u64)GROUP_Z * args.mask_stride;
         if (args.mask_pitch > 0 && !unmasked(mask, args.mask_pitch, args.width, args.height, &point)) continue;
         u32 slot = ATOMIC_ADD(counts + GROUP_Z, 1u);
         if (slot < capacity) points[slot] = point;

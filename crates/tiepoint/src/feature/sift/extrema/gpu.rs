@@ -8,6 +8,7 @@ use crate::feature::gpu::GpuKeypoints;
 use crate::feature::sift::gpu::plan::{self, GpuLevels, Plan};
 use crate::feature::sift::refine::MOST_MOVES;
 use crate::feature::sift::{SiftOptions, SiftPreset};
+use crate::image::gpu::GpuImage;
 use crate::{Result, feature, feature::WORDS, numeric};
 use tiepoint_gpu::{Kernel, KernelSource};
 
@@ -26,15 +27,14 @@ tiepoint_gpu::kernel! {
         read values: f32 [groups[2] * image_stride],
         read octaves: u32 as Octave [octave_count * Plan::OCTAVE_WORDS as i128],
         /// One number if there is no mask.
-        read masks: u8 [(groups[2] - 1) * mask_stride + mask_pitch * height],
+        read mask: u8 [mask_pitch * height],
     } {
         image_stride: u64,
-        mask_stride: u64,
         capacity: u32,
         octave_count: i32,
         /// 0: there is no mask.
         mask_pitch: i32,
-        /// For the whole image and its mask.
+        /// Of the whole image and its mask.
         width: i32,
         height: i32,
         thresholds: Thresholds,
@@ -60,16 +60,6 @@ pub(crate) struct GpuExtrema {
     thresholds: Thresholds,
     /// In place of a mask.
     none: Buffer<u8>,
-}
-
-/// Where keypoints are wanted: pixels whose value is not 0. Masks of several images lie in one buffer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Masks<'b> {
-    pub(crate) buffer: &'b Buffer<u8>,
-    /// Numbers from a row to the next, not 0.
-    pub(crate) pitch: usize,
-    /// Numbers from an image's mask to the next's.
-    pub(crate) stride: usize,
 }
 
 impl GpuExtrema {
@@ -103,27 +93,25 @@ impl GpuExtrema {
         Ok(Self { find_points, thresholds, none: gpu.upload(&[0])? })
     }
 
-    /// Counts and writes the points of all images, in any order.
+    /// Counts and writes the points of all images, in any order; none where the mask, which all images share, is 0.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,
         levels: &GpuLevels,
-        masks: Option<Masks<'_>>,
+        mask: Option<&GpuImage<u8>>,
         points: &GpuKeypoints,
     ) -> Result<()> {
         let plan = &levels.plan;
-        let masks = masks.unwrap_or(Masks { buffer: &self.none, pitch: 0, stride: 0 });
         let arguments = FindPoints {
             points: &points.keypoints,
             counts: &points.counts,
             values: &levels.values,
             octaves: &levels.octaves,
-            masks: masks.buffer,
+            mask: mask.map_or(&self.none, GpuImage::buffer),
             image_stride: plan.image_stride as u64,
-            mask_stride: masks.stride as u64,
             capacity: points.capacity as u32,
             octave_count: plan.octaves.len() as i32,
-            mask_pitch: masks.pitch as i32,
+            mask_pitch: mask.map_or(0, GpuImage::pitch) as i32,
             width: plan.whole.width as i32,
             height: plan.whole.height as i32,
             thresholds: self.thresholds,

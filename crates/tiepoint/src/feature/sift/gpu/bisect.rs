@@ -1,47 +1,124 @@
-//! The stages of SIFT with default options on a GPU, each given what the CPU makes of the stages before it.
+//! The stages of SIFT on a GPU, each given what the CPU makes of the stages before it.
 
-use super::detect_tests::{oriented_and_described, upload_levels};
-use super::tests::{level_of, points_of, scale_space};
+use super::plan::{GpuLevels, OctavePlan, Plan};
 use crate::bisect::{Stages, difference_of_images};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuKeypoints};
+use crate::feature::order::GpuOrder;
+use crate::feature::select::Selection;
+use crate::feature::sift::describe::gpu::GpuDescribe;
+use crate::feature::sift::extrema::gpu::GpuExtrema;
+use crate::feature::sift::orient::gpu::GpuOrient;
+use crate::feature::sift::scale_space::gpu::{GpuBase, GpuScaleSpace};
 use crate::feature::sift::scale_space::whole;
 use crate::feature::sift::{SiftOptions, detect};
-use crate::feature::{DescriptorKind, Descriptors};
-use crate::image::ImageView;
-use crate::image::gpu::GpuPixel;
+use crate::feature::{ByValue, DescriptorKind, Features, Keypoint, WORDS, from_words, to_words};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{Image, ImageView, Size};
 
+/// With default options.
 pub(crate) fn stages<T: GpuPixel>(image: ImageView<'_, T>, gpu: &Gpu, cpu: &Cpu) -> Stages {
-    let (options, mut out) = (SiftOptions::default(), Stages::default());
-    let octaves = whole(image, &options, cpu);
+    stages_of(image, &SiftOptions::default(), gpu, cpu)
+}
+
+pub(super) fn stages_of<T: GpuPixel>(
+    image: ImageView<'_, T>,
+    options: &SiftOptions,
+    gpu: &Gpu,
+    cpu: &Cpu,
+) -> Stages {
+    let mut out = Stages::default();
+    let octaves = whole(image, options, cpu);
+    let plan = Plan::new(image.size(), 1, options).unwrap();
+    assert_eq!(plan.octaves.len(), octaves.len(), "as many octaves as on the CPU");
+    let levels = GpuLevels::new(gpu, plan).unwrap();
     let mut commands = Commands::new();
-    let made = scale_space(gpu, &[image.to_image()], &options, &mut commands);
+    let base = GpuBase::<T>::new(gpu, options).unwrap();
+    base.record(&mut commands, &GpuImage::upload(gpu, image).unwrap(), 0, &levels).unwrap();
+    GpuScaleSpace::new(gpu, options).unwrap().record(&mut commands, &levels).unwrap();
     gpu.run(&commands).unwrap();
-    let (values, plan) = (made.values.to_vec().unwrap(), &made.plan);
-    let levels = plan.octaves.iter().zip(&octaves);
-    let mut levels = levels.flat_map(|(octave, levels)| levels.iter().enumerate().map(move |l| (octave, l)));
-    let differs = levels.find_map(|(octave, (l, expected))| {
-        let told = difference_of_images(&level_of(&values, plan, 0, (octave, l)), expected)?;
+    let values = levels.values.to_vec().unwrap();
+    let both = levels.plan.octaves.iter().zip(&octaves);
+    let mut both = both.flat_map(|(octave, levels)| levels.iter().enumerate().map(move |l| (octave, l)));
+    let differs = both.find_map(|(octave, (l, expected))| {
+        let told = difference_of_images(&level_of(&values, octave, l), expected)?;
         Some(format!("octave {}, level {l}: {told}", octave.number))
     });
     out.push("scale space", differs);
 
-    let levels = upload_levels(gpu, octaves.iter().map(|octave| &octave[..]), &options, image.size());
-    let upright = SiftOptions { upright: true, descriptors: DescriptorKind::None, ..options };
+    upload_levels(&levels, &octaves);
+    let upright = SiftOptions { upright: true, descriptors: DescriptorKind::None, ..*options };
     let points = detect(image, &upright, None, cpu).unwrap().keypoints;
-    // Room for many points too many, so that they show as a difference.
-    let capacity = 2 * points.len() + 1024;
-    let found = points_of(gpu, &levels, (None, &options), capacity, Commands::new());
-    out.compare_keypoints("extrema, refine", [&found[0].1, &points]);
+    out.compare_keypoints("extrema, refine", [&points_of(&levels, options, points.len()), &points]);
 
-    let expected = detect(image, &options, None, cpu).unwrap();
+    let expected = detect(image, options, None, cpu).unwrap();
     assert!(!expected.is_empty(), "SIFT finds nothing to compare");
-    let found = oriented_and_described(gpu, &options, &points, &levels);
+    let found = oriented_and_described(options, &points, &levels);
     out.compare_keypoints("orient, order", [&found.keypoints, &expected.keypoints]);
-    let values = [&found.descriptors, &expected.descriptors].map(|descriptors| match descriptors {
-        Descriptors::U8(values) => &values[..],
-        Descriptors::F32(_) => &[],
-    });
-    out.compare("describe", values, |&value| value);
+    match (&found.descriptors, &expected.descriptors) {
+        (ByValue::U8(found), ByValue::U8(expected)) => {
+            out.compare("describe", [found, expected], |&value| value);
+        }
+        (ByValue::F32(found), ByValue::F32(expected)) => {
+            out.compare("describe", [found, expected], |value| value.to_bits());
+        }
+        _ => unreachable!("one kind of descriptors was asked for"),
+    }
     out
+}
+
+/// Level `l` of an octave, among all values of the levels.
+fn level_of(values: &[f32], octave: &OctavePlan, l: usize) -> Image<f32> {
+    let values = &values[octave.offset + l * octave.level_len()..][..octave.level_len()];
+    ImageView::new(values, octave.size, 1, octave.pitch).unwrap().to_image()
+}
+
+/// Overwrites the levels of one image with those of the CPU.
+fn upload_levels(levels: &GpuLevels, octaves: &[Vec<Image<f32>>]) {
+    let mut values = vec![f32::NAN; levels.plan.len()];
+    for (to, levels) in levels.plan.octaves.iter().zip(octaves) {
+        for (level, to_level) in levels.iter().zip(values[to.offset..].chunks_exact_mut(to.level_len())) {
+            for (y, row) in to_level.chunks_exact_mut(to.pitch).enumerate() {
+                row[..to.size.width].copy_from_slice(level.row(y));
+            }
+        }
+    }
+    levels.values.write(0, &values).unwrap();
+}
+
+/// The points of the levels in their order. There is room for many more than are `expected`, so that points too many
+/// show as a difference.
+fn points_of(levels: &GpuLevels, options: &SiftOptions, expected: usize) -> Vec<Keypoint> {
+    let (gpu, mut commands) = (levels.values.gpu(), Commands::new());
+    let points = GpuKeypoints::new(gpu, 1, 2 * expected + 1024).unwrap();
+    GpuExtrema::new(gpu, options).unwrap().record(&mut commands, levels, None, &points).unwrap();
+    gpu.run(&commands).unwrap();
+    let (count, words) = (points.counts.to_vec().unwrap()[0] as usize, points.keypoints.to_vec().unwrap());
+    let mut found: Vec<_> = words.chunks_exact(WORDS).take(count).map(from_words).collect();
+    found.sort_by(Keypoint::order);
+    found
+}
+
+fn oriented_and_described(options: &SiftOptions, points: &[Keypoint], levels: &GpuLevels) -> Features {
+    let (gpu, capacity) = (levels.values.gpu(), 4 * points.len());
+    let words: Vec<u32> = points.iter().flat_map(to_words).collect();
+    let (keypoints, counts) = (gpu.upload(&words).unwrap(), gpu.upload(&[points.len() as u32]).unwrap());
+    let points = GpuKeypoints { keypoints, counts, capacity: points.len() };
+    let [features, described] = [(); 2].map(|()| GpuKeypoints::new(gpu, 1, capacity).unwrap());
+    let values = capacity * options.dimension();
+    let descriptors = GpuDescriptors::new(gpu, options.descriptors, values).unwrap();
+    let [first, spare] = [(); 2].map(|()| gpu.buffer(capacity).unwrap());
+    let mut commands = Commands::new();
+    commands.zero(&features.counts).unwrap();
+    GpuOrient::new(gpu, options).unwrap().record(&mut commands, &features, &points, levels).unwrap();
+    let order = GpuOrder::new(gpu, Selection::ALL).unwrap();
+    let sorted = order.record(&mut commands, &features, (&first, &spare)).unwrap();
+    let (to, from) = ((&described, &descriptors), (&features, &features, sorted));
+    let describe = GpuDescribe::new(gpu, options).unwrap();
+    describe.record(&mut commands, to, from, (0..1, u32::MAX), levels).unwrap();
+    gpu.run(&commands).unwrap();
+    let GpuKeypoints { keypoints, counts: count, .. } = described;
+    let (dimension, image) = (options.dimension(), Size::new(1, 1));
+    GpuFeatures { count, keypoints, descriptors, dimension, image }.download().unwrap()
 }

@@ -4,8 +4,6 @@
 mod bands;
 #[cfg(test)]
 pub(crate) mod bisect;
-#[cfg(test)]
-pub(crate) mod detect_tests;
 mod pipeline;
 pub(crate) mod plan;
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::feature::order::GpuOrder;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::feature::sift::describe::gpu::GpuDescribe;
-use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
+use crate::feature::sift::extrema::gpu::GpuExtrema;
 use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::sift::scale_space::gpu::{AnyGpuBase, GpuBase, GpuScaleSpace};
 use crate::image::Size;
@@ -100,10 +100,7 @@ impl Between {
             points,
             order: [gpu.buffer(room)?, gpu.buffer(room)?],
             described: list()?,
-            descriptors: match options.descriptors {
-                DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(values)?),
-                DescriptorKind::U8 | DescriptorKind::None => GpuDescriptors::U8(gpu.buffer(values)?),
-            },
+            descriptors: GpuDescriptors::new(gpu, options.descriptors, values)?,
         })
     }
 }
@@ -259,8 +256,7 @@ impl Stages {
     ) -> Result<&'b Buffer<u64>> {
         let Between { points, features, order: [order, spare], .. } = between;
         commands.stage("extrema, refine");
-        let masks = mask.map(|m| Masks { buffer: m.buffer(), pitch: m.pitch(), stride: 0 });
-        self.extrema.record(commands, levels, masks, points)?;
+        self.extrema.record(commands, levels, mask, points)?;
         if let Some(orient) = &self.orient {
             commands.stage("orient");
             commands.zero(&features.counts)?;

@@ -1,21 +1,24 @@
-//! The GPU's stages against the CPU's: the scale space against the reference, points against the streamed form.
+//! Every stage on every device against the CPU's, and whole searches.
 
-use super::detect_tests::PRESETS;
-use super::plan::{GpuLevels, OctavePlan, Plan};
+use super::SiftPipeline;
+use super::bisect::stages_of;
 use crate::device::Cpu;
-use crate::device::gpu::{Commands, Gpu, all};
-use crate::feature::DescriptorKind;
-use crate::feature::Keypoint;
-use crate::feature::gpu::GpuKeypoints;
-use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
+use crate::device::gpu::all;
+use crate::feature::select::Selection;
+use crate::feature::sift::describe::gpu::GpuDescribe;
+use crate::feature::sift::extrema::gpu::GpuExtrema;
+use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::sift::scale_space::gpu::{GpuBase, GpuScaleSpace};
-use crate::feature::sift::{SiftOptions, SiftPreset, reference, tests::photo, tests::scene};
-use crate::feature::{WORDS, from_words};
-use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::testing::assert_same;
-use crate::image::{Image, ImageView, Size};
-use crate::numeric::Random;
+use crate::feature::sift::tests::{photo, scene};
+use crate::feature::sift::{self, SiftOptions, SiftPreset};
+use crate::feature::testing::{
+    self, Twin, agree, batches_give_what_single_images_give, selections, serves_any_image,
+};
+use crate::feature::{DescriptorKind, Features};
+use crate::image::{self, Image, ImageView, Pixel, Size};
 use tiepoint_gpu::KernelSource;
+
+pub(super) const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
 
 /// Every preset, with and without a doubled first octave.
 fn presets() -> Vec<SiftOptions> {
@@ -23,235 +26,155 @@ fn presets() -> Vec<SiftOptions> {
     options.into_iter().flat_map(|o| [-1, 0].map(|first_octave| SiftOptions { first_octave, ..o })).collect()
 }
 
-fn noise<T: GpuPixel>(size: Size, seed: u32) -> Image<T> {
-    let mut random = Random::new(seed.into());
-    Image::from_fn(size, |_, _| T::from_f32(random.unit() as f32 * T::WHITE))
-}
-
-pub(super) fn scale_space<T: GpuPixel>(
-    gpu: &Gpu,
-    images: &[Image<T>],
-    options: &SiftOptions,
-    commands: &mut Commands,
-) -> GpuLevels {
-    let base = GpuBase::<T>::new(gpu, options).unwrap();
-    let plan = Plan::new(images[0].size(), images.len(), options).unwrap();
-    let levels = GpuLevels::new(gpu, plan).unwrap();
-    for (i, image) in images.iter().enumerate() {
-        let image = GpuImage::upload(gpu, image.view()).unwrap();
-        base.record(commands, &image, i, &levels).unwrap();
-    }
-    GpuScaleSpace::new(gpu, options).unwrap().record(commands, &levels).unwrap();
-    levels
-}
-
-/// Level `l` of an octave of image `i`, among all values of the levels.
-pub(super) fn level_of(
-    values: &[f32],
-    plan: &Plan,
-    i: usize,
-    (octave, l): (&OctavePlan, usize),
-) -> Image<f32> {
-    let first = i * plan.image_stride + octave.offset + l * octave.level_len();
-    let values = &values[first..][..octave.level_len()];
-    ImageView::new(values, octave.size, 1, octave.pitch).unwrap().to_image()
-}
-
-fn levels_agree<T: GpuPixel>(gpu: &Gpu, images: &[Image<T>], options: &SiftOptions) {
-    let mut commands = Commands::new();
-    let levels = scale_space(gpu, images, options, &mut commands);
-    gpu.run(&commands).unwrap();
-    let found = levels.values.to_vec().unwrap();
-    let plan = levels.plan;
-    for (i, image) in images.iter().enumerate() {
-        let expected = reference::octaves(image.view(), options);
-        assert_eq!(expected.len(), plan.octaves.len(), "octaves of {}", plan.input);
-        for (octave, expected) in plan.octaves.iter().zip(&expected) {
-            let number = octave.number;
-            assert_eq!(number, expected.number, "octave of {}", plan.input);
-            for (l, expected) in expected.gaussians.iter().enumerate() {
-                assert_eq!(expected.size(), octave.size, "octave {number} of {}", plan.input);
-                let level = level_of(&found, &plan, i, (octave, l));
-                let what = format_args!("octave {number}, level {l}, image {i} of {}", plan.input);
-                assert_same(&level, expected, format_args!("{what}, {options:?}, {gpu:?}"));
-            }
-        }
-    }
-}
-
-/// The points of several images, in order for each image.
-fn points<T: GpuPixel>(
-    gpu: &Gpu,
-    images: &[Image<T>],
-    masks: Option<&[Image<u8>]>,
-    options: &SiftOptions,
-    capacity: usize,
-) -> Vec<(u32, Vec<Keypoint>)> {
-    let mut commands = Commands::new();
-    let levels = scale_space(gpu, images, options, &mut commands);
-    points_of(gpu, &levels, (masks, options), capacity, commands)
-}
-
-/// The points of the levels that the commands compute, in order for each image.
-pub(super) fn points_of(
-    gpu: &Gpu,
-    levels: &GpuLevels,
-    (masks, options): (Option<&[Image<u8>]>, &SiftOptions),
-    capacity: usize,
-    mut commands: Commands,
-) -> Vec<(u32, Vec<Keypoint>)> {
-    let Size { width, height } = levels.plan.input;
-    let masks =
-        masks.map(|m| gpu.upload(&m.iter().flat_map(Image::data).copied().collect::<Vec<u8>>()).unwrap());
-    let masks = masks.as_ref().map(|buffer| Masks { buffer, pitch: width, stride: width * height });
-    let points = GpuKeypoints::new(gpu, levels.plan.images, capacity).unwrap();
-    GpuExtrema::new(gpu, options).unwrap().record(&mut commands, levels, masks, &points).unwrap();
-    gpu.run(&commands).unwrap();
-    let (counts, words) = (points.counts.to_vec().unwrap(), points.keypoints.to_vec().unwrap());
-    let of_image = counts.into_iter().zip(words.chunks_exact(capacity * WORDS));
-    let sorted = of_image.map(|(count, words)| {
-        let written = words.chunks_exact(WORDS).take(count as usize);
-        let mut keypoints: Vec<Keypoint> = written.map(from_words).collect();
-        keypoints.sort_by(Keypoint::order);
-        (count, keypoints)
-    });
-    sorted.collect()
-}
-
-/// Compares the points of all images with the CPU's upright keypoints, and returns their number.
-fn points_agree<T: GpuPixel>(
-    gpu: &Gpu,
-    images: &[Image<T>],
-    masks: Option<&[Image<u8>]>,
-    options: &SiftOptions,
-) -> usize {
-    let upright = SiftOptions { upright: true, descriptors: DescriptorKind::None, ..*options };
-    let mut total = 0;
-    let found = points(gpu, images, masks, options, 20_000);
-    for (i, (image, (count, found))) in images.iter().zip(found).enumerate() {
-        let mask = masks.map(|m| m[i].view());
-        let expected = super::super::detect(image.view(), &upright, mask, &Cpu::sequential()).unwrap();
-        let size = image.size();
-        assert_eq!(count as usize, expected.len(), "image {i} of {size}, {options:?}, {gpu:?}");
-        assert!(found == expected.keypoints, "other points in image {i} of {size}, {options:?}, {gpu:?}");
-        total += found.len();
-    }
-    total
-}
-
-#[test]
-fn levels_are_those_of_the_reference_for_every_size_and_preset() {
-    let sizes = [(1, 1), (1, 40), (40, 1), (7, 12), (64, 64), (231, 75)];
-    for gpu in all() {
-        for (i, (width, height)) in sizes.into_iter().enumerate() {
-            for options in presets() {
-                levels_agree::<u8>(gpu, &[noise(Size::new(width, height), i as u32)], &options);
-            }
-        }
-        let size = Size::new(90, 70);
-        levels_agree(gpu, &[1, 2, 3].map(|seed| noise::<u16>(size, seed)), &SiftOptions::default());
-        levels_agree(gpu, &[1, 2, 3].map(|seed| noise::<f32>(size, seed)), &SiftOptions::default());
-    }
-}
-
-/// Options with narrow and wide Gaussians, and with octaves that overlap in one launch or not.
-fn variants() -> [SiftOptions; 5] {
-    let base = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
-    [
+/// Options with narrow and wide Gaussians, with octaves that overlap in one launch or not, and with every form of
+/// descriptors.
+fn variants() -> Vec<SiftOptions> {
+    let [base, opencv, vlfeat] =
+        PRESETS.map(|preset| SiftOptions { contrast: 0.01, ..SiftOptions::preset(preset) });
+    vec![
+        SiftOptions { root: true, ..base },
+        SiftOptions { descriptors: DescriptorKind::F32, ..base },
+        SiftOptions { descriptors: DescriptorKind::F32, root: true, first_octave: 0, ..base },
+        SiftOptions { descriptors: DescriptorKind::F32, ..opencv },
+        SiftOptions { descriptors: DescriptorKind::None, levels: 2, ..opencv },
         SiftOptions { levels: 1, ..base },
-        SiftOptions { levels: 2, ..base },
-        SiftOptions { levels: 8, octaves: Some(2), ..base },
+        SiftOptions { levels: 1, sigma: 4.0, ..vlfeat },
         SiftOptions { levels: 1, sigma: 4.0, first_octave: 0, ..base },
+        SiftOptions { levels: 2, ..base },
+        SiftOptions { levels: 5, ..base },
+        SiftOptions { levels: 8, octaves: Some(2), ..base },
         SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
+        SiftOptions { contrast: 0.0, edge: 1e4, ..base },
     ]
 }
 
+/// The image in 16 bits with more detail, and as floats of which some are below 0.
+pub(super) fn deep_and_float(image: &Image<u8>) -> (Image<u16>, Image<f32>) {
+    let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 200 + x as u16);
+    let float = Image::from_fn(image.size(), |x, y| f32::from(image.row(y)[x]) * 0.005 - 0.01);
+    (deep, float)
+}
+
+/// Every stage alone, on the CPU's results of the stages before it.
 #[test]
-fn levels_and_points_are_those_of_the_cpu_for_every_option() {
-    let image = scene(Size::new(97, 83), 7);
+fn stages_equal_the_cpu() {
+    let (wide, image, cpu) = (scene(Size::new(231, 75), 3), scene(Size::new(97, 83), 7), Cpu::sequential());
+    let (deep, float) = deep_and_float(&image);
     for gpu in all() {
-        let mut found = 0;
-        for options in variants() {
-            levels_agree(gpu, std::slice::from_ref(&image), &options);
-            found += points_agree(gpu, std::slice::from_ref(&image), None, &options);
+        for options in presets() {
+            let what = format!("{gpu:?}, {options:?}");
+            stages_of(wide.view(), &options, gpu, &cpu).assert_equal(&what);
+            stages_of(deep.view(), &options, gpu, &cpu).assert_equal(&what);
+            stages_of(float.view(), &options, gpu, &cpu).assert_equal(&what);
         }
-        assert!(found >= 100, "{found} points were compared");
+        for options in variants() {
+            stages_of(image.view(), &options, gpu, &cpu).assert_equal(&format!("{gpu:?}, {options:?}"));
+        }
     }
 }
 
+impl Twin for SiftPipeline {
+    fn on_cpu<T: Pixel>(
+        image: ImageView<'_, T>,
+        options: &SiftOptions,
+        mask: Option<ImageView<'_, u8>>,
+    ) -> Features {
+        sift::detect(image, options, mask, &Cpu::sequential()).unwrap()
+    }
+}
+
+/// A photograph of the shared data, or a synthetic one where the data are absent.
+pub(super) fn photograph(name: &str, size: Size) -> Image<u8> {
+    let Some(image) = image::testing::photograph(name) else { return scene(size, 11) };
+    let (x, y) = ((image.size().width - size.width) / 2, (image.size().height - size.height) / 2);
+    Image::from_fn(size, |i, j| image.row(y + j)[x + i])
+}
+
 #[test]
-fn points_are_those_of_the_cpu_for_every_size_and_preset() {
-    let sizes = [(1, 1), (1, 40), (40, 1), (6, 5), (11, 11), (12, 30), (33, 17), (90, 71), (300, 140)];
+fn features_are_those_of_the_cpu_for_every_size_and_preset() {
+    let sizes =
+        [(1, 1), (1, 40), (40, 1), (6, 5), (7, 12), (11, 11), (33, 17), (96, 71), (131, 60), (300, 140)];
     for gpu in all() {
-        let mut total = 0;
         for (i, (width, height)) in sizes.into_iter().enumerate() {
             let image = scene(Size::new(width, height), i as u64 + 1);
             for options in presets() {
-                total += points_agree(gpu, std::slice::from_ref(&image), None, &options);
+                agree::<SiftPipeline, _>(gpu, &image, &options, None);
             }
         }
-        assert!(total > 1000, "only {total} points were compared");
     }
 }
 
 #[test]
-fn without_a_threshold_every_pixel_is_a_candidate() {
-    let images = [noise::<u8>(Size::new(140, 90), 3)];
-    let options = SiftOptions { contrast: 0.0, edge: 1e4, ..SiftOptions::default() };
+fn features_are_those_of_the_cpu_for_every_option_and_pixel() {
+    let image = scene(Size::new(97, 83), 7);
+    let (deep, float) = deep_and_float(&image);
+    let base = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
+    let mut options = variants();
+    options.extend([
+        SiftOptions { upright: true, ..base },
+        SiftOptions { descriptors: DescriptorKind::None, upright: true, ..base },
+    ]);
+    options.extend([10, 0].map(|n| selections(n, |selection| SiftOptions { selection, ..base })).concat());
     for gpu in all() {
-        let found = points_agree(gpu, &images, None, &options);
-        assert!(found > 20, "{found} points");
+        for options in &options {
+            agree::<SiftPipeline, _>(gpu, &image, options, None);
+        }
+        assert!(agree::<SiftPipeline, _>(gpu, &deep, &base, None).len() > 40, "enough to compare");
+        assert!(agree::<SiftPipeline, _>(gpu, &float, &base, None).len() > 40, "enough to compare");
     }
 }
 
 #[test]
-fn images_of_a_batch_do_not_mix_and_masks_leave_points_out() {
-    let images = [4, 5, 6].map(|seed| scene(Size::new(130, 100), seed));
-    let masks = [0, 1, 2].map(|i| Image::from_fn(images[0].size(), |x, _| u8::from((x / 40) % 3 != i)));
-    let options = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
-    for gpu in all() {
-        let all = points_agree(gpu, &images, None, &options);
-        let some = points_agree(gpu, &images, Some(&masks), &options);
-        assert!(0 < some && some < all, "{some} of {all} are left");
-    }
+fn a_detector_serves_any_image() {
+    serves_any_image::<SiftPipeline>(scene, &SiftOptions::default().with_contrast(0.005));
 }
 
 #[test]
-fn points_beyond_the_capacity_are_counted() {
-    let images = [scene(Size::new(130, 100), 4)];
-    let options = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
-    for gpu in all() {
-        let every = points(gpu, &images, None, &options, 5000).remove(0);
-        let few = points(gpu, &images, None, &options, 7).remove(0);
-        assert!(every.0 > 7 && few.0 == every.0, "{} of {} were counted", few.0, every.0);
-        assert!(few.1.len() == 7 && few.1.iter().all(|k| every.1.contains(k)), "seven of them are kept");
-    }
+fn batches_of_bytes_and_floats_give_what_single_images_give() {
+    let options = SiftOptions::default();
+    batches_give_what_single_images_give::<SiftPipeline>(scene, &options.with_contrast(0.005));
+    let spread = options.with_selection(Selection::largest(30).with_even(true));
+    let floats = spread.with_descriptors(DescriptorKind::F32);
+    batches_give_what_single_images_give::<SiftPipeline>(scene, &floats);
 }
 
 #[test]
-fn points_of_a_photograph_are_those_of_the_cpu() {
-    let images = [photo()];
+fn photographs_have_the_features_of_the_cpu() {
+    let size = Size::new(400, 300);
+    let names = ["pairs/cudasift/left.pgm", "homography/graf/img1.png"];
+    let parts = names.map(|name| photograph(name, size));
     for gpu in all() {
+        for image in &parts {
+            let found = agree::<SiftPipeline, _>(gpu, image, &SiftOptions::default(), None);
+            assert!(found.len() > 200, "enough to compare");
+        }
         for preset in PRESETS {
-            let found = points_agree(gpu, &images, None, &SiftOptions::preset(preset));
-            assert!(found > 300, "{found} points");
+            let found = agree::<SiftPipeline, _>(gpu, &photo(), &SiftOptions::preset(preset), None);
+            assert!(found.len() > 300, "enough to compare");
         }
     }
+}
+
+#[test]
+fn wrong_input_is_an_error() {
+    let options = SiftOptions::default();
+    testing::wrong_input_is_an_error::<SiftPipeline>(options, options.with_levels(0));
 }
 
 pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-    let default = SiftOptions::default();
-    let vlfeat = SiftOptions { first_octave: 0, ..SiftOptions::preset(SiftPreset::VlFeat) };
-    let many = SiftOptions { levels: 8, ..SiftOptions::preset(SiftPreset::OpenCv) };
+    let typical = PRESETS.map(SiftOptions::preset);
+    let floats = SiftOptions { root: true, descriptors: DescriptorKind::F32, ..typical[0] };
+    let many = SiftOptions { levels: 8, ..typical[1] };
+    let vlfeat = SiftOptions { first_octave: 0, ..typical[2] };
     let mut sources = vec![
-        GpuBase::<u8>::source(&default),
-        GpuExtrema::source(&default),
+        GpuBase::<u8>::source(&typical[0]),
         GpuBase::<u16>::source(&many),
-        GpuExtrema::source(&many),
         GpuBase::<f32>::source(&vlfeat),
-        GpuExtrema::source(&vlfeat),
     ];
-    sources.extend(GpuScaleSpace::sources(&default));
+    sources.extend([typical[0], many, vlfeat].map(|o| GpuExtrema::source(&o)));
+    sources.extend(typical.map(|o| GpuOrient::source(&o)));
+    sources.extend([typical[0], floats].map(|o| GpuDescribe::source(&o)));
+    sources.extend(GpuScaleSpace::sources(&typical[0]));
     sources.extend(GpuScaleSpace::sources(&SiftOptions { levels: 1, sigma: 4.0, ..vlfeat }));
     sources
 }

@@ -145,11 +145,6 @@ pub(super) struct Octave {
 }
 
 impl Octave {
-    /// σ in pixels of the input image for one pixel of this octave.
-    pub(super) fn pixel(&self) -> f32 {
-        pixel(self.number)
-    }
-
     /// DoG of layer `i` at (x, y): level i + 1 less level i.
     #[inline(always)]
     pub(super) fn dog(&self, i: usize, x: usize, y: usize) -> f32 {

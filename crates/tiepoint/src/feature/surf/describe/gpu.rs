@@ -6,8 +6,8 @@ use crate::feature::WORDS;
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::surf::SurfOptions;
 use crate::feature::surf::gpu::layers::groups;
-use crate::feature::surf::integral::{self, Sums, SumsPlane};
-use crate::filter::integral::GpuSum;
+use crate::feature::surf::integral::{self, SumsPlane};
+use crate::filter::integral::{GpuIntegral, GpuSum};
 use crate::{Result, feature};
 use tiepoint_gpu::KernelSource;
 
@@ -60,7 +60,7 @@ pub(crate) fn source<A: GpuSum>(options: &SurfOptions) -> KernelSource {
 pub(crate) fn record<A: GpuSum>(
     commands: &mut Commands,
     options: &SurfOptions,
-    sums: Sums<'_, A>,
+    sums: &GpuIntegral<A>,
     (oriented, directions): (&GpuKeypoints, &Buffer<f32>),
     descriptors: &Buffer<f32>,
 ) -> Result<()> {
@@ -80,7 +80,7 @@ pub(crate) fn record<A: GpuSum>(
         counts: &oriented.counts,
         sums: sums.buffer(),
         square,
-        plane: sums.plane(),
+        plane: SumsPlane::of(sums),
         capacity: oriented.capacity as u32,
         limit: options.selection.device_limit(),
         dimension: options.dimension() as i32,

@@ -1,7 +1,7 @@
 //! The stages of SURF on a GPU, each given what the CPU makes of the stages before it.
 
 use super::super::describe::Square;
-use super::super::integral::{Integral, Sums, Total};
+use super::super::integral::{Integral, Total};
 use super::super::orient::Disc;
 use super::super::response::ResponseRows;
 use super::super::stream::inner;
@@ -41,8 +41,7 @@ pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
     out.compare("integral", [&values(&found), &values(&sums)], |&sum| sum);
 
     let rows = rows_of::<T, A>(image, cpu);
-    let sums = GpuIntegral::upload(gpu, &sums).unwrap();
-    let sums = Sums(&sums);
+    let sums = &GpuIntegral::upload(gpu, &sums).unwrap();
     let octaves = plan::octaves(options);
     let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
     let table = DeviceLayers::upload(gpu, Layers::new(&octaves, size, white)).unwrap();

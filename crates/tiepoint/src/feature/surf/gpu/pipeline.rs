@@ -10,7 +10,6 @@ use crate::feature::gpu::staging::copy_rows;
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
 use crate::feature::order::GpuOrder;
 use crate::feature::select::Selection;
-use crate::feature::surf::integral::Sums;
 use crate::feature::surf::{SurfOptions, describe, extrema, orient, plan, response};
 use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
@@ -178,23 +177,22 @@ impl SurfPipeline {
         let input = GpuImage::<T>::new(gpu, Size { height: size.height.saturating_mul(images), ..size })?;
         // Buffers between the stages, which the graph keeps.
         let room = capacity.saturating_mul(images);
-        let integral = GpuIntegral::<A>::new(gpu, size, images)?;
+        let sums = GpuIntegral::<A>::new(gpu, size, images)?;
         let responses = gpu.buffer(table.layers.len.saturating_mul(images))?;
         let found = GpuKeypoints::new(gpu, images, capacity)?;
         let [order, spare] = [gpu.buffer(room)?, gpu.buffer(room)?];
         let oriented = GpuKeypoints { keypoints: gpu.buffer(room.saturating_mul(WORDS))?, ..found.clone() };
         let directions = gpu.buffer(room.saturating_mul(2))?;
         let descriptors = gpu.buffer(room.saturating_mul(options.dimension()))?;
-        let sums = Sums(&integral);
         let mut commands = Commands::new();
-        GpuIntegrator::<T, A>::new(gpu)?.record(&mut commands, input.buffer(), input.pitch(), &integral)?;
-        response::gpu::record(&mut commands, sums, &table, &responses)?;
+        GpuIntegrator::<T, A>::new(gpu)?.record(&mut commands, input.buffer(), input.pitch(), &sums)?;
+        response::gpu::record(&mut commands, &sums, &table, &responses)?;
         let mask = mask.map(|mask| (mask.buffer(), mask.pitch()));
         extrema::gpu::record(&mut commands, &options, &responses, &table, mask, size, &found)?;
         commands.stage("order");
         let order = core.stages.record(&mut commands, &found, (&order, &spare))?;
-        orient::gpu::record(&mut commands, &options, sums, (&found, order), (&oriented, &directions))?;
-        describe::gpu::record(&mut commands, &options, sums, (&oriented, &directions), &descriptors)?;
+        orient::gpu::record(&mut commands, &options, &sums, (&found, order), (&oriented, &directions))?;
+        describe::gpu::record(&mut commands, &options, &sums, (&oriented, &directions), &descriptors)?;
         let launches = commands.launches();
         let (graph, descriptors) = (gpu.graph(commands)?, GpuDescriptors::F32(descriptors));
         Ok(Self { purpose, launches, options, input: input.into(), oriented, descriptors, graph })

@@ -5,9 +5,9 @@ use crate::device::gpu::{Buffer, Commands};
 use crate::feature::WORDS;
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::surf::gpu::layers::groups;
-use crate::feature::surf::integral::{self, Sums, SumsPlane};
+use crate::feature::surf::integral::{self, SumsPlane};
 use crate::feature::surf::{SurfOptions, SurfPreset};
-use crate::filter::integral::GpuSum;
+use crate::filter::integral::{GpuIntegral, GpuSum};
 use crate::{Result, feature, numeric};
 use std::f32::consts::TAU;
 use tiepoint_gpu::KernelSource;
@@ -53,7 +53,7 @@ pub(crate) fn source<A: GpuSum>(options: &SurfOptions) -> KernelSource {
 pub(crate) fn record<A: GpuSum>(
     commands: &mut Commands,
     options: &SurfOptions,
-    sums: Sums<'_, A>,
+    sums: &GpuIntegral<A>,
     (found, order): (&GpuKeypoints, &Buffer<u64>),
     (oriented, directions): (&GpuKeypoints, &Buffer<f32>),
 ) -> Result<()> {
@@ -71,7 +71,7 @@ pub(crate) fn record<A: GpuSum>(
         counts: &found.counts,
         sums: sums.buffer(),
         disc: &gpu.upload(&disc)?,
-        plane: sums.plane(),
+        plane: SumsPlane::of(sums),
         capacity: found.capacity as u32,
         limit: options.selection.device_limit(),
     };

@@ -3,8 +3,8 @@
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands};
 use crate::feature::surf::gpu::layers::{COMPUTED_WORDS, DeviceLayers, Layers, ROWS_PER_LANE, TILE};
-use crate::feature::surf::integral::{self, Sums, SumsPlane};
-use crate::filter::integral::GpuSum;
+use crate::feature::surf::integral::{self, SumsPlane};
+use crate::filter::integral::{GpuIntegral, GpuSum};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
@@ -31,7 +31,7 @@ pub(crate) fn source<A: GpuSum>() -> KernelSource {
 
 pub(crate) fn record<A: GpuSum>(
     commands: &mut Commands,
-    sums: Sums<'_, A>,
+    sums: &GpuIntegral<A>,
     table: &DeviceLayers,
     responses: &Buffer<f32>,
 ) -> Result<()> {
@@ -43,7 +43,7 @@ pub(crate) fn record<A: GpuSum>(
         sums: sums.buffer(),
         layers: &table.computed,
         image_responses: *len as u64,
-        plane: sums.plane(),
+        plane: SumsPlane::of(sums),
         layer_count: computed.layers as i32,
     };
     Ok(commands.launch(&kernel, [computed.groups, 1, sums.images()], arguments)?)

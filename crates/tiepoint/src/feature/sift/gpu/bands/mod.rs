@@ -15,11 +15,11 @@ mod tests;
 use super::pipeline::{SiftPipeline, lists_and_levels};
 use super::plan::{Part, Plan};
 use crate::device::gpu::Commands;
+use crate::feature::Features;
 use crate::feature::gpu::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
 use crate::feature::gpu::search::Search;
 use crate::feature::gpu::staging::Staging;
 use crate::feature::sift::SiftOptions;
-use crate::feature::{Descriptors, Features};
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{PixelKind, Pixels, Size};
 use crate::{Error, Result};
@@ -120,7 +120,9 @@ impl Parts<SiftPipeline> for Bands {
         found.extend(self.search_rest(image.pixel())?);
         let mut found = found.into_iter();
         let first = found.next().ok_or_else(|| Error::Image("no image".into()))?;
-        Ok(Features { image: image.size(), ..found.try_fold(first, together)? })
+        let mut all = Features { image: image.size(), ..first };
+        found.try_for_each(|more| all.append(&more))?;
+        Ok(all)
     }
 
     fn fit(
@@ -152,18 +154,6 @@ impl Parts<SiftPipeline> for Bands {
             }
         }
     }
-}
-
-fn together(mut all: Features, more: Features) -> Result<Features> {
-    all.keypoints.extend(more.keypoints);
-    match (&mut all.descriptors, more.descriptors) {
-        (Descriptors::U8(all), Descriptors::U8(more)) => all.extend(more),
-        (Descriptors::F32(all), Descriptors::F32(more)) => all.extend(more),
-        (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
-            return Err(Error::Mismatch("the parts of an image have descriptors of two kinds".into()));
-        }
-    }
-    Ok(all)
 }
 
 /// A core with these stages for parts of an image, whose features are selected later.

@@ -1,7 +1,7 @@
 //! Searching in bands of rows against the CPU's search of the whole image.
 
-use super::super::detect_tests::{PRESETS, photograph};
 use super::super::plan::Plan;
+use super::super::tests::{PRESETS, deep_and_float, photograph};
 use super::cut::{Cut, Seam};
 use super::{Bands, for_parts, is_of_memory};
 use crate::Error;
@@ -159,8 +159,7 @@ fn bands_of_every_height_give_the_features_of_the_cpu_for_every_preset() {
 fn bands_give_the_features_of_the_cpu_for_every_option_and_pixel() {
     let image = scene(Size::new(70, 222), 7);
     let mask = Image::from_fn(image.size(), |x, y| u8::from((x / 9 + y / 7) % 3 != 0));
-    let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 200 + x as u16);
-    let float = Image::from_fn(image.size(), |x, y| f32::from(image.row(y)[x]) * 0.005 - 0.01);
+    let (deep, float) = deep_and_float(&image);
     let base = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
     let options = [
         SiftOptions { upright: true, ..base },
