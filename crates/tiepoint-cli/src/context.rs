@@ -30,7 +30,13 @@ impl Context {
             true => device.open(threads),
             false => device.open_cpu(threads).map(Processor::from),
         };
-        let context = Self::with(processor.map_err(|error| unavailable(error, &cancel))?, Vec::new(), &cancel, global, Log::None)?;
+        let context = Self::with(
+            processor.map_err(|error| unavailable(error, &cancel))?,
+            Vec::new(),
+            &cancel,
+            global,
+            Log::None,
+        )?;
         if !has_gpu_form && !matches!(device, Device::Auto | Device::Cpu) {
             context.note(&format!("this command has no GPU form: the CPU computes in place of {device}"));
         }

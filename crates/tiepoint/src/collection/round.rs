@@ -210,6 +210,11 @@ impl<'c> Round<'c> {
         rows.into_iter().try_for_each(|row| remove_unfinished(self.row(row), 1).map(drop))
     }
 
+    /// The features of a photograph.
+    pub(super) fn load(&self, index: usize) -> Result<Arc<Features>> {
+        self.collection.load(index, &self.states)
+    }
+
     /// Does what is left of a part of the work. `load` reads the features of a photograph; `run` takes pairs from the
     /// tiles until none are left.
     ///
@@ -219,7 +224,7 @@ impl<'c> Round<'c> {
         &self,
         shard: Shard,
         cpu: &Cpu,
-        load: impl Fn(usize, &[State]) -> Result<Arc<Features>> + Sync,
+        load: impl Fn(usize) -> Result<Arc<Features>> + Sync,
         run: impl FnOnce(&Tiles<'_>, u64) -> Result<()>,
     ) -> Result<Matched> {
         let mine: Vec<usize> = (0..self.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
@@ -244,7 +249,6 @@ impl<'c> Round<'c> {
             tried.fetch_add(outcomes.len() as u64, Ordering::Relaxed);
             self.write(&disk, tile, &outcomes)
         };
-        let load = |index| load(index, &self.states);
         let tiles = todo.iter().filter_map(|tile| {
             // If the file cannot be read, all pairs of the tile are tried; an error that persists shows when it is
             // written.
