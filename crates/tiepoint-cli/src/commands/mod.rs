@@ -7,7 +7,6 @@ mod demo;
 mod detect;
 mod devices;
 mod evaluate;
-mod features;
 mod filter;
 mod r#match;
 mod matched_pair;
