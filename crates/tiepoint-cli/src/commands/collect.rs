@@ -68,7 +68,6 @@ fn go_on<T>(outcome: Outcome<T>) -> Outcome<T> {
     })
 }
 
-/// All stages.
 fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let options = arguments.options.options()?;
     let files = check_output(&arguments.output)?.reads(&arguments.images);
@@ -188,7 +187,6 @@ impl<'c> Timed<'c> {
         Self { stage, start: Instant::now(), context }
     }
 
-    /// Reports the result of the stage, as text and as JSON.
     fn report(&self, said: &str, object: Value) {
         let seconds = self.start.elapsed().as_secs_f64();
         self.context.print_notes();
@@ -401,7 +399,6 @@ fn page(
     Ok(())
 }
 
-/// Writes the names of the verified pairs.
 fn write_pair_list(collection: &Collection, path: &Path, context: &Context) -> Outcome {
     let cpu = &context.processor.cpu;
     let (results, photographs) = (collection.results(cpu)?, collection.photographs());

@@ -63,12 +63,10 @@ impl Cameras {
     }
 }
 
-/// Photographs with their tie points.
 pub(crate) struct Tied<'a> {
     pub(crate) paths: [&'a Path; 2],
     pub(crate) sizes: [Size; 2],
     pub(crate) tie: &'a TiePoints,
-    /// The points of the matches.
     pub(crate) pairs: &'a [Correspondence],
 }
 
@@ -138,14 +136,12 @@ pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) ->
     [Some(format!("focal length {focal:.0} px, {from}")), weak]
 }
 
-/// Prints [`focal_lines`].
 pub(crate) fn say_focal(rectification: &Rectification, source: FocalSource, context: &Context) {
     let [line, weak] = focal_lines(rectification, source);
     line.iter().for_each(|line| context.say(line));
     weak.iter().for_each(|weak| context.note(weak));
 }
 
-/// The focal length and its source as JSON.
 pub(crate) fn describe_focal(rectification: &Rectification, source: FocalSource) -> Value {
     match rectification.projection {
         Projection::Affine => json!({ "camera_focal": null, "focal_source": null }),

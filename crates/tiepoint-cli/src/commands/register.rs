@@ -37,7 +37,6 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     })
 }
 
-/// The JSON object, without the times.
 fn describe(
     arguments: &RegisterArguments,
     pair: &MatchedPair,

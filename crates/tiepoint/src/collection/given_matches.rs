@@ -144,7 +144,6 @@ fn decode(body: &[u8]) -> Option<ByPair> {
     fields.0.is_empty().then_some(by_pair)
 }
 
-/// The matches in the file at `path`.
 pub(super) fn read(path: &Path, names: &Names<'_>) -> Result<ByPair> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("h5" | "hdf5") => of_hloc(path, names),

@@ -151,7 +151,6 @@ impl Collection {
 }
 
 impl Matched {
-    /// Adds what was done of one round.
     fn add(&mut self, round: Self) {
         self.tiles += round.tiles;
         self.present += round.present;

@@ -108,9 +108,6 @@ impl<'c> Round<'c> {
     }
 
     /// The status of a tile. The body of its file is not read.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub(super) fn status(&self, tile: usize) -> Result<TileStatus> {
         let side = self.collection.block();
         let read = record::read_head(&self.path(tile), self.tiles.kind, self.fingerprint)?;
@@ -149,9 +146,6 @@ impl<'c> Round<'c> {
     }
 
     /// Applies `take` to the status of each of these tiles.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::Cancelled`].
     pub(super) fn statuses<R: Send>(
         &self,
         tiles: &[usize],
@@ -167,9 +161,6 @@ impl<'c> Round<'c> {
     }
 
     /// Applies `take` to the status of each tile; `None` as soon as a tile is found that is not done.
-    ///
-    /// # Errors
-    /// As [`statuses`](Self::statuses).
     pub(super) fn finished<R: Send>(
         &self,
         cpu: &Cpu,
@@ -210,16 +201,12 @@ impl<'c> Round<'c> {
         rows.into_iter().try_for_each(|row| remove_unfinished(self.row(row), 1).map(drop))
     }
 
-    /// The features of a photograph.
     pub(super) fn load(&self, index: usize) -> Result<Arc<Features>> {
         self.collection.load(index, &self.states)
     }
 
     /// Does what is left of a part of the work. `load` reads the features of a photograph; `run` takes pairs from the
     /// tiles until none are left.
-    ///
-    /// # Errors
-    /// [`Error::Format`] if a photograph has not been searched yet; [`Error::Io`]; those of `load` and `run`.
     pub(super) fn work(
         &self,
         shard: Shard,

@@ -76,7 +76,6 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Matches and verifies a pair.
     fn match_here(
         &self,
         pair: [u32; 2],

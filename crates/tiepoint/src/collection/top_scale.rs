@@ -67,7 +67,6 @@ impl Collection {
         Ok(finished.map(|_| best.into_inner().unwrap_or_else(PoisonError::into_inner).pairs()))
     }
 
-    /// The fingerprint of the options and of the version of the comparison.
     pub(super) fn suggestions_fingerprint(&self) -> u64 {
         let pairs = &self.options().pairs;
         let options = text_of(&(pairs.top_features, pairs.top_matches, &self.options().matching));

@@ -62,7 +62,6 @@ impl Uploaded {
         Ok(packed)
     }
 
-    /// Drops everything that is kept.
     pub(super) fn clear(&self) {
         *self.kept() = Kept::default();
     }

@@ -162,7 +162,6 @@ impl Score {
         )
     }
 
-    /// The result as JSON.
     fn describe(&self) -> Value {
         json!({
             "scene": self.scene,
@@ -177,7 +176,6 @@ impl Score {
     }
 }
 
-/// The scores of all scenes.
 fn table(outcomes: &[Score]) -> Vec<Vec<String>> {
     let head = [
         "scene",

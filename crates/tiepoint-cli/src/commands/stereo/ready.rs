@@ -232,7 +232,6 @@ impl Ready {
         focal_lines(rectification, *source).into_iter().flatten().chain(exchanged).chain(halved).collect()
     }
 
-    /// As [`about`](Self::about), as JSON.
     pub(super) fn describe(&self) -> Value {
         let (Some(Rectified { rectification, source, exchanged, .. }), Some(pair)) =
             (&self.rectified, &self.calibration)
