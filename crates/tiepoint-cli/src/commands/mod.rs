@@ -17,8 +17,6 @@ mod register;
 mod report;
 mod stereo;
 
-pub(crate) use rectified::Cameras;
-
 use crate::arguments::evaluate::EvaluateArguments;
 use crate::arguments::report::check_page;
 use crate::arguments::{Arguments, Command, GlobalArguments};

@@ -7,7 +7,8 @@ mod warnings;
 
 use super::report::{self, file_name};
 use crate::arguments::report::check_page;
-use crate::arguments::stereo::{MaxDepth, StereoArguments};
+use crate::arguments::stereo::StereoArguments;
+use crate::arguments::values::OrAuto;
 use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::{Failure, Outcome};
@@ -329,8 +330,8 @@ impl PairJob<'_> {
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         let bound = match arguments.max_depth {
-            MaxDepth::Auto => bound_of_depth(disparity, calibration),
-            MaxDepth::Below(bound) => bound,
+            OrAuto::Auto => bound_of_depth(disparity, calibration),
+            OrAuto::Given(bound) => bound,
         };
         let options = arguments.cloud_options().with_max_depth(bound);
         let colours = (&ready.sides[0].image).into();
