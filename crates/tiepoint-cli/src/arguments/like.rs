@@ -120,7 +120,7 @@ impl Mgm {
                     ));
                 }
                 _ if IGNORED.split(' ').any(|ignored| ignored == option) => {
-                    found.ignored.push(format!("{option} {}", text()))
+                    found.ignored.push(format!("{option} {}", text()));
                 }
                 _ => {
                     return Err(Failure::usage(format!("mgm's {option}: expected {KNOWN} {IGNORED}")));
